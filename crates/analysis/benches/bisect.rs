@@ -8,27 +8,30 @@
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_analysis::bisect::{Answer, Confirmed, Ends, Outcome, State, Step, next};
-use speedwell_analysis::confirm::Confirmation;
-use speedwell_model::Better;
+use speedwell_analysis::bisect::{
+    BisectAnswer, BisectObservations, BisectOutcome, BisectStep, ChangeConfirmation,
+    EndsComparison, next_step,
+};
+use speedwell_analysis::confirm::ConfirmationResult;
+use speedwell_model::MetricDirection;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Standard deviation of the noise of one run, as a share.
 const NOISE: f64 = 0.01;
 /// Smallest change that matters; below every change simulated here.
-const DELTA: f64 = 0.005;
+const MIN_CHANGE: f64 = 0.005;
 /// Revisions between the ends, the bad one included.
 const REVISIONS: usize = 64;
 
-type Draw = fn(&mut Xoshiro256PlusPlus) -> f64;
+type NoiseSampler = fn(&mut Xoshiro256PlusPlus) -> f64;
 
-const NOISES: [(&str, Draw); 3] = [
-    ("normal", normal),
+const NOISES: [(&str, NoiseSampler); 3] = [
+    ("normal", draw_normal),
     ("t, 2 degrees", |random| {
-        0.6 * normal(random) / (-random.random::<f64>().max(1e-300).ln()).sqrt()
+        0.6 * draw_normal(random) / (-random.random::<f64>().max(1e-300).ln()).sqrt()
     }),
     ("two-humped", |random| {
-        0.5 * normal(random)
+        0.5 * draw_normal(random)
             + if random.random::<f64>() < 0.35 {
                 2.5
             } else {
@@ -38,52 +41,59 @@ const NOISES: [(&str, Draw); 3] = [
 ];
 
 /// Box-Muller transform.
-fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
+fn draw_normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     let (one, two): (f64, f64) = (random.random(), random.random());
     (-2.0 * one.max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * two).cos()
 }
 
 /// Result of one bisection.
-struct Ended {
-    answer: Answer,
+struct BisectTrial {
+    answer: BisectAnswer,
     runs: usize,
 }
 
 /// Bisects a line with `changes`, each a first revision and a size in units of the noise. One
 /// revision in `every` cannot be built; 0 means none.
-fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ended {
+fn simulate_bisection(
+    changes: &[(usize, f64)],
+    draw: NoiseSampler,
+    every: usize,
+    seed: u64,
+) -> BisectTrial {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut state = State {
+    let mut state = BisectObservations {
         revisions: REVISIONS + 1,
-        delta: DELTA,
-        better: Better::Lower,
+        delta: MIN_CHANGE,
+        better: MetricDirection::Lower,
         slots: BTreeMap::new(),
         built: BTreeSet::new(),
         unbuildable: BTreeSet::new(),
-        works: BTreeMap::new(),
+        work_digests: BTreeMap::new(),
     };
     loop {
-        match next(&state) {
-            Step::Build(place) if every > 0 && place % every == every - 1 && place < REVISIONS => {
+        match next_step(&state) {
+            BisectStep::Build(place)
+                if every > 0 && place % every == every - 1 && place < REVISIONS =>
+            {
                 state.unbuildable.insert(place);
             }
-            Step::Build(place) => {
+            BisectStep::Build(place) => {
                 state.built.insert(place);
             }
-            Step::Measure(block) => {
-                for slot in 0..block.runs() {
+            BisectStep::Measure(block) => {
+                for slot in 0..block.run_count() {
                     let place = block.revisions[slot as usize % block.revisions.len()];
                     let own = changes.iter().filter(|(first, _)| place >= *first);
                     let shift: f64 = own.map(|(_, size)| size).sum();
                     let value = (NOISE * (shift + draw(&mut random))).exp();
-                    let outcome = Outcome::Value(value);
+                    let outcome = BisectOutcome::Value(value);
                     state
                         .slots
                         .insert(block.first_slot + slot, (place, outcome));
                 }
             }
-            Step::Answer(answer) => {
-                return Ended {
+            BisectStep::Answer(answer) => {
+                return BisectTrial {
                     answer,
                     runs: state.slots.len(),
                 };
@@ -93,9 +103,12 @@ fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ende
 }
 
 /// Revision pairs (before, after) around confirmed changes.
-fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
-    let is_confirmed = |confirmed: &Confirmed| {
-        matches!(confirmed, Confirmed::Measured(Confirmation::Confirmed(_)))
+fn confirmed_pairs(answer: &BisectAnswer) -> Vec<(usize, usize)> {
+    let is_confirmed = |confirmed: &ChangeConfirmation| {
+        matches!(
+            confirmed,
+            ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
+        )
     };
     let parts = answer
         .parts
@@ -106,18 +119,19 @@ fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
 
 /// Percentages of bisections that found everything, found something wrong, confirmed too few
 /// changes, and found equal ends.
-fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
+fn outcome_percentages(all: &[BisectTrial], changes: &[(usize, f64)]) -> [f64; 4] {
     let holds = |(before, after): (usize, usize)| {
         changes
             .iter()
             .any(|(first, _)| before < *first && *first <= after)
     };
-    let percent = |is: &dyn Fn(&Ended) -> bool| {
+    let percent = |is: &dyn Fn(&BisectTrial) -> bool| {
         100.0 * all.iter().filter(|one| is(one)).count() as f64 / all.len() as f64
     };
-    let is_wrong = |one: &Ended| !confirmed(&one.answer).into_iter().all(holds);
-    let is_right = |one: &Ended| !is_wrong(one) && confirmed(&one.answer).len() == changes.len();
-    let is_alike = |one: &Ended| matches!(one.answer.ends, Ends::Alike(_));
+    let is_wrong = |one: &BisectTrial| !confirmed_pairs(&one.answer).into_iter().all(holds);
+    let is_right =
+        |one: &BisectTrial| !is_wrong(one) && confirmed_pairs(&one.answer).len() == changes.len();
+    let is_alike = |one: &BisectTrial| matches!(one.answer.ends, EndsComparison::Alike(_));
     [
         percent(&is_right),
         percent(&is_wrong),
@@ -130,8 +144,8 @@ fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let repetitions: u64 = if is_measuring { 400 } else { 20 };
     // Changes, one unbuildable revision in how many, and the minimum percentage that must be right.
-    type Cell = (&'static str, &'static [(usize, f64)], usize, f64);
-    let cells: [Cell; 7] = [
+    type ScenarioRow = (&'static str, &'static [(usize, f64)], usize, f64);
+    let cells: [ScenarioRow; 7] = [
         ("none", &[], 0, 95.0),
         ("1 at 40", &[(40, 1.0)], 0, 0.0),
         ("2 at 40", &[(40, 2.0)], 0, 70.0),
@@ -152,10 +166,10 @@ fn main() {
         cells.into_iter().zip((1_000_000..).step_by(100_000))
     {
         for ((noise, draw), seed) in NOISES.into_iter().zip((seed..).step_by(10_000)) {
-            let all: Vec<Ended> = (0..repetitions)
-                .map(|repetition| bisect(changes, draw, every, seed + repetition))
+            let all: Vec<BisectTrial> = (0..repetitions)
+                .map(|repetition| simulate_bisection(changes, draw, every, seed + repetition))
                 .collect();
-            let [right, wrong, open, alike] = shares(&all, changes);
+            let [right, wrong, open, alike] = outcome_percentages(&all, changes);
             let runs = all.iter().map(|one| one.runs).sum::<usize>() as f64 / all.len() as f64;
             println!(
                 "| {name} | {noise} | {right:.1} | {wrong:.1} | {open:.1} | {alike:.1} | {runs:.0} |"

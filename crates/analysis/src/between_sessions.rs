@@ -4,22 +4,22 @@
 //! comparison is only a hint; two variants of one session share its blocks; two parts of one
 //! session took turns in them. Does not know how cases are judged. Start at [`compare_sources`].
 
-use crate::circumstances::{self, Difference, facts};
-use crate::comparison::{Source, compare_matched, conclude, match_cases};
-use crate::grid::Grid;
-use crate::policy::Policy;
-use crate::session::{metrics, refuse_metrics};
-use crate::tally::Tally;
-use crate::withheld::Measured;
-use crate::{Findings, Settings, validity, warnings};
-use speedwell_model::{Environment, Metric, Program, Sample, Session, State};
+use crate::circumstances::{self, FactDifference, environment_facts};
+use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
+use crate::grid::RunGrid;
+use crate::policy::JudgingPolicy;
+use crate::session::{report_unknown_metrics, requested_metrics};
+use crate::tally::SessionTally;
+use crate::withheld::MeasuredVariant;
+use crate::{AnalysisFindings, AnalysisSettings, validity, warnings};
+use speedwell_model::{Environment, MeasuredProgram, Metric, Sample, Session, SessionState};
 use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
 struct SelectedSource<'a> {
     label: &'a str,
     session: &'a Session,
-    grid: Grid<'a>,
+    grid: RunGrid<'a>,
     variant: usize,
 }
 
@@ -38,29 +38,29 @@ impl SelectedSource<'_> {
 /// variants of one session are compared according to that session's design.
 pub fn compare_sources(
     sources: &[(String, &Session, Option<String>)],
-    settings: &Settings,
-) -> Findings {
-    let mut findings = Findings::default();
+    settings: &AnalysisSettings,
+) -> AnalysisFindings {
+    let mut findings = AnalysisFindings::default();
     let mut chosen: Vec<SelectedSource<'_>> = Vec::new();
     for (label, session, variant) in sources {
         if !chosen.iter().any(|known| known.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
-            let tally = Tally::of(session);
+            let tally = SessionTally::from_session(session);
             (findings.warnings).extend(tally.warnings(session, Some(label)));
             (findings.gate_obstacles).extend(tally.gate_obstacle(session, Some(label)));
         }
-        let taken = choose(label, session, variant.as_deref(), &mut findings);
+        let taken = select_source(label, session, variant.as_deref(), &mut findings);
         chosen.extend(taken);
     }
     let Some((baseline, candidates)) = chosen.split_first() else {
         return findings;
     };
-    findings.warnings.extend(of_environments(&chosen));
+    findings.warnings.extend(environment_warnings(&chosen));
     let sides: Vec<_> = chosen
         .iter()
         .map(|side| (side.label, side.session, side.variant()))
         .collect();
-    findings.validity = validity::of_sides(&sides);
+    findings.validity = validity::check_sides(&sides);
     for candidate in candidates {
         let is_same = same_results(baseline, candidate);
         let words = format!(
@@ -72,42 +72,42 @@ pub fn compare_sources(
             findings.gate_obstacles.push(words);
         }
     }
-    findings.apart = candidates
+    findings.is_cross_session = candidates
         .iter()
-        .any(|candidate| relation(baseline, candidate) == Relation::Apart);
-    let policies: Vec<Policy> = candidates
+        .any(|candidate| relate_sources(baseline, candidate) == SourceRelation::Apart);
+    let policies: Vec<JudgingPolicy> = candidates
         .iter()
-        .map(|candidate| policy(baseline, candidate, settings, &mut findings.warnings))
+        .map(|candidate| source_policy(baseline, candidate, settings, &mut findings.warnings))
         .collect();
     let mut matched = Vec::new();
-    let (looked_at, unknown) = metrics(baseline.session, settings);
-    refuse_metrics(baseline.session, &unknown, &mut findings);
+    let (looked_at, unknown) = requested_metrics(baseline.session, settings);
+    report_unknown_metrics(baseline.session, &unknown, &mut findings);
     for metric in looked_at {
         for (candidate, policy) in candidates.iter().zip(&policies) {
-            let differs = of_metric(metric, candidate.session, candidate.label);
+            let differs = check_metric(metric, candidate.session, candidate.label);
             if let Some(sentence) = &differs {
                 let obstacle = sentence.trim_end_matches('.').to_owned();
-                warnings::add(&mut findings.gate_obstacles, [obstacle]);
+                warnings::add_distinct(&mut findings.gate_obstacles, [obstacle]);
             }
-            warnings::add(&mut findings.warnings, differs);
-            let (old, new) = (source(baseline), source(candidate));
-            let apart = relation(baseline, candidate) == Relation::Apart;
+            warnings::add_distinct(&mut findings.warnings, differs);
+            let (old, new) = (source_side(baseline), source_side(candidate));
+            let apart = relate_sources(baseline, candidate) == SourceRelation::Apart;
             matched.push(match_cases(&old, &new, metric, policy, apart, settings));
         }
     }
-    conclude(compare_matched(matched, settings), &mut findings);
+    add_to_findings(compare_matched(matched, settings), &mut findings);
     findings
 }
 
-fn choose<'a>(
+fn select_source<'a>(
     label: &'a str,
     session: &'a Session,
     variant: Option<&str>,
-    findings: &mut Findings,
+    findings: &mut AnalysisFindings,
 ) -> Option<SelectedSource<'a>> {
-    let grid = Grid::new(session);
+    let grid = RunGrid::new(session);
     let wanted = variant.unwrap_or(&session.design.baseline);
-    let found = grid.variant(wanted);
+    let found = grid.variant_index(wanted);
     let warnings = &mut findings.warnings;
     match found {
         None if grid.variants.is_empty() => {
@@ -121,7 +121,7 @@ fn choose<'a>(
         )),
         Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
             "'{label}' has the variants {}; '{wanted}' is compared.",
-            warnings::list(grid.variants.iter().map(|name| &**name))
+            warnings::quote_list(grid.variants.iter().map(|name| &**name))
         )),
         _ => {}
     }
@@ -131,7 +131,7 @@ fn choose<'a>(
         let others: Vec<String> = others
             .map(|other| format!("'{other}' of '{label}' left out"))
             .collect();
-        findings.left_out.extend(others);
+        findings.excluded.extend(others);
     }
     Some(SelectedSource {
         label,
@@ -155,14 +155,14 @@ fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
         first.is_some_and(|first| samples.any(|sample| sample.value != first.value))
     };
     let is_own = one.session.id == other.session.id && one.variant() == other.variant();
-    let is_copy = one.session.id == other.session.id || one.session.state == State::Imported;
+    let is_copy = one.session.id == other.session.id || one.session.state == SessionState::Imported;
     let (a, b) = (runs(one), runs(other));
     is_copy && (is_own || one.session.id != other.session.id) && varies(&a) && a == b
 }
 
 /// What the runs of two sources have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relation {
+enum SourceRelation {
     /// Runs from different sessions.
     Apart,
     /// Two variants of the same cases of one session.
@@ -171,9 +171,9 @@ enum Relation {
     Turns,
 }
 
-fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Relation {
+fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> SourceRelation {
     if baseline.session.id != candidate.session.id {
-        return Relation::Apart;
+        return SourceRelation::Apart;
     }
     // After `::REGEX` has filtered a source, its remaining slots show whether both sides hold the
     // same cases.
@@ -182,43 +182,43 @@ fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Re
     let holds_all =
         runs.all(|run| *run.variant != *candidate.variant() || held.contains(&run.slot));
     if holds_all && baseline.variant() != candidate.variant() {
-        Relation::Variants
+        SourceRelation::Variants
     } else {
-        Relation::Turns
+        SourceRelation::Turns
     }
 }
 
 /// Policy for two sources, with warnings about it.
-fn policy(
+fn source_policy(
     baseline: &SelectedSource<'_>,
     candidate: &SelectedSource<'_>,
-    settings: &Settings,
+    settings: &AnalysisSettings,
     warnings: &mut Vec<String>,
-) -> Policy {
+) -> JudgingPolicy {
     let design = &baseline.session.design;
-    let policy = match relation(baseline, candidate) {
-        Relation::Apart => Policy::unmatched(settings),
-        Relation::Variants => {
-            warnings::add(warnings, warnings::of_order(design.order));
-            warnings::add(warnings, warnings::of_plan(design, settings));
-            Policy::new(design, settings)
+    let policy = match relate_sources(baseline, candidate) {
+        SourceRelation::Apart => JudgingPolicy::for_unmatched(settings),
+        SourceRelation::Variants => {
+            warnings::add_distinct(warnings, warnings::warn_order(design.order));
+            warnings::add_distinct(warnings, warnings::warn_plan(design, settings));
+            JudgingPolicy::new(design, settings)
         }
-        Relation::Turns => {
+        SourceRelation::Turns => {
             let sides = (baseline.label, candidate.label);
-            warnings::add(warnings, warnings::of_turns(sides, design.order));
-            Policy::in_turns(design, settings)
+            warnings::add_distinct(warnings, warnings::warn_turns(sides, design.order));
+            JudgingPolicy::for_turns(design, settings)
         }
     };
-    warnings::add(warnings, warnings::of_method(settings, &policy));
+    warnings::add_distinct(warnings, warnings::warn_method(settings, &policy));
     policy
 }
 
-fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
-    Source {
+fn source_side<'a, 's>(chosen: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
+    SourceSide {
         name: chosen.label,
         cases: &chosen.grid.cases,
         variant: chosen.variant,
-        measured: Measured {
+        measured: MeasuredVariant {
             session: chosen.session,
             variant: chosen.variant(),
         },
@@ -226,7 +226,7 @@ fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
 }
 
 /// Warns if another session lacks the metric or defines it differently.
-fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
+fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
     let name = &metric.name;
     match session.metric(name) {
         None => Some(format!("'{label}' has no metric '{name}'.")),
@@ -242,7 +242,7 @@ fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> 
 }
 
 /// Differences between the environments of the first source and the others.
-fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
+fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();
     };
@@ -252,7 +252,7 @@ fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
         .filter(|other| other.session.id != first.session.id)
     {
         let (a, b) = (&first.session.environment, &other.session.environment);
-        let differences = differences(a, b);
+        let differences = environment_differences(a, b);
         if !differences.is_empty() {
             warnings.push(format!(
                 "'{}' and '{}' were measured under different circumstances: {}.",
@@ -266,11 +266,11 @@ fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
     warnings
 }
 
-fn differences(a: &Environment, b: &Environment) -> Vec<String> {
-    circumstances::differences(&facts(a), &facts(b))
+fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
+    circumstances::fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
         .map(|difference| {
-            let Difference {
+            let FactDifference {
                 name,
                 before,
                 after,
@@ -282,8 +282,8 @@ fn differences(a: &Environment, b: &Environment) -> Vec<String> {
 
 /// The same path may hold another build by now.
 fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
-    let (a, b) = (program(first)?, program(other)?);
-    let build = |p: &Program| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
+    let (a, b) = (measured_program(first)?, measured_program(other)?);
+    let build = |p: &MeasuredProgram| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
     if a.path != b.path || build(a) == build(b) {
         return None;
     }
@@ -299,7 +299,7 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     })
 }
 
-fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
+fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredProgram> {
     let programs = &source.session.environment.programs;
     programs
         .iter()
@@ -309,27 +309,30 @@ fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circumstances::TUNED;
+    use crate::circumstances::TUNED_FACT;
 
     #[test]
     fn sessions_with_other_knobs_set_differ() {
         let ours = |knobs: Option<&str>| Environment {
             speedwell: Some("0.1.0".into()),
             facts: knobs
-                .map(|knobs| (TUNED.into(), knobs.into()))
+                .map(|knobs| (TUNED_FACT.into(), knobs.into()))
                 .into_iter()
                 .collect(),
             ..Environment::default()
         };
         let (tuned, other) = (ours(Some("governor, turbo")), ours(Some("governor")));
-        let found = differences(&tuned, &other);
+        let found = environment_differences(&tuned, &other);
         assert_eq!(found, ["tuned 'governor, turbo' and 'governor'"]);
         assert_eq!(
-            differences(&ours(None), &tuned),
+            environment_differences(&ours(None), &tuned),
             ["tuned 'nothing' and 'governor, turbo'"]
         );
-        assert!(differences(&tuned, &tuned).is_empty());
+        assert!(environment_differences(&tuned, &tuned).is_empty());
         let foreign = Environment::default();
-        assert!(differences(&foreign, &tuned).is_empty(), "who knows");
+        assert!(
+            environment_differences(&foreign, &tuned).is_empty(),
+            "who knows"
+        );
     }
 }

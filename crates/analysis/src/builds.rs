@@ -2,18 +2,18 @@
 //! differ.
 //!
 //! Runs of one build share its memory layout, so together they give one value; how that value is
-//! tested is decided elsewhere. Start at [`Unit::values`] and [`spreads`].
+//! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`load_spreads`].
 
-use crate::Findings;
-use crate::grid::{CaseRuns, Grid, values_of};
-use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping, Verdict};
+use crate::AnalysisFindings;
+use crate::grid::{CaseRuns, RunGrid, finite_values};
+use speedwell_model::{Metric, Run, RunValue, Session, SessionDesign, StoppingDesign, Verdict};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::levels::{Components, components};
+use speedwell_stats::levels::{VarianceComponents, variance_components};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Unit of independence in a comparison; each counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum IndependentUnit {
     /// A run.
     Run,
     /// A build, represented by all its runs.
@@ -28,38 +28,38 @@ pub(super) enum Unit {
     },
 }
 
-impl Unit {
+impl IndependentUnit {
     /// Unit of independence in a session.
-    pub fn new(design: &Design) -> Unit {
+    pub fn new(design: &SessionDesign) -> IndependentUnit {
         if !design.shares_builds() {
-            return Unit::Run;
+            return IndependentUnit::Run;
         }
-        Unit::Build {
+        IndependentUnit::Build {
             runs: design.runs_per_build() as usize,
-            is_whole: matches!(design.stopping, Stopping::Sequential { .. }),
+            is_whole: matches!(design.stopping, StoppingDesign::Sequential { .. }),
             per_block: design.runs_per_block.max(1),
         }
     }
 
     /// Number of runs in one unit.
-    pub fn runs(self) -> usize {
+    pub fn runs_per_unit(self) -> usize {
         match self {
-            Unit::Run => 1,
-            Unit::Build { runs, .. } => runs,
+            IndependentUnit::Run => 1,
+            IndependentUnit::Build { runs, .. } => runs,
         }
     }
 
     /// Plural noun for reports.
-    pub fn plural(self) -> &'static str {
+    pub fn plural_noun(self) -> &'static str {
         match self {
-            Unit::Run => "runs",
-            Unit::Build { .. } => "builds",
+            IndependentUnit::Run => "runs",
+            IndependentUnit::Build { .. } => "builds",
         }
     }
 
     /// Formats a number of units, such as `1 build`.
-    pub fn counted(self, number: usize) -> String {
-        let plural = self.plural();
+    pub fn format_count(self, number: usize) -> String {
+        let plural = self.plural_noun();
         match number {
             1 => format!("1 {}", plural.trim_end_matches('s')),
             _ => format!("{number} {plural}"),
@@ -68,16 +68,16 @@ impl Unit {
 
     /// Values of two sides, one per unit. A build's value is the mean of the logarithms of its
     /// runs, over the blocks that are complete on both sides.
-    pub fn values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
-        let Unit::Build {
+    pub fn paired_values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
+        let IndependentUnit::Build {
             runs,
             is_whole,
             per_block,
         } = self
         else {
-            return sides.map(|side| values_of(side, metric));
+            return sides.map(|side| finite_values(side, metric));
         };
-        let builds = sides.map(|side| builds_of_blocks(side, metric));
+        let builds = sides.map(|side| builds_by_block(side, metric));
         let is_complete = |run: &&Run| builds[0].get(&run.block) == builds[1].get(&run.block);
         let complete = sides.map(|side| side.iter().copied().filter(is_complete).collect());
         let all: [Vec<&Run>; 2] = complete;
@@ -87,15 +87,15 @@ impl Unit {
             .all(|run| run.value_of(metric) > Some(0.0));
         let fewest = if is_whole { runs } else { 1 };
         all.map(|side| {
-            let mut builds = by_build(&side, metric);
+            let mut builds = values_by_build(&side, metric);
             builds.retain(|_, runs| runs.len() >= fewest);
-            units_of(builds, logarithms, per_block)
+            build_values(builds, logarithms, per_block)
         })
     }
 }
 
 /// One value per build, at the position of its last run.
-fn units_of(
+fn build_values(
     builds: BTreeMap<u32, Vec<RunValue>>,
     logarithms: bool,
     per_block: u32,
@@ -104,7 +104,7 @@ fn units_of(
         .map(|(build, runs)| RunValue {
             slot: runs.iter().map(|run| run.slot).max().unwrap_or_default(),
             block: build / per_block,
-            value: typical(&runs, logarithms),
+            value: build_value(&runs, logarithms),
         })
         .collect();
     units.sort_by_key(|unit| unit.slot);
@@ -112,7 +112,7 @@ fn units_of(
 }
 
 /// Builds that have a value in each block.
-fn builds_of_blocks(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
+fn builds_by_block(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut builds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let has_value = |run: &&&Run| run.value_of(metric).is_some_and(f64::is_finite);
     for run in side.iter().filter(has_value) {
@@ -123,19 +123,19 @@ fn builds_of_blocks(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>>
 }
 
 /// Values of each build.
-fn by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> {
+fn values_by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> {
     let mut builds: BTreeMap<u32, Vec<RunValue>> = BTreeMap::new();
     for run in side {
         if let Some(build) = run.build {
             let own = builds.entry(build).or_default();
-            own.extend(values_of(&[*run], metric));
+            own.extend(finite_values(&[*run], metric));
         }
     }
     builds.retain(|_, runs| !runs.is_empty());
     builds
 }
 
-fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
+fn build_value(runs: &[RunValue], logarithms: bool) -> f64 {
     let values = runs.iter().map(|run| run.value);
     if logarithms {
         mean(&values.map(f64::ln).collect::<Vec<f64>>()).exp()
@@ -146,12 +146,12 @@ fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
 
 /// Values of one series, one per build if runs share builds.
 pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
-    let builds = by_build(runs, metric);
+    let builds = values_by_build(runs, metric);
     if builds.values().all(|own| own.len() < 2) {
-        return values_of(runs, metric);
+        return finite_values(runs, metric);
     }
     let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
-    units_of(builds, logarithms, 1)
+    build_values(builds, logarithms, 1)
 }
 
 /// How much builds of one source, and runs of one build, differ in a case.
@@ -163,7 +163,7 @@ pub struct LayoutSpread {
     pub metric: String,
     /// Standard deviations of logarithms between builds and between runs of a build. A build is
     /// compared only with builds of its own variant.
-    pub components: Components,
+    pub components: VarianceComponents,
     /// Ratio of the medians of the slowest and the fastest build; the largest over all variants.
     pub range: f64,
 }
@@ -176,15 +176,15 @@ impl LayoutSpread {
     }
 
     /// Describes the spread in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn to_sentence(&self) -> String {
         let known = &self.components;
-        let [low, high] = [known.interval.low, known.interval.high].map(percent);
+        let [low, high] = [known.interval.low, known.interval.high].map(format_percent);
         format!(
             "Layout: builds of one source differ by sd {} % [{low}, {high}] (slowest/fastest {:.2}); runs of one build by \
              {} %.",
-            percent(known.between),
+            format_percent(known.between),
             self.range,
-            percent(known.within)
+            format_percent(known.within)
         )
     }
 }
@@ -195,7 +195,7 @@ pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
 /// Notes changes between single builds that another build of the same source might also have
 /// caused.
-pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
+pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
         let rows = comparison.rows.iter_mut();
@@ -208,7 +208,7 @@ pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
                 format!(
                     "Builds of one source differ by sd {} % in this case (@{session}), more than this change: it may be \
                      the layout of one build. --builds tells.",
-                    percent(sd)
+                    format_percent(sd)
                 )
             }));
         }
@@ -216,7 +216,7 @@ pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
 }
 
 /// Formats a share in percent with two significant digits.
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {
         0.0 => 0.0,
@@ -228,24 +228,28 @@ fn percent(share: f64) -> String {
 /// Computes the spread of each case whose builds have several runs. Values of zero or below have no
 /// logarithm.
 pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSpread> {
-    spreads_of(&Grid::new(session), metrics)
+    spreads_of_grid(&RunGrid::new(session), metrics)
 }
 
 /// Like [`layout_spreads`], for runs that are already arranged.
-pub(super) fn spreads_of(grid: &Grid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
+pub(super) fn spreads_of_grid(grid: &RunGrid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases
-        .flat_map(|case| metrics.iter().filter_map(|metric| spread(case, metric)))
+        .flat_map(|case| {
+            metrics
+                .iter()
+                .filter_map(|metric| layout_spread(case, metric))
+        })
         .collect()
 }
 
 /// Confidence level of the interval of a spread.
 const CONFIDENCE: f64 = 0.95;
 
-fn spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
+fn layout_spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
     let families: Vec<Vec<Vec<f64>>> = (case.by_variant.iter())
         .map(|runs| {
-            let builds = by_build(runs, &metric.name).into_values();
+            let builds = values_by_build(runs, &metric.name).into_values();
             let logs = builds.map(|own| own.iter().map(|run| run.value.ln()).collect());
             logs.collect()
         })
@@ -258,7 +262,7 @@ fn spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
     {
         return None;
     }
-    let known = components(&families, CONFIDENCE)?;
+    let known = variance_components(&families, CONFIDENCE)?;
     let range = families.iter().filter_map(|builds| {
         let medians = || builds.iter().map(|runs| median(runs));
         let largest = medians().reduce(f64::max)?;

@@ -2,20 +2,20 @@
 //! there is none.
 //!
 //! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
-//! know where the result is stored. Start at [`calibrate`].
+//! know where the result is stored. Start at [`calibrate_session`].
 
-use super::findings::{Calibrated, CalibratedCase, CalibrationFindings, SpreadChange};
+use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
 use crate::disturbed::rejected_by_rules;
 use crate::evidence::{self, standard_error};
-use crate::grid::{CaseRuns, Grid, values_of};
-use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
-use crate::policy::Policy;
-use crate::power::Precision;
-use crate::session::{metrics, no_metric};
-use crate::summary::finite;
-use crate::tally::Tally;
-use crate::{Method, Settings};
-use speedwell_model::{Calibration, Estimate, Metric, Session, median};
+use crate::grid::{CaseRuns, RunGrid, finite_values};
+use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelation};
+use crate::policy::JudgingPolicy;
+use crate::power::AchievedPrecision;
+use crate::session::{requested_metrics, unknown_metric_message};
+use crate::summary::finite_or_none;
+use crate::tally::SessionTally;
+use crate::{AnalysisSettings, StatisticalMethod};
+use speedwell_model::{IntervalEstimate, Metric, NoiseCalibration, Session, median};
 use speedwell_stats::bootstrap;
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
@@ -23,10 +23,10 @@ use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
 /// Probability of the range of expected counts (crates/stats/DERIVATIONS.md, "Calibration").
-const RANGE: f64 = 0.95;
+const EXPECTED_RANGE: f64 = 0.95;
 
 /// Result of one comparison of a thing with itself.
-struct Alarm {
+struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
     /// Probability that the test finds one by chance, given these ranks.
@@ -38,21 +38,29 @@ struct Alarm {
 ///
 /// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
 /// are not independent.
-pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
-    let grid = Grid::new(session);
-    let policy = Policy::new(&session.design, settings);
-    let mut warnings = Tally::of(session).warnings(session, None);
-    let (found, unknown) = metrics(session, settings);
-    warnings.extend(unknown.iter().map(|name| no_metric(session, name)));
+pub fn calibrate_session(
+    session: &Session,
+    runs: usize,
+    settings: &AnalysisSettings,
+) -> CalibrationFindings {
+    let grid = RunGrid::new(session);
+    let policy = JudgingPolicy::new(&session.design, settings);
+    let mut warnings = SessionTally::from_session(session).warnings(session, None);
+    let (found, unknown) = requested_metrics(session, settings);
+    warnings.extend(
+        unknown
+            .iter()
+            .map(|name| unknown_metric_message(session, name)),
+    );
     let metric = found.into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();
     let mut cases = Vec::new();
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
-            let pair = pair(case, metric, &policy);
-            let of_case = compare(&pair, blocks, &policy);
-            cases.push(describe(case, &pair, &of_case, &policy));
+            let pair = paired_runs(case, metric, &policy);
+            let of_case = compare_parts(&pair, blocks, &policy);
+            cases.push(describe_case(case, &pair, &of_case, &policy));
             alarms.extend(of_case);
         }
     }
@@ -63,32 +71,39 @@ pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> Calibra
         cases,
         failures: session.failures.clone(),
         warnings,
-        ..count(&alarms, session, policy.alpha)
+        ..count_alarms(&alarms, session, policy.alpha)
     }
 }
 
-fn pair(case: &CaseRuns<'_>, metric: &Metric, policy: &Policy) -> PairedRuns {
-    let side = |variant: usize| values_of(&case.by_variant[variant], &metric.name);
+fn paired_runs(case: &CaseRuns<'_>, metric: &Metric, policy: &JudgingPolicy) -> PairedRuns {
+    let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
     PairedRuns::new(side(0), side(1), policy.matching)
 }
 
 /// Runs one test per `blocks` consecutive blocks.
-fn compare(pair: &PairedRuns, blocks: usize, policy: &Policy) -> Vec<Alarm> {
-    let compare = |data: Data| {
+fn compare_parts(
+    pair: &PairedRuns,
+    blocks: usize,
+    policy: &JudgingPolicy,
+) -> Vec<CalibrationTrial> {
+    let compare = |data: ComparedData| {
         let test = evidence::block_test(&data)?;
-        Some(Alarm {
+        Some(CalibrationTrial {
             is_false: test.p <= policy.alpha,
-            level: test.level(policy.alpha),
+            level: test.attained_level(policy.alpha),
         })
     };
-    pair.parts(blocks).into_iter().filter_map(compare).collect()
+    pair.split_blocks(blocks)
+        .into_iter()
+        .filter_map(compare)
+        .collect()
 }
 
-fn describe(
+fn describe_case(
     case: &CaseRuns<'_>,
     pair: &PairedRuns,
-    alarms: &[Alarm],
-    policy: &Policy,
+    alarms: &[CalibrationTrial],
+    policy: &JudgingPolicy,
 ) -> CalibratedCase {
     let both = pair.baseline.iter().chain(&pair.candidate);
     let values: Vec<f64> = both.map(|run| run.value).collect();
@@ -97,40 +112,45 @@ fn describe(
         case: case.case.clone(),
         comparisons: alarms.len() as u32,
         false_alarms: alarms.iter().filter(|alarm| alarm.is_false).count() as u32,
-        variation: finite(coefficient_of_variation(&values)),
+        variation: finite_or_none(coefficient_of_variation(&values)),
         autocorrelation,
-        is_dependent: autocorrelation.is_some_and(|known| is_marked(known, values.len())),
-        detectable: detectable(pair, policy),
+        is_dependent: autocorrelation.is_some_and(|known| exceeds_chance(known, values.len())),
+        detectable: detectable_change(pair, policy),
     }
 }
 
 /// Smallest change that the sequential design can find at its last look, based on the standard
 /// error of all runs.
-fn detectable(pair: &PairedRuns, policy: &Policy) -> Option<f64> {
-    let most = Settings::DEFAULT_LOOKS.into_iter().max()? as usize;
+fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
+    let most = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
-    let change = evidence::change(Method::Rank, &pair.all_runs(), limit, policy.seed)?;
+    let change = evidence::estimate_change(
+        StatisticalMethod::Rank,
+        &pair.all_runs(),
+        limit,
+        policy.seed,
+    )?;
     let error = standard_error(&change, limit)?;
-    let known = Precision {
+    let known = AchievedPrecision {
         runs: most,
-        error: error * (pair.runs() as f64 / most as f64).sqrt(),
+        error: error * (pair.comparable_runs() as f64 / most as f64).sqrt(),
     };
-    Some(known.detectable(policy.alpha))
+    Some(known.detectable_change(policy.alpha))
 }
 
 /// Counts false alarms and the range to expect: at least what the test gives by its exact level,
 /// which few blocks may make small, and at most the error rate that it promises.
-fn count(alarms: &[Alarm], session: &Session, alpha: f64) -> CalibrationFindings {
+fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
     let level = match comparisons {
         0 => 0.0,
         some => alarms.iter().map(|alarm| alarm.level).sum::<f64>() / f64::from(some),
     };
-    let tail = 0.5 * (1.0 - RANGE);
+    let tail = 0.5 * (1.0 - EXPECTED_RANGE);
     let bound = |p: f64, share: f64| binomial::quantile(p, comparisons.into(), share) as u32;
-    let share = share_exact(false_alarms.into(), comparisons.into(), RANGE);
-    let counts = Calibration {
+    let share = share_exact(false_alarms.into(), comparisons.into(), EXPECTED_RANGE);
+    let counts = NoiseCalibration {
         session: session.number.unwrap_or_default(),
         started_unix_ms: session.started_unix_ms,
         comparisons,
@@ -139,35 +159,35 @@ fn count(alarms: &[Alarm], session: &Session, alpha: f64) -> CalibrationFindings
         expected_high: bound(1.0 - tail, alpha),
     };
     CalibrationFindings {
-        outcome: outcome(&counts),
+        outcome: judge_counts(&counts),
         counts,
         alpha,
         level,
-        rate: (comparisons > 0).then(|| Estimate {
+        rate: (comparisons > 0).then(|| IntervalEstimate {
             value: f64::from(false_alarms) / f64::from(comparisons),
             low: share.low,
             high: share.high,
         }),
-        needed: needed(level, tail),
+        needed: needed_comparisons(level, tail),
         ..CalibrationFindings::default()
     }
 }
 
-fn outcome(counts: &Calibration) -> Calibrated {
+fn judge_counts(counts: &NoiseCalibration) -> CalibrationOutcome {
     if counts.false_alarms > counts.expected_high {
-        Calibrated::TooManyAlarms
+        CalibrationOutcome::TooManyAlarms
     } else if counts.expected_low == 0 {
-        Calibrated::Unknown
+        CalibrationOutcome::Unknown
     } else if counts.false_alarms < counts.expected_low {
-        Calibrated::TooFewAlarms
+        CalibrationOutcome::TooFewAlarms
     } else {
-        Calibrated::Yes
+        CalibrationOutcome::Yes
     }
 }
 
 /// Number of comparisons from which zero false alarms are too unlikely to be chance: (1 - level)^n
 /// < tail.
-fn needed(level: f64, tail: f64) -> Option<u32> {
+fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     let comparisons = (tail.ln() / (-level).ln_1p()).ceil();
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
@@ -177,22 +197,22 @@ fn needed(level: f64, tail: f64) -> Option<u32> {
 pub fn compare_spreads(
     before: &Session,
     after: &Session,
-    settings: &Settings,
+    settings: &AnalysisSettings,
 ) -> Vec<SpreadChange> {
-    let (first, second) = (Grid::new(before), Grid::new(after));
-    let Some(metric) = metrics(before, settings).0.into_iter().next() else {
+    let (first, second) = (RunGrid::new(before), RunGrid::new(after));
+    let Some(metric) = requested_metrics(before, settings).0.into_iter().next() else {
         return Vec::new();
     };
-    let options = bootstrap::Options {
-        draws: DRAWS,
-        confidence: RANGE,
+    let options = bootstrap::BootstrapOptions {
+        draws: SPREAD_DRAWS,
+        confidence: EXPECTED_RANGE,
         seed: before.design.seed,
     };
     let compare = |case: &CaseRuns<'_>| {
         let same = second.cases.iter().find(|other| other.case == case.case)?;
-        let [old, new] = [case, same].map(|case| differences(case, metric));
+        let [old, new] = [case, same].map(|case| block_differences(case, metric));
         let found = bootstrap::ratio_of_medians(&old, &new, &options);
-        let change = found.map(|found| Estimate {
+        let change = found.map(|found| IntervalEstimate {
             value: found.ratio - 1.0,
             low: found.interval.low - 1.0,
             high: found.interval.high - 1.0,
@@ -208,14 +228,14 @@ pub fn compare_spreads(
 }
 
 /// Resamples for an interval that is shown with two digits.
-const DRAWS: usize = 2000;
+const SPREAD_DRAWS: usize = 2000;
 
 /// Differences between each two runs of a block, as shares of the lower one.
-fn differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
+fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant
         .iter()
-        .flat_map(|runs| values_of(runs, &metric.name));
+        .flat_map(|runs| finite_values(runs, &metric.name));
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for run in runs {
         blocks.entry(run.block).or_default().push(run.value);
@@ -232,25 +252,25 @@ fn differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
 
     /// Builds a session with `comparisons` comparisons of four blocks each.
     fn session(comparisons: u32, cases: &[&str], factor: f64) -> Session {
-        let story = Story::fixed(&["a", "b"], 4 * comparisons);
+        let story = FakeSession::with_fixed_blocks(&["a", "b"], 4 * comparisons);
         let factor = |variant: &str| if variant == "b" { factor } else { 1.0 };
-        let noisy = |story: Story, id: &&str| story.noisy(id, 0.02, factor);
-        cases.iter().fold(story, noisy).session()
+        let noisy = |story: FakeSession, id: &&str| story.add_noisy_case(id, 0.02, factor);
+        cases.iter().fold(story, noisy).build()
     }
 
     fn calibrated(session: &Session) -> CalibrationFindings {
-        calibrate(session, 8, &Settings::default())
+        calibrate_session(session, 8, &AnalysisSettings::default())
     }
 
     #[test]
     fn equal_sides_give_the_false_alarms_that_are_expected() {
         let found = calibrated(&session(100, &["b n=1", "b n=2"], 1.0));
         assert_eq!(found.counts.comparisons, 200);
-        assert_eq!(found.outcome, Calibrated::Yes, "{found:?}");
+        assert_eq!(found.outcome, CalibrationOutcome::Yes, "{found:?}");
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
@@ -262,7 +282,7 @@ mod tests {
     #[test]
     fn sides_that_differ_give_too_many() {
         let found = calibrated(&session(30, &["b"], 1.02));
-        assert_eq!(found.outcome, Calibrated::TooManyAlarms);
+        assert_eq!(found.outcome, CalibrationOutcome::TooManyAlarms);
         assert_eq!(found.cases[0].false_alarms, found.counts.false_alarms);
         let rate = found.rate.unwrap();
         assert!(rate.low > 0.05 && rate.low < rate.value);
@@ -271,7 +291,7 @@ mod tests {
     #[test]
     fn few_comparisons_say_nothing_and_how_many_would() {
         let found = calibrated(&session(20, &["b"], 1.0));
-        assert_eq!(found.outcome, Calibrated::Unknown);
+        assert_eq!(found.outcome, CalibrationOutcome::Unknown);
         // At a level of exactly 5 % it would be 72: .95^72 = .0249.
         assert!(
             (72..100).contains(&found.needed.unwrap()),
@@ -282,12 +302,15 @@ mod tests {
 
     #[test]
     fn what_never_varies_says_nothing_either() {
-        let constant = Story::fixed(&["a", "b"], 400).case("b", |_, _| 5.0);
-        let found = calibrated(&constant.session());
-        assert_eq!((found.outcome, found.needed), (Calibrated::Unknown, None));
+        let constant = FakeSession::with_fixed_blocks(&["a", "b"], 400).add_case("b", |_, _| 5.0);
+        let found = calibrated(&constant.build());
+        assert_eq!(
+            (found.outcome, found.needed),
+            (CalibrationOutcome::Unknown, None)
+        );
         assert_eq!(found.counts.comparisons, 100);
-        let nothing = calibrated(&Story::fixed(&["a", "b"], 1).session());
-        assert_eq!(nothing.outcome, Calibrated::Unknown);
+        let nothing = calibrated(&FakeSession::with_fixed_blocks(&["a", "b"], 1).build());
+        assert_eq!(nothing.outcome, CalibrationOutcome::Unknown);
         assert_eq!(nothing.counts.comparisons, 0);
     }
 
@@ -296,10 +319,14 @@ mod tests {
         let steady =
             |variant: &str, run: u32| f64::from(run) + if variant == "b" { 0.5 } else { 0.0 };
         // 9 blocks, one of which lost a run: two comparisons of four blocks.
-        let story = Story::fixed(&["a", "b"], 9).case("b", steady).lose("a", 3);
-        assert_eq!(calibrated(&story.session()).counts.comparisons, 2);
-        let ten = Story::fixed(&["a", "b"], 9).case("b", steady).session();
-        let found = calibrate(&ten, 9, &Settings::default());
+        let story = FakeSession::with_fixed_blocks(&["a", "b"], 9)
+            .add_case("b", steady)
+            .remove_run("a", 3);
+        assert_eq!(calibrated(&story.build()).counts.comparisons, 2);
+        let ten = FakeSession::with_fixed_blocks(&["a", "b"], 9)
+            .add_case("b", steady)
+            .build();
+        let found = calibrate_session(&ten, 9, &AnalysisSettings::default());
         assert_eq!(
             (found.runs, found.counts.comparisons),
             (10, 1),
@@ -310,14 +337,18 @@ mod tests {
     #[test]
     fn half_the_noise_is_found_as_half_the_spread() {
         let with = |variation| {
-            let story = Story::fixed(&["a", "b"], 400).noisy("b n=1", variation, |_| 1.0);
+            let story = FakeSession::with_fixed_blocks(&["a", "b"], 400).add_noisy_case(
+                "b n=1",
+                variation,
+                |_| 1.0,
+            );
             // A level that drifts from block to block is not spread.
             story
-                .case("b n=2", |_, run| f64::from(100 + run / 2))
-                .session()
+                .add_case("b n=2", |_, run| f64::from(100 + run / 2))
+                .build()
         };
         let (before, after) = (with(0.02), with(0.01));
-        let found = compare_spreads(&before, &after, &Settings::default());
+        let found = compare_spreads(&before, &after, &AnalysisSettings::default());
         let change = found[0].change.unwrap();
         assert!(change.low < -0.5 && -0.5 < change.high, "{change:?}");
         assert!(change.low > -0.6 && change.high < -0.4, "{change:?}");
@@ -329,7 +360,7 @@ mod tests {
             found[0].before
         );
         assert_eq!((found[1].before, found[1].change), (0.0, None));
-        let same = compare_spreads(&before, &before, &Settings::default());
+        let same = compare_spreads(&before, &before, &AnalysisSettings::default());
         let change = same[0].change.unwrap();
         assert!(change.low < 0.0 && 0.0 < change.high, "{change:?}");
     }

@@ -1,20 +1,20 @@
 //! Describes one case of a comparison: its figures, and notes for the reader.
 //!
-//! Decides which notes a row needs; `correction.rs` adds the verdict. Start at [`describe`].
+//! Decides which notes a row needs; `correction.rs` adds the verdict. Start at [`describe_case`].
 
-use crate::disturbed::Exposure;
-use crate::exact::Counts;
+use crate::disturbed::DisturbanceExposure;
+use crate::exact::ExactCounts;
 use crate::paired::{
-    Data, Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past,
+    ComparedData, PairedRuns, RunMatching, is_noise_autocorrelated, is_one_after_the_other,
 };
-use crate::policy::Policy;
-use crate::power::Precision;
-use crate::sequential::{End, Outcome};
-use crate::summary::finite;
-use crate::warnings::counted;
-use crate::withheld::Withheld;
-use crate::{CaseComparison, Method, Side, evidence};
-use speedwell_model::{Case, Estimate, RunValue, Verdict};
+use crate::policy::JudgingPolicy;
+use crate::power::AchievedPrecision;
+use crate::sequential::{DataEnd, SequentialOutcome};
+use crate::summary::finite_or_none;
+use crate::warnings::format_count;
+use crate::withheld::WithheldReason;
+use crate::{CaseComparison, SideSummary, StatisticalMethod, evidence};
+use speedwell_model::{Case, IntervalEstimate, RunValue, Verdict};
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub(super) struct MatchedCase {
     /// Whether the sides come from different sessions.
     pub apart: bool,
     /// Why the case has no answer, if so.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<WithheldReason>,
     /// How often baseline and candidate were disturbed.
-    pub exposures: [Exposure; 2],
+    pub exposures: [DisturbanceExposure; 2],
 }
 
 /// A described case, with what its verdict needs.
@@ -42,56 +42,56 @@ pub(super) struct CaseRow {
     /// Findings of the case.
     pub comparison: CaseComparison,
     /// Results of the tests, without their data, because there may be thousands of cases.
-    pub outcome: Outcome,
+    pub outcome: SequentialOutcome,
     /// Runs per side that the tests used.
     pub runs: usize,
     /// Smallest p value that a single look at this many runs can give.
     pub smallest_p: f64,
     /// Standard error of the log ratio, with the number of runs behind it.
-    pub precision: Option<Precision>,
+    pub precision: Option<AchievedPrecision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
     /// Whether the sides affected each other, so that their ratio is biased.
     pub disturb_each_other: bool,
     /// Result for count metrics.
-    pub counts: Counts,
+    pub counts: ExactCounts,
 }
 
 /// Describes one case with known `outcome`, still without a verdict; `names` are those of baseline
 /// and candidate.
-pub(super) fn describe(
+pub(super) fn describe_case(
     case: MatchedCase,
-    mut outcome: Outcome,
-    policy: &Policy,
+    mut outcome: SequentialOutcome,
+    policy: &JudgingPolicy,
     names: [&str; 2],
 ) -> CaseRow {
     let seed = policy.seed_for(&case.id);
     let counts = counts_of(&case.pair, policy);
     if counts.is_exact() {
-        (outcome.change, outcome.p, outcome.error) = (counts.change(), None, None);
+        (outcome.change, outcome.p, outcome.error) = (counts.exact_change(), None, None);
     }
-    let runs = outcome.data.runs();
-    let precision = outcome.error.map(|error| Precision { runs, error });
+    let runs = outcome.data.smaller_side_runs();
+    let precision = outcome.error.map(|error| AchievedPrecision { runs, error });
     let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
     // In randomized blocks one side comes first only by chance, which the test accounts for.
     let one_after_the_other =
         case.apart || (policy.indicative && is_one_after_the_other(&case.pair));
-    let mut notes = remarks(&case.pair, &outcome, policy, counts);
-    if noise_depends_on_its_past(&case.pair, case.apart) {
-        notes.extend(on_dependence(policy, one_after_the_other));
+    let mut notes = case_notes(&case.pair, &outcome, policy, counts);
+    if is_noise_autocorrelated(&case.pair, case.apart) {
+        notes.extend(note_dependence(policy, one_after_the_other));
     }
     let [old, new] = &case.exposures;
-    notes.extend(old.remark(new, names).filter(|_| !case.apart));
-    let disturb_each_other = policy.matching == Matching::Pairs
-        && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
+    notes.extend(old.explain_unequal(new, names).filter(|_| !case.apart));
+    let disturb_each_other = policy.matching == RunMatching::Pairs
+        && evidence::sharing_matters(&outcome.data.to_pairs(), &case.alone);
     notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
     let [baseline, candidate] = (case.sides).unwrap_or([case.pair.baseline, case.pair.candidate]);
-    let (baseline, candidate) = (side(baseline, old), side(candidate, new));
+    let (baseline, candidate) = (row_side(baseline, old), row_side(candidate, new));
     let comparison = CaseComparison {
         case: case.case,
         change: outcome.change,
         mean_change,
-        shape_changed: has_shape_changed(outcome.change, mean_change),
+        is_shape_changed: has_shape_changed(outcome.change, mean_change),
         p: outcome.p,
         q: None,
         verdict: Verdict::Unclear,
@@ -99,11 +99,11 @@ pub(super) fn describe(
         no_verdict: None,
         differs: false,
         is_exact: counts.is_exact(),
-        indicative: policy.indicative,
-        decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),
+        is_indicative: policy.indicative,
+        decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs_per_unit() as u32),
         detectable: None,
         more_runs: None,
-        cliffs_delta: finite(cliffs_delta(
+        cliffs_delta: finite_or_none(cliffs_delta(
             &outcome.data.baseline,
             &outcome.data.candidate,
         )),
@@ -115,11 +115,11 @@ pub(super) fn describe(
     let sizes = [&outcome.data.baseline, &outcome.data.candidate].map(Vec::len);
     CaseRow {
         comparison,
-        smallest_p: policy.smallest_p().of(sizes),
+        smallest_p: policy.smallest_p().for_runs(sizes),
         runs,
         // There may be thousands of cases.
-        outcome: Outcome {
-            data: Data::default(),
+        outcome: SequentialOutcome {
+            data: ComparedData::default(),
             ..outcome
         },
         precision,
@@ -132,62 +132,71 @@ pub(super) fn describe(
 const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart.";
 
 /// Compares the values as counts if the metric is a count.
-fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
+fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
     if policy.counts {
-        Counts::from_runs(&pair.baseline, &pair.candidate)
+        ExactCounts::from_runs(&pair.baseline, &pair.candidate)
     } else {
-        Counts::TooFew
+        ExactCounts::TooFew
     }
 }
 
 /// Intervals of noiseless values have no width; below this, differences are rounding of logarithms.
-const ROUNDING: f64 = 1e-9;
+const ROUNDING_TOLERANCE: f64 = 1e-9;
 
 /// Whether the change of the mean differs from that of the typical run by more than half of either
 /// interval, in logarithms (docs/why/statistics.md, "Effect and interval").
-fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
+fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEstimate>) -> bool {
     let log = |share: f64| share.ln_1p();
-    let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
+    let half = |estimate: &IntervalEstimate| 0.5 * (log(estimate.high) - log(estimate.low));
     match (typical, mean) {
         (Some(typical), Some(mean)) => {
             let apart = (log(mean.value) - log(typical.value)).abs();
-            apart > half(&typical).max(half(&mean)).max(ROUNDING)
+            apart > half(&typical).max(half(&mean)).max(ROUNDING_TOLERANCE)
         }
         _ => false,
     }
 }
 
-fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
+fn row_side(runs: Vec<RunValue>, exposure: &DisturbanceExposure) -> SideSummary {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     let median = median(&values);
-    Side {
+    SideSummary {
         location: median,
         median,
         mean: mean(&values),
-        variation: finite(coefficient_of_variation(&values)),
+        variation: finite_or_none(coefficient_of_variation(&values)),
         exposure: exposure.clone(),
         runs: runs.into(),
     }
 }
 
 /// Notes on one case of a comparison.
-fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy, counts: Counts) -> Vec<String> {
+fn case_notes(
+    pair: &PairedRuns,
+    outcome: &SequentialOutcome,
+    policy: &JudgingPolicy,
+    counts: ExactCounts,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if !counts.is_exact() {
-        notes.extend(on_the_number_of_runs(pair, outcome, policy));
+        notes.extend(note_run_count(pair, outcome, policy));
         if pair.incomplete > 0 {
-            let blocks = counted(pair.incomplete, "block lacks", "blocks lack");
+            let blocks = format_count(pair.incomplete, "block lacks", "blocks lack");
             notes.push(format!("{blocks} a run and cannot be compared."));
         }
-        notes.extend(on_the_values(outcome, policy));
+        notes.extend(note_values(outcome, policy));
     }
-    notes.extend(counts.remark(pair.baseline.len().min(pair.candidate.len())));
+    notes.extend(counts.to_note(pair.baseline.len().min(pair.candidate.len())));
     notes
 }
 
-fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Option<String> {
-    let runs = outcome.data.runs();
-    let counted = |number: usize| policy.unit.counted(number);
+fn note_run_count(
+    pair: &PairedRuns,
+    outcome: &SequentialOutcome,
+    policy: &JudgingPolicy,
+) -> Option<String> {
+    let runs = outcome.data.smaller_side_runs();
+    let counted = |number: usize| policy.unit.format_count(number);
     let shown = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
@@ -196,11 +205,11 @@ fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) 
         ));
     }
     match outcome.end {
-        End::TooFew if policy.looks.is_none() => None,
-        End::TooFew => Some(format!(
+        DataEnd::TooFew if policy.looks.is_none() => None,
+        DataEnd::TooFew => Some(format!(
             "Measuring ended before the first look; there are {shown} a side."
         )),
-        End::Early => {
+        DataEnd::Early => {
             let next = policy
                 .looks
                 .as_ref()
@@ -212,26 +221,28 @@ fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) 
                 "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
             ))
         }
-        End::Final if pair.runs() > runs && policy.looks.is_some() => Some(format!(
+        DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => Some(format!(
             "Decided at {shown} a side; the later ones take no part in the verdict."
         )),
-        End::Final => None,
+        DataEnd::Final => None,
     }
 }
 
-fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
+fn note_values(outcome: &SequentialOutcome, policy: &JudgingPolicy) -> Option<String> {
     let data = &outcome.data;
-    if data.runs() == 0 {
+    if data.smaller_side_runs() == 0 {
         return None;
     }
     let varies = |values: &[f64]| values.iter().any(|&value| value != values[0]);
-    if data.constant().is_some() {
+    if data.constant_value().is_some() {
         Some("All values of both sides are identical.".into())
     } else if outcome.change.is_none() && data.is_from_zero() {
         Some("A change from zero has no percentage.".into())
     } else if !data.is_never_negative() && outcome.change.is_none() {
         Some("Values below zero have no logarithm, so no change can be given.".into())
-    } else if policy.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate)
+    } else if policy.method == StatisticalMethod::Welch
+        && !varies(&data.baseline)
+        && !varies(&data.candidate)
     {
         Some("Neither side's values vary, so Welch's test is undefined.".into())
     } else if !outcome.is_same && outcome.change.is_none() {
@@ -243,10 +254,10 @@ fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
     }
 }
 
-fn on_dependence(policy: &Policy, one_after_the_other: bool) -> Option<String> {
+fn note_dependence(policy: &JudgingPolicy, one_after_the_other: bool) -> Option<String> {
     let text = match policy.matching {
         // The test of randomized blocks stays valid.
-        Matching::Blocks { .. } | Matching::Pairs if !policy.indicative => return None,
+        RunMatching::Blocks { .. } | RunMatching::Pairs if !policy.indicative => return None,
         _ if one_after_the_other => {
             "Runs depend on each other and the sides were measured one after the other, so the p \
              value is not valid."

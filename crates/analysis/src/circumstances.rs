@@ -2,31 +2,31 @@
 //!
 //! Decides which facts can affect figures. Start at [`facts`].
 
-use speedwell_model::{Environment, Figure, Run};
+use speedwell_model::{DisturbanceFigure, Environment, Run};
 use speedwell_stats::describe::median;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Facts about one session, as names and values.
-pub type Facts = Arc<Vec<(String, String)>>;
+pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 
 /// Measures of machine load. Pressure saturates once two programs more than processors run; the
 /// time that our program waited for a processor does not.
-const ACTIVITY: [(&str, Figure); 3] = [
-    ("cpu pressure", Figure::Pressure),
-    ("steal", Figure::Steal),
-    ("time without a processor", Figure::Wait),
+const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
+    ("cpu pressure", DisturbanceFigure::Pressure),
+    ("steal", DisturbanceFigure::Steal),
+    ("time without a processor", DisturbanceFigure::Wait),
 ];
 
 /// Minimum number of sessions on each side of a change to judge the machine load there.
-const LEAST_SESSIONS: usize = 3;
+const MIN_SESSIONS: usize = 3;
 
 /// Smallest shift of waiting or stolen time worth reporting, in percentage points.
-const LEAST_SHIFT_PERCENT: f64 = 10.0;
+const MIN_SHIFT_PERCENT: f64 = 10.0;
 
 /// A fact on which two sessions differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct FactDifference {
     /// Name of the fact.
     pub name: String,
     /// Value in the first session.
@@ -37,7 +37,7 @@ pub struct Difference {
 
 /// Facts about a machine and its settings that can affect figures, in display order. Facts that
 /// change from minute to minute are left out.
-pub fn facts(environment: &Environment) -> Vec<(String, String)> {
+pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
     let aslr = environment.aslr.map(|on| if on { "on" } else { "off" });
     let governors = environment.governors.join("+");
     let known = [
@@ -53,33 +53,33 @@ pub fn facts(environment: &Environment) -> Vec<(String, String)> {
             Some(governors).filter(|names| !names.is_empty()),
         ),
         ("address randomisation", aslr.map(str::to_owned)),
-        (TUNED, tuned(environment)),
+        (TUNED_FACT, tuned_knobs(environment)),
     ];
     let known = known.into_iter();
     let known = known.filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let others = environment.facts.iter();
-    let others = others.filter(|(name, _)| !is_of_the_moment(name) && name.as_str() != TUNED);
+    let others = others.filter(|(name, _)| !is_volatile(name) && name.as_str() != TUNED_FACT);
     known
         .chain(others.map(|(name, value)| (name.replace('_', " "), value.clone())))
         .collect()
 }
 
 /// Machine load according to the kernel: medians over the runs of a session, in percent. They
-/// differ between any two sessions, so they are compared over many: see [`shifts`].
+/// differ between any two sessions, so they are compared over many: see [`activity_shifts`].
 #[derive(Default)]
-pub(crate) struct Activity([Vec<f64>; ACTIVITY.len()]);
+pub(crate) struct MachineActivity([Vec<f64>; ACTIVITY_FIGURES.len()]);
 
-impl Activity {
+impl MachineActivity {
     /// Adds runs.
-    pub fn add(&mut self, runs: &[Run]) {
-        for ((_, figure), values) in ACTIVITY.into_iter().zip(&mut self.0) {
-            values.extend(runs.iter().filter_map(|run| figure.of(run)));
+    pub fn add_runs(&mut self, runs: &[Run]) {
+        for ((_, figure), values) in ACTIVITY_FIGURES.into_iter().zip(&mut self.0) {
+            values.extend(runs.iter().filter_map(|run| figure.value_in(run)));
         }
     }
 
     /// Medians over all runs added.
-    pub fn facts(&self) -> impl Iterator<Item = (String, String)> {
-        let known = ACTIVITY.into_iter().zip(&self.0);
+    pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
+        let known = ACTIVITY_FIGURES.into_iter().zip(&self.0);
         let known = known.filter(|(_, values)| !values.is_empty());
         known.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
     }
@@ -87,28 +87,34 @@ impl Activity {
 
 /// Changes in machine load between the sessions before and after a change that are large enough to
 /// explain it.
-pub fn shifts(before: &[Facts], after: &[Facts]) -> Vec<Difference> {
-    let typical = |sessions: &[Facts], name: &str| {
-        let percent = |facts: &Facts| {
+pub fn activity_shifts(
+    before: &[EnvironmentFacts],
+    after: &[EnvironmentFacts],
+) -> Vec<FactDifference> {
+    let typical = |sessions: &[EnvironmentFacts], name: &str| {
+        let percent = |facts: &EnvironmentFacts| {
             let (_, value) = facts.iter().find(|(own, _)| own == name)?;
             value.strip_suffix(" %")?.parse::<f64>().ok()
         };
         let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
-        (values.len() >= LEAST_SESSIONS).then(|| median(&values))
+        (values.len() >= MIN_SESSIONS).then(|| median(&values))
     };
-    let shift = |(name, _): (&str, Figure)| {
+    let shift = |(name, _): (&str, DisturbanceFigure)| {
         let (before, after) = (typical(before, name)?, typical(after, name)?);
-        ((after - before).abs() >= LEAST_SHIFT_PERCENT).then(|| Difference {
+        ((after - before).abs() >= MIN_SHIFT_PERCENT).then(|| FactDifference {
             name: name.to_owned(),
             before: format!("{before:.0} %"),
             after: format!("{after:.0} %"),
         })
     };
-    ACTIVITY.into_iter().filter_map(shift).collect()
+    ACTIVITY_FIGURES.into_iter().filter_map(shift).collect()
 }
 
 /// Facts that both sides have and that differ.
-pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> Vec<Difference> {
+pub fn fact_differences(
+    before: &[(String, String)],
+    after: &[(String, String)],
+) -> Vec<FactDifference> {
     let later: HashMap<&str, &str> = after
         .iter()
         .map(|(name, value)| (&**name, &**value))
@@ -116,11 +122,11 @@ pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> V
     before
         .iter()
         .filter_map(|(name, value)| {
-            let is_activity = ACTIVITY.iter().any(|(own, _)| own == name);
+            let is_activity = ACTIVITY_FIGURES.iter().any(|(own, _)| own == name);
             let other = later
                 .get(&**name)
                 .filter(|other| **other != value && !is_activity)?;
-            Some(Difference {
+            Some(FactDifference {
                 name: name.clone(),
                 before: value.clone(),
                 after: (*other).to_owned(),
@@ -130,17 +136,17 @@ pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> V
 }
 
 /// Fact that names the active knobs of `speedwell tune`.
-pub(crate) const TUNED: &str = "tuned";
+pub(crate) const TUNED_FACT: &str = "tuned";
 
 /// Active knobs, if known: sessions measured by Speedwell always record them.
-fn tuned(environment: &Environment) -> Option<String> {
-    let knobs = environment.facts.get(TUNED).cloned();
+fn tuned_knobs(environment: &Environment) -> Option<String> {
+    let knobs = environment.facts.get(TUNED_FACT).cloned();
     knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))
 }
 
 /// Whether a fact changes from minute to minute, such as free memory, and so differs between any
 /// two sessions.
-fn is_of_the_moment(fact: &str) -> bool {
+fn is_volatile(fact: &str) -> bool {
     fact.starts_with("now_") || fact == "mhz_per_cpu"
 }
 
@@ -148,7 +154,7 @@ fn is_of_the_moment(fact: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn sessions(percents: &[&str]) -> Vec<Facts> {
+    fn sessions(percents: &[&str]) -> Vec<EnvironmentFacts> {
         let facts = |percent: &&str| {
             let pressure = ("cpu pressure".to_owned(), format!("{percent} %"));
             Arc::new(vec![("kernel".to_owned(), "6.1".to_owned()), pressure])
@@ -162,16 +168,20 @@ mod tests {
             sessions(&["0", "2", "60"]),
             sessions(&["50", "3", "71", "64"]),
         );
-        let expected = Difference {
+        let expected = FactDifference {
             name: "cpu pressure".into(),
             before: "2 %".into(),
             after: "57 %".into(),
         };
-        assert_eq!(shifts(&quiet, &busy), [expected]);
-        assert_eq!(shifts(&quiet, &quiet), []);
-        assert_eq!(shifts(&quiet, &busy[..2]), [], "two sessions say little");
+        assert_eq!(activity_shifts(&quiet, &busy), [expected]);
+        assert_eq!(activity_shifts(&quiet, &quiet), []);
         assert_eq!(
-            differences(&quiet[0], &busy[0]),
+            activity_shifts(&quiet, &busy[..2]),
+            [],
+            "two sessions say little"
+        );
+        assert_eq!(
+            fact_differences(&quiet[0], &busy[0]),
             [],
             "any two sessions differ"
         );

@@ -6,22 +6,25 @@
 //!
 //! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
 //! two medians can even contradict the reported change. The figures of a row are therefore derived
-//! from the estimate (docs/why/statistics.md, "The figures of a row"): see [`locate`].
+//! from the estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
 
-use crate::builds::{Unit, independent_values};
-use crate::case_row::{CaseRow, MatchedCase, describe};
+use crate::builds::{IndependentUnit, independent_values};
+use crate::case_row::{CaseRow, MatchedCase, describe_case};
 use crate::correction::{self, FamilyMember};
-use crate::disturbed::Exposure;
-use crate::grid::{CaseRuns, values_of};
-use crate::paired::{Matching, PairedRuns};
-use crate::policy::Policy;
-use crate::sequential::{Member, SequentialDecision, in_parallel};
-use crate::warnings::{self, counted};
-use crate::withheld::{Measured, Withheld};
-use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, exact, validity};
+use crate::disturbed::DisturbanceExposure;
+use crate::grid::{CaseRuns, finite_values};
+use crate::paired::{PairedRuns, RunMatching};
+use crate::policy::JudgingPolicy;
+use crate::sequential::{ReplayMember, SequentialDecision, in_parallel};
+use crate::warnings::{self, format_count};
+use crate::withheld::{MeasuredVariant, WithheldReason};
+use crate::{
+    AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, SideSummary,
+    StatisticalMethod, exact, validity,
+};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{Estimate, Metric, REPETITION, Run};
+use speedwell_model::{IntervalEstimate, Metric, REPETITION, Run};
 use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
 use speedwell_stats::distribution::normal;
@@ -29,7 +32,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// One side of a comparison: a variant's runs by case.
-pub(super) struct Source<'a, 's> {
+pub(super) struct SourceSide<'a, 's> {
     /// Name in tables.
     pub name: &'a str,
     /// Cases of its session.
@@ -37,20 +40,20 @@ pub(super) struct Source<'a, 's> {
     /// Index of its variant.
     pub variant: usize,
     /// What was measured.
-    pub measured: Measured<'a>,
+    pub measured: MeasuredVariant<'a>,
 }
 
 /// Findings on one candidate for one metric.
-pub(super) struct Compared {
+pub(super) struct JudgedComparison {
     /// The comparison.
-    pub comparison: Comparison,
+    pub comparison: CandidateComparison,
     /// Number of cases excluded from the overall change.
     pub left_out: usize,
     /// Number of cases whose sides were measured one after the other.
     pub one_after_the_other: usize,
 }
 
-impl Compared {
+impl JudgedComparison {
     /// Warnings about the comparison, as whole sentences.
     pub fn warnings(&self) -> Vec<String> {
         let comparison = &self.comparison;
@@ -63,7 +66,7 @@ impl Compared {
             ));
         }
         if comparison.typical().is_some() && self.left_out > 0 {
-            let cases = counted(self.left_out, "case", "cases");
+            let cases = format_count(self.left_out, "case", "cases");
             warnings.push(format!(
                 "The overall change of '{new}' leaves out {cases} without a bounded interval."
             ));
@@ -73,11 +76,11 @@ impl Compared {
 }
 
 /// Two sources with their common cases, for one metric.
-pub(super) struct Matched<'r> {
+pub(super) struct MatchedCases<'r> {
     baseline: String,
     candidate: String,
     metric: Metric,
-    policy: Cow<'r, Policy>,
+    policy: Cow<'r, JudgingPolicy>,
     /// Cases not described yet.
     cases: Vec<MatchedCase>,
     /// Described cases, which come first.
@@ -86,9 +89,9 @@ pub(super) struct Matched<'r> {
     only_candidate: Vec<String>,
 }
 
-impl Matched<'_> {
+impl MatchedCases<'_> {
     /// Adds the cases of another part of the same sources.
-    pub fn extend(&mut self, part: Self) {
+    pub fn append_part(&mut self, part: Self) {
         self.cases.extend(part.cases);
         self.rows.extend(part.rows);
         self.only_baseline.extend(part.only_baseline);
@@ -96,29 +99,32 @@ impl Matched<'_> {
     }
 
     /// Ids of the cases not described yet, in order.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn pending_ids(&self) -> impl Iterator<Item = &str> {
         self.cases.iter().map(|case| case.id.as_str())
     }
 
     /// Names of baseline and candidate.
-    pub fn names(&self) -> [&str; 2] {
+    pub fn side_names(&self) -> [&str; 2] {
         [&self.baseline, &self.candidate]
     }
 
     /// Name of the metric.
-    pub fn metric(&self) -> &str {
+    pub fn metric_name(&self) -> &str {
         &self.metric.name
     }
 
     /// Findings of the described cases.
-    pub fn described(&mut self) -> impl Iterator<Item = &mut CaseComparison> {
+    pub fn described_rows(&mut self) -> impl Iterator<Item = &mut CaseComparison> {
         self.rows.iter_mut().map(|row| &mut row.comparison)
     }
 }
 
 /// Describes the cases whose evidence does not depend on other cases, which frees most of their
 /// data: all cases, unless a sequential test looked at them repeatedly.
-pub(super) fn describe_single_looks(comparisons: &mut [Matched<'_>], settings: &Settings) {
+pub(super) fn describe_single_looks(
+    comparisons: &mut [MatchedCases<'_>],
+    settings: &AnalysisSettings,
+) {
     if comparisons
         .iter()
         .all(|matched| matched.policy.looks.is_none())
@@ -128,37 +134,37 @@ pub(super) fn describe_single_looks(comparisons: &mut [Matched<'_>], settings: &
 }
 
 /// Evaluates all cases that are not described yet, and describes them.
-fn describe_all(comparisons: &mut [Matched<'_>], settings: &Settings) {
+fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
     let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
         return;
     };
     let mut decision = SequentialDecision::new(alpha, settings.correction);
     let mut members = Vec::new();
     for matched in comparisons.iter() {
-        members.extend(matched.cases.iter().map(|case| Member {
-            place: decision.enrol(),
+        members.extend(matched.cases.iter().map(|case| ReplayMember {
+            place: decision.add_comparison(),
             pair: &case.pair,
             policy: &matched.policy,
             seed: matched.policy.seed_for(&case.id),
         }));
     }
-    decision.advance(&members);
-    let mut outcomes = in_parallel(members, |member| decision.outcome(&member)).into_iter();
+    decision.take_reached_looks(&members);
+    let mut outcomes = in_parallel(members, |member| decision.current_outcome(&member)).into_iter();
     for matched in comparisons {
         let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
         let policy = &*matched.policy;
         let names = [matched.baseline.as_str(), matched.candidate.as_str()];
         matched.rows.extend(in_parallel(cases, |(case, outcome)| {
-            describe(case, outcome, policy, names)
+            describe_case(case, outcome, policy, names)
         }));
     }
 }
 
 /// Judges all comparisons of one report: whatever is shown together is corrected together.
 pub(super) fn compare_matched(
-    mut comparisons: Vec<Matched<'_>>,
-    settings: &Settings,
-) -> Vec<Compared> {
+    mut comparisons: Vec<MatchedCases<'_>>,
+    settings: &AnalysisSettings,
+) -> Vec<JudgedComparison> {
     describe_all(&mut comparisons, settings);
     for matched in &mut comparisons {
         let metric = &mut matched.metric;
@@ -173,37 +179,37 @@ pub(super) fn compare_matched(
             better,
         }));
     }
-    correction::correct(&mut family, settings.correction);
+    correction::correct_family(&mut family, settings.correction);
     let comparisons = comparisons.into_iter();
     comparisons
-        .map(|matched| sum_up(matched, settings))
+        .map(|matched| finish_comparison(matched, settings))
         .collect()
 }
 
 /// Adds comparisons and their warnings to `findings`; withdraws verdicts on latencies that must not
 /// be ranked.
-pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
+pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut AnalysisFindings) {
     for found in compared {
-        warnings::add(&mut findings.warnings, found.warnings());
+        warnings::add_distinct(&mut findings.warnings, found.warnings());
         let metric = &found.comparison.metric;
-        warnings::add(&mut findings.warnings, warnings::of_direction(metric));
+        warnings::add_distinct(&mut findings.warnings, warnings::warn_direction(metric));
         findings.comparisons.push(found.comparison);
     }
-    locate(&mut findings.comparisons);
-    validity::refuse(&findings.validity, &mut findings.comparisons);
-    exact::mark_disagreement(&mut findings.comparisons);
+    fill_locations(&mut findings.comparisons);
+    validity::withdraw_latency_verdicts(&findings.validity, &mut findings.comparisons);
+    exact::note_time_disagreement(&mut findings.comparisons);
 }
 
-fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
+fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> JudgedComparison {
     let (policy, rows) = (matched.policy, matched.rows);
     let judged: Vec<&CaseRow> = rows
         .iter()
         .filter(|row| row.comparison.withheld.is_none())
         .collect();
-    Compared {
-        left_out: left_out(&judged),
+    JudgedComparison {
+        left_out: count_unbounded(&judged),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
-        comparison: Comparison {
+        comparison: CandidateComparison {
             baseline: matched.baseline,
             candidate: matched.candidate,
             metric: matched.metric,
@@ -212,7 +218,7 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
             delta: policy.delta,
             threshold: (policy.threshold > 0.0).then_some(policy.threshold),
             correction: settings.correction,
-            overall: overall(&judged, policy.confidence(), settings.seed),
+            overall: overall_change(&judged, policy.confidence(), settings.seed),
             is_typical: are_alike(&judged),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
             only_baseline: matched.only_baseline,
@@ -234,26 +240,26 @@ fn is_repetition(run: &Run) -> bool {
 /// Matches the cases of two sources, to be judged by `rule`; `apart` means that they come from
 /// different sessions.
 pub(super) fn match_cases<'r>(
-    baseline: &Source<'_, '_>,
-    candidate: &Source<'_, '_>,
+    baseline: &SourceSide<'_, '_>,
+    candidate: &SourceSide<'_, '_>,
     metric: &Metric,
-    policy: &'r Policy,
+    policy: &'r JudgingPolicy,
     apart: bool,
-    settings: &Settings,
-) -> Matched<'r> {
+    settings: &AnalysisSettings,
+) -> MatchedCases<'r> {
     let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
-    let mut runs_of: HashMap<&str, (&[&Run], &Exposure)> = HashMap::new();
+    let mut runs_of: HashMap<&str, (&[&Run], &DisturbanceExposure)> = HashMap::new();
     for case in candidate.cases {
         let runs = &case.by_variant[candidate.variant];
         if has_values(runs) {
             runs_of.insert(&case.id, (runs, &case.exposures[candidate.variant]));
         }
     }
-    let mut matched = Matched {
+    let mut matched = MatchedCases {
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
         metric: metric.clone(),
-        policy: policy.of(metric),
+        policy: policy.for_metric(metric),
         cases: Vec::new(),
         rows: Vec::new(),
         only_baseline: Vec::new(),
@@ -268,13 +274,13 @@ pub(super) fn match_cases<'r>(
             matched.only_baseline.push(case.id.clone());
             continue;
         };
-        let alone = |variant: usize| values_of(&case.alone[variant], &metric.name);
+        let alone = |variant: usize| finite_values(&case.alone[variant], &metric.name);
         let alone = match policy.matching {
-            Matching::Pairs if !apart => {
+            RunMatching::Pairs if !apart => {
                 let (old, new) = (alone(baseline.variant), alone(candidate.variant));
                 PairedRuns::new(old, new, policy.matching)
                     .all_runs()
-                    .pairs()
+                    .to_pairs()
             }
             _ => Vec::new(),
         };
@@ -282,20 +288,21 @@ pub(super) fn match_cases<'r>(
             // Each session has its own builds, if any.
             [old, new].map(|side| independent_values(side, &metric.name))
         } else {
-            policy.unit.values([old, new], &metric.name)
+            policy.unit.paired_values([old, new], &metric.name)
         };
         let measured = [baseline.measured, candidate.measured];
         matched.cases.push(MatchedCase {
-            withheld: Withheld::between(measured, &case.case.benchmark, settings),
+            withheld: WithheldReason::between(measured, &case.case.benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
-            sides: (apart || policy.unit != Unit::Run)
-                .then(|| [old, new].map(|side| values_of(side, &metric.name))),
+            sides: (apart || policy.unit != IndependentUnit::Run)
+                .then(|| [old, new].map(|side| finite_values(side, &metric.name))),
             pair: PairedRuns::new(units_old, units_new, policy.matching)
-                .repeating([old, new].concat().iter().any(|run| is_repetition(run))),
+                .with_repetitions([old, new].concat().iter().any(|run| is_repetition(run))),
             alone,
             apart,
-            exposures: [&case.exposures[baseline.variant], exposure].map(Exposure::clone),
+            exposures: [&case.exposures[baseline.variant], exposure]
+                .map(DisturbanceExposure::clone),
         });
     }
     let ids = candidate.cases.iter().map(|case| &case.id);
@@ -308,7 +315,7 @@ pub(super) fn match_cases<'r>(
 const DRAWS: usize = 2_000;
 
 /// Number of cases up to which the mean is resampled instead of assumed normal.
-const FEW: usize = 500;
+const MAX_RESAMPLED_CASES: usize = 500;
 
 /// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
@@ -316,19 +323,23 @@ const FEW: usize = 500;
 /// and the mean is unbounded. A resampled case brings the noise of its blocks as a normal deviate
 /// with the standard error that its interval implies: to first order the same as resampling its
 /// blocks, at a thousandth of the cost.
-pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
+pub(super) fn overall_change(
+    rows: &[&CaseRow],
+    confidence: f64,
+    seed: u64,
+) -> Option<IntervalEstimate> {
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
         let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
         let value = mean(&logs).exp_m1();
         let (low, high) = (value, value);
-        return Some(Estimate { value, low, high });
+        return Some(IntervalEstimate { value, low, high });
     }
     if cases.len() < 2 {
-        return unbounded(rows);
+        return unbounded_mean(rows);
     }
-    if cases.len() > FEW {
-        return Some(by_normal(&cases, confidence));
+    if cases.len() > MAX_RESAMPLED_CASES {
+        return Some(normal_interval(&cases, confidence));
     }
     let count = cases.len() as f64;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -348,7 +359,7 @@ pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<E
     resamples.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
     let logs: Vec<f64> = cases.iter().map(|(log_ratio, _)| *log_ratio).collect();
-    Some(Estimate {
+    Some(IntervalEstimate {
         value: mean(&logs).exp_m1(),
         low: quantile(&resamples, tail).exp_m1(),
         high: quantile(&resamples, 1.0 - tail).exp_m1(),
@@ -358,13 +369,13 @@ pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<E
 /// Interval for many cases, where resampling would give the same: the sum of this many independent
 /// draws is normal (central limit theorem), with the variance between cases plus that of their
 /// noise.
-fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
+fn normal_interval(cases: &[(f64, f64)], confidence: f64) -> IntervalEstimate {
     let count = cases.len() as f64;
     let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
     let variance = |&(log_ratio, error): &(f64, f64)| (log_ratio - center).powi(2) + error * error;
     let error = cases.iter().map(variance).sum::<f64>().sqrt() / count;
     let reach = normal::quantile(0.5 * (1.0 + confidence)) * error;
-    Estimate {
+    IntervalEstimate {
         value: center.exp_m1(),
         low: (center - reach).exp_m1(),
         high: (center + reach).exp_m1(),
@@ -372,9 +383,9 @@ fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
 }
 
 /// Mean over all cases, without bounds.
-fn unbounded(rows: &[&CaseRow]) -> Option<Estimate> {
+fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
     let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
-    (logs.len() >= 2).then(|| Estimate {
+    (logs.len() >= 2).then(|| IntervalEstimate {
         value: mean(&logs).exp_m1(),
         low: -1.0,
         high: f64::INFINITY,
@@ -418,8 +429,8 @@ fn are_alike(rows: &[&CaseRow]) -> bool {
     chi_squared_upper_tail(q, cases.len() as u32 - 1) >= UNLIKE
 }
 
-/// Number of cases excluded from [`overall`].
-pub(super) fn left_out(rows: &[&CaseRow]) -> usize {
+/// Number of cases excluded from [`overall_change`].
+pub(super) fn count_unbounded(rows: &[&CaseRow]) -> usize {
     let bounded = rows
         .iter()
         .filter(|row| ratio_and_error(row).is_some())
@@ -442,31 +453,31 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 }
 
 /// Key of the rows that share a level: metric, baseline and case.
-type Level = (String, String, String);
+type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
 /// baseline has a single figure per case.
-fn locate(comparisons: &mut [Comparison]) {
-    let mut levels: HashMap<Level, Vec<[usize; 2]>> = HashMap::new();
+fn fill_locations(comparisons: &mut [CandidateComparison]) {
+    let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (of, comparison) in comparisons.iter().enumerate() {
         for (at, row) in comparison.rows.iter().enumerate() {
-            let level = levels.entry(level_of(comparison, row)).or_default();
+            let level = levels.entry(row_level_key(comparison, row)).or_default();
             level.push([of, at]);
         }
     }
     for places in levels.into_values() {
         // One level at a time: all together would hold every run of the session again.
-        let pooled = pooled(comparisons, &places);
+        let pooled = pooled_runs(comparisons, &places);
         for [of, at] in places {
             let centre = centre(comparisons[of].method);
             let row = &mut comparisons[of].rows[at];
-            let own = |side: &Side| centre(&values(side).collect::<Vec<f64>>());
+            let own = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
             row.baseline.location = if pooled.is_empty() {
                 own(&row.baseline)
             } else {
                 centre(&pooled)
             };
-            row.candidate.location = match ratio(row) {
+            row.candidate.location = match estimated_ratio(row) {
                 Some(ratio) => row.baseline.location * ratio,
                 None => own(&row.candidate),
             };
@@ -476,28 +487,32 @@ fn locate(comparisons: &mut [Comparison]) {
 
 /// Runs of a level's baseline, plus those of all candidates divided by their ratios; empty without
 /// ratios.
-fn pooled(comparisons: &[Comparison], places: &[[usize; 2]]) -> Vec<f64> {
+fn pooled_runs(comparisons: &[CandidateComparison], places: &[[usize; 2]]) -> Vec<f64> {
     let mut pooled = Vec::new();
     for &[of, at] in places {
         let row = &comparisons[of].rows[at];
-        let Some(ratio) = ratio(row) else { continue };
+        let Some(ratio) = estimated_ratio(row) else {
+            continue;
+        };
         if pooled.is_empty() {
-            pooled.extend(values(&row.baseline));
+            pooled.extend(side_values(&row.baseline));
         }
-        pooled.extend(values(&row.candidate).map(|value| value / ratio));
+        pooled.extend(side_values(&row.candidate).map(|value| value / ratio));
     }
     pooled
 }
 
 /// Average that matches the estimate: means for a ratio of means, else medians.
-fn centre(method: Method) -> fn(&[f64]) -> f64 {
+fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
     match method {
-        Method::Rank | Method::SignedRank | Method::MannWhitney => median,
-        Method::Welch | Method::Bootstrap => mean,
+        StatisticalMethod::Rank
+        | StatisticalMethod::SignedRank
+        | StatisticalMethod::MannWhitney => median,
+        StatisticalMethod::Welch | StatisticalMethod::Bootstrap => mean,
     }
 }
 
-fn level_of(comparison: &Comparison, row: &CaseComparison) -> Level {
+fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowLevelKey {
     (
         comparison.metric.name.clone(),
         comparison.baseline.clone(),
@@ -506,20 +521,20 @@ fn level_of(comparison: &Comparison, row: &CaseComparison) -> Level {
 }
 
 /// Estimated ratio, if the candidate's runs can be divided by it.
-fn ratio(row: &CaseComparison) -> Option<f64> {
+fn estimated_ratio(row: &CaseComparison) -> Option<f64> {
     let ratio = 1.0 + row.change?.value;
     (ratio.is_finite() && ratio != 0.0).then_some(ratio)
 }
 
-fn values(side: &Side) -> impl Iterator<Item = f64> + '_ {
+fn side_values(side: &SideSummary) -> impl Iterator<Item = f64> + '_ {
     side.runs.iter().map(|run| run.value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
-    use speedwell_fixtures::Story;
+    use crate::AnalysisSettings;
+    use speedwell_fixtures::FakeSession;
 
     #[test]
     fn many_cases_give_what_resampling_would() {
@@ -527,7 +542,7 @@ mod tests {
         let cases: Vec<(f64, f64)> = (0..501)
             .map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01))
             .collect();
-        let exact = by_normal(&cases, 0.95);
+        let exact = normal_interval(&cases, 0.95);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut resamples: Vec<f64> = (0..4_000)
             .map(|_| {
@@ -568,17 +583,23 @@ mod tests {
             };
             level * own * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
         };
-        Story::fixed(variants, 5).case("g/a", value).session()
+        FakeSession::with_fixed_blocks(variants, 5)
+            .add_case("g/a", value)
+            .build()
     }
 
     #[test]
     fn the_figures_of_a_row_have_the_estimated_ratio() {
-        for method in [Method::Rank, Method::Welch, Method::Bootstrap] {
-            let settings = Settings {
+        for method in [
+            StatisticalMethod::Rank,
+            StatisticalMethod::Welch,
+            StatisticalMethod::Bootstrap,
+        ] {
+            let settings = AnalysisSettings {
                 method: Some(method),
-                ..Settings::default()
+                ..AnalysisSettings::default()
             };
-            let found = crate::analyse(&drifting(&["old", "new"]), &settings);
+            let found = crate::analyze_session(&drifting(&["old", "new"]), &settings);
             let row = &found.comparisons[0].rows[0];
             let shown = row.candidate.location / row.baseline.location - 1.0;
             assert!((shown - row.change.unwrap().value).abs() < 1e-12);
@@ -590,11 +611,11 @@ mod tests {
     fn exchanging_the_sides_exchanges_the_figures() {
         let session = drifting(&["old", "new"]);
         let of_baseline = |name: &str| {
-            let settings = Settings {
+            let settings = AnalysisSettings {
                 baseline: Some(name.into()),
-                ..Settings::default()
+                ..AnalysisSettings::default()
             };
-            let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
+            let row = crate::analyze_session(&session, &settings).comparisons[0].rows[0].clone();
             (row.baseline.location, row.candidate.location)
         };
         let (old, new) = of_baseline("old");
@@ -604,7 +625,10 @@ mod tests {
 
     #[test]
     fn a_baseline_has_one_figure_beside_all_candidates() {
-        let found = crate::analyse(&drifting(&["old", "new", "newest"]), &Settings::default());
+        let found = crate::analyze_session(
+            &drifting(&["old", "new", "newest"]),
+            &AnalysisSettings::default(),
+        );
         let [one, two] = &found.comparisons[..] else {
             panic!("{found:?}")
         };
@@ -613,12 +637,15 @@ mod tests {
 
     #[test]
     fn sides_without_a_ratio_keep_their_own_figures() {
-        let story = Story::fixed(&["old", "new"], 4);
+        let story = FakeSession::with_fixed_blocks(&["old", "new"], 4);
         let value = |variant: &str, number: u32| match variant {
             "old" => f64::from(number) - 3.5,
             _ => f64::from(number),
         };
-        let found = crate::analyse(&story.case("g/a", value).session(), &Settings::default());
+        let found = crate::analyze_session(
+            &story.add_case("g/a", value).build(),
+            &AnalysisSettings::default(),
+        );
         let row = &found.comparisons[0].rows[0];
         assert_eq!(row.change, None);
         assert_eq!((row.baseline.location, row.candidate.location), (0.0, 3.5));

@@ -1,44 +1,44 @@
 //! Decides whether a suspected change is confirmed when both sides are measured again.
 //!
 //! Defines the looks, the error rate and what counts as confirmed. The earlier runs that raised the
-//! suspicion are excluded, so the ratio is not overstated. Start at [`confirm`]; [`confirmations`]
+//! suspicion are excluded, so the ratio is not overstated. Start at [`evaluate_confirmation`]; [`read_confirmations`]
 //! reads a session.
 
-use crate::findings::{CaseComparison, Comparison, Findings};
-use speedwell_model::{Estimate, Verdict};
-use speedwell_stats::sequential::{Decision, Design, decide};
+use crate::findings::{AnalysisFindings, CandidateComparison, CaseComparison};
+use speedwell_model::{IntervalEstimate, Verdict};
+use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
 use speedwell_stats::test::stratified::{StratifiedError, stratified_rank};
-use speedwell_stats::{Observation, Side};
+use speedwell_stats::{BlockObservation, BlockSide};
 use std::sync::LazyLock;
 
 /// Runs per side at which a confirmation may stop.
-pub const LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
+pub const CONFIRMATION_LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
 
 /// Probability of confirming a change that does not exist.
-pub const ALPHA: f64 = 0.01;
+pub const CONFIRMATION_ALPHA: f64 = 0.01;
 
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
 const SPENDING_EXPONENT: f64 = 2.0;
 
-static DESIGN: LazyLock<Design> = LazyLock::new(|| {
-    let looks = LOOKS.map(|look| look as usize);
-    Design::new(&looks, ALPHA, SPENDING_EXPONENT)
+static CONFIRMATION_DESIGN: LazyLock<SequentialDesign> = LazyLock::new(|| {
+    let looks = CONFIRMATION_LOOKS.map(|look| look as usize);
+    SequentialDesign::new(&looks, CONFIRMATION_ALPHA, SPENDING_EXPONENT)
 });
 
 /// Result of measuring again.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Confirmation {
+pub enum ConfirmationResult {
     /// The sides differ, in the suspected direction if there was one.
-    Confirmed(Estimate),
+    Confirmed(IntervalEstimate),
     /// They differ by less than what matters, in the other direction, or not detectably.
-    Refuted(Estimate),
+    Refuted(IntervalEstimate),
 }
 
-impl Confirmation {
+impl ConfirmationResult {
     /// The change as a share, with an interval valid over all looks.
-    pub fn change(&self) -> Estimate {
+    pub fn change(&self) -> IntervalEstimate {
         match self {
-            Confirmation::Confirmed(change) | Confirmation::Refuted(change) => *change,
+            ConfirmationResult::Confirmed(change) | ConfirmationResult::Refuted(change) => *change,
         }
     }
 }
@@ -49,32 +49,33 @@ impl Confirmation {
 ///
 /// # Errors
 /// Returns an error if a value has no logarithm or no block has both sides.
-pub fn confirm(
-    runs: &[Observation],
+pub fn evaluate_confirmation(
+    runs: &[BlockObservation],
     delta: f64,
     is_more: bool,
-) -> Result<Option<Confirmation>, StratifiedError> {
-    let new = runs.iter().filter(|run| run.side == Side::Candidate);
+) -> Result<Option<ConfirmationResult>, StratifiedError> {
+    let new = runs.iter().filter(|run| run.side == BlockSide::Candidate);
     let new = new.count();
-    let Some(look) = DESIGN.look_at(new.min(runs.len() - new)) else {
+    let Some(look) = CONFIRMATION_DESIGN.look_at(new.min(runs.len() - new)) else {
         return Ok(None);
     };
-    let decision = decide(runs, &look, delta)?;
-    if decision == Decision::GoOn && !look.is_last {
+    let decision = decide_at_look(runs, &look, delta)?;
+    if decision == LookDecision::GoOn && !look.is_last {
         return Ok(None);
     }
     let test = stratified_rank(runs)?;
     let interval = test.interval_at(look.p_limit);
-    let change = Estimate {
+    let change = IntervalEstimate {
         value: test.ratio() - 1.0,
         low: interval.low - 1.0,
         high: interval.high - 1.0,
     };
-    let is_there = matches!(decision, Decision::Rejected { .. }) && (change.value > 0.0) == is_more;
+    let is_there =
+        matches!(decision, LookDecision::Rejected { .. }) && (change.value > 0.0) == is_more;
     Ok(Some(if is_there {
-        Confirmation::Confirmed(change)
+        ConfirmationResult::Confirmed(change)
     } else {
-        Confirmation::Refuted(change)
+        ConfirmationResult::Refuted(change)
     }))
 }
 
@@ -85,26 +86,31 @@ pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 /// Reads the confirmations of a session: each comparison of a case with its result. Without a
 /// suspected direction, a change in either is confirmed. The result is `None` if there are not
 /// enough runs.
-pub fn confirmations<'a>(
-    findings: &'a Findings,
+pub fn read_confirmations<'a>(
+    findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,
-) -> Vec<(&'a Comparison, &'a CaseComparison, Option<Confirmation>)> {
+) -> Vec<(
+    &'a CandidateComparison,
+    &'a CaseComparison,
+    Option<ConfirmationResult>,
+)> {
     let mut all = Vec::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
             let is_more = is_more(&row.case.id(), &comparison.metric.name);
-            let of = |change: Estimate| {
+            let of = |change: IntervalEstimate| {
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
                 let is_there = is_sure && is_more.is_none_or(|more| (change.value > 0.0) == more);
-                let is_open = row.verdict == Verdict::Unclear && runs(row) < LOOKS[LOOKS.len() - 1];
+                let is_open = row.verdict == Verdict::Unclear
+                    && runs_per_side(row) < CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1];
                 match (is_there, is_open) {
-                    (true, _) => Some(Confirmation::Confirmed(change)),
+                    (true, _) => Some(ConfirmationResult::Confirmed(change)),
                     (false, true) => None,
-                    (false, false) => Some(Confirmation::Refuted(change)),
+                    (false, false) => Some(ConfirmationResult::Refuted(change)),
                 }
             };
             // The new level is an infinite multiple of zero.
-            let from_zero = row.is_from_zero().then_some(Estimate {
+            let from_zero = row.is_from_zero().then_some(IntervalEstimate {
                 value: f64::INFINITY,
                 low: f64::INFINITY,
                 high: f64::INFINITY,
@@ -117,7 +123,7 @@ pub fn confirmations<'a>(
     all
 }
 
-fn runs(row: &CaseComparison) -> u32 {
+fn runs_per_side(row: &CaseComparison) -> u32 {
     let sides = [&row.baseline, &row.candidate].map(|side| side.runs.len());
     u32::try_from(sides[0].min(sides[1])).unwrap_or(u32::MAX)
 }
@@ -127,13 +133,14 @@ mod tests {
     use super::*;
 
     /// Blocks of two runs a side; the candidate's values are larger by `share`.
-    fn runs(blocks: u32, share: f64) -> Vec<Observation> {
+    fn runs(blocks: u32, share: f64) -> Vec<BlockObservation> {
         let noise = |at: u32| 1.0 + 0.01 * f64::from(at * 7919 % 101) / 101.0;
         (0..blocks)
             .flat_map(|block| {
-                let old = [0, 1].map(|run| Observation::baseline(noise(4 * block + run), block));
+                let old =
+                    [0, 1].map(|run| BlockObservation::baseline(noise(4 * block + run), block));
                 let new = [2, 3].map(|run| {
-                    Observation::candidate((1.0 + share) * noise(4 * block + run), block)
+                    BlockObservation::candidate((1.0 + share) * noise(4 * block + run), block)
                 });
                 old.into_iter().chain(new)
             })
@@ -142,21 +149,24 @@ mod tests {
 
     #[test]
     fn a_change_is_confirmed_at_the_first_look_that_shows_it_and_not_between_looks() {
-        assert_eq!(confirm(&runs(6, 0.05), 0.02, true), Ok(None));
-        let Ok(Some(Confirmation::Confirmed(change))) = confirm(&runs(7, 0.05), 0.02, true) else {
+        assert_eq!(evaluate_confirmation(&runs(6, 0.05), 0.02, true), Ok(None));
+        let Ok(Some(ConfirmationResult::Confirmed(change))) =
+            evaluate_confirmation(&runs(7, 0.05), 0.02, true)
+        else {
             panic!("it is there");
         };
         assert!((change.value - 0.05).abs() < 0.004, "{change:?}");
         assert!(change.low > 0.0 && change.high < 0.1, "{change:?}");
-        assert_eq!(confirm(&runs(8, 0.05), 0.02, true), Ok(None));
+        assert_eq!(evaluate_confirmation(&runs(8, 0.05), 0.02, true), Ok(None));
     }
 
     #[test]
     fn the_other_direction_and_what_does_not_matter_are_refuted() {
         let refuted = |share, is_more| {
-            let first =
-                (7..=24).find_map(|blocks| confirm(&runs(blocks, share), 0.02, is_more).ok()?);
-            matches!(first, Some(Confirmation::Refuted(_)))
+            let first = (7..=24).find_map(|blocks| {
+                evaluate_confirmation(&runs(blocks, share), 0.02, is_more).ok()?
+            });
+            matches!(first, Some(ConfirmationResult::Refuted(_)))
         };
         assert!(refuted(0.05, false) && refuted(0.0, true));
         assert!(!refuted(0.05, true));
@@ -165,10 +175,10 @@ mod tests {
     #[test]
     fn what_cannot_be_shown_is_refuted_at_the_last_look() {
         // With delta 0, no change can be shown to be smaller than what matters.
-        assert_eq!(confirm(&runs(20, 0.0), 0.0, true), Ok(None));
-        let last = confirm(&runs(24, 0.0), 0.0, true);
+        assert_eq!(evaluate_confirmation(&runs(20, 0.0), 0.0, true), Ok(None));
+        let last = evaluate_confirmation(&runs(24, 0.0), 0.0, true);
         assert!(
-            matches!(last, Ok(Some(Confirmation::Refuted(_)))),
+            matches!(last, Ok(Some(ConfirmationResult::Refuted(_)))),
             "{last:?}"
         );
     }
@@ -177,7 +187,7 @@ mod tests {
     #[test]
     fn the_limits_are_those_of_the_simulation() {
         let simulated = [3.35, 3.24, 3.12, 3.02, 2.87, 2.76];
-        for (look, z) in DESIGN.limits().iter().zip(simulated) {
+        for (look, z) in CONFIRMATION_DESIGN.limits().iter().zip(simulated) {
             assert!((look.z_limit - z).abs() < 0.02, "{look:?}");
         }
     }

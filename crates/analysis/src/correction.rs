@@ -2,32 +2,32 @@
 //!
 //! Decides the verdicts: a change is reported only if its p value survives the correction for
 //! everything shown together, across metrics, candidates and cases. Does not know how p values were
-//! computed. Start at [`correct`].
+//! computed. Start at [`correct_family`].
 
 use crate::case_row::CaseRow;
-use crate::evidence::Direction;
-use crate::policy::Policy;
-use crate::power::{distance_to_change, distance_to_same, most_comparisons, too_few};
-use crate::sequential::{End, Outcome, adjustment};
-use crate::{CaseComparison, Correction, NoVerdict};
-use speedwell_model::{Better, Verdict};
-use speedwell_stats::sequential::survives;
+use crate::evidence::ShiftDirection;
+use crate::policy::JudgingPolicy;
+use crate::power::{distance_to_change, distance_to_same, explain_too_few, most_comparisons};
+use crate::sequential::{DataEnd, SequentialOutcome, adjust_function};
+use crate::{CaseComparison, NoVerdict, TestingCorrection};
+use speedwell_model::{MetricDirection, Verdict};
+use speedwell_stats::sequential::survives_correction;
 
 /// A row with what its verdict rests on.
 pub(super) struct FamilyMember<'a> {
     pub row: &'a mut CaseRow,
-    pub policy: &'a Policy,
-    pub better: Better,
+    pub policy: &'a JudgingPolicy,
+    pub better: MetricDirection,
 }
 
 /// Fills in the adjusted p values and verdicts of a family of comparisons, and how many more runs
 /// the unclear ones need.
-pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
+pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection) {
     let p: Vec<f64> = family
         .iter()
         .map(|member| member.row.outcome.p.unwrap_or(f64::NAN))
         .collect();
-    let adjusted = adjustment(correction)(&p);
+    let adjusted = adjust_function(correction)(&p);
     let tests = p.iter().filter(|p| !p.is_nan()).count();
     let mut found = 0;
     for (member, &adjusted) in family.iter_mut().zip(&adjusted) {
@@ -37,26 +37,26 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             better,
         } = member;
         let outcome = &row.outcome;
-        let survives = survives(adjusted, policy.alpha);
+        let survives = survives_correction(adjusted, policy.alpha);
         found += usize::from(survives);
         let comparison = &mut row.comparison;
         comparison.q = outcome
             .p
             .map(|_| adjusted)
-            .filter(|_| correction != Correction::None);
+            .filter(|_| correction != TestingCorrection::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
             _ if row.disturb_each_other || comparison.withheld.is_some() => Verdict::Unclear,
             _ if comparison.is_exact => row
                 .counts
-                .verdict(policy.delta, *better)
+                .exact_verdict(policy.delta, *better)
                 .unwrap_or(Verdict::Unclear),
-            Some(direction) => changed(direction, *better),
+            Some(direction) => verdict_of_direction(direction, *better),
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
         };
         let is_withheld = comparison.withheld.is_some();
         comparison.differs = if comparison.is_exact {
-            row.counts.differ(policy.delta) && !is_withheld
+            row.counts.exceeds_delta(policy.delta) && !is_withheld
         } else {
             let is_spoiled = row.disturb_each_other || is_withheld;
             survives && outcome.direction.is_some() && !is_spoiled
@@ -64,39 +64,46 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
         explain_no_verdict(row, policy, correction, tests);
         let (comparison, outcome) = (&mut row.comparison, &row.outcome);
         if !row.disturb_each_other && !comparison.is_exact && !is_withheld {
-            comparison.notes.extend(remark(comparison, outcome, policy));
+            comparison
+                .notes
+                .extend(explain_open_verdict(comparison, outcome, policy));
         }
     }
-    let share = share(correction, tests, found);
+    let share = next_alpha_share(correction, tests, found);
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
-        row.comparison.detectable = row.precision.map(|known| known.detectable(level));
+        row.comparison.detectable = row.precision.map(|known| known.detectable_change(level));
         let comparison = &row.comparison;
         let is_open = comparison.verdict == Verdict::Unclear
             && !comparison.differs
             && comparison.withheld.is_none();
         if is_open && !row.disturb_each_other {
-            row.comparison.more_runs = more_runs(row, policy, level);
+            row.comparison.more_runs = additional_runs(row, policy, level);
         }
     }
 }
 
 /// Fraction of the error rate at which the next change would be significant.
-fn share(correction: Correction, tests: usize, found: usize) -> f64 {
+fn next_alpha_share(correction: TestingCorrection, tests: usize, found: usize) -> f64 {
     let (tests, found) = (tests.max(1), found.min(tests.saturating_sub(1)));
     match correction {
-        Correction::BenjaminiHochberg => (found + 1) as f64 / tests as f64,
-        Correction::Holm => 1.0 / (tests - found) as f64,
-        Correction::None => 1.0,
+        TestingCorrection::BenjaminiHochberg => (found + 1) as f64 / tests as f64,
+        TestingCorrection::Holm => 1.0 / (tests - found) as f64,
+        TestingCorrection::None => 1.0,
     }
 }
 
 /// Marks an open case that cannot have a verdict, and says what would be enough for one.
-fn explain_no_verdict(row: &mut CaseRow, policy: &Policy, correction: Correction, tests: usize) {
+fn explain_no_verdict(
+    row: &mut CaseRow,
+    policy: &JudgingPolicy,
+    correction: TestingCorrection,
+    tests: usize,
+) {
     let tests = match correction {
-        Correction::Holm => tests,
+        TestingCorrection::Holm => tests,
         // Benjamini-Hochberg can find many changes together; without correction each stands alone.
-        Correction::BenjaminiHochberg | Correction::None => 1,
+        TestingCorrection::BenjaminiHochberg | TestingCorrection::None => 1,
     };
     let comparison = &row.comparison;
     let is_open = comparison.verdict == Verdict::Unclear
@@ -105,16 +112,16 @@ fn explain_no_verdict(row: &mut CaseRow, policy: &Policy, correction: Correction
     let why = no_verdict(row, policy, tests).filter(|_| is_open);
     row.comparison.no_verdict = why;
     if why == Some(NoVerdict::TooFewRuns) && policy.looks.is_none() {
-        let text = too_few(policy, row.runs, row.smallest_p, tests);
-        let note = format!("Too few {}: {text}.", policy.unit.plural());
+        let text = explain_too_few(policy, row.runs, row.smallest_p, tests);
+        let note = format!("Too few {}: {text}.", policy.unit.plural_noun());
         row.comparison.notes.insert(0, note);
     }
 }
 
 /// Why an open case cannot have a verdict: its runs are too few for this many tests, or the test is
 /// undefined.
-fn no_verdict(row: &CaseRow, policy: &Policy, tests: usize) -> Option<NoVerdict> {
-    if row.outcome.end == End::TooFew {
+fn no_verdict(row: &CaseRow, policy: &JudgingPolicy, tests: usize) -> Option<NoVerdict> {
+    if row.outcome.end == DataEnd::TooFew {
         return Some(NoVerdict::TooFewRuns);
     }
     if row.outcome.p.is_none() {
@@ -125,18 +132,22 @@ fn no_verdict(row: &CaseRow, policy: &Policy, tests: usize) -> Option<NoVerdict>
     is_out_of_reach.then_some(NoVerdict::TooFewRuns)
 }
 
-fn changed(direction: Direction, better: Better) -> Verdict {
+fn verdict_of_direction(direction: ShiftDirection, better: MetricDirection) -> Verdict {
     match (direction, better) {
-        (_, Better::Unknown) => Verdict::Unclear,
-        (Direction::Larger, Better::Higher) | (Direction::Smaller, Better::Lower) => {
-            Verdict::Better
-        }
-        (Direction::Larger, Better::Lower) | (Direction::Smaller, Better::Higher) => Verdict::Worse,
+        (_, MetricDirection::Unknown) => Verdict::Unclear,
+        (ShiftDirection::Larger, MetricDirection::Higher)
+        | (ShiftDirection::Smaller, MetricDirection::Lower) => Verdict::Better,
+        (ShiftDirection::Larger, MetricDirection::Lower)
+        | (ShiftDirection::Smaller, MetricDirection::Higher) => Verdict::Worse,
     }
 }
 
 /// Explains why a visible change does not affect the verdict.
-fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Option<String> {
+fn explain_open_verdict(
+    comparison: &CaseComparison,
+    outcome: &SequentialOutcome,
+    policy: &JudgingPolicy,
+) -> Option<String> {
     let is_change = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
     let would_stand = outcome.direction.is_some() && outcome.p.is_some_and(|p| p <= policy.alpha);
     if !is_change && would_stand {
@@ -153,13 +164,14 @@ fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Op
 /// Approximate number of additional runs per side that settle an unclear case: whichever comes
 /// first of "changed", at the level left by the correction, and "same". `None` if the scatter of
 /// the runs so far is unknown.
-fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
+fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
     let runs = row.runs;
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
-    let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
+    let in_blocks =
+        |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs_per_unit()) as u32;
     let (known, change) = row.precision.zip(outcome.change)?;
     let beyond = known
         .runs_for(distance_to_change(change.value, policy.threshold), level)

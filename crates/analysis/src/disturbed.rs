@@ -3,39 +3,41 @@
 //!
 //! A run is never rejected by its value, only by rules fixed before the first run. The rules are
 //! not applied if one side is disturbed more often than another: that may be caused by the side
-//! itself, and rejecting its runs would hide it. Start at [`Exposure::count`].
+//! itself, and rejecting its runs would hide it. Start at [`DisturbanceExposure::count_runs`].
 
-use speedwell_model::{Design, Figure, Rule, Rules, Run, Session, median};
+use speedwell_model::{
+    DisturbanceFigure, RejectRule, RejectRules, Run, Session, SessionDesign, median,
+};
 use speedwell_stats::test::fisher_exact;
 use std::collections::HashSet;
 
 /// p value from which on sides count as disturbed equally often.
-const UNEQUAL: f64 = 0.05;
+const UNEQUAL_P: f64 = 0.05;
 
 /// Share of disturbed runs that is worth showing in the table.
-const NOTABLE: f64 = 0.10;
+const NOTABLE_SHARE: f64 = 0.10;
 
 /// Share of rejected runs above which the machine is too busy: the remaining runs may be a biased
 /// selection.
-const TOO_MANY: f64 = 0.30;
+const MAX_REJECTED_SHARE: f64 = 0.30;
 
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exposure {
+pub struct DisturbanceExposure {
     /// Number of runs, without repetitions.
     pub runs: u32,
     /// Number of disturbed runs.
     pub disturbed: u32,
     /// Median over the runs of each figure that the kernel reported.
-    pub figures: Vec<(Figure, f64)>,
+    pub figures: Vec<(DisturbanceFigure, f64)>,
     /// Whether rules reject disturbed runs, provided both sides are disturbed equally often.
     pub rejects: bool,
 }
 
-impl Exposure {
+impl DisturbanceExposure {
     /// Counts the runs of one side.
-    fn count(design: &Design, runs: &[&Run]) -> Exposure {
-        let usual = Rules::usual();
+    fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
+        let usual = RejectRules::default_rules();
         // Earlier versions recorded only some of the figures, too few to count disturbed runs.
         let is_recorded = |run: &&&Run| run.surroundings.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
@@ -43,31 +45,34 @@ impl Exposure {
             let by_usual = design.reject.is_empty() && usual.broken_by(run).is_some();
             by_usual || run.disturbed.is_some()
         };
-        let figure = |figure: Figure| {
-            let known = recorded.iter().filter_map(|run| figure.of(run));
+        let figure = |figure: DisturbanceFigure| {
+            let known = recorded.iter().filter_map(|run| figure.value_in(run));
             let mut values: Vec<f64> = known.collect();
             median(&mut values).map(|value| (figure, value))
         };
-        Exposure {
+        DisturbanceExposure {
             runs: runs.len() as u32,
             disturbed: recorded.iter().filter(|run| is_disturbed(run)).count() as u32,
-            figures: Figure::ALL.into_iter().filter_map(figure).collect(),
+            figures: DisturbanceFigure::ALL
+                .into_iter()
+                .filter_map(figure)
+                .collect(),
             rejects: !design.reject.is_empty(),
         }
     }
 
     /// Share of disturbed runs.
-    pub fn share(&self) -> f64 {
+    pub fn disturbed_share(&self) -> f64 {
         f64::from(self.disturbed) / f64::from(self.runs.max(1))
     }
 
     /// Share of disturbed runs, if the kernel reported any figures.
     pub fn known_share(&self) -> Option<f64> {
-        (!self.figures.is_empty()).then(|| self.share())
+        (!self.figures.is_empty()).then(|| self.disturbed_share())
     }
 
     /// Median of a figure over the runs, if the kernel reported it.
-    pub fn median(&self, figure: Figure) -> Option<f64> {
+    pub fn median_figure(&self, figure: DisturbanceFigure) -> Option<f64> {
         let mut known = self.figures.iter();
         known
             .find(|(name, _)| *name == figure)
@@ -76,13 +81,20 @@ impl Exposure {
 
     /// Whether the share is worth showing in the table.
     pub fn is_notable(&self) -> bool {
-        self.share() > NOTABLE
+        self.disturbed_share() > NOTABLE_SHARE
     }
 
     /// Explains why the rules are not applied if one side is disturbed more often than the other.
-    pub(super) fn remark(&self, candidate: &Exposure, names: [&str; 2]) -> Option<String> {
+    pub(super) fn explain_unequal(
+        &self,
+        candidate: &DisturbanceExposure,
+        names: [&str; 2],
+    ) -> Option<String> {
         let is_unequal = self.rejects && candidate.rejects && self.differs_from(candidate);
-        let mut sides = [(names[0], self.share()), (names[1], candidate.share())];
+        let mut sides = [
+            (names[0], self.disturbed_share()),
+            (names[1], candidate.disturbed_share()),
+        ];
         sides.sort_by(|a, b| b.1.total_cmp(&a.1));
         let [(name, more), (_, less)] = sides;
         is_unequal.then(|| {
@@ -96,8 +108,8 @@ impl Exposure {
     }
 
     /// Whether the disturbed shares differ by more than chance.
-    pub fn differs_from(&self, other: &Exposure) -> bool {
-        fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL
+    pub fn differs_from(&self, other: &DisturbanceExposure) -> bool {
+        fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL_P
     }
 }
 
@@ -106,16 +118,19 @@ impl Exposure {
 ///
 /// If rules are applied, keeps the slot's undisturbed run; a slot without one is lost. Otherwise
 /// keeps the first run.
-pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) -> Vec<Exposure> {
-    let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_of_slots(side)).collect();
-    let exposures: Vec<Exposure> = firsts
+pub(super) fn select_counted_runs(
+    design: &SessionDesign,
+    sides: &mut [Vec<&Run>],
+) -> Vec<DisturbanceExposure> {
+    let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_runs_of_slots(side)).collect();
+    let exposures: Vec<DisturbanceExposure> = firsts
         .iter()
-        .map(|runs| Exposure::count(design, runs))
+        .map(|runs| DisturbanceExposure::count_runs(design, runs))
         .collect();
     if design.reject.is_empty() {
         return exposures;
     }
-    if is_applied(&exposures) {
+    if are_rules_applied(&exposures) {
         for side in sides {
             side.retain(|run| run.disturbed.is_none());
         }
@@ -128,23 +143,28 @@ pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) ->
 }
 
 /// Whether all sides of a case were disturbed equally often.
-fn is_applied(sides: &[Exposure]) -> bool {
-    let differs =
-        |(at, side): (usize, &Exposure)| sides[..at].iter().any(|other| side.differs_from(other));
+fn are_rules_applied(sides: &[DisturbanceExposure]) -> bool {
+    let differs = |(at, side): (usize, &DisturbanceExposure)| {
+        sides[..at].iter().any(|other| side.differs_from(other))
+    };
     !sides.iter().enumerate().any(differs)
 }
 
 /// First run of each slot.
-fn first_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
+fn first_runs_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
     let mut slots: HashSet<u32> = HashSet::new();
     let is_new = |run: &&&Run| slots.insert(run.slot);
     side.iter().filter(is_new).copied().collect()
 }
 
 /// Warns if so many runs of a session were rejected that its machine is too busy.
-pub(super) fn too_busy(design: &Design, rejected: usize, runs: usize) -> Option<String> {
+pub(super) fn warn_too_busy(
+    design: &SessionDesign,
+    rejected: usize,
+    runs: usize,
+) -> Option<String> {
     let share = rejected as f64 / runs.max(1) as f64;
-    (share > TOO_MANY).then(|| {
+    (share > MAX_REJECTED_SHARE).then(|| {
         format!(
             "{:.0} % of the runs were disturbed by the rule '{}': the machine is too busy, and what is left may be a \
              selection.",
@@ -156,13 +176,13 @@ pub(super) fn too_busy(design: &Design, rejected: usize, runs: usize) -> Option<
 
 /// Rules worth trying, each with the share of a session's runs that it would reject; empty if the
 /// kernel reported nothing.
-pub(super) fn rejected_by_rules(session: &Session) -> Vec<(Rule, f64)> {
+pub(super) fn rejected_by_rules(session: &Session) -> Vec<(RejectRule, f64)> {
     let known = session.runs.iter().filter(|run| run.surroundings.is_some());
     let runs: Vec<&Run> = known.collect();
-    let share = |rule: &Rule| {
+    let share = |rule: &RejectRule| {
         let broken = runs.iter().filter(|run| rule.is_broken_by(run)).count();
         (*rule, broken as f64 / runs.len() as f64)
     };
-    let shares = Rule::OFFERED.iter().map(share);
+    let shares = RejectRule::OFFERED.iter().map(share);
     shares.filter(|_| !runs.is_empty()).collect()
 }

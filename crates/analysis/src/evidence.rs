@@ -2,20 +2,21 @@
 //! and the result of one look, regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
-//! small enough among all cases. Start at [`look`], [`change`] and [`p_value`].
+//! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`format_p_value`].
 
-use crate::Method;
-use crate::paired::Data;
-use crate::policy::{Limit, Policy};
-use speedwell_model::Estimate;
+use crate::StatisticalMethod;
+use crate::paired::ComparedData;
+use crate::policy::{JudgingPolicy, SignificanceLimit};
+use speedwell_model::IntervalEstimate;
 use speedwell_stats::effect::hodges_lehmann;
-use speedwell_stats::ratio::{RatioEstimate, fieller};
+use speedwell_stats::ratio::{RatioEstimate, fieller_interval};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use speedwell_stats::test::{
-    SignedRank, StratifiedRank, Tails, mann_whitney, signed_rank, stratified_rank, welch,
+    SignedRank, StratifiedRank, TailProbabilities, mann_whitney, signed_rank, stratified_rank,
+    welch,
 };
 use speedwell_stats::test::{mid_ranks, tie_term};
-use speedwell_stats::{Interval, Observation, bootstrap};
+use speedwell_stats::{BlockObservation, Interval, bootstrap};
 
 /// Bootstrap draws for a ratio of means; each end of a 95 % interval then rests on 50 values.
 const BOOTSTRAP_DRAWS: usize = 2_000;
@@ -23,16 +24,21 @@ const BOOTSTRAP_DRAWS: usize = 2_000;
 const BOOTSTRAP_HALVINGS: u32 = 11;
 /// Total runs up to which ties are counted exactly. Counting takes a millisecond at 60 runs and
 /// grows with their fourth power; beyond this limit the corrected normal approximation takes over.
-const MOST_WITH_EXACT_TIES: usize = 40;
+const MAX_EXACT_TIES: usize = 40;
 
 /// Change from baseline to candidate as a share, with the interval of the method at `limit`; `None`
 /// if no ratio exists.
 ///
 /// An end is -1 or infinite if too few runs cannot bound it. A change from zero has no percentage.
-pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
-    let beyond = |ratio: f64| ratio > FROM_ZERO;
-    let shift = shift(method, data, limit, seed)?;
-    (!beyond(shift.value)).then(|| Estimate {
+pub(super) fn estimate_change(
+    method: StatisticalMethod,
+    data: &ComparedData,
+    limit: SignificanceLimit,
+    seed: u64,
+) -> Option<IntervalEstimate> {
+    let beyond = |ratio: f64| ratio > FROM_ZERO_RATIO;
+    let shift = estimate_shift(method, data, limit, seed)?;
+    (!beyond(shift.value)).then(|| IntervalEstimate {
         high: if beyond(shift.high) {
             f64::INFINITY
         } else {
@@ -43,62 +49,82 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
 }
 
 /// Ratios above this are relative to zero, for which the smallest number was substituted.
-const FROM_ZERO: f64 = 1e100;
+const FROM_ZERO_RATIO: f64 = 1e100;
 
-/// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO`].
-fn shift(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
+/// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO_RATIO`].
+fn estimate_shift(
+    method: StatisticalMethod,
+    data: &ComparedData,
+    limit: SignificanceLimit,
+    seed: u64,
+) -> Option<IntervalEstimate> {
     let confidence = 1.0 - limit.p;
     let estimate = match method {
-        Method::Rank | Method::SignedRank => rank_ratio(method, data, limit.p)?,
-        Method::MannWhitney => shift_of_logs(data, confidence)?,
-        Method::Welch => fieller(&data.baseline, &data.candidate, confidence)?,
-        Method::Bootstrap => ratio_of_means(data, confidence, seed)?,
+        StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
+            rank_ratio(method, data, limit.p)?
+        }
+        StatisticalMethod::MannWhitney => shift_of_logs(data, confidence)?,
+        StatisticalMethod::Welch => fieller_interval(&data.baseline, &data.candidate, confidence)?,
+        StatisticalMethod::Bootstrap => ratio_of_means(data, confidence, seed)?,
     };
-    Some(share(estimate))
+    Some(ratio_to_share(estimate))
 }
 
 /// Two-sided p value of a single test of the hypothesis that the candidate's values are the
 /// baseline's times `ratio`; `None` if the test is undefined.
-pub(super) fn p_value(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+pub(super) fn p_value(
+    method: StatisticalMethod,
+    data: &ComparedData,
+    ratio: f64,
+    seed: u64,
+) -> Option<f64> {
     let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
-        Method::Rank | Method::SignedRank if ratio == 1.0 => {
-            rank_test(method, data).map(|test| test.p())
+        StatisticalMethod::Rank | StatisticalMethod::SignedRank if ratio == 1.0 => {
+            rank_test(method, data).map(|test| test.p_value())
         }
-        Method::Rank | Method::SignedRank => {
-            rank_test(method, data).map(|test| test.shifted(ratio.ln()).both())
+        StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
+            rank_test(method, data).map(|test| test.shifted_tails(ratio.ln()).two_sided_p())
         }
-        Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &candidate)),
-        Method::Welch => welch(&data.baseline, &candidate).ok().map(|test| test.p),
-        Method::Bootstrap => bootstrap_p(data, ratio, seed),
+        StatisticalMethod::MannWhitney => Some(mann_whitney_p(&data.baseline, &candidate)),
+        StatisticalMethod::Welch => welch(&data.baseline, &candidate).ok().map(|test| test.p),
+        StatisticalMethod::Bootstrap => bootstrap_p(data, ratio, seed),
     }
     .filter(|p| p.is_finite())
 }
 
 /// Change of arithmetic means as a share: by bootstrap over blocks, else by Fieller's method.
 /// `None` if there are fewer blocks than any claim needs, because their resamples vary too little.
-pub(super) fn mean_change(data: &Data, confidence: f64, seed: u64) -> Option<Estimate> {
+pub(super) fn mean_change(
+    data: &ComparedData,
+    confidence: f64,
+    seed: u64,
+) -> Option<IntervalEstimate> {
     let ratio = match data.observations.is_empty() {
-        true => fieller(&data.baseline, &data.candidate, confidence),
-        false if data.runs() < MINIMUM_PER_SIDE => None,
+        true => fieller_interval(&data.baseline, &data.candidate, confidence),
+        false if data.smaller_side_runs() < MINIMUM_PER_SIDE => None,
         false => ratio_of_means(data, confidence, seed),
     };
-    ratio.map(share)
+    ratio.map(ratio_to_share)
 }
 
 /// p value for two groups without blocks, with exact ties if affordable.
 pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
-    use speedwell_stats::test::Method as Distribution;
+    use speedwell_stats::test::PValueMethod as Distribution;
     let pooled = [baseline, candidate].concat();
     let distribution = match tie_term(&pooled) > 0.0 {
         false => Distribution::Exact,
-        true if pooled.len() <= MOST_WITH_EXACT_TIES => Distribution::ExactTies,
+        true if pooled.len() <= MAX_EXACT_TIES => Distribution::ExactTies,
         true => Distribution::Asymptotic,
     };
     mann_whitney(baseline, candidate, distribution).p
 }
 
-fn rank_ratio(method: Method, data: &Data, p_limit: f64) -> Option<RatioEstimate> {
+fn rank_ratio(
+    method: StatisticalMethod,
+    data: &ComparedData,
+    p_limit: f64,
+) -> Option<RatioEstimate> {
     let test = rank_test(method, &*data.with_logs()?)?;
     Some(RatioEstimate {
         ratio: test.ratio(),
@@ -113,16 +139,16 @@ enum RankTest {
 }
 
 impl RankTest {
-    fn p(&self) -> f64 {
+    fn p_value(&self) -> f64 {
         match self {
             RankTest::Blocks(test) => test.p,
             RankTest::Pairs(test) => test.p,
         }
     }
 
-    fn shifted(&self, theta: f64) -> Tails {
+    fn shifted_tails(&self, theta: f64) -> TailProbabilities {
         match self {
-            RankTest::Blocks(test) => test.shifted(theta),
+            RankTest::Blocks(test) => test.test_shifted(theta),
             RankTest::Pairs(test) => test.shifted(theta),
         }
     }
@@ -143,9 +169,9 @@ impl RankTest {
 }
 
 /// Exact test of data in blocks or pairs; `None` if there are none.
-fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
+fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest> {
     match method {
-        Method::SignedRank => signed_rank(&data.with_logs()?.pairs())
+        StatisticalMethod::SignedRank => signed_rank(&data.with_logs()?.to_pairs())
             .ok()
             .map(RankTest::Pairs),
         _ => block_test(data).map(RankTest::Blocks),
@@ -153,7 +179,7 @@ fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
 }
 
 /// Test of data in blocks; `None` if there are none.
-pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
+pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
     if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
     }
@@ -161,12 +187,12 @@ pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
     let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
     let ranked = data.observations.iter().zip(mid_ranks(&values));
     let ranked: Vec<_> = ranked
-        .map(|(o, rank)| Observation { value: rank, ..*o })
+        .map(|(o, rank)| BlockObservation { value: rank, ..*o })
         .collect();
     stratified_rank(&ranked).ok()
 }
 
-fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {
+fn shift_of_logs(data: &ComparedData, confidence: f64) -> Option<RatioEstimate> {
     let data = data.with_logs()?;
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
@@ -176,13 +202,13 @@ fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {
     })
 }
 
-fn ratio_of_means(data: &Data, confidence: f64, seed: u64) -> Option<RatioEstimate> {
-    let options = bootstrap::Options {
+fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<RatioEstimate> {
+    let options = bootstrap::BootstrapOptions {
         draws: BOOTSTRAP_DRAWS,
         confidence,
         seed,
     };
-    let estimate = bootstrap::ratio_of_means(&matched(data), &options)?;
+    let estimate = bootstrap::ratio_of_means(&block_observations(data), &options)?;
     let usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
     (usable && estimate.interval.is_bounded()).then_some(estimate)
 }
@@ -190,12 +216,12 @@ fn ratio_of_means(data: &Data, confidence: f64, seed: u64) -> Option<RatioEstima
 /// Observations, with artificial blocks if there are none: the runs of the longer side are
 /// distributed evenly. Values of independent sides are uncorrelated within such blocks, so
 /// resampling blocks resamples both sides.
-fn matched(data: &Data) -> Vec<Observation> {
+fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     if !data.observations.is_empty() {
         return data.observations.clone();
     }
-    let blocks = data.runs();
-    let deal = |values: &[f64], new: fn(f64, u32) -> Observation| -> Vec<Observation> {
+    let blocks = data.smaller_side_runs();
+    let deal = |values: &[f64], new: fn(f64, u32) -> BlockObservation| -> Vec<BlockObservation> {
         let block = |index: usize| (index * blocks / values.len().max(1)) as u32;
         values
             .iter()
@@ -204,14 +230,14 @@ fn matched(data: &Data) -> Vec<Observation> {
             .collect()
     };
     [
-        deal(&data.baseline, Observation::baseline),
-        deal(&data.candidate, Observation::candidate),
+        deal(&data.baseline, BlockObservation::baseline),
+        deal(&data.candidate, BlockObservation::candidate),
     ]
     .concat()
 }
 
 /// Smallest risk at which the percentile interval excludes `ratio`.
-fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
+fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
     let (mut kept, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
         let risk = 0.5 * (kept + excluded);
@@ -227,9 +253,9 @@ fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     Some(excluded)
 }
 
-fn share(estimate: RatioEstimate) -> Estimate {
+fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
     let Interval { low, high } = estimate.interval;
-    Estimate {
+    IntervalEstimate {
         value: estimate.ratio - 1.0,
         low: low - 1.0,
         high: high - 1.0,
@@ -237,10 +263,10 @@ fn share(estimate: RatioEstimate) -> Estimate {
 }
 
 /// Minimum number of pairs measured alone; fewer have no useful spread.
-const FEWEST_ALONE: usize = 3;
+const MIN_ALONE_PAIRS: usize = 3;
 
 /// p value below which pairs measured together and alone disagree.
-const DISAGREEMENT: f64 = 0.01;
+const DISAGREEMENT_P: f64 = 0.01;
 
 /// Whether the ratios of pairs that shared a processor differ from those in `alone`, measured one
 /// after the other. If so, the sides disturb each other, for instance by evicting each other's
@@ -251,12 +277,13 @@ pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> b
         logs.filter(|log| log.is_finite()).collect()
     };
     let (at_once, alone) = (logs(at_once), logs(alone));
-    alone.len() >= FEWEST_ALONE && welch(&at_once, &alone).is_ok_and(|test| test.p <= DISAGREEMENT)
+    alone.len() >= MIN_ALONE_PAIRS
+        && welch(&at_once, &alone).is_ok_and(|test| test.p <= DISAGREEMENT_P)
 }
 
 /// Direction of the candidate's values relative to the baseline's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum ShiftDirection {
     Larger,
     Smaller,
 }
@@ -268,33 +295,40 @@ pub(super) struct LookResult {
     /// one.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
-    pub direction: Option<Direction>,
+    pub direction: Option<ShiftDirection>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
 }
 
 /// Looks at `data`; `is_last` means that no more runs will come.
-pub(super) fn look(
-    data: &Data,
-    policy: &Policy,
-    limit: Limit,
+pub(super) fn evaluate_look(
+    data: &ComparedData,
+    policy: &JudgingPolicy,
+    limit: SignificanceLimit,
     is_last: bool,
     seed: u64,
 ) -> LookResult {
     let mut seen = match (policy.method, data.is_never_negative()) {
-        (Method::Rank | Method::SignedRank, true) => by_ranks(data, policy, limit, is_last),
-        _ => by_interval(data, policy, limit, is_last, seed),
+        (StatisticalMethod::Rank | StatisticalMethod::SignedRank, true) => {
+            look_by_ranks(data, policy, limit, is_last)
+        }
+        _ => look_by_interval(data, policy, limit, is_last, seed),
     };
-    seen.is_same |= data.constant().is_some();
+    seen.is_same |= data.constant_value().is_some();
     seen
 }
 
 /// Non-negative values have an exact test of every ratio, which agrees with the interval.
-fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookResult {
+fn look_by_ranks(
+    data: &ComparedData,
+    policy: &JudgingPolicy,
+    limit: SignificanceLimit,
+    is_last: bool,
+) -> LookResult {
     let Some(test) = rank_test(policy.method, data) else {
         return LookResult::default();
     };
-    let (p, direction) = beyond(&test, policy.threshold);
+    let (p, direction) = test_beyond(&test, policy.threshold);
     // Before the last look, "same" needs both tests, shifted by delta symmetrically in logarithms.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
@@ -306,39 +340,46 @@ fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookRe
     LookResult {
         p: Some(p),
         direction: Some(direction),
-        is_same: test.shifted(highest).lower <= level && test.shifted(lowest).upper <= level,
+        is_same: test.shifted_tails(highest).lower <= level
+            && test.shifted_tails(lowest).upper <= level,
     }
 }
 
 /// Two-sided p value of a change of at most `threshold` in either direction.
-fn beyond(test: &RankTest, threshold: f64) -> (f64, Direction) {
-    let larger = test.shifted(threshold.ln_1p()).upper;
+fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
+    let larger = test.shifted_tails(threshold.ln_1p()).upper;
     // A decrease cannot exceed 100 %.
     let smaller = if threshold < 1.0 {
-        test.shifted((-threshold).ln_1p()).lower
+        test.shifted_tails((-threshold).ln_1p()).lower
     } else {
         1.0
     };
     let direction = if larger < smaller {
-        Direction::Larger
+        ShiftDirection::Larger
     } else {
-        Direction::Smaller
+        ShiftDirection::Smaller
     };
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
 /// Other tests may differ slightly from their interval; both must agree before a claim is made.
-fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: u64) -> LookResult {
-    let Some(change) = shift(policy.method, data, limit, seed) else {
+fn look_by_interval(
+    data: &ComparedData,
+    policy: &JudgingPolicy,
+    limit: SignificanceLimit,
+    is_last: bool,
+    seed: u64,
+) -> LookResult {
+    let Some(change) = estimate_shift(policy.method, data, limit, seed) else {
         let is_from_zero = data.is_never_negative() && data.baseline.iter().all(|v| *v == 0.0);
         return LookResult {
             p: p_value(policy.method, data, 1.0, seed),
             // A change from a zero mean exceeds every threshold.
-            direction: is_from_zero.then_some(Direction::Larger),
+            direction: is_from_zero.then_some(ShiftDirection::Larger),
             ..LookResult::default()
         };
     };
-    let within = within(policy.threshold, data);
+    let within = tolerated_interval(policy.threshold, data);
     let nearest = change.value.clamp(within.low, within.high);
     let p = if change.value == nearest && within.half_width() > 0.0 {
         Some(1.0)
@@ -352,18 +393,18 @@ fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: 
     };
     LookResult {
         // If the interval is not beyond the threshold, the p value must not be significant.
-        p: p.map(|p| match direction(&change, within) {
+        p: p.map(|p| match interval_direction(&change, within) {
             None if p <= limit.p => limit.p.next_up(),
             _ => p,
         }),
-        direction: direction(&change, within),
+        direction: interval_direction(&change, within),
         is_same: change.lies_within(lowest, policy.delta),
     }
 }
 
 /// Changes that count as none: within the threshold, widened by what repetitions within one process
 /// explain (docs/why/statistics.md, "Repetitions of one process").
-fn within(threshold: f64, data: &Data) -> Interval {
+fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
         high: (1.0 + threshold) * data.allowance.exp() - 1.0,
@@ -371,18 +412,18 @@ fn within(threshold: f64, data: &Data) -> Interval {
 }
 
 /// Direction in which the whole interval lies beyond `within`.
-fn direction(change: &Estimate, within: Interval) -> Option<Direction> {
+fn interval_direction(change: &IntervalEstimate, within: Interval) -> Option<ShiftDirection> {
     if change.low > within.high {
-        Some(Direction::Larger)
+        Some(ShiftDirection::Larger)
     } else if change.high < within.low {
-        Some(Direction::Smaller)
+        Some(ShiftDirection::Smaller)
     } else {
         None
     }
 }
 
 /// Standard error: the interval spans 2 z of them in logarithms.
-pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
+pub(super) fn standard_error(change: &IntervalEstimate, limit: SignificanceLimit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
 }
@@ -390,23 +431,23 @@ pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paired::Matching;
     use crate::paired::PairedRuns;
+    use crate::paired::RunMatching;
     use speedwell_model::RunValue;
 
-    const LIMIT: Limit = Limit {
+    const LIMIT: SignificanceLimit = SignificanceLimit {
         p: 0.05,
         z: 1.959963984540054,
     };
-    const ALL: [Method; 4] = [
-        Method::Rank,
-        Method::Welch,
-        Method::MannWhitney,
-        Method::Bootstrap,
+    const ALL: [StatisticalMethod; 4] = [
+        StatisticalMethod::Rank,
+        StatisticalMethod::Welch,
+        StatisticalMethod::MannWhitney,
+        StatisticalMethod::Bootstrap,
     ];
 
     /// Runs in blocks of two per side, with a fixed irregular noise of about 1 %.
-    fn data(runs: u32, factor: f64, offset: f64) -> Data {
+    fn data(runs: u32, factor: f64, offset: f64) -> ComparedData {
         let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
         let side = |factor: f64, phase: u32| -> Vec<RunValue> {
             let value = |i: u32| 100.0 * factor * noise(i * 2 + phase) - offset;
@@ -418,14 +459,19 @@ mod tests {
                 })
                 .collect()
         };
-        PairedRuns::new(side(1.0, 0), side(factor, 1), Matching::blocks(2, None)).all_runs()
+        PairedRuns::new(
+            side(1.0, 0),
+            side(factor, 1),
+            RunMatching::in_blocks(2, None),
+        )
+        .all_runs()
     }
 
     #[test]
     fn every_method_finds_a_change_of_ten_percent() {
         let data = data(12, 1.10, 0.0);
         for method in ALL {
-            let change = change(method, &data, LIMIT, 1).unwrap();
+            let change = estimate_change(method, &data, LIMIT, 1).unwrap();
             assert!((change.value - 0.10).abs() < 0.01, "{method:?}: {change:?}");
             assert!(
                 change.low > 0.08 && change.high < 0.12,
@@ -443,7 +489,7 @@ mod tests {
         let data = data(16, 1.0, 0.0);
         for method in ALL {
             assert!(
-                change(method, &data, LIMIT, 1)
+                estimate_change(method, &data, LIMIT, 1)
                     .unwrap()
                     .lies_within(-0.02, 0.02)
             );
@@ -475,16 +521,16 @@ mod tests {
             .zip(0..)
             .map(|(v, i)| v * (1.02 + 1e-4 * f64::from(i)))
             .collect();
-        let data = Data {
+        let data = ComparedData {
             baseline: old,
             candidate: new,
-            ..Data::default()
+            ..ComparedData::default()
         };
         // The level varies between pairs by a factor of five, the ratio by a thousandth.
-        let change = change(Method::SignedRank, &data, LIMIT, 1).unwrap();
+        let change = estimate_change(StatisticalMethod::SignedRank, &data, LIMIT, 1).unwrap();
         assert!(change.low > 0.0199 && change.high < 0.0213, "{change:?}");
         assert_eq!(
-            p_value(Method::SignedRank, &data, 1.0, 1),
+            p_value(StatisticalMethod::SignedRank, &data, 1.0, 1),
             Some(2.0 / 4096.0)
         );
     }
@@ -492,12 +538,18 @@ mod tests {
     #[test]
     fn values_around_zero_have_a_rank_test_but_no_ratio() {
         let data = data(12, 1.10, 100.0);
-        assert_eq!(change(Method::Rank, &data, LIMIT, 1), None);
-        assert_eq!(change(Method::MannWhitney, &data, LIMIT, 1), None);
+        assert_eq!(
+            estimate_change(StatisticalMethod::Rank, &data, LIMIT, 1),
+            None
+        );
+        assert_eq!(
+            estimate_change(StatisticalMethod::MannWhitney, &data, LIMIT, 1),
+            None
+        );
         let moved = super::tests::data(12, 1.10, 0.0);
         assert_eq!(
-            p_value(Method::Rank, &data, 1.0, 1),
-            p_value(Method::Rank, &moved, 1.0, 1)
+            p_value(StatisticalMethod::Rank, &data, 1.0, 1),
+            p_value(StatisticalMethod::Rank, &moved, 1.0, 1)
         );
     }
 
@@ -505,35 +557,37 @@ mod tests {
     /// b <- c(12.9, 12.1, 13.6, 11.8, 12.4).
     #[test]
     fn welch_uses_the_values_themselves_and_needs_them_to_vary() {
-        let data = |baseline: &[f64], candidate: &[f64]| Data {
+        let data = |baseline: &[f64], candidate: &[f64]| ComparedData {
             baseline: baseline.to_vec(),
             candidate: candidate.to_vec(),
-            ..Data::default()
+            ..ComparedData::default()
         };
         let varied = data(
             &[10.2, 11.1, 9.7, 10.9, 10.4, 10.0],
             &[12.9, 12.1, 13.6, 11.8, 12.4],
         );
         assert!(
-            (p_value(Method::Welch, &varied, 1.0, 0).unwrap() / 6.451_274_208_179_406e-4 - 1.0)
+            (p_value(StatisticalMethod::Welch, &varied, 1.0, 0).unwrap()
+                / 6.451_274_208_179_406e-4
+                - 1.0)
                 .abs()
                 < 1e-9
         );
         let constant = data(&[5.0; 9], &[6.0; 9]);
-        assert_eq!(p_value(Method::Welch, &constant, 1.0, 0), None);
-        let point = change(Method::Welch, &constant, LIMIT, 0).unwrap();
+        assert_eq!(p_value(StatisticalMethod::Welch, &constant, 1.0, 0), None);
+        let point = estimate_change(StatisticalMethod::Welch, &constant, LIMIT, 0).unwrap();
         assert!((point.value - 0.2).abs() < 1e-12 && point.low == point.high);
     }
 
     #[test]
     fn sides_of_different_length_can_be_resampled_without_blocks() {
-        let data = Data {
+        let data = ComparedData {
             baseline: vec![10.0, 10.1, 9.9, 10.05, 9.95, 10.02],
             candidate: (0..17).map(|i| 12.0 + 0.1 * f64::from(i % 5)).collect(),
-            ..Data::default()
+            ..ComparedData::default()
         };
-        let change = change(Method::Bootstrap, &data, LIMIT, 3).unwrap();
+        let change = estimate_change(StatisticalMethod::Bootstrap, &data, LIMIT, 3).unwrap();
         assert!((change.value - 0.22).abs() < 0.01 && change.low > 0.2 && change.high < 0.24);
-        assert!(matched(&data).iter().all(|o| o.block < 6));
+        assert!(block_observations(&data).iter().all(|o| o.block < 6));
     }
 }

@@ -2,21 +2,21 @@
 //! needs no statistics.
 //!
 //! Decides when counts are exact, what the change then means, and what to report otherwise. Start
-//! at [`Counts`].
+//! at [`ExactCounts`].
 
-use crate::{CaseComparison, Comparison};
-use speedwell_model::{Better, Estimate, Metric, RunValue, Verdict};
+use crate::{CandidateComparison, CaseComparison};
+use speedwell_model::{IntervalEstimate, Metric, MetricDirection, RunValue, Verdict};
 use std::collections::HashMap;
 
 /// Default delta of counts.
-pub(super) const DELTA: f64 = 0.001;
+pub(super) const COUNT_DELTA: f64 = 0.001;
 
 /// Runs per side that must agree.
-const ENOUGH: usize = 2;
+const MIN_EXACT_RUNS: usize = 2;
 
 /// Comparison of the counts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Counts {
+pub(super) enum ExactCounts {
     /// All runs of each side agree; the change as a share, infinite from zero.
     Exact(f64),
     /// Runs differ, within a side by at most this share.
@@ -25,42 +25,42 @@ pub(super) enum Counts {
     TooFew,
 }
 
-impl Counts {
+impl ExactCounts {
     /// Compares the runs of baseline and candidate.
-    pub fn from_runs(baseline: &[RunValue], candidate: &[RunValue]) -> Counts {
-        let spreads = [baseline, candidate].map(spread);
+    pub fn from_runs(baseline: &[RunValue], candidate: &[RunValue]) -> ExactCounts {
+        let spreads = [baseline, candidate].map(relative_range);
         match (baseline, candidate) {
-            _ if baseline.len().min(candidate.len()) < ENOUGH => Counts::TooFew,
+            _ if baseline.len().min(candidate.len()) < MIN_EXACT_RUNS => ExactCounts::TooFew,
             ([old, ..], [new, ..]) if spreads == [0.0; 2] && old.value == new.value => {
-                Counts::Exact(0.0)
+                ExactCounts::Exact(0.0)
             }
             ([old, ..], [new, ..]) if spreads == [0.0; 2] => match new.value / old.value - 1.0 {
-                change if change.is_nan() => Counts::TooFew,
-                change => Counts::Exact(change),
+                change if change.is_nan() => ExactCounts::TooFew,
+                change => ExactCounts::Exact(change),
             },
-            _ => Counts::Vary(spreads[0].max(spreads[1])),
+            _ => ExactCounts::Vary(spreads[0].max(spreads[1])),
         }
     }
 
     /// Whether the change is known exactly.
     pub fn is_exact(self) -> bool {
-        matches!(self, Counts::Exact(_))
+        matches!(self, ExactCounts::Exact(_))
     }
 
     /// Whether the change is exact and larger than `delta`.
-    pub fn differ(self, delta: f64) -> bool {
-        matches!(self, Counts::Exact(change) if change.abs() > delta)
+    pub fn exceeds_delta(self, delta: f64) -> bool {
+        matches!(self, ExactCounts::Exact(change) if change.abs() > delta)
     }
 
     /// The exact change as an interval without width, if it has a percentage.
-    pub fn change(self) -> Option<Estimate> {
-        let Counts::Exact(value) = self else {
+    pub fn exact_change(self) -> Option<IntervalEstimate> {
+        let ExactCounts::Exact(value) = self else {
             return None;
         };
         if value.is_infinite() {
             return None;
         }
-        Some(Estimate {
+        Some(IntervalEstimate {
             value,
             low: value,
             high: value,
@@ -68,41 +68,42 @@ impl Counts {
     }
 
     /// Verdict on an exact change.
-    pub fn verdict(self, delta: f64, better: Better) -> Option<Verdict> {
-        let Counts::Exact(change) = self else {
+    pub fn exact_verdict(self, delta: f64, better: MetricDirection) -> Option<Verdict> {
+        let ExactCounts::Exact(change) = self else {
             return None;
         };
         let is_more = change > 0.0;
         Some(match better {
             _ if change.abs() <= delta => Verdict::Same,
-            Better::Unknown => Verdict::Unclear,
-            Better::Higher if is_more => Verdict::Better,
-            Better::Lower if !is_more => Verdict::Better,
-            Better::Higher | Better::Lower => Verdict::Worse,
+            MetricDirection::Unknown => Verdict::Unclear,
+            MetricDirection::Higher if is_more => Verdict::Better,
+            MetricDirection::Lower if !is_more => Verdict::Better,
+            MetricDirection::Higher | MetricDirection::Lower => Verdict::Worse,
         })
     }
 
     /// Note for the reader.
-    pub fn remark(self, runs: usize) -> Option<String> {
+    pub fn to_note(self, runs: usize) -> Option<String> {
         match self {
-            Counts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
-            Counts::Vary(share) => Some(format!(
+            ExactCounts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
+            ExactCounts::Vary(share) => Some(format!(
                 "Instructions vary by {} %: environment, addresses or time decide the path.",
-                rounded(100.0 * share)
+                round_percent(100.0 * share)
             )),
-            Counts::TooFew => None,
+            ExactCounts::TooFew => None,
         }
     }
 }
 
 /// Notes rows of instruction counts for which a time of the same runs has another verdict: fewer
 /// instructions do not imply less time.
-pub(super) fn mark_disagreement(comparisons: &mut [Comparison]) {
-    let is_time = |comparison: &&Comparison| Metric::TIMES.contains(&&*comparison.metric.name);
+pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
+    let is_time =
+        |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);
     let mut times: HashMap<[String; 3], Verdict> = HashMap::new();
     for found in comparisons.iter().filter(is_time) {
         for row in &found.rows {
-            times.insert(sides_of(found, row), row.verdict);
+            times.insert(comparison_key(found, row), row.verdict);
         }
     }
     for found in comparisons {
@@ -111,16 +112,16 @@ pub(super) fn mark_disagreement(comparisons: &mut [Comparison]) {
         }
         let mut rows = std::mem::take(&mut found.rows);
         for row in &mut rows {
-            let time = times.get(&sides_of(found, row)).copied();
+            let time = times.get(&comparison_key(found, row)).copied();
             row.notes
-                .extend(time.and_then(|time| disagreement(row.verdict, time)));
+                .extend(time.and_then(|time| disagreement_note(row.verdict, time)));
         }
         found.rows = rows;
     }
 }
 
 /// Key of what is compared: baseline, candidate and case.
-fn sides_of(found: &Comparison, row: &CaseComparison) -> [String; 3] {
+fn comparison_key(found: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
     [
         found.baseline.clone(),
         found.candidate.clone(),
@@ -129,7 +130,7 @@ fn sides_of(found: &Comparison, row: &CaseComparison) -> [String; 3] {
 }
 
 /// Note for readers who equate instructions with time.
-fn disagreement(instructions: Verdict, time: Verdict) -> Option<String> {
+fn disagreement_note(instructions: Verdict, time: Verdict) -> Option<String> {
     let text = match (instructions, time) {
         (Verdict::Better, Verdict::Same | Verdict::Worse) => {
             "Fewer instructions, but not less time."
@@ -147,11 +148,11 @@ fn disagreement(instructions: Verdict, time: Verdict) -> Option<String> {
 
 /// Whether enough values of one side agree, so that no more runs are needed.
 pub(super) fn is_exact(values: &[RunValue]) -> bool {
-    values.len() >= ENOUGH && spread(values) == 0.0
+    values.len() >= MIN_EXACT_RUNS && relative_range(values) == 0.0
 }
 
 /// Largest value divided by the smallest, minus one.
-fn spread(values: &[RunValue]) -> f64 {
+fn relative_range(values: &[RunValue]) -> f64 {
     let values = values.iter().map(|run| run.value);
     let (least, most) = values.fold(
         (f64::INFINITY, f64::NEG_INFINITY),
@@ -165,7 +166,7 @@ fn spread(values: &[RunValue]) -> f64 {
 }
 
 /// Rounds to two significant digits.
-fn rounded(percent: f64) -> f64 {
+fn round_percent(percent: f64) -> f64 {
     let digits = 1.0 - percent.abs().log10().floor();
     let scale = 10f64.powf(digits);
     (percent * scale).round() / scale
@@ -186,32 +187,44 @@ mod tests {
 
     #[test]
     fn two_equal_runs_a_side_are_an_exact_change() {
-        let counts = Counts::from_runs(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
-        let change = counts.change().unwrap();
+        let counts = ExactCounts::from_runs(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
+        let change = counts.exact_change().unwrap();
         assert!((change.value - 0.0188).abs() < 1e-12 && change.low == change.high);
-        assert_eq!(counts.verdict(DELTA, Better::Lower), Some(Verdict::Worse));
-        assert_eq!(counts.verdict(0.02, Better::Lower), Some(Verdict::Same));
-        assert_eq!(counts.verdict(DELTA, Better::Higher), Some(Verdict::Better));
-        assert_eq!(counts.remark(2).unwrap(), "Exact, 2 of 2 runs.");
-        let same = Counts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
-        assert_eq!(same.verdict(DELTA, Better::Lower), Some(Verdict::Same));
+        assert_eq!(
+            counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
+            Some(Verdict::Worse)
+        );
+        assert_eq!(
+            counts.exact_verdict(0.02, MetricDirection::Lower),
+            Some(Verdict::Same)
+        );
+        assert_eq!(
+            counts.exact_verdict(COUNT_DELTA, MetricDirection::Higher),
+            Some(Verdict::Better)
+        );
+        assert_eq!(counts.to_note(2).unwrap(), "Exact, 2 of 2 runs.");
+        let same = ExactCounts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
+        assert_eq!(
+            same.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
+            Some(Verdict::Same)
+        );
     }
 
     #[test]
     fn a_time_with_another_verdict_is_told() {
         use Verdict::*;
         assert!(
-            disagreement(Better, Same)
+            disagreement_note(Better, Same)
                 .unwrap()
                 .contains("not less time")
         );
         assert!(
-            disagreement(Worse, Better)
+            disagreement_note(Worse, Better)
                 .unwrap()
                 .contains("not more time")
         );
         assert!(
-            disagreement(Same, Worse)
+            disagreement_note(Same, Worse)
                 .unwrap()
                 .contains("not the same time")
         );
@@ -221,23 +234,26 @@ mod tests {
             (Worse, Unclear),
             (Unclear, Worse),
         ] {
-            assert_eq!(disagreement(instructions, time), None);
+            assert_eq!(disagreement_note(instructions, time), None);
         }
     }
 
     #[test]
     fn counts_that_vary_say_by_how_much_and_have_no_verdict_of_their_own() {
-        let counts = Counts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
-        assert_eq!(counts.verdict(DELTA, Better::Lower), None);
+        let counts = ExactCounts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
+        assert_eq!(
+            counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
+            None
+        );
         assert!(
             counts
-                .remark(2)
+                .to_note(2)
                 .unwrap()
                 .starts_with("Instructions vary by 0.92 %: ")
         );
         assert_eq!(
-            Counts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])),
-            Counts::TooFew
+            ExactCounts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])),
+            ExactCounts::TooFew
         );
         assert!(
             is_exact(&runs(&[5.0, 5.0]))

@@ -2,31 +2,33 @@
 //! formatted.
 
 use crate::builds::LayoutSpread;
-use crate::disturbed::Exposure;
+use crate::disturbed::DisturbanceExposure;
 use crate::machines::AcrossMachines;
-use crate::validity::Finding;
-use crate::withheld::Withheld;
+use crate::validity::ValidityFinding;
+use crate::withheld::WithheldReason;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
+use speedwell_model::{
+    Case, IntervalEstimate, Metric, NoiseCalibration, RejectRule, RunValue, StepFailure, Verdict,
+};
 use std::sync::Arc;
 
 /// Findings on one session, or on the sources of one comparison.
 #[derive(Debug, Clone, Default)]
-pub struct Findings {
+pub struct AnalysisFindings {
     /// One summary per case, variant and metric, in order of first appearance.
     pub summaries: Vec<CaseSummary>,
     /// One comparison per candidate and metric; empty with a single variant.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<CandidateComparison>,
     /// Steps without a usable result.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Warnings about all figures together, as whole sentences.
     pub warnings: Vec<String>,
     /// Findings on implausible figures.
-    pub validity: Vec<Finding>,
+    pub validity: Vec<ValidityFinding>,
     /// How much builds of one source differ, for cases with several runs per build.
     pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, whose slots have no common order.
-    pub apart: bool,
+    pub is_cross_session: bool,
     /// Number of runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
     /// Whether so many runs were disturbed and rejected that the rest may be a biased selection.
@@ -34,7 +36,7 @@ pub struct Findings {
     /// Reasons why a gate cannot judge, as parts of a sentence: what a session or side lacks.
     pub gate_obstacles: Vec<String>,
     /// What was excluded from the sources, as parts of a sentence.
-    pub left_out: Vec<String>,
+    pub excluded: Vec<String>,
 }
 
 /// Summary of one series.
@@ -49,7 +51,7 @@ pub struct CaseSummary {
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
     /// Median with its interval; without interval (low = high = value) below 6 runs.
-    pub center: Estimate,
+    pub center: IntervalEstimate,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation divided by mean; `None` for one run.
@@ -57,7 +59,7 @@ pub struct CaseSummary {
     /// Lag-1 autocorrelation in execution order; `None` below 8 runs.
     pub autocorrelation: Option<f64>,
     /// How often the runs were disturbed.
-    pub exposure: Exposure,
+    pub exposure: DisturbanceExposure,
     /// Indexes into `runs` of values far from the median. They are never dropped.
     pub outliers: Vec<usize>,
     /// Notes, as whole sentences.
@@ -67,7 +69,7 @@ pub struct CaseSummary {
 /// How the p value and the interval were obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum StatisticalMethod {
     /// Stratified-permutation rank test; the default for blocked sessions.
     Rank,
     /// Wilcoxon's signed-rank test of the ratios; the default for pairs measured at once.
@@ -83,7 +85,7 @@ pub enum Method {
 /// How p values of many cases are adjusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Correction {
+pub enum TestingCorrection {
     /// Benjamini-Hochberg: controls the false discovery rate.
     BenjaminiHochberg,
     /// Holm: controls the family-wise error rate.
@@ -94,7 +96,7 @@ pub enum Correction {
 
 /// Comparison of a baseline with one candidate, for one metric.
 #[derive(Debug, Clone)]
-pub struct Comparison {
+pub struct CandidateComparison {
     /// Name of the baseline.
     pub baseline: String,
     /// Name of the candidate.
@@ -102,7 +104,7 @@ pub struct Comparison {
     /// The metric compared.
     pub metric: Metric,
     /// The test used.
-    pub method: Method,
+    pub method: StatisticalMethod,
     /// Confidence level of the intervals as a share, such as 0.95.
     pub confidence: f64,
     /// Largest change that still counts as "same", as a share.
@@ -110,11 +112,11 @@ pub struct Comparison {
     /// Threshold that a change must exceed, as a share; `None` if any change counts.
     pub threshold: Option<f64>,
     /// Correction behind `q`.
-    pub correction: Correction,
+    pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
     /// Geometric mean of the changes of all rows, as a share, with its interval.
-    pub overall: Option<Estimate>,
+    pub overall: Option<IntervalEstimate>,
     /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no more than their
     /// intervals explain.
     pub is_typical: bool,
@@ -124,9 +126,9 @@ pub struct Comparison {
     pub only_candidate: Vec<String>,
 }
 
-impl Comparison {
+impl CandidateComparison {
     /// Rows with this verdict, in order, except those whose answer is withheld.
-    pub fn rows_that_are(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
+    pub fn rows_with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
         let rows = self.rows.iter().filter(|row| row.withheld.is_none());
         rows.filter(move |row| row.verdict == verdict)
     }
@@ -145,7 +147,7 @@ pub enum NoVerdict {
 
 /// One side of a row.
 #[derive(Debug, Clone)]
-pub struct Side {
+pub struct SideSummary {
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
     /// Figure that matches the change: the candidate's is the baseline's times the estimated ratio.
@@ -158,7 +160,7 @@ pub struct Side {
     /// Standard deviation divided by mean; `None` for one run.
     pub variation: Option<f64>,
     /// How often the runs were disturbed.
-    pub exposure: Exposure,
+    pub exposure: DisturbanceExposure,
 }
 
 /// Comparison of one case.
@@ -167,16 +169,16 @@ pub struct CaseComparison {
     /// The case.
     pub case: Arc<Case>,
     /// The baseline's side.
-    pub baseline: Side,
+    pub baseline: SideSummary,
     /// The candidate's side.
-    pub candidate: Side,
+    pub candidate: SideSummary,
     /// (candidate - baseline) / baseline with its interval, as shares; `None` if undefined. An end
     /// is -1 or infinite if the runs are too few to bound it.
-    pub change: Option<Estimate>,
+    pub change: Option<IntervalEstimate>,
     /// The same for the ratio of arithmetic means, which is sensitive to outliers and tails.
-    pub mean_change: Option<Estimate>,
+    pub mean_change: Option<IntervalEstimate>,
     /// Whether typical and mean change disagree beyond both intervals.
-    pub shape_changed: bool,
+    pub is_shape_changed: bool,
     /// p value of no change, or of a change within the threshold. It is valid whenever measuring
     /// ended, and agrees with the interval. `None` if undefined.
     pub p: Option<f64>,
@@ -186,7 +188,7 @@ pub struct CaseComparison {
     pub verdict: Verdict,
     /// Why the answer is withheld: the sides did not measure the same work. The verdict is then
     /// `unclear` and meaningless.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<WithheldReason>,
     /// Why no verdict is possible, whatever the values are; the verdict is then `unclear`.
     pub no_verdict: Option<NoVerdict>,
     /// Whether the sides differ beyond the threshold, in either direction.
@@ -194,7 +196,7 @@ pub struct CaseComparison {
     /// Whether the change is exact, because the values are counts that do not vary.
     pub is_exact: bool,
     /// Whether the order of runs is unknown or fixed, which makes the verdict only a hint.
-    pub indicative: bool,
+    pub is_indicative: bool,
     /// Runs per side at which the sequential test decided.
     pub decided_at: Option<u32>,
     /// Smallest change, as a share, that these runs would find with a probability of 80 %.
@@ -209,16 +211,16 @@ pub struct CaseComparison {
     pub notes: Vec<String>,
 }
 
-impl Comparison {
+impl CandidateComparison {
     /// The change of the typical case, if there is one.
-    pub fn typical(&self) -> Option<Estimate> {
+    pub fn typical(&self) -> Option<IntervalEstimate> {
         self.overall.filter(|_| self.is_typical)
     }
 
     /// The smallest and the largest change of two cases or more.
-    pub fn range(&self) -> Option<[Estimate; 2]> {
+    pub fn range(&self) -> Option<[IntervalEstimate; 2]> {
         let judged = self.rows.iter().filter(|row| row.withheld.is_none());
-        let mut changes: Vec<Estimate> = judged.filter_map(|row| row.change).collect();
+        let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
         changes.sort_by(|one, other| one.value.total_cmp(&other.value));
         match changes[..] {
             [least, .., most] => Some([least, most]),
@@ -231,7 +233,7 @@ impl CaseComparison {
     /// Verdicts that a gate considers: the row's, and the one on all machines of the session
     /// together, which the row may have withdrawn because it depends on the machine. Empty if the
     /// answer is withheld.
-    pub fn gated(&self) -> impl Iterator<Item = Verdict> {
+    pub fn gate_verdicts(&self) -> impl Iterator<Item = Verdict> {
         let on_these = self.machines.as_ref().map(|machines| machines.on_these);
         let all = [self.verdict].into_iter().chain(on_these);
         all.filter(|_| self.withheld.is_none())
@@ -249,16 +251,16 @@ impl CaseComparison {
 
     /// The change with its sign turned so that positive is good; `None` if the good direction is
     /// unknown.
-    pub fn improvement(&self, metric: &Metric) -> Option<Estimate> {
+    pub fn improvement(&self, metric: &Metric) -> Option<IntervalEstimate> {
         let change = self.change?;
         match metric.better {
-            speedwell_model::Better::Higher => Some(change),
-            speedwell_model::Better::Lower => Some(Estimate {
+            speedwell_model::MetricDirection::Higher => Some(change),
+            speedwell_model::MetricDirection::Lower => Some(IntervalEstimate {
                 value: -change.value,
                 low: -change.high,
                 high: -change.low,
             }),
-            speedwell_model::Better::Unknown => None,
+            speedwell_model::MetricDirection::Unknown => None,
         }
     }
 }
@@ -271,32 +273,32 @@ pub struct CalibrationFindings {
     /// Runs per side in one comparison.
     pub runs: usize,
     /// Counts over all cases.
-    pub counts: Calibration,
+    pub counts: NoiseCalibration,
     /// Conclusion.
-    pub outcome: Calibrated,
+    pub outcome: CalibrationOutcome,
     /// Error rate that the test promises, as a share.
     pub alpha: f64,
     /// Actual error rate of these comparisons when nothing differs: with few runs the test cannot
     /// use all of `alpha`.
     pub level: f64,
     /// Share of false alarms with its interval; `None` without comparisons.
-    pub rate: Option<Estimate>,
+    pub rate: Option<IntervalEstimate>,
     /// Number of comparisons from which too few false alarms can be distinguished from chance;
     /// `None` if no number is enough, because nothing varies.
     pub needed: Option<u32>,
     /// Rules, each with the share of runs that it would reject.
-    pub rules: Vec<(Rule, f64)>,
+    pub rules: Vec<(RejectRule, f64)>,
     /// One entry per case, in order of first appearance.
     pub cases: Vec<CalibratedCase>,
     /// Steps without a usable result.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Warnings about all figures together, as whole sentences.
     pub warnings: Vec<String>,
 }
 
 /// Whether the default test keeps its error rate on a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Calibrated {
+pub enum CalibrationOutcome {
     /// As many false alarms as expected.
     Yes,
     /// More than expected: the test finds differences where there are none.
@@ -338,12 +340,12 @@ pub struct SpreadChange {
     pub after: f64,
     /// Change of that difference as a share, with an interval from resampled blocks; `None` if
     /// nothing differed before.
-    pub change: Option<Estimate>,
+    pub change: Option<IntervalEstimate>,
 }
 
 /// A parameter study: how a metric depends on one parameter.
 #[derive(Debug, Clone)]
-pub struct Study {
+pub struct ParameterStudy {
     /// The metric.
     pub metric: Metric,
     /// Parameter along the x axis.
@@ -351,7 +353,7 @@ pub struct Study {
     /// Parameter that separates lines, or `variant`; `None` for a single line.
     pub by: Option<String>,
     /// Other parameters with several values; cases are aggregated over them.
-    pub aggregated: Vec<Aggregated>,
+    pub aggregated: Vec<AggregatedParameter>,
     /// One point per x and line.
     pub points: Vec<StudyPoint>,
     /// Steps between neighboring x values of a line.
@@ -364,7 +366,7 @@ pub struct Study {
 
 /// A parameter that was averaged over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Aggregated {
+pub struct AggregatedParameter {
     /// Name of the parameter.
     pub name: String,
     /// Share of the variance within points that it explains (eta squared), 0 to 1.
@@ -375,7 +377,7 @@ pub struct Aggregated {
 #[derive(Debug, Clone)]
 pub struct StudyPoint {
     /// The x value: a number if it is one, else text.
-    pub x: speedwell_model::Value,
+    pub x: speedwell_model::ParameterValue,
     /// Line that the point belongs to; empty for a single line.
     pub line: String,
     /// Values of all runs, case by case.
@@ -383,11 +385,11 @@ pub struct StudyPoint {
     /// Number of different cases aggregated.
     pub cases: usize,
     /// Mean over cases of the mean over runs, with an interval that resamples runs within cases.
-    pub mean: Estimate,
+    pub mean: IntervalEstimate,
     /// Median over runs.
     pub median: f64,
     /// Whether skewness exceeds 1 or the median lies outside the mean's interval.
-    pub skewed: bool,
+    pub is_skewed: bool,
 }
 
 /// A step from one x value of a line to the next.
@@ -396,9 +398,9 @@ pub struct StudyStep {
     /// The line.
     pub line: String,
     /// Start of the step.
-    pub from: speedwell_model::Value,
+    pub from: speedwell_model::ParameterValue,
     /// End of the step.
-    pub to: speedwell_model::Value,
+    pub to: speedwell_model::ParameterValue,
     /// Value at `to` divided by value at `from`.
     pub ratio: f64,
     /// Mann-Whitney p value between the runs of the two points.

@@ -2,11 +2,11 @@
 //!
 //! Decides for comparisons of all kinds, so that every command and the server give the same answer;
 //! callers map the answer to an exit or commit status. The rules are tabulated in
-//! docs/reference/gates.md. Start at [`judge`].
+//! docs/reference/gates.md. Start at [`judge_findings`].
 
-use crate::validity::Level;
-use crate::{CaseComparison, Comparison, Findings, NoVerdict};
-use speedwell_model::{Better, Metric, Verdict};
+use crate::validity::FindingSeverity;
+use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
+use speedwell_model::{Metric, MetricDirection, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When a gate fails.
@@ -35,7 +35,7 @@ impl FailOn {
     }
 
     /// Whether a case with this verdict fails the gate.
-    pub fn refuses(self, verdict: Verdict) -> bool {
+    pub fn fails_on(self, verdict: Verdict) -> bool {
         match self {
             FailOn::Never => false,
             FailOn::Worse => verdict == Verdict::Worse,
@@ -81,7 +81,7 @@ pub struct GateOutcome {
 
 impl GateOutcome {
     /// The answer. A worse case fails the gate even if others could not be judged.
-    pub fn answer(&self) -> GateAnswer {
+    pub fn to_answer(&self) -> GateAnswer {
         match (&self.failing[..], &self.obstacles[..]) {
             ([], []) => GateAnswer::Passed,
             ([], _) => GateAnswer::CannotJudge,
@@ -90,8 +90,8 @@ impl GateOutcome {
     }
 
     /// The line that reports the gate.
-    pub fn line(&self) -> String {
-        let (mut parts, begin) = match self.answer() {
+    pub fn to_line(&self) -> String {
+        let (mut parts, begin) = match self.to_answer() {
             GateAnswer::Passed => (vec![self.judged.clone()], "gate passed"),
             GateAnswer::Failed => {
                 let failing = self.failing.join(", ");
@@ -112,27 +112,33 @@ impl GateOutcome {
 
 /// Judges findings; `None` without a gate. `all` holds the findings on every metric, if known:
 /// metrics that differ but are not part of the gate are mentioned.
-pub fn judge(findings: &Findings, fail_on: FailOn, all: Option<&Findings>) -> Option<GateOutcome> {
+pub fn judge_findings(
+    findings: &AnalysisFindings,
+    fail_on: FailOn,
+    all: Option<&AnalysisFindings>,
+) -> Option<GateOutcome> {
     if fail_on == FailOn::Never {
         return None;
     }
-    let gated: Vec<&Comparison> = findings
+    let gated: Vec<&CandidateComparison> = findings
         .comparisons
         .iter()
-        .filter(|comparison| decides(&comparison.metric))
+        .filter(|comparison| is_decisive(&comparison.metric))
         .collect();
-    let counts = Counts::new(&gated);
+    let counts = GateCounts::new(&gated);
     let mut outcome = GateOutcome {
-        judged: judged_words(&gated, &counts),
-        failing: failing(&counts, fail_on),
-        obstacles: of_findings(findings),
-        remarks: remarks(&counts, fail_on),
+        judged: describe_judged(&gated, &counts),
+        failing: failing_cases(&counts, fail_on),
+        obstacles: finding_obstacles(findings),
+        remarks: undecided_cases(&counts, fail_on),
     };
-    outcome.obstacles.extend(obstacles(&gated, &counts));
-    outcome.remarks.extend(findings.left_out.iter().cloned());
+    outcome
+        .obstacles
+        .extend(comparison_obstacles(&gated, &counts));
+    outcome.remarks.extend(findings.excluded.iter().cloned());
     outcome
         .remarks
-        .extend(all.and_then(|all| beside(&gated, all)));
+        .extend(all.and_then(|all| ungated_differences(&gated, all)));
     Some(outcome)
 }
 
@@ -140,13 +146,13 @@ pub fn judge(findings: &Findings, fail_on: FailOn, all: Option<&Findings>) -> Op
 pub(crate) const NOTHING_TO_COMPARE: &str = "there is nothing to compare";
 
 /// Whether a metric counts for the gate: the cache model's estimate does not.
-fn decides(metric: &Metric) -> bool {
+fn is_decisive(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }
 
 /// Ids of cases by result.
 #[derive(Default)]
-struct Counts {
+struct GateCounts {
     judged: BTreeSet<String>,
     worse: BTreeSet<String>,
     unclear: BTreeSet<String>,
@@ -159,13 +165,13 @@ struct Counts {
     only_candidate: BTreeSet<String>,
 }
 
-impl Counts {
-    fn new(gated: &[&Comparison]) -> Counts {
-        let mut counts = Counts::default();
+impl GateCounts {
+    fn new(gated: &[&CandidateComparison]) -> GateCounts {
+        let mut counts = GateCounts::default();
         for comparison in gated {
             // A metric without a good direction has no verdicts.
-            if comparison.metric.better != Better::Unknown {
-                comparison.rows.iter().for_each(|row| counts.add(row));
+            if comparison.metric.better != MetricDirection::Unknown {
+                comparison.rows.iter().for_each(|row| counts.add_row(row));
             }
             (counts.only_baseline).extend(comparison.only_baseline.iter().cloned());
             (counts.only_candidate).extend(comparison.only_candidate.iter().cloned());
@@ -173,7 +179,7 @@ impl Counts {
         counts
     }
 
-    fn add(&mut self, row: &CaseComparison) {
+    fn add_row(&mut self, row: &CaseComparison) {
         let id = row.case.id();
         if let Some(withheld) = &row.withheld {
             let cases = self.withheld.entry(withheld.to_string()).or_default();
@@ -185,9 +191,12 @@ impl Counts {
             Some(NoVerdict::NoTest) => &mut self.undefined,
             Some(NoVerdict::NotComparable) => &mut self.refused,
             None => {
-                if row.gated().any(|verdict| verdict == Verdict::Worse) {
+                if row.gate_verdicts().any(|verdict| verdict == Verdict::Worse) {
                     self.worse.insert(id.clone());
-                } else if row.gated().any(|verdict| verdict == Verdict::Unclear) {
+                } else if row
+                    .gate_verdicts()
+                    .any(|verdict| verdict == Verdict::Unclear)
+                {
                     self.unclear.insert(id.clone());
                 }
                 &mut self.judged
@@ -198,30 +207,30 @@ impl Counts {
 }
 
 /// `11 cases by time`, `no case`.
-fn judged_words(gated: &[&Comparison], counts: &Counts) -> String {
+fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> String {
     let cases = match counts.judged.len() {
         0 => return "no case".to_owned(),
         1 => "1 case".to_owned(),
         many => format!("{many} cases"),
     };
-    let is_judged = |comparison: &&&Comparison| {
-        comparison.metric.better != Better::Unknown
+    let is_judged = |comparison: &&&CandidateComparison| {
+        comparison.metric.better != MetricDirection::Unknown
             && comparison.rows.iter().any(CaseComparison::is_judged)
     };
     let metrics = gated.iter().filter(is_judged);
     format!(
         "{cases} by {}",
-        listed(metrics.map(|of| of.metric.name.as_str()))
+        list_names(metrics.map(|of| of.metric.name.as_str()))
     )
 }
 
-fn failing(counts: &Counts, fail_on: FailOn) -> Vec<String> {
+fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut failing = Vec::new();
     if !counts.worse.is_empty() {
         failing.push(format!(
             "{} worse ({})",
             counts.worse.len(),
-            quoted(&counts.worse)
+            quote_names(&counts.worse)
         ));
     }
     if fail_on != FailOn::Unclear {
@@ -234,14 +243,14 @@ fn failing(counts: &Counts, fail_on: FailOn) -> Vec<String> {
     ];
     for (cases, what) in others {
         if !cases.is_empty() {
-            failing.push(format!("{} {what} ({})", cases.len(), quoted(cases)));
+            failing.push(format!("{} {what} ({})", cases.len(), quote_names(cases)));
         }
     }
     failing
 }
 
 /// Undecided cases, and cases that one side lacks.
-fn remarks(counts: &Counts, fail_on: FailOn) -> Vec<String> {
+fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
         let others = [
@@ -261,7 +270,7 @@ fn remarks(counts: &Counts, fail_on: FailOn) -> Vec<String> {
 }
 
 /// Reasons why compared cases could not be judged.
-fn obstacles(gated: &[&Comparison], counts: &Counts) -> Vec<String> {
+fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> Vec<String> {
     let mut obstacles = Vec::new();
     if gated.iter().all(|comparison| comparison.rows.is_empty()) {
         obstacles.push(NOTHING_TO_COMPARE.to_owned());
@@ -273,15 +282,15 @@ fn obstacles(gated: &[&Comparison], counts: &Counts) -> Vec<String> {
     ];
     for (cases, what) in of_cases {
         if !cases.is_empty() {
-            obstacles.push(format!("{what} {}", cases_words(cases.len())));
+            obstacles.push(format!("{what} {}", count_cases(cases.len())));
         }
     }
     if counts.judged.is_empty() {
         let withheld = counts.withheld.iter();
-        let of_all = withheld.map(|(why, cases)| format!("{why} in {}", cases_words(cases.len())));
+        let of_all = withheld.map(|(why, cases)| format!("{why} in {}", count_cases(cases.len())));
         obstacles.extend(of_all);
     }
-    let without_rows = |comparison: &&&Comparison| {
+    let without_rows = |comparison: &&&CandidateComparison| {
         comparison.rows.is_empty() && gated.iter().any(|other| !other.rows.is_empty())
     };
     for comparison in gated.iter().filter(without_rows) {
@@ -292,19 +301,19 @@ fn obstacles(gated: &[&Comparison], counts: &Counts) -> Vec<String> {
     }
     let undirected = gated
         .iter()
-        .filter(|comparison| comparison.metric.better == Better::Unknown);
+        .filter(|comparison| comparison.metric.better == MetricDirection::Unknown);
     let names: BTreeSet<&str> = undirected.map(|of| of.metric.name.as_str()).collect();
     if !names.is_empty() {
         obstacles.push(format!(
             "the good direction of {} is unknown (--better METRIC=higher or lower decides)",
-            listed(names)
+            list_names(names)
         ));
     }
     obstacles
 }
 
 /// Gaps in sessions and sides, failures, and unusable figures.
-pub(crate) fn of_findings(findings: &Findings) -> Vec<String> {
+pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
     let mut obstacles = findings.gate_obstacles.clone();
     let failures = findings.failures.iter();
     let lost = failures.filter(|failure| !failure.cause.is_skip()).count();
@@ -314,21 +323,23 @@ pub(crate) fn of_findings(findings: &Findings) -> Vec<String> {
     }
     let red = findings.validity.iter();
     let red: BTreeSet<&str> = red
-        .filter(|finding| finding.level == Level::Red)
+        .filter(|finding| finding.level == FindingSeverity::Red)
         .map(|finding| finding.check.name())
         .collect();
     if !red.is_empty() {
-        obstacles.push(format!("do not use these figures ({})", listed(red)));
+        obstacles.push(format!("do not use these figures ({})", list_names(red)));
     }
     obstacles
 }
 
 /// Lists metrics that differ but are not part of the gate.
-fn beside(gated: &[&Comparison], all: &Findings) -> Option<String> {
+fn ungated_differences(gated: &[&CandidateComparison], all: &AnalysisFindings) -> Option<String> {
     let is_gated = |name: &str| gated.iter().any(|of| of.metric.name == name);
     let others = all.comparisons.iter().filter(|other| {
         let differs = |row: &CaseComparison| row.is_judged() && row.differs;
-        decides(&other.metric) && !is_gated(&other.metric.name) && other.rows.iter().any(differs)
+        is_decisive(&other.metric)
+            && !is_gated(&other.metric.name)
+            && other.rows.iter().any(differs)
     });
     let mut names: Vec<&str> = Vec::new();
     for other in others {
@@ -341,34 +352,34 @@ fn beside(gated: &[&Comparison], all: &Findings) -> Option<String> {
     } else {
         "differ"
     };
-    (!names.is_empty()).then(|| format!("{} {verb}, not in the gate", listed(names)))
+    (!names.is_empty()).then(|| format!("{} {verb}, not in the gate", list_names(names)))
 }
 
-fn cases_words(count: usize) -> String {
+fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
 /// Number of names to list; the rest are counted.
-const LISTED: usize = 3;
+const MAX_LISTED: usize = 3;
 
 /// `'a', 'b' and 4 more`.
-fn quoted(names: &BTreeSet<String>) -> String {
+fn quote_names(names: &BTreeSet<String>) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-    listed(quoted.iter().map(String::as_str))
+    list_names(quoted.iter().map(String::as_str))
 }
 
 /// `a`, `a and b`, `a, b, c and 4 more`; each name once.
-fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
         if distinct.iter().all(|known| known != name) {
             distinct.push(name.to_owned());
         }
     }
-    if distinct.len() > LISTED + 1 {
-        let more = distinct.len() - LISTED;
-        distinct.truncate(LISTED);
+    if distinct.len() > MAX_LISTED + 1 {
+        let more = distinct.len() - MAX_LISTED;
+        distinct.truncate(MAX_LISTED);
         distinct.push(format!("{more} more"));
     }
-    crate::validity::joined(&distinct)
+    crate::validity::join_names(&distinct)
 }

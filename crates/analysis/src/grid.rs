@@ -1,15 +1,15 @@
 //! Arranges the runs of a session by case and variant.
 //!
 //! Decides the order of cases (first appearance) and of variants (session order), and treats a run
-//! without a finite value as lost. Start at [`Grid`].
+//! without a finite value as lost. Start at [`RunGrid`].
 
-use crate::disturbed::{Exposure, keep_those_that_count};
+use crate::disturbed::{DisturbanceExposure, select_counted_runs};
 use speedwell_model::{Case, Run, RunValue, Session};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs of a session by case, then by variant.
-pub(super) struct Grid<'s> {
+pub(super) struct RunGrid<'s> {
     /// Variants that the session lists or that have runs.
     pub variants: Vec<Arc<str>>,
     /// Cases in order of first appearance.
@@ -28,24 +28,24 @@ pub(super) struct CaseRuns<'s> {
     /// sharing a processor matters.
     pub alone: Vec<Vec<&'s Run>>,
     /// How often each variant was disturbed.
-    pub exposures: Vec<Exposure>,
+    pub exposures: Vec<DisturbanceExposure>,
 }
 
-impl<'s> Grid<'s> {
+impl<'s> RunGrid<'s> {
     /// Arranges the runs of `session`.
-    pub fn new(session: &'s Session) -> Grid<'s> {
+    pub fn new(session: &'s Session) -> RunGrid<'s> {
         let listed = session.variants.iter();
         let listed = listed.map(|variant| Arc::from(variant.name.as_str()));
         let of_runs = session.runs.iter().map(|run| run.variant.clone());
-        let mut grid = Grid {
-            variants: distinct(listed.chain(of_runs)),
+        let mut grid = RunGrid {
+            variants: distinct_items(listed.chain(of_runs)),
             cases: Vec::new(),
         };
-        grid.fill(session);
+        grid.fill_cases(session);
         grid
     }
 
-    fn fill(&mut self, session: &'s Session) {
+    fn fill_cases(&mut self, session: &'s Session) {
         // Runs usually share one `Arc` per case, so ids are rarely built.
         let mut by_address: HashMap<*const Case, usize> = HashMap::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -78,18 +78,18 @@ impl<'s> Grid<'s> {
             for runs in case.by_variant.iter_mut().chain(&mut case.alone) {
                 runs.sort_by_key(|run| run.slot);
             }
-            case.exposures = keep_those_that_count(&session.design, &mut case.by_variant);
+            case.exposures = select_counted_runs(&session.design, &mut case.by_variant);
         }
     }
 
     /// Index of a variant by name.
-    pub fn variant(&self, name: &str) -> Option<usize> {
+    pub fn variant_index(&self, name: &str) -> Option<usize> {
         self.variants.iter().position(|known| **known == *name)
     }
 }
 
 /// The distinct items, by first appearance.
-pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct_items<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for item in items {
         if !found.contains(&item) {
@@ -100,7 +100,7 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
 }
 
 /// Finite values, one per run, in the given order.
-pub(super) fn values_of(runs: &[&Run], metric: &str) -> Vec<RunValue> {
+pub(super) fn finite_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     runs.iter()
         .filter_map(|run| {
             let value = run.value_of(metric).filter(|value| value.is_finite())?;
@@ -116,32 +116,36 @@ pub(super) fn values_of(runs: &[&Run], metric: &str) -> Vec<RunValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
 
     #[test]
     fn cases_keep_their_order_and_runs_are_sorted_by_slot() {
-        let mut session = Story::blocks(&["old", "new"], 2)
-            .case("b", |_, _| 1.0)
-            .session();
-        session = Story::more(session).case("a", |_, _| 2.0).session();
+        let mut session = FakeSession::sequential(&["old", "new"], 2)
+            .add_case("b", |_, _| 1.0)
+            .build();
+        session = FakeSession::continue_from(session)
+            .add_case("a", |_, _| 2.0)
+            .build();
         session.runs.reverse();
-        let grid = Grid::new(&session);
+        let grid = RunGrid::new(&session);
         let ids: Vec<&str> = grid.cases.iter().map(|case| case.id.as_str()).collect();
         assert_eq!(ids, ["a", "b"], "the order in which runs come decides");
         for case in &grid.cases {
             assert!(case.by_variant.iter().all(|runs| runs.len() == 4));
             assert!(case.by_variant[0].is_sorted_by_key(|run| run.slot));
         }
-        assert_eq!(grid.variant("new"), Some(1));
-        assert_eq!(grid.variant("other"), None);
+        assert_eq!(grid.variant_index("new"), Some(1));
+        assert_eq!(grid.variant_index("other"), None);
     }
 
     #[test]
     fn a_run_without_a_finite_value_is_lost() {
-        let mut session = Story::blocks(&["old"], 1).case("a", |_, _| 1.0).session();
+        let mut session = FakeSession::sequential(&["old"], 1)
+            .add_case("a", |_, _| 1.0)
+            .build();
         session.runs[0].samples[0].value = f64::NAN;
         session.runs[1].samples.clear();
         let runs: Vec<&Run> = session.runs.iter().collect();
-        assert_eq!(values_of(&runs, "throughput"), []);
+        assert_eq!(finite_values(&runs, "throughput"), []);
     }
 }

@@ -1,13 +1,13 @@
 //! All series of a project along one line, for reporting.
 
-use crate::circumstances::Difference;
-use crate::trend::{Level, SAME_BORDER, Trend, TrendPoint, verdict_of_change};
-use speedwell_model::{Change, ChangeState, Landmark, Machine, SeriesKey, Verdict};
+use crate::circumstances::FactDifference;
+use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
+use speedwell_model::{ChangeState, Machine, RecordedChange, RevisionMarker, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a project knows along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct History {
+pub struct ProjectHistory {
     /// Branch of the line; a leading `/` means that no repository provided the order.
     pub line: String,
     /// Smallest change that matters, as a share.
@@ -19,11 +19,11 @@ pub struct History {
     /// Release names and annotations, by revision id.
     pub labels: HashMap<String, Vec<String>>,
     /// Revisions of the line with labels; only when the whole trend is shown.
-    pub landmarks: Vec<Landmark>,
+    pub landmarks: Vec<RevisionMarker>,
     /// The parent branch, if it differs and is shown.
     pub target: Option<String>,
     /// Number of points whose revision is unknown or not on the line.
-    pub gone: usize,
+    pub unplaced_points: usize,
     /// Notes about the line, as whole sentences.
     pub notes: Vec<String>,
 }
@@ -36,14 +36,14 @@ pub struct SeriesTrend {
     /// Current key.
     pub key: SeriesKey,
     /// Its trend.
-    pub trend: Trend,
+    pub trend: SearchedTrend,
     /// Environment facts that changed near each change, in order of the changes.
-    pub causes: Vec<Vec<Difference>>,
+    pub causes: Vec<Vec<FactDifference>>,
     /// Environment facts that changed between successive points of one machine, by index of the
     /// later point; only when the whole trend is shown.
-    pub circumstances: BTreeMap<usize, Vec<Difference>>,
+    pub environment_changes: BTreeMap<usize, Vec<FactDifference>>,
     /// Sessions in which the case failed, which have no point; only when the whole trend is shown.
-    pub failures: Vec<Landmark>,
+    pub failures: Vec<RevisionMarker>,
     /// Continuation of the parent branch. Positions continue from the fork.
     pub continuation: Vec<TrendPoint>,
 }
@@ -52,10 +52,10 @@ pub struct SeriesTrend {
 const AROUND_CHANGE: usize = 10;
 
 /// Maximum ratio of two levels, as a logarithm, that may belong to one case under two names.
-const ALIKE: f64 = 0.1;
+const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
 /// Minimum number of cases to look for common changes.
-const LEAST_IN_COMMON: usize = 3;
+const MIN_COMMON_CASES: usize = 3;
 
 /// A revision at which nearly all cases changed in one direction, which suggests a common cause
 /// rather than the code of one case.
@@ -73,9 +73,9 @@ pub struct CommonChange<'a> {
     pub ratios: [f64; 2],
 }
 
-impl History {
+impl ProjectHistory {
     /// Branch name; empty if unknown.
-    pub fn branch(&self) -> &str {
+    pub fn branch_name(&self) -> &str {
         self.line.trim_start_matches('/')
     }
 
@@ -91,11 +91,11 @@ impl History {
         }
         let alike = by_kind.into_iter();
         let mut found: Vec<(u32, CommonChange<'_>)> = alike
-            .flat_map(|((metric, _, is_rise), cases)| common_among(&cases, metric, is_rise))
+            .flat_map(|((metric, _, is_rise), cases)| find_common_changes(&cases, metric, is_rise))
             .collect();
         // Several metrics of the same cases change together.
         found.sort_by_key(|(place, common)| (*place, usize::MAX - common.changed));
-        found.dedup_by(|later, earlier| later.0 - earlier.0 <= SAME_BORDER);
+        found.dedup_by(|later, earlier| later.0 - earlier.0 <= MAX_BORDER_SHIFT);
         found.into_iter().map(|(_, common)| common).collect()
     }
 
@@ -142,7 +142,7 @@ impl History {
             let mut alike = candidates
                 .into_iter()
                 .flatten()
-                .filter(|new| old.goes_on_as(new));
+                .filter(|new| old.may_continue_as(new));
             if let (Some(new), None) = (alike.next(), alike.next()) {
                 found.push((&*old.key.case, &*new.key.case));
             }
@@ -152,20 +152,20 @@ impl History {
 }
 
 /// Revisions at which nearly all of these cases rose, or nearly all fell.
-fn common_among<'a>(
+fn find_common_changes<'a>(
     cases: &[&'a SeriesTrend],
     metric: &'a str,
     is_rise: bool,
 ) -> Vec<(u32, CommonChange<'a>)> {
-    let is_open = |change: &&Change| {
+    let is_open = |change: &&RecordedChange| {
         let is_unanswered = matches!(change.state, ChangeState::Suspected | ChangeState::Found);
         is_unanswered && (change.ratio.value > 1.0) == is_rise
     };
-    let mut changes: Vec<(u32, &SeriesTrend, &Change)> = Vec::new();
+    let mut changes: Vec<(u32, &SeriesTrend, &RecordedChange)> = Vec::new();
     for series in cases {
         let open = series.trend.changes.iter().filter(is_open);
         changes.extend(open.filter_map(|change| {
-            let place = series.trend.position(&change.after)?;
+            let place = series.trend.revision_position(&change.after)?;
             Some((place, *series, change))
         }));
     }
@@ -173,12 +173,12 @@ fn common_among<'a>(
     let mut found = Vec::new();
     let mut rest = &changes[..];
     while let [(first, ..), ..] = rest {
-        let near = rest.partition_point(|(place, ..)| place - first <= SAME_BORDER);
+        let near = rest.partition_point(|(place, ..)| place - first <= MAX_BORDER_SHIFT);
         let changed: BTreeSet<&str> = rest[..near]
             .iter()
             .map(|(_, series, _)| &*series.key.case)
             .collect();
-        let is_common = changed.len() >= LEAST_IN_COMMON && changed.len() * 4 >= cases.len() * 3;
+        let is_common = changed.len() >= MIN_COMMON_CASES && changed.len() * 4 >= cases.len() * 3;
         if is_common {
             let ratios = rest[..near].iter().map(|(.., change)| change.ratio.value);
             let middle = &rest[near / 2];
@@ -203,7 +203,7 @@ impl SeriesTrend {
     /// The series restricted to some of its points. Levels and changes are those of the full series
     /// that still have a point; nothing is searched again, so the restriction never contradicts the
     /// full series. `None` if no point is left.
-    pub fn part(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
+    pub fn restrict_points(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
         let kept: Vec<usize> = (self.trend.points.iter().enumerate())
             .filter(|(_, point)| is_wanted(point))
             .map(|(index, _)| index)
@@ -216,8 +216,8 @@ impl SeriesTrend {
             .map(|index| self.trend.points[*index].clone())
             .collect();
         let (begin, end) = (points.first()?.position, points.last()?.position);
-        let is_inside = |change: &Change| {
-            let place = self.trend.position(&change.after);
+        let is_inside = |change: &RecordedChange| {
+            let place = self.trend.revision_position(&change.after);
             place.is_some_and(|place| (begin..=end).contains(&place))
         };
         let changes = self.trend.changes.iter().zip(&self.causes);
@@ -225,12 +225,12 @@ impl SeriesTrend {
             .filter(|(change, _)| is_inside(change))
             .map(|(change, causes)| (change.clone(), causes.clone()))
             .unzip();
-        let near = |landmark: &&Landmark| (begin..=end).contains(&landmark.position);
+        let near = |landmark: &&RevisionMarker| (begin..=end).contains(&landmark.position);
         Some(SeriesTrend {
             number: self.number,
             key: self.key.clone(),
-            trend: Trend {
-                levels: levels_among(&self.trend.levels, &kept),
+            trend: SearchedTrend {
+                levels: restrict_levels(&self.trend.levels, &kept),
                 changes,
                 machine_swap: self.trend.machine_swap.and_then(place),
                 new_work: self
@@ -248,7 +248,7 @@ impl SeriesTrend {
                 ..self.trend.clone()
             },
             causes,
-            circumstances: (self.circumstances.iter())
+            environment_changes: (self.environment_changes.iter())
                 .filter_map(|(index, found)| Some((place(*index)?, found.clone())))
                 .collect(),
             failures: self.failures.iter().filter(near).cloned().collect(),
@@ -260,27 +260,27 @@ impl SeriesTrend {
     }
 
     /// Whether another series may be this one under a new name.
-    fn goes_on_as(&self, other: &SeriesTrend) -> bool {
+    fn may_continue_as(&self, other: &SeriesTrend) -> bool {
         let (last, first) = (self.trend.levels.last(), other.trend.levels.first());
         let is_alike = last.zip(first).is_some_and(|(last, first)| {
-            (first.value.value / last.value.value).ln().abs() <= ALIKE
+            (first.value.value / last.value.value).ln().abs() <= SAME_LEVEL_LOG_RATIO
         });
         let same_metric = self.key.metric == other.key.metric;
         is_alike && same_metric && self.key.variant == other.key.variant
     }
 
     /// Verdict on a change of this series.
-    pub fn verdict(&self, change: &Change, threshold: f64) -> Verdict {
+    pub fn change_verdict(&self, change: &RecordedChange, threshold: f64) -> Verdict {
         verdict_of_change(&change.ratio, self.key.metric.better, threshold)
     }
 }
 
 /// Restricts levels to the points at the indexes `kept`, renumbered accordingly.
-fn levels_among(levels: &[Level], kept: &[usize]) -> Vec<Level> {
-    let part = |level: &Level| {
+fn restrict_levels(levels: &[SeriesLevel], kept: &[usize]) -> Vec<SeriesLevel> {
+    let part = |level: &SeriesLevel| {
         let first = kept.partition_point(|index| *index < level.first);
         let last = kept.partition_point(|index| *index <= level.last);
-        (first < last).then(|| Level {
+        (first < last).then(|| SeriesLevel {
             first,
             last: last - 1,
             ..level.clone()
@@ -289,9 +289,9 @@ fn levels_among(levels: &[Level], kept: &[usize]) -> Vec<Level> {
     levels.iter().filter_map(part).collect()
 }
 
-impl Trend {
+impl SearchedTrend {
     /// Index pairs of successive points of one machine.
-    pub fn successions(&self) -> Vec<(usize, usize)> {
+    pub fn machine_successions(&self) -> Vec<(usize, usize)> {
         let mut newest: HashMap<u32, usize> = HashMap::new();
         let searched = self.points.iter().enumerate();
         searched
@@ -301,15 +301,16 @@ impl Trend {
     }
 
     /// Successive pairs at or near the border of a change, where its cause may lie.
-    pub fn near(&self, change: &Change) -> Vec<(usize, usize)> {
-        let (Some(before), Some(after)) =
-            (self.position(&change.before), self.position(&change.after))
-        else {
+    pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
+        let (Some(before), Some(after)) = (
+            self.revision_position(&change.before),
+            self.revision_position(&change.after),
+        ) else {
             return Vec::new();
         };
-        let near = before.saturating_sub(SAME_BORDER)..=after + SAME_BORDER;
+        let near = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
         let is_near = |point: &TrendPoint| near.contains(&point.position);
-        let mut successions = self.successions();
+        let mut successions = self.machine_successions();
         successions.retain(|(one, other)| {
             is_near(&self.points[*other]) || (is_near(&self.points[*one]) && one < other)
         });
@@ -317,8 +318,8 @@ impl Trend {
     }
 
     /// Searched points just before and just after a change, up to [`AROUND_CHANGE`] on each side.
-    pub fn around(&self, change: &Change) -> Option<[Vec<&TrendPoint>; 2]> {
-        let border = self.position(&change.after)?;
+    pub fn points_around(&self, change: &RecordedChange) -> Option<[Vec<&TrendPoint>; 2]> {
+        let border = self.revision_position(&change.after)?;
         let is_of_side = |is_after: bool| {
             let points = self.points.iter().filter(|point| point.is_searched());
             points.filter(move |point| (point.position >= border) == is_after)
@@ -330,10 +331,10 @@ impl Trend {
     }
 
     /// Number of revisions of the line between the two around the border, the newer one included.
-    pub fn revisions_between(&self, change: &Change) -> Option<u32> {
+    pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
-            self.position(&change.after)?
-                .abs_diff(self.position(&change.before)?),
+            self.revision_position(&change.after)?
+                .abs_diff(self.revision_position(&change.before)?),
         )
     }
 }
@@ -341,18 +342,18 @@ impl Trend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trend::{tests::points, trend};
+    use crate::trend::{search_trend, tests::points_from};
     use speedwell_model::Metric;
 
     /// Creates a history with one series per factor, which multiplies its values from position 20
     /// on.
-    fn history(factors: &[f64]) -> History {
+    fn history(factors: &[f64]) -> ProjectHistory {
         let course = |(number, factor): (u32, &f64)| {
             let value = |place: u32| {
                 let noise = f64::from((place * 7 + number * 3) % 11) * 0.001;
                 (1.0 + noise) * if place < 20 { 1.0 } else { *factor }
             };
-            let course = trend(points((0..40).map(value)), &[], false);
+            let course = search_trend(points_from((0..40).map(value)), &[], false);
             SeriesTrend {
                 number: i64::from(number),
                 key: SeriesKey {
@@ -362,14 +363,14 @@ mod tests {
                 },
                 causes: vec![Vec::new(); course.changes.len()],
                 trend: course,
-                circumstances: BTreeMap::new(),
+                environment_changes: BTreeMap::new(),
                 failures: Vec::new(),
                 continuation: Vec::new(),
             }
         };
-        History {
+        ProjectHistory {
             series: (0..).zip(factors).map(course).collect(),
-            ..History::default()
+            ..ProjectHistory::default()
         }
     }
 
@@ -395,7 +396,7 @@ mod tests {
         let history = history(&[1.3]);
         let whole = &history.series[0];
         assert_eq!(whole.trend.changes.len(), 1);
-        let late = whole.part(|point| point.position >= 15).unwrap();
+        let late = whole.restrict_points(|point| point.position >= 15).unwrap();
         assert_eq!(late.trend.points.len(), 25);
         assert_eq!(late.trend.changes, whole.trend.changes);
         assert_eq!(late.causes.len(), 1);
@@ -404,12 +405,12 @@ mod tests {
             .collect();
         assert_eq!(ends, [(0, 4), (5, 24)]);
         assert_eq!(late.trend.levels[1].value, whole.trend.levels[1].value);
-        let early = whole.part(|point| point.position < 15).unwrap();
+        let early = whole.restrict_points(|point| point.position < 15).unwrap();
         assert_eq!(
             (early.trend.changes.len(), early.trend.levels.len()),
             (0, 1)
         );
-        assert_eq!(whole.part(|point| point.machine == 99), None);
+        assert_eq!(whole.restrict_points(|point| point.machine == 99), None);
     }
 
     #[test]

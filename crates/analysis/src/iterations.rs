@@ -3,14 +3,14 @@
 //! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case,
 //! with the population's standard deviation, and its mean over the cases. A minimum sample length
 //! can be required as well. Also decides which number to try next. Does not know how numbers are
-//! measured. Start at [`Search`].
+//! measured. Start at [`IterationSearch`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
 /// Required steadiness, as coefficients of variation in shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steadiness {
+pub struct RequiredSteadiness {
     /// Upper limit of the mean over the cases (exclusive).
     pub mean: f64,
     /// Upper limit of each single case (inclusive).
@@ -19,47 +19,47 @@ pub struct Steadiness {
 
 /// Coefficients of variation of the cases at one number of iterations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spread {
+pub struct VariationSpread {
     /// One per case; NaN for a case without results.
     pub cases: Vec<f64>,
     /// Their mean; infinite without cases.
     pub mean: f64,
 }
 
-impl Spread {
+impl VariationSpread {
     /// Computes the spread of the rates of several cases.
-    pub fn new<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> Spread {
-        let cases: Vec<f64> = rates.into_iter().map(variation).collect();
+    pub fn new<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> VariationSpread {
+        let cases: Vec<f64> = rates.into_iter().map(coefficient_of_variation).collect();
         let mean = if cases.is_empty() {
             f64::INFINITY
         } else {
             mean(&cases)
         };
-        Spread { cases, mean }
+        VariationSpread { cases, mean }
     }
 
     /// Number of cases that vary too much.
-    pub fn unsteady(&self, enough: Steadiness) -> usize {
+    pub fn count_unsteady(&self, enough: RequiredSteadiness) -> usize {
         let within = |variation: &&f64| **variation <= enough.single;
         // The NaN of a case without results counts as unsteady.
         self.cases.len() - self.cases.iter().filter(within).count()
     }
 
     /// Whether the cases are steady enough, together and individually.
-    pub fn is_steady(&self, enough: Steadiness) -> bool {
-        self.mean < enough.mean && self.unsteady(enough) == 0
+    pub fn is_steady(&self, enough: RequiredSteadiness) -> bool {
+        self.mean < enough.mean && self.count_unsteady(enough) == 0
     }
 }
 
 /// Results at one number of iterations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct IterationLevel {
     /// Number of iterations.
     pub n: u64,
     /// Case names, in the order of `spread.cases`.
     pub names: Vec<String>,
     /// Variation of the results.
-    pub spread: Spread,
+    pub spread: VariationSpread,
     /// Median sample length in nanoseconds of the case with the shortest; `None` if lengths are
     /// unknown.
     pub shortest_ns: Option<u64>,
@@ -67,24 +67,24 @@ pub struct Level {
 
 /// Results of one case at one number of iterations.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Results {
+pub struct CaseSamples {
     /// One rate per run.
     pub rates: Vec<f64>,
     /// Known sample lengths in nanoseconds.
     pub lengths_ns: Vec<u64>,
 }
 
-impl Level {
+impl IterationLevel {
     /// Summarizes the results of `cases` at `n` iterations.
-    pub fn new(n: u64, cases: IndexMap<String, Results>) -> Level {
-        let length = |results: &Results| {
+    pub fn new(n: u64, cases: IndexMap<String, CaseSamples>) -> IterationLevel {
+        let length = |results: &CaseSamples| {
             let mut lengths_ns = results.lengths_ns.clone();
             lengths_ns.sort_unstable();
             lengths_ns.get(lengths_ns.len() / 2).copied()
         };
-        Level {
+        IterationLevel {
             n,
-            spread: Spread::new(cases.values().map(|results| results.rates.as_slice())),
+            spread: VariationSpread::new(cases.values().map(|results| results.rates.as_slice())),
             shortest_ns: cases.values().filter_map(length).min(),
             names: cases.into_keys().collect(),
         }
@@ -99,7 +99,7 @@ impl Level {
 
 /// Numbers of iterations to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steps {
+pub struct IterationSteps {
     /// First number.
     pub start: u64,
     /// Ratio of each number to the previous one.
@@ -112,20 +112,24 @@ pub struct Steps {
 
 /// Searches for the smallest sufficient number of iterations, multiplying by a factor each time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Search {
-    enough: Steadiness,
+pub struct IterationSearch {
+    enough: RequiredSteadiness,
     least_ns: u64,
-    steps: Steps,
+    steps: IterationSteps,
     tried: u32,
     n: Option<u64>,
-    best: Option<Level>,
-    found: Option<Level>,
+    best: Option<IterationLevel>,
+    found: Option<IterationLevel>,
 }
 
-impl Search {
+impl IterationSearch {
     /// Creates a search for results as steady as `enough`, from samples of at least `least_ns`.
-    pub fn new(enough: Steadiness, least_ns: u64, steps: Steps) -> Search {
-        Search {
+    pub fn new(
+        enough: RequiredSteadiness,
+        least_ns: u64,
+        steps: IterationSteps,
+    ) -> IterationSearch {
+        IterationSearch {
             enough,
             least_ns,
             steps,
@@ -137,23 +141,23 @@ impl Search {
     }
 
     /// Next number to measure; `None` when the search is over.
-    pub fn n(&self) -> Option<u64> {
+    pub fn next_number(&self) -> Option<u64> {
         self.n
     }
 
     /// Whether samples of this length are long enough. Unknown lengths are accepted.
-    pub fn is_long(&self, shortest_ns: Option<u64>) -> bool {
+    pub fn is_long_enough(&self, shortest_ns: Option<u64>) -> bool {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.least_ns)
     }
 
     /// Skips numbers that are too small if time is proportional to the number, after the current
     /// one took `shortest_ns`. The fixed cost of a first sample only makes iterations look slower,
     /// so no sufficient number is skipped.
-    pub fn pass_over(&mut self, shortest_ns: u64) {
+    pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {
             expected_ns = expected_ns.saturating_mul(self.steps.factor);
-            self.n = self.after(n);
+            self.n = self.number_after(n);
             if expected_ns >= self.least_ns || self.steps.factor < 2 {
                 break;
             }
@@ -161,16 +165,16 @@ impl Search {
     }
 
     /// Records the results for the current number; returns whether it is the steadiest so far.
-    pub fn observe(&mut self, level: Level) -> bool {
+    pub fn record_level(&mut self, level: IterationLevel) -> bool {
         self.tried += 1;
         self.n = self
-            .after(level.n)
+            .number_after(level.n)
             .filter(|_| self.tried < self.steps.tries);
         let is_best = self
             .best
             .as_ref()
             .is_none_or(|known| level.spread.mean < known.spread.mean);
-        if level.spread.is_steady(self.enough) && self.is_long(level.shortest_ns) {
+        if level.spread.is_steady(self.enough) && self.is_long_enough(level.shortest_ns) {
             self.n = None;
             self.found = Some(level.clone());
         }
@@ -181,23 +185,23 @@ impl Search {
     }
 
     /// The sufficient number, once found.
-    pub fn found(&self) -> Option<&Level> {
+    pub fn sufficient_level(&self) -> Option<&IterationLevel> {
         self.found.as_ref()
     }
 
     /// The steadiest number so far.
-    pub fn best(&self) -> Option<&Level> {
+    pub fn steadiest_level(&self) -> Option<&IterationLevel> {
         self.best.as_ref()
     }
 
-    fn after(&self, n: u64) -> Option<u64> {
+    fn number_after(&self, n: u64) -> Option<u64> {
         n.checked_mul(self.steps.factor)
             .filter(|n| *n <= self.steps.most)
     }
 }
 
 /// Population standard deviation divided by the mean; 0 for one value.
-fn variation(rates: &[f64]) -> f64 {
+fn coefficient_of_variation(rates: &[f64]) -> f64 {
     let count = rates.len() as f64;
     if rates.len() == 1 {
         return 0.0;
@@ -212,7 +216,7 @@ mod tests {
     #[test]
     fn deviations_are_those_of_a_population() {
         // numpy.std([2, 4]) / numpy.mean([2, 4]) = 1 / 3
-        let spread = Spread::new([&[2.0, 4.0][..], &[7.0]]);
+        let spread = VariationSpread::new([&[2.0, 4.0][..], &[7.0]]);
         assert!((spread.cases[0] - 1.0 / 3.0).abs() < 1e-15);
         assert_eq!(spread.cases[1], 0.0);
         assert!((spread.mean - 1.0 / 6.0).abs() < 1e-15);
@@ -220,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_case_with_the_shortest_samples_tells_whether_they_are_long_enough() {
-        let results = |rates: &[f64], lengths_ns: &[u64]| Results {
+        let results = |rates: &[f64], lengths_ns: &[u64]| CaseSamples {
             rates: rates.to_vec(),
             lengths_ns: lengths_ns.to_vec(),
         };
@@ -229,7 +233,7 @@ mod tests {
             ("quick".to_owned(), results(&[5.0], &[40, 80, 10])),
             ("untimed".to_owned(), results(&[5.0], &[])),
         ];
-        let level = Level::new(7, cases.into_iter().collect());
+        let level = IterationLevel::new(7, cases.into_iter().collect());
         assert_eq!((level.n, level.shortest_ns), (7, Some(40)));
         let cases: Vec<(&str, f64)> = level.cases().collect();
         assert_eq!(cases.len(), 3);
@@ -242,25 +246,25 @@ mod tests {
         }
     }
 
-    fn search(tries: u32, most: u64) -> Search {
-        let enough = Steadiness {
+    fn search(tries: u32, most: u64) -> IterationSearch {
+        let enough = RequiredSteadiness {
             mean: 0.05,
             single: 0.1,
         };
-        let steps = Steps {
+        let steps = IterationSteps {
             start: 10,
             factor: 2,
             tries,
             most,
         };
-        Search::new(enough, 1_000, steps)
+        IterationSearch::new(enough, 1_000, steps)
     }
 
-    fn level(n: u64, variation: f64, shortest_ns: u64) -> Level {
-        Level {
+    fn level(n: u64, variation: f64, shortest_ns: u64) -> IterationLevel {
+        IterationLevel {
             n,
             names: vec!["a".into()],
-            spread: Spread {
+            spread: VariationSpread {
                 cases: vec![variation],
                 mean: variation,
             },
@@ -271,36 +275,46 @@ mod tests {
     #[test]
     fn numbers_that_are_too_small_are_passed_over_but_never_one_too_many() {
         let mut search = search(9, 1 << 40);
-        assert!(!search.is_long(Some(999)) && search.is_long(Some(1_000)) && search.is_long(None));
-        search.pass_over(100);
+        assert!(
+            !search.is_long_enough(Some(999))
+                && search.is_long_enough(Some(1_000))
+                && search.is_long_enough(None)
+        );
+        search.skip_too_small(100);
         assert_eq!(
-            search.n(),
+            search.next_number(),
             Some(160),
             "100 ns at 10 are 1600 ns at 160, and 800 ns at 80"
         );
-        search.pass_over(999);
-        assert_eq!(search.n(), Some(320));
+        search.skip_too_small(999);
+        assert_eq!(search.next_number(), Some(320));
     }
 
     #[test]
     fn a_search_ends_when_a_number_is_enough_and_gives_up_at_its_limits() {
         let mut found = search(9, 1 << 40);
-        assert!(found.observe(level(10, 0.2, 5_000)));
-        assert!(found.observe(level(20, 0.01, 900)), "steady and too short");
-        assert!(found.found().is_none() && found.n() == Some(40));
-        assert!(!found.observe(level(40, 0.02, 5_000)));
-        assert_eq!(found.found().map(|level| level.n), Some(40));
+        assert!(found.record_level(level(10, 0.2, 5_000)));
+        assert!(
+            found.record_level(level(20, 0.01, 900)),
+            "steady and too short"
+        );
+        assert!(found.sufficient_level().is_none() && found.next_number() == Some(40));
+        assert!(!found.record_level(level(40, 0.02, 5_000)));
+        assert_eq!(found.sufficient_level().map(|level| level.n), Some(40));
         assert_eq!(
-            (found.n(), found.best().map(|level| level.n)),
+            (
+                found.next_number(),
+                found.steadiest_level().map(|level| level.n)
+            ),
             (None, Some(20))
         );
         let mut tired = search(1, 1 << 40);
-        tired.observe(level(10, 0.2, 5_000));
+        tired.record_level(level(10, 0.2, 5_000));
         let mut limited = search(9, 19);
-        limited.observe(level(10, 0.2, 5_000));
-        assert_eq!((tired.n(), limited.n()), (None, None));
+        limited.record_level(level(10, 0.2, 5_000));
+        assert_eq!((tired.next_number(), limited.next_number()), (None, None));
         assert_eq!(
-            search(9, 9).n(),
+            search(9, 9).next_number(),
             None,
             "the first number is above the largest"
         );
@@ -308,17 +322,20 @@ mod tests {
 
     #[test]
     fn one_unsteady_case_is_enough_to_go_on() {
-        let enough = Steadiness {
+        let enough = RequiredSteadiness {
             mean: 0.05,
             single: 0.1,
         };
         let steady = [100.0, 100.5];
         let unsteady = [100.0, 130.0];
         let many = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
-        let spread = Spread::new(many);
-        assert!(spread.mean < 0.05 && spread.unsteady(enough) == 1);
+        let spread = VariationSpread::new(many);
+        assert!(spread.mean < 0.05 && spread.count_unsteady(enough) == 1);
         assert!(!spread.is_steady(enough));
-        assert!(Spread::new([&steady[..]]).is_steady(enough));
-        assert!(!Spread::new([]).is_steady(enough), "nothing is not steady");
+        assert!(VariationSpread::new([&steady[..]]).is_steady(enough));
+        assert!(
+            !VariationSpread::new([]).is_steady(enough),
+            "nothing is not steady"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Turns series into findings: pure functions without I/O or formatting.
 //!
-//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate()`] a machine,
-//! [`study()`] how a metric depends on a parameter, and a [`StopRule`] decides during measuring
+//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate_session()`] a machine,
+//! [`study_parameter()`] how a metric depends on a parameter, and a [`StopRule`] decides during measuring
 //! when a case needs no more runs. Start at [`analyse()`]. Verdicts come from `sequential.rs`, for
 //! measuring and analyzing alike.
 
@@ -50,20 +50,20 @@ mod withheld;
 mod tests;
 
 pub use between_sessions::compare_sources;
-pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
-pub use calibration::{calibrate, compare_spreads};
-pub use circumstances::{Difference, Facts, differences, shifts};
-pub use disturbed::Exposure;
+pub use builds::{KnownSpread, LayoutSpread, layout_spreads, note_layout_effects};
+pub use calibration::{calibrate_session, compare_spreads};
+pub use circumstances::{EnvironmentFacts, FactDifference, activity_shifts, fact_differences};
+pub use disturbed::DisturbanceExposure;
 pub use evidence::mann_whitney_p;
 pub use findings::*;
-pub use machines::{AcrossMachines, MachineEffect, Population};
+pub use machines::{AcrossMachines, MachineEffect, MachinePopulation};
 pub use pairs_hint::pairs_hint;
-pub use points::{PointsInTurn, machine, points};
-pub use policy::Settings;
-pub use power::out_of_reach;
-pub use session::{analyse, analyse_in_parts, can_be_divided, check_metrics};
+pub use points::{PointCollector, identify_machine, session_points};
+pub use policy::AnalysisSettings;
+pub use power::explain_out_of_reach;
+pub use session::{analyze_in_parts, analyze_session, can_be_divided, check_metrics};
 pub use stopping::StopRule;
-pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
-pub use summary::finite;
-pub use warnings::uncalibrated;
-pub use withheld::Withheld;
+pub use study::{MAX_AGGREGATED_SHARE, is_skewed, study_parameter, warn_smallest_p};
+pub use summary::finite_or_none;
+pub use warnings::warn_uncalibrated;
+pub use withheld::WithheldReason;

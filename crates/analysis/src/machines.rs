@@ -3,14 +3,14 @@
 //! Makes three statements, in this order: what holds on these machines (from the test of all
 //! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
 //! machines. Runs are compared only within their machine, and machines of different classes are not
-//! pooled. Start at [`add`]; crates/stats/DERIVATIONS.md, "Several machines", lists the error rates.
+//! pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several machines", lists the error rates.
 
-use crate::Comparison;
+use crate::CandidateComparison;
 use crate::evidence;
-use crate::grid::{CaseRuns, Grid, distinct};
-use crate::paired::{Data, PairedRuns};
-use crate::policy::Policy;
-use speedwell_model::{Estimate, Run, Session, SessionMachine, Verdict};
+use crate::grid::{CaseRuns, RunGrid, distinct_items};
+use crate::paired::{ComparedData, PairedRuns};
+use crate::policy::JudgingPolicy;
+use speedwell_model::{IntervalEstimate, Run, Session, SessionMachine, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, HashMap};
 /// Minimum number of blocks per machine to estimate its scatter for a test of several machines:
 /// with 4 blocks on each of 8 machines the test has 7.8 % false alarms at a level of 5 %; with more
 /// blocks it keeps its level.
-const FEWEST_BLOCKS: usize = 4;
+const MIN_BLOCKS: usize = 4;
 /// Minimum number of machines to generalize to their class: Student's interval of two would be
 /// twelve times as wide as their scatter.
-const FEWEST_MACHINES: usize = 3;
+const MIN_MACHINES: usize = 3;
 /// Level of the test whether machines differ.
-const LEVEL: f64 = 0.05;
+const EQUALITY_LEVEL: f64 = 0.05;
 /// Block effects closer than this count as equal; the difference is rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
 
@@ -41,7 +41,7 @@ pub struct AcrossMachines {
     /// Whether the verdict was withdrawn because it depends on the machine.
     pub depends: bool,
     /// What to expect on other machines, for each class with enough of them.
-    pub populations: Vec<Population>,
+    pub populations: Vec<MachinePopulation>,
 }
 
 /// Change on a single machine.
@@ -54,28 +54,28 @@ pub struct MachineEffect {
     /// Number of complete blocks.
     pub blocks: usize,
     /// Change with its interval, from the machine's own runs; `None` if they are too few.
-    pub change: Option<Estimate>,
+    pub change: Option<IntervalEstimate>,
     /// Log ratio of each complete block.
     pub(super) effects: Vec<f64>,
 }
 
 /// Change on machines of one class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Population {
+pub struct MachinePopulation {
     /// Machine class.
     pub class: String,
     /// Number of measured machines of the class.
     pub machines: usize,
     /// Expected change on a machine of this class, with Student's interval of the mean over
     /// machines.
-    pub change: Estimate,
+    pub change: IntervalEstimate,
     /// Number of additional machines that would halve the interval.
     pub to_halve: usize,
 }
 
 impl AcrossMachines {
     /// The machines with the lowest and the highest change.
-    pub fn range(&self) -> Option<[&MachineEffect; 2]> {
+    pub fn extreme_machines(&self) -> Option<[&MachineEffect; 2]> {
         let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
         let known = || self.machines.iter().filter(|one| value(one).is_some());
         let order = |a: &&MachineEffect, b: &&MachineEffect| {
@@ -89,10 +89,10 @@ impl AcrossMachines {
 /// Computes the change on each machine for these cases of a session on several machines.
 pub(super) fn effects_of_cases<'c>(
     session: &Session,
-    grid: &Grid<'_>,
+    grid: &RunGrid<'_>,
     variants: [usize; 2],
     metric: &str,
-    policy: &Policy,
+    policy: &JudgingPolicy,
     ids: impl Iterator<Item = &'c str>,
 ) -> Vec<Vec<MachineEffect>> {
     let known = grid.cases.iter().map(|case| (case.id.as_str(), case));
@@ -100,17 +100,17 @@ pub(super) fn effects_of_cases<'c>(
     let of_case = |id: &str| {
         let case = by_id.get(id)?;
         let sides = variants.map(|variant| &case.by_variant[variant][..]);
-        Some(effects(session, case, sides, metric, policy))
+        Some(machine_effects(session, case, sides, metric, policy))
     };
     ids.map(|id| of_case(id).unwrap_or_default()).collect()
 }
 
 /// Adds the results by machine to each row, and withdraws verdicts that depend on the machine.
 /// `effects` belongs to the rows of each comparison, as returned by [`effects_of_cases`].
-pub(super) fn add(
+pub(super) fn add_machine_results(
     effects: Vec<Vec<Vec<MachineEffect>>>,
-    policy: &Policy,
-    comparisons: &mut [Comparison],
+    policy: &JudgingPolicy,
+    comparisons: &mut [CandidateComparison],
 ) {
     for (comparison, effects) in comparisons.iter_mut().zip(effects) {
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
@@ -118,7 +118,7 @@ pub(super) fn add(
                 // A single machine has the row's change, which may rest on several looks.
                 only.change = row.change;
             }
-            let found = across(machines, row.verdict, policy);
+            let found = conclude_across(machines, row.verdict, policy);
             if found.depends {
                 row.verdict = Verdict::Unclear;
                 // More runs on the same machines would not make them agree.
@@ -130,12 +130,12 @@ pub(super) fn add(
 }
 
 /// Change on each machine separately.
-fn effects(
+fn machine_effects(
     session: &Session,
     case: &CaseRuns<'_>,
     sides: [&[&Run]; 2],
     metric: &str,
-    policy: &Policy,
+    policy: &JudgingPolicy,
 ) -> Vec<MachineEffect> {
     let mut by_machine: BTreeMap<u32, [Vec<&Run>; 2]> = BTreeMap::new();
     for (side, runs) in sides.into_iter().enumerate() {
@@ -147,8 +147,8 @@ fn effects(
     }
     let known = by_machine.into_iter().filter_map(|(place, runs)| {
         let machine = session.machines.get(place as usize)?;
-        let [old, new] = policy.unit.values([&runs[0], &runs[1]], metric);
-        Some(effect(
+        let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
+        Some(machine_effect(
             machine,
             &PairedRuns::new(old, new, policy.matching),
             case,
@@ -158,11 +158,11 @@ fn effects(
     known.collect()
 }
 
-fn effect(
+fn machine_effect(
     machine: &SessionMachine,
     pair: &PairedRuns,
     case: &CaseRuns<'_>,
-    policy: &Policy,
+    policy: &JudgingPolicy,
 ) -> MachineEffect {
     let data = pair.all_runs();
     let effects = block_effects(&data);
@@ -171,14 +171,14 @@ fn effect(
         name: machine.name.clone(),
         class: machine.class.clone(),
         blocks: effects.len(),
-        change: evidence::change(policy.method, &data, policy.single_limit(), seed),
+        change: evidence::estimate_change(policy.method, &data, policy.single_limit(), seed),
         effects,
     }
 }
 
 /// Mean log of the candidate minus that of the baseline, per block; empty without logarithms or
 /// blocks.
-fn block_effects(data: &Data) -> Vec<f64> {
+fn block_effects(data: &ComparedData) -> Vec<f64> {
     if !data.is_positive() {
         return Vec::new();
     }
@@ -189,29 +189,29 @@ fn block_effects(data: &Data) -> Vec<f64> {
                 let own = block.iter().filter(|run| run.side == wanted);
                 mean(&own.map(|run| run.value.ln()).collect::<Vec<f64>>())
             };
-            side(speedwell_stats::Side::Candidate) - side(speedwell_stats::Side::Baseline)
+            side(speedwell_stats::BlockSide::Candidate) - side(speedwell_stats::BlockSide::Baseline)
         })
         .collect()
 }
 
 /// Draws the conclusions about machines with known changes.
-pub(super) fn across(
+pub(super) fn conclude_across(
     machines: Vec<MachineEffect>,
     on_these: Verdict,
-    policy: &Policy,
+    policy: &JudgingPolicy,
 ) -> AcrossMachines {
     let enough: Vec<&MachineEffect> = machines
         .iter()
-        .filter(|machine| machine.blocks >= FEWEST_BLOCKS)
+        .filter(|machine| machine.blocks >= MIN_BLOCKS)
         .collect();
     let p_equal = p_equal(&enough);
-    let differs = p_equal.is_some_and(|p| p < LEVEL);
-    let depends = differs && !agree(&machines, policy);
-    let classes = distinct(enough.iter().map(|machine| machine.class.as_str()));
+    let differs = p_equal.is_some_and(|p| p < EQUALITY_LEVEL);
+    let depends = differs && !machines_agree(&machines, policy);
+    let classes = distinct_items(enough.iter().map(|machine| machine.class.as_str()));
     let populations = classes.into_iter().filter_map(|class| {
         let own = enough.iter().filter(|machine| machine.class == class);
         let values: Vec<f64> = own.map(|machine| median(&machine.effects)).collect();
-        population(class, &values, policy.confidence())
+        class_population(class, &values, policy.confidence())
     });
     AcrossMachines {
         on_these,
@@ -251,8 +251,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
 }
 
 /// Whether the machines individually agree: all change in one direction, or none relevantly.
-fn agree(machines: &[MachineEffect], policy: &Policy) -> bool {
-    let all = |holds: &dyn Fn(&Estimate) -> bool| {
+fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
+    let all = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
         let mut known = machines
             .iter()
             .filter_map(|machine| machine.change.as_ref());
@@ -264,15 +264,15 @@ fn agree(machines: &[MachineEffect], policy: &Policy) -> bool {
 }
 
 /// Generalizes from one value per machine to their class.
-fn population(class: &str, values: &[f64], confidence: f64) -> Option<Population> {
-    if values.len() < FEWEST_MACHINES {
+fn class_population(class: &str, values: &[f64], confidence: f64) -> Option<MachinePopulation> {
+    if values.len() < MIN_MACHINES {
         return None;
     }
     let interval = mean_t(values, confidence)?;
-    Some(Population {
+    Some(MachinePopulation {
         class: class.to_owned(),
         machines: values.len(),
-        change: Estimate {
+        change: IntervalEstimate {
             value: mean(values).exp_m1(),
             low: interval.low.exp_m1(),
             high: interval.high.exp_m1(),

@@ -7,14 +7,14 @@
 //! same. Knows no tests. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
-use speedwell_stats::Observation;
+use speedwell_stats::BlockObservation;
 use speedwell_stats::describe::{lag1_autocorrelation, mean, median};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How runs are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Matching {
+pub(super) enum RunMatching {
     /// In blocks with this many runs per side.
     Blocks {
         /// Runs of each variant in one block.
@@ -28,29 +28,29 @@ pub(super) enum Matching {
     None,
 }
 
-impl Matching {
+impl RunMatching {
     /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
     /// last one is shorter.
-    pub fn blocks(runs: usize, planned: Option<usize>) -> Matching {
+    pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
         let runs = runs.max(1);
         let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
         let short = planned.map(rest).filter(|(_, rest)| *rest > 0);
-        Matching::Blocks { runs, short }
+        RunMatching::Blocks { runs, short }
     }
 
     /// Runs per side in a block or pair; `None` if runs are not matched.
     pub fn runs_together(self) -> Option<usize> {
         match self {
-            Matching::Blocks { runs, .. } => Some(runs),
-            Matching::Pairs => Some(1),
-            Matching::None => None,
+            RunMatching::Blocks { runs, .. } => Some(runs),
+            RunMatching::Pairs => Some(1),
+            RunMatching::None => None,
         }
     }
 
     /// Number of the block or pair that a run belongs to.
-    pub fn group(self, slot: u32, block: u32) -> u32 {
+    pub fn group_of_run(self, slot: u32, block: u32) -> u32 {
         match self {
-            Matching::Pairs => slot / 2,
+            RunMatching::Pairs => slot / 2,
             _ => block,
         }
     }
@@ -62,9 +62,9 @@ pub(super) struct PairedRuns {
     pub baseline: Vec<RunValue>,
     /// Runs of the candidate, in execution order.
     pub candidate: Vec<RunValue>,
-    matching: Matching,
+    matching: RunMatching,
     /// Complete blocks, in order of completion.
-    blocks: Vec<Block>,
+    blocks: Vec<CompleteBlock>,
     /// Number of blocks that lack a run on either side.
     pub incomplete: usize,
     /// Whether a side holds repetitions within one process, which share the properties of that
@@ -74,7 +74,7 @@ pub(super) struct PairedRuns {
 
 /// A complete block.
 #[derive(Default)]
-struct Block {
+struct CompleteBlock {
     completed: (u32, u32),
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -82,38 +82,38 @@ struct Block {
 
 /// Data compared at one look.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Data {
+pub(super) struct ComparedData {
     /// Values of the baseline.
     pub baseline: Vec<f64>,
     /// Values of the candidate.
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
-    pub observations: Vec<Observation>,
+    pub observations: Vec<BlockObservation>,
     /// How far two processes of the same program may differ, as a logarithm; 0 for independent
     /// runs.
     pub allowance: f64,
 }
 
-impl Data {
+impl ComparedData {
     /// Baseline and candidate values of each pair, if runs are matched in pairs.
-    pub fn pairs(&self) -> Vec<(f64, f64)> {
+    pub fn to_pairs(&self) -> Vec<(f64, f64)> {
         let sides = self.baseline.iter().zip(&self.candidate);
         sides.map(|(&a, &b)| (a, b)).collect()
     }
 
     /// Number of runs on the smaller side.
-    pub fn runs(&self) -> usize {
+    pub fn smaller_side_runs(&self) -> usize {
         self.baseline.len().min(self.candidate.len())
     }
 
     /// Whether all values are non-negative.
     pub fn is_never_negative(&self) -> bool {
-        self.values().all(|value| value >= 0.0)
+        self.all_values().all(|value| value >= 0.0)
     }
 
     /// Whether all values have a logarithm.
     pub fn is_positive(&self) -> bool {
-        self.values().all(|value| value > 0.0)
+        self.all_values().all(|value| value > 0.0)
     }
 
     /// Whether the baseline's median is zero, so that a change from it has no percentage.
@@ -124,7 +124,7 @@ impl Data {
     /// Makes all values suitable for logarithms: rank tests only need to know which of two ratios
     /// is larger, and zero is below every positive number, so the smallest positive number replaces
     /// it. `None` for negative values.
-    pub fn with_logs(&self) -> Option<Cow<'_, Data>> {
+    pub fn with_logs(&self) -> Option<Cow<'_, ComparedData>> {
         if !self.is_never_negative() {
             return None;
         }
@@ -134,12 +134,12 @@ impl Data {
         let positive = |value: f64| value.max(f64::MIN_POSITIVE);
         let all = |values: &[f64]| values.iter().copied().map(positive).collect();
         let observations = self.observations.iter();
-        Some(Cow::Owned(Data {
+        Some(Cow::Owned(ComparedData {
             allowance: self.allowance,
             baseline: all(&self.baseline),
             candidate: all(&self.candidate),
             observations: observations
-                .map(|o| Observation {
+                .map(|o| BlockObservation {
                     value: positive(o.value),
                     ..*o
                 })
@@ -148,12 +148,14 @@ impl Data {
     }
 
     /// The value shared by all runs of both sides, if any.
-    pub fn constant(&self) -> Option<f64> {
-        let first = self.values().next()?;
-        self.values().all(|value| value == first).then_some(first)
+    pub fn constant_value(&self) -> Option<f64> {
+        let first = self.all_values().next()?;
+        self.all_values()
+            .all(|value| value == first)
+            .then_some(first)
     }
 
-    fn values(&self) -> impl Iterator<Item = f64> {
+    fn all_values(&self) -> impl Iterator<Item = f64> {
         self.baseline.iter().chain(&self.candidate).copied()
     }
 }
@@ -163,7 +165,7 @@ impl PairedRuns {
     pub fn new(
         baseline: Vec<RunValue>,
         candidate: Vec<RunValue>,
-        matching: Matching,
+        matching: RunMatching,
     ) -> PairedRuns {
         let mut pair = PairedRuns {
             baseline,
@@ -174,18 +176,18 @@ impl PairedRuns {
             repeats_process: false,
         };
         match matching {
-            Matching::Blocks { runs, short } => pair.match_blocks(|block| match short {
+            RunMatching::Blocks { runs, short } => pair.match_blocks(|block| match short {
                 Some((last, rest)) if last == block => rest,
                 _ => runs,
             }),
-            Matching::Pairs => pair.match_pairs(),
-            Matching::None => {}
+            RunMatching::Pairs => pair.match_pairs(),
+            RunMatching::None => {}
         }
         pair
     }
 
     /// Sets whether a side holds repetitions within one process.
-    pub fn repeating(self, repeats_process: bool) -> PairedRuns {
+    pub fn with_repetitions(self, repeats_process: bool) -> PairedRuns {
         PairedRuns {
             repeats_process,
             ..self
@@ -209,22 +211,22 @@ impl PairedRuns {
 
     /// Keeps the blocks in which both sides have all planned runs.
     fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
-        let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
-        let group = |run: &RunValue| self.matching.group(run.slot, run.block);
+        let mut blocks: BTreeMap<u32, CompleteBlock> = BTreeMap::new();
+        let group = |run: &RunValue| self.matching.group_of_run(run.slot, run.block);
         for run in &self.baseline {
             blocks
                 .entry(group(run))
                 .or_default()
-                .push(run, |block| &mut block.baseline);
+                .push_run(run, |block| &mut block.baseline);
         }
         for run in &self.candidate {
             blocks
                 .entry(group(run))
                 .or_default()
-                .push(run, |block| &mut block.candidate);
+                .push_run(run, |block| &mut block.candidate);
         }
         let all = blocks.len();
-        let is_complete = |(number, block): &(u32, Block)| {
+        let is_complete = |(number, block): &(u32, CompleteBlock)| {
             let planned = planned(*number);
             block.baseline.len() == planned && block.candidate.len() == planned
         };
@@ -235,15 +237,15 @@ impl PairedRuns {
     }
 
     /// Number of comparable runs of the baseline and of the candidate.
-    pub fn sizes(&self) -> [usize; 2] {
+    pub fn comparable_sizes(&self) -> [usize; 2] {
         match self.matching.runs_together() {
-            Some(_) => [self.runs(); 2],
+            Some(_) => [self.comparable_runs(); 2],
             None => [self.baseline.len(), self.candidate.len()],
         }
     }
 
     /// Comparable runs per side.
-    pub fn runs(&self) -> usize {
+    pub fn comparable_runs(&self) -> usize {
         match self.matching.runs_together() {
             Some(_) => self.blocks.iter().map(|block| block.baseline.len()).sum(),
             None => self.baseline.len().min(self.candidate.len()),
@@ -257,7 +259,7 @@ impl PairedRuns {
     }
 
     /// First block after which `runs` runs per side can be compared.
-    pub fn block_of(&self, runs: usize) -> u32 {
+    pub fn block_reaching(&self, runs: usize) -> u32 {
         let last = match self.matching.runs_together() {
             Some(per_block) => {
                 let blocks = self.blocks.iter().take(runs / per_block.max(1));
@@ -273,22 +275,22 @@ impl PairedRuns {
     }
 
     /// The data as of the time when `runs` runs per side could be compared.
-    pub fn first_runs(&self, runs: usize) -> Data {
+    pub fn first_runs(&self, runs: usize) -> ComparedData {
         match self.matching.runs_together() {
             Some(per_block) => self.first_blocks(runs / per_block.max(1)),
             None => {
                 let values = |all: &[RunValue]| all.iter().take(runs).map(|r| r.value).collect();
-                Data {
+                ComparedData {
                     baseline: values(&self.baseline),
                     candidate: values(&self.candidate),
-                    ..Data::default()
+                    ..ComparedData::default()
                 }
             }
         }
     }
 
     /// All comparable data.
-    pub fn all_runs(&self) -> Data {
+    pub fn all_runs(&self) -> ComparedData {
         match self.matching.runs_together() {
             Some(_) => self.first_blocks(self.blocks.len()),
             None => {
@@ -302,40 +304,40 @@ impl PairedRuns {
     }
 
     /// Splits the complete blocks into consecutive parts of `blocks` blocks; drops the remainder.
-    pub fn parts(&self, blocks: usize) -> Vec<Data> {
+    pub fn split_blocks(&self, blocks: usize) -> Vec<ComparedData> {
         self.blocks
             .chunks_exact(blocks.max(1))
-            .map(Data::from_blocks)
+            .map(ComparedData::from_blocks)
             .collect()
     }
 
-    fn first_blocks(&self, count: usize) -> Data {
-        Data::from_blocks(&self.blocks[..count.min(self.blocks.len())])
+    fn first_blocks(&self, count: usize) -> ComparedData {
+        ComparedData::from_blocks(&self.blocks[..count.min(self.blocks.len())])
     }
 }
 
-impl Data {
-    fn from_blocks(blocks: &[Block]) -> Data {
-        let mut data = Data::default();
+impl ComparedData {
+    fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
+        let mut data = ComparedData::default();
         for (block, number) in blocks.iter().zip(0..) {
             data.baseline.extend(&block.baseline);
             data.candidate.extend(&block.candidate);
             let baseline = block
                 .baseline
                 .iter()
-                .map(|&v| Observation::baseline(v, number));
+                .map(|&v| BlockObservation::baseline(v, number));
             let candidate = block
                 .candidate
                 .iter()
-                .map(|&v| Observation::candidate(v, number));
+                .map(|&v| BlockObservation::candidate(v, number));
             data.observations.extend(baseline.chain(candidate));
         }
         data
     }
 }
 
-impl Block {
-    fn push(&mut self, run: &RunValue, side: impl Fn(&mut Block) -> &mut Vec<f64>) {
+impl CompleteBlock {
+    fn push_run(&mut self, run: &RunValue, side: impl Fn(&mut CompleteBlock) -> &mut Vec<f64>) {
         self.completed = self.completed.max((run.slot, run.block));
         side(self).push(run.value);
     }
@@ -355,25 +357,25 @@ fn log_range(values: &[f64]) -> f64 {
 }
 
 /// Minimum number of runs for a meaningful correlation.
-const FEWEST_RUNS: usize = 8;
+const MIN_CORRELATION_RUNS: usize = 8;
 
 /// Lag-1 autocorrelation of one series in execution order; `None` below 8 runs or for constant
 /// values.
-pub(super) fn autocorrelation(values: &[f64]) -> Option<f64> {
-    let known = (values.len() >= FEWEST_RUNS).then(|| lag1_autocorrelation(values))?;
+pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
+    let known = (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
     known.is_finite().then_some(known)
 }
 
 /// Whether a lag-1 autocorrelation of `runs` values exceeds that of independent ones in 95 % of
 /// cases (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
-pub(super) fn is_marked(correlation: f64, runs: usize) -> bool {
+pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
 
 /// Whether the noise of a pair is autocorrelated. For `apart` see [`noise_autocorrelation`].
-pub(super) fn noise_depends_on_its_past(pair: &PairedRuns, apart: bool) -> bool {
+pub(super) fn is_noise_autocorrelated(pair: &PairedRuns, apart: bool) -> bool {
     let runs = pair.baseline.len() + pair.candidate.len();
-    noise_autocorrelation(pair, apart).is_some_and(|known| is_marked(known, runs))
+    noise_autocorrelation(pair, apart).is_some_and(|known| exceeds_chance(known, runs))
 }
 
 /// Lag-1 autocorrelation of both sides' runs in execution order, after subtracting each side's
@@ -382,13 +384,13 @@ pub(super) fn noise_depends_on_its_past(pair: &PairedRuns, apart: bool) -> bool 
 /// `apart` means that the sides come from different sessions, so that their slots are not
 /// comparable.
 pub(super) fn noise_autocorrelation(pair: &PairedRuns, apart: bool) -> Option<f64> {
-    let mut noise = residuals(&pair.baseline);
-    noise.extend(residuals(&pair.candidate));
+    let mut noise = mean_residuals(&pair.baseline);
+    noise.extend(mean_residuals(&pair.candidate));
     if !apart {
         noise.sort_by_key(|&(slot, _)| slot);
     }
     let noise: Vec<f64> = noise.into_iter().map(|(_, residual)| residual).collect();
-    autocorrelation(&noise)
+    series_autocorrelation(&noise)
 }
 
 /// Whether all runs of one side were executed before those of the other.
@@ -407,7 +409,7 @@ pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
 }
 
 /// Deviations from the mean, in logarithms if all values are positive.
-fn residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
+fn mean_residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
     let positive = runs.iter().all(|run| run.value > 0.0);
     let scale = |value: f64| if positive { value.ln() } else { value };
     let values: Vec<f64> = runs.iter().map(|run| scale(run.value)).collect();
@@ -445,11 +447,11 @@ mod tests {
             (8, 2, 3.0),
         ]);
         let new = side(&[(1, 0, 1.5), (4, 1, 2.5)]);
-        let pair = PairedRuns::new(old, new, Matching::Pairs);
-        assert_eq!((pair.runs(), pair.incomplete), (2, 1));
-        assert_eq!(pair.all_runs().pairs(), [(1.0, 1.5), (2.0, 2.5)]);
+        let pair = PairedRuns::new(old, new, RunMatching::Pairs);
+        assert_eq!((pair.comparable_runs(), pair.incomplete), (2, 1));
+        assert_eq!(pair.all_runs().to_pairs(), [(1.0, 1.5), (2.0, 2.5)]);
         assert_eq!(pair.baseline.len(), 2);
-        assert_eq!((pair.block_of(1), pair.block_of(2)), (0, 1));
+        assert_eq!((pair.block_reaching(1), pair.block_reaching(2)), (0, 1));
     }
 
     #[test]
@@ -469,8 +471,8 @@ mod tests {
             (10, 2, 15.0),
             (11, 2, 16.0),
         ]);
-        let pair = PairedRuns::new(old, new, Matching::blocks(2, None));
-        assert_eq!((pair.runs(), pair.incomplete), (4, 1));
+        let pair = PairedRuns::new(old, new, RunMatching::in_blocks(2, None));
+        assert_eq!((pair.comparable_runs(), pair.incomplete), (4, 1));
         let data = pair.all_runs();
         assert_eq!(data.baseline, [1.0, 2.0, 5.0, 6.0]);
         assert_eq!(data.candidate, [11.0, 12.0, 15.0, 16.0]);
@@ -482,7 +484,7 @@ mod tests {
         // Block 0 was repeated at the end under its old number.
         let old = side(&[(8, 0, 1.0), (2, 1, 2.0)]);
         let new = side(&[(9, 0, 3.0), (3, 1, 4.0)]);
-        let pair = PairedRuns::new(old, new, Matching::blocks(1, None));
+        let pair = PairedRuns::new(old, new, RunMatching::in_blocks(1, None));
         assert_eq!(pair.first_runs(1).baseline, [2.0]);
         assert_eq!(pair.all_runs().baseline, [2.0, 1.0]);
     }
@@ -492,19 +494,22 @@ mod tests {
     fn a_block_that_was_planned_shorter_is_complete() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);
         let new = side(&[(2, 0, 11.0), (3, 0, 12.0), (5, 1, 13.0)]);
-        let pair = PairedRuns::new(old.clone(), new.clone(), Matching::blocks(2, Some(3)));
-        assert_eq!((pair.runs(), pair.incomplete), (3, 0));
+        let pair = PairedRuns::new(old.clone(), new.clone(), RunMatching::in_blocks(2, Some(3)));
+        assert_eq!((pair.comparable_runs(), pair.incomplete), (3, 0));
         assert_eq!(pair.all_runs().candidate, [11.0, 12.0, 13.0]);
-        let interrupted = PairedRuns::new(old, new, Matching::blocks(2, Some(6)));
-        assert_eq!((interrupted.runs(), interrupted.incomplete), (2, 1));
+        let interrupted = PairedRuns::new(old, new, RunMatching::in_blocks(2, Some(6)));
+        assert_eq!(
+            (interrupted.comparable_runs(), interrupted.incomplete),
+            (2, 1)
+        );
     }
 
     #[test]
     fn unmatched_runs_may_differ_in_number() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (2, 0, 3.0)]);
         let new = side(&[(3, 0, 1.0), (4, 0, -2.0)]);
-        let pair = PairedRuns::new(old, new, Matching::None);
-        assert_eq!(pair.runs(), 2);
+        let pair = PairedRuns::new(old, new, RunMatching::None);
+        assert_eq!(pair.comparable_runs(), 2);
         assert_eq!(pair.all_runs().baseline.len(), 3);
         assert!(pair.all_runs().observations.is_empty() && !pair.all_runs().is_positive());
     }
@@ -513,10 +518,10 @@ mod tests {
     fn constant_data_are_recognised() {
         let pair = |value| {
             let old = side(&[(0, 0, 7.0), (1, 0, 7.0)]);
-            PairedRuns::new(old, side(&[(2, 0, 7.0), (3, 0, value)]), Matching::None)
+            PairedRuns::new(old, side(&[(2, 0, 7.0), (3, 0, value)]), RunMatching::None)
         };
-        assert_eq!(pair(7.0).all_runs().constant(), Some(7.0));
-        assert_eq!(pair(7.5).all_runs().constant(), None);
+        assert_eq!(pair(7.0).all_runs().constant_value(), Some(7.0));
+        assert_eq!(pair(7.5).all_runs().constant_value(), None);
     }
 
     /// Alternating runs whose values depend on the slot.
@@ -531,7 +536,7 @@ mod tests {
                 })
                 .collect()
         };
-        PairedRuns::new(side(0), side(1), Matching::None)
+        PairedRuns::new(side(0), side(1), RunMatching::None)
     }
 
     #[test]
@@ -539,19 +544,16 @@ mod tests {
         let irregular = |slot: u32| f64::from(slot * slot * 7919 % 101) / 5000.0;
         let change = |slot: u32| if slot % 2 == 1 { 50.0 } else { 0.0 };
         let independent = alternating(20, |slot| 100.0 + change(slot) + irregular(slot));
-        assert!(!noise_depends_on_its_past(&independent, false));
+        assert!(!is_noise_autocorrelated(&independent, false));
         let drifting = alternating(20, |slot| 100.0 + change(slot) + f64::from(slot));
-        assert!(noise_depends_on_its_past(&drifting, false));
+        assert!(is_noise_autocorrelated(&drifting, false));
     }
 
     #[test]
     fn few_or_constant_runs_say_nothing() {
-        assert!(!noise_depends_on_its_past(
-            &alternating(3, f64::from),
-            false
-        ));
-        assert!(!noise_depends_on_its_past(&alternating(20, |_| 5.0), false));
-        assert_eq!(autocorrelation(&[1.0, 2.0, 3.0]), None);
+        assert!(!is_noise_autocorrelated(&alternating(3, f64::from), false));
+        assert!(!is_noise_autocorrelated(&alternating(20, |_| 5.0), false));
+        assert_eq!(series_autocorrelation(&[1.0, 2.0, 3.0]), None);
     }
 
     #[test]
@@ -565,7 +567,7 @@ mod tests {
                 })
                 .collect()
         };
-        let pair = |a: u32, b: u32| PairedRuns::new(side(a), side(b), Matching::None);
+        let pair = |a: u32, b: u32| PairedRuns::new(side(a), side(b), RunMatching::None);
         assert!(is_one_after_the_other(&pair(0, 5)));
         assert!(is_one_after_the_other(&pair(5, 0)));
         assert!(!is_one_after_the_other(&pair(0, 4)));

@@ -3,13 +3,17 @@
 //! Decides by the processor time of the same runs, because paired runs compare only that. Start at
 //! [`pairs_hint`].
 
-use crate::{Findings, Settings, analyse};
-use speedwell_model::{Metric, Order, Session, Verdict};
+use crate::{AnalysisFindings, AnalysisSettings, analyze_session};
+use speedwell_model::{Metric, RunOrder, Session, Verdict};
 use std::collections::BTreeSet;
 
 /// Suggests `--order paired` with the number of pairs that the unclear cases would need; `None` if
 /// the machine was quiet, every case has a verdict, or pairs are not available.
-pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -> Option<String> {
+pub fn pairs_hint(
+    session: &Session,
+    findings: &AnalysisFindings,
+    settings: &AnalysisSettings,
+) -> Option<String> {
     let unclear: BTreeSet<String> = findings
         .comparisons
         .iter()
@@ -18,17 +22,17 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
         .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
         .map(|row| row.case.id())
         .collect();
-    let measured_apart = session.design.order == Order::Blocks && session.environment.was_busy();
+    let measured_apart = session.design.order == RunOrder::Blocks && session.environment.was_busy();
     session.metric(Metric::CPU_TIME)?;
     if unclear.is_empty() || !measured_apart {
         return None;
     }
-    let by_processor_time = Settings {
+    let by_processor_time = AnalysisSettings {
         metrics: vec![Metric::CPU_TIME.to_owned()],
         ..settings.clone()
     };
-    let as_they_are = runs_that_tell(findings, &unclear).unwrap_or(usize::MAX);
-    let pairs = runs_that_tell(&analyse(session, &by_processor_time), &unclear);
+    let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
+    let pairs = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear);
     // Pairs cancel the noise that both sides share.
     let pairs = pairs
         .filter(|pairs| *pairs < as_they_are)
@@ -41,7 +45,7 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
 }
 
 /// Number of runs per side that would give all these cases a verdict, if known.
-fn runs_that_tell(findings: &Findings, cases: &BTreeSet<String>) -> Option<usize> {
+fn runs_for_verdicts(findings: &AnalysisFindings, cases: &BTreeSet<String>) -> Option<usize> {
     let rows = findings
         .comparisons
         .iter()
@@ -62,15 +66,15 @@ fn runs_that_tell(findings: &Findings, cases: &BTreeSet<String>) -> Option<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::Sample;
     use std::sync::Arc;
 
     /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
     fn noisy(pressure: &str) -> Session {
-        let mut session = Story::blocks(&["old", "new"], 16)
-            .noisy("b", 0.4, |_| 1.0)
-            .session();
+        let mut session = FakeSession::sequential(&["old", "new"], 16)
+            .add_noisy_case("b", 0.4, |_| 1.0)
+            .build();
         session.metrics.push(Metric::cpu_time());
         let fact = ("now_cpu_pressure_percent".to_owned(), pressure.to_owned());
         session.environment.facts = [fact].into();
@@ -86,21 +90,21 @@ mod tests {
         session
     }
 
-    fn hint(session: &Session) -> Option<String> {
-        let settings = Settings::default();
-        pairs_hint(session, &analyse(session, &settings), &settings)
+    fn hint_for(session: &Session) -> Option<String> {
+        let settings = AnalysisSettings::default();
+        pairs_hint(session, &analyze_session(session, &settings), &settings)
     }
 
     #[test]
     fn what_a_busy_machine_left_unclear_is_told_in_pairs() {
-        let said = hint(&noisy("80")).unwrap();
+        let said = hint_for(&noisy("80")).unwrap();
         assert!(said.ends_with("32 pairs or fewer would tell"), "{said}");
-        assert_eq!(hint(&noisy("3")), None, "the machine was quiet");
+        assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");
         let mut session = noisy("80");
         session.metrics.pop();
-        assert_eq!(hint(&session), None, "no processor time");
+        assert_eq!(hint_for(&session), None, "no processor time");
         let mut session = noisy("80");
         session.runs.retain(|run| run.case.id() != "b");
-        assert_eq!(hint(&session), None, "nothing is unclear");
+        assert_eq!(hint_for(&session), None, "nothing is unclear");
     }
 }

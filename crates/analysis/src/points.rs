@@ -1,21 +1,21 @@
 //! Points: one per series of a session, which represents it in every trend.
 //!
 //! Decides what is a point and which revision, machine and environment it belongs to. Does not look
-//! at other sessions. Start at [`points`].
+//! at other sessions. Start at [`session_points`].
 
 use crate::builds::independent_values;
-use crate::circumstances::{Activity, facts};
-use crate::grid::Grid;
+use crate::circumstances::{MachineActivity, environment_facts};
+use crate::grid::RunGrid;
 use speedwell_model::{
-    Environment, Machine, Metric, Origin, OriginSource, Point, PointKind, Revision, Run, SeriesKey,
-    Session, SessionPoint, SessionPoints, State, Variant,
+    CodeOrigin, Environment, HistoryPoint, Machine, Metric, OriginSource, PointKind, Revision, Run,
+    SeriesKey, Session, SessionPoint, SessionPoints, SessionState, Variant,
 };
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
 
 /// Variant name of series with a single variant, so that a program in a comparison continues the
 /// series of the same program run alone.
-const ONLY: &str = "default";
+const ONLY_VARIANT: &str = "default";
 
 /// Confidence level of a point's interval.
 const CONFIDENCE: f64 = 0.95;
@@ -23,51 +23,55 @@ const CONFIDENCE: f64 = 0.95;
 /// All points of a session. A session that did not end as planned has none, because missing runs
 /// are not filled in. Neither has a session on several machines, because a point belongs to one
 /// machine.
-pub fn points(session: &Session) -> SessionPoints {
-    let mut points = PointsInTurn::default();
-    points.add(session);
-    points.of(session)
+pub fn session_points(session: &Session) -> SessionPoints {
+    let mut points = PointCollector::default();
+    points.add_part(session);
+    points.into_points(session)
 }
 
 /// Collects the points of a session that is read some cases at a time. Only a few numbers are kept
 /// per run.
 #[derive(Default)]
-pub struct PointsInTurn {
-    activity: Activity,
+pub struct PointCollector {
+    activity: MachineActivity,
     points: Vec<SessionPoint>,
 }
 
-impl PointsInTurn {
+impl PointCollector {
     /// Adds the session with all runs of some of its cases.
-    pub fn add(&mut self, part: &Session) {
-        self.activity.add(&part.runs);
-        if matches!(part.state, State::Complete | State::Imported) && part.machines.len() < 2 {
-            self.points.extend(all(part));
+    pub fn add_part(&mut self, part: &Session) {
+        self.activity.add_runs(&part.runs);
+        if matches!(part.state, SessionState::Complete | SessionState::Imported)
+            && part.machines.len() < 2
+        {
+            self.points.extend(points_of_part(part));
         }
     }
 
-    /// Returns the points of the session, as [`points`] does. `session` need not have runs.
-    pub fn of(self, session: &Session) -> SessionPoints {
-        let mut circumstances = facts(&session.environment);
+    /// Returns the points of the session, as [`session_points`] does. `session` need not have runs.
+    pub fn into_points(self, session: &Session) -> SessionPoints {
+        let mut circumstances = environment_facts(&session.environment);
         circumstances.retain(|(name, _)| name != "host");
-        circumstances.extend(programs(session));
-        circumstances.extend(self.activity.facts());
+        circumstances.extend(program_facts(session));
+        circumstances.extend(self.activity.activity_facts());
         SessionPoints {
-            machine: machine(&session.environment, session.origin.as_ref()),
+            machine: identify_machine(&session.environment, session.origin.as_ref()),
             circumstances,
             points: self.points,
         }
     }
 }
 
-fn all(session: &Session) -> Vec<SessionPoint> {
-    let grid = Grid::new(session);
+fn points_of_part(session: &Session) -> Vec<SessionPoint> {
+    let grid = RunGrid::new(session);
     let mut all = Vec::new();
     for case in &grid.cases {
         for (name, runs) in grid.variants.iter().zip(&case.by_variant) {
             let variant = session.variants.iter().find(|own| own.name == **name);
             for (place, metric) in session.metrics.iter().enumerate() {
-                if let Some(point) = point(session, variant, &case.case.benchmark, runs, metric) {
+                if let Some(point) =
+                    series_point(session, variant, &case.case.benchmark, runs, metric)
+                {
                     all.push(SessionPoint {
                         series: SeriesKey {
                             case: case.id.clone(),
@@ -75,7 +79,7 @@ fn all(session: &Session) -> Vec<SessionPoint> {
                             metric: metric.clone(),
                         },
                         place,
-                        revision: revision(session, variant),
+                        revision: variant_revision(session, variant),
                         point,
                     });
                 }
@@ -85,32 +89,32 @@ fn all(session: &Session) -> Vec<SessionPoint> {
     all
 }
 
-fn point(
+fn series_point(
     session: &Session,
     variant: Option<&Variant>,
     benchmark: &str,
     runs: &[&Run],
     metric: &Metric,
-) -> Option<Point> {
+) -> Option<HistoryPoint> {
     let values = independent_values(runs, &metric.name);
     let values: Vec<f64> = values.iter().map(|run| run.value).collect();
     let value = Some(median(&values)).filter(|value| value.is_finite())?;
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let spread = NORMAL_CONSISTENCY * mad(&logs);
     let is_worktree = variant.is_some_and(|variant| variant.worktree.is_some());
-    Some(Point {
+    Some(HistoryPoint {
         value,
         interval: median_binomial(&values, CONFIDENCE).map(|ends| (ends.low, ends.high)),
         runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
         spread: Some(spread).filter(|spread| spread.is_finite() && values.len() > 1),
         kind: PointKind::of(session.state, session.design.purpose),
         is_dirty: !is_worktree && session.origin.as_ref().is_some_and(|o| o.dirty.is_some()),
-        work: work(session, variant, benchmark).cloned(),
+        work: work_digest(session, variant, benchmark).cloned(),
     })
 }
 
 /// Digest of the benchmark's source: of the whole file if known, else of its own part.
-fn work<'s>(
+fn work_digest<'s>(
     session: &'s Session,
     variant: Option<&'s Variant>,
     benchmark: &str,
@@ -124,14 +128,14 @@ fn work<'s>(
 fn series_variant(session: &Session, variant: Option<&Variant>, name: &str) -> String {
     let is_revision = variant.is_some_and(|variant| variant.worktree.is_some());
     if session.variants.len() < 2 || is_revision {
-        ONLY.to_owned()
+        ONLY_VARIANT.to_owned()
     } else {
         name.to_owned()
     }
 }
 
 /// Revision of a variant: its own, or that of the checkout.
-fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
+fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     if let Some(worktree) = variant.and_then(|variant| variant.worktree.as_ref()) {
         return Some(Revision {
             id: worktree.revision.clone(),
@@ -151,7 +155,7 @@ fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
 /// Identifies the machine: by its user-given name, else by host and processors. The host of a CI
 /// job is ignored, because it is ephemeral. Named environments on one machine count as separate
 /// machines, because their levels differ.
-pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
+pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) -> Machine {
     let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
     let Environment {
         machine: label,
@@ -187,7 +191,7 @@ pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
 }
 
 /// Versions of Speedwell and of programs that are not built from the revision.
-fn programs(session: &Session) -> impl Iterator<Item = (String, String)> {
+fn program_facts(session: &Session) -> impl Iterator<Item = (String, String)> {
     let own = session.environment.speedwell.clone();
     let own = own.map(|version| ("speedwell".to_owned(), version));
     let is_only = session.variants.len() < 2;

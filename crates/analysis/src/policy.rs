@@ -1,18 +1,18 @@
 //! User settings of an analysis, and the policy by which all pairs of one comparison are judged.
 //!
 //! Derives the test, the error rate, the looks and what counts as "same" from the session's design
-//! and the user's [`Settings`]. Whatever the design fixed before measuring takes precedence,
+//! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes precedence,
 //! because only then does the error rate hold. Does not look at data.
 
-use crate::builds::Unit;
+use crate::builds::IndependentUnit;
 use crate::exact;
-use crate::paired::Matching;
+use crate::paired::RunMatching;
 use crate::power::SmallestP;
-use crate::{Correction, Method};
+use crate::{StatisticalMethod, TestingCorrection};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Better, Design, Metric, Order, Stopping};
+use speedwell_model::{Metric, MetricDirection, RunOrder, SessionDesign, StoppingDesign};
 use speedwell_stats::distribution::normal;
-use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
+use speedwell_stats::sequential::{self, DEFAULT_DELTA, DesignLook, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,13 +22,13 @@ const SPENDING_EXPONENT: f64 = 2.0;
 
 /// How the pairs of one comparison are judged.
 #[derive(Debug, Clone)]
-pub(super) struct Policy {
+pub(super) struct JudgingPolicy {
     /// The test.
-    pub method: Method,
+    pub method: StatisticalMethod,
     /// How runs are matched.
-    pub matching: Matching,
+    pub matching: RunMatching,
     /// Unit of independence; numbers of runs that express how much is known count these units.
-    pub unit: Unit,
+    pub unit: IndependentUnit,
     /// Whether the order of runs does not protect the test.
     pub indicative: bool,
     /// Error rate of the test.
@@ -38,7 +38,7 @@ pub(super) struct Policy {
     /// Threshold that a proven change must exceed, as a share; 0 if any change counts.
     pub threshold: f64,
     /// Looks of a session that was measured sequentially.
-    pub looks: Option<Looks>,
+    pub looks: Option<SequentialLooks>,
     /// Seed of bootstraps.
     pub seed: u64,
     /// Whether the values are counts, which need no statistics if they do not vary.
@@ -47,14 +47,14 @@ pub(super) struct Policy {
 
 /// Looks of a sequential design, with repeated p values.
 #[derive(Debug, Clone)]
-pub(super) struct Looks {
-    pub design: sequential::Design,
+pub(super) struct SequentialLooks {
+    pub design: sequential::SequentialDesign,
     pub repeated: RepeatedP,
 }
 
 /// Significance limit, in two forms.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
+pub(super) struct SignificanceLimit {
     /// Two-sided p value.
     pub p: f64,
     /// The same limit as |z|.
@@ -62,67 +62,71 @@ pub(super) struct Limit {
 }
 
 /// The limit of a look.
-impl From<&Look> for Limit {
-    fn from(look: &Look) -> Limit {
-        Limit {
+impl From<&DesignLook> for SignificanceLimit {
+    fn from(look: &DesignLook) -> SignificanceLimit {
+        SignificanceLimit {
             p: look.p_limit,
             z: look.z_limit,
         }
     }
 }
 
-impl Policy {
+impl JudgingPolicy {
     /// Creates the policy for the runs of one session.
-    pub fn new(design: &Design, settings: &Settings) -> Policy {
+    pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
         let default = match design.order {
-            Order::Blocks => Method::Rank,
-            Order::Paired => Method::SignedRank,
-            Order::Alternate | Order::Parallel | Order::Imported => Method::MannWhitney,
+            RunOrder::Blocks => StatisticalMethod::Rank,
+            RunOrder::Paired => StatisticalMethod::SignedRank,
+            RunOrder::Alternate | RunOrder::Parallel | RunOrder::Imported => {
+                StatisticalMethod::MannWhitney
+            }
         };
         let method = match settings.method {
             // Imported runs have no blocks for the rank test, and pairs have their own test.
-            Some(Method::Rank) if matches!(design.order, Order::Imported | Order::Paired) => {
+            Some(StatisticalMethod::Rank)
+                if matches!(design.order, RunOrder::Imported | RunOrder::Paired) =>
+            {
                 default
             }
             chosen => chosen.unwrap_or(default),
         };
-        let needs_blocks = design.order == Order::Blocks || method == Method::Rank;
+        let needs_blocks = design.order == RunOrder::Blocks || method == StatisticalMethod::Rank;
         let runs = design.runs_per_block.max(1) as usize;
-        let matching = if design.order == Order::Paired {
-            Matching::Pairs
+        let matching = if design.order == RunOrder::Paired {
+            RunMatching::Pairs
         } else if needs_blocks {
-            Matching::blocks(runs, planned_units(design))
+            RunMatching::in_blocks(runs, planned_units(design))
         } else {
-            Matching::None
+            RunMatching::None
         };
         let threshold = settings.threshold.or(design.threshold);
         let (alpha, delta) = match &design.stopping {
-            Stopping::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
-            Stopping::Sequential { alpha, delta, .. } => (*alpha, *delta),
+            StoppingDesign::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
+            StoppingDesign::Sequential { alpha, delta, .. } => (*alpha, *delta),
         };
         let alpha = settings
             .confidence
             .map_or(alpha, |confidence| 1.0 - confidence);
-        let unit = Unit::new(design);
-        Policy {
+        let unit = IndependentUnit::new(design);
+        JudgingPolicy {
             method,
             matching,
             unit,
             indicative: !design.order.is_randomised(),
             alpha,
             delta: match &design.counting {
-                Some(_) => threshold.unwrap_or(exact::DELTA),
+                Some(_) => threshold.unwrap_or(exact::COUNT_DELTA),
                 None => threshold.unwrap_or(delta),
             },
             counts: design.counting.is_some(),
             threshold: threshold.unwrap_or(0.0),
-            looks: Looks::from_stopping(&design.stopping, alpha, runs, unit),
+            looks: SequentialLooks::from_stopping(&design.stopping, alpha, runs, unit),
             seed: design.seed,
         }
     }
 
     /// The policy for `metric`: that for times if it was measured along with counts.
-    pub fn of(&self, metric: &Metric) -> Cow<'_, Policy> {
+    pub fn for_metric(&self, metric: &Metric) -> Cow<'_, JudgingPolicy> {
         if !self.counts || metric.is_count() {
             return Cow::Borrowed(self);
         }
@@ -130,7 +134,7 @@ impl Policy {
             0.0 => DEFAULT_DELTA,
             threshold => threshold,
         };
-        Cow::Owned(Policy {
+        Cow::Owned(JudgingPolicy {
             counts: false,
             delta,
             ..self.clone()
@@ -138,15 +142,17 @@ impl Policy {
     }
 
     /// Creates the policy for runs of different sessions, which share neither blocks nor time.
-    pub fn unmatched(settings: &Settings) -> Policy {
+    pub fn for_unmatched(settings: &AnalysisSettings) -> JudgingPolicy {
         let method = match settings.method {
-            None | Some(Method::Rank | Method::SignedRank) => Method::MannWhitney,
+            None | Some(StatisticalMethod::Rank | StatisticalMethod::SignedRank) => {
+                StatisticalMethod::MannWhitney
+            }
             Some(chosen) => chosen,
         };
-        Policy {
+        JudgingPolicy {
             method,
-            matching: Matching::None,
-            unit: Unit::Run,
+            matching: RunMatching::None,
+            unit: IndependentUnit::Run,
             indicative: true,
             alpha: settings
                 .confidence
@@ -161,11 +167,11 @@ impl Policy {
 
     /// Creates the policy for different cases of one session that took turns in its blocks: close
     /// in time, but always in the same order. The looks applied to each case alone.
-    pub fn in_turns(design: &Design, settings: &Settings) -> Policy {
-        Policy {
+    pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
+        JudgingPolicy {
             indicative: true,
             looks: None,
-            ..Policy::new(design, settings)
+            ..JudgingPolicy::new(design, settings)
         }
     }
 
@@ -175,8 +181,8 @@ impl Policy {
     }
 
     /// Limit of a test with a single look.
-    pub fn single_limit(&self) -> Limit {
-        Limit {
+    pub fn single_limit(&self) -> SignificanceLimit {
+        SignificanceLimit {
             p: self.alpha,
             z: normal::upper_quantile(0.5 * self.alpha),
         }
@@ -190,7 +196,7 @@ impl Policy {
     /// Minimum number of runs per side for a claim at the error rate `level`: that of the first
     /// look, or that with which the test can reach the level at all.
     pub fn fewest_runs(&self, level: f64) -> usize {
-        match self.looks.as_ref().and_then(Looks::first) {
+        match self.looks.as_ref().and_then(SequentialLooks::first_look) {
             Some(look) => look.n,
             None => self.smallest_p().fewest_runs(level),
         }
@@ -199,9 +205,11 @@ impl Policy {
     /// How small a p value a number of runs can give in a single look.
     pub fn smallest_p(&self) -> SmallestP {
         match self.method {
-            Method::Rank | Method::SignedRank => SmallestP::Blocks(self.runs_per_block()),
-            Method::MannWhitney => SmallestP::Unmatched,
-            Method::Welch | Method::Bootstrap => SmallestP::Unbounded,
+            StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
+                SmallestP::Blocks(self.runs_per_block())
+            }
+            StatisticalMethod::MannWhitney => SmallestP::Unmatched,
+            StatisticalMethod::Welch | StatisticalMethod::Bootstrap => SmallestP::Unbounded,
         }
     }
 
@@ -214,62 +222,65 @@ impl Policy {
     }
 }
 
-impl Looks {
+impl SequentialLooks {
     /// Creates looks at complete blocks, none before a p value may be claimed. `None` for a fixed
     /// number of runs and for invalid looks.
     fn from_stopping(
-        stopping: &Stopping,
+        stopping: &StoppingDesign,
         alpha: f64,
         runs_per_block: usize,
-        unit: Unit,
-    ) -> Option<Looks> {
-        let Stopping::Sequential { looks, .. } = stopping else {
+        unit: IndependentUnit,
+    ) -> Option<SequentialLooks> {
+        let StoppingDesign::Sequential { looks, .. } = stopping else {
             return None;
         };
-        let units = |runs: &u32| *runs as usize / unit.runs();
+        let units = |runs: &u32| *runs as usize / unit.runs_per_unit();
         let whole = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(whole).collect();
         looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
         looks.dedup();
-        let design = sequential::Design::try_new(&looks, alpha, SPENDING_EXPONENT).ok()?;
+        let design =
+            sequential::SequentialDesign::try_new(&looks, alpha, SPENDING_EXPONENT).ok()?;
         let repeated = RepeatedP::new(&design);
-        Some(Looks { design, repeated })
+        Some(SequentialLooks { design, repeated })
     }
 
     /// All looks, in order.
-    pub fn limits(&self) -> &[Look] {
+    pub fn look_limits(&self) -> &[DesignLook] {
         self.design.limits()
     }
 
     /// The first look.
-    pub fn first(&self) -> Option<Look> {
+    pub fn first_look(&self) -> Option<DesignLook> {
         self.design.limits().first().copied()
     }
 }
 
 /// Number of units per variant, if it was fixed before measuring.
-pub(super) fn planned_units(design: &Design) -> Option<usize> {
+pub(super) fn planned_units(design: &SessionDesign) -> Option<usize> {
     match design.stopping {
-        Stopping::Fixed { .. } if design.shares_builds() => Some(design.layout.builds as usize),
-        Stopping::Fixed { runs } => Some(runs as usize),
-        Stopping::Sequential { .. } => None,
+        StoppingDesign::Fixed { .. } if design.shares_builds() => {
+            Some(design.layout.builds as usize)
+        }
+        StoppingDesign::Fixed { runs } => Some(runs as usize),
+        StoppingDesign::Sequential { .. } => None,
     }
 }
 
 fn default_alpha() -> f64 {
-    1.0 - Settings::DEFAULT_CONFIDENCE
+    1.0 - AnalysisSettings::DEFAULT_CONFIDENCE
 }
 
 /// User settings that shape the findings. By default the session's design decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct AnalysisSettings {
     /// The test; `None` selects the one that matches the execution order of the runs.
-    pub method: Option<Method>,
+    pub method: Option<StatisticalMethod>,
     /// Confidence level of the intervals, and 1 - error rate of the tests, as a share. `None` keeps
     /// the error rate that was fixed before measuring, or else means 0.95.
     pub confidence: Option<f64>,
     /// How the p values of many cases are adjusted.
-    pub correction: Correction,
+    pub correction: TestingCorrection,
     /// Smallest change that matters, as a share: the intervals of better and worse lie entirely
     /// beyond it. `None` reports every proven change, and keeps the design's delta for "same".
     pub threshold: Option<f64>,
@@ -277,7 +288,7 @@ pub struct Settings {
     pub metrics: Vec<String>,
     /// Good direction of metrics by name, if the user sets it.
     #[serde(default)]
-    pub better: BTreeMap<String, Better>,
+    pub better: BTreeMap<String, MetricDirection>,
     /// Name of the baseline variant; `None` selects the design's.
     pub baseline: Option<String>,
     /// Seed of bootstraps, and of tests of data without a seed of their own.
@@ -286,7 +297,7 @@ pub struct Settings {
     pub with_own_benchmarks: bool,
 }
 
-impl Settings {
+impl AnalysisSettings {
     /// Default confidence level, if neither the user nor the design sets one.
     pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
@@ -302,12 +313,12 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for AnalysisSettings {
+    fn default() -> AnalysisSettings {
+        AnalysisSettings {
             method: None,
             confidence: None,
-            correction: Correction::BenjaminiHochberg,
+            correction: TestingCorrection::BenjaminiHochberg,
             threshold: None,
             metrics: Vec::new(),
             better: BTreeMap::new(),
@@ -322,70 +333,79 @@ impl Default for Settings {
 mod tests {
     use super::*;
 
-    fn design(order: Order, looks: &[u32], runs_per_block: u32) -> Design {
-        let stopping = Stopping::Sequential {
+    fn design(order: RunOrder, looks: &[u32], runs_per_block: u32) -> SessionDesign {
+        let stopping = StoppingDesign::Sequential {
             looks: looks.to_vec(),
             alpha: 0.01,
             delta: 0.03,
         };
-        Design {
+        SessionDesign {
             seed: 9,
             runs_per_block,
-            ..Design::new(order, stopping, "old")
+            ..SessionDesign::new(order, stopping, "old")
         }
     }
 
     #[test]
     fn the_design_decides_where_the_user_is_silent() {
-        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &Settings::default());
-        assert_eq!((policy.method, policy.indicative), (Method::Rank, false));
+        let policy = JudgingPolicy::new(
+            &design(RunOrder::Blocks, &[8, 14], 2),
+            &AnalysisSettings::default(),
+        );
+        assert_eq!(
+            (policy.method, policy.indicative),
+            (StatisticalMethod::Rank, false)
+        );
         assert_eq!(
             (policy.alpha, policy.delta, policy.threshold),
             (0.01, 0.03, 0.0)
         );
-        let asked = Settings {
+        let asked = AnalysisSettings {
             confidence: Some(0.9),
             threshold: Some(0.05),
-            method: Some(Method::Welch),
-            ..Settings::default()
+            method: Some(StatisticalMethod::Welch),
+            ..AnalysisSettings::default()
         };
-        let policy = Policy::new(&design(Order::Blocks, &[8, 14], 2), &asked);
+        let policy = JudgingPolicy::new(&design(RunOrder::Blocks, &[8, 14], 2), &asked);
         assert!((policy.alpha - 0.1).abs() < 1e-12);
         assert_eq!(
             (policy.delta, policy.threshold, policy.method),
-            (0.05, 0.05, Method::Welch)
+            (0.05, 0.05, StatisticalMethod::Welch)
         );
     }
 
     #[test]
     fn runs_without_randomised_blocks_get_a_test_without_blocks_and_a_caveat() {
-        for order in [Order::Alternate, Order::Parallel, Order::Imported] {
-            let policy = Policy::new(&design(order, &[8], 1), &Settings::default());
+        for order in [RunOrder::Alternate, RunOrder::Parallel, RunOrder::Imported] {
+            let policy = JudgingPolicy::new(&design(order, &[8], 1), &AnalysisSettings::default());
             assert_eq!(
                 (policy.method, policy.matching),
-                (Method::MannWhitney, Matching::None)
+                (StatisticalMethod::MannWhitney, RunMatching::None)
             );
             assert!(policy.indicative);
         }
-        let rank = Settings {
-            method: Some(Method::Rank),
-            ..Settings::default()
+        let rank = AnalysisSettings {
+            method: Some(StatisticalMethod::Rank),
+            ..AnalysisSettings::default()
         };
         assert_eq!(
-            Policy::new(&design(Order::Imported, &[8], 1), &rank).method,
-            Method::MannWhitney
+            JudgingPolicy::new(&design(RunOrder::Imported, &[8], 1), &rank).method,
+            StatisticalMethod::MannWhitney
         );
-        assert_eq!(Policy::unmatched(&rank).method, Method::MannWhitney);
-        let alternate = Policy::new(&design(Order::Alternate, &[8], 1), &rank);
-        assert_eq!(alternate.matching, Matching::blocks(1, None));
+        assert_eq!(
+            JudgingPolicy::for_unmatched(&rank).method,
+            StatisticalMethod::MannWhitney
+        );
+        let alternate = JudgingPolicy::new(&design(RunOrder::Alternate, &[8], 1), &rank);
+        assert_eq!(alternate.matching, RunMatching::in_blocks(1, None));
     }
 
     #[test]
     fn looks_happen_at_whole_blocks_and_never_below_eight_runs() {
         let looks = |looks: &[u32], per_block| {
-            let policy = Policy::new(
-                &design(Order::Blocks, looks, per_block),
-                &Settings::default(),
+            let policy = JudgingPolicy::new(
+                &design(RunOrder::Blocks, looks, per_block),
+                &AnalysisSettings::default(),
             );
             policy
                 .looks
@@ -399,11 +419,11 @@ mod tests {
 
     #[test]
     fn cases_draw_independently() {
-        let policy = Policy::unmatched(&Settings::default());
+        let policy = JudgingPolicy::for_unmatched(&AnalysisSettings::default());
         assert_ne!(policy.seed_for("a"), policy.seed_for("b"));
-        let other = Policy::unmatched(&Settings {
+        let other = JudgingPolicy::for_unmatched(&AnalysisSettings {
             seed: 1,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         });
         assert_ne!(policy.seed_for("a"), other.seed_for("a"));
     }

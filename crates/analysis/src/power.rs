@@ -4,47 +4,47 @@
 //! Both follow from the normal approximation, with the standard error implied by the test's own
 //! interval. Unlike the coefficient of variation, it accounts for blocks and is robust to outliers.
 
-use crate::policy::{Policy, planned_units};
-use crate::warnings::percent;
-use crate::{Correction, Settings};
-use speedwell_model::Design;
+use crate::policy::{JudgingPolicy, planned_units};
+use crate::warnings::to_percent;
+use crate::{AnalysisSettings, TestingCorrection};
+use speedwell_model::SessionDesign;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
 /// Probability of finding a change of the detectable size.
-const POWER: f64 = 0.8;
+const DETECTION_POWER: f64 = 0.8;
 
 /// Runs per side above which a question counts as hopeless.
-const MOST_RUNS: f64 = 10_000.0;
+const MAX_PLANNED_RUNS: f64 = 10_000.0;
 
 /// Precision achieved for one case, as a basis for planning.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Precision {
+pub(super) struct AchievedPrecision {
     /// Runs per side used.
     pub runs: usize,
     /// Standard error of the log ratio at this number of runs.
     pub error: f64,
 }
 
-impl Precision {
+impl AchievedPrecision {
     /// Smallest change, as a share, that these runs find with a probability of 80 % at the error
     /// rate `alpha`.
-    pub fn detectable(&self, alpha: f64) -> f64 {
-        (self.error * quantiles(alpha)).exp_m1()
+    pub fn detectable_change(&self, alpha: f64) -> f64 {
+        (self.error * power_quantiles(alpha)).exp_m1()
     }
 
     /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
     /// differs from a limit at `distance`. `None` if hopeless.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
-        let growth = (self.error * quantiles(alpha) / distance).powi(2);
+        let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let needed = self.runs as f64 * growth;
-        (distance > 0.0 && needed <= MOST_RUNS).then(|| needed.ceil() as usize)
+        (distance > 0.0 && needed <= MAX_PLANNED_RUNS).then(|| needed.ceil() as usize)
     }
 }
 
 /// Distance of a change in standard errors that makes it significant with the required power.
-fn quantiles(alpha: f64) -> f64 {
-    normal::upper_quantile(0.5 * alpha) + normal::quantile(POWER)
+fn power_quantiles(alpha: f64) -> f64 {
+    normal::upper_quantile(0.5 * alpha) + normal::quantile(DETECTION_POWER)
 }
 
 /// Distance of a log ratio beyond `threshold`; negative within it. Arguments are shares.
@@ -73,17 +73,17 @@ pub(super) enum SmallestP {
 impl SmallestP {
     /// Smallest p value for these numbers of runs of the baseline and of the candidate; blocks have
     /// equally many of both.
-    pub fn of(self, [baseline, candidate]: [usize; 2]) -> f64 {
+    pub fn for_runs(self, [baseline, candidate]: [usize; 2]) -> f64 {
         let runs = baseline.min(candidate);
         if runs == 0 {
             return 1.0;
         }
         match self {
             SmallestP::Blocks(block) => {
-                let even = |runs: usize| ways(runs, runs);
+                let even = |runs: usize| label_assignments(runs, runs);
                 2.0 / (even(block).powi((runs / block) as i32) * even(runs % block))
             }
-            SmallestP::Unmatched => 2.0 / ways(baseline, candidate),
+            SmallestP::Unmatched => 2.0 / label_assignments(baseline, candidate),
             SmallestP::Unbounded if runs < MINIMUM_PER_SIDE => 1.0,
             SmallestP::Unbounded => 0.0,
         }
@@ -96,7 +96,7 @@ impl SmallestP {
             _ => 1,
         };
         let mut runs = step;
-        while self.of([runs; 2]) > level.max(0.0) {
+        while self.for_runs([runs; 2]) > level.max(0.0) {
             runs += step;
         }
         runs
@@ -104,7 +104,7 @@ impl SmallestP {
 }
 
 /// Number of ways to choose which runs belong to the smaller side.
-fn ways(one: usize, other: usize) -> f64 {
+fn label_assignments(one: usize, other: usize) -> f64 {
     let factors = (1..=one.min(other)).map(|k| (one.max(other) + k) as f64 / k as f64);
     factors.product::<f64>()
 }
@@ -117,7 +117,12 @@ pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
 
 /// Explains what would let a test decide that cannot with the smallest p value of its runs, given
 /// `tests` comparisons corrected together.
-pub(super) fn too_few(policy: &Policy, runs: usize, smallest: f64, tests: usize) -> String {
+pub(super) fn explain_too_few(
+    policy: &JudgingPolicy,
+    runs: usize,
+    smallest: f64,
+    tests: usize,
+) -> String {
     let most = most_comparisons(smallest, policy.alpha).min(tests);
     let enough = policy
         .smallest_p()
@@ -137,31 +142,37 @@ pub(super) fn too_few(policy: &Policy, runs: usize, smallest: f64, tests: usize)
 
 /// Explains that the fixed number of runs in `design` cannot show a change among this many
 /// comparisons, whatever the values; `None` if it can or if the number is not fixed.
-pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) -> Option<String> {
+pub fn explain_out_of_reach(
+    design: &SessionDesign,
+    settings: &AnalysisSettings,
+    comparisons: usize,
+) -> Option<String> {
     let runs = planned_units(design)?;
-    let policy = Policy::new(design, settings);
+    let policy = JudgingPolicy::new(design, settings);
     let unit = policy.unit;
     let tests = match settings.correction {
-        Correction::Holm | Correction::BenjaminiHochberg => comparisons,
-        Correction::None => 1,
+        TestingCorrection::Holm | TestingCorrection::BenjaminiHochberg => comparisons,
+        TestingCorrection::None => 1,
     };
     let enough = || {
         let level = policy.alpha / tests as f64;
         policy.smallest_p().fewest_runs(level)
     };
-    let smallest = policy.smallest_p().of([runs; 2]);
+    let smallest = policy.smallest_p().for_runs([runs; 2]);
     // With Benjamini-Hochberg, this many changes are found together or not at all.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let why = match () {
         () if comparisons == 0 => return None,
         () if smallest > policy.alpha => {
             let show = if runs == 1 { "shows" } else { "show" };
-            let runs = unit.counted(runs);
+            let runs = unit.format_count(runs);
             format!("{runs} a side {show} nothing: the test needs more")
         }
         () if at_once <= 1 => return None,
         () => {
-            let few = if settings.correction == Correction::BenjaminiHochberg && at_once <= tests {
+            let few = if settings.correction == TestingCorrection::BenjaminiHochberg
+                && at_once <= tests
+            {
                 format!("fewer than {at_once} changes")
             } else {
                 "any change".into()
@@ -170,14 +181,14 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
             format!(
                 "{} a side cannot show {few} among {tests} comparisons: the smallest p value, \
                  {smallest:.digits$}, times {tests} is above {} %",
-                unit.counted(runs),
-                percent(policy.alpha)
+                unit.format_count(runs),
+                to_percent(policy.alpha)
             )
         }
     };
     Some(format!(
         "{why}. --{} {} is enough.",
-        unit.plural(),
+        unit.plural_noun(),
         enough()
     ))
 }
@@ -188,18 +199,18 @@ mod tests {
     use speedwell_stats::power::{minimum_detectable_effect, runs_per_side};
 
     /// Standard error of the rank test's shift, for normal noise of this variation.
-    fn precision(runs: usize, variation: f64) -> Precision {
+    fn precision(runs: usize, variation: f64) -> AchievedPrecision {
         let error = variation * (2.0 / (0.955 * runs as f64)).sqrt();
-        Precision { runs, error }
+        AchievedPrecision { runs, error }
     }
 
     #[test]
     fn for_normal_noise_the_planning_formulas_result() {
         let known = precision(30, 0.02);
         let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
-        assert!((known.detectable(0.05) / reference - 1.0).abs() < 1e-3);
+        assert!((known.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
         assert!(
-            (known.detectable(0.05) - 0.0149).abs() < 1e-4,
+            (known.detectable_change(0.05) - 0.0149).abs() < 1e-4,
             "docs/why/statistics.md, power planning"
         );
 
@@ -224,12 +235,16 @@ mod tests {
     fn the_smallest_p_value_limits_what_few_runs_can_show() {
         // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
         let blocks = SmallestP::Blocks(2);
-        assert_eq!(blocks.of([8; 2]), 2.0 / 1296.0);
-        assert_eq!(blocks.of([9; 2]), 1.0 / 1296.0, "one more run of either");
+        assert_eq!(blocks.for_runs([8; 2]), 2.0 / 1296.0);
+        assert_eq!(
+            blocks.for_runs([9; 2]),
+            1.0 / 1296.0,
+            "one more run of either"
+        );
         // R: `wilcox.test(1:8, 9:16)$p.value` is 1.554e-4.
-        assert!((SmallestP::Unmatched.of([8; 2]) - 2.0 / 12_870.0).abs() < 1e-18);
-        assert!((SmallestP::Unmatched.of([12, 3]) - 2.0 / 455.0).abs() < 1e-15);
-        assert_eq!(SmallestP::Unmatched.of([12, 0]), 1.0);
+        assert!((SmallestP::Unmatched.for_runs([8; 2]) - 2.0 / 12_870.0).abs() < 1e-18);
+        assert!((SmallestP::Unmatched.for_runs([12, 3]) - 2.0 / 455.0).abs() < 1e-15);
+        assert_eq!(SmallestP::Unmatched.for_runs([12, 0]), 1.0);
         assert_eq!(blocks.fewest_runs(0.05), 6, "2 / 6^3");
         assert_eq!(blocks.fewest_runs(0.05 / 32.0), 8);
         assert_eq!(blocks.fewest_runs(0.05 / 33.0), 10);
@@ -241,7 +256,7 @@ mod tests {
 
     #[test]
     fn so_many_comparisons_can_be_decided_by_few_runs() {
-        let of = |runs: usize| most_comparisons(SmallestP::Unmatched.of([runs; 2]), 0.05);
+        let of = |runs: usize| most_comparisons(SmallestP::Unmatched.for_runs([runs; 2]), 0.05);
         // 2/20, 2/70, 2/252, 2/924.
         assert_eq!([3, 4, 5, 6].map(of), [0, 1, 6, 23]);
     }

@@ -4,16 +4,16 @@
 //! Decides what counts as new, through which frame the cost enters, and how both sides form one
 //! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
 //! callers and callees overlap, and no column adds up to 100 %. Does not know how profiles are
-//! recorded or drawn. Start at [`explain`].
+//! recorded or drawn. Start at [`explain_difference`].
 
-use crate::grid::distinct;
-use speedwell_model::{Case, Profile, Recorded, Recording, Session};
+use crate::grid::distinct_items;
+use speedwell_model::{Case, ProfileOutcome, ProfileRecording, Session, StackProfile};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Comparison of two profiles of equal work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Explanation {
+pub struct CostExplanation {
     /// Where the difference lies, as a table.
     pub extra: ExtraCost,
     /// Both sides as one call tree; its root stands for everything.
@@ -22,9 +22,9 @@ pub struct Explanation {
 
 /// Compares a candidate's cost with that of a baseline that did the same work. Both must use the
 /// same unit of weight.
-pub fn explain(baseline: &Profile, candidate: &Profile) -> Explanation {
-    let renamed = renamed(baseline, candidate);
-    Explanation {
+pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
+    let renamed = find_renamed_thread(baseline, candidate);
+    CostExplanation {
         extra: extra_cost(baseline, candidate, renamed.as_ref()),
         tree: call_tree(baseline, candidate, renamed.as_ref()),
     }
@@ -47,18 +47,19 @@ pub struct CaseProfile {
 #[derive(Debug, Clone)]
 pub struct ProfiledSides {
     /// Profiles of the baseline and of the candidate.
-    pub profiles: [Arc<Profile>; 2],
+    pub profiles: [Arc<StackProfile>; 2],
     /// Their comparison.
-    pub explanation: Explanation,
+    pub explanation: CostExplanation,
 }
 
 /// Compares the profiles of a session for these pairs of variants, in the order in which cases were
 /// recorded. Skips pairs of which one side was never to be recorded.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
-    let cases = distinct(session.profiles.iter().map(|recording| &recording.case));
+    let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
     let of_case = |case: &Case| -> Vec<CaseProfile> {
         let side = |variant: &str| {
-            let is_meant = |known: &&Recording| known.case == *case && known.variant == variant;
+            let is_meant =
+                |known: &&ProfileRecording| known.case == *case && known.variant == variant;
             session.profiles.iter().find(is_meant)
         };
         let found = pairs.iter().filter_map(|(baseline, candidate)| {
@@ -67,7 +68,7 @@ pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseP
                 case: case.clone(),
                 baseline: baseline.clone(),
                 candidate: candidate.clone(),
-                sides: sides(old, new).map(Box::new),
+                sides: profiled_sides(old, new).map(Box::new),
             })
         });
         found.collect()
@@ -75,34 +76,36 @@ pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseP
     cases.into_iter().flat_map(of_case).collect()
 }
 
-fn sides(old: &Recording, new: &Recording) -> Result<ProfiledSides, String> {
+fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<ProfiledSides, String> {
     let [old, new] = match (&old.profile, &new.profile) {
-        (Recorded::Taken(old_one), Recorded::Taken(new_one)) if old_one.unit == new_one.unit => {
+        (ProfileOutcome::Taken(old_one), ProfileOutcome::Taken(new_one))
+            if old_one.unit == new_one.unit =>
+        {
             [old_one, new_one].map(Arc::clone)
         }
-        (Recorded::Taken(_), Recorded::Taken(_)) => {
+        (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => {
             return Err(format!(
                 "'{}' and '{}' were recorded by different tools, whose costs have different units.",
                 old.variant, new.variant
             ));
         }
-        (Recorded::Missing(reason), Recorded::Missing(other)) if reason == other => {
+        (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other)) if reason == other => {
             return Err(format!("There is no profile: {reason}."));
         }
         _ => {
             let missing = [old, new]
                 .into_iter()
                 .filter_map(|side| match &side.profile {
-                    Recorded::Missing(reason) => Some(format!(
+                    ProfileOutcome::Missing(reason) => Some(format!(
                         "There is no profile of '{}': {reason}.",
                         side.variant
                     )),
-                    Recorded::Taken(_) => None,
+                    ProfileOutcome::Taken(_) => None,
                 });
             return Err(missing.collect::<Vec<_>>().join(" "));
         }
     };
-    let explanation = explain(&old, &new);
+    let explanation = explain_difference(&old, &new);
     Ok(ProfiledSides {
         profiles: [old, new],
         explanation,
@@ -126,17 +129,17 @@ pub struct ExtraCost {
     /// Weight of the candidate.
     pub candidate: u64,
     /// Which side costs more.
-    pub direction: Direction,
+    pub direction: CostDirection,
     /// Functions by their share of the difference, largest first, callers before callees. Empty if
     /// both sides cost the same.
     pub rows: Vec<CostRow>,
     /// Function through which most of the difference enters.
-    pub entry: Option<Entry>,
+    pub entry: Option<CostEntry>,
 }
 
 /// Which side costs more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum CostDirection {
     /// The candidate, which has an extra cost.
     Costlier,
     /// The baseline, so that a cost was saved.
@@ -157,28 +160,32 @@ pub struct CostRow {
     /// Share of the candidate's cost.
     pub candidate: f64,
     /// Whether only the costlier side has it.
-    pub new: bool,
+    pub is_new: bool,
     /// Smallest number of frames above it.
     pub depth: usize,
 }
 
 /// Computes the table for two profiles.
-fn extra_cost(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> ExtraCost {
-    let sides = Sides::new(baseline.total(), candidate.total());
+fn extra_cost(
+    baseline: &StackProfile,
+    candidate: &StackProfile,
+    renamed: Option<&RenamedThread>,
+) -> ExtraCost {
+    let sides = SideWeights::new(baseline.total(), candidate.total());
     let mut found = ExtraCost {
         baseline: sides.baseline,
         candidate: sides.candidate,
-        direction: sides.direction(),
+        direction: sides.cost_direction(),
         rows: Vec::new(),
         entry: None,
     };
-    if found.direction == Direction::Alike {
+    if found.direction == CostDirection::Alike {
         return found;
     }
     let whole = |frames| frames;
-    let all = sides.rows(
-        &costs(baseline, None, whole),
-        &costs(candidate, renamed, whole),
+    let all = sides.cost_rows(
+        &function_costs(baseline, None, whole),
+        &function_costs(candidate, renamed, whole),
     );
     found.entry = find_entry(&all, &sides, (baseline, candidate), renamed);
     found.rows = all;
@@ -187,39 +194,43 @@ fn extra_cost(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>
 }
 
 /// Weights of both sides.
-pub(super) struct Sides {
+pub(super) struct SideWeights {
     baseline: u64,
     candidate: u64,
 }
 
-impl Sides {
-    fn new(baseline: u64, candidate: u64) -> Sides {
-        Sides {
+impl SideWeights {
+    fn new(baseline: u64, candidate: u64) -> SideWeights {
+        SideWeights {
             baseline,
             candidate,
         }
     }
 
-    pub fn direction(&self) -> Direction {
-        let extra = self.extra();
+    pub fn cost_direction(&self) -> CostDirection {
+        let extra = self.extra_weight();
         let larger = self.baseline.max(self.candidate) as f64;
         match extra {
-            extra if extra.abs() <= ALIKE_BELOW * larger => Direction::Alike,
-            extra if extra > 0.0 => Direction::Costlier,
-            _ => Direction::Cheaper,
+            extra if extra.abs() <= ALIKE_BELOW * larger => CostDirection::Alike,
+            extra if extra > 0.0 => CostDirection::Costlier,
+            _ => CostDirection::Cheaper,
         }
     }
 
-    fn extra(&self) -> f64 {
+    fn extra_weight(&self) -> f64 {
         self.candidate as f64 - self.baseline as f64
     }
 
     /// Functions that contribute to the difference, largest share first.
-    pub fn rows(&self, old: &HashMap<&str, Cost>, new: &HashMap<&str, Cost>) -> Vec<CostRow> {
+    pub fn cost_rows(
+        &self,
+        old: &HashMap<&str, FunctionCost>,
+        new: &HashMap<&str, FunctionCost>,
+    ) -> Vec<CostRow> {
         let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
         let row = |name: &str| {
-            let cost = |costs: &HashMap<&str, Cost>| costs.get(name).copied();
-            self.row(name, cost(old), cost(new))
+            let cost = |costs: &HashMap<&str, FunctionCost>| costs.get(name).copied();
+            self.cost_row(name, cost(old), cost(new))
         };
         let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
         rows.retain(|row| row.share > 0.0);
@@ -228,38 +239,43 @@ impl Sides {
         rows
     }
 
-    fn row(&self, name: &str, old: Option<Cost>, new: Option<Cost>) -> CostRow {
-        let weight = |cost: Option<Cost>| cost.unwrap_or_default().inclusive as f64;
+    fn cost_row(
+        &self,
+        name: &str,
+        old: Option<FunctionCost>,
+        new: Option<FunctionCost>,
+    ) -> CostRow {
+        let weight = |cost: Option<FunctionCost>| cost.unwrap_or_default().inclusive as f64;
         let (before, after) = (weight(old), weight(new));
-        let (cheaper, whole, costlier) = match self.direction() {
-            Direction::Cheaper => (after, self.candidate, old),
+        let (cheaper, whole, costlier) = match self.cost_direction() {
+            CostDirection::Cheaper => (after, self.candidate, old),
             _ => (before, self.baseline, new),
         };
         CostRow {
             frame: name.to_owned(),
-            share: (after - before) / self.extra(),
+            share: (after - before) / self.extra_weight(),
             baseline: before / self.baseline.max(1) as f64,
             candidate: after / self.candidate.max(1) as f64,
-            new: cheaper < NEW_BELOW * whole as f64,
+            is_new: cheaper < NEW_BELOW * whole as f64,
             depth: costlier.or(old).or(new).unwrap_or_default().depth,
         }
     }
 }
 
 /// Minimum share of the difference for an existing function to count as its place.
-const MOST: f64 = 0.5;
+const MIN_ENTRY_SHARE: f64 = 0.5;
 /// Minimum share of the difference for a new function to count as its place. A smaller share may be
 /// one-time work, such as loading a module, while the actual work became slower.
-const MOST_OF_NEW: f64 = 0.2;
+const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
 /// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.
-const ONE_TOWER: f64 = 0.05;
+const SAME_CHAIN_SHARE: f64 = 0.05;
 /// Number of callees listed.
-const BELOW: usize = 5;
+const MAX_CALLEES: usize = 5;
 
 /// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CostEntry {
     /// Its row. Cost entered here only if the function is new; else it grew in or below it.
     pub row: CostRow,
     /// Direct and indirect callees by share of the difference, largest first.
@@ -270,51 +286,53 @@ pub struct Entry {
 /// new function has a relevant share, the innermost one with at least half of the difference.
 fn find_entry(
     rows: &[CostRow],
-    sides: &Sides,
-    profiles: (&Profile, &Profile),
-    renamed: Option<&Renamed>,
-) -> Option<Entry> {
-    let row = newest(rows).or_else(|| innermost(rows))?.clone();
-    let below = below(&row.frame, sides, profiles, renamed);
-    Some(Entry { row, below })
+    sides: &SideWeights,
+    profiles: (&StackProfile, &StackProfile),
+    renamed: Option<&RenamedThread>,
+) -> Option<CostEntry> {
+    let row = find_new_entry(rows)
+        .or_else(|| find_innermost_entry(rows))?
+        .clone();
+    let below = callees_of(&row.frame, sides, profiles, renamed);
+    Some(CostEntry { row, below })
 }
 
-fn newest(rows: &[CostRow]) -> Option<&CostRow> {
-    let is_function = |row: &&CostRow| row.new && !row.frame.starts_with('[');
+fn find_new_entry(rows: &[CostRow]) -> Option<&CostRow> {
+    let is_function = |row: &&CostRow| row.is_new && !row.frame.starts_with('[');
     let largest = rows.iter().find(is_function)?;
-    if largest.share < MOST_OF_NEW {
+    if largest.share < MIN_NEW_ENTRY_SHARE {
         return None;
     }
-    let tower = |row: &&CostRow| row.share >= largest.share * (1.0 - ONE_TOWER);
+    let tower = |row: &&CostRow| row.share >= largest.share * (1.0 - SAME_CHAIN_SHARE);
     rows.iter()
         .filter(is_function)
         .filter(tower)
         .min_by_key(|row| row.depth)
 }
 
-fn innermost(rows: &[CostRow]) -> Option<&CostRow> {
+fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
     rows.iter()
-        .filter(|row| row.share >= MOST && row.depth > 0 && !row.frame.starts_with('['))
+        .filter(|row| row.share >= MIN_ENTRY_SHARE && row.depth > 0 && !row.frame.starts_with('['))
         .max_by_key(|row| row.depth)
 }
 
 /// Callees of a function, with their shares below it.
-fn below(
+fn callees_of(
     frame: &str,
-    sides: &Sides,
-    (baseline, candidate): (&Profile, &Profile),
-    renamed: Option<&Renamed>,
+    sides: &SideWeights,
+    (baseline, candidate): (&StackProfile, &StackProfile),
+    renamed: Option<&RenamedThread>,
 ) -> Vec<CostRow> {
-    let old = costs(baseline, None, |frames| behind(frame, frames));
-    let new = costs(candidate, renamed, |frames| behind(frame, frames));
-    let mut rows = sides.rows(&old, &new);
+    let old = function_costs(baseline, None, |frames| frames_below(frame, frames));
+    let new = function_costs(candidate, renamed, |frames| frames_below(frame, frames));
+    let mut rows = sides.cost_rows(&old, &new);
     rows.retain(|row| row.frame != frame);
-    rows.truncate(BELOW);
+    rows.truncate(MAX_CALLEES);
     rows
 }
 
 /// Frames of a stack below `frame`.
-fn behind<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
+fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
     match frames.iter().position(|name| *name == frame) {
         Some(at) => frames.split_off(at + 1),
         None => Vec::new(),
@@ -323,7 +341,7 @@ fn behind<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
 
 /// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct FunctionCost {
     /// Weight of the stacks that contain it; recursion counts once.
     pub inclusive: u64,
     /// Smallest number of frames above it.
@@ -331,17 +349,17 @@ pub struct Cost {
 }
 
 /// Cost of each function in the profile's stacks after `picks` has selected their frames.
-pub fn costs<'a>(
-    profile: &'a Profile,
-    renamed: Option<&'a Renamed>,
+pub fn function_costs<'a>(
+    profile: &'a StackProfile,
+    renamed: Option<&'a RenamedThread>,
     picks: impl Fn(Vec<&'a str>) -> Vec<&'a str>,
-) -> HashMap<&'a str, Cost> {
-    let mut costs: HashMap<&str, Cost> = HashMap::new();
+) -> HashMap<&'a str, FunctionCost> {
+    let mut costs: HashMap<&str, FunctionCost> = HashMap::new();
     let mut seen = HashSet::new();
     for (frames, weight) in profile.stacks() {
         seen.clear();
-        for (depth, frame) in picks(aligned(frames, renamed)).into_iter().enumerate() {
-            let cost = costs.entry(frame).or_insert(Cost {
+        for (depth, frame) in picks(align_frames(frames, renamed)).into_iter().enumerate() {
+            let cost = costs.entry(frame).or_insert(FunctionCost {
                 inclusive: 0,
                 depth,
             });
@@ -356,7 +374,7 @@ pub fn costs<'a>(
 
 /// Maximum depth of the tree; deeper frames count for the one at this depth. Readable trees are
 /// never deeper, and recursion stays safe.
-const DEEPEST: usize = 400;
+const MAX_DEPTH: usize = 400;
 
 /// A function called from one place, with the costs of both sides.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -373,53 +391,59 @@ pub struct CallNode {
 
 /// A tree under construction.
 #[derive(Default)]
-struct Growing<'a> {
+struct CallTreeBuilder<'a> {
     baseline: u64,
     candidate: u64,
-    children: BTreeMap<&'a str, Growing<'a>>,
+    children: BTreeMap<&'a str, CallTreeBuilder<'a>>,
 }
 
 /// Builds the call tree of two profiles.
-fn call_tree(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> CallNode {
-    let mut root = Growing::default();
+fn call_tree(
+    baseline: &StackProfile,
+    candidate: &StackProfile,
+    renamed: Option<&RenamedThread>,
+) -> CallNode {
+    let mut root = CallTreeBuilder::default();
     for (frames, weight) in baseline.stacks() {
-        root.grow(&frames, |node| {
+        root.add_stack(&frames, |node| {
             node.baseline = node.baseline.saturating_add(weight)
         });
     }
     for (frames, weight) in candidate.stacks() {
-        let frames = aligned(frames, renamed);
-        root.grow(&frames, |node| {
+        let frames = align_frames(frames, renamed);
+        root.add_stack(&frames, |node| {
             node.candidate = node.candidate.saturating_add(weight)
         });
     }
-    root.grown("")
+    root.into_node("")
 }
 
-impl<'a> Growing<'a> {
-    fn grow(&mut self, frames: &[&'a str], add: impl Fn(&mut Growing<'a>)) {
+impl<'a> CallTreeBuilder<'a> {
+    fn add_stack(&mut self, frames: &[&'a str], add: impl Fn(&mut CallTreeBuilder<'a>)) {
         let mut at = self;
         add(at);
-        for &frame in frames.iter().take(DEEPEST) {
+        for &frame in frames.iter().take(MAX_DEPTH) {
             at = at.children.entry(frame).or_default();
             add(at);
         }
     }
 
-    fn grown(self, name: &str) -> CallNode {
+    fn into_node(self, name: &str) -> CallNode {
         let children = self.children.into_iter();
         CallNode {
             name: name.to_owned(),
             baseline: self.baseline,
             candidate: self.candidate,
-            children: children.map(|(name, child)| child.grown(name)).collect(),
+            children: children
+                .map(|(name, child)| child.into_node(name))
+                .collect(),
         }
     }
 }
 
 impl CallNode {
     /// Extra cost of the candidate, in the unit of the weights; negative if it costs less.
-    pub fn change(&self) -> f64 {
+    pub fn extra_cost(&self) -> f64 {
         self.candidate as f64 - self.baseline as f64
     }
 }
@@ -429,26 +453,32 @@ const MAIN_THREAD: f64 = 0.5;
 
 /// An outermost frame of the candidate, with the matching one of the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Renamed {
+pub struct RenamedThread {
     from: String,
     to: String,
 }
 
 /// Finds the candidate's main thread if its name differs from the baseline's, because the programs
 /// have different names. Without this mapping, no frame would have a counterpart.
-pub fn renamed(baseline: &Profile, candidate: &Profile) -> Option<Renamed> {
-    let (old, new) = (roots(baseline), roots(candidate));
+pub fn find_renamed_thread(
+    baseline: &StackProfile,
+    candidate: &StackProfile,
+) -> Option<RenamedThread> {
+    let (old, new) = (outermost_frames(baseline), outermost_frames(candidate));
     let from = main_thread(&new, candidate.total())?;
     let to = main_thread(&old, baseline.total())?;
     let unknown_to_each_other = !old.contains_key(from) && !new.contains_key(to);
-    (from != to && unknown_to_each_other).then(|| Renamed {
+    (from != to && unknown_to_each_other).then(|| RenamedThread {
         from: from.to_owned(),
         to: to.to_owned(),
     })
 }
 
 /// Frames of a candidate's stack, outermost first, under the baseline's names.
-pub fn aligned<'a>(mut frames: Vec<&'a str>, renamed: Option<&'a Renamed>) -> Vec<&'a str> {
+pub fn align_frames<'a>(
+    mut frames: Vec<&'a str>,
+    renamed: Option<&'a RenamedThread>,
+) -> Vec<&'a str> {
     if let (Some(first), Some(renamed)) = (frames.first_mut(), renamed)
         && *first == renamed.from
     {
@@ -457,7 +487,7 @@ pub fn aligned<'a>(mut frames: Vec<&'a str>, renamed: Option<&'a Renamed>) -> Ve
     frames
 }
 
-fn roots(profile: &Profile) -> BTreeMap<&str, u64> {
+fn outermost_frames(profile: &StackProfile) -> BTreeMap<&str, u64> {
     let mut roots = BTreeMap::new();
     for (stack, weight) in profile.folded() {
         let root = stack.split(';').next().unwrap_or_default();
@@ -476,8 +506,8 @@ mod tests {
     use super::*;
     use speedwell_model::{ProfileTool, WeightUnit};
 
-    fn profile(stacks: &[(&str, u64)]) -> Profile {
-        let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
+    fn profile(stacks: &[(&str, u64)]) -> StackProfile {
+        let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
         for (stack, weight) in stacks {
             profile.add(stack.split(';'), *weight);
         }
@@ -486,7 +516,7 @@ mod tests {
 
     fn lines(found: &ExtraCost) -> Vec<String> {
         let row = |row: &CostRow| {
-            let new = if row.new { " NEW" } else { "" };
+            let new = if row.is_new { " NEW" } else { "" };
             format!("{} {:.0}{new}", row.frame, row.share * 100.0)
         };
         found.rows.iter().map(row).collect()
@@ -494,7 +524,7 @@ mod tests {
 
     fn table(old: &[(&str, u64)], new: &[(&str, u64)]) -> ExtraCost {
         let (old, new) = (profile(old), profile(new));
-        super::explain(&old, &new).extra
+        super::explain_difference(&old, &new).extra
     }
 
     #[test]
@@ -503,7 +533,7 @@ mod tests {
             &[("main;f", 100), ("main;g", 100)],
             &[("main;f;f;f", 200), ("main;g", 150), ("main;g;h", 50)],
         );
-        assert_eq!(found.direction, Direction::Costlier);
+        assert_eq!(found.direction, CostDirection::Costlier);
         assert_eq!(lines(&found), ["main 100", "f 50", "g 50", "h 25 NEW"]);
     }
 
@@ -518,7 +548,7 @@ mod tests {
     #[test]
     fn a_saved_cost_is_divided_the_same_way() {
         let found = table(&[("m;a", 100), ("m;b", 300)], &[("m;a", 120)]);
-        assert_eq!(found.direction, Direction::Cheaper);
+        assert_eq!(found.direction, CostDirection::Cheaper);
         assert_eq!(lines(&found), ["b 107 NEW", "m 100"]);
         assert_eq!(found.entry.unwrap().row.frame, "b");
     }
@@ -526,7 +556,7 @@ mod tests {
     #[test]
     fn sides_that_cost_the_same_have_nothing_to_divide() {
         let found = table(&[("m;a", 1000)], &[("m;b", 1005)]);
-        assert_eq!(found.direction, Direction::Alike);
+        assert_eq!(found.direction, CostDirection::Alike);
         assert!(found.rows.is_empty() && found.entry.is_none());
     }
 
@@ -548,7 +578,7 @@ mod tests {
         };
         for _ in 0..50 {
             let mut random = || {
-                let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
+                let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
                 for _ in 0..below(40) + 1 {
                     let frames: Vec<&str> = (0..below(6) + 1)
                         .map(|_| ["a", "b", "c", "d"][below(4) as usize])

@@ -2,41 +2,42 @@
 //!
 //! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
 //! levels that the decision counted. Does not know what a worker does, so loads and one-liners
-//! share it. Start at [`scaling`].
+//! share it. Start at [`evaluate_scaling`].
 
-use speedwell_stats::usl::{self, Point};
+use speedwell_stats::usl::{self, UslPoint};
 
 pub use speedwell_stats::saturation_search::{
-    Answer, Change, Level, Next, Rules, Standing, Status, next,
+    ConcurrencyLevel, LevelChange, LevelState, LevelStatus, NextLevel, SaturationAnswer,
+    SaturationRules, next_level,
 };
-pub use speedwell_stats::usl::{FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Usl, UslError};
+pub use speedwell_stats::usl::{MIN_LEVELS, MIN_R_SQUARED, UslError, UslFit, UslParameter};
 
 /// Confidence required to report a peak.
 const CONFIDENCE: f64 = 0.95;
 
 /// Joint result of several levels of concurrency.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
+pub struct ScalingFindings {
     /// Where throughput stops growing.
-    pub answer: Answer,
+    pub answer: SaturationAnswer,
     /// Fit of the Universal Scalability Law, or why it is refused.
-    pub curve: Result<Usl, UslError>,
+    pub curve: Result<UslFit, UslError>,
     /// Concurrency at which the law peaks, if known.
     pub peak: Option<f64>,
     /// Data behind the answer: concurrency and throughput of each visit.
     pub visits: Vec<(u32, f64)>,
 }
 
-impl Scaling {
+impl ScalingFindings {
     /// The level at which several workers together achieve less than one worker alone, if any: they
     /// hinder each other. The intervals of both must not overlap.
-    pub fn hindered(&self) -> Option<&Standing> {
+    pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
         let alone = standings
             .iter()
             .find(|one| one.concurrency == 1)?
             .interval?;
-        let is_below = |one: &&Standing| {
+        let is_below = |one: &&LevelState| {
             let interval = one.interval.filter(|_| one.concurrency > 1);
             interval.is_some_and(|interval| interval.high < alone.low)
         };
@@ -45,17 +46,17 @@ impl Scaling {
 }
 
 /// Evaluates the levels; `None` if none of them counts.
-pub fn scaling(levels: &[Level]) -> Option<Scaling> {
-    let answer = speedwell_stats::saturation_search::answer(levels)?;
-    let point = |standing: &Standing| Point {
+pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> {
+    let answer = speedwell_stats::saturation_search::search_answer(levels)?;
+    let point = |standing: &LevelState| UslPoint {
         concurrency: f64::from(standing.concurrency),
         throughput: standing.throughput,
         // Noise is roughly proportional to throughput and averages out over visits.
         weight: standing.visits as f64 / (standing.throughput * standing.throughput),
     };
-    let points: Vec<Point> = answer.standings.iter().map(point).collect();
-    let curve = usl::fit(&points);
-    let counts = |level: &&Level| {
+    let points: Vec<UslPoint> = answer.standings.iter().map(point).collect();
+    let curve = usl::fit_usl(&points);
+    let counts = |level: &&ConcurrencyLevel| {
         let mut standings = answer.standings.iter();
         standings.any(|standing| standing.concurrency == level.concurrency)
     };
@@ -63,9 +64,11 @@ pub fn scaling(levels: &[Level]) -> Option<Scaling> {
         let throughputs = level.throughputs.iter();
         throughputs.map(|throughput| (level.concurrency, *throughput))
     });
-    Some(Scaling {
+    Some(ScalingFindings {
         visits: visits.collect(),
-        peak: curve.ok().and_then(|curve| curve.peak(CONFIDENCE)),
+        peak: curve
+            .ok()
+            .and_then(|curve| curve.peak_concurrency(CONFIDENCE)),
         curve,
         answer,
     })
@@ -76,8 +79,8 @@ mod tests {
     use super::*;
 
     /// Levels of 1, 2, 4 ... workers with three visits each, 1 % apart.
-    fn levels(throughputs: &[f64]) -> Vec<Level> {
-        let level = |(at, throughput): (usize, &f64)| Level {
+    fn levels(throughputs: &[f64]) -> Vec<ConcurrencyLevel> {
+        let level = |(at, throughput): (usize, &f64)| ConcurrencyLevel {
             concurrency: 1 << at,
             throughputs: [0.99, 1.0, 1.01].map(|share| share * throughput).to_vec(),
             is_spoilt: false,
@@ -86,8 +89,8 @@ mod tests {
     }
 
     fn hindered(throughputs: &[f64]) -> Option<u32> {
-        let scaling = scaling(&levels(throughputs)).unwrap();
-        scaling.hindered().map(|one| one.concurrency)
+        let scaling = evaluate_scaling(&levels(throughputs)).unwrap();
+        scaling.hindered_level().map(|one| one.concurrency)
     }
 
     #[test]

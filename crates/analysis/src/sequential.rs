@@ -5,21 +5,21 @@
 //! Decides at which look a case ends and what is then known: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
 //! looks. Does not know which direction is good, nor what a run costs. Start at
-//! [`SequentialDecision::advance`].
+//! [`SequentialDecision::take_reached_looks`].
 
-use crate::Correction;
-use crate::evidence::{self, Direction, LookResult, look, standard_error};
-use crate::paired::{Data, PairedRuns};
-use crate::policy::{Limit, Looks, Policy};
-use speedwell_model::Estimate;
-use speedwell_stats::multiple::{benjamini_hochberg, holm};
-use speedwell_stats::sequential::Family;
+use crate::TestingCorrection;
+use crate::evidence::{self, LookResult, ShiftDirection, evaluate_look, standard_error};
+use crate::paired::{ComparedData, PairedRuns};
+use crate::policy::{JudgingPolicy, SequentialLooks, SignificanceLimit};
+use speedwell_model::IntervalEstimate;
+use speedwell_stats::multiple::{adjust_holm, benjamini_hochberg};
+use speedwell_stats::sequential::ComparisonFamily;
 use std::num::NonZero;
 use std::thread;
 
 /// Why there are no more data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum DataEnd {
     /// The test decided, or had its last look.
     Final,
     /// Measuring ended before the next look.
@@ -30,19 +30,19 @@ pub(super) enum End {
 
 /// Result of one pair, with its evidence when it ended.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
+pub(super) struct SequentialOutcome {
     /// Data used.
-    pub data: Data,
+    pub data: ComparedData,
     /// Direction of the change if its p value survives the correction.
-    pub direction: Option<Direction>,
+    pub direction: Option<ShiftDirection>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
     /// Whether more runs could have changed the result.
-    pub end: End,
+    pub end: DataEnd,
     /// Runs per side at which a sequential test decided.
     pub decided_at: Option<u32>,
     /// The change as a share; its interval is the intersection over all looks.
-    pub change: Option<Estimate>,
+    pub change: Option<IntervalEstimate>,
     /// Standard error of the log ratio, if the interval of the last look is bounded.
     pub error: Option<f64>,
     /// Smallest p value over all looks, valid whenever measuring ended.
@@ -53,13 +53,13 @@ pub(super) struct Outcome {
 
 /// One comparison of two variants for one case and metric.
 #[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
-    /// Index in the replay, from [`SequentialDecision::enrol`].
+pub(super) struct ReplayMember<'a> {
+    /// Index in the replay, from [`SequentialDecision::add_comparison`].
     pub place: usize,
     /// Its runs so far.
     pub pair: &'a PairedRuns,
     /// How it is judged.
-    pub policy: &'a Policy,
+    pub policy: &'a JudgingPolicy,
     /// Seed of bootstraps.
     pub seed: u64,
 }
@@ -67,13 +67,13 @@ pub(super) struct Member<'a> {
 /// Comparisons that are corrected for each other, while they pass through their looks.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialDecision {
-    family: Family,
-    progress: Vec<Progress>,
+    family: ComparisonFamily,
+    progress: Vec<MemberProgress>,
 }
 
 /// Progress of one comparison.
 #[derive(Debug, Clone, Default)]
-struct Progress {
+struct MemberProgress {
     /// Its index in the family, once both sides have a run.
     member: Option<usize>,
     /// Number of looks taken.
@@ -87,24 +87,24 @@ struct Progress {
 }
 
 /// An event of one member: it joins the family or takes a look.
-struct Event<'a> {
+struct MemberEvent<'a> {
     block: u32,
-    member: Member<'a>,
+    member: ReplayMember<'a>,
     looks: bool,
 }
 
 impl SequentialDecision {
     /// Starts without comparisons; those added are corrected for each other.
-    pub fn new(alpha: f64, correction: Correction) -> SequentialDecision {
+    pub fn new(alpha: f64, correction: TestingCorrection) -> SequentialDecision {
         SequentialDecision {
-            family: Family::new(alpha, adjustment(correction)),
+            family: ComparisonFamily::new(alpha, adjust_function(correction)),
             progress: Vec::new(),
         }
     }
 
     /// Adds a comparison and returns its index.
-    pub fn enrol(&mut self) -> usize {
-        self.progress.push(Progress::default());
+    pub fn add_comparison(&mut self) -> usize {
+        self.progress.push(MemberProgress::default());
         self.progress.len() - 1
     }
 
@@ -121,10 +121,10 @@ impl SequentialDecision {
 
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
     /// simultaneous, so the order of cases does not matter.
-    pub fn advance(&mut self, members: &[Member<'_>]) {
-        let mut events: Vec<Event<'_>> = Vec::new();
+    pub fn take_reached_looks(&mut self, members: &[ReplayMember<'_>]) {
+        let mut events: Vec<MemberEvent<'_>> = Vec::new();
         for member in members {
-            events.extend(self.events(member));
+            events.extend(self.pending_events(member));
         }
         events.sort_by_key(|event| event.block);
         for moment in events.chunk_by(|a, b| a.block == b.block) {
@@ -132,10 +132,10 @@ impl SequentialDecision {
         }
     }
 
-    fn events<'a>(&self, member: &Member<'a>) -> Vec<Event<'a>> {
+    fn pending_events<'a>(&self, member: &ReplayMember<'a>) -> Vec<MemberEvent<'a>> {
         let progress = &self.progress[member.place];
         let pair = member.pair;
-        let event = |block: u32, looks: bool| Event {
+        let event = |block: u32, looks: bool| MemberEvent {
             block,
             member: *member,
             looks,
@@ -145,28 +145,30 @@ impl SequentialDecision {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
         }
         match &member.policy.looks {
-            None if member.policy.smallest_p().of(pair.sizes()) <= member.policy.alpha => {
+            None if member.policy.smallest_p().for_runs(pair.comparable_sizes())
+                <= member.policy.alpha =>
+            {
                 events.push(event(u32::MAX, true));
             }
             None => {}
             Some(looks) => {
                 let later = looks.design.limits().iter().skip(progress.looks);
-                let reached = later.take_while(|look| look.n <= pair.runs());
-                events.extend(reached.map(|look| event(pair.block_of(look.n), true)));
+                let reached = later.take_while(|look| look.n <= pair.comparable_runs());
+                events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
             }
         }
         events
     }
 
     /// Processes all events of one block.
-    fn take_looks_of_block(&mut self, events: &[Event<'_>]) {
+    fn take_looks_of_block(&mut self, events: &[MemberEvent<'_>]) {
         for event in events {
             let progress = &mut self.progress[event.member.place];
             if progress.member.is_none() {
-                progress.member = Some(self.family.join());
+                progress.member = Some(self.family.add_member());
             }
         }
-        let mut looking: Vec<(Member<'_>, usize)> = Vec::new();
+        let mut looking: Vec<(ReplayMember<'_>, usize)> = Vec::new();
         for event in events.iter().filter(|event| event.looks) {
             let place = event.member.place;
             // A repeated block may complete several looks at once.
@@ -181,61 +183,65 @@ impl SequentialDecision {
         let mut last: Vec<usize> = Vec::new();
         for (member, taken) in looks {
             let progress = &mut self.progress[member.place];
-            progress.record(taken);
+            progress.record_look(taken);
             if let Some(number) = progress.member {
-                self.family.look(number, taken.p.unwrap_or(1.0));
+                self.family.update_p(number, taken.p.unwrap_or(1.0));
             }
             if taken.is_last || taken.result.is_same {
                 progress.is_decided = taken.result.is_same;
                 last.push(member.place);
             }
         }
-        self.settle(&last);
+        self.settle_members(&last);
     }
 
     /// Ends the members that survive the correction, are the same, or had their last look.
-    fn settle(&mut self, last: &[usize]) {
-        let survivors = self.family.settle();
+    fn settle_members(&mut self, last: &[usize]) {
+        let survivors = self.family.settle_survivors();
         for progress in &mut self.progress {
             let survives = |member: usize| survivors.binary_search(&member).is_ok();
             progress.is_decided |= progress.member.is_some_and(survives);
         }
         for &place in last {
             if let Some(member) = self.progress[place].member {
-                self.family.end(member);
+                self.family.end_member(member);
             }
         }
     }
 
     /// Current result of a comparison.
-    pub fn outcome(&self, member: &Member<'_>) -> Outcome {
+    pub fn current_outcome(&self, member: &ReplayMember<'_>) -> SequentialOutcome {
         let progress = &self.progress[member.place];
         let policy = member.policy;
         let Some((latest, strongest)) = progress.latest.zip(progress.strongest) else {
-            let first = policy.looks.as_ref().and_then(Looks::first);
-            let limit = first.map_or(policy.single_limit(), |look| Limit::from(&look));
+            let first = policy.looks.as_ref().and_then(SequentialLooks::first_look);
+            let limit = first.map_or(policy.single_limit(), |look| SignificanceLimit::from(&look));
             return evidence_at(member.pair.all_runs(), member, limit);
         };
-        let last = at_look(&latest, member);
-        let change = progress.in_common(member, last.change);
+        let last = evidence_of_look(&latest, member);
+        let change = progress.intersect_intervals(member, last.change);
         // A change from zero has no percentage, and so no interval that could contradict another.
         let is_contradictory =
             change.is_none() && last.change.is_some() && strongest.result.direction.is_some();
         let (evidence, is_same) = if is_contradictory {
-            (at_look(&strongest, member), strongest.result.is_same)
+            (
+                evidence_of_look(&strongest, member),
+                strongest.result.is_same,
+            )
         } else {
-            let lies_within = |change: Estimate| change.lies_within(-policy.delta, policy.delta);
+            let lies_within =
+                |change: IntervalEstimate| change.lies_within(-policy.delta, policy.delta);
             let is_same = latest.result.is_same || change.is_some_and(lies_within);
-            (Outcome { change, ..last }, is_same)
+            (SequentialOutcome { change, ..last }, is_same)
         };
         let is_decided = progress.is_decided || is_same;
-        Outcome {
+        SequentialOutcome {
             direction: strongest.result.direction,
             is_same,
             end: if self.has_ended(member.place) {
-                End::Final
+                DataEnd::Final
             } else {
-                End::Early
+                DataEnd::Early
             },
             decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
             p: strongest.p,
@@ -245,8 +251,8 @@ impl SequentialDecision {
     }
 }
 
-impl Progress {
-    fn record(&mut self, taken: TakenLook) {
+impl MemberProgress {
+    fn record_look(&mut self, taken: TakenLook) {
         self.looks += 1;
         self.latest = Some(taken);
         let is_weaker = |strongest: &TakenLook| {
@@ -259,19 +265,27 @@ impl Progress {
     }
 
     /// The latest change, with its interval intersected with those of all earlier looks.
-    fn in_common(&self, member: &Member<'_>, latest: Option<Estimate>) -> Option<Estimate> {
+    fn intersect_intervals(
+        &self,
+        member: &ReplayMember<'_>,
+        latest: Option<IntervalEstimate>,
+    ) -> Option<IntervalEstimate> {
         let mut common = latest?;
-        let looks = member.policy.looks.iter().flat_map(|looks| looks.limits());
+        let looks = member
+            .policy
+            .looks
+            .iter()
+            .flat_map(|looks| looks.look_limits());
         for look in looks.take(self.looks.saturating_sub(1)) {
             let data = member.pair.first_runs(look.n);
             let policy = member.policy;
-            let change = evidence::change(policy.method, &data, look.into(), member.seed);
+            let change = evidence::estimate_change(policy.method, &data, look.into(), member.seed);
             if let Some(change) = change {
                 common.low = common.low.max(change.low);
                 common.high = common.high.min(change.high);
             }
         }
-        (common.low <= common.high).then(|| Estimate {
+        (common.low <= common.high).then(|| IntervalEstimate {
             value: common.value.clamp(common.low, common.high),
             ..common
         })
@@ -289,27 +303,27 @@ struct TakenLook {
 }
 
 /// Data and change of one look alone.
-fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
+fn evidence_of_look(taken: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
     let single = member.policy.single_limit();
     match &member.policy.looks {
         None => evidence_at(member.pair.all_runs(), member, single),
         Some(looks) => {
             let look = looks.design.look_at(taken.runs);
-            let limit = look.map_or(single, |look| Limit::from(&look));
+            let limit = look.map_or(single, |look| SignificanceLimit::from(&look));
             evidence_at(member.pair.first_runs(taken.runs), member, limit)
         }
     }
 }
 
 /// Takes the look with this index, or the only one.
-fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
-    let Member {
+fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
+    let ReplayMember {
         pair, policy, seed, ..
     } = member;
     match policy.looks.as_ref() {
         Some(looks) => {
             let at = looks.design.limits()[index];
-            let result = look(
+            let result = evaluate_look(
                 &pair.first_runs(at.n),
                 policy,
                 (&at).into(),
@@ -324,9 +338,10 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
             }
         }
         None => {
-            let result = look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
+            let result =
+                evaluate_look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
             TakenLook {
-                runs: pair.runs(),
+                runs: pair.comparable_runs(),
                 result,
                 p: result.p,
                 is_last: true,
@@ -336,16 +351,20 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
 }
 
 /// The change in `data`, not decided yet.
-fn evidence_at(data: Data, member: &Member<'_>, limit: Limit) -> Outcome {
-    let change = evidence::change(member.policy.method, &data, limit, member.seed);
+fn evidence_at(
+    data: ComparedData,
+    member: &ReplayMember<'_>,
+    limit: SignificanceLimit,
+) -> SequentialOutcome {
+    let change = evidence::estimate_change(member.policy.method, &data, limit, member.seed);
     let error = change
         .as_ref()
         .and_then(|change| standard_error(change, limit));
-    Outcome {
+    SequentialOutcome {
         data,
         direction: None,
         is_same: false,
-        end: End::TooFew,
+        end: DataEnd::TooFew,
         decided_at: None,
         change,
         error,
@@ -355,11 +374,11 @@ fn evidence_at(data: Data, member: &Member<'_>, limit: Limit) -> Outcome {
 }
 
 /// Function that adjusts p values.
-pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
+pub(super) fn adjust_function(correction: TestingCorrection) -> fn(&[f64]) -> Vec<f64> {
     match correction {
-        Correction::BenjaminiHochberg => benjamini_hochberg,
-        Correction::Holm => holm,
-        Correction::None => <[f64]>::to_vec,
+        TestingCorrection::BenjaminiHochberg => benjamini_hochberg,
+        TestingCorrection::Holm => adjust_holm,
+        TestingCorrection::None => <[f64]>::to_vec,
     }
 }
 

@@ -4,23 +4,27 @@
 //! Decides which metrics and pairs of variants are analyzed, and what must be known of all cases
 //! together. A session is read in parts, each with all runs of its cases, of which only a fraction
 //! is kept; a session in memory is a single part. Does not know how anything is judged. Start at
-//! [`analyse`] and [`Gathered::add`].
+//! [`analyze_session`] and [`SessionCollector::add_part`].
 
-use crate::builds::{LayoutSpread, spreads_of};
+use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
-    Matched, Source, compare_matched, conclude, describe_single_looks, match_cases,
+    MatchedCases, SourceSide, add_to_findings, compare_matched, describe_single_looks, match_cases,
 };
-use crate::grid::Grid;
+use crate::grid::RunGrid;
 use crate::machines::{self, MachineEffect};
-use crate::policy::Policy;
-use crate::summary::summaries;
-use crate::tally::Tally;
-use crate::validity::{self, Checked};
-use crate::warnings::list;
-use crate::withheld::Measured;
-use crate::{CaseSummary, Comparison, Findings, Settings, snippet_runs, warnings};
+use crate::policy::JudgingPolicy;
+use crate::summary::summarize_grid;
+use crate::tally::SessionTally;
+use crate::validity::{self, PartChecker};
+use crate::warnings::quote_list;
+use crate::withheld::MeasuredVariant;
+use crate::{
+    AnalysisFindings, AnalysisSettings, CandidateComparison, CaseSummary, snippet_runs, warnings,
+};
 use anyhow::bail;
-use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State, nearest};
+use speedwell_model::{
+    Case, Metric, RunValue, Session, SessionPurpose, SessionState, nearest_name,
+};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,37 +33,37 @@ use std::sync::Arc;
 ///
 /// Verdicts follow the design that was fixed before measuring: analyzing a stored session again
 /// gives the same answers as during measuring.
-pub fn analyse(session: &Session, settings: &Settings) -> Findings {
+pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
     let whole = |visit: &mut dyn FnMut(&Session)| {
         visit(session);
         Ok::<(), Infallible>(())
     };
-    match analyse_in_parts(session, settings, whole) {
+    match analyze_in_parts(session, settings, whole) {
         Ok(findings) => findings,
         Err(never) => match never {},
     }
 }
 
-/// Like [`analyse`], for a session whose runs need not fit in memory. `header` is the session, with
+/// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the session, with
 /// or without runs; `parts` passes it on with some of the runs at a time: all runs of a case in one
 /// part, and cases by first appearance. It is called once, and again if runs seem to be copies of
 /// others. See [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.
-pub fn analyse_in_parts<E>(
+pub fn analyze_in_parts<E>(
     header: &Session,
-    settings: &Settings,
+    settings: &AnalysisSettings,
     parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
-) -> Result<Findings, E> {
-    let policy = Policy::new(&header.design, settings);
-    let mut gathered = Gathered::new(header, settings, &policy);
-    parts(&mut |part| gathered.add(part))?;
-    let repeated = gathered.checked.repeated();
+) -> Result<AnalysisFindings, E> {
+    let policy = JudgingPolicy::new(&header.design, settings);
+    let mut gathered = SessionCollector::new(header, settings, &policy);
+    parts(&mut |part| gathered.add_part(part))?;
+    let repeated = gathered.checked.repeated_digests();
     if !repeated.is_empty() {
-        parts(&mut |part| gathered.checked.look_again(part, &repeated))?;
+        parts(&mut |part| gathered.checked.add_records(part, &repeated))?;
     }
-    Ok(gathered.findings())
+    Ok(gathered.into_findings())
 }
 
 /// Whether the findings on a session can be computed case by case, keeping few figures of each.
@@ -69,7 +73,10 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
     let design = &header.design;
     let is_usual = design.experiment.is_none()
         && design.steady.is_none()
-        && !matches!(design.purpose, Purpose::Bisect | Purpose::Confirm);
+        && !matches!(
+            design.purpose,
+            SessionPurpose::Bisect | SessionPurpose::Confirm
+        );
     is_usual
         && !header.variants.is_empty()
         && !validity::needs_all_cells(header)
@@ -77,38 +84,42 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
 }
 
 /// Data kept from the parts of a session.
-struct Gathered<'a> {
+struct SessionCollector<'a> {
     session: &'a Session,
-    settings: &'a Settings,
-    policy: &'a Policy,
+    settings: &'a AnalysisSettings,
+    policy: &'a JudgingPolicy,
     metrics: Vec<&'a Metric>,
     /// Requested metrics that do not exist.
     unknown_metrics: Vec<String>,
     variants: Vec<Arc<str>>,
-    tally: Tally,
-    checked: Checked,
+    tally: SessionTally,
+    checked: PartChecker,
     summaries: Vec<CaseSummary>,
     spreads: Vec<LayoutSpread>,
     /// Sides of cases that the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// Each metric with each candidate.
-    matched: Vec<Matched<'a>>,
+    matched: Vec<MatchedCases<'a>>,
     /// Change on each machine, for the cases of each entry in `matched`.
     effects: Vec<Vec<Vec<MachineEffect>>>,
 }
 
-impl<'a> Gathered<'a> {
-    fn new(session: &'a Session, settings: &'a Settings, policy: &'a Policy) -> Gathered<'a> {
-        let (metrics, unknown_metrics) = metrics(session, settings);
-        Gathered {
+impl<'a> SessionCollector<'a> {
+    fn new(
+        session: &'a Session,
+        settings: &'a AnalysisSettings,
+        policy: &'a JudgingPolicy,
+    ) -> SessionCollector<'a> {
+        let (metrics, unknown_metrics) = requested_metrics(session, settings);
+        SessionCollector {
             session,
             settings,
             policy,
             metrics,
             unknown_metrics,
             variants: Vec::new(),
-            tally: Tally::default(),
-            checked: Checked::default(),
+            tally: SessionTally::default(),
+            checked: PartChecker::default(),
             summaries: Vec::new(),
             spreads: Vec::new(),
             folded: Vec::new(),
@@ -118,15 +129,15 @@ impl<'a> Gathered<'a> {
     }
 
     /// Adds a part.
-    fn add(&mut self, part: &Session) {
-        let grid = Grid::new(part);
+    fn add_part(&mut self, part: &Session) {
+        let grid = RunGrid::new(part);
         let order = self.session.design.order;
-        self.tally.add(part);
-        self.checked.add(part);
-        let found = summaries(&grid, &self.metrics, self.policy.confidence(), order);
-        self.spreads.extend(spreads_of(&grid, &self.metrics));
+        self.tally.add_part(part);
+        self.checked.add_part(part);
+        let found = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
+        self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
         self.folded.extend(snippet_runs::folded_sides(part));
-        if let Some(baseline) = baseline(self.session, &grid.variants, self.settings) {
+        if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
             let mut matched = self.match_part(&grid, baseline);
             describe_single_looks(&mut matched, self.settings);
             share_runs(&found, &mut matched);
@@ -134,7 +145,7 @@ impl<'a> Gathered<'a> {
                 self.matched = matched;
             } else {
                 let all = self.matched.iter_mut().zip(matched);
-                all.for_each(|(all, part)| all.extend(part));
+                all.for_each(|(all, part)| all.append_part(part));
             }
         }
         self.summaries.extend(found);
@@ -143,12 +154,12 @@ impl<'a> Gathered<'a> {
 
     /// Matches the cases of a part for each metric and candidate, and computes the changes on
     /// single machines.
-    fn match_part(&mut self, grid: &Grid<'_>, baseline: usize) -> Vec<Matched<'a>> {
-        let source = |variant: usize| Source {
+    fn match_part(&mut self, grid: &RunGrid<'_>, baseline: usize) -> Vec<MatchedCases<'a>> {
+        let source = |variant: usize| SourceSide {
             name: &grid.variants[variant],
             cases: &grid.cases,
             variant,
-            measured: Measured {
+            measured: MeasuredVariant {
                 session: self.session,
                 variant: &grid.variants[variant],
             },
@@ -160,7 +171,7 @@ impl<'a> Gathered<'a> {
                 let [old, new] = sides.map(source);
                 let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
                 if !self.session.machines.is_empty() {
-                    let (name, ids) = (&metric.name, cases.ids());
+                    let (name, ids) = (&metric.name, cases.pending_ids());
                     let found = machines::effects_of_cases(
                         self.session,
                         grid,
@@ -181,28 +192,31 @@ impl<'a> Gathered<'a> {
     }
 
     /// Computes the findings.
-    fn findings(self) -> Findings {
+    fn into_findings(self) -> AnalysisFindings {
         let (session, settings) = (self.session, self.settings);
-        let mut findings = Findings {
+        let mut findings = AnalysisFindings {
             failures: session.failures.clone(),
             warnings: self.tally.warnings(session, None),
-            ended_after: matches!(session.state, State::Interrupted | State::Running)
-                .then_some(self.tally.runs),
-            is_too_busy: self.tally.too_busy(session).is_some(),
-            validity: self.checked.findings(),
+            ended_after: matches!(
+                session.state,
+                SessionState::Interrupted | SessionState::Running
+            )
+            .then_some(self.tally.runs),
+            is_too_busy: self.tally.warn_too_busy(session).is_some(),
+            validity: self.checked.into_findings(),
             summaries: self.summaries,
             gate_obstacles: self
                 .tally
                 .gate_obstacle(session, None)
                 .into_iter()
                 .collect(),
-            ..Findings::default()
+            ..AnalysisFindings::default()
         };
-        refuse_metrics(session, &self.unknown_metrics, &mut findings);
+        report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
             (summary.notes).retain(|note| !self.tally.is_shared(note, session));
         }
-        let sentences = sentences(&self.spreads);
+        let sentences = layout_sentences(&self.spreads);
         let on_layout = |case: &Case, metric: &Metric| {
             let id = case.id();
             sentences.get(&(&*id, &*metric.name)).cloned()
@@ -214,22 +228,22 @@ impl<'a> Gathered<'a> {
             }
         }
         let warnings = &mut findings.warnings;
-        warnings.extend(on_baseline(session, &self.variants, settings));
+        warnings.extend(warn_other_baseline(session, &self.variants, settings));
         if self.variants.len() > 1 {
-            warnings::add(warnings, warnings::of_order(session.design.order));
-            warnings::add(warnings, warnings::of_method(settings, self.policy));
-            warnings::add(warnings, warnings::of_plan(&session.design, settings));
+            warnings::add_distinct(warnings, warnings::warn_order(session.design.order));
+            warnings::add_distinct(warnings, warnings::warn_method(settings, self.policy));
+            warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
         }
         let mut compared = compare_matched(self.matched, settings);
         for found in &mut compared {
-            snippet_runs::mark_folded(&self.folded, &mut found.comparison);
-            let Comparison { metric, rows, .. } = &mut found.comparison;
+            snippet_runs::note_folded(&self.folded, &mut found.comparison);
+            let CandidateComparison { metric, rows, .. } = &mut found.comparison;
             for row in rows {
                 row.notes.extend(on_layout(&row.case, metric));
             }
         }
-        conclude(compared, &mut findings);
-        machines::add(self.effects, self.policy, &mut findings.comparisons);
+        add_to_findings(compared, &mut findings);
+        machines::add_machine_results(self.effects, self.policy, &mut findings.comparisons);
         findings.layout = self.spreads;
         findings
     }
@@ -239,7 +253,7 @@ impl<'a> Gathered<'a> {
 type SeriesName = (String, String, String);
 
 /// Makes rows and summaries share their runs in memory.
-fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
+fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
     let named = summaries.iter().map(|summary| {
         let name = (
             summary.case.id(),
@@ -250,9 +264,9 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
     });
     let known: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
     for matched in matched {
-        let names = matched.names().map(str::to_owned);
-        let metric = matched.metric().to_owned();
-        for row in matched.described() {
+        let names = matched.side_names().map(str::to_owned);
+        let metric = matched.metric_name().to_owned();
+        for row in matched.described_rows() {
             let sides = [&mut row.baseline, &mut row.candidate];
             for (side, name) in sides.into_iter().zip(&names) {
                 let name = (row.case.id(), name.clone(), metric.clone());
@@ -265,11 +279,11 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
 }
 
 /// Sentences about layout effects, by case id and metric.
-fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
+fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     let mut sentences = HashMap::new();
     for known in spreads {
         let name = (known.case.as_str(), known.metric.as_str());
-        sentences.entry(name).or_insert_with(|| known.sentence());
+        sentences.entry(name).or_insert_with(|| known.to_sentence());
     }
     sentences
 }
@@ -279,7 +293,7 @@ fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
 /// # Errors
 /// Names an unknown metric and the most similar known one.
 pub fn check_metrics<'m>(
-    settings: &Settings,
+    settings: &AnalysisSettings,
     known: impl IntoIterator<Item = &'m str>,
 ) -> anyhow::Result<()> {
     let mut names: Vec<String> = known.into_iter().map(str::to_owned).collect();
@@ -289,22 +303,22 @@ pub fn check_metrics<'m>(
     let Some(unknown) = settings.metrics.iter().find(is_unknown) else {
         return Ok(());
     };
-    match (nearest(unknown, &names), names.as_slice()) {
+    match (nearest_name(unknown, &names), names.as_slice()) {
         (_, []) => bail!("there is no metric '{unknown}': there are no results"),
         (Some(near), _) => bail!("there is no metric '{unknown}'\nhint: did you mean '{near}'?"),
         (None, [only]) => bail!("there is no metric '{unknown}'\nhint: there is only '{only}'"),
         (None, _) => bail!(
             "there is no metric '{unknown}'\nhint: there are {}",
-            list(names.iter().map(String::as_str))
+            quote_list(names.iter().map(String::as_str))
         ),
     }
 }
 
 /// Metrics to analyze (the requested ones, or the primary one), and the names of requested ones
 /// that do not exist.
-pub(super) fn metrics<'s>(
+pub(super) fn requested_metrics<'s>(
     session: &'s Session,
-    settings: &Settings,
+    settings: &AnalysisSettings,
 ) -> (Vec<&'s Metric>, Vec<String>) {
     if settings.metrics.is_empty() {
         return (session.metrics.first().into_iter().collect(), Vec::new());
@@ -324,9 +338,15 @@ pub(super) fn metrics<'s>(
 }
 
 /// Reports metrics that do not exist, also to a gate.
-pub(super) fn refuse_metrics(session: &Session, unknown: &[String], findings: &mut Findings) {
+pub(super) fn report_unknown_metrics(
+    session: &Session,
+    unknown: &[String],
+    findings: &mut AnalysisFindings,
+) {
     for name in unknown {
-        findings.warnings.push(no_metric(session, name));
+        findings
+            .warnings
+            .push(unknown_metric_message(session, name));
         findings
             .gate_obstacles
             .push(format!("there is no metric '{name}'"));
@@ -334,29 +354,37 @@ pub(super) fn refuse_metrics(session: &Session, unknown: &[String], findings: &m
 }
 
 /// Message that a metric does not exist, with the existing ones.
-pub(super) fn no_metric(session: &Session, name: &str) -> String {
+pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
     format!(
         "There is no metric '{name}'; there are {}.",
-        list(session.metrics.iter().map(|metric| metric.name.as_str()))
+        quote_list(session.metrics.iter().map(|metric| metric.name.as_str()))
     )
 }
 
 /// Name of the baseline that the user or the design requests.
-fn wanted<'s>(session: &'s Session, settings: &'s Settings) -> &'s str {
+fn requested_baseline<'s>(session: &'s Session, settings: &'s AnalysisSettings) -> &'s str {
     let asked = settings.baseline.as_deref();
     asked.unwrap_or(&session.design.baseline)
 }
 
 /// Index of the baseline; `None` without variants.
-fn baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<usize> {
-    let wanted = wanted(session, settings);
+fn baseline_index(
+    session: &Session,
+    variants: &[Arc<str>],
+    settings: &AnalysisSettings,
+) -> Option<usize> {
+    let wanted = requested_baseline(session, settings);
     let found = variants.iter().position(|name| **name == *wanted);
     found.or((!variants.is_empty()).then_some(0))
 }
 
 /// Warns if another variant than the requested one is the baseline.
-fn on_baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<String> {
-    let wanted = wanted(session, settings);
+fn warn_other_baseline(
+    session: &Session,
+    variants: &[Arc<str>],
+    settings: &AnalysisSettings,
+) -> Option<String> {
+    let wanted = requested_baseline(session, settings);
     let [first, _, ..] = variants else {
         return None;
     };

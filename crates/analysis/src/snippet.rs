@@ -1,20 +1,20 @@
 //! Results of snippets in addition to the comparison: the figures of each, how much they were
 //! disturbed, and how throughput depends on the number of workers.
 //!
-//! Start at [`figures`] and [`levels`].
+//! Start at [`snippet_figures`] and [`snippet_levels`].
 
-use super::scaling::{self, Level, Scaling};
-use super::{Findings, Settings};
-use crate::grid::distinct;
-use crate::snippet_runs::{Group, groups, is_folded, is_snippet, ordered};
-use crate::summary::estimate;
-use crate::warnings::list;
-use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Verdict, median};
+use super::scaling::{self, ConcurrencyLevel, ScalingFindings};
+use super::{AnalysisFindings, AnalysisSettings};
+use crate::grid::distinct_items;
+use crate::snippet_runs::{SnippetGroup, is_folded, is_snippet, ordered_groups, snippet_groups};
+use crate::summary::estimate_with_interval;
+use crate::warnings::quote_list;
+use speedwell_model::{Case, IntervalEstimate, Metric, Run, Session, Snippet, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
 
 /// Ratio of mean to median time per iteration above which a run counts as disturbed.
-pub const MOST_DISTURBANCE: f64 = 1.1;
+pub const MAX_DISTURBANCE: f64 = 1.1;
 
 /// Results of one snippet at one number of workers.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct SnippetFigures {
     pub runs: usize,
     /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its
     /// median over runs; without interval (low = high) below 6 runs.
-    pub time_median_ns: Option<Estimate>,
+    pub time_median_ns: Option<IntervalEstimate>,
     /// The same at the 5th percentile of batches.
     pub time_p5_ns: Option<f64>,
     /// Mean time per iteration and worker.
@@ -56,7 +56,7 @@ pub struct SnippetLevels {
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
     /// Joint result; `None` if no level counts.
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<ScalingFindings>,
 }
 
 /// Whether a session consists of snippet runs only.
@@ -65,25 +65,25 @@ pub fn has_only_snippets(session: &Session) -> bool {
 }
 
 /// Results of each snippet and number of workers, in the order typed.
-pub fn figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
-    ordered(session)
+pub fn snippet_figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
+    ordered_groups(session)
         .iter()
         .map(|(label, case, runs)| figures_of(label, case, runs, confidence))
         .collect()
 }
 
 /// Snippets measured with several numbers of workers.
-pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
-    let groups = groups(session);
-    let labels = distinct(groups.iter().map(|(label, ..)| label));
+pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
+    let groups = snippet_groups(session);
+    let labels = distinct_items(groups.iter().map(|(label, ..)| label));
     let of_label = |label: &&String| {
         let own = groups.iter().filter(|(other, ..)| other == *label);
         let mut figures: Vec<SnippetFigures> = Vec::new();
-        let mut levels: Vec<Level> = Vec::new();
+        let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         let mut language = String::new();
         for (label, case, runs) in own {
             language = language_of(case).to_owned();
-            levels.push(Level {
+            levels.push(ConcurrencyLevel {
                 concurrency: case.workers()?,
                 throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
                 is_spoilt: false,
@@ -95,7 +95,7 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
             label: (*label).clone(),
             language,
             figures,
-            scaling: scaling::scaling(&levels),
+            scaling: scaling::evaluate_scaling(&levels),
         })
     };
     labels.iter().filter_map(of_label).collect()
@@ -122,8 +122,8 @@ pub struct SnippetWindows {
 }
 
 /// Windows of each snippet and number of workers, in the order typed.
-pub fn windows(session: &Session) -> Vec<SnippetWindows> {
-    let of_group = |(label, case, runs): Group<'_>| {
+pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
+    let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let own: Vec<_> = samples
             .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
@@ -140,7 +140,7 @@ pub fn windows(session: &Session) -> Vec<SnippetWindows> {
             time_ns: (iterations > 0.0).then_some(time_ns),
         }
     };
-    ordered(session).into_iter().map(of_group).collect()
+    ordered_groups(session).into_iter().map(of_group).collect()
 }
 
 /// Two-sided p value of Welch's test of the logarithms of two snippets' samples, because rates
@@ -160,7 +160,11 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
 }
 
 /// Warnings about threats to the figures and about misreadings of them.
-pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settings) -> Vec<String> {
+pub fn snippet_warnings(
+    session: &Session,
+    figures: &[SnippetFigures],
+    settings: &AnalysisSettings,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     // Workers that share processors wait for each other, which is not a disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
@@ -172,7 +176,7 @@ pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settin
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
     // On a busy machine this is expected, and the user was warned before measuring.
     let worst =
-        worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE && !session.environment.was_busy());
+        worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(one, disturbance)| {
         format!(
             "{}: the mean is {disturbance:.1} times the median batch; something else was at work, or few iterations \
@@ -180,18 +184,18 @@ pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settin
             one.label
         )
     }));
-    warnings.extend(mostly_shell(figures));
+    warnings.extend(warn_mostly_shell(figures));
     // Notes shared by several runs appear with the session.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Snippet::FOLDED);
         warnings.extend(notes.cloned());
     }
-    warnings.extend(contradiction(session, settings));
+    warnings.extend(warn_contradiction(session, settings));
     warnings
 }
 
 /// Warns about commands that take hardly longer than a shell that does nothing.
-fn mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
+fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let is_mostly_shell = |one: &&SnippetFigures| {
         let times = one.time_median_ns.zip(one.shell_ns);
         times.is_some_and(|(time, shell_ns)| shell_ns * 2.0 > time.value)
@@ -201,18 +205,18 @@ fn mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     Some(format!(
         "{}: more than half of an execution is starting the shell, so a change of the command itself looks smaller \
          than it is.",
-        list(own.map(|one| one.label.as_str()))
+        quote_list(own.map(|one| one.label.as_str()))
     ))
 }
 
 /// Warns if the median batch and the throughput contradict each other.
-fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
+fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<String> {
     let verdicts = |metric: &str| -> Vec<(String, String, Verdict)> {
-        let settings = Settings {
+        let settings = AnalysisSettings {
             metrics: vec![metric.to_owned()],
             ..settings.clone()
         };
-        let found: Findings = super::analyse(session, &settings);
+        let found: AnalysisFindings = super::analyze_session(session, &settings);
         let rows = found.comparisons.into_iter().flat_map(|comparison| {
             let name = comparison.candidate;
             let row = move |row: super::CaseComparison| (name.clone(), row.case.id(), row.verdict);
@@ -250,7 +254,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     let typical = |metric: &str| median(&mut values(metric));
     let medians = values(Metric::TIME_MEDIAN);
     let time_median_ns = median(&mut medians.clone())
-        .map(|value| estimate(value, median_binomial(&medians, confidence)));
+        .map(|value| estimate_with_interval(value, median_binomial(&medians, confidence)));
     let disturbance =
         |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
     let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();
@@ -281,16 +285,16 @@ fn per_s(run: &Run, case: &Case) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::Environment;
 
     /// Two snippets, the first of which may have been optimized away.
     fn half_folded() -> Session {
         let values =
             |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };
-        let mut session = Story::fixed(&["sqrt(2.0)", "malloc(16)"], 4)
-            .case("eval/c", values)
-            .session();
+        let mut session = FakeSession::with_fixed_blocks(&["sqrt(2.0)", "malloc(16)"], 4)
+            .add_case("eval/c", values)
+            .build();
         for run in &mut session.runs {
             if &*run.variant == "sqrt(2.0)" {
                 run.notes.push(Snippet::FOLDED.to_owned());
@@ -302,7 +306,7 @@ mod tests {
     #[test]
     fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
         let session = half_folded();
-        let found = crate::analyse(&session, &Settings::default());
+        let found = crate::analyze_session(&session, &AnalysisSettings::default());
         let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
         assert_eq!(
             found.warnings.iter().filter(|text| named(text)).count(),
@@ -317,7 +321,7 @@ mod tests {
             found.comparisons[0].rows[0].notes.iter().any(named),
             "{found:?}"
         );
-        let folded: Vec<bool> = figures(&session, 0.95)
+        let folded: Vec<bool> = snippet_figures(&session, 0.95)
             .iter()
             .map(|one| one.is_folded)
             .collect();
@@ -329,7 +333,7 @@ mod tests {
         let mut session = half_folded();
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
-        let found = crate::analyse(&session, &Settings::default());
+        let found = crate::analyze_session(&session, &AnalysisSettings::default());
         let said: Vec<&String> = found
             .warnings
             .iter()
@@ -341,12 +345,12 @@ mod tests {
         );
     }
 
-    fn of_command(median_ns: f64, shell_ns: f64) -> SnippetFigures {
+    fn command_figures(median_ns: f64, shell_ns: f64) -> SnippetFigures {
         SnippetFigures {
             label: "true".into(),
             concurrency: None,
             runs: 6,
-            time_median_ns: Some(Estimate {
+            time_median_ns: Some(IntervalEstimate {
                 value: median_ns,
                 low: median_ns,
                 high: median_ns,
@@ -364,8 +368,9 @@ mod tests {
 
     #[test]
     fn commands_that_cost_no_more_than_the_shell_are_warned_of() {
-        assert_eq!(mostly_shell(&[of_command(5e6, 1e6)]), None);
-        let said = mostly_shell(&[of_command(1e6, 1.1e6), of_command(3e6, 1e6)]).unwrap();
+        assert_eq!(warn_mostly_shell(&[command_figures(5e6, 1e6)]), None);
+        let said =
+            warn_mostly_shell(&[command_figures(1e6, 1.1e6), command_figures(3e6, 1e6)]).unwrap();
         assert!(said.starts_with("'true': more than half"), "{said}");
     }
 
@@ -373,8 +378,8 @@ mod tests {
     fn what_was_said_of_a_busy_machine_is_not_said_again() {
         let mut session = half_folded();
         let said = |session: &Session| {
-            let figures = [of_command(5e6, 1e3)];
-            warnings(session, &figures, &Settings::default()).concat()
+            let figures = [command_figures(5e6, 1e3)];
+            snippet_warnings(session, &figures, &AnalysisSettings::default()).concat()
         };
         assert!(
             said(&session).contains("the mean is 3.0 times the median batch"),

@@ -1,9 +1,9 @@
 //! Groups the runs of snippets by snippet and number of workers, and finds snippets that the
 //! compiler has probably optimized away.
 
-use crate::Comparison;
-use crate::warnings::list;
-use speedwell_model::{Case, Run, Session, Snippet, Value};
+use crate::CandidateComparison;
+use crate::warnings::quote_list;
+use speedwell_model::{Case, ParameterValue, Run, Session, Snippet};
 use std::sync::Arc;
 
 /// Whether a case is a snippet.
@@ -34,12 +34,12 @@ pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     if !part.runs.iter().any(is_marked) {
         return Vec::new();
     }
-    let groups = groups(part).into_iter();
+    let groups = snippet_groups(part).into_iter();
     let own = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
     own.map(|(label, _, runs)| FoldedGroup {
         label,
         order: (
-            place(part, &runs[0].variant),
+            variant_index(part, &runs[0].variant),
             runs.iter().map(|run| run.slot).min().unwrap_or_default(),
         ),
     })
@@ -47,7 +47,7 @@ pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
 }
 
 /// Warning that names the snippets that were probably optimized away, if any.
-pub(super) fn folded(groups: &[FoldedGroup]) -> Option<String> {
+pub(super) fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     let mut groups: Vec<&FoldedGroup> = groups.iter().collect();
     groups.sort_by_key(|group| group.order);
     let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
@@ -61,7 +61,7 @@ pub(super) fn folded(groups: &[FoldedGroup]) -> Option<String> {
         format!(
             "{}: {many} less than three times as long as an empty one, so the code may have been folded away, and \
              comparisons with it mean nothing.",
-            list(labels.into_iter())
+            quote_list(labels.into_iter())
         )
     })
 }
@@ -82,7 +82,7 @@ pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
 }
 
 /// Notes rows of a comparison in which one side was probably optimized away.
-pub(super) fn mark_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Comparison) {
+pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateComparison) {
     if folded.is_empty() {
         return;
     }
@@ -97,52 +97,52 @@ pub(super) fn mark_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Com
         if !folded.is_empty() {
             row.notes.push(format!(
                 "{} may have been folded away: the change says nothing about the code.",
-                list(folded.into_iter())
+                quote_list(folded.into_iter())
             ));
         }
     }
 }
 
 /// The runs of one snippet at one number of workers.
-pub(super) type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
+pub(super) type SnippetGroup<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
-pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
-    let mut groups = groups(session);
+pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
+    let mut groups = snippet_groups(session);
     // Blocks are shuffled, and the first snippet typed is the baseline.
-    groups.sort_by_key(|(.., runs)| place(session, &runs[0].variant));
+    groups.sort_by_key(|(.., runs)| variant_index(session, &runs[0].variant));
     groups
 }
 
 /// Index of a variant in its session.
-fn place(session: &Session, variant: &str) -> Option<usize> {
+fn variant_index(session: &Session, variant: &str) -> Option<usize> {
     session.variants.iter().position(|one| one.name == variant)
 }
 
 /// ` size=10`: the parameters of the snippet's text, which distinguish its cases.
-fn values(case: &Case) -> String {
+fn format_parameters(case: &Case) -> String {
     let own = case.values.iter();
     let own = own.filter(|(name, _)| !matches!(name.as_str(), "code" | "concurrency"));
     own.map(|(name, value)| format!(" {name}={value}"))
         .collect()
 }
 
-pub(super) fn groups(session: &Session) -> Vec<Group<'_>> {
+pub(super) fn snippet_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
     let several = session.variants.len() > 1;
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<SnippetGroup<'_>> = Vec::new();
     let is_counted = |run: &&Run| run.disturbed.is_none();
     for run in session.runs.iter().filter(is_counted) {
         let snippet = match run.case.value("code") {
-            Some(Value::Text(snippet)) => Some(snippet.clone()),
+            Some(ParameterValue::Text(snippet)) => Some(snippet.clone()),
             _ => None,
         };
-        let values = values(&run.case);
+        let values = format_parameters(&run.case);
         let label = match (snippet, several) {
             (Some(snippet), true) => format!("{snippet}{values} ({})", run.variant),
             (Some(snippet), false) => format!("{snippet}{values}"),
             (None, _) => format!("{}{values}", run.variant),
         };
         let id = run.case.id();
-        let known = |group: &&mut Group<'_>| group.0 == label && group.1.id() == id;
+        let known = |group: &&mut SnippetGroup<'_>| group.0 == label && group.1.id() == id;
         match groups.iter_mut().find(known) {
             Some(group) => group.2.push(run),
             None => groups.push((label, run.case.clone(), vec![run])),

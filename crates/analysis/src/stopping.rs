@@ -2,54 +2,54 @@
 //!
 //! Uses the same interim analyses as the analysis of the finished session, so that what ended the
 //! measuring is what will be reported. Does not know what a run costs. Start at
-//! [`StopRule::decided`].
+//! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
-use crate::disturbed::keep_those_that_count;
+use crate::disturbed::select_counted_runs;
 use crate::exact::is_exact;
-use crate::grid::{distinct, values_of};
-use crate::paired::{Matching, PairedRuns};
-use crate::policy::{Looks, Policy};
-use crate::sequential::{Member, SequentialDecision};
-use crate::{Settings, summary};
-use speedwell_model::{Design, Metric, Run};
+use crate::grid::{distinct_items, finite_values};
+use crate::paired::{PairedRuns, RunMatching};
+use crate::policy::{JudgingPolicy, SequentialLooks};
+use crate::sequential::{ReplayMember, SequentialDecision};
+use crate::{AnalysisSettings, summary};
+use speedwell_model::{Metric, Run, SessionDesign};
 use std::collections::HashMap;
 
 /// Minimum number of runs to trust a precision.
-const FEWEST_RUNS: usize = 4;
+const MIN_PRECISION_RUNS: usize = 4;
 
 /// Decides after each block which cases are settled.
 #[derive(Debug, Clone)]
 pub struct StopRule {
-    question: Question,
+    question: StopQuestion,
     metrics: Vec<String>,
     /// Whether metrics that do not decide are shown, and so take part in the correction.
     all_metrics: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Question {
+enum StopQuestion {
     /// Does every candidate differ from the baseline?
-    Change(Box<Change>),
+    Change(Box<ChangeQuestion>),
     /// Is the value of the only variant known precisely enough?
-    Precision(Box<Precision>),
+    Precision(Box<PrecisionGoal>),
     /// Do the counts of every variant agree between runs?
     Count,
 }
 
 /// Stopping state of a session with one variant.
 #[derive(Debug, Clone)]
-struct Precision {
+struct PrecisionGoal {
     share: f64,
     confidence: f64,
-    design: Design,
+    design: SessionDesign,
 }
 
 /// Stopping state of a session with comparisons.
 #[derive(Debug, Clone)]
-struct Change {
-    policy: Policy,
-    design: Design,
+struct ChangeQuestion {
+    policy: JudgingPolicy,
+    design: SessionDesign,
     baseline: String,
     decision: SequentialDecision,
     /// Index in the replay by case, candidate and metric.
@@ -57,7 +57,7 @@ struct Change {
 }
 
 /// A comparison that takes part in the next step of the replay.
-struct Next {
+struct PendingComparison {
     place: usize,
     pair: PairedRuns,
     seed: u64,
@@ -65,7 +65,7 @@ struct Next {
 
 /// Metrics that decide. With `all` only the primary one does, because another that never settles
 /// would prolong the measuring for the rest.
-fn deciding(settings: &Settings) -> Vec<String> {
+fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
     } else {
@@ -77,13 +77,13 @@ impl StopRule {
     /// Creates a rule for comparisons under `design`.
     ///
     /// A design with a fixed number of runs is never decided early.
-    pub fn new(design: &Design, settings: &Settings) -> StopRule {
+    pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> StopRule {
         let baseline = settings
             .baseline
             .clone()
             .unwrap_or_else(|| design.baseline.clone());
-        let policy = Policy::new(design, settings);
-        let change = Change {
+        let policy = JudgingPolicy::new(design, settings);
+        let change = ChangeQuestion {
             decision: SequentialDecision::new(policy.alpha, settings.correction),
             policy,
             design: design.clone(),
@@ -91,12 +91,12 @@ impl StopRule {
             places: HashMap::new(),
         };
         let question = match &design.counting {
-            Some(counting) if !counting.times => Question::Count,
-            _ => Question::Change(Box::new(change)),
+            Some(counting) if !counting.times => StopQuestion::Count,
+            _ => StopQuestion::Change(Box::new(change)),
         };
         StopRule {
             question,
-            metrics: deciding(settings),
+            metrics: deciding_metrics(settings),
             all_metrics: settings.wants_all_metrics(),
         }
     }
@@ -106,15 +106,21 @@ impl StopRule {
     ///
     /// Stopping at the first narrow interval makes it slightly too narrow; such a session claims
     /// precision, not a difference.
-    pub fn precision(share: f64, design: &Design, settings: &Settings) -> StopRule {
-        let precision = Precision {
+    pub fn for_precision(
+        share: f64,
+        design: &SessionDesign,
+        settings: &AnalysisSettings,
+    ) -> StopRule {
+        let precision = PrecisionGoal {
             share,
-            confidence: settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+            confidence: settings
+                .confidence
+                .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE),
             design: design.clone(),
         };
         StopRule {
-            question: Question::Precision(Box::new(precision)),
-            metrics: deciding(settings),
+            question: StopQuestion::Precision(Box::new(precision)),
+            metrics: deciding_metrics(settings),
             all_metrics: false,
         }
     }
@@ -125,7 +131,7 @@ impl StopRule {
     /// Call this after each block with the cases that are still open; it is cheap except at a look.
     /// Results of other cases are remembered, because all cases of a session are corrected
     /// together.
-    pub fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+    pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
             .iter()
             .map(|runs| {
@@ -138,39 +144,39 @@ impl StopRule {
             .collect();
         let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
         match &mut self.question {
-            Question::Precision(precision) => cases
+            StopQuestion::Precision(precision) => cases
                 .iter()
                 .map(|(runs, metrics)| are_precise(runs, metrics, precision))
                 .collect(),
-            Question::Change(change) => change.decided(&cases, self.all_metrics),
-            Question::Count => cases.iter().map(|(runs, _)| are_exact(runs)).collect(),
+            StopQuestion::Change(change) => change.settled_cases(&cases, self.all_metrics),
+            StopQuestion::Count => cases.iter().map(|(runs, _)| are_exact(runs)).collect(),
         }
     }
 }
 
-impl Change {
-    fn decided(&mut self, cases: &[(&[Run], Vec<String>)], all_metrics: bool) -> Vec<bool> {
+impl ChangeQuestion {
+    fn settled_cases(&mut self, cases: &[(&[Run], Vec<String>)], all_metrics: bool) -> Vec<bool> {
         if self.policy.looks.is_none() {
             return vec![false; cases.len()];
         }
         let mut next = Vec::new();
         for (runs, metrics) in cases {
             if all_metrics {
-                self.prepare(runs, &metrics_of(runs), &mut next)
+                self.prepare_case(runs, &metrics_of(runs), &mut next)
             } else {
-                self.prepare(runs, metrics, &mut next)
+                self.prepare_case(runs, metrics, &mut next)
             }
         }
-        let members: Vec<Member<'_>> = next
+        let members: Vec<ReplayMember<'_>> = next
             .iter()
-            .map(|next| Member {
+            .map(|next| ReplayMember {
                 place: next.place,
                 pair: &next.pair,
                 policy: &self.policy,
                 seed: next.seed,
             })
             .collect();
-        self.decision.advance(&members);
+        self.decision.take_reached_looks(&members);
         cases
             .iter()
             .map(|(runs, metrics)| self.has_ended(runs, metrics))
@@ -178,7 +184,12 @@ impl Change {
     }
 
     /// Prepares the comparisons of one case that join the family or have reached a look.
-    fn prepare(&mut self, runs: &[Run], metrics: &[String], next: &mut Vec<Next>) {
+    fn prepare_case(
+        &mut self,
+        runs: &[Run],
+        metrics: &[String],
+        next: &mut Vec<PendingComparison>,
+    ) {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return;
         };
@@ -190,7 +201,8 @@ impl Change {
             return;
         };
         for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
-            let comparable = comparable(old, new, self.policy.matching) / self.policy.unit.runs();
+            let comparable =
+                comparable_runs(old, new, self.policy.matching) / self.policy.unit.runs_per_unit();
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let place = self.places.get(&key).copied();
@@ -198,15 +210,15 @@ impl Change {
                 if place.is_some_and(|place| !self.is_due(place, comparable)) {
                     continue;
                 }
-                let [old, new] = self.policy.unit.values([old, new], metric);
+                let [old, new] = self.policy.unit.paired_values([old, new], metric);
                 let pair = PairedRuns::new(old, new, self.policy.matching);
                 if pair.begins_in_block().is_none() {
                     continue;
                 }
-                let place = place.unwrap_or_else(|| self.decision.enrol());
+                let place = place.unwrap_or_else(|| self.decision.add_comparison());
                 self.places.insert(key, place);
                 let seed = self.policy.seed_for(&id);
-                next.push(Next { place, pair, seed });
+                next.push(PendingComparison { place, pair, seed });
             }
         }
     }
@@ -217,7 +229,7 @@ impl Change {
             .policy
             .looks
             .as_ref()
-            .map(Looks::limits)
+            .map(SequentialLooks::look_limits)
             .unwrap_or_default();
         let next = looks.get(self.decision.looks_taken(place));
         !self.decision.has_ended(place) && next.is_some_and(|look| look.n <= runs)
@@ -247,16 +259,16 @@ impl Change {
 /// Names of the metrics in these runs, the primary one first.
 fn metrics_of(runs: &[Run]) -> Vec<String> {
     let samples = runs.iter().flat_map(|run| &run.samples);
-    let names = distinct(samples.map(|sample| &*sample.metric));
+    let names = distinct_items(samples.map(|sample| &*sample.metric));
     names.into_iter().map(str::to_owned).collect()
 }
 
 /// Comparable runs per side, counted without their values.
-fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
+fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
     let Some(per_block) = matching.runs_together() else {
         return old.len().min(new.len());
     };
-    let group = |run: &&Run| matching.group(run.slot, run.block);
+    let group = |run: &&Run| matching.group_of_run(run.slot, run.block);
     let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();
     old.iter()
         .for_each(|run| blocks.entry(group(run)).or_default().0 += 1);
@@ -269,7 +281,7 @@ fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
             .count()
 }
 
-fn are_precise(runs: &[Run], metrics: &[String], wanted: &Precision) -> bool {
+fn are_precise(runs: &[Run], metrics: &[String], wanted: &PrecisionGoal) -> bool {
     let sides = by_variant(runs, &wanted.design);
     !sides.is_empty()
         && metrics.iter().all(|metric| {
@@ -281,8 +293,8 @@ fn are_precise(runs: &[Run], metrics: &[String], wanted: &Precision) -> bool {
 
 /// Whether all variants have enough runs with equal instruction counts.
 fn are_exact(runs: &[Run]) -> bool {
-    let is_exact = |runs: Vec<&Run>| is_exact(&values_of(&runs, Metric::INSTRUCTIONS));
-    let variants = distinct(runs.iter().map(|run| &run.variant));
+    let is_exact = |runs: Vec<&Run>| is_exact(&finite_values(&runs, Metric::INSTRUCTIONS));
+    let variants = distinct_items(runs.iter().map(|run| &run.variant));
     let of =
         |name: &&std::sync::Arc<str>| runs.iter().filter(|run| run.variant == **name).collect();
     !runs.is_empty() && variants.iter().all(|name| is_exact(of(name)))
@@ -292,12 +304,12 @@ fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool 
     let values: Vec<f64> = (independent_values(runs, metric).iter())
         .map(|run| run.value)
         .collect();
-    values.len() >= FEWEST_RUNS
+    values.len() >= MIN_PRECISION_RUNS
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
 /// Runs that count, by variant, in execution order.
-fn by_variant<'r>(runs: &'r [Run], design: &Design) -> Vec<(&'r str, Vec<&'r Run>)> {
+fn by_variant<'r>(runs: &'r [Run], design: &SessionDesign) -> Vec<(&'r str, Vec<&'r Run>)> {
     let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in runs {
         match sides.iter_mut().find(|(name, _)| *name == &*run.variant) {
@@ -312,6 +324,6 @@ fn by_variant<'r>(runs: &'r [Run], design: &Design) -> Vec<(&'r str, Vec<&'r Run
         return sides;
     }
     let (names, mut counted): (Vec<&str>, Vec<Vec<&Run>>) = sides.into_iter().unzip();
-    keep_those_that_count(design, &mut counted);
+    select_counted_runs(design, &mut counted);
     names.into_iter().zip(counted).collect()
 }

@@ -3,28 +3,28 @@
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
 //! Cases are aggregated first and runs are resampled within them, because pooling the runs of
 //! different cases would count the differences between cases as noise. Does not know charts. Start
-//! at [`study`].
+//! at [`study_parameter`].
 
 use crate::evidence::mann_whitney_p;
-use crate::grid::{Grid, distinct, values_of};
-use crate::session::{metrics, no_metric};
-use crate::summary::estimate;
-use crate::summary::finite;
-use crate::warnings::{counted, list};
-use crate::{Aggregated, Settings, Study, StudyPoint, StudyStep};
+use crate::grid::{RunGrid, distinct_items, finite_values};
+use crate::session::{requested_metrics, unknown_metric_message};
+use crate::summary::estimate_with_interval;
+use crate::summary::finite_or_none;
+use crate::warnings::{format_count, quote_list};
+use crate::{AggregatedParameter, AnalysisSettings, ParameterStudy, StudyPoint, StudyStep};
 use anyhow::bail;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{Case, Estimate, Session, Value};
+use speedwell_model::{Case, IntervalEstimate, ParameterValue, Session};
 use speedwell_stats::describe::{mean, median, quantile, skewness};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::test::mann_whitney::smallest_p;
-use speedwell_stats::usl::scaling;
+use speedwell_stats::usl::fit_power_law;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Share of the variance within points from which a parameter should not be averaged over.
-pub const LARGE_SHARE: f64 = 0.5;
+pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 
 /// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.
@@ -34,14 +34,16 @@ pub const LARGE_SHARE: f64 = 0.5;
 /// # Errors
 /// If `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no runs;
 /// the message lists what exists.
-pub fn study(
+pub fn study_parameter(
     session: &Session,
     x_axis: &str,
     by: Option<&str>,
-    settings: &Settings,
-) -> anyhow::Result<Study> {
-    let (found, unknown) = metrics(session, settings);
-    let named = unknown.iter().map(|name| no_metric(session, name));
+    settings: &AnalysisSettings,
+) -> anyhow::Result<ParameterStudy> {
+    let (found, unknown) = requested_metrics(session, settings);
+    let named = unknown
+        .iter()
+        .map(|name| unknown_metric_message(session, name));
     let mut warnings: Vec<String> = named.collect();
     let Some(&metric) = found.first() else {
         bail!(
@@ -49,30 +51,32 @@ pub fn study(
             warnings.first().map_or("no metric", String::as_str)
         );
     };
-    let grid = Grid::new(session);
-    let axes = Axes::new(&grid, x_axis, by)?;
-    let cells = cells(&grid, &axes, &metric.name, &mut warnings);
+    let grid = RunGrid::new(session);
+    let axes = StudyAxes::new(&grid, x_axis, by)?;
+    let cells = study_cells(&grid, &axes, &metric.name, &mut warnings);
     if cells.is_empty() {
         bail!(
             "no case with the parameter '{x_axis}' has a value of '{}'",
             metric.name
         );
     }
-    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-    let points = points(&cells, &axes);
+    let confidence = settings
+        .confidence
+        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+    let points = group_points(&cells, &axes);
     let drawn: Vec<_> = points
         .iter()
-        .map(|point| draw(point, confidence, settings.seed))
+        .map(|point| summarize_point(point, confidence, settings.seed))
         .collect();
-    let aggregated = aggregated(&grid, &axes, &points, &mut warnings);
-    warnings.extend(on_reachable_p(&points));
-    Ok(Study {
+    let aggregated = aggregated_parameters(&grid, &axes, &points, &mut warnings);
+    warnings.extend(warn_reachable_p(&points));
+    Ok(ParameterStudy {
         metric: metric.clone(),
         x_axis: x_axis.to_owned(),
-        by: axes.by.as_ref().map(Key::name),
+        by: axes.by.as_ref().map(StudyKey::name),
         aggregated,
-        steps: steps(&points, &drawn),
-        exponents: exponents(&drawn),
+        steps: line_steps(&points, &drawn),
+        exponents: scaling_exponents(&drawn),
         points: drawn,
         warnings,
     })
@@ -80,20 +84,20 @@ pub fn study(
 
 /// Parameters with several values that are neither x nor line, with the share of the variance
 /// within points that each explains.
-fn aggregated(
-    grid: &Grid<'_>,
-    axes: &Axes,
-    points: &[Point<'_>],
+fn aggregated_parameters(
+    grid: &RunGrid<'_>,
+    axes: &StudyAxes,
+    points: &[PointCells<'_>],
     warnings: &mut Vec<String>,
-) -> Vec<Aggregated> {
+) -> Vec<AggregatedParameter> {
     let mut all = Vec::new();
-    for key in keys(grid) {
-        let of = |cell: &Cell| key.value_in(cell);
-        if axes.uses(&key) || levels(points, &of).len() < 2 {
+    for key in study_keys(grid) {
+        let of = |cell: &StudyCell| key.value_in(cell);
+        if axes.is_axis(&key) || key_values(points, &of).len() < 2 {
             continue;
         }
-        let explained = explained(points, &of);
-        if let Some(share) = explained.filter(|share| *share > LARGE_SHARE) {
+        let explained = explained_share(points, &of);
+        if let Some(share) = explained.filter(|share| *share > MAX_AGGREGATED_SHARE) {
             warnings.push(format!(
                 "'{}' explains {:.0} % of the variance within points; separate it with --by, or \
                  select one value.",
@@ -101,7 +105,7 @@ fn aggregated(
                 100.0 * share
             ));
         }
-        all.push(Aggregated {
+        all.push(AggregatedParameter {
             name: key.name(),
             explained,
         });
@@ -110,43 +114,43 @@ fn aggregated(
 }
 
 /// Slope of log mean over log x, per line.
-fn exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
+fn scaling_exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
     let by_line = points.chunk_by(|a, b| a.line == b.line);
     by_line
         .map(|line| {
             let x: Option<Vec<f64>> = line.iter().map(|point| point.x.as_number()).collect();
             let y: Vec<f64> = line.iter().map(|point| point.mean.value).collect();
-            let fit = x.and_then(|x| scaling(&x, &y));
+            let fit = x.and_then(|x| fit_power_law(&x, &y));
             (line[0].line.clone(), fit.map(|fit| fit.exponent))
         })
         .collect()
 }
 
 /// Error for a name that is not a parameter.
-fn unknown(name: &str, keys: &[Key]) -> anyhow::Error {
-    let parameters: Vec<String> = keys.iter().map(Key::name).collect();
+fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
+    let parameters: Vec<String> = keys.iter().map(StudyKey::name).collect();
     if parameters.is_empty() {
         anyhow::anyhow!("no parameter '{name}': the cases have no parameters")
     } else {
         anyhow::anyhow!(
             "no parameter '{name}'; there {} {}",
             if parameters.len() == 1 { "is" } else { "are" },
-            list(parameters.iter().map(String::as_str))
+            quote_list(parameters.iter().map(String::as_str))
         )
     }
 }
 
 /// Warning about cases that lack a parameter.
-fn without(cases: usize, name: &str) -> String {
+fn warn_without(cases: usize, name: &str) -> String {
     format!(
         "{} without '{name}' left out.",
-        counted(cases, "case is", "cases are")
+        format_count(cases, "case is", "cases are")
     )
 }
 
 /// A property by which cells differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum StudyKey {
     /// Parameter of the case.
     Parameter(String),
     /// Benchmark name.
@@ -155,43 +159,46 @@ pub(super) enum Key {
     Variant,
 }
 
-impl Key {
+impl StudyKey {
     /// Name on the command line.
     pub fn name(&self) -> String {
         match self {
-            Key::Parameter(name) => name.clone(),
-            Key::Benchmark => "benchmark".into(),
-            Key::Variant => "variant".into(),
+            StudyKey::Parameter(name) => name.clone(),
+            StudyKey::Benchmark => "benchmark".into(),
+            StudyKey::Variant => "variant".into(),
         }
     }
 
     /// Value in a cell; empty if the case lacks the parameter.
-    pub fn value_in(&self, cell: &Cell) -> String {
+    pub fn value_in(&self, cell: &StudyCell) -> String {
         match self {
-            Key::Parameter(name) => cell.case.value(name).map_or(String::new(), Value::plain),
-            Key::Benchmark => cell.case.benchmark.clone(),
-            Key::Variant => cell.variant.to_string(),
+            StudyKey::Parameter(name) => cell
+                .case
+                .value(name)
+                .map_or(String::new(), ParameterValue::plain),
+            StudyKey::Benchmark => cell.case.benchmark.clone(),
+            StudyKey::Variant => cell.variant.to_string(),
         }
     }
 }
 
 /// The x axis and the property that separates lines.
-pub(super) struct Axes {
+pub(super) struct StudyAxes {
     pub x: String,
-    pub by: Option<Key>,
+    pub by: Option<StudyKey>,
 }
 
-impl Axes {
+impl StudyAxes {
     /// Resolves the axes by name.
-    pub fn new(grid: &Grid<'_>, x: &str, by: Option<&str>) -> anyhow::Result<Axes> {
-        let keys = keys(grid);
-        let parameters: Vec<Key> = keys
+    pub fn new(grid: &RunGrid<'_>, x: &str, by: Option<&str>) -> anyhow::Result<StudyAxes> {
+        let keys = study_keys(grid);
+        let parameters: Vec<StudyKey> = keys
             .iter()
-            .filter(|key| matches!(key, Key::Parameter(_)))
+            .filter(|key| matches!(key, StudyKey::Parameter(_)))
             .cloned()
             .collect();
-        if !parameters.contains(&Key::Parameter(x.to_owned())) {
-            return Err(unknown(x, &parameters));
+        if !parameters.contains(&StudyKey::Parameter(x.to_owned())) {
+            return Err(unknown_parameter(x, &parameters));
         }
         let find = |name: &str| {
             keys.iter()
@@ -199,21 +206,21 @@ impl Axes {
                 .cloned()
         };
         let by = match by {
-            Some(name) => Some(find(name).ok_or_else(|| unknown(name, &keys))?),
-            None => (grid.variants.len() > 1).then_some(Key::Variant),
+            Some(name) => Some(find(name).ok_or_else(|| unknown_parameter(name, &keys))?),
+            None => (grid.variants.len() > 1).then_some(StudyKey::Variant),
         };
-        Ok(Axes {
+        Ok(StudyAxes {
             x: x.to_owned(),
             by,
         })
     }
 
     /// Whether the key is one of the axes.
-    pub fn uses(&self, key: &Key) -> bool {
-        self.by.as_ref() == Some(key) || *key == Key::Parameter(self.x.clone())
+    pub fn is_axis(&self, key: &StudyKey) -> bool {
+        self.by.as_ref() == Some(key) || *key == StudyKey::Parameter(self.x.clone())
     }
 
-    fn line(&self, cell: &Cell) -> String {
+    fn line_of_cell(&self, cell: &StudyCell) -> String {
         self.by
             .as_ref()
             .map_or(String::new(), |key| key.value_in(cell))
@@ -222,31 +229,31 @@ impl Axes {
 
 /// Properties by which the cells of a session may differ: parameters by first appearance, then
 /// benchmark and variant.
-pub(super) fn keys(grid: &Grid<'_>) -> Vec<Key> {
+pub(super) fn study_keys(grid: &RunGrid<'_>) -> Vec<StudyKey> {
     let values = grid.cases.iter().flat_map(|case| &case.case.values);
-    let mut keys = distinct(values.map(|(name, _)| Key::Parameter(name.clone())));
-    keys.extend([Key::Benchmark, Key::Variant]);
+    let mut keys = distinct_items(values.map(|(name, _)| StudyKey::Parameter(name.clone())));
+    keys.extend([StudyKey::Benchmark, StudyKey::Variant]);
     keys
 }
 
 /// The runs of one case under one variant.
-pub(super) struct Cell {
+pub(super) struct StudyCell {
     pub case: Arc<Case>,
     pub variant: Arc<str>,
-    pub x: Value,
+    pub x: ParameterValue,
     pub values: Vec<f64>,
 }
 
 /// Cells that share x value and line.
-pub(super) struct Point<'a> {
-    pub x: Value,
+pub(super) struct PointCells<'a> {
+    pub x: ParameterValue,
     pub line: String,
-    pub cells: Vec<&'a Cell>,
+    pub cells: Vec<&'a StudyCell>,
 }
 
-impl Point<'_> {
+impl PointCells<'_> {
     /// Values of all runs in all cells.
-    pub fn pooled(&self) -> Vec<f64> {
+    pub fn pooled_values(&self) -> Vec<f64> {
         self.cells
             .iter()
             .flat_map(|cell| cell.values.iter().copied())
@@ -255,12 +262,12 @@ impl Point<'_> {
 }
 
 /// Cells with an x value and at least one value of the metric.
-pub(super) fn cells(
-    grid: &Grid<'_>,
-    axes: &Axes,
+pub(super) fn study_cells(
+    grid: &RunGrid<'_>,
+    axes: &StudyAxes,
     metric: &str,
     warnings: &mut Vec<String>,
-) -> Vec<Cell> {
+) -> Vec<StudyCell> {
     let (mut cells, mut lacking) = (Vec::new(), 0);
     for case in &grid.cases {
         let Some(x) = case.case.value(&axes.x) else {
@@ -268,13 +275,13 @@ pub(super) fn cells(
             continue;
         };
         for (variant, runs) in grid.variants.iter().zip(&case.by_variant) {
-            let values: Vec<f64> = values_of(runs, metric)
+            let values: Vec<f64> = finite_values(runs, metric)
                 .iter()
                 .map(|run| run.value)
                 .collect();
             if !values.is_empty() {
                 let (case, variant) = (case.case.clone(), variant.clone());
-                cells.push(Cell {
+                cells.push(StudyCell {
                     case,
                     variant,
                     x: x.clone(),
@@ -284,23 +291,23 @@ pub(super) fn cells(
         }
     }
     if lacking > 0 {
-        warnings.push(without(lacking, &axes.x));
+        warnings.push(warn_without(lacking, &axes.x));
     }
     cells
 }
 
 /// Groups cells into points, line by line.
-pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
-    let lines = distinct(cells.iter().map(|cell| axes.line(cell)));
-    let mut points: Vec<Point<'a>> = Vec::new();
+pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<PointCells<'a>> {
+    let lines = distinct_items(cells.iter().map(|cell| axes.line_of_cell(cell)));
+    let mut points: Vec<PointCells<'a>> = Vec::new();
     for cell in cells {
-        let line = axes.line(cell);
+        let line = axes.line_of_cell(cell);
         match points
             .iter_mut()
             .find(|point| point.line == line && point.x == cell.x)
         {
             Some(point) => point.cells.push(cell),
-            None => points.push(Point {
+            None => points.push(PointCells {
                 x: cell.x.clone(),
                 line,
                 cells: vec![cell],
@@ -308,7 +315,7 @@ pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
         }
     }
     let place = |line: &String| lines.iter().position(|known| known == line);
-    let number = |point: &Point<'_>| point.x.as_number().unwrap_or(f64::INFINITY);
+    let number = |point: &PointCells<'_>| point.x.as_number().unwrap_or(f64::INFINITY);
     points.sort_by(|a, b| {
         place(&a.line)
             .cmp(&place(&b.line))
@@ -318,7 +325,10 @@ pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
 }
 
 /// Distinct values of a key.
-pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec<String> {
+pub(super) fn key_values(
+    points: &[PointCells<'_>],
+    of: &impl Fn(&StudyCell) -> String,
+) -> Vec<String> {
     let mut levels: Vec<String> = points
         .iter()
         .flat_map(|point| &point.cells)
@@ -330,8 +340,11 @@ pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec
 }
 
 /// Eta squared of a key within points; `None` if nothing varies within points.
-pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Option<f64> {
-    let groups = |point: &Point<'_>| {
+pub(super) fn explained_share(
+    points: &[PointCells<'_>],
+    of: &impl Fn(&StudyCell) -> String,
+) -> Option<f64> {
+    let groups = |point: &PointCells<'_>| {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for cell in &point.cells {
             groups.entry(of(cell)).or_default().extend(&cell.values);
@@ -344,13 +357,13 @@ pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> 
 /// Resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 /// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
-const SKEWED: f64 = 1.0;
+const MAX_SKEWNESS: f64 = 1.0;
 
 /// Mean over cases of the mean over runs, with a percentile interval that resamples the runs of
 /// each case; without interval (low = high = mean) if no case has two runs.
-pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint {
-    let pooled = point.pooled();
-    let mean = interval(point, confidence, seed);
+pub(super) fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
+    let pooled = point.pooled_values();
+    let mean = mean_interval(point, confidence, seed);
     let middle = median(&pooled);
     StudyPoint {
         x: point.x.clone(),
@@ -358,7 +371,7 @@ pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint 
         cases: point.cells.len(),
         mean,
         median: middle,
-        skewed: is_skewed(&pooled, mean.low, mean.high),
+        is_skewed: is_skewed(&pooled, mean.low, mean.high),
         runs: pooled,
     }
 }
@@ -367,14 +380,14 @@ pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint 
 /// interval of the mean.
 pub fn is_skewed(values: &[f64], low: f64, high: f64) -> bool {
     let outside = low < high && !(low..=high).contains(&median(values));
-    outside || skewness(values).abs() > SKEWED
+    outside || skewness(values).abs() > MAX_SKEWNESS
 }
 
-fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {
+fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> IntervalEstimate {
     let means: Vec<f64> = point.cells.iter().map(|cell| mean(&cell.values)).collect();
     let value = mean(&means);
     if point.cells.iter().all(|cell| cell.values.len() < 2) {
-        return estimate(value, None);
+        return estimate_with_interval(value, None);
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut resampled_mean = |values: &[f64]| {
@@ -392,7 +405,7 @@ fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {
     let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
     resamples.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
-    Estimate {
+    IntervalEstimate {
         value,
         low: quantile(&resamples, tail),
         high: quantile(&resamples, 1.0 - tail),
@@ -400,23 +413,23 @@ fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {
 }
 
 /// Smallest possible p value above which the test is pointless.
-const POINTLESS: f64 = 0.05;
+const POINTLESS_P: f64 = 0.05;
 /// Smallest possible p value above which many steps cannot be corrected for.
-const TIGHT: f64 = 0.005;
+const TIGHT_P: f64 = 0.005;
 
 /// Steps between neighboring points of each line.
-pub(super) fn steps(points: &[Point<'_>], drawn: &[StudyPoint]) -> Vec<StudyStep> {
+pub(super) fn line_steps(points: &[PointCells<'_>], drawn: &[StudyPoint]) -> Vec<StudyStep> {
     let neighbours = points.windows(2).zip(drawn.windows(2));
-    let same_line = |(pair, _): &(&[Point<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
+    let same_line = |(pair, _): &(&[PointCells<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
     neighbours
         .filter(same_line)
-        .map(|(pair, drawn)| step(pair, drawn))
+        .map(|(pair, drawn)| line_step(pair, drawn))
         .collect()
 }
 
-fn step(points: &[Point<'_>], drawn: &[StudyPoint]) -> StudyStep {
+fn line_step(points: &[PointCells<'_>], drawn: &[StudyPoint]) -> StudyStep {
     let (from, to) = (&points[0], &points[1]);
-    let (before, after) = (from.pooled(), to.pooled());
+    let (before, after) = (from.pooled_values(), to.pooled_values());
     let ratio = drawn[1].mean.value / drawn[0].mean.value;
     let growth = from
         .x
@@ -428,32 +441,34 @@ fn step(points: &[Point<'_>], drawn: &[StudyPoint]) -> StudyStep {
         from: from.x.clone(),
         to: to.x.clone(),
         ratio,
-        p: finite(mann_whitney_p(&before, &after)),
-        cliffs_delta: finite(cliffs_delta(&before, &after)),
-        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite),
+        p: finite_or_none(mann_whitney_p(&before, &after)),
+        cliffs_delta: finite_or_none(cliffs_delta(&before, &after)),
+        exponent: growth
+            .map(|growth| ratio.ln() / growth)
+            .and_then(finite_or_none),
     }
 }
 
 /// Warns if the steps with the fewest runs cannot reach a small p value.
-pub(super) fn on_reachable_p(points: &[Point<'_>]) -> Option<String> {
-    let runs = |point: &Point<'_>| point.pooled().len();
+pub(super) fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
+    let runs = |point: &PointCells<'_>| point.pooled_values().len();
     let steps = points
         .windows(2)
         .filter(|pair| pair[0].line == pair[1].line);
-    reachable_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
+    warn_smallest_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
 }
 
 /// The same for steps given by their numbers of runs.
-pub fn reachable_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
+pub fn warn_smallest_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let runs = format!("{} against {}", counted(a, "run", "runs"), b);
-    if smallest >= POINTLESS {
+    let runs = format!("{} against {}", format_count(a, "run", "runs"), b);
+    if smallest >= POINTLESS_P {
         Some(format!(
             "With {runs} no step can reach a p value below {smallest:.2}: take more runs."
         ))
-    } else if smallest >= TIGHT {
+    } else if smallest >= TIGHT_P {
         Some(format!(
             "With {runs} the smallest p value of a step is {smallest:.3}."
         ))

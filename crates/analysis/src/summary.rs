@@ -4,28 +4,29 @@
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
-use crate::disturbed::Exposure;
-use crate::grid::{Grid, values_of};
-use crate::paired::{autocorrelation, is_marked};
-use crate::warnings::{add, counted};
-use speedwell_model::{Case, Estimate, Metric, Order, Run};
+use crate::disturbed::DisturbanceExposure;
+use crate::grid::{RunGrid, finite_values};
+use crate::paired::{exceeds_chance, series_autocorrelation};
+use crate::warnings::{add_distinct, format_count};
+use speedwell_model::{Case, IntervalEstimate, Metric, Run, RunOrder};
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers};
 use speedwell_stats::interval::{mean_t, median_binomial};
 use std::sync::Arc;
 
 /// Summaries by case, then variant, then metric.
-pub(super) fn summaries(
-    grid: &Grid<'_>,
+pub(super) fn summarize_grid(
+    grid: &RunGrid<'_>,
     metrics: &[&Metric],
     confidence: f64,
-    order: Order,
+    order: RunOrder,
 ) -> Vec<CaseSummary> {
     let mut all = Vec::new();
     for case in &grid.cases {
         for (at, (variant, runs)) in grid.variants.iter().zip(&case.by_variant).enumerate() {
             let of_metric = |metric: &&Metric| {
-                let mut summary = summarise(&case.case, variant, runs, metric, confidence, order)?;
+                let mut summary =
+                    summarize_series(&case.case, variant, runs, metric, confidence, order)?;
                 summary.exposure = case.exposures[at].clone();
                 Some(summary)
             };
@@ -36,15 +37,15 @@ pub(super) fn summaries(
 }
 
 /// Summarizes one series; `None` if no run has a value.
-fn summarise(
+fn summarize_series(
     case: &Arc<Case>,
     variant: &Arc<str>,
     all: &[&Run],
     metric: &Metric,
     confidence: f64,
-    order: Order,
+    order: RunOrder,
 ) -> Option<CaseSummary> {
-    let runs = values_of(all, &metric.name);
+    let runs = finite_values(all, &metric.name);
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     if values.is_empty() {
         return None;
@@ -57,22 +58,22 @@ fn summarise(
         variant: variant.clone(),
         metric: metric.clone(),
         // Without an interval if even the extremes do not bound the median.
-        center: estimate(
+        center: estimate_with_interval(
             median(&independent),
             median_binomial(&independent, confidence),
         ),
         mean: mean(&values),
-        variation: finite(coefficient_of_variation(&values)),
-        autocorrelation: autocorrelation(&values),
-        exposure: Exposure::default(),
+        variation: finite_or_none(coefficient_of_variation(&values)),
+        autocorrelation: series_autocorrelation(&values),
+        exposure: DisturbanceExposure::default(),
         outliers: outliers(&values),
         notes: Vec::new(),
         runs: runs.into(),
     };
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
     let lost = all.iter().filter(reported).count() - summary.runs.len();
-    summary.notes = of_summary(&summary, lost, order);
-    add(
+    summary.notes = summary_notes(&summary, lost, order);
+    add_distinct(
         &mut summary.notes,
         all.iter().flat_map(|run| run.notes.iter().cloned()),
     );
@@ -80,30 +81,30 @@ fn summarise(
 }
 
 /// Combines a value and its interval; without one, low = high = value.
-pub(crate) fn estimate(value: f64, interval: Option<Interval>) -> Estimate {
+pub(crate) fn estimate_with_interval(value: f64, interval: Option<Interval>) -> IntervalEstimate {
     let (low, high) = interval.map_or((value, value), |ends| (ends.low, ends.high));
-    Estimate { value, low, high }
+    IntervalEstimate { value, low, high }
 }
 
 /// Half of Student's interval of the mean, as a share of the mean.
 pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
     let interval = mean_t(values, confidence)?;
-    finite(interval.half_width() / mean(values).abs())
+    finite_or_none(interval.half_width() / mean(values).abs())
 }
 
 /// The statistics crate returns NaN for undefined values.
-pub fn finite(value: f64) -> Option<f64> {
+pub fn finite_or_none(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
 /// Notes on one series, based on its computed figures.
-fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
+fn summary_notes(summary: &CaseSummary, lost: usize, order: RunOrder) -> Vec<String> {
     let mut notes = Vec::new();
     let runs = summary.runs.len();
     if lost > 0 {
         notes.push(format!(
             "{} gave no finite value.",
-            counted(lost, "run", "runs")
+            format_count(lost, "run", "runs")
         ));
     }
     if runs > 1
@@ -116,13 +117,13 @@ fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
         return notes;
     }
     if !summary.outliers.is_empty() {
-        let far = counted(summary.outliers.len(), "value lies", "values lie");
+        let far = format_count(summary.outliers.len(), "value lies", "values lie");
         notes.push(format!("{far} far from the median; nothing was dropped."));
     }
     match summary.autocorrelation {
-        Some(known) if is_marked(known, runs) => {
+        Some(known) if exceeds_chance(known, runs) => {
             let effect = match order {
-                Order::Blocks => "comparisons are protected by the randomised blocks",
+                RunOrder::Blocks => "comparisons are protected by the randomised blocks",
                 _ => "the interval may be too narrow",
             };
             notes.push(format!(
@@ -136,13 +137,13 @@ fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::AnalysisSettings;
     use crate::CaseSummary;
-    use crate::Settings;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Estimate, Session};
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{IntervalEstimate, Session};
 
     fn only(session: &Session) -> CaseSummary {
-        let mut summaries = crate::analyse(session, &Settings::default()).summaries;
+        let mut summaries = crate::analyze_session(session, &AnalysisSettings::default()).summaries;
         assert_eq!(summaries.len(), 1);
         summaries.remove(0)
     }
@@ -150,13 +151,13 @@ mod tests {
     #[test]
     fn ten_runs_give_the_median_between_the_second_and_the_ninth() {
         let values = [3.0, 1.0, 10.0, 4.0, 6.0, 5.0, 8.0, 7.0, 9.0, 2.0];
-        let session = Story::blocks(&["only"], 5)
-            .case("g/b n=1", |_, i| values[i as usize])
-            .session();
+        let session = FakeSession::sequential(&["only"], 5)
+            .add_case("g/b n=1", |_, i| values[i as usize])
+            .build();
         let summary = only(&session);
         assert_eq!(
             summary.center,
-            Estimate {
+            IntervalEstimate {
                 value: 5.5,
                 low: 2.0,
                 high: 9.0
@@ -174,19 +175,21 @@ mod tests {
 
     #[test]
     fn five_runs_have_no_interval_and_one_run_no_variation() {
-        let session = Story::blocks(&["only"], 3)
-            .case("b", |_, i| f64::from(i))
-            .lose("only", 5)
-            .session();
+        let session = FakeSession::sequential(&["only"], 3)
+            .add_case("b", |_, i| f64::from(i))
+            .remove_run("only", 5)
+            .build();
         assert_eq!(
             only(&session).center,
-            Estimate {
+            IntervalEstimate {
                 value: 2.0,
                 low: 2.0,
                 high: 2.0
             }
         );
-        let mut session = Story::blocks(&["only"], 1).case("b", |_, _| 4.0).session();
+        let mut session = FakeSession::sequential(&["only"], 1)
+            .add_case("b", |_, _| 4.0)
+            .build();
         session.runs.truncate(1);
         let summary = only(&session);
         assert_eq!((summary.variation, summary.autocorrelation), (None, None));
@@ -195,9 +198,9 @@ mod tests {
     #[test]
     fn what_stands_out_is_marked_and_kept() {
         let wobble = |i: u32| 100.0 + f64::from(i * 7919 % 13) / 10.0;
-        let session = Story::blocks(&["only"], 10)
-            .case("b", |_, i| if i == 11 { 150.0 } else { wobble(i) })
-            .session();
+        let session = FakeSession::sequential(&["only"], 10)
+            .add_case("b", |_, i| if i == 11 { 150.0 } else { wobble(i) })
+            .build();
         let summary = only(&session);
         assert_eq!(summary.outliers, [11]);
         assert_eq!(summary.runs.len(), 20);
@@ -209,9 +212,9 @@ mod tests {
 
     #[test]
     fn drift_and_sameness_are_told() {
-        let drift = Story::blocks(&["only"], 10)
-            .case("b", |_, i| 100.0 + f64::from(i))
-            .session();
+        let drift = FakeSession::sequential(&["only"], 10)
+            .add_case("b", |_, i| 100.0 + f64::from(i))
+            .build();
         let summary = only(&drift);
         assert!(summary.autocorrelation.unwrap() > 0.8);
         assert!(
@@ -219,15 +222,17 @@ mod tests {
             "{:?}",
             summary.notes
         );
-        let same = Story::blocks(&["only"], 4).case("b", |_, _| 3.0).session();
+        let same = FakeSession::sequential(&["only"], 4)
+            .add_case("b", |_, _| 3.0)
+            .build();
         assert_eq!(only(&same).notes, ["All 8 values are identical."]);
     }
 
     #[test]
     fn remarks_of_runs_come_along_once() {
-        let mut session = Story::blocks(&["only"], 2)
-            .case("b", |_, i| f64::from(i))
-            .session();
+        let mut session = FakeSession::sequential(&["only"], 2)
+            .add_case("b", |_, i| f64::from(i))
+            .build();
         for run in session.runs.iter_mut().skip(1) {
             run.notes.push("The clock stood still.".into());
         }

@@ -1,19 +1,19 @@
 //! Counters over all runs of a session, so that no run needs to stay in memory.
 //!
-//! Decides which threats to a session deserve a warning. Start at [`Tally::add`], then
-//! [`Tally::warnings`].
+//! Decides which threats to a session deserve a warning. Start at [`SessionTally::add_part`], then
+//! [`SessionTally::snippet_warnings`].
 
-use crate::disturbed::too_busy;
+use crate::disturbed::warn_too_busy;
 use crate::snippet_runs::{self, FoldedGroup};
-use crate::warnings::{counted, list};
-use speedwell_model::{Environment, Failure, Run, Session, Snippet, State, Step};
+use crate::warnings::{format_count, quote_list};
+use speedwell_model::{Environment, Run, Session, SessionState, SessionStep, Snippet, StepFailure};
 
 /// Share of failed runs from which the rest may be a biased selection.
-const MANY_FAILURES: f64 = 0.05;
+const MAX_FAILED_RUNS: f64 = 0.05;
 
 /// Counters so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct SessionTally {
     /// Number of runs.
     pub runs: usize,
     /// Number of runs rejected by a rule.
@@ -24,16 +24,16 @@ pub(super) struct Tally {
     folded: Vec<FoldedGroup>,
 }
 
-impl Tally {
+impl SessionTally {
     /// Counts a session in one piece.
-    pub fn of(session: &Session) -> Tally {
-        let mut tally = Tally::default();
-        tally.add(session);
+    pub fn from_session(session: &Session) -> SessionTally {
+        let mut tally = SessionTally::default();
+        tally.add_part(session);
         tally
     }
 
     /// Adds a part of a session. The first part must begin with the first run of the session.
-    pub fn add(&mut self, part: &Session) {
+    pub fn add_part(&mut self, part: &Session) {
         let is_rejected = |run: &&Run| run.disturbed.is_some();
         self.rejected += part.runs.iter().filter(is_rejected).count();
         let mut runs = part.runs.iter();
@@ -57,27 +57,27 @@ impl Tally {
 
     /// Importers report shared notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
-        if session.state == State::Imported || self.runs < 2 {
+        if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
         }
         &self.shared
     }
 
     /// Warns if so many runs were rejected that the machine is too busy.
-    pub fn too_busy(&self, session: &Session) -> Option<String> {
-        too_busy(&session.design, self.rejected, self.runs)
+    pub fn warn_too_busy(&self, session: &Session) -> Option<String> {
+        warn_too_busy(&session.design, self.rejected, self.runs)
     }
 
     /// Why a gate cannot judge the session: it is incomplete.
     pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {
-            State::Interrupted => {
-                let done = counted(self.runs, "run", "runs");
+            SessionState::Interrupted => {
+                let done = format_count(self.runs, "run", "runs");
                 Some(format!("{name} was interrupted after {done}"))
             }
-            State::Running => Some(format!("{name} did not end, or is still measuring")),
-            State::Complete | State::Imported => None,
+            SessionState::Running => Some(format!("{name} did not end, or is still measuring")),
+            SessionState::Complete | SessionState::Imported => None,
         }
     }
 
@@ -87,30 +87,32 @@ impl Tally {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();
         match session.state {
-            State::Interrupted => {
-                let done = counted(self.runs, "run", "runs");
+            SessionState::Interrupted => {
+                let done = format_count(self.runs, "run", "runs");
                 warnings.push(format!("{name} was interrupted after {done}."));
             }
-            State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
-            State::Complete | State::Imported => {}
+            SessionState::Running => {
+                warnings.push(format!("{name} did not end, or is still measuring."))
+            }
+            SessionState::Complete | SessionState::Imported => {}
         }
-        warnings.extend(on_failures(&session.failures, self.runs, &name));
-        warnings.extend(self.too_busy(session));
+        warnings.extend(warn_failures(&session.failures, self.runs, &name));
+        warnings.extend(self.warn_too_busy(session));
         warnings.extend(self.shared_by_all(session).iter().cloned());
-        warnings.extend(snippet_runs::folded(&self.folded));
-        warnings.extend(on_machine(&session.environment, &name));
+        warnings.extend(snippet_runs::warn_folded(&self.folded));
+        warnings.extend(warn_machine(&session.environment, &name));
         warnings
     }
 }
 
-fn on_machine(environment: &Environment, name: &str) -> Vec<String> {
+fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     if environment
         .governors
         .iter()
         .any(|governor| governor != "performance")
     {
-        let governors = list(environment.governors.iter().map(String::as_str));
+        let governors = quote_list(environment.governors.iter().map(String::as_str));
         warnings.push(format!(
             "{name} ran while the processor may change its clock ({governors})."
         ));
@@ -123,15 +125,15 @@ fn on_machine(environment: &Environment, name: &str) -> Vec<String> {
     warnings
 }
 
-fn on_failures(failures: &[Failure], done: usize, name: &str) -> Option<String> {
-    let is_lost_run = |f: &&Failure| f.step == Step::Run && !f.cause.is_skip();
+fn warn_failures(failures: &[StepFailure], done: usize, name: &str) -> Option<String> {
+    let is_lost_run = |f: &&StepFailure| f.step == SessionStep::Run && !f.cause.is_skip();
     let failed = failures.iter().filter(is_lost_run).count();
     let all = done + failed;
-    if failed == 0 || (failed as f64) < MANY_FAILURES * all as f64 {
+    if failed == 0 || (failed as f64) < MAX_FAILED_RUNS * all as f64 {
         return None;
     }
     let share = 100.0 * failed as f64 / all as f64;
-    let runs = counted(all, "run", "runs");
+    let runs = format_count(all, "run", "runs");
     if failed == all {
         return Some(format!("{name}: {failed} of {runs} failed."));
     }

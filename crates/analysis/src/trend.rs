@@ -1,13 +1,17 @@
 //! Trend of a series along a line of revisions: its levels, and where they change.
 //!
 //! Decides which points are searched, what counts as the same work, and which current change
-//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at [`trend`].
+//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at [`search_trend`].
 
-use speedwell_model::{Better, Change, ChangeState, Estimate, Judgement, Point, Revision, Verdict};
+use speedwell_model::{
+    ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
+    Revision, Verdict,
+};
 use speedwell_stats::describe::median;
 use speedwell_stats::interval::{Interval, median_binomial};
 use speedwell_stats::trend::{
-    self as search, Evidence, FIRST_SUSPICION, Measured, Series, Shape, Unsearchable, Walk,
+    self as search, ChangeDetector, ChangeEvidence, ChangeShape, FIRST_SUSPICION, LogMeasurement,
+    TooManyNonPositive, TrendSeries,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::FRAC_PI_2;
@@ -17,10 +21,10 @@ use std::sync::Arc;
 const CONFIDENCE: f64 = 0.95;
 
 /// A change keeps its number if its border moves by at most this many positions.
-pub(crate) const SAME_BORDER: u32 = 3;
+pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
 /// Number of points after a change for which "smallest visible change" is computed.
-const VISIBLE_AFTER: usize = 20;
+const VISIBLE_AFTER_POINTS: usize = 20;
 
 /// A point on its line.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +40,7 @@ pub struct TrendPoint {
     /// Number that identifies the machine.
     pub machine: u32,
     /// Measured values.
-    pub point: Point,
+    pub point: HistoryPoint,
 }
 
 impl TrendPoint {
@@ -48,15 +52,15 @@ impl TrendPoint {
 
 /// A level: the points between two changes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct SeriesLevel {
     /// Index of its first point.
     pub first: usize,
     /// Index of its last point.
     pub last: usize,
     /// Mean with a band, based on the points and their runs.
-    pub value: Estimate,
+    pub value: IntervalEstimate,
     /// The same for each machine, if several measured.
-    pub by_machine: Vec<(u32, Estimate)>,
+    pub by_machine: Vec<(u32, IntervalEstimate)>,
     /// Whether its points were searched. If not, a line through them would wrongly claim that
     /// nothing changed.
     pub is_claimed: bool,
@@ -64,26 +68,26 @@ pub struct Level {
 
 /// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Search {
+pub enum TrendSearch {
     /// All points were searched.
     Done,
     /// Number of points missing until a change can be suspected.
     TooShort(usize),
     /// Too many values are negative or not finite.
-    Impossible(Unsearchable),
+    Impossible(TooManyNonPositive),
 }
 
 /// A series along a line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trend {
+pub struct SearchedTrend {
     /// Points, in line order.
     pub points: Vec<TrendPoint>,
     /// Levels, in line order; those of other work come first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RecordedChange>,
     /// Whether the newest points could be searched.
-    pub search: Search,
+    pub search: TrendSearch,
     /// Smallest change, as a ratio above 1, that would be suspected within about 20 points.
     pub smallest_visible: Option<f64>,
     /// Standard deviation of sessions in logarithms, beyond what their runs explain.
@@ -102,24 +106,28 @@ pub struct Trend {
 
 /// Searches a series for changes. Points may come in any order; `known` holds the numbered changes.
 /// With `same_work`, a change of the benchmark itself does not start a new trend.
-pub fn trend(points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> Trend {
-    trend_from(points, known, same_work, &mut Vec::new())
+pub fn search_trend(
+    points: Vec<TrendPoint>,
+    known: &[RecordedChange],
+    same_work: bool,
+) -> SearchedTrend {
+    resume_trend(points, known, same_work, &mut Vec::new())
 }
 
-/// Like [`trend`], but resumes the search of each work from the detector states in `walks` and
+/// Like [`search_trend`], but resumes the search of each work from the detector states in `walks` and
 /// updates them. States that belong to other points are ignored.
-pub fn trend_from(
+pub fn resume_trend(
     mut points: Vec<TrendPoint>,
-    known: &[Change],
+    known: &[RecordedChange],
     same_work: bool,
     walks: &mut Vec<Vec<u8>>,
-) -> Trend {
+) -> SearchedTrend {
     points.sort_by_key(|point| (point.position, point.at_unix_ms, point.session));
-    let groups = by_work(&points, same_work);
-    let mut trend = Trend {
+    let groups = group_by_work(&points, same_work);
+    let mut trend = SearchedTrend {
         levels: Vec::new(),
         changes: Vec::new(),
-        search: Search::TooShort(FIRST_SUSPICION),
+        search: TrendSearch::TooShort(FIRST_SUSPICION),
         smallest_visible: None,
         between_sessions: None,
         within_sessions: within_sessions(&points),
@@ -133,14 +141,14 @@ pub fn trend_from(
         found.extend(trend.search_group(group, walks, &mut ends));
     }
     *walks = ends;
-    found.sort_by_key(|change| trend.position(&change.after));
-    trend.changes = with_numbers(&trend, found, known);
+    found.sort_by_key(|change| trend.revision_position(&change.after));
+    trend.changes = merge_known_changes(&trend, found, known);
     trend
 }
 
 /// Indexes of the searched points that measure the same work, grouped by first point. Unknown work
 /// counts as the same.
-fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
+fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
     for (index, _) in points.iter().enumerate().filter(|(_, p)| p.is_searched()) {
@@ -171,20 +179,22 @@ fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
 }
 
 /// Variance of the logarithm of a session's median due to its runs; 0 if unknown.
-fn variance(point: &Point) -> f64 {
+fn log_variance(point: &HistoryPoint) -> f64 {
     let spread = point.spread.unwrap_or(0.0);
     FRAC_PI_2 * spread * spread / f64::from(point.runs.max(1))
 }
 
 fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
     let known = points.iter().filter(|point| point.point.spread.is_some());
-    let deviations: Vec<f64> = known.map(|point| variance(&point.point).sqrt()).collect();
+    let deviations: Vec<f64> = known
+        .map(|point| log_variance(&point.point).sqrt())
+        .collect();
     Some(median(&deviations)).filter(|median| median.is_finite())
 }
 
-impl Trend {
+impl SearchedTrend {
     /// Position of a revision on the line, if it has a point.
-    pub fn position(&self, revision: &str) -> Option<u32> {
+    pub fn revision_position(&self, revision: &str) -> Option<u32> {
         let point = self
             .points
             .iter()
@@ -193,19 +203,19 @@ impl Trend {
     }
 
     /// The levels before and after a change from zero, which has no percentage: `None` for every other change.
-    pub fn from_zero(&self, change: &Change) -> Option<[Estimate; 2]> {
+    pub fn from_zero(&self, change: &RecordedChange) -> Option<[IntervalEstimate; 2]> {
         if change.ratio.value.is_finite() {
             return None;
         }
-        let border = self.position(&change.after)?;
-        let is_after = |level: &&Level| self.points[level.first].position >= border;
+        let border = self.revision_position(&change.after)?;
+        let is_after = |level: &&SeriesLevel| self.points[level.first].position >= border;
         let new = self.levels.iter().position(|level| is_after(&level))?;
         let old = new.checked_sub(1)?;
         Some([old, new].map(|at| self.levels[at].value))
     }
 
     /// Fewest and most runs of a searched point.
-    pub fn runs(&self) -> Option<[u32; 2]> {
+    pub fn run_range(&self) -> Option<[u32; 2]> {
         let searched = self.points.iter().filter(|point| point.is_searched());
         let runs = searched.map(|point| point.point.runs);
         Some([runs.clone().min()?, runs.max()?])
@@ -213,29 +223,29 @@ impl Trend {
 
     /// The newest point as a change, if it lies beyond all of the last 40. It was not found by the
     /// search, so its size rests on one point, and only measuring again can confirm it.
-    pub fn change_of_newest(&self) -> Option<Change> {
+    pub fn change_of_newest(&self) -> Option<RecordedChange> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
         let newest = searched.next()?;
         let before = searched.find(|point| point.position < newest.position)?;
-        let is_known = |change: &Change| change.after == newest.revision.id;
+        let is_known = |change: &RecordedChange| change.after == newest.revision.id;
         if self.changes.iter().any(is_known) {
             return None;
         }
-        Some(Change {
+        Some(RecordedChange {
             number: 0,
             before: before.revision.id.clone(),
             after: newest.revision.id.clone(),
             is_drift: false,
             evidence: 0.0,
-            ratio: Estimate {
+            ratio: IntervalEstimate {
                 value: ratio,
                 low: ratio,
                 high: ratio,
             },
             state: ChangeState::Suspected,
             confirmed_by: None,
-            judgement: Judgement::Open,
+            judgement: ChangeTriage::Open,
             note: None,
             judged_by: None,
             judged_unix_ms: None,
@@ -244,7 +254,7 @@ impl Trend {
 
     /// Whether the search was possible.
     pub fn is_searched(&self) -> bool {
-        self.search == Search::Done
+        self.search == TrendSearch::Done
     }
 
     /// Searches the points of one work and records what it finds; the newest work comes last.
@@ -254,8 +264,8 @@ impl Trend {
         group: &[usize],
         walks: &[Vec<u8>],
         ends: &mut Vec<Vec<u8>>,
-    ) -> Vec<Change> {
-        let points: Vec<search::Point> = group
+    ) -> Vec<RecordedChange> {
+        let points: Vec<search::MeasuredPoint> = group
             .iter()
             .map(|&index| {
                 let TrendPoint {
@@ -264,61 +274,61 @@ impl Trend {
                     position,
                     ..
                 } = &self.points[index];
-                search::Point {
+                search::MeasuredPoint {
                     value: point.value,
                     machine: *machine,
                     position: *position,
                 }
             })
             .collect();
-        let series = match Series::new(&points) {
+        let series = match TrendSeries::new(&points) {
             Ok(series) => series,
             Err(reason) => {
-                self.search = Search::Impossible(reason);
+                self.search = TrendSearch::Impossible(reason);
                 return Vec::new();
             }
         };
         let mut kept = walks.iter();
-        let kept = kept.find_map(|walk| Walk::from_bytes(walk, &series));
+        let kept = kept.find_map(|walk| ChangeDetector::from_bytes(walk, &series));
         let mut walk = kept.unwrap_or_default();
-        walk.go_on(&series);
-        let changes = walk.changes(&series);
+        walk.process_series(&series);
+        let changes = walk.describe_changes(&series);
         ends.push(walk.to_bytes(&series));
         let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
         self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {
-            0 => Search::Done,
-            missing => Search::TooShort(missing),
+            0 => TrendSearch::Done,
+            missing => TrendSearch::TooShort(missing),
         };
         self.add_levels(group, &borders);
-        self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER);
+        self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER_POINTS);
         self.first_beyond = search::first_beyond(&series);
         self.machine_swap = search::machine_swap(&series).map(|place| group[place]);
         changes
             .iter()
-            .map(|change| self.described(group, change))
+            .map(|change| self.describe_change(group, change))
             .collect()
     }
 
-    fn described(&self, group: &[usize], change: &search::Change) -> Change {
+    fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
         let id = |place: usize| self.points[group[place]].revision.id.clone();
         let Interval { low, high } = change.size.interval;
-        Change {
+        RecordedChange {
             number: 0,
             before: id(change.before),
             after: id(change.after),
-            is_drift: change.shape == Shape::Drift,
+            is_drift: change.shape == ChangeShape::Drift,
             evidence: change.z,
-            ratio: Estimate {
+            ratio: IntervalEstimate {
                 value: change.size.ratio,
                 low,
                 high,
             },
             state: match change.evidence {
-                Evidence::Suspected => ChangeState::Suspected,
-                Evidence::Found { .. } => ChangeState::Found,
+                ChangeEvidence::Suspected => ChangeState::Suspected,
+                ChangeEvidence::Found { .. } => ChangeState::Found,
             },
             confirmed_by: None,
-            judgement: Judgement::Open,
+            judgement: ChangeTriage::Open,
             note: None,
             judged_by: None,
             judged_unix_ms: None,
@@ -339,11 +349,11 @@ impl Trend {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
                 continue;
             };
-            let Some(value) = self.level(stretch, between) else {
+            let Some(value) = self.level_estimate(stretch, between) else {
                 continue;
             };
             let by_machine = self.levels_by_machine(stretch, between);
-            self.levels.push(Level {
+            self.levels.push(SeriesLevel {
                 first,
                 last,
                 value,
@@ -355,7 +365,7 @@ impl Trend {
 
     /// Mean of these points with its band, or the median if some are zero; `None` if none can be
     /// searched.
-    fn level(&self, stretch: &[usize], between: Option<f64>) -> Option<Estimate> {
+    fn level_estimate(&self, stretch: &[usize], between: Option<f64>) -> Option<IntervalEstimate> {
         let values = stretch.iter().map(|&at| self.points[at].point.value);
         let values: Vec<f64> = values
             .filter(|value| *value >= 0.0 && value.is_finite())
@@ -363,26 +373,30 @@ impl Trend {
         if values.contains(&0.0) {
             return Some(median_level(&values));
         }
-        let measured = stretch.iter().filter_map(|&at| self.measured(at));
-        let measured: Vec<Measured> = measured.collect();
+        let measured = stretch.iter().filter_map(|&at| self.measured_point(at));
+        let measured: Vec<LogMeasurement> = measured.collect();
         let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
         // All values are equal or there is only one: a level without a band.
         let Some(level) = level else {
             let only = measured.first()?.log.exp();
-            return Some(Estimate {
+            return Some(IntervalEstimate {
                 value: only,
                 low: only,
                 high: only,
             });
         };
-        Some(Estimate {
+        Some(IntervalEstimate {
             value: level.estimate.exp(),
             low: level.interval.low.exp(),
             high: level.interval.high.exp(),
         })
     }
 
-    fn levels_by_machine(&self, stretch: &[usize], between: Option<f64>) -> Vec<(u32, Estimate)> {
+    fn levels_by_machine(
+        &self,
+        stretch: &[usize],
+        between: Option<f64>,
+    ) -> Vec<(u32, IntervalEstimate)> {
         let mut own: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for &index in stretch {
             let machine = self.points[index].machine;
@@ -391,27 +405,28 @@ impl Trend {
         if own.len() < 2 {
             return Vec::new();
         }
-        let level =
-            |(machine, points): (&u32, &Vec<usize>)| Some((*machine, self.level(points, between)?));
+        let level = |(machine, points): (&u32, &Vec<usize>)| {
+            Some((*machine, self.level_estimate(points, between)?))
+        };
         own.iter().filter_map(level).collect()
     }
 
-    fn measured(&self, index: usize) -> Option<Measured> {
+    fn measured_point(&self, index: usize) -> Option<LogMeasurement> {
         let point = &self.points[index].point;
         let log = Some(point.value.ln()).filter(|log| log.is_finite())?;
-        Some(Measured {
+        Some(LogMeasurement {
             log,
-            variance: variance(point),
+            variance: log_variance(point),
         })
     }
 
     /// Points of each stretch, by machine.
-    fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<Measured>> {
-        let mut groups: Vec<Vec<Measured>> = Vec::new();
+    fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<LogMeasurement>> {
+        let mut groups: Vec<Vec<LogMeasurement>> = Vec::new();
         for stretch in stretches {
-            let mut own: HashMap<u32, Vec<Measured>> = HashMap::new();
+            let mut own: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
             for &index in *stretch {
-                if let Some(measured) = self.measured(index) {
+                if let Some(measured) = self.measured_point(index) {
                     own.entry(self.points[index].machine)
                         .or_default()
                         .push(measured);
@@ -424,52 +439,61 @@ impl Trend {
 }
 
 /// The median of these values with its band, which is without width where they are too few for one.
-fn median_level(values: &[f64]) -> Estimate {
+fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
     let ends = median_binomial(values, CONFIDENCE);
     let Interval { low, high } = ends.unwrap_or(Interval {
         low: value,
         high: value,
     });
-    Estimate { value, low, high }
+    IntervalEstimate { value, low, high }
 }
 
 /// Merges current changes with the earlier ones. A change that was triaged or measured again never
 /// disappears.
-fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Change> {
-    let mut left: Vec<&Change> = known.iter().collect();
-    let mut all: Vec<Change> = Vec::new();
+fn merge_known_changes(
+    trend: &SearchedTrend,
+    found: Vec<RecordedChange>,
+    known: &[RecordedChange],
+) -> Vec<RecordedChange> {
+    let mut left: Vec<&RecordedChange> = known.iter().collect();
+    let mut all: Vec<RecordedChange> = Vec::new();
     for change in found {
-        let place = trend.position(&change.after);
-        let distance = |other: &Change| Some(trend.position(&other.after)?.abs_diff(place?));
+        let place = trend.revision_position(&change.after);
+        let distance =
+            |other: &RecordedChange| Some(trend.revision_position(&other.after)?.abs_diff(place?));
         let nearest = (left.iter().enumerate())
             .filter_map(|(index, other)| Some((distance(other)?, index)))
-            .filter(|(distance, _)| *distance <= SAME_BORDER)
+            .filter(|(distance, _)| *distance <= MAX_BORDER_SHIFT)
             .min();
         all.push(match nearest {
-            Some((_, index)) => joined(change, left.remove(index)),
+            Some((_, index)) => merge_known(change, left.remove(index)),
             None => change,
         });
     }
-    let is_kept = |change: &&Change| {
-        change.judgement != Judgement::Open
+    let is_kept = |change: &&RecordedChange| {
+        change.judgement != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
-    all.extend(left.into_iter().filter(is_kept).map(|change| Change {
-        state: match change.state {
-            ChangeState::Suspected | ChangeState::Found => ChangeState::Withdrawn,
-            settled => settled,
-        },
-        ..change.clone()
-    }));
-    all.sort_by_key(|change| (trend.position(&change.after), change.number));
+    all.extend(
+        left.into_iter()
+            .filter(is_kept)
+            .map(|change| RecordedChange {
+                state: match change.state {
+                    ChangeState::Suspected | ChangeState::Found => ChangeState::Withdrawn,
+                    settled => settled,
+                },
+                ..change.clone()
+            }),
+    );
+    all.sort_by_key(|change| (trend.revision_position(&change.after), change.number));
     all
 }
 
 /// A current change with the number, confirmation and triage of its earlier self.
-fn joined(today: Change, known: &Change) -> Change {
+fn merge_known(today: RecordedChange, known: &RecordedChange) -> RecordedChange {
     let is_settled = matches!(known.state, ChangeState::Confirmed | ChangeState::Refuted);
-    Change {
+    RecordedChange {
         number: known.number,
         state: if is_settled { known.state } else { today.state },
         // A change that was measured again keeps that result.
@@ -484,12 +508,16 @@ fn joined(today: Change, known: &Change) -> Change {
 }
 
 /// Verdict on a change by `ratio`; changes below `threshold`, as a share, do not matter.
-pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Verdict {
+pub fn verdict_of_change(
+    ratio: &IntervalEstimate,
+    better: MetricDirection,
+    threshold: f64,
+) -> Verdict {
     let limit = 1.0 + threshold;
     let (more, less) = match better {
-        Better::Higher => (Verdict::Better, Verdict::Worse),
-        Better::Lower => (Verdict::Worse, Verdict::Better),
-        Better::Unknown => (Verdict::Unclear, Verdict::Unclear),
+        MetricDirection::Higher => (Verdict::Better, Verdict::Worse),
+        MetricDirection::Lower => (Verdict::Worse, Verdict::Better),
+        MetricDirection::Unknown => (Verdict::Unclear, Verdict::Unclear),
     };
     if ratio.low > 1.0 && ratio.low >= limit {
         more
@@ -508,7 +536,7 @@ pub(crate) mod tests {
     use speedwell_model::PointKind;
 
     /// Points with these values at positions 0, 1, 2 ...
-    pub(crate) fn points(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
+    pub(crate) fn points_from(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
         let point = |(place, value): (u32, f64)| TrendPoint {
             session: i64::from(place),
             at_unix_ms: 0,
@@ -518,7 +546,7 @@ pub(crate) mod tests {
             }),
             position: place,
             machine: 1,
-            point: Point {
+            point: HistoryPoint {
                 value,
                 interval: None,
                 runs: 1,
@@ -532,8 +560,8 @@ pub(crate) mod tests {
     }
 
     /// Forty values that grow by 10 % at `at`.
-    fn step(at: u32) -> Vec<TrendPoint> {
-        points((0..40).map(|place: u32| {
+    fn step_points(at: u32) -> Vec<TrendPoint> {
+        points_from((0..40).map(|place: u32| {
             let noise = f64::from(place * 7 % 11) * 0.001;
             (1.0 + noise) * if place < at { 1.0 } else { 1.1 }
         }))
@@ -541,24 +569,24 @@ pub(crate) mod tests {
 
     #[test]
     fn a_change_keeps_its_number_while_its_border_moves_a_little() {
-        let first = trend(step(20), &[], false);
+        let first = search_trend(step_points(20), &[], false);
         assert_eq!(first.changes.len(), 1);
-        let known = Change {
+        let known = RecordedChange {
             number: 7,
             after: "r18".into(),
-            judgement: Judgement::Accepted,
+            judgement: ChangeTriage::Accepted,
             ..first.changes[0].clone()
         };
-        let again = trend(step(20), std::slice::from_ref(&known), false);
+        let again = search_trend(step_points(20), std::slice::from_ref(&known), false);
         assert_eq!((again.changes[0].number, again.changes.len()), (7, 1));
-        assert_eq!(again.changes[0].judgement, Judgement::Accepted);
+        assert_eq!(again.changes[0].judgement, ChangeTriage::Accepted);
         assert_eq!(again.changes[0].after, "r20");
 
-        let elsewhere = Change {
+        let elsewhere = RecordedChange {
             after: "r10".into(),
             ..known
         };
-        let apart = trend(step(20), &[elsewhere], false);
+        let apart = search_trend(step_points(20), &[elsewhere], false);
         let states: Vec<_> = (apart.changes.iter())
             .map(|change| (change.number, change.state))
             .collect();
@@ -570,24 +598,28 @@ pub(crate) mod tests {
 
     #[test]
     fn a_change_that_nobody_judged_goes_with_its_evidence() {
-        let known = trend(step(20), &[], false).changes;
-        assert!(trend(step(40), &known, false).changes.is_empty());
+        let known = search_trend(step_points(20), &[], false).changes;
+        assert!(
+            search_trend(step_points(40), &known, false)
+                .changes
+                .is_empty()
+        );
     }
 
     #[test]
     fn what_was_measured_again_keeps_its_size() {
-        let ratio = Estimate {
+        let ratio = IntervalEstimate {
             value: 1.02,
             low: 1.01,
             high: 1.03,
         };
-        let known = Change {
+        let known = RecordedChange {
             number: 1,
             state: ChangeState::Confirmed,
             ratio,
-            ..trend(step(20), &[], false).changes[0].clone()
+            ..search_trend(step_points(20), &[], false).changes[0].clone()
         };
-        let again = trend(step(20), &[known], false);
+        let again = search_trend(step_points(20), &[known], false);
         assert_eq!(again.changes[0].state, ChangeState::Confirmed);
         assert_eq!(again.changes[0].ratio, ratio);
     }
@@ -595,13 +627,13 @@ pub(crate) mod tests {
     #[test]
     fn a_change_from_zero_is_worse_whatever_the_threshold_and_stands_between_its_levels() {
         let allocs = |place: u32| f64::from(u8::from(place >= 20));
-        let found = trend(points((0..40).map(allocs)), &[], false);
+        let found = search_trend(points_from((0..40).map(allocs)), &[], false);
         let [change] = &found.changes[..] else {
             panic!("{:?}", found.changes)
         };
         assert_eq!(change.state, ChangeState::Found);
         assert_eq!(
-            verdict_of_change(&change.ratio, Better::Lower, 10.0),
+            verdict_of_change(&change.ratio, MetricDirection::Lower, 10.0),
             Verdict::Worse
         );
         let sides = found
@@ -612,38 +644,51 @@ pub(crate) mod tests {
         assert_eq!(levels, [0.0, 1.0]);
         assert!(found.levels.iter().all(|level| level.is_claimed));
 
-        let back = trend(points((0..40).map(|place| 1.0 - allocs(place))), &[], false);
+        let back = search_trend(
+            points_from((0..40).map(|place| 1.0 - allocs(place))),
+            &[],
+            false,
+        );
         let [change] = &back.changes[..] else {
             panic!("{:?}", back.changes)
         };
         assert_eq!((change.ratio.value, back.from_zero(change)), (0.0, None));
         assert_eq!(
-            verdict_of_change(&change.ratio, Better::Higher, 0.5),
+            verdict_of_change(&change.ratio, MetricDirection::Higher, 0.5),
             Verdict::Worse
         );
     }
 
     #[test]
     fn another_benchmark_begins_a_course_of_its_own() {
-        let mut changed = step(20);
+        let mut changed = step_points(20);
         for (index, point) in changed.iter_mut().enumerate() {
             point.point.work = Some(if index < 20 { "one" } else { "two" }.to_owned());
         }
-        let apart = trend(changed.clone(), &[], false);
+        let apart = search_trend(changed.clone(), &[], false);
         assert!(apart.changes.is_empty());
         assert_eq!(apart.new_work, [20]);
-        assert_eq!(apart.search, Search::Done);
+        assert_eq!(apart.search, TrendSearch::Done);
         assert_eq!(apart.levels.len(), 2);
-        assert_eq!(trend(changed, &[], true).changes.len(), 1);
+        assert_eq!(search_trend(changed, &[], true).changes.len(), 1);
     }
 
     #[test]
     fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
-        let calm = |points| trend(step(40).into_iter().take(points).collect(), &[], false);
+        let calm = |points| {
+            search_trend(
+                step_points(40).into_iter().take(points).collect(),
+                &[],
+                false,
+            )
+        };
         for points in [1, 2, FIRST_SUSPICION - 1] {
             let short = calm(points);
             assert_eq!(short.points.len(), points);
-            assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
+            assert_eq!(
+                short.search,
+                TrendSearch::TooShort(FIRST_SUSPICION - points)
+            );
             assert!(short.levels.iter().all(|level| !level.is_claimed));
         }
         assert!(calm(FIRST_SUSPICION).levels[0].is_claimed);
@@ -651,7 +696,7 @@ pub(crate) mod tests {
 
     #[test]
     fn selected_and_uncommitted_points_are_not_searched() {
-        let mut points = step(40);
+        let mut points = step_points(40);
         for point in &mut points[20..30] {
             point.point.value *= 1.1;
             point.point.kind = PointKind::Bisect;
@@ -660,38 +705,39 @@ pub(crate) mod tests {
             point.point.value *= 1.1;
             point.point.is_dirty = true;
         }
-        let found = trend(points, &[], false);
+        let found = search_trend(points, &[], false);
         assert_eq!((found.changes.len(), found.points.len()), (0, 40));
     }
 
     #[test]
     fn a_change_is_worse_only_if_all_of_its_interval_is_beyond_the_threshold() {
-        let ratio = |low: f64, high: f64| Estimate {
+        let ratio = |low: f64, high: f64| IntervalEstimate {
             value: f64::midpoint(low, high),
             low,
             high,
         };
-        let of =
-            |low, high, threshold| verdict_of_change(&ratio(low, high), Better::Lower, threshold);
+        let of = |low, high, threshold| {
+            verdict_of_change(&ratio(low, high), MetricDirection::Lower, threshold)
+        };
         assert_eq!(of(1.03, 1.05, 0.02), Verdict::Worse);
         assert_eq!(of(1.01, 1.05, 0.02), Verdict::Unclear);
         assert_eq!(of(1.01, 1.05, 0.0), Verdict::Worse);
         assert_eq!(of(0.995, 1.01, 0.02), Verdict::Same);
         assert_eq!(of(0.9, 0.95, 0.02), Verdict::Better);
         assert_eq!(
-            verdict_of_change(&ratio(0.9, 0.95), Better::Higher, 0.02),
+            verdict_of_change(&ratio(0.9, 0.95), MetricDirection::Higher, 0.02),
             Verdict::Worse
         );
     }
 
     #[test]
     fn each_of_several_machines_has_a_level_of_its_own() {
-        let mut points = step(40);
+        let mut points = step_points(40);
         for point in points.iter_mut().skip(1).step_by(2) {
             point.machine = 2;
             point.point.value *= 1.1;
         }
-        let course = trend(points, &[], false);
+        let course = search_trend(points, &[], false);
         let [level] = &course.levels[..] else {
             panic!("{:?}", course.levels)
         };
@@ -704,7 +750,7 @@ pub(crate) mod tests {
             assert!(value.low < value.value && value.value < value.high);
         }
         assert!(one.value < level.value.value && level.value.value < other.value);
-        let of_one = trend(step(40), &[], false);
+        let of_one = search_trend(step_points(40), &[], false);
         assert_eq!(of_one.levels[0].by_machine, []);
     }
 }

@@ -3,23 +3,25 @@
 //!
 //! Changes no figure and no verdict.
 
-use crate::Settings;
-use crate::policy::Policy;
-use speedwell_model::{Better, Calibration, Design, Environment, Metric, Order, Stopping};
+use crate::AnalysisSettings;
+use crate::policy::JudgingPolicy;
+use speedwell_model::{
+    Environment, Metric, MetricDirection, NoiseCalibration, RunOrder, SessionDesign, StoppingDesign,
+};
 
 /// How the execution order affects comparisons within a session.
-pub(super) fn of_order(order: Order) -> Option<String> {
+pub(super) fn warn_order(order: RunOrder) -> Option<String> {
     let text = match order {
-        Order::Blocks | Order::Paired => return None,
-        Order::Alternate => {
+        RunOrder::Blocks | RunOrder::Paired => return None,
+        RunOrder::Alternate => {
             "Runs alternated in a fixed order: noise with a period of two runs looks like a \
              change, so verdicts are indicative."
         }
-        Order::Parallel => {
+        RunOrder::Parallel => {
             "The variants ran at the same time and may have disturbed each other, so verdicts are \
              indicative."
         }
-        Order::Imported => {
+        RunOrder::Imported => {
             "The order of the runs was not randomised by us, so verdicts are indicative."
         }
     };
@@ -27,9 +29,9 @@ pub(super) fn of_order(order: Order) -> Option<String> {
 }
 
 /// Warns that the good direction of a metric is unknown.
-pub(super) fn of_direction(metric: &Metric) -> Option<String> {
+pub(super) fn warn_direction(metric: &Metric) -> Option<String> {
     let name = &metric.name;
-    (metric.better == Better::Unknown).then(|| {
+    (metric.better == MetricDirection::Unknown).then(|| {
         format!(
             "Whether more or less of '{name}' is better is unknown, so a change of it has no verdict; --better \
              '{name}=lower' or higher decides."
@@ -38,18 +40,18 @@ pub(super) fn of_direction(metric: &Metric) -> Option<String> {
 }
 
 /// Explains the consequences of comparing different cases of one session.
-pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String> {
+pub(super) fn warn_turns((old, new): (&str, &str), order: RunOrder) -> Option<String> {
     match order {
-        Order::Blocks | Order::Paired => Some(format!(
+        RunOrder::Blocks | RunOrder::Paired => Some(format!(
             "'{old}' and '{new}' are different cases of one session: they were measured in turns, always in the \
              same order, so verdicts are indicative."
         )),
-        other => of_order(other),
+        other => warn_order(other),
     }
 }
 
 /// Warns if the requested test was replaced by another.
-pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> {
+pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -> Option<String> {
     let gave_way = settings
         .method
         .is_some_and(|method| method != policy.method);
@@ -57,8 +59,8 @@ pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> 
 }
 
 /// Warns if the user's settings differ from those fixed before measuring.
-pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
-    let Stopping::Sequential { alpha, delta, .. } = &design.stopping else {
+pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> Option<String> {
+    let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else {
         return None;
     };
     let differs = |chosen: f64, planned: f64| (chosen - planned).abs() > 1e-9;
@@ -72,15 +74,15 @@ pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
         format!(
             "The plan was made for a confidence of {} % and a delta of {} %; with other choices \
              the verdicts are exploratory.",
-            percent(1.0 - alpha),
-            percent(*delta)
+            to_percent(1.0 - alpha),
+            to_percent(*delta)
         )
     })
 }
 
 /// Warns that a machine finds differences where there are none, or overlooks some; `None` if
 /// calibrated.
-pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String> {
+pub fn warn_uncalibrated(machine: &Environment, known: &NoiseCalibration) -> Option<String> {
     let effect = if known.false_alarms > known.expected_high {
         "differences are seen where there are none"
     } else {
@@ -92,7 +94,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
             "The machine '{host}' is not calibrated: @{} found {} in {} comparisons of the same thing, \
              where {} to {} are expected; {effect}.",
             known.session,
-            counted(known.false_alarms as usize, "false alarm", "false alarms"),
+            format_count(known.false_alarms as usize, "false alarm", "false alarms"),
             known.comparisons,
             known.expected_low,
             known.expected_high,
@@ -101,7 +103,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
 }
 
 /// Adds the warnings that are not in the list yet.
-pub(super) fn add(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
+pub(super) fn add_distinct(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
     for warning in more {
         if !warnings.contains(&warning) {
             warnings.push(warning);
@@ -110,7 +112,7 @@ pub(super) fn add(warnings: &mut Vec<String>, more: impl IntoIterator<Item = Str
 }
 
 /// Names in quotes, joined by commas.
-pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn quote_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names
         .map(|name| format!("'{name}'"))
         .collect::<Vec<_>>()
@@ -118,11 +120,11 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// A share in percent, without binary rounding noise.
-pub(super) fn percent(share: f64) -> f64 {
+pub(super) fn to_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
 
 /// Formats a number with the singular or plural noun.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+pub(super) fn format_count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -2,10 +2,10 @@
 //!
 //! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
 //! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
-//! [`Withheld::between`]. Only the store knows whether a session is still running, see
-//! [`Findings::withhold`].
+//! [`WithheldReason::revisions_text`]. Only the store knows whether a session is still running, see
+//! [`AnalysisFindings::withhold`].
 
-use crate::{Findings, Settings};
+use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Run, Session, Variant, Verdict};
 use std::fmt;
@@ -13,7 +13,7 @@ use std::fmt;
 /// Why an answer is withheld.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Withheld {
+pub enum WithheldReason {
     /// The benchmark differs between the sides.
     BenchmarkChanged,
     /// A side loaded these project files from the user's checkout.
@@ -30,22 +30,24 @@ pub enum Withheld {
 
 /// One variant of a session.
 #[derive(Clone, Copy)]
-pub(super) struct Measured<'s> {
+pub(super) struct MeasuredVariant<'s> {
     /// The session.
     pub session: &'s Session,
     /// Name of the variant in the session.
     pub variant: &'s str,
 }
 
-impl<'s> Measured<'s> {
-    fn known(self) -> Option<&'s Variant> {
+impl<'s> MeasuredVariant<'s> {
+    fn known_variant(self) -> Option<&'s Variant> {
         let mut variants = self.session.variants.iter();
         variants.find(|own| own.name == self.variant)
     }
 
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and in runs of this one.
     fn strays(self, benchmark: &str) -> Vec<String> {
-        let mut files = self.known().map_or(Vec::new(), |own| own.strays.clone());
+        let mut files = self
+            .known_variant()
+            .map_or(Vec::new(), |own| own.strays.clone());
         let runs = self.session.runs.iter().filter(|run| {
             !run.notes.is_empty()
                 && *run.variant == *self.variant
@@ -60,41 +62,41 @@ impl<'s> Measured<'s> {
     }
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
-    fn works(self, benchmark: &str) -> [Option<&'s String>; 2] {
-        let own = self.known().and_then(|own| own.work.get(benchmark));
+    fn work_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
+        let own = self.known_variant().and_then(|own| own.work.get(benchmark));
         [own, self.session.design.work.get(benchmark)]
     }
 }
 
-impl Withheld {
+impl WithheldReason {
     /// Why the two sides of a benchmark have no answer, if so.
     pub(super) fn between(
-        sides: [Measured<'_>; 2],
+        sides: [MeasuredVariant<'_>; 2],
         benchmark: &str,
-        settings: &Settings,
-    ) -> Option<Withheld> {
+        settings: &AnalysisSettings,
+    ) -> Option<WithheldReason> {
         let [old, new] = sides.map(|side| side.strays(benchmark));
         if !old.is_empty() || !new.is_empty() {
             let is_both = !old.is_empty() && !new.is_empty();
             let mut files = [old, new].concat();
             files.sort();
             files.dedup();
-            return Some(Withheld::LoadsCheckout { is_both, files });
+            return Some(WithheldReason::LoadsCheckout { is_both, files });
         }
-        let [old, new] = sides.map(|side| side.works(benchmark));
+        let [old, new] = sides.map(|side| side.work_digests(benchmark));
         // Whole files may differ in parts that the benchmark does not use.
         let known = old
             .into_iter()
             .zip(new)
             .find_map(|(old, new)| Some((old?, new?)));
         let is_changed = known.is_some_and(|(old, new)| old != new);
-        (is_changed && !settings.with_own_benchmarks).then_some(Withheld::BenchmarkChanged)
+        (is_changed && !settings.with_own_benchmarks).then_some(WithheldReason::BenchmarkChanged)
     }
 }
 
-impl Findings {
+impl AnalysisFindings {
     /// Withholds the answers of all comparisons.
-    pub fn withhold(&mut self, why: &Withheld) {
+    pub fn withhold(&mut self, why: &WithheldReason) {
         for comparison in &mut self.comparisons {
             (comparison.overall, comparison.is_typical) = (None, false);
             for row in &mut comparison.rows {
@@ -108,11 +110,11 @@ impl Findings {
     }
 }
 
-impl fmt::Display for Withheld {
+impl fmt::Display for WithheldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Withheld::BenchmarkChanged => f.write_str("the benchmark itself changed"),
-            Withheld::LoadsCheckout { is_both, files } => {
+            WithheldReason::BenchmarkChanged => f.write_str("the benchmark itself changed"),
+            WithheldReason::LoadsCheckout { is_both, files } => {
                 let sides = if *is_both {
                     "both sides load"
                 } else {
@@ -120,7 +122,9 @@ impl fmt::Display for Withheld {
                 };
                 write!(f, "{sides} {} of the checkout", files.join(", "))
             }
-            Withheld::HasNotEnded(number) => write!(f, "@{number} has not ended: no verdict yet"),
+            WithheldReason::HasNotEnded(number) => {
+                write!(f, "@{number} has not ended: no verdict yet")
+            }
         }
     }
 }
@@ -129,24 +133,27 @@ impl fmt::Display for Withheld {
 mod tests {
     use super::*;
     use crate::gate::{self, FailOn, GateAnswer};
-    use crate::{analyse, compare_sources};
-    use speedwell_fixtures::Story;
+    use crate::{analyze_session, compare_sources};
+    use speedwell_fixtures::FakeSession;
 
     fn story(works: [&str; 2]) -> Session {
         let value = |variant: &str, run: u32| {
             let base = if variant == "old" { 100.0 } else { 200.0 };
             base + f64::from(run)
         };
-        let story = Story::fixed(&["old", "new"], 8).case("g/a", value);
-        let mut session = story.case("g/b", value).session();
+        let story = FakeSession::with_fixed_blocks(&["old", "new"], 8).add_case("g/a", value);
+        let mut session = story.add_case("g/b", value).build();
         for (variant, work) in session.variants.iter_mut().zip(works) {
             variant.work.insert("g/a".to_owned(), work.to_owned());
         }
         session
     }
 
-    fn answers(session: &Session, settings: &Settings) -> Vec<(Verdict, Option<Withheld>)> {
-        let rows = analyse(session, settings)
+    fn answers(
+        session: &Session,
+        settings: &AnalysisSettings,
+    ) -> Vec<(Verdict, Option<WithheldReason>)> {
+        let rows = analyze_session(session, settings)
             .comparisons
             .remove(0)
             .rows
@@ -157,29 +164,29 @@ mod tests {
     #[test]
     fn a_benchmark_that_changed_has_no_verdict_and_another_one_has() {
         let session = story(["one", "two"]);
-        let found = answers(&session, &Settings::default());
-        let changed = (Verdict::Unclear, Some(Withheld::BenchmarkChanged));
+        let found = answers(&session, &AnalysisSettings::default());
+        let changed = (Verdict::Unclear, Some(WithheldReason::BenchmarkChanged));
         assert_eq!(found[0], changed);
         assert_ne!(found[1].0, Verdict::Unclear);
         assert_eq!(found[1].1, None);
-        let both = Settings {
+        let both = AnalysisSettings {
             with_own_benchmarks: true,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         };
         let found = answers(&session, &both);
         assert_eq!(found[0], found[1]);
-        let same = answers(&story(["one", "one"]), &Settings::default());
+        let same = answers(&story(["one", "one"]), &AnalysisSettings::default());
         assert_eq!(same[0], same[1]);
     }
 
     #[test]
     fn withheld_rows_take_no_part_in_gates_counts_and_the_overall_change() {
         let session = story(["one", "two"]);
-        let comparison = analyse(&session, &Settings::default())
+        let comparison = analyze_session(&session, &AnalysisSettings::default())
             .comparisons
             .remove(0);
-        assert_eq!(comparison.rows[0].gated().count(), 0);
-        assert_eq!(comparison.rows_that_are(Verdict::Unclear).count(), 0);
+        assert_eq!(comparison.rows[0].gate_verdicts().count(), 0);
+        assert_eq!(comparison.rows_with_verdict(Verdict::Unclear).count(), 0);
         assert_eq!(comparison.overall, None, "one case is no typical case");
         assert_eq!(comparison.rows[0].more_runs, None);
     }
@@ -200,27 +207,30 @@ mod tests {
         let sources = [("old", &old), ("new", &new)];
         let sources =
             sources.map(|(label, session)| (label.to_owned(), session, Some("old".to_owned())));
-        let found = compare_sources(&sources, &Settings::default());
+        let found = compare_sources(&sources, &AnalysisSettings::default());
         let withheld: Vec<_> = found.comparisons[0]
             .rows
             .iter()
             .map(|row| &row.withheld)
             .collect();
-        assert_eq!(withheld, [&Some(Withheld::BenchmarkChanged), &None]);
+        assert_eq!(withheld, [&Some(WithheldReason::BenchmarkChanged), &None]);
     }
 
     #[test]
     fn a_session_that_is_still_measured_has_no_verdict_and_no_gate_can_judge_it() {
-        let mut found = analyse(&story(["one", "one"]), &Settings::default());
-        found.withhold(&Withheld::HasNotEnded(7));
+        let mut found = analyze_session(&story(["one", "one"]), &AnalysisSettings::default());
+        found.withhold(&WithheldReason::HasNotEnded(7));
         let comparison = &found.comparisons[0];
         assert_eq!((comparison.typical(), comparison.range()), (None, None));
         for row in &comparison.rows {
-            assert_eq!((row.verdict, row.gated().count()), (Verdict::Unclear, 0));
+            assert_eq!(
+                (row.verdict, row.gate_verdicts().count()),
+                (Verdict::Unclear, 0)
+            );
         }
-        let outcome = gate::judge(&found, FailOn::Worse, None).unwrap();
-        assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
-        let line = outcome.line();
+        let outcome = gate::judge_findings(&found, FailOn::Worse, None).unwrap();
+        assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
+        let line = outcome.to_line();
         assert!(
             line.contains("@7 has not ended: no verdict yet in 2 cases"),
             "{line}"
@@ -234,9 +244,9 @@ mod tests {
             variant.strays = vec!["lib/k.js".to_owned()];
         }
         let said = |session: &Session| -> Vec<String> {
-            let found = answers(session, &Settings::default());
+            let found = answers(session, &AnalysisSettings::default());
             let withheld = found.iter().flat_map(|(_, own)| own);
-            withheld.map(Withheld::to_string).collect()
+            withheld.map(WithheldReason::to_string).collect()
         };
         assert_eq!(
             said(&session),

@@ -1,38 +1,38 @@
 //! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
 //!
-//! Measurements read the machine's clock directly. A [`Clock`] is for decisions such as "this took
+//! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this took
 //! too long" and "try again later". It is a copyable word; the real one costs a branch besides
-//! reading the time. Start at [`Clock::now`].
+//! reading the time. Start at [`WaitClock::now`].
 //!
 //! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
-//! [`Clock::turn`] how long it may wait before it checks the clock again, and [`Clock::now`]
+//! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and [`WaitClock::now`]
 //! whether its own time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Interval at which a wait for something real checks a clock that may have been moved.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The clock that waiting goes by. The default is the real one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Clock(Option<&'static Moved>);
+pub struct WaitClock(Option<&'static ManualTime>);
 
 /// A time that stands still until someone moves it.
 #[derive(Debug)]
-struct Moved {
+struct ManualTime {
     begin: Instant,
     passed_ns: AtomicU64,
 }
 
-impl Clock {
+impl WaitClock {
     /// The monotonic clock of the machine.
-    pub const REAL: Clock = Clock(None);
+    pub const REAL: WaitClock = WaitClock(None);
 
-    /// A clock that stands still until [`Clock::advance`] or [`Clock::pause`] moves it. For tests:
+    /// A clock that stands still until [`WaitClock::advance`] or [`WaitClock::pause`] moves it. For tests:
     /// its few bytes are leaked, so that it can be copied into threads like a real one.
-    pub fn movable() -> Clock {
-        Clock(Some(Box::leak(Box::new(Moved {
+    pub fn movable() -> WaitClock {
+        WaitClock(Some(Box::leak(Box::new(ManualTime {
             begin: Instant::now(),
             passed_ns: AtomicU64::new(0),
         }))))
@@ -57,12 +57,12 @@ impl Clock {
 
     /// Time since an earlier moment of this clock; zero if it lies ahead.
     #[inline]
-    pub fn since(self, moment: Instant) -> Duration {
+    pub fn elapsed_since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
     }
 
     /// Time until a later moment of this clock; zero if it has passed.
-    pub fn until(self, moment: Instant) -> Duration {
+    pub fn time_until(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.now())
     }
 
@@ -87,16 +87,16 @@ impl Clock {
     /// last `longest` by this clock. A movable clock may be moved during the wait, so it is checked
     /// again soon.
     #[inline]
-    pub fn turn(self, longest: Duration) -> Duration {
+    pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {
             None => longest,
-            Some(_) => longest.min(LOOK_EVERY),
+            Some(_) => longest.min(POLL_INTERVAL),
         }
     }
 
     /// Sleeps for a moment of real time between two checks of something real.
     pub fn wait(self, pulse: Duration) {
-        std::thread::sleep(self.turn(pulse));
+        std::thread::sleep(self.max_wait(pulse));
     }
 }
 
@@ -108,37 +108,37 @@ mod tests {
 
     #[test]
     fn a_movable_clock_stands_still_until_it_is_moved_and_all_copies_go_with_it() {
-        let clock = Clock::movable();
+        let clock = WaitClock::movable();
         let (begin, copy) = (clock.now(), clock);
-        assert_eq!(copy.since(begin), Duration::ZERO);
+        assert_eq!(copy.elapsed_since(begin), Duration::ZERO);
         std::thread::spawn(move || copy.advance(HOUR))
             .join()
             .unwrap();
-        assert_eq!(clock.since(begin), HOUR);
-        assert_eq!(clock.until(begin + 3 * HOUR), 2 * HOUR);
-        assert_eq!(clock.until(begin), Duration::ZERO);
+        assert_eq!(clock.elapsed_since(begin), HOUR);
+        assert_eq!(clock.time_until(begin + 3 * HOUR), 2 * HOUR);
+        assert_eq!(clock.time_until(begin), Duration::ZERO);
     }
 
     #[test]
     fn a_pause_moves_it_and_a_wait_for_something_real_does_not() {
-        let clock = Clock::movable();
+        let clock = WaitClock::movable();
         let begin = clock.now();
         clock.pause(HOUR);
-        assert_eq!(clock.since(begin), HOUR);
+        assert_eq!(clock.elapsed_since(begin), HOUR);
         clock.wait(HOUR);
-        assert_eq!(clock.since(begin), HOUR);
-        assert_eq!(clock.turn(Duration::ZERO), Duration::ZERO);
+        assert_eq!(clock.elapsed_since(begin), HOUR);
+        assert_eq!(clock.max_wait(Duration::ZERO), Duration::ZERO);
     }
 
     #[test]
     fn a_real_clock_goes_by_itself_and_cannot_be_moved() {
-        let clock = Clock::default();
+        let clock = WaitClock::default();
         let begin = clock.now();
         clock.advance(HOUR);
         clock.pause(Duration::from_millis(1));
-        let passed = clock.since(begin);
+        let passed = clock.elapsed_since(begin);
         assert!(passed >= Duration::from_millis(1) && passed < HOUR);
-        assert_eq!(clock.turn(HOUR), HOUR);
-        assert!(!clock.is_movable() && Clock::movable().is_movable());
+        assert_eq!(clock.max_wait(HOUR), HOUR);
+        assert!(!clock.is_movable() && WaitClock::movable().is_movable());
     }
 }

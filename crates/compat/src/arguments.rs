@@ -1,7 +1,7 @@
 //! Splits the command lines of the originals with tables of options.
 //!
 //! Decides what is an option, a value, or neither, by three grammars: getopt's for ab and erlperf
-//! ([`getopt`]), that of Node.js core's scripts ([`node`]) and that of its R scripts ([`r`]);
+//! ([`parse_getopt`]), that of Node.js core's scripts ([`parse_node`]) and that of its R scripts ([`parse_r`]);
 //! `compare.py` uses argparse's (`compare_py/arguments.rs`). Knows nothing of what an option means.
 //! All reject unknown options, whereas Node.js's originals silently swallow the next argument. A
 //! crate such as lexopt would suit only ab: erlperf names whole clusters in messages and has the
@@ -9,7 +9,7 @@
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Arguments<'a> {
+pub struct ParsedArguments<'a> {
     /// Options by the first of their names, with their values.
     pub options: Vec<(&'a str, Option<&'a str>)>,
     /// Arguments that are neither options nor values.
@@ -18,7 +18,7 @@ pub struct Arguments<'a> {
 
 /// Error in a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mistake<'a> {
+pub enum ArgumentError<'a> {
     /// Unknown option name.
     UnknownName(&'a str),
     /// Unknown option letter; the second text is the whole argument.
@@ -29,7 +29,7 @@ pub enum Mistake<'a> {
     TakesNoValue(&'a str),
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ParsedArguments<'a> {
     /// Whether an option is given, with or without a value.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|(name, _)| *name == option)
@@ -53,11 +53,11 @@ impl<'a> Arguments<'a> {
 ///
 /// # Errors
 /// An option is unknown, lacks its value, or has one that it does not take.
-pub fn getopt<'a>(
+pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
-) -> Result<Arguments<'a>, Mistake<'a>> {
-    let mut read = Arguments::default();
+) -> Result<ParsedArguments<'a>, ArgumentError<'a>> {
+    let mut read = ParsedArguments::default();
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(word) = rest.next() {
         let (name, attached) = match word.split_once('=') {
@@ -70,23 +70,23 @@ pub fn getopt<'a>(
             read.others.push(word);
         } else if let Some((known, takes_value)) = find(name).filter(|_| name.len() > 2) {
             let value = match attached {
-                Some(_) if !takes_value => return Err(Mistake::TakesNoValue(name)),
-                None if takes_value => Some(rest.next().ok_or(Mistake::NeedsValue(name))?),
+                Some(_) if !takes_value => return Err(ArgumentError::TakesNoValue(name)),
+                None if takes_value => Some(rest.next().ok_or(ArgumentError::NeedsValue(name))?),
                 attached => attached,
             };
             read.options.push((known, value));
         } else if name.starts_with("--") {
-            return Err(Mistake::UnknownName(name));
+            return Err(ArgumentError::UnknownName(name));
         } else {
             // Flags up to a letter with a value, which is the rest of the argument or the next one.
             for (at, letter) in word.char_indices().skip(1) {
                 let (typed, behind) = word[at..].split_at(letter.len_utf8());
-                let unknown = Mistake::UnknownLetter(typed, word);
+                let unknown = ArgumentError::UnknownLetter(typed, word);
                 let (known, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(behind).filter(|value| !value.is_empty());
                     let value = attached.or_else(|| rest.next());
-                    let value = value.ok_or(Mistake::NeedsValue(typed))?;
+                    let value = value.ok_or(ArgumentError::NeedsValue(typed))?;
                     read.options.push((known, Some(value)));
                     break;
                 }
@@ -103,26 +103,26 @@ pub fn getopt<'a>(
 ///
 /// # Errors
 /// An option is in neither list, or lacks its value.
-pub fn node<'a>(
+pub fn parse_node<'a>(
     arguments: &'a [String],
     valued: &[&str],
     switches: &[&str],
-) -> Result<Arguments<'a>, Mistake<'a>> {
-    let mut read = Arguments::default();
+) -> Result<ParsedArguments<'a>, ArgumentError<'a>> {
+    let mut read = ParsedArguments::default();
     let mut are_options_over = false;
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(word) = rest.next() {
         if word == "--" {
             are_options_over = true;
-        } else if !are_options_over && let Some(name) = undashed(word) {
+        } else if !are_options_over && let Some(name) = strip_dashes(word) {
             if switches.contains(&name) {
                 read.options.push((name, None));
             } else if valued.contains(&name) {
                 let value = rest.next().filter(|value| *value != "--");
                 read.options
-                    .push((name, Some(value.ok_or(Mistake::NeedsValue(word))?)));
+                    .push((name, Some(value.ok_or(ArgumentError::NeedsValue(word))?)));
             } else {
-                return Err(Mistake::UnknownName(word));
+                return Err(ArgumentError::UnknownName(word));
             }
         } else if word == "test" {
             read.options.push((word, None));
@@ -139,11 +139,14 @@ pub fn node<'a>(
 ///
 /// # Errors
 /// Returns the first option that is not in the list, as typed.
-pub fn r<'a>(arguments: &'a [String], known: &[&str]) -> Result<Arguments<'a>, &'a str> {
-    let mut read = Arguments::default();
+pub fn parse_r<'a>(
+    arguments: &'a [String],
+    known: &[&str],
+) -> Result<ParsedArguments<'a>, &'a str> {
+    let mut read = ParsedArguments::default();
     let mut awaits_value = false;
     for word in arguments {
-        if let Some(name) = undashed(word) {
+        if let Some(name) = strip_dashes(word) {
             if !known.contains(&name) {
                 return Err(word);
             }
@@ -159,7 +162,7 @@ pub fn r<'a>(arguments: &'a [String], known: &[&str]) -> Result<Arguments<'a>, &
 }
 
 /// Returns the name of an option without its one or two dashes.
-fn undashed(word: &str) -> Option<&str> {
+fn strip_dashes(word: &str) -> Option<&str> {
     let name = word.strip_prefix('-')?;
     Some(name.strip_prefix('-').unwrap_or(name))
 }

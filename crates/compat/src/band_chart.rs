@@ -6,11 +6,11 @@
 use unicode_width::UnicodeWidthStr;
 
 /// Width of the scale in columns.
-const SCALE: usize = 60;
+const SCALE_COLUMNS: usize = 60;
 
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Band {
+pub struct ChartBand {
     /// Text on the left.
     pub label: String,
     /// Value.
@@ -22,8 +22,8 @@ pub struct Band {
 /// Draws the lines, and below them the ends of the scale, which includes `reference`.
 ///
 /// Bands without a finite value are omitted; without any band the chart is empty.
-pub fn band_chart(bands: &[Band], reference: f64, number: impl Fn(f64) -> String) -> String {
-    let bands: Vec<&Band> = bands.iter().filter(|band| band.value.is_finite()).collect();
+pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> String) -> String {
+    let bands: Vec<&ChartBand> = bands.iter().filter(|band| band.value.is_finite()).collect();
     let ends = bands.iter().flat_map(|band| {
         let (low, high) = band.interval.unwrap_or((band.value, band.value));
         [low, high, band.value]
@@ -36,7 +36,7 @@ pub fn band_chart(bands: &[Band], reference: f64, number: impl Fn(f64) -> String
     if bands.is_empty() || low == high {
         return String::new();
     }
-    let scale = Scale { low, high };
+    let scale = ChartScale { low, high };
     let label_width = bands
         .iter()
         .map(|band| band.label.width())
@@ -45,29 +45,37 @@ pub fn band_chart(bands: &[Band], reference: f64, number: impl Fn(f64) -> String
     let mut chart = String::new();
     for band in &bands {
         let padding = " ".repeat(label_width - band.label.width());
-        let line = format!("{}{padding}  {}", band.label, scale.line(band, reference));
+        let line = format!(
+            "{}{padding}  {}",
+            band.label,
+            scale.draw_line(band, reference)
+        );
         chart.push_str(line.trim_end());
         chart.push('\n');
     }
     let (low, high) = (number(low), number(high));
-    let gap = " ".repeat(SCALE.saturating_sub(low.width() + high.width()).max(1));
+    let gap = " ".repeat(
+        SCALE_COLUMNS
+            .saturating_sub(low.width() + high.width())
+            .max(1),
+    );
     chart + &" ".repeat(label_width + 2) + &low + &gap + &high + "\n"
 }
 
-struct Scale {
+struct ChartScale {
     low: f64,
     high: f64,
 }
 
-impl Scale {
+impl ChartScale {
     /// Returns the column of a value; values beyond the ends are placed at the ends.
     fn column(&self, value: f64) -> usize {
         let share = (value - self.low) / (self.high - self.low);
-        (share.clamp(0.0, 1.0) * (SCALE - 1) as f64).round() as usize
+        (share.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
     }
 
-    fn line(&self, band: &Band, reference: f64) -> String {
-        let mut marks = [b' '; SCALE];
+    fn draw_line(&self, band: &ChartBand, reference: f64) -> String {
+        let mut marks = [b' '; SCALE_COLUMNS];
         marks[self.column(reference)] = b'|';
         if let Some((low, high)) = band.interval {
             let (low, high) = (self.column(low), self.column(high));
@@ -85,8 +93,8 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn band(label: &str, value: f64, interval: Option<(f64, f64)>) -> Band {
-        Band {
+    fn sample_band(label: &str, value: f64, interval: Option<(f64, f64)>) -> ChartBand {
+        ChartBand {
             label: label.into(),
             value,
             interval,
@@ -96,10 +104,10 @@ mod tests {
     #[test]
     fn values_stand_on_one_scale_with_the_reference() {
         let bands = [
-            band("slower", -15.0, Some((-20.0, -10.0))),
-            band("same", 1.0, Some((-5.0, 7.0))),
-            band("é", 39.0, None),
-            band("unknown", f64::NAN, None),
+            sample_band("slower", -15.0, Some((-20.0, -10.0))),
+            sample_band("same", 1.0, Some((-5.0, 7.0))),
+            sample_band("é", 39.0, None),
+            sample_band("unknown", f64::NAN, None),
         ];
         let chart = band_chart(&bands, 0.0, |number| format!("{number} %"));
         // From -20 to 39 in 60 columns: one column per percent, no change in column 20.
@@ -116,7 +124,8 @@ mod tests {
     fn nothing_to_show_is_no_chart() {
         assert_eq!(band_chart(&[], 0.0, |number| number.to_string()), "");
         assert_eq!(
-            band_chart(&[band("a", 0.0, None)], 0.0, |number| number.to_string()),
+            band_chart(&[sample_band("a", 0.0, None)], 0.0, |number| number
+                .to_string()),
             ""
         );
     }

@@ -5,43 +5,46 @@
 //! parse them; sentences are our own. A value that is not a number is an error; the original uses a
 //! default, but its warning is long forgotten when hours of measuring end. Start at [`run`].
 
-use crate::console::{self, Console};
-use crate::node::driver::{self, Driver};
-use crate::node::script_at;
+use crate::console::{self, DropInConsole};
+use crate::node::driver::{self, NodeDriver};
+use crate::node::find_script;
 use anyhow::Result;
 use indexmap::IndexMap;
-use speedwell_analysis::iterations::{Level, Results, Search, Spread, Steadiness, Steps};
+use speedwell_analysis::iterations::{
+    CaseSamples, IterationLevel, IterationSearch, IterationSteps, RequiredSteadiness,
+    VariationSpread,
+};
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Case, Event, Observer, Variant};
+use speedwell_model::{Case, SessionEvent, SessionObserver, Variant};
 use std::io::{self, Write};
 
 const TOOL: &str = "calibrate-n.js";
 const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
 
 /// Rates of the cases for one number of iterations, keyed by the text of their values.
-type Rates = IndexMap<String, Results>;
+type RatesByCase = IndexMap<String, CaseSamples>;
 
 /// Tries increasing numbers of iterations; returns the exit status.
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     if arguments.is_empty() {
         // The original prints its usage on standard output.
         console.stdout.write_all(USAGE.as_bytes())?;
-        return Ok(console::REFUSED);
+        return Ok(console::EXIT_REJECTED);
     }
     if arguments.iter().any(|word| word == "--help") {
-        return Ok(console.help(USAGE)?);
+        return Ok(console.print_help(USAGE)?);
     }
-    let options = match Options::parse(arguments) {
+    let options = match CalibrateOptions::parse(arguments) {
         Ok(options) => options,
-        Err(reason) => return Ok(console.refuse(TOOL, &reason, USAGE)?),
+        Err(reason) => return Ok(console.reject(TOOL, &reason, USAGE)?),
     };
-    let Ok((script, folder)) = script_at(&options.path, console) else {
+    let Ok((script, folder)) = find_script(&options.path, console) else {
         let reason = format!("there is no benchmark file '{}'", options.path);
         writeln!(console.stderr, "{TOOL}: {reason}")?;
-        return Ok(console::REFUSED);
+        return Ok(console::EXIT_REJECTED);
     };
     let request = ScriptsRequest {
         folder,
@@ -52,34 +55,34 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         test: false,
         processors: None,
     };
-    calibrate(&options, request, console)
+    run_calibration(&options, request, console)
 }
 
-fn calibrate(
-    options: &Options,
+fn run_calibration(
+    options: &CalibrateOptions,
     mut request: ScriptsRequest,
-    console: &mut Console<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     print_heading(console.stdout, options)?;
-    let mut search = Search::new(options.enough, 0, options.steps);
-    while let Some(n) = search.n() {
+    let mut search = IterationSearch::new(options.enough, 0, options.steps);
+    while let Some(n) = search.next_number() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
-        let (rates, status) = tried(&request, console)?;
+        let (rates, status) = measure_n(&request, console)?;
         if status != 0 {
             return Ok(status);
         } else if rates.is_empty() {
-            return Ok(console::REFUSED);
+            return Ok(console::EXIT_REJECTED);
         }
-        let level = Level::new(n, rates);
+        let level = IterationLevel::new(n, rates);
         print_cases(console.stdout, &level, options)?;
         print_overall(console.stdout, &level.spread, options)?;
-        let is_best = search.observe(level);
-        if let Some(best) = search.best() {
+        let is_best = search.record_level(level);
+        if let Some(best) = search.steadiest_level() {
             print_best(console.stdout, is_best, best)?;
         }
     }
-    match (search.found(), search.best()) {
+    match (search.sufficient_level(), search.steadiest_level()) {
         (Some(found), _) => print_found(console.stdout, found, options)?,
         (None, Some(best)) => print_given_up(console.stdout, best, options)?,
         (None, None) => {}
@@ -88,41 +91,44 @@ fn calibrate(
 }
 
 /// Measures with one number of iterations; returns the rates and the exit status of failures.
-fn tried(request: &ScriptsRequest, console: &mut Console<'_>) -> Result<(Rates, i32)> {
+fn measure_n(
+    request: &ScriptsRequest,
+    console: &mut DropInConsole<'_>,
+) -> Result<(RatesByCase, i32)> {
     let measure = console.measure;
-    let mut collector = Collector {
-        driver: Driver::new(TOOL, request, console, false),
-        rates: Rates::new(),
+    let mut collector = RateCollector {
+        driver: NodeDriver::new(TOOL, request, console, false),
+        rates: RatesByCase::new(),
         cases: 0,
         done: 0,
     };
     measure(request, &mut collector)?;
     writeln!(collector.driver.out)?;
-    Ok((collector.rates, collector.driver.failures.status()))
+    Ok((collector.rates, collector.driver.failures.exit_status()))
 }
 
 /// Collects rates and prints a dot for every pass through the cases.
-struct Collector<'a> {
-    driver: Driver<'a>,
-    rates: Rates,
+struct RateCollector<'a> {
+    driver: NodeDriver<'a>,
+    rates: RatesByCase,
     cases: usize,
     done: usize,
 }
 
-impl Observer for Collector<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
-        self.driver.follow(event)?;
+impl SessionObserver for RateCollector<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.driver.handle_event(event)?;
         match event {
-            Event::Planned { cases, .. } => self.cases += cases.unwrap_or(0),
-            Event::RunFinished(run) => {
-                let rates = driver::rates(run).map(|measured| measured.rate);
+            SessionEvent::Planned { cases, .. } => self.cases += cases.unwrap_or(0),
+            SessionEvent::RunFinished(run) => {
+                let rates = driver::throughput_samples(run).map(|measured| measured.rate);
                 self.rates
-                    .entry(configuration(&run.case))
+                    .entry(format_configuration(&run.case))
                     .or_default()
                     .rates
                     .extend(rates);
             }
-            Event::SlotsDone(_) => {
+            SessionEvent::SlotsDone(_) => {
                 self.done += 1;
                 if self.done.is_multiple_of(self.cases.max(1)) {
                     write!(self.driver.out, ".")?;
@@ -136,11 +142,15 @@ impl Observer for Collector<'_> {
 }
 
 /// Formats the values of a case as a JavaScript object.
-fn configuration(case: &Case) -> String {
+fn format_configuration(case: &Case) -> String {
     use speedwell_results::formats::node_csv::javascript;
-    let pair = |(name, value): &(String, speedwell_model::Value)| {
-        let name = speedwell_model::Value::Text(name.clone());
-        format!("{}:{}", javascript::json(&name), javascript::json(value))
+    let pair = |(name, value): &(String, speedwell_model::ParameterValue)| {
+        let name = speedwell_model::ParameterValue::Text(name.clone());
+        format!(
+            "{}:{}",
+            javascript::format_json(&name),
+            javascript::format_json(value)
+        )
     };
     let pairs: Vec<String> = case.values.iter().map(pair).collect();
     format!("{{{}}}", pairs.join(","))
@@ -148,31 +158,31 @@ fn configuration(case: &Case) -> String {
 
 /// Options of the command line.
 #[derive(Debug, Clone, PartialEq)]
-struct Options {
+struct CalibrateOptions {
     /// Script as typed.
     path: String,
     /// Runs for each number of iterations.
     runs: u32,
     /// Stability required to stop.
-    enough: Steadiness,
+    enough: RequiredSteadiness,
     /// Numbers of iterations to try.
-    steps: Steps,
+    steps: IterationSteps,
 }
 
-impl Options {
+impl CalibrateOptions {
     /// Parses a command line; the last of several paths counts.
     ///
     /// # Errors
     /// An option is unknown, a value is not a number above 0, or the path is missing.
-    fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options = Options {
+    fn parse(arguments: &[String]) -> Result<CalibrateOptions, String> {
+        let mut options = CalibrateOptions {
             path: String::new(),
             runs: 30,
-            enough: Steadiness {
+            enough: RequiredSteadiness {
                 mean: 0.05,
                 single: 0.10,
             },
-            steps: Steps {
+            steps: IterationSteps {
                 start: 10,
                 factor: 10,
                 tries: 6,
@@ -189,13 +199,14 @@ impl Options {
                 continue;
             };
             match name {
-                "--runs" => options.runs = positive(name, value)?,
-                "--max-increases" => options.steps.tries = positive(name, value)?,
-                "--start-n" => options.steps.start = positive(name, value)?,
-                "--increase" => options.steps.factor = positive(name, value)?,
+                "--runs" => options.runs = parse_positive(name, value)?,
+                "--max-increases" => options.steps.tries = parse_positive(name, value)?,
+                "--start-n" => options.steps.start = parse_positive(name, value)?,
+                "--increase" => options.steps.factor = parse_positive(name, value)?,
                 "--cv-threshold" => {
                     let share = value.parse().ok().filter(|share| *share > 0.0);
-                    options.enough.mean = share.ok_or_else(|| refusal(name, value))?;
+                    options.enough.mean =
+                        share.ok_or_else(|| invalid_value_message(name, value))?;
                 }
                 _ => return Err(format!("unknown option '{name}'")),
             }
@@ -208,27 +219,27 @@ impl Options {
     }
 }
 
-fn positive<N: std::str::FromStr + PartialOrd + From<u8>>(
+fn parse_positive<N: std::str::FromStr + PartialOrd + From<u8>>(
     name: &str,
     value: &str,
 ) -> Result<N, String> {
     let number = value.parse().ok().filter(|number| *number > N::from(0));
-    number.ok_or_else(|| refusal(name, value))
+    number.ok_or_else(|| invalid_value_message(name, value))
 }
 
-fn refusal(name: &str, value: &str) -> String {
+fn invalid_value_message(name: &str, value: &str) -> String {
     format!("the value of '{name}' must be a number above 0, not '{value}'")
 }
 
 /// Prints what will be done.
-fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
+fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<()> {
     let rule = "-".repeat(56);
     writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
     writeln!(
         out,
         "Looks for the least number of iterations (n) with which results are steady: the mean of the\n\
          coefficients of variation (CV) is below {}% and none is above {}%.\n",
-        percent(options.enough.mean),
+        format_percent(options.enough.mean),
         options.enough.single * 100.0
     )?;
     writeln!(
@@ -237,14 +248,18 @@ fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
          - Max increases: {}\n- Increase factor: {}x",
         options.steps.start,
         options.runs,
-        percent(options.enough.mean),
+        format_percent(options.enough.mean),
         options.steps.tries,
         options.steps.factor
     )
 }
 
 /// Prints each configuration with its coefficient of variation.
-fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+fn print_cases(
+    out: &mut dyn Write,
+    level: &IterationLevel,
+    options: &CalibrateOptions,
+) -> io::Result<()> {
     for (name, variation) in level.cases() {
         let mark = if variation <= options.enough.mean {
             "✓ Stable"
@@ -255,7 +270,7 @@ fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Res
         writeln!(
             out,
             "  CV: {}% (the lower, the steadier)",
-            percent(variation)
+            format_percent(variation)
         )?;
         writeln!(out, "  Stability: {mark}")?;
     }
@@ -263,10 +278,17 @@ fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Res
 }
 
 /// Prints the result of all configurations together.
-fn print_overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io::Result<()> {
-    let (mean, target) = (percent(spread.mean), percent(options.enough.mean));
+fn print_overall(
+    out: &mut dyn Write,
+    spread: &VariationSpread,
+    options: &CalibrateOptions,
+) -> io::Result<()> {
+    let (mean, target) = (
+        format_percent(spread.mean),
+        format_percent(options.enough.mean),
+    );
     let single = options.enough.single * 100.0;
-    let unsteady = spread.unsteady(options.enough);
+    let unsteady = spread.count_unsteady(options.enough);
     writeln!(out, "\nOverall average CV: {mean}%")?;
     if spread.is_steady(options.enough) {
         return writeln!(
@@ -287,7 +309,7 @@ fn print_overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io:
 }
 
 /// Prints the best number so far.
-fn print_best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()> {
+fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::Result<()> {
     let begin = if is_new {
         "New best n:"
     } else {
@@ -297,18 +319,22 @@ fn print_best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()
         out,
         "  → {begin} {} with average CV: {}%",
         level.n,
-        percent(level.spread.mean)
+        format_percent(level.spread.mean)
     )
 }
 
 /// Prints the number that suffices.
-fn print_found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+fn print_found(
+    out: &mut dyn Write,
+    level: &IterationLevel,
+    options: &CalibrateOptions,
+) -> io::Result<()> {
     writeln!(
         out,
         "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
         level.n,
-        percent(level.spread.mean),
-        percent(options.enough.mean),
+        format_percent(level.spread.mean),
+        format_percent(options.enough.mean),
         options.enough.single * 100.0
     )?;
     writeln!(out, "\nFinal CV for each configuration:")?;
@@ -316,7 +342,11 @@ fn print_found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Res
 }
 
 /// Prints the best number after none sufficed.
-fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+fn print_given_up(
+    out: &mut dyn Write,
+    level: &IterationLevel,
+    options: &CalibrateOptions,
+) -> io::Result<()> {
     writeln!(
         out,
         "Maximum number of increases ({}) reached",
@@ -326,7 +356,7 @@ fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::
         out,
         "Best n found: {} with average CV={}%",
         level.n,
-        percent(level.spread.mean)
+        format_percent(level.spread.mean)
     )?;
     writeln!(out, "\nCV by configuration at best n:")?;
     print_variations(out, level, Some(options.enough.mean))?;
@@ -338,19 +368,27 @@ fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::
 }
 
 /// Prints the variation of every configuration; marks those above `target`.
-fn print_variations(out: &mut dyn Write, level: &Level, target: Option<f64>) -> io::Result<()> {
+fn print_variations(
+    out: &mut dyn Write,
+    level: &IterationLevel,
+    target: Option<f64>,
+) -> io::Result<()> {
     for (name, variation) in level.cases() {
-        writeln!(out, "  {name}: {}%", percent(variation))?;
+        writeln!(out, "  {name}: {}%", format_percent(variation))?;
         if let Some(target) = target
             && (variation.is_nan() || variation > target)
         {
-            writeln!(out, "    ⚠️ above the target of {}%", percent(target))?;
+            writeln!(
+                out,
+                "    ⚠️ above the target of {}%",
+                format_percent(target)
+            )?;
         }
     }
     Ok(())
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.2}", share * 100.0)
 }
 
@@ -358,8 +396,8 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Options, String> {
-        Options::parse(
+    fn parse(words: &[&str]) -> Result<CalibrateOptions, String> {
+        CalibrateOptions::parse(
             &words
                 .iter()
                 .map(|word| (*word).to_owned())

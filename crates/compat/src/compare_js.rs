@@ -3,20 +3,20 @@
 //! Decides options and output of that driver. Order of execution, and so of the rows, is that of
 //! `measure`; `compare.R` does not depend on it. Start at [`run`].
 
-use super::band_chart::{Band, band_chart};
-use super::compare_r::Table;
-use super::console::Console;
-use crate::arguments::Arguments;
-use crate::compare_r::Tested;
-use crate::node::driver::{self, Driver};
-use crate::node::{self, CommandLine, Refusal};
-use crate::r::collation::Collation;
+use super::band_chart::{ChartBand, band_chart};
+use super::compare_r::CompareTable;
+use super::console::DropInConsole;
+use crate::arguments::ParsedArguments;
+use crate::compare_r::WelchOutcome;
+use crate::node::driver::{self, NodeDriver};
+use crate::node::{self, CommandLine, NodeRefusal};
+use crate::r::collation::TextCollation;
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Event, Observer, Run, Variant};
+use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_results::formats::node_csv::javascript;
 use speedwell_results::formats::node_csv::rows;
-use speedwell_results::formats::node_csv::{Groups, Side};
+use speedwell_results::formats::node_csv::{CompareRates, CompareSide};
 use std::path::PathBuf;
 
 const COMMAND_LINE: CommandLine = CommandLine {
@@ -37,11 +37,11 @@ const COMMAND_LINE: CommandLine = CommandLine {
 };
 
 /// Default number of runs of each case under each program.
-const RUNS: u32 = 30;
+const DEFAULT_RUNS: u32 = 30;
 
 /// Options for analyzing the results.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Analysis {
+struct CompareAnalysis {
     chart: bool,
     /// Largest accepted significant regression in percent.
     max_regression_percent: Option<f64>,
@@ -51,40 +51,40 @@ struct Analysis {
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(arguments, console, understand, compare)
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    COMMAND_LINE.run_with(arguments, console, parse_request, run_comparison)
 }
 
-fn compare(
-    (request, analysis): (ScriptsRequest, Option<Analysis>),
-    arguments: &Arguments<'_>,
-    console: &mut Console<'_>,
+fn run_comparison(
+    (request, analysis): (ScriptsRequest, Option<CompareAnalysis>),
+    arguments: &ParsedArguments<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
-    let collation = Collation::of_environment(console.variable);
+    let collation = TextCollation::from_environment(console.variable);
     let shows_progress = !arguments.has("no-progress");
-    let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, &request, console, shows_progress),
-        collected: analysis.map(|_| Groups::default()),
+    let mut printer = ComparePrinter {
+        driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, shows_progress),
+        collected: analysis.map(|_| CompareRates::default()),
     };
-    printer.driver.pass_over_test(arguments)?;
-    printer.begin()?;
+    printer.driver.warn_about_test(arguments)?;
+    printer.print_header()?;
     measure(&request, &mut printer)?;
     match analysis {
-        Some(analysis) => printer.analyse(analysis, collation),
-        None => Ok(printer.driver.failures.status()),
+        Some(analysis) => printer.print_analysis(analysis, collation),
+        None => Ok(printer.driver.failures.exit_status()),
     }
 }
 
-fn understand(
-    arguments: &Arguments<'_>,
-    console: &Console<'_>,
-) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
+fn parse_request(
+    arguments: &ParsedArguments<'_>,
+    console: &DropInConsole<'_>,
+) -> Result<(ScriptsRequest, Option<CompareAnalysis>), NodeRefusal> {
     let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
-        return Err(Refusal::usage(""));
+        return Err(NodeRefusal::usage(""));
     };
     if arguments.others.is_empty() {
-        return Err(Refusal::usage(""));
+        return Err(NodeRefusal::usage(""));
     }
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
@@ -93,57 +93,58 @@ fn understand(
         ..Variant::plain(name)
     };
     let variants = vec![variant("old", old), variant("new", new)];
-    let request = node::request(arguments, scripts, Some(folder), variants, RUNS)?;
-    Ok((request, analysis(arguments)?))
+    let request = node::build_request(arguments, scripts, Some(folder), variants, DEFAULT_RUNS)?;
+    Ok((request, parse_analysis(arguments)?))
 }
 
-fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
+fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnalysis>, NodeRefusal> {
     let limit = arguments.value("max-regression").map(str::parse::<f64>);
     let max_regression_percent = match limit {
         None => None,
         Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Some(limit),
         Some(_) => {
             let reason = "the value of '--max-regression' must be a percentage of at least 0";
-            return Err(Refusal::usage(reason));
+            return Err(NodeRefusal::usage(reason));
         }
     };
     let wanted = arguments.has("analyze") || max_regression_percent.is_some();
     let chart = !arguments.has("no-chart");
-    Ok(wanted.then_some(Analysis {
+    Ok(wanted.then_some(CompareAnalysis {
         chart,
         max_regression_percent,
     }))
 }
 
-struct Printer<'a> {
-    driver: Driver<'a>,
+struct ComparePrinter<'a> {
+    driver: NodeDriver<'a>,
     /// Rates to analyze; `None` if rows are printed.
-    collected: Option<Groups>,
+    collected: Option<CompareRates>,
 }
 
-impl Printer<'_> {
-    fn begin(&mut self) -> Result<()> {
+impl ComparePrinter<'_> {
+    fn print_header(&mut self) -> Result<()> {
         if self.collected.is_none() {
             self.driver.out.write_all(rows::COMPARE_HEADER.as_bytes())?;
         }
         Ok(self.driver.out.flush()?)
     }
 
-    fn print(&mut self, run: &Run) -> Result<()> {
+    fn print_run(&mut self, run: &Run) -> Result<()> {
         let name = self.driver.scripts.of_run(run).to_owned();
-        for measured in driver::rates(run) {
+        for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
-                    let row = rows::compare_row(&run.variant, &name, &run.case.values, measured);
+                    let row =
+                        rows::format_compare_row(&run.variant, &name, &run.case.values, measured);
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(groups) => {
                     let side = if &*run.variant == "old" {
-                        Side::Old
+                        CompareSide::Old
                     } else {
-                        Side::New
+                        CompareSide::New
                     };
-                    groups.add(full_name(&name, run).as_bytes(), side, measured.rate);
+                    groups.add_row(full_name(&name, run).as_bytes(), side, measured.rate);
                 }
             }
         }
@@ -151,25 +152,31 @@ impl Printer<'_> {
     }
 
     /// Prints the table; returns the exit status.
-    fn analyse(mut self, analysis: Analysis, collation: Collation) -> Result<i32> {
+    fn print_analysis(
+        mut self,
+        analysis: CompareAnalysis,
+        collation: TextCollation,
+    ) -> Result<i32> {
         let groups = self.collected.take().unwrap_or_default();
         if groups.is_empty() {
-            self.driver.lack_results()?;
-            return Ok(self.driver.failures.status());
+            self.driver.report_no_results()?;
+            return Ok(self.driver.failures.exit_status());
         }
-        let table = Table::compared(&groups, collation);
-        if let Some(warning) = table.warning() {
-            self.driver.say(&format!("warning: {warning}"))?;
+        let table = CompareTable::compare_groups(&groups, collation);
+        if let Some(warning) = table.table_warning() {
+            self.driver.print_message(&format!("warning: {warning}"))?;
         }
-        self.driver.out.write_all(table.text().as_bytes())?;
+        self.driver.out.write_all(table.format_table().as_bytes())?;
         if analysis.chart {
-            self.driver.out.write_all(improvements(&table).as_bytes())?;
+            self.driver
+                .out
+                .write_all(improvement_chart(&table).as_bytes())?;
         }
-        for regression in regressions(&table, analysis.max_regression_percent) {
-            self.driver.say(&regression)?;
-            self.driver.failures.note_other();
+        for regression in regression_messages(&table, analysis.max_regression_percent) {
+            self.driver.print_message(&regression)?;
+            self.driver.failures.record_other_error();
         }
-        Ok(self.driver.failures.status())
+        Ok(self.driver.failures.exit_status())
     }
 }
 
@@ -177,29 +184,29 @@ impl Printer<'_> {
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values
-        .map(|(name, value)| format!("{name}={}", javascript::inspect(value)))
+        .map(|(name, value)| format!("{name}={}", javascript::format_inspected(value)))
         .collect();
     format!("{name} {}", pairs.join(" "))
 }
 
 /// Draws every improvement with its 95 % interval around 0, in percent.
-fn improvements(table: &Table) -> String {
+fn improvement_chart(table: &CompareTable) -> String {
     let band = |row: &super::compare_r::NamedRow| {
         let value = row.row.improvement_percent;
         let interval = match row.row.test {
-            Tested::Done {
+            WelchOutcome::Done {
                 accuracy_percent: [half, ..],
                 ..
             } => Some((value - half, value + half)),
-            Tested::TooFew | Tested::Constant => None,
+            WelchOutcome::TooFew | WelchOutcome::Constant => None,
         };
-        Band {
+        ChartBand {
             label: row.name.clone(),
             value,
             interval,
         }
     };
-    let bands: Vec<Band> = table.rows().iter().map(band).collect();
+    let bands: Vec<ChartBand> = table.rows().iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |percent| format!("{percent:.2} %"));
     if chart.is_empty() {
         return chart;
@@ -208,14 +215,14 @@ fn improvements(table: &Table) -> String {
 }
 
 /// Returns a message for each case that became significantly slower by more than the limit.
-fn regressions(table: &Table, limit_percent: Option<f64>) -> Vec<String> {
+fn regression_messages(table: &CompareTable, limit_percent: Option<f64>) -> Vec<String> {
     let Some(limit) = limit_percent else {
         return Vec::new();
     };
     table
         .rows()
         .iter()
-        .filter(|row| row.row.stars() > 0 && row.row.improvement_percent < -limit)
+        .filter(|row| row.row.star_count() > 0 && row.row.improvement_percent < -limit)
         .map(|row| {
             let slower = -row.row.improvement_percent;
             format!(
@@ -226,11 +233,11 @@ fn regressions(table: &Table, limit_percent: Option<f64>) -> Vec<String> {
         .collect()
 }
 
-impl Observer for Printer<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
-        self.driver.follow(event)?;
-        if let Event::RunFinished(run) = event {
-            self.print(run)?;
+impl SessionObserver for ComparePrinter<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.driver.handle_event(event)?;
+        if let SessionEvent::RunFinished(run) = event {
+            self.print_run(run)?;
         }
         Ok(self.driver.out.flush()?)
     }

@@ -7,15 +7,15 @@
 //! the table does not stop at a case whose values do not vary: that has no p value. Start at
 //! [`run`].
 
-use crate::arguments::Arguments;
-use crate::console::Console;
+use crate::arguments::ParsedArguments;
+use crate::console::DropInConsole;
 use crate::r::RScript;
-use crate::r::collation::Collation;
-use crate::r::plot::{self, Picture};
-use crate::r::print::{self, Column};
+use crate::r::collation::TextCollation;
+use crate::r::plot::{self, ChartFile};
+use crate::r::print::{self, FrameColumn};
 use anyhow::Result;
-use speedwell_results::formats::node_csv::Groups;
-use speedwell_results::formats::node_csv::groups::Rates;
+use speedwell_results::formats::node_csv::CompareRates;
+use speedwell_results::formats::node_csv::groups::CaseRates;
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, welch};
 use std::fmt::Write as _;
@@ -27,29 +27,33 @@ const SCRIPT: RScript = RScript {
 };
 
 /// The script sets `options(width = 200)`.
-const WIDTH: usize = 200;
+const TABLE_WIDTH: usize = 200;
 
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
 /// The input does not come from `compare.js`, or a stream or file cannot be written.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    SCRIPT.carry_out(arguments, console, compare)
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    SCRIPT.run_with(arguments, console, print_comparison)
 }
 
-fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(Picture::at).transpose()?;
+fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
+    let picture = options
+        .value("plot")
+        .map(ChartFile::from_path)
+        .transpose()?;
     let groups = read_groups(SCRIPT.tool, console)?;
-    let table = Table::compared(&groups, Collation::of_environment(console.variable));
-    if let Some(warning) = table.warning() {
+    let table =
+        CompareTable::compare_groups(&groups, TextCollation::from_environment(console.variable));
+    if let Some(warning) = table.table_warning() {
         console.warn(SCRIPT.tool, &warning)?;
     }
-    console.stdout.write_all(table.text().as_bytes())?;
+    console.stdout.write_all(table.format_table().as_bytes())?;
     if let Some(picture) = picture {
         writeln!(
             console.stderr,
             "{}",
-            picture.save(&box_plot(&groups, &table))?
+            picture.save_chart(&box_plot(&groups, &table))?
         )?;
     }
     Ok(0)
@@ -59,24 +63,24 @@ fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
 ///
 /// # Errors
 /// The input does not come from `compare.js`, or standard error is closed.
-pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
-    let groups = Groups::read(&mut *console.stdin)?;
+pub fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRates> {
+    let groups = CompareRates::read(&mut *console.stdin)?;
     for warning in groups.warnings() {
         console.warn(tool, &warning)?;
     }
     Ok(groups)
 }
 
-fn box_plot(groups: &Groups, table: &Table) -> plot::Chart {
+fn box_plot(groups: &CompareRates, table: &CompareTable) -> plot::AnyChart {
     let rates: Vec<_> = groups.iter().map(|(_, rates)| rates).collect();
-    plot::boxes(table.rows.iter().map(|row| {
-        let Rates { old, new } = rates[row.index];
+    plot::box_chart(table.rows.iter().map(|row| {
+        let CaseRates { old, new } = rates[row.index];
         (row.name.as_str(), &old[..], &new[..])
     }))
 }
 
 /// Comparisons, sorted by name.
-pub struct Table {
+pub struct CompareTable {
     rows: Vec<NamedRow>,
 }
 
@@ -90,17 +94,17 @@ pub struct NamedRow {
     index: usize,
 }
 
-impl Table {
+impl CompareTable {
     /// Compares every group.
-    pub fn compared(groups: &Groups, collation: Collation) -> Table {
-        let named = |(index, (name, rates)): (usize, (&[u8], &Rates))| NamedRow {
+    pub fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable {
+        let named = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
             name: String::from_utf8_lossy(name).into_owned(),
             row: welch_row(&rates.old, &rates.new),
             index,
         };
         let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named).collect();
-        collation.sort(&mut rows, |row| &row.name);
-        Table { rows }
+        collation.sort_by_text(&mut rows, |row| &row.name);
+        CompareTable { rows }
     }
 
     /// Returns the comparisons in order.
@@ -110,14 +114,14 @@ impl Table {
 
     /// Returns a warning about comparisons without a p value because nothing varies, and about
     /// those that R does not show.
-    pub fn warning(&self) -> Option<String> {
+    pub fn table_warning(&self) -> Option<String> {
         let constant: Vec<&str> = self
             .rows
             .iter()
-            .filter(|row| row.row.test == Tested::Constant)
+            .filter(|row| row.row.test == WelchOutcome::Constant)
             .map(|row| row.name.as_str())
             .collect();
-        let hidden = self.rows.len().saturating_sub(print::most_rows(5));
+        let hidden = self.rows.len().saturating_sub(print::max_rows(5));
         let about_constant = constant.first().map(|first| {
             format!(
                 "{} of {} comparisons have no confidence because their rates do not vary; the \
@@ -138,44 +142,44 @@ impl Table {
     }
 
     /// Formats table and note as the original does.
-    pub fn text(&self) -> String {
+    pub fn format_table(&self) -> String {
         let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
         let column = |name: &str, cell: &dyn Fn(&WelchRow) -> String| {
-            Column::new(name, self.rows.iter().map(|row| cell(&row.row)).collect())
+            FrameColumn::new(name, self.rows.iter().map(|row| cell(&row.row)).collect())
         };
         let columns = [
-            column("confidence", &confidence),
+            column("confidence", &format_confidence),
             column("improvement", &|row| {
-                format!("{} %", percent(row.improvement_percent))
+                format!("{} %", format_percent(row.improvement_percent))
             }),
-            column("accuracy (*)", &|row| accuracy(row, 0)),
-            column("(**)", &|row| accuracy(row, 1)),
-            column("(***)", &|row| accuracy(row, 2)),
+            column("accuracy (*)", &|row| format_accuracy(row, 0)),
+            column("(**)", &|row| format_accuracy(row, 1)),
+            column("(***)", &|row| format_accuracy(row, 2)),
         ];
-        let mut text = print::data_frame(&names, &columns, WIDTH);
-        text.push_str(&note(self.rows.len()));
+        let mut text = print::format_data_frame(&names, &columns, TABLE_WIDTH);
+        text.push_str(&false_positive_note(self.rows.len()));
         text
     }
 }
 
-fn confidence(row: &WelchRow) -> String {
+fn format_confidence(row: &WelchRow) -> String {
     match row.test {
-        Tested::Done { .. } => "*".repeat(row.stars()),
-        Tested::TooFew | Tested::Constant => "NA".to_owned(),
+        WelchOutcome::Done { .. } => "*".repeat(row.star_count()),
+        WelchOutcome::TooFew | WelchOutcome::Constant => "NA".to_owned(),
     }
 }
 
-fn accuracy(row: &WelchRow, risk: usize) -> String {
+fn format_accuracy(row: &WelchRow, risk: usize) -> String {
     match row.test {
-        Tested::Done {
+        WelchOutcome::Done {
             accuracy_percent, ..
-        } => format!("±{}%", percent(accuracy_percent[risk])),
-        Tested::TooFew | Tested::Constant => "NA".to_owned(),
+        } => format!("±{}%", format_percent(accuracy_percent[risk])),
+        WelchOutcome::TooFew | WelchOutcome::Constant => "NA".to_owned(),
     }
 }
 
 /// Formats like R's `sprintf("%.2f")`.
-fn percent(value: f64) -> String {
+fn format_percent(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".to_owned(),
         f64::INFINITY => "Inf".to_owned(),
@@ -184,7 +188,7 @@ fn percent(value: f64) -> String {
     }
 }
 
-fn note(comparisons: usize) -> String {
+fn false_positive_note(comparisons: usize) -> String {
     let expected = RISKS.map(|risk| comparisons as f64 * risk);
     let mut note = format!(
         "\nBe aware that when doing many comparisons the risk of a false-positive\n\
@@ -216,18 +220,28 @@ const BAR_SCRIPT: RScript = RScript {
 ///
 /// # Errors
 /// The input does not come from `compare.js`, or the chart cannot be written.
-pub fn run_bars(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    BAR_SCRIPT.carry_out(arguments, console, draw)
+pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    BAR_SCRIPT.run_with(arguments, console, draw_bars)
 }
 
-fn draw(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(Picture::at).transpose()?;
+fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
+    let picture = options
+        .value("plot")
+        .map(ChartFile::from_path)
+        .transpose()?;
     let groups = read_groups(BAR_SCRIPT.tool, console)?;
     if let Some(picture) = picture {
-        let table = Table::compared(&groups, Collation::of_environment(console.variable));
+        let table = CompareTable::compare_groups(
+            &groups,
+            TextCollation::from_environment(console.variable),
+        );
         let rows = table.rows.iter();
         let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
-        writeln!(console.stderr, "{}", picture.save(&plot::bars(means))?)?;
+        writeln!(
+            console.stderr,
+            "{}",
+            picture.save_chart(&plot::bar_chart(means))?
+        )?;
     }
     Ok(0)
 }
@@ -245,12 +259,12 @@ pub struct WelchRow {
     /// Increase of the mean from reference to candidate, in percent; NaN if a side is empty.
     pub improvement_percent: f64,
     /// Result of the test.
-    pub test: Tested,
+    pub test: WelchOutcome,
 }
 
 /// Result of Welch's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Tested {
+pub enum WelchOutcome {
     /// A side has fewer than 2 values.
     TooFew,
     /// The values do not vary, so p is undefined.
@@ -266,10 +280,10 @@ pub enum Tested {
 
 impl WelchRow {
     /// Returns one star for each risk that the p value is below.
-    pub fn stars(&self) -> usize {
+    pub fn star_count(&self) -> usize {
         match self.test {
-            Tested::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),
-            Tested::TooFew | Tested::Constant => 0,
+            WelchOutcome::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),
+            WelchOutcome::TooFew | WelchOutcome::Constant => 0,
         }
     }
 }
@@ -279,12 +293,12 @@ pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
     let (mean_old, mean_new) = (mean(old), mean(new));
     let improvement_percent = (mean_new - mean_old) / mean_old * 100.0;
     let test = match welch(old, new) {
-        Ok(test) => Tested::Done {
+        Ok(test) => WelchOutcome::Done {
             p: test.p,
             accuracy_percent: RISKS.map(|risk| test.half_width(risk) / mean_old * 100.0),
         },
-        Err(WelchError::TooFew) => Tested::TooFew,
-        Err(WelchError::Constant) => Tested::Constant,
+        Err(WelchError::TooFew) => WelchOutcome::TooFew,
+        Err(WelchError::Constant) => WelchOutcome::Constant,
     };
     WelchRow {
         mean_old,
@@ -297,48 +311,55 @@ pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_results::formats::node_csv::Side;
+    use speedwell_results::formats::node_csv::CompareSide;
 
     #[test]
     fn percentages_are_those_of_r() {
         let values = [1.005, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-        assert_eq!(values.map(percent), ["1.00", "-0.00", "NaN", "Inf", "-Inf"]);
+        assert_eq!(
+            values.map(format_percent),
+            ["1.00", "-0.00", "NaN", "Inf", "-Inf"]
+        );
     }
 
     #[test]
     fn a_table_longer_than_r_shows_says_so() {
-        let mut groups = Groups::default();
+        let mut groups = CompareRates::default();
         for case in 0..20_000 {
-            groups.add(format!("a n={case}").as_bytes(), Side::Old, 1.0);
+            groups.add_row(format!("a n={case}").as_bytes(), CompareSide::Old, 1.0);
         }
-        let table = Table::compared(&groups, Collation::CodePoints);
+        let table = CompareTable::compare_groups(&groups, TextCollation::CodePoints);
         assert_eq!(
-            table.warning().as_deref(),
+            table.table_warning().as_deref(),
             Some(
                 "the last 1 of 20000 comparisons are not shown, as in R; 'speedwell compare' shows all"
             )
         );
-        assert!(table.text().contains("omitted 1 rows ]\n\nBe aware"));
+        assert!(
+            table
+                .format_table()
+                .contains("omitted 1 rows ]\n\nBe aware")
+        );
     }
 
     #[test]
     fn an_empty_side_has_no_improvement() {
         let row = welch_row(&[5.0, 6.0], &[]);
         assert!(row.improvement_percent.is_nan());
-        assert_eq!(row.test, Tested::TooFew);
+        assert_eq!(row.test, WelchOutcome::TooFew);
     }
 
     #[test]
     fn constant_values_still_have_an_improvement() {
         let row = welch_row(&[5.0, 5.0], &[6.0, 6.0]);
         assert!((row.improvement_percent - 20.0).abs() < 1e-12);
-        assert_eq!((row.test, row.stars()), (Tested::Constant, 0));
+        assert_eq!((row.test, row.star_count()), (WelchOutcome::Constant, 0));
     }
 
     #[test]
     fn stars_count_the_risks_undercut() {
         let stars = |p| {
-            let test = Tested::Done {
+            let test = WelchOutcome::Done {
                 p,
                 accuracy_percent: [0.0; 3],
             };
@@ -346,7 +367,7 @@ mod tests {
                 test,
                 ..welch_row(&[1.0], &[1.0])
             }
-            .stars()
+            .star_count()
         };
         assert_eq!(
             [0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars),

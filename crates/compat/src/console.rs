@@ -6,14 +6,14 @@
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::Observer;
-use speedwell_report::visible;
+use speedwell_model::SessionObserver;
+use speedwell_report::escape_controls;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Streams and environment of a drop-in.
-pub struct Console<'a> {
+pub struct DropInConsole<'a> {
     /// Standard input.
     pub stdin: &'a mut dyn Read,
     /// Standard output: results only.
@@ -30,39 +30,44 @@ pub struct Console<'a> {
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Measures scripts: `measure::execute_scripts`.
-    pub measure: &'a Measure<'a>,
+    pub measure: &'a MeasureFn<'a>,
 }
 
 /// Measures scripts and reports events to an observer.
-pub type Measure<'a> = dyn Fn(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()> + 'a;
+pub type MeasureFn<'a> =
+    dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'a;
 
 /// Exit status for an invalid command line or input, as in the originals.
-pub const REFUSED: i32 = 1;
+pub const EXIT_REJECTED: i32 = 1;
 
 /// Exit status of a failure, for drop-ins that distinguish it better than their original.
-pub const COULD_NOT: i32 = 2;
+pub const EXIT_FAILED: i32 = 2;
 
 /// Exit status after Ctrl-C: 128 + SIGINT.
-pub const INTERRUPTED: i32 = 130;
+pub const EXIT_INTERRUPTED: i32 = 130;
 
 /// Exit status when the reader of the results has closed its pipe: what a shell reports for
 /// SIGPIPE.
-const READER_GONE: i32 = 128 + 13;
+const EXIT_BROKEN_PIPE: i32 = 128 + 13;
 
-impl Console<'_> {
+impl DropInConsole<'_> {
     /// Writes a warning of `tool`.
     ///
     /// # Errors
     /// Standard error is closed.
     pub fn warn(&mut self, tool: &str, sentence: &str) -> io::Result<()> {
-        writeln!(self.stderr, "{tool}: warning: {}", visible(sentence))
+        writeln!(
+            self.stderr,
+            "{tool}: warning: {}",
+            escape_controls(sentence)
+        )
     }
 
     /// Prints the help text.
     ///
     /// # Errors
     /// Standard output is closed.
-    pub fn help(&mut self, text: &str) -> io::Result<i32> {
+    pub fn print_help(&mut self, text: &str) -> io::Result<i32> {
         self.stdout.write_all(text.as_bytes())?;
         Ok(0)
     }
@@ -71,25 +76,25 @@ impl Console<'_> {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn refuse(&mut self, tool: &str, reason: &str, usage: &str) -> io::Result<i32> {
+    pub fn reject(&mut self, tool: &str, reason: &str, usage: &str) -> io::Result<i32> {
         if !reason.is_empty() {
-            writeln!(self.stderr, "{tool}: {}", visible(reason))?;
+            writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
         }
         self.stderr.write_all(usage.as_bytes())?;
-        Ok(REFUSED)
+        Ok(EXIT_REJECTED)
     }
 
     /// Rejects a command line in one line, and hints at `help` unless the reason has its own hint.
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn refuse_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
-        writeln!(self.stderr, "{tool}: {}", visible(reason))?;
+    pub fn reject_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
+        writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
         if !reason.contains("\nhint: ") {
             let hint = format!("hint: 'speedwell as {tool} {help}' shows the usage");
             writeln!(self.stderr, "{hint}")?;
         }
-        Ok(COULD_NOT)
+        Ok(EXIT_FAILED)
     }
 
     /// Flushes the results so far and reports the failure. A broken pipe is passed on to the
@@ -97,38 +102,42 @@ impl Console<'_> {
     ///
     /// # Errors
     /// Standard output or standard error is closed.
-    pub fn tell_failure(&mut self, tool: &str, done: anyhow::Result<i32>) -> anyhow::Result<i32> {
+    pub fn report_failure(&mut self, tool: &str, done: anyhow::Result<i32>) -> anyhow::Result<i32> {
         match done {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
-                writeln!(self.stderr, "{tool}: {}", visible(&format!("{error:#}")))?;
-                Ok(COULD_NOT)
+                writeln!(
+                    self.stderr,
+                    "{tool}: {}",
+                    escape_controls(&format!("{error:#}"))
+                )?;
+                Ok(EXIT_FAILED)
             }
             done => done,
         }
     }
 
     /// Returns the exit status of a tool's result; errors are reported.
-    pub fn conclude(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
+    pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
         let result = result.and_then(|status| {
             self.stdout.flush()?;
             Ok(status)
         });
         match result {
             Ok(status) => status,
-            Err(error) if is_broken_pipe(&error) => READER_GONE,
+            Err(error) if is_broken_pipe(&error) => EXIT_BROKEN_PIPE,
             Err(error) => {
                 // If standard error is closed, too, the failure cannot be reported.
                 let error = format!("{error:#}");
-                let _ = writeln!(self.stderr, "{tool}: {}", visible(&error));
-                REFUSED
+                let _ = writeln!(self.stderr, "{tool}: {}", escape_controls(&error));
+                EXIT_REJECTED
             }
         }
     }
 }
 
 /// Returns the width of the terminal behind a stream; `None` without a terminal.
-pub fn columns(stream: impl AsFd) -> Option<usize> {
+pub fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let size = tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

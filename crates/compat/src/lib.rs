@@ -4,7 +4,7 @@
 //! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
 //! works, and a case without variation does not stop a table. Those for `compare.py`, ab, erlperf,
 //! hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md` and so on). To
-//! add a drop-in, add a file beside this one and a line in `TOOLS`. Start at [`main`].
+//! add a drop-in, add a file beside this one and a line in `TOOLS`. Start at [`run_tool`].
 
 pub mod ab;
 pub mod arguments;
@@ -24,15 +24,15 @@ pub mod run_js;
 pub mod scatter_js;
 pub mod scatter_r;
 
-pub use console::Console;
+pub use console::DropInConsole;
 
 use anyhow::Result;
 
 /// Runs a tool with arguments; returns the exit status.
-type Run = fn(&[String], &mut Console<'_>) -> Result<i32>;
+type RunTool = fn(&[String], &mut DropInConsole<'_>) -> Result<i32>;
 
 /// Emulated tools by the names of their originals.
-const TOOLS: &[(&str, Run)] = &[
+const TOOLS: &[(&str, RunTool)] = &[
     ("run.js", run_js::run),
     ("compare.js", compare_js::run),
     ("scatter.js", scatter_js::run),
@@ -48,21 +48,21 @@ const TOOLS: &[(&str, Run)] = &[
 ];
 
 /// Returns the names of all emulated tools.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn tool_names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|(name, _)| *name)
 }
 
 /// Runs `tool` with these arguments; returns the exit status.
-pub fn main(tool: &str, arguments: &[String], console: &mut Console<'_>) -> i32 {
+pub fn run_tool(tool: &str, arguments: &[String], console: &mut DropInConsole<'_>) -> i32 {
     let result = match TOOLS.iter().find(|(name, _)| *name == tool) {
         Some((_, run)) => run(arguments, console),
         None => {
-            let known: Vec<&str> = names().collect();
+            let known: Vec<&str> = tool_names().collect();
             Err(anyhow::anyhow!(
                 "no such tool; there are {}",
                 known.join(", ")
             ))
         }
     };
-    console.conclude(tool, result)
+    console.finish(tool, result)
 }

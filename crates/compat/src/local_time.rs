@@ -6,21 +6,21 @@ use jiff::{Timestamp, Zoned};
 
 /// Formats a time like `Sat Nov 21 19:18:13 2026`, in the local time zone; empty if out of range.
 pub fn local_time(epoch_s: u64) -> String {
-    written(epoch_s, "%a %b %d %H:%M:%S %Y")
+    format_local(epoch_s, "%a %b %d %H:%M:%S %Y")
 }
 
 /// Formats a time like `2026-11-21T19:18:13+01:00`; empty if out of range.
 pub fn iso_time(epoch_s: u64) -> String {
-    written(epoch_s, "%Y-%m-%dT%H:%M:%S%:z")
+    format_local(epoch_s, "%Y-%m-%dT%H:%M:%S%:z")
 }
 
-fn written(epoch_s: u64, format: &str) -> String {
-    local(epoch_s)
+fn format_local(epoch_s: u64, format: &str) -> String {
+    to_local(epoch_s)
         .map(|time| time.strftime(format).to_string())
         .unwrap_or_default()
 }
 
-fn local(epoch_s: u64) -> Option<Zoned> {
+fn to_local(epoch_s: u64) -> Option<Zoned> {
     let time = Timestamp::from_second(i64::try_from(epoch_s).ok()?).ok()?;
     Some(time.to_zoned(TimeZone::system()))
 }

@@ -2,13 +2,13 @@
 //!
 //! Decides options and output of that driver. Start at [`run`].
 
-use crate::arguments::Arguments;
-use crate::console::Console;
-use crate::node::driver::{self, Driver};
-use crate::node::{self, CommandLine, Refusal};
+use crate::arguments::ParsedArguments;
+use crate::console::DropInConsole;
+use crate::node::driver::{self, NodeDriver};
+use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Event, Observer, Run, Value, Variant};
+use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_results::formats::node_csv::{javascript, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
@@ -21,7 +21,7 @@ const COMMAND_LINE: CommandLine = CommandLine {
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum RunFormat {
     Simple,
     Csv,
 }
@@ -30,18 +30,18 @@ enum Format {
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(arguments, console, understand, execute)
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    COMMAND_LINE.run_with(arguments, console, parse_request, run_scripts)
 }
 
-fn execute(
-    (request, format): (ScriptsRequest, Format),
-    _: &Arguments<'_>,
-    console: &mut Console<'_>,
+fn run_scripts(
+    (request, format): (ScriptsRequest, RunFormat),
+    _: &ParsedArguments<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
-    let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, &request, console, false),
+    let mut printer = RunPrinter {
+        driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
         format,
         scripts: request
             .scripts
@@ -51,45 +51,45 @@ fn execute(
         entered: 0,
         current: None,
     };
-    printer.begin()?;
+    printer.print_header()?;
     measure(&request, &mut printer)?;
-    Ok(printer.driver.failures.status())
+    Ok(printer.driver.failures.exit_status())
 }
 
-fn understand(
-    arguments: &Arguments<'_>,
-    console: &Console<'_>,
-) -> Result<(ScriptsRequest, Format), Refusal> {
+fn parse_request(
+    arguments: &ParsedArguments<'_>,
+    console: &DropInConsole<'_>,
+) -> Result<(ScriptsRequest, RunFormat), NodeRefusal> {
     if arguments.others.is_empty() {
-        return Err(Refusal::usage(""));
+        return Err(NodeRefusal::usage(""));
     }
     let format = match arguments.value("format") {
-        None | Some("simple") => Format::Simple,
-        Some("csv") => Format::Csv,
-        Some(_) => return Err(Refusal::line("Invalid format detected")),
+        None | Some("simple") => RunFormat::Simple,
+        Some("csv") => RunFormat::Csv,
+        Some(_) => return Err(NodeRefusal::line("Invalid format detected")),
     };
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
     let variants = vec![Variant::plain("default")];
     let request = ScriptsRequest {
         test: arguments.has("test"),
-        ..node::request(arguments, scripts, Some(folder), variants, 1)?
+        ..node::build_request(arguments, scripts, Some(folder), variants, 1)?
     };
     Ok((request, format))
 }
 
-struct Printer<'a> {
-    driver: Driver<'a>,
-    format: Format,
+struct RunPrinter<'a> {
+    driver: NodeDriver<'a>,
+    format: RunFormat,
     scripts: Vec<String>,
     /// Number of scripts whose heading has been written.
     entered: usize,
     current: Option<String>,
 }
 
-impl Printer<'_> {
-    fn begin(&mut self) -> Result<()> {
-        if self.format == Format::Csv {
+impl RunPrinter<'_> {
+    fn print_header(&mut self) -> Result<()> {
+        if self.format == RunFormat::Csv {
             self.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
         }
         Ok(self.driver.out.flush()?)
@@ -97,7 +97,7 @@ impl Printer<'_> {
 
     /// Writes the headings up to that of `script`, including those of scripts in between without
     /// results, as in the original.
-    fn enter(&mut self, script: &str) -> Result<()> {
+    fn enter_script(&mut self, script: &str) -> Result<()> {
         if self.current.as_deref() == Some(script) {
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl Printer<'_> {
             .position(|name| name == script);
         match ahead {
             Some(distance) => self.enter_all(self.entered + distance + 1)?,
-            None => self.heading(script)?,
+            None => self.print_heading(script)?,
         }
         self.current = Some(script.to_owned());
         Ok(())
@@ -116,24 +116,24 @@ impl Printer<'_> {
         while self.entered < until {
             let script = self.scripts[self.entered].clone();
             self.entered += 1;
-            self.heading(&script)?;
+            self.print_heading(&script)?;
         }
         Ok(())
     }
 
-    fn heading(&mut self, script: &str) -> Result<()> {
-        if self.format == Format::Simple {
+    fn print_heading(&mut self, script: &str) -> Result<()> {
+        if self.format == RunFormat::Simple {
             writeln!(self.driver.out, "\n{script}")?;
         }
         Ok(())
     }
 
-    fn print(&mut self, run: &Run) -> Result<()> {
+    fn print_run(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
-        for measured in driver::rates(run) {
+        for measured in driver::throughput_samples(run) {
             let line = match self.format {
-                Format::Simple => simple_line(name, values, measured.rate),
-                Format::Csv => rows::run_row(name, values, measured),
+                RunFormat::Simple => format_simple_line(name, values, measured.rate),
+                RunFormat::Csv => rows::format_run_row(name, values, measured),
             };
             self.driver.out.write_all(line.as_bytes())?;
         }
@@ -141,20 +141,20 @@ impl Printer<'_> {
     }
 }
 
-impl Observer for Printer<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
-        self.driver.follow(event)?;
+impl SessionObserver for RunPrinter<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.driver.handle_event(event)?;
         match event {
-            Event::RunFinished(run) => {
+            SessionEvent::RunFinished(run) => {
                 let script = self.driver.scripts.of_run(run).to_owned();
-                self.enter(&script)?;
-                self.print(run)?;
+                self.enter_script(&script)?;
+                self.print_run(run)?;
             }
-            Event::Failed(failure) => {
+            SessionEvent::Failed(failure) => {
                 let script = self.driver.scripts.of_failure(failure).to_owned();
-                self.enter(&script)?;
+                self.enter_script(&script)?;
             }
-            Event::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,
+            SessionEvent::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,
             _ => {}
         }
         Ok(self.driver.out.flush()?)
@@ -162,15 +162,15 @@ impl Observer for Printer<'_> {
 }
 
 /// Formats one result as `run.js` does.
-pub fn simple_line(name: &str, values: &[(String, Value)], rate: f64) -> String {
+pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate: f64) -> String {
     let pairs: Vec<String> = values
         .iter()
-        .map(|(name, value)| format!("{name}={}", javascript::json(value)))
+        .map(|(name, value)| format!("{name}={}", javascript::format_json(value)))
         .collect();
     format!(
         "{name} {}: {}\n",
         pairs.join(" "),
-        with_separators(&javascript::number_text(rate))
+        with_separators(&javascript::format_number(rate))
     )
 }
 
@@ -213,6 +213,6 @@ mod tests {
 
     #[test]
     fn without_parameters_a_blank_stands_before_the_colon() {
-        assert_eq!(simple_line("g/a.js", &[], 5.0), "g/a.js : 5\n");
+        assert_eq!(format_simple_line("g/a.js", &[], 5.0), "g/a.js : 5\n");
     }
 }

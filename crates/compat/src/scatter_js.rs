@@ -5,20 +5,22 @@
 //! medians, the steps along the x axis, and a chart of the means. `scatter_r.rs` computes the
 //! figures. Start at [`run`].
 
-use crate::arguments::Arguments;
-use crate::band_chart::{Band, band_chart};
-use crate::console::Console;
-use crate::node::driver::{self, Driver};
-use crate::node::{self, CommandLine, Refusal};
-use crate::r::collation::Collation;
-use crate::r::print::{self, Column};
-use crate::scatter_r::{Magnitude, ScatterPoint, ScatterStep, Study, on_reachable_p};
+use crate::arguments::ParsedArguments;
+use crate::band_chart::{ChartBand, band_chart};
+use crate::console::DropInConsole;
+use crate::node::driver::{self, NodeDriver};
+use crate::node::{self, CommandLine, NodeRefusal};
+use crate::r::collation::TextCollation;
+use crate::r::print::{self, FrameColumn};
+use crate::scatter_r::{
+    EffectMagnitude, ScatterPoint, ScatterStep, ScatterStudy, reachable_p_warning,
+};
 use anyhow::Result;
-use speedwell_analysis::{Aggregated, LARGE_SHARE};
+use speedwell_analysis::{AggregatedParameter, MAX_AGGREGATED_SHARE};
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Event, Observer, Run, Value, Variant};
+use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_results::formats::node_csv::frame;
-use speedwell_results::formats::node_csv::{Frame, rows};
+use speedwell_results::formats::node_csv::{ScatterFrame, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "scatter.js",
@@ -29,11 +31,11 @@ const COMMAND_LINE: CommandLine = CommandLine {
 };
 
 /// Default number of runs of each case.
-const RUNS: u32 = 30;
+const DEFAULT_RUNS: u32 = 30;
 
 /// Analysis to print instead of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Analysis {
+struct ScatterAnalysis {
     x_axis: String,
     category: Option<String>,
     chart: bool,
@@ -43,74 +45,74 @@ struct Analysis {
 ///
 /// # Errors
 /// Measuring is impossible, a parameter of the analysis does not exist, or a stream is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(arguments, console, understand, scatter)
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    COMMAND_LINE.run_with(arguments, console, parse_request, run_scatter)
 }
 
-fn scatter(
-    (request, analysis): (ScriptsRequest, Option<Analysis>),
-    arguments: &Arguments<'_>,
-    console: &mut Console<'_>,
+fn run_scatter(
+    (request, analysis): (ScriptsRequest, Option<ScatterAnalysis>),
+    arguments: &ParsedArguments<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
-    let collation = Collation::of_environment(console.variable);
-    let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, &request, console, false),
-        collected: analysis.is_some().then(Frame::default),
+    let collation = TextCollation::from_environment(console.variable);
+    let mut printer = ScatterPrinter {
+        driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
+        collected: analysis.is_some().then(ScatterFrame::default),
         parameters: None,
     };
-    printer.driver.pass_over_test(arguments)?;
+    printer.driver.warn_about_test(arguments)?;
     measure(&request, &mut printer)?;
     if let Some(analysis) = analysis {
-        printer.analyse(&analysis, collation)?;
+        printer.print_analysis(&analysis, collation)?;
     }
-    Ok(printer.driver.failures.status())
+    Ok(printer.driver.failures.exit_status())
 }
 
-fn understand(
-    arguments: &Arguments<'_>,
-    console: &Console<'_>,
-) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
+fn parse_request(
+    arguments: &ParsedArguments<'_>,
+    console: &DropInConsole<'_>,
+) -> Result<(ScriptsRequest, Option<ScatterAnalysis>), NodeRefusal> {
     let [path] = arguments.others.as_slice() else {
-        return Err(Refusal::usage(""));
+        return Err(NodeRefusal::usage(""));
     };
-    let (script, folder) = node::script_at(path, console)?;
+    let (script, folder) = node::find_script(path, console)?;
     let variants = vec![Variant::plain("default")];
-    let request = node::request(arguments, vec![script], folder, variants, RUNS)?;
-    Ok((request, analysis(arguments)?))
+    let request = node::build_request(arguments, vec![script], folder, variants, DEFAULT_RUNS)?;
+    Ok((request, parse_analysis(arguments)?))
 }
 
-fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
+fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<ScatterAnalysis>, NodeRefusal> {
     if !arguments.has("analyze") {
         return Ok(None);
     }
     let Some(x_axis) = arguments.value("xaxis") else {
-        return Err(Refusal::usage("'--analyze' needs '--xaxis'"));
+        return Err(NodeRefusal::usage("'--analyze' needs '--xaxis'"));
     };
-    Ok(Some(Analysis {
+    Ok(Some(ScatterAnalysis {
         x_axis: x_axis.to_owned(),
         category: arguments.value("category").map(str::to_owned),
         chart: !arguments.has("no-chart"),
     }))
 }
 
-struct Printer<'a> {
-    driver: Driver<'a>,
+struct ScatterPrinter<'a> {
+    driver: NodeDriver<'a>,
     /// Columns to analyze; `None` if rows are printed.
-    collected: Option<Frame>,
+    collected: Option<ScatterFrame>,
     /// Parameters of the first result, which define the columns.
     parameters: Option<Vec<String>>,
 }
 
-impl Printer<'_> {
-    fn print(&mut self, run: &Run) -> Result<()> {
+impl ScatterPrinter<'_> {
+    fn print_run(&mut self, run: &Run) -> Result<()> {
         let Some(values) = self.in_columns(run)? else {
             return Ok(());
         };
-        for measured in driver::rates(run) {
+        for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
-                    let row = rows::scatter_row(&run.case.benchmark, &values, measured);
+                    let row = rows::format_scatter_row(&run.case.benchmark, &values, measured);
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(frame) => {
@@ -127,11 +129,11 @@ impl Printer<'_> {
 
     /// Returns the run's values in the order of the columns, which the first run determines; `None`
     /// if they do not match. The original would print them under the wrong names.
-    fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, Value)>>> {
+    fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, ParameterValue)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
             self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
-            self.head(run)?;
+            self.print_header(run)?;
             return Ok(Some(values.clone()));
         };
         let place = |name: &String| {
@@ -142,19 +144,19 @@ impl Printer<'_> {
         let placed: Option<Vec<_>> = parameters.iter().map(place).collect();
         if placed.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
-            self.driver.say(&format!(
+            self.driver.print_message(&format!(
                 "'{case}' is left out: its parameters are others than before"
             ))?;
-            self.driver.failures.note_other();
+            self.driver.failures.record_other_error();
             return Ok(None);
         }
         Ok(placed)
     }
 
-    fn head(&mut self, run: &Run) -> Result<()> {
+    fn print_header(&mut self, run: &Run) -> Result<()> {
         match &mut self.collected {
             None => {
-                let header = rows::scatter_header(&run.case.values);
+                let header = rows::format_scatter_header(&run.case.values);
                 self.driver.out.write_all(header.as_bytes())?;
             }
             Some(frame) => {
@@ -162,60 +164,64 @@ impl Printer<'_> {
                     .case
                     .values
                     .iter()
-                    .map(|(name, _)| frame::Column::new(name))
+                    .map(|(name, _)| frame::TextColumn::new(name))
                     .collect();
             }
         }
         Ok(())
     }
 
-    fn analyse(&mut self, analysis: &Analysis, collation: Collation) -> Result<()> {
+    fn print_analysis(
+        &mut self,
+        analysis: &ScatterAnalysis,
+        collation: TextCollation,
+    ) -> Result<()> {
         let frame = self.collected.take().unwrap_or_default();
         if frame.rates.is_empty() {
-            self.driver.lack_results()?;
+            self.driver.report_no_results()?;
             return Ok(());
         }
         let category = analysis.category.as_deref();
-        let study = Study::pooled(&frame, &analysis.x_axis, category, collation)?;
+        let study = ScatterStudy::pool_rows(&frame, &analysis.x_axis, category, collation)?;
         let text = analysis_text(&study, analysis.chart);
         self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)
     }
 }
 
-impl Observer for Printer<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
-        self.driver.follow(event)?;
-        if let Event::RunFinished(run) = event {
-            self.print(run)?;
+impl SessionObserver for ScatterPrinter<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.driver.handle_event(event)?;
+        if let SessionEvent::RunFinished(run) = event {
+            self.print_run(run)?;
         }
         Ok(self.driver.out.flush()?)
     }
 }
 
 /// Text of an undefined figure.
-const MISSING: &str = "NA";
+const MISSING_TEXT: &str = "NA";
 
 /// Formats the whole analysis.
-fn analysis_text(study: &Study, chart: bool) -> String {
+fn analysis_text(study: &ScatterStudy, chart: bool) -> String {
     let steps = study.steps();
-    let mut text = aggregated(study.aggregated());
-    text.push_str(&summary(study));
+    let mut text = format_aggregated(study.aggregated());
+    text.push_str(&summary_table(study));
     if !steps.is_empty() {
-        text.push_str(&changes(study, &steps));
+        text.push_str(&changes_table(study, &steps));
     }
-    if let Some(warning) = on_reachable_p(&steps) {
+    if let Some(warning) = reachable_p_warning(&steps) {
         text.push_str(&format!("\n{warning}\n"));
     }
     if chart {
-        text.push_str(&means(study));
+        text.push_str(&means_chart(study));
     }
     text
 }
 
-fn aggregated(pooled: &[Aggregated]) -> String {
+fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
     let mut text = String::new();
-    for Aggregated { name, explained } in pooled {
+    for AggregatedParameter { name, explained } in pooled {
         text.push_str(&format!("aggregating variable: {name}"));
         if let Some(share) = explained {
             let percent = 100.0 * share;
@@ -223,7 +229,10 @@ fn aggregated(pooled: &[Aggregated]) -> String {
         }
         text.push('\n');
     }
-    for pooled in pooled.iter().filter(|p| p.explained > Some(LARGE_SHARE)) {
+    for pooled in pooled
+        .iter()
+        .filter(|p| p.explained > Some(MAX_AGGREGATED_SHARE))
+    {
         text.push_str(&format!(
             "note: most of the variance comes from '{0}'; make it the category or fix it with --set {0}=VALUE\n",
             pooled.name
@@ -235,79 +244,101 @@ fn aggregated(pooled: &[Aggregated]) -> String {
     text
 }
 
-fn summary(study: &Study) -> String {
+fn summary_table(study: &ScatterStudy) -> String {
     let points = study.points();
     let cells = |of: fn(&ScatterPoint) -> String| points.iter().map(of).collect::<Vec<_>>();
-    let mut columns = study.places();
-    columns.push(Column::new("samples", cells(|p| p.rates.len().to_string())));
-    columns.push(Column::new("mean", cells(|p| rate(p.mean))));
-    columns.push(Column::new("+/-", cells(|p| optional(p.half_width, rate))));
-    columns.push(Column::new(
-        "+/- %",
-        cells(|p| optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
+    let mut columns = study.place_columns();
+    columns.push(FrameColumn::new(
+        "samples",
+        cells(|p| p.rates.len().to_string()),
     ));
-    columns.push(Column::new("median", cells(|p| rate(p.median()))));
-    columns.push(Column::new(
+    columns.push(FrameColumn::new("mean", cells(|p| format_rate(p.mean))));
+    columns.push(FrameColumn::new(
+        "+/-",
+        cells(|p| format_optional(p.half_width, format_rate)),
+    ));
+    columns.push(FrameColumn::new(
+        "+/- %",
+        cells(|p| format_optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
+    ));
+    columns.push(FrameColumn::new(
+        "median",
+        cells(|p| format_rate(p.median())),
+    ));
+    columns.push(FrameColumn::new(
         "median's 95 % interval",
         cells(|p| {
-            optional(p.median_interval(), |interval| {
-                format!("{} to {}", rate(interval.low), rate(interval.high))
+            format_optional(p.median_interval(), |interval| {
+                format!(
+                    "{} to {}",
+                    format_rate(interval.low),
+                    format_rate(interval.high)
+                )
             })
         }),
     ));
     let skewed = points.iter().any(ScatterPoint::is_skewed);
     if skewed {
         let mark = |p: &ScatterPoint| if p.is_skewed() { "(!)" } else { "" }.to_owned();
-        columns.push(Column::new("", cells(mark)));
+        columns.push(FrameColumn::new("", cells(mark)));
     }
-    let mut text = print::data_frame(&[], &columns, usize::MAX);
+    let mut text = print::format_data_frame(&[], &columns, usize::MAX);
     if skewed {
         text.push_str("\n(!) skewed: trust the median rather than the mean\n");
     }
     text
 }
 
-fn changes(study: &Study, steps: &[ScatterStep<'_>]) -> String {
+fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
     let cells = |of: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(of).collect::<Vec<_>>();
     let mut columns = Vec::new();
     if let Some(category) = study.category() {
         let name = cells(&|step| study.category_text(step.from).to_owned());
-        columns.push(Column::new(category, name));
+        columns.push(FrameColumn::new(category, name));
     }
     let between = |step: &ScatterStep<'_>| {
         format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
     };
-    columns.push(Column::new(study.x_axis(), cells(&between)));
-    columns.push(Column::new(
+    columns.push(FrameColumn::new(study.x_axis(), cells(&between)));
+    columns.push(FrameColumn::new(
         "ratio",
         cells(&|step| format!("{:.3}", step.ratio)),
     ));
-    let exponent = |step: &ScatterStep<'_>| optional(step.exponent, |value| format!("{value:.2}"));
-    columns.push(Column::new("exponent", cells(&exponent)));
-    columns.push(Column::new("p", cells(&|step| optional(step.p, p_value))));
-    let delta = |step: &ScatterStep<'_>| optional(step.cliffs_delta, |value| format!("{value:.2}"));
-    columns.push(Column::new("Cliff's delta", cells(&delta)));
-    columns.push(Column::new(
+    let exponent =
+        |step: &ScatterStep<'_>| format_optional(step.exponent, |value| format!("{value:.2}"));
+    columns.push(FrameColumn::new("exponent", cells(&exponent)));
+    columns.push(FrameColumn::new(
+        "p",
+        cells(&|step| format_optional(step.p, format_p_value)),
+    ));
+    let delta =
+        |step: &ScatterStep<'_>| format_optional(step.cliffs_delta, |value| format!("{value:.2}"));
+    columns.push(FrameColumn::new("Cliff's delta", cells(&delta)));
+    columns.push(FrameColumn::new(
         "effect",
-        cells(&|step| optional(step.magnitude(), |size| word(size).to_owned())),
+        cells(&|step| {
+            format_optional(step.delta_magnitude(), |size| {
+                magnitude_word(size).to_owned()
+            })
+        }),
     ));
     format!(
         "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
         study.x_axis(),
-        print::data_frame(&[], &columns, usize::MAX)
+        print::format_data_frame(&[], &columns, usize::MAX)
     )
 }
 
 /// Draws every mean rate with its 95 % interval, on a scale from 0.
-fn means(study: &Study) -> String {
-    let band = |point: &ScatterPoint| Band {
-        label: study.label(point),
+fn means_chart(study: &ScatterStudy) -> String {
+    let band = |point: &ScatterPoint| ChartBand {
+        label: study.point_label(point),
         value: point.mean,
         interval: point
             .half_width
             .map(|half| (point.mean - half, point.mean + half)),
     };
-    let bands: Vec<Band> = study.points().iter().map(band).collect();
+    let bands: Vec<ChartBand> = study.points().iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
     if chart.is_empty() {
         return chart;
@@ -315,17 +346,17 @@ fn means(study: &Study) -> String {
     format!("\nRate, o, with its 95 % interval, [---]:\n\n{chart}")
 }
 
-fn optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| MISSING.to_owned(), text)
+fn format_optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| MISSING_TEXT.to_owned(), text)
 }
 
 /// Formats a rate with at least four digits: below 1,000 with decimals.
-fn rate(value: f64) -> String {
+fn format_rate(value: f64) -> String {
     let decimals = if value.abs() < 1000.0 { 3 } else { 0 };
     format!("{value:.decimals$}")
 }
 
-fn p_value(p: f64) -> String {
+fn format_p_value(p: f64) -> String {
     if p < 0.0001 {
         "<0.0001".to_owned()
     } else {
@@ -333,11 +364,11 @@ fn p_value(p: f64) -> String {
     }
 }
 
-fn word(size: Magnitude) -> &'static str {
+fn magnitude_word(size: EffectMagnitude) -> &'static str {
     match size {
-        Magnitude::Negligible => "negligible",
-        Magnitude::Small => "small",
-        Magnitude::Medium => "medium",
-        Magnitude::Large => "large",
+        EffectMagnitude::Negligible => "negligible",
+        EffectMagnitude::Small => "small",
+        EffectMagnitude::Medium => "medium",
+        EffectMagnitude::Large => "large",
     }
 }

@@ -1,21 +1,23 @@
 //! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
 //!
 //! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
-//! point, and the steps from one x value to the next ([`steps`]) for `scatter.js --analyze`. Rows
+//! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js --analyze`. Rows
 //! of different cases at one point are pooled like repetitions, so the interval mixes effects with
 //! noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
 
-use crate::arguments::Arguments;
-use crate::console::Console;
+use crate::arguments::ParsedArguments;
+use crate::console::DropInConsole;
 use crate::r::RScript;
-use crate::r::collation::Collation;
-use crate::r::plot::{self, Chart, Picture};
-use crate::r::print::{self, Column, RTexts};
+use crate::r::collation::TextCollation;
+use crate::r::plot::{self, AnyChart, ChartFile};
+use crate::r::print::{self, FrameColumn, RTexts};
 use anyhow::Result;
 use indexmap::IndexMap;
-use speedwell_analysis::{Aggregated, finite, is_skewed, mann_whitney_p, reachable_p};
-use speedwell_plot::{Axis, Point, PointSeries};
-use speedwell_results::formats::node_csv::Frame;
+use speedwell_analysis::{
+    AggregatedParameter, finite_or_none, is_skewed, mann_whitney_p, warn_smallest_p,
+};
+use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
+use speedwell_results::formats::node_csv::ScatterFrame;
 use speedwell_results::formats::node_csv::frame;
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{mean, median};
@@ -29,38 +31,41 @@ const SCRIPT: RScript = RScript {
 };
 
 /// R's default line width.
-const WIDTH: usize = 80;
+const LINE_WIDTH: usize = 80;
 
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
 /// The input does not come from `scatter.js` or lacks the parameters, or a stream or file cannot be
 /// written.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    SCRIPT.carry_out(arguments, console, scatter)
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    SCRIPT.run_with(arguments, console, print_scatter)
 }
 
-fn scatter(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
+fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
     let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
-        return Ok(SCRIPT.refuse("", console)?);
+        return Ok(SCRIPT.reject("", console)?);
     };
-    let picture = options.value("plot").map(Picture::at).transpose()?;
-    let frame = Frame::read(&mut *console.stdin)?;
+    let picture = options
+        .value("plot")
+        .map(ChartFile::from_path)
+        .transpose()?;
+    let frame = ScatterFrame::read(&mut *console.stdin)?;
     for warning in frame.warnings() {
         console.warn(SCRIPT.tool, &warning)?;
     }
-    let collation = Collation::of_environment(console.variable);
-    let study = Study::pooled(&frame, x_axis, Some(category), collation)?;
-    console.stdout.write_all(study.text().as_bytes())?;
+    let collation = TextCollation::from_environment(console.variable);
+    let study = ScatterStudy::pool_rows(&frame, x_axis, Some(category), collation)?;
+    console.stdout.write_all(study.format_study().as_bytes())?;
     if let Some(picture) = picture {
-        let lines = study.lines(frame.filename(), options.has("log"));
-        writeln!(console.stderr, "{}", picture.save(&lines)?)?;
+        let lines = study.line_chart(frame.filename(), options.has("log"));
+        writeln!(console.stderr, "{}", picture.save_chart(&lines)?)?;
     }
     Ok(0)
 }
 
 /// Table with its points in printing order.
-pub struct Study {
+pub struct ScatterStudy {
     x_axis: String,
     category: Option<String>,
     table: ScatterTable,
@@ -68,25 +73,25 @@ pub struct Study {
     categories: RTexts,
 }
 
-impl Study {
+impl ScatterStudy {
     /// Pools the rows of a file and sorts the points by x axis, then category.
     ///
     /// # Errors
     /// A parameter does not exist.
-    pub fn pooled(
-        frame: &Frame,
+    pub fn pool_rows(
+        frame: &ScatterFrame,
         x_axis: &str,
         category: Option<&str>,
-        collation: Collation,
-    ) -> Result<Study> {
+        collation: TextCollation,
+    ) -> Result<ScatterStudy> {
         let mut table = scatter_table(frame, x_axis, category)?;
         let x = RTexts::parse(&table.x_texts);
         let categories = RTexts::parse(&table.category_texts);
         table.points.sort_by(|a, b| {
-            let by_x = x.compare(a.x, b.x, collation);
-            by_x.then_with(|| categories.compare(a.category, b.category, collation))
+            let by_x = x.compare_at(a.x, b.x, collation);
+            by_x.then_with(|| categories.compare_at(a.category, b.category, collation))
         });
-        Ok(Study {
+        Ok(ScatterStudy {
             x_axis: x_axis.to_owned(),
             category: category.map(str::to_owned),
             table,
@@ -101,23 +106,26 @@ impl Study {
     }
 
     /// Returns the pooled parameters.
-    pub fn aggregated(&self) -> &[Aggregated] {
+    pub fn aggregated(&self) -> &[AggregatedParameter] {
         &self.table.aggregated
     }
 
     /// Returns the steps between neighbors on the x axis.
     pub fn steps(&self) -> Vec<ScatterStep<'_>> {
-        steps(&self.table.points, self.x.numbers())
+        neighbor_steps(&self.table.points, self.x.as_numbers())
     }
 
     /// Returns the columns on the left of the table: x axis, and category if there is one.
-    pub fn places(&self) -> Vec<Column> {
+    pub fn place_columns(&self) -> Vec<FrameColumn> {
         let points = self.table.points.iter();
         let x: Vec<usize> = points.clone().map(|point| point.x).collect();
-        let mut columns = vec![Column::new(&self.x_axis, self.x.printed(&x))];
+        let mut columns = vec![FrameColumn::new(&self.x_axis, self.x.format_cells(&x))];
         if let Some(category) = &self.category {
             let categories: Vec<usize> = points.map(|point| point.category).collect();
-            columns.push(Column::new(category, self.categories.printed(&categories)));
+            columns.push(FrameColumn::new(
+                category,
+                self.categories.format_cells(&categories),
+            ));
         }
         columns
     }
@@ -143,7 +151,7 @@ impl Study {
     }
 
     /// Returns the texts of a point: x, and category if there is one.
-    pub fn label(&self, point: &ScatterPoint) -> String {
+    pub fn point_label(&self, point: &ScatterPoint) -> String {
         let x = self.x_text(point);
         match self.category {
             Some(_) => format!("{x} {}", self.category_text(point)),
@@ -152,7 +160,7 @@ impl Study {
     }
 
     /// Formats the original's output: the pooled parameters and the table.
-    pub fn text(&self) -> String {
+    pub fn format_study(&self) -> String {
         let pooled = self.table.aggregated.iter();
         let mut text: String = pooled
             .map(|pooled| format!("aggregating variable: {}\n", pooled.name))
@@ -162,26 +170,26 @@ impl Study {
         }
         let points = &self.table.points;
         let numbers = |of: fn(&ScatterPoint) -> Option<f64>| {
-            print::numbers(&points.iter().map(of).collect::<Vec<_>>())
+            print::format_numbers(&points.iter().map(of).collect::<Vec<_>>())
         };
-        let mut columns = self.places();
-        columns.push(Column::new("rate", numbers(|point| Some(point.mean))));
-        columns.push(Column::new(
+        let mut columns = self.place_columns();
+        columns.push(FrameColumn::new("rate", numbers(|point| Some(point.mean))));
+        columns.push(FrameColumn::new(
             "confidence.interval",
             numbers(|point| point.half_width),
         ));
-        text.push_str(&print::data_frame(&[], &columns, WIDTH));
+        text.push_str(&print::format_data_frame(&[], &columns, LINE_WIDTH));
         text
     }
 
-    fn lines(&self, title: &str, log2: bool) -> Chart {
-        let numbers = self.x.numbers();
+    fn line_chart(&self, title: &str, log2: bool) -> AnyChart {
+        let numbers = self.x.as_numbers();
         let axis = match numbers {
-            None => Axis::category(&self.x_axis, self.table.x_texts.clone()),
-            Some(_) if log2 => Axis::log2(&self.x_axis),
-            Some(_) => Axis::linear(&self.x_axis),
+            None => ChartAxis::category(&self.x_axis, self.table.x_texts.clone()),
+            Some(_) if log2 => ChartAxis::log2(&self.x_axis),
+            Some(_) => ChartAxis::linear(&self.x_axis),
         };
-        let mut lines: IndexMap<usize, Vec<Point>> = IndexMap::new();
+        let mut lines: IndexMap<usize, Vec<ChartPoint>> = IndexMap::new();
         for point in &self.table.points {
             let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
             let mean = point.mean;
@@ -189,8 +197,8 @@ impl Study {
                 .entry(point.category)
                 .or_default()
                 .push(match point.half_width {
-                    Some(half) => Point::with_interval(x, mean, mean - half, mean + half),
-                    None => Point::new(x, mean),
+                    Some(half) => ChartPoint::with_interval(x, mean, mean - half, mean + half),
+                    None => ChartPoint::new(x, mean),
                 });
         }
         let series = lines.into_iter().map(|(category, points)| PointSeries {
@@ -198,7 +206,7 @@ impl Study {
             points,
             colour: None,
         });
-        plot::lines(title.to_owned(), axis, series.collect())
+        plot::line_chart(title.to_owned(), axis, series.collect())
     }
 }
 
@@ -206,13 +214,13 @@ impl Study {
 const CONFIDENCE: f64 = 0.95;
 
 /// Codes of x value and category.
-type Place = (usize, usize);
+type PointCodes = (usize, usize);
 
 /// Table with points in order of first appearance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterTable {
     /// Pooled parameters with several values.
-    pub aggregated: Vec<Aggregated>,
+    pub aggregated: Vec<AggregatedParameter>,
     /// Distinct texts of the x axis; points refer to them by index.
     pub x_texts: Vec<String>,
     /// Distinct texts of the category; a single empty one without a category.
@@ -251,45 +259,48 @@ pub struct NoSuchColumn {
 /// # Errors
 /// One of the columns does not exist.
 pub fn scatter_table(
-    frame: &Frame,
+    frame: &ScatterFrame,
     x: &str,
     category: Option<&str>,
 ) -> Result<ScatterTable, NoSuchColumn> {
-    let x = find(frame, x)?;
-    let category = category.map(|name| find(frame, name)).transpose()?;
-    let places: Vec<Place> = (0..frame.rates.len())
+    let x = find_column(frame, x)?;
+    let category = category.map(|name| find_column(frame, name)).transpose()?;
+    let places: Vec<PointCodes> = (0..frame.rates.len())
         .map(|row| (x.codes[row], category.map_or(0, |column| column.codes[row])))
         .collect();
-    let mut rates: IndexMap<Place, Vec<f64>> = IndexMap::new();
+    let mut rates: IndexMap<PointCodes, Vec<f64>> = IndexMap::new();
     for (&place, &rate) in places.iter().zip(&frame.rates) {
         rates.entry(place).or_default().push(rate);
     }
-    let used = |column: &frame::Column| {
+    let used = |column: &frame::TextColumn| {
         std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
     };
     let pooled = frame
         .columns
         .iter()
         .filter(|column| column.texts.len() > 1 && !used(column));
-    let texts = |column: &frame::Column| column.texts.iter().cloned().collect();
+    let texts = |column: &frame::TextColumn| column.texts.iter().cloned().collect();
     Ok(ScatterTable {
         aggregated: pooled
-            .map(|column| Aggregated {
+            .map(|column| AggregatedParameter {
                 name: column.name.clone(),
-                explained: explained(&places, column, &frame.rates),
+                explained: explained_variance(&places, column, &frame.rates),
             })
             .collect(),
         x_texts: texts(x),
         category_texts: category.map_or_else(|| vec![String::new()], texts),
         points: rates
             .into_iter()
-            .map(|(place, rates)| point(place, rates))
+            .map(|(place, rates)| build_point(place, rates))
             .collect(),
     })
 }
 
-fn find<'a>(frame: &'a Frame, wanted: &str) -> Result<&'a frame::Column, NoSuchColumn> {
-    frame.column(wanted).ok_or_else(|| NoSuchColumn {
+fn find_column<'a>(
+    frame: &'a ScatterFrame,
+    wanted: &str,
+) -> Result<&'a frame::TextColumn, NoSuchColumn> {
+    frame.find_column(wanted).ok_or_else(|| NoSuchColumn {
         wanted: wanted.to_owned(),
         present: frame
             .columns
@@ -299,7 +310,7 @@ fn find<'a>(frame: &'a Frame, wanted: &str) -> Result<&'a frame::Column, NoSuchC
     })
 }
 
-fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
+fn build_point((x, category): PointCodes, rates: Vec<f64>) -> ScatterPoint {
     ScatterPoint {
         x,
         category,
@@ -310,8 +321,12 @@ fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
 }
 
 /// Computes eta squared of `column` within points.
-fn explained(places: &[Place], column: &frame::Column, rates: &[f64]) -> Option<f64> {
-    let mut points: IndexMap<Place, IndexMap<usize, Vec<f64>>> = IndexMap::new();
+fn explained_variance(
+    places: &[PointCodes],
+    column: &frame::TextColumn,
+    rates: &[f64],
+) -> Option<f64> {
+    let mut points: IndexMap<PointCodes, IndexMap<usize, Vec<f64>>> = IndexMap::new();
     for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
         let groups = points.entry(place).or_default();
         groups.entry(code).or_default().push(rate);
@@ -320,7 +335,7 @@ fn explained(places: &[Place], column: &frame::Column, rates: &[f64]) -> Option<
     eta_squared(&groups.collect::<Vec<_>>())
 }
 
-pub use speedwell_stats::effect::Magnitude;
+pub use speedwell_stats::effect::EffectMagnitude;
 
 /// Two neighbors of the same category.
 #[derive(Debug, Clone, PartialEq)]
@@ -342,8 +357,8 @@ pub struct ScatterStep<'a> {
 
 impl ScatterStep<'_> {
     /// Returns the magnitude of Cliff's delta.
-    pub fn magnitude(&self) -> Option<Magnitude> {
-        self.cliffs_delta.map(Magnitude::of_delta)
+    pub fn delta_magnitude(&self) -> Option<EffectMagnitude> {
+        self.cliffs_delta.map(EffectMagnitude::of_delta)
     }
 }
 
@@ -367,7 +382,10 @@ impl ScatterPoint {
 
 /// Returns the steps between neighbors in the order of `points`, category by category in order of
 /// first appearance; `numbers` are the x values if they are numbers.
-pub fn steps<'a>(points: &'a [ScatterPoint], numbers: Option<&[f64]>) -> Vec<ScatterStep<'a>> {
+pub fn neighbor_steps<'a>(
+    points: &'a [ScatterPoint],
+    numbers: Option<&[f64]>,
+) -> Vec<ScatterStep<'a>> {
     let mut categories: Vec<usize> = Vec::new();
     for point in points {
         if !categories.contains(&point.category) {
@@ -381,12 +399,12 @@ pub fn steps<'a>(points: &'a [ScatterPoint], numbers: Option<&[f64]>) -> Vec<Sca
     let mut steps = Vec::new();
     for line in categories.into_iter().map(line) {
         let pairs = line.windows(2);
-        steps.extend(pairs.map(|pair| step(pair[0], pair[1], numbers)));
+        steps.extend(pairs.map(|pair| build_step(pair[0], pair[1], numbers)));
     }
     steps
 }
 
-fn step<'a>(
+fn build_step<'a>(
     from: &'a ScatterPoint,
     to: &'a ScatterPoint,
     numbers: Option<&[f64]>,
@@ -397,15 +415,17 @@ fn step<'a>(
         from,
         to,
         ratio,
-        p: finite(mann_whitney_p(&from.rates, &to.rates)),
-        cliffs_delta: finite(cliffs_delta(&from.rates, &to.rates)),
-        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite),
+        p: finite_or_none(mann_whitney_p(&from.rates, &to.rates)),
+        cliffs_delta: finite_or_none(cliffs_delta(&from.rates, &to.rates)),
+        exponent: growth
+            .map(|growth| ratio.ln() / growth)
+            .and_then(finite_or_none),
     }
 }
 
 /// Returns a warning if the steps with the fewest rows cannot reach a small p value.
-pub fn on_reachable_p(steps: &[ScatterStep<'_>]) -> Option<String> {
-    reachable_p(
+pub fn reachable_p_warning(steps: &[ScatterStep<'_>]) -> Option<String> {
+    warn_smallest_p(
         steps
             .iter()
             .map(|step| (step.from.rates.len(), step.to.rates.len())),
@@ -416,10 +436,10 @@ pub fn on_reachable_p(steps: &[ScatterStep<'_>]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn frame() -> Frame {
-        let mut frame = Frame {
-            columns: ["n", "len", "kind"].map(frame::Column::new).into(),
-            ..Frame::default()
+    fn frame() -> ScatterFrame {
+        let mut frame = ScatterFrame {
+            columns: ["n", "len", "kind"].map(frame::TextColumn::new).into(),
+            ..ScatterFrame::default()
         };
         for (row, rate) in [
             (["5", "1", "a"], 1.0),

@@ -7,7 +7,7 @@
 //! `--bench` (as under `cargo test --benches`) it only verifies that everything works.
 
 use rustix::time::{ClockId, clock_gettime};
-use speedwell_environment::Sensors;
+use speedwell_environment::RunSensors;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
@@ -15,10 +15,10 @@ use std::io::Read;
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let rounds = if is_measuring { 5000 } else { 3 };
-    let sensors = Sensors::open();
+    let sensors = RunSensors::open();
     report("figures of the machine, before and after", rounds, || {
-        let begun = sensors.begin();
-        black_box(sensors.end(&begun));
+        let begun = sensors.read_start();
+        black_box(sensors.read_end(&begun));
     });
     report("migrations of the process", rounds, || {
         let mut text = [0; 4096];

@@ -2,14 +2,14 @@
 //! the last snapshot.
 //!
 //! Defines the pressure above which a busy machine causes a warning before measuring; `speedwell
-//! doctor` uses the same limits. Start at [`busy_machine`], [`Interval::begin`] and
-//! [`Watch::look`].
+//! doctor` uses the same limits. Start at [`busy_machine`], [`ActivityInterval::start`] and
+//! [`ProcessWatch::take_snapshot`].
 
-use crate::neighbours::{self, Neighbour};
+use crate::neighbours::{self, OtherProcess};
 use crate::processors;
-use crate::tree::{Tree, field};
+use crate::tree::{FileTree, find_field};
 use rustix::param::page_size;
-use speedwell_model::{Environment, Snapshot};
+use speedwell_model::{ActivitySnapshot, Environment};
 use speedwell_process::{cpu_ns_of, tree_of};
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Returns the load averages over 1, 5 and 15 minutes.
-pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
-    load_of(&tree.text("/proc/loadavg")?)
+pub(super) fn load_average(tree: &FileTree) -> Option<[f64; 3]> {
+    parse_load(&tree.read_text("/proc/loadavg")?)
 }
 
 /// Parses the load averages from the text of their file.
-pub(super) fn load_of(text: &str) -> Option<[f64; 3]> {
+pub(super) fn parse_load(text: &str) -> Option<[f64; 3]> {
     let mut figures = text.split(' ').map_while(|word| word.parse::<f64>().ok());
     let mut next = || figures.next().filter(|figure| figure.is_finite());
     Some([next()?, next()?, next()?])
@@ -30,22 +30,26 @@ pub(super) fn load_of(text: &str) -> Option<[f64; 3]> {
 
 /// A resource that tasks may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resource {
+pub(super) enum PressureResource {
     Cpu,
     Memory,
     Io,
 }
 
-impl Resource {
+impl PressureResource {
     /// All resources.
-    pub const ALL: [Resource; 3] = [Resource::Cpu, Resource::Memory, Resource::Io];
+    pub const ALL: [PressureResource; 3] = [
+        PressureResource::Cpu,
+        PressureResource::Memory,
+        PressureResource::Io,
+    ];
 
     /// Name of the resource in the kernel.
     pub fn name(self) -> &'static str {
         match self {
-            Resource::Cpu => "cpu",
-            Resource::Memory => "memory",
-            Resource::Io => "io",
+            PressureResource::Cpu => "cpu",
+            PressureResource::Memory => "memory",
+            PressureResource::Io => "io",
         }
     }
 
@@ -54,30 +58,30 @@ impl Resource {
     /// which is worse than occasional waiting for a processor.
     pub fn limits_percent(self) -> (f64, f64) {
         match self {
-            Resource::Memory => (1.0, 10.0),
-            Resource::Cpu | Resource::Io => (5.0, Environment::BUSY_PERCENT),
+            PressureResource::Memory => (1.0, 10.0),
+            PressureResource::Cpu | PressureResource::Io => (5.0, Environment::BUSY_PERCENT),
         }
     }
 }
 
 /// Share of the last 10 seconds, in percent, during which some task waited for the resource
 /// (pressure stall information; kernel documentation, `accounting/psi.rst`).
-pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
+pub(super) fn pressure_percent(tree: &FileTree, resource: PressureResource) -> Option<f64> {
     pressure_field(&pressure_text(tree, resource)?, "avg10=")
 }
 
 /// Total time since boot, in microseconds, during which some task waited for the resource.
-pub(super) fn pressure_total_us(tree: &Tree, resource: Resource) -> Option<u64> {
-    pressure_total_of(&pressure_text(tree, resource)?)
+pub(super) fn pressure_total_us(tree: &FileTree, resource: PressureResource) -> Option<u64> {
+    parse_pressure_total(&pressure_text(tree, resource)?)
 }
 
 /// Parses the total from the text of its file.
-pub(super) fn pressure_total_of(text: &str) -> Option<u64> {
+pub(super) fn parse_pressure_total(text: &str) -> Option<u64> {
     pressure_field(text, "total=")
 }
 
-fn pressure_text(tree: &Tree, resource: Resource) -> Option<String> {
-    tree.text(format!("/proc/pressure/{}", resource.name()))
+fn pressure_text(tree: &FileTree, resource: PressureResource) -> Option<String> {
+    tree.read_text(format!("/proc/pressure/{}", resource.name()))
 }
 
 fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
@@ -89,12 +93,12 @@ fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
 /// Processor ticks since boot that the host stole, and all ticks. The first line of `/proc/stat`
 /// counts user, nice, system, idle, iowait, irq, softirq and steal time; guest time is part of user
 /// time.
-pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
-    steal_ticks_of(&tree.text("/proc/stat")?)
+pub(super) fn steal_ticks(tree: &FileTree) -> Option<(u64, u64)> {
+    parse_steal_ticks(&tree.read_text("/proc/stat")?)
 }
 
 /// Parses the ticks from the text of their file.
-pub(super) fn steal_ticks_of(text: &str) -> Option<(u64, u64)> {
+pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = counters
         .split_whitespace()
@@ -120,40 +124,47 @@ pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
 }
 
 /// Share of stolen ticks since boot, in percent.
-pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
+pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
 /// Share of the processors used by others, above which a benchmark must share its own.
-const LOADED: f64 = 0.75;
+const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report it.
 ///
 /// Takes well under a millisecond on a quiet machine, where it reads four small kernel files; on a
 /// busy one it also observes the processes for a moment.
 pub fn busy_machine() -> Option<String> {
-    busy(&Tree::at(Path::new("/")), neighbours::busiest)
+    describe_activity(
+        &FileTree::with_root(Path::new("/")),
+        neighbours::find_busiest,
+    )
 }
 
-fn busy(tree: &Tree, neighbours: impl FnOnce() -> Vec<Neighbour>) -> Option<String> {
-    let above = |resource: &Resource| {
+fn describe_activity(
+    tree: &FileTree,
+    neighbours: impl FnOnce() -> Vec<OtherProcess>,
+) -> Option<String> {
+    let above = |resource: &PressureResource| {
         let percent = pressure_percent(tree, *resource)?;
         let (_, bad) = resource.limits_percent();
         (percent > bad).then(|| format!("{} pressure {percent:.0} %", resource.name()))
     };
-    let mut known: Vec<String> = Resource::ALL.iter().filter_map(above).collect();
-    let processors = processors::available(tree).unwrap_or(1);
-    let is_loaded = load(tree).is_some_and(|[now, _, _]| now > LOADED * f64::from(processors));
+    let mut known: Vec<String> = PressureResource::ALL.iter().filter_map(above).collect();
+    let processors = processors::available_count(tree).unwrap_or(1);
+    let is_loaded =
+        load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(processors));
     if known.is_empty() && !is_loaded {
         return None;
     }
     let neighbours = neighbours();
     let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
     // The load of the last minute may be our own.
-    if known.is_empty() && used < LOADED * f64::from(processors) {
+    if known.is_empty() && used < LOADED_SHARE * f64::from(processors) {
         return None;
     }
-    known.extend(neighbours::sentence(&neighbours, processors));
+    known.extend(neighbours::describe_processes(&neighbours, processors));
     Some(format!(
         "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
         known.join("; ")
@@ -162,8 +173,8 @@ fn busy(tree: &Tree, neighbours: impl FnOnce() -> Vec<Neighbour>) -> Option<Stri
 
 /// A running measurement of an interval.
 #[derive(Debug)]
-pub struct Interval {
-    tree: Tree,
+pub struct ActivityInterval {
+    tree: FileTree,
     pid: i32,
     begin: Instant,
     cpu_ns: Option<u64>,
@@ -174,7 +185,7 @@ pub struct Interval {
 /// Resource usage of an interval. Values that the kernel does not report are absent; shares are
 /// fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
+pub struct IntervalUsage {
     /// Length in nanoseconds.
     pub elapsed_ns: u64,
     /// CPU time of the processes, in nanoseconds.
@@ -185,13 +196,13 @@ pub struct Spent {
     pub steal: Option<f64>,
 }
 
-impl Interval {
+impl ActivityInterval {
     /// Starts an interval for the process `pid` and its descendants.
-    pub fn begin(pid: i32) -> Interval {
-        let tree = Tree::at(Path::new("/"));
-        Interval {
+    pub fn start(pid: i32) -> ActivityInterval {
+        let tree = FileTree::with_root(Path::new("/"));
+        ActivityInterval {
             pid,
-            waited_us: pressure_total_us(&tree, Resource::Cpu),
+            waited_us: pressure_total_us(&tree, PressureResource::Cpu),
             stolen: steal_ticks(&tree),
             cpu_ns: cpu_ns_of(pid),
             begin: Instant::now(),
@@ -200,14 +211,14 @@ impl Interval {
     }
 
     /// Ends the interval.
-    pub fn end(self) -> Spent {
+    pub fn finish(self) -> IntervalUsage {
         let elapsed = self.begin.elapsed();
         let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
         let waited = self
             .waited_us
-            .zip(pressure_total_us(&self.tree, Resource::Cpu));
+            .zip(pressure_total_us(&self.tree, PressureResource::Cpu));
         let stolen = self.stolen.zip(steal_ticks(&self.tree));
-        Spent {
+        IntervalUsage {
             elapsed_ns: elapsed.as_nanos() as u64,
             cpu_ns: cpu_ns.map(|(from, to)| to.saturating_sub(from)),
             pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
@@ -218,43 +229,43 @@ impl Interval {
 
 /// Counters at the last snapshot.
 #[derive(Debug)]
-struct Counters {
+struct ActivityCounters {
     at: Instant,
     cpu_ns: Option<u64>,
-    switches: HashMap<i32, Switches>,
+    switches: HashMap<i32, SwitchCounts>,
     stolen: Option<(u64, u64)>,
 }
 
 /// Context switches of a thread since its start. A sum over all threads would drop when one ends.
 #[derive(Debug, Clone, Copy, Default)]
-struct Switches {
+struct SwitchCounts {
     voluntary: u64,
     involuntary: u64,
 }
 
 /// Observes a process and its descendants.
 #[derive(Debug)]
-pub struct Watch {
-    tree: Tree,
+pub struct ProcessWatch {
+    tree: FileTree,
     pid: i32,
-    last: Counters,
+    last: ActivityCounters,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Starts to observe `pid` and its descendants.
-    pub fn new(pid: i32) -> Watch {
-        let tree = Tree::at(Path::new("/"));
-        let last = counters(&tree, pid);
-        Watch { tree, pid, last }
+    pub fn new(pid: i32) -> ProcessWatch {
+        let tree = FileTree::with_root(Path::new("/"));
+        let last = read_counters(&tree, pid);
+        ProcessWatch { tree, pid, last }
     }
 
     /// Returns the activity since the last snapshot.
-    pub fn look(&mut self) -> Snapshot {
-        let now = counters(&self.tree, self.pid);
+    pub fn take_snapshot(&mut self) -> ActivitySnapshot {
+        let now = read_counters(&self.tree, self.pid);
         let last = &self.last;
         let seconds = now.at.duration_since(last.at).as_secs_f64();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let since = |of: fn(&Switches) -> u64| -> u64 {
+        let since = |of: fn(&SwitchCounts) -> u64| -> u64 {
             let grown = now.switches.iter().map(|(thread, now)| {
                 let before = last.switches.get(thread).map_or(0, of);
                 of(now).saturating_sub(before)
@@ -263,36 +274,37 @@ impl Watch {
         };
         let cpu = last.cpu_ns.zip(now.cpu_ns);
         let stolen = last.stolen.zip(now.stolen);
-        let snapshot = Snapshot {
+        let snapshot = ActivitySnapshot {
             cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
             voluntary_per_s: per_s(since(|switches| switches.voluntary)),
             involuntary_per_s: per_s(since(|switches| switches.involuntary)),
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
-            pressure: pressure_percent(&self.tree, Resource::Cpu).map(|percent| percent / 100.0),
+            pressure: pressure_percent(&self.tree, PressureResource::Cpu)
+                .map(|percent| percent / 100.0),
         };
         self.last = now;
         snapshot
     }
 }
 
-fn counters(tree: &Tree, pid: i32) -> Counters {
+fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
     let mut switches = HashMap::new();
     for member in tree_of(pid) {
         let tasks = format!("/proc/{member}/task");
-        for task in tree.names(&tasks) {
-            let status = tree.text(format!("{tasks}/{task}/status"));
+        for task in tree.list_names(&tasks) {
+            let status = tree.read_text(format!("{tasks}/{task}/status"));
             let (Some(status), Ok(task)) = (status, task.parse()) else {
                 continue;
             };
-            let counted = Switches {
-                voluntary: count(&status, "voluntary_ctxt_switches"),
-                involuntary: count(&status, "nonvoluntary_ctxt_switches"),
+            let counted = SwitchCounts {
+                voluntary: read_switch_count(&status, "voluntary_ctxt_switches"),
+                involuntary: read_switch_count(&status, "nonvoluntary_ctxt_switches"),
             };
             switches.insert(task, counted);
         }
     }
-    Counters {
+    ActivityCounters {
         at: Instant::now(),
         cpu_ns: cpu_ns_of(pid),
         switches,
@@ -300,15 +312,15 @@ fn counters(tree: &Tree, pid: i32) -> Counters {
     }
 }
 
-fn count(status: &str, name: &str) -> u64 {
-    let value = field(status, name, ':').and_then(|value| value.parse().ok());
+fn read_switch_count(status: &str, name: &str) -> u64 {
+    let value = find_field(status, name, ':').and_then(|value| value.parse().ok());
     value.unwrap_or(0)
 }
 
 /// Resident memory of the process tree; the second field of statm counts pages (proc_pid_statm(5)).
-fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
+fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
     let pages = tree_of(pid).into_iter().filter_map(|member| {
-        let text = tree.text(format!("/proc/{member}/statm"))?;
+        let text = tree.read_text(format!("/proc/{member}/statm"))?;
         text.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
     let pages: u64 = pages.sum();
@@ -319,7 +331,7 @@ fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::tree::fake::machine;
-    use speedwell_process::{Service, Spec};
+    use speedwell_process::{ProcessSpec, ServiceProcess};
 
     #[test]
     fn load_pressure_and_steal_are_read() {
@@ -334,9 +346,12 @@ mod tests {
                 "cpu  600 0 200 150 0 0 0 50 10 0\ncpu0 1 2 3\n",
             ),
         ]);
-        assert_eq!(load(&machine), Some([0.52, 1.25, 3.0]));
-        assert_eq!(pressure_percent(&machine, Resource::Cpu), Some(1.53));
-        assert_eq!(pressure_percent(&machine, Resource::Io), None);
+        assert_eq!(load_average(&machine), Some([0.52, 1.25, 3.0]));
+        assert_eq!(
+            pressure_percent(&machine, PressureResource::Cpu),
+            Some(1.53)
+        );
+        assert_eq!(pressure_percent(&machine, PressureResource::Io), None);
         assert_eq!(steal_percent(&machine), Some(5.0));
     }
 
@@ -349,8 +364,14 @@ mod tests {
 
     #[test]
     fn a_load_that_is_no_number_is_no_load() {
-        assert_eq!(load(&machine(&[("/proc/loadavg", "nan 1 1")])), None);
-        assert_eq!(load(&machine(&[("/proc/loadavg", "0.1 0.2")])), None);
+        assert_eq!(
+            load_average(&machine(&[("/proc/loadavg", "nan 1 1")])),
+            None
+        );
+        assert_eq!(
+            load_average(&machine(&[("/proc/loadavg", "0.1 0.2")])),
+            None
+        );
     }
 
     fn under(cpu: &str, memory: &str) -> Option<String> {
@@ -359,7 +380,7 @@ mod tests {
             ("/proc/pressure/cpu", &line(cpu)),
             ("/proc/pressure/memory", &line(memory)),
         ]);
-        busy(&machine, Vec::new)
+        describe_activity(&machine, Vec::new)
     }
 
     #[test]
@@ -369,11 +390,11 @@ mod tests {
                 ("/proc/loadavg", load),
                 ("/sys/devices/system/cpu/online", "0-1"),
             ]);
-            let loops = Neighbour {
+            let loops = OtherProcess {
                 name: "'loop'".to_owned(),
                 cpus,
             };
-            busy(&machine, || vec![loops])
+            describe_activity(&machine, || vec![loops])
         };
         assert_eq!(under("1.2 0.0 0.0 1/9 9", 1.9), None, "the load is low");
         assert_eq!(under("1.8 0.0 0.0 1/9 9", 1.2), None, "it was our own load");
@@ -387,7 +408,7 @@ mod tests {
     #[test]
     fn a_busy_machine_is_one_line_and_a_quiet_one_none() {
         assert_eq!(under("24.90", "0.00"), None);
-        assert_eq!(busy(&machine(&[]), Vec::new), None);
+        assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
         let said = under("99.12", "10.50").unwrap();
         assert!(
             said.contains("(cpu pressure 99 %; memory pressure 10 %)"),
@@ -399,17 +420,17 @@ mod tests {
     #[test]
     fn processor_time_is_told_in_less_than_ticks() {
         // A separate process: those of other tests come and go in this one.
-        let work = Spec::new("/bin/sh").args(["-c", "while :; do :; done"]);
-        let service = Service::start(work).unwrap();
+        let work = ProcessSpec::new("/bin/sh").args(["-c", "while :; do :; done"]);
+        let service = ServiceProcess::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();
         let (begin, before_ns) = (Instant::now(), used());
-        let interval = Interval::begin(service.pid());
+        let interval = ActivityInterval::start(service.pid());
         let inside_ns = used();
         while used() < inside_ns + 30_000_000 {
             std::thread::sleep(Duration::from_millis(1));
         }
         let least_ns = used() - inside_ns;
-        let spent = interval.end();
+        let spent = interval.finish();
         let most_ns = used() - before_ns;
         let cpu_ns = spent.cpu_ns.unwrap();
         assert!(
@@ -428,8 +449,8 @@ mod tests {
     }
 
     /// Starts a separate child: the processes of other tests come and go in this one.
-    fn child(script: &str) -> Service {
-        Service::start(Spec::new("/bin/sh").args(["-c", script])).unwrap()
+    fn child(script: &str) -> ServiceProcess {
+        ServiceProcess::start(ProcessSpec::new("/bin/sh").args(["-c", script])).unwrap()
     }
 
     #[test]
@@ -438,13 +459,13 @@ mod tests {
         let used = || cpu_ns_of(busy.pid()).unwrap();
         // How much CPU time the machine grants varies, so it is measured, too.
         let (begin, before_ns) = (Instant::now(), used());
-        let mut watch = Watch::new(busy.pid());
+        let mut watch = ProcessWatch::new(busy.pid());
         let (since, inside_ns) = (Instant::now(), used());
         while used() < inside_ns + 200_000_000 {
             std::thread::sleep(Duration::from_millis(5));
         }
         let (least_ns, shortest_s) = (used() - inside_ns, since.elapsed().as_secs_f64());
-        let seen = watch.look();
+        let seen = watch.take_snapshot();
         let (most_ns, longest_s) = (used() - before_ns, begin.elapsed().as_secs_f64());
         let least = least_ns as f64 / 1e9 / longest_s;
         let most = most_ns as f64 / 1e9 / shortest_s;
@@ -458,11 +479,11 @@ mod tests {
         );
 
         let lazy = child("while :; do sleep 0.01; done");
-        let mut watch = Watch::new(lazy.pid());
-        let mut asleep = Snapshot::default();
+        let mut watch = ProcessWatch::new(lazy.pid());
+        let mut asleep = ActivitySnapshot::default();
         for _ in 0..600 {
             std::thread::sleep(Duration::from_millis(50));
-            asleep = watch.look();
+            asleep = watch.take_snapshot();
             if asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0) {
                 break;
             }

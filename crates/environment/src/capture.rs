@@ -1,10 +1,10 @@
 //! Captures the environment of a session within milliseconds and without failing: facts that cannot
 //! be read are omitted.
 
-use super::tree::{Tree, field};
-use crate::activity::{Resource, load, pressure_percent, steal_percent};
-use crate::programs::program;
-use crate::system::{self, Aslr};
+use super::tree::{FileTree, find_field};
+use crate::activity::{PressureResource, load_average, pressure_percent, steal_percent};
+use crate::programs::describe_program;
+use crate::system::{self, AslrState};
 use crate::{control_group, processors, tune};
 use speedwell_model::Environment;
 use std::collections::BTreeMap;
@@ -17,41 +17,42 @@ use std::path::{Path, PathBuf};
 ///
 /// Facts that change within minutes have names starting with `now_`; all others describe the
 /// machine and its settings, and a series of results is continuous only while they stay the same.
-pub fn capture(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
-    let mut environment = capture_from(&Tree::at(Path::new("/")));
+pub fn capture_environment(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
+    let mut environment = capture_from(&FileTree::with_root(Path::new("/")));
     environment.programs = programs
         .iter()
-        .map(|(variant, path, version)| program(variant, path, version.as_deref()))
+        .map(|(variant, path, version)| describe_program(variant, path, version.as_deref()))
         .collect();
     environment
 }
 
-fn capture_from(tree: &Tree) -> Environment {
+fn capture_from(tree: &FileTree) -> Environment {
     Environment {
         machine: None,
-        host: tree.text("/proc/sys/kernel/hostname"),
-        cpu: processors::model(tree),
-        cpus: processors::available(tree),
-        memory_bytes: system::memory(tree).map(|memory| memory.total_bytes),
-        kernel: system::kernel(tree),
+        host: tree.read_text("/proc/sys/kernel/hostname"),
+        cpu: processors::processor_model(tree),
+        cpus: processors::available_count(tree),
+        memory_bytes: system::memory_state(tree).map(|memory| memory.total_bytes),
+        kernel: system::kernel_version(tree),
         governors: processors::governors(tree).into_keys().collect(),
-        aslr: system::aslr(tree).map(|aslr| matches!(aslr, Aslr::Full | Aslr::Partial)),
-        load: load(tree),
-        facts: facts(tree),
+        aslr: system::aslr_state(tree)
+            .map(|aslr| matches!(aslr, AslrState::Full | AslrState::Partial)),
+        load: load_average(tree),
+        facts: environment_facts(tree),
         programs: Vec::new(),
         speedwell: Some(env!("CARGO_PKG_VERSION").to_owned()),
     }
 }
 
-fn facts(tree: &Tree) -> BTreeMap<String, String> {
+fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let settings = [
-        ("os", system::distribution(tree)),
+        ("os", system::distribution_name(tree)),
         (
             "cpus_online",
-            processors::online(tree).map(|count| count.to_string()),
+            processors::online_count(tree).map(|count| count.to_string()),
         ),
-        ("cpu_affinity", processors::affinity(tree)),
+        ("cpu_affinity", processors::cpu_affinity(tree)),
         (
             "cpu_quota",
             control_group::cpu_limit(tree).map(|limit| limit.cpus.to_string()),
@@ -62,14 +63,14 @@ fn facts(tree: &Tree) -> BTreeMap<String, String> {
         ),
         (
             "turbo",
-            processors::turbo(tree).map(|turbo| on_off(turbo.on)),
+            processors::turbo_state(tree).map(|turbo| on_off(turbo.on)),
         ),
-        ("smt", processors::smt(tree).map(on_off)),
-        ("microcode", microcode(tree)),
-        ("isolated_cpus", isolated(tree)),
-        ("mitigations", mitigations(tree)),
-        ("hypervisor", system::hypervisor(tree)),
-        ("container", system::container(tree)),
+        ("smt", processors::smt_active(tree).map(on_off)),
+        ("microcode", microcode_version(tree)),
+        ("isolated_cpus", isolated_cpus(tree)),
+        ("mitigations", mitigations_option(tree)),
+        ("hypervisor", system::detect_hypervisor(tree)),
+        ("container", system::detect_container(tree)),
         (
             "clocksource",
             system::clock_source(tree).map(|(current, _)| current),
@@ -78,20 +79,20 @@ fn facts(tree: &Tree) -> BTreeMap<String, String> {
             "transparent_huge_pages",
             system::transparent_huge_pages(tree),
         ),
-        ("tuned", tune::knobs_set(tree)),
+        ("tuned", tune::list_set_knobs(tree)),
         (
             "huge_pages",
             system::reserved_huge_pages(tree).map(|count| count.to_string()),
         ),
     ];
-    let known = settings.into_iter().chain(of_this_moment(tree));
+    let known = settings.into_iter().chain(current_facts(tree));
     known
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
 }
 
-fn of_this_moment(tree: &Tree) -> Vec<(&'static str, Option<String>)> {
-    let memory = system::memory(tree);
+fn current_facts(tree: &FileTree) -> Vec<(&'static str, Option<String>)> {
+    let memory = system::memory_state(tree);
     let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
     let pressure = |resource| percent(pressure_percent(tree, resource));
     vec![
@@ -103,27 +104,30 @@ fn of_this_moment(tree: &Tree) -> Vec<(&'static str, Option<String>)> {
             "now_swap_used_bytes",
             memory.map(|memory| memory.swap_used_bytes.to_string()),
         ),
-        ("now_cpu_pressure_percent", pressure(Resource::Cpu)),
-        ("now_memory_pressure_percent", pressure(Resource::Memory)),
-        ("now_io_pressure_percent", pressure(Resource::Io)),
+        ("now_cpu_pressure_percent", pressure(PressureResource::Cpu)),
+        (
+            "now_memory_pressure_percent",
+            pressure(PressureResource::Memory),
+        ),
+        ("now_io_pressure_percent", pressure(PressureResource::Io)),
         ("now_steal_percent", percent(steal_percent(tree))),
     ]
 }
 
-fn microcode(tree: &Tree) -> Option<String> {
-    field(&tree.text("/proc/cpuinfo")?, "microcode", ':').map(str::to_owned)
+fn microcode_version(tree: &FileTree) -> Option<String> {
+    find_field(&tree.read_text("/proc/cpuinfo")?, "microcode", ':').map(str::to_owned)
 }
 
 /// Processors excluded from scheduling (`isolcpus=`).
-fn isolated(tree: &Tree) -> Option<String> {
-    tree.text("/sys/devices/system/cpu/isolated")
+fn isolated_cpus(tree: &FileTree) -> Option<String> {
+    tree.read_text("/sys/devices/system/cpu/isolated")
         .filter(|list| !list.is_empty())
 }
 
 /// The boot option for mitigations of speculative execution attacks, which affects the cost of
 /// every system call.
-fn mitigations(tree: &Tree) -> Option<String> {
-    let line = tree.text("/proc/cmdline")?;
+fn mitigations_option(tree: &FileTree) -> Option<String> {
+    let line = tree.read_text("/proc/cmdline")?;
     line.split_whitespace()
         .find_map(|word| word.strip_prefix("mitigations="))
         .map(str::to_owned)
@@ -216,7 +220,7 @@ mod tests {
         let mut took = Duration::MAX;
         for _ in 0..10 {
             let begun = Instant::now();
-            let found = capture(&[("old".into(), "sh".into(), None)]);
+            let found = capture_environment(&[("old".into(), "sh".into(), None)]);
             took = took.min(begun.elapsed());
             assert!(found.cpus.is_some_and(|count| count >= 1));
             assert!(found.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));

@@ -4,7 +4,7 @@
 //! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Any group above ours may
 //! have a limit; the lowest one applies.
 
-use super::tree::Tree;
+use super::tree::FileTree;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -18,12 +18,12 @@ pub(super) struct CpuLimit {
 }
 
 /// Returns the lowest CPU time limit, if any.
-pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
-    let modern = groups(tree, None).filter_map(|group| {
+pub(super) fn cpu_limit(tree: &FileTree) -> Option<CpuLimit> {
+    let modern = group_folders(tree, None).filter_map(|group| {
         let file = group.join("cpu.max");
-        let text = tree.text(&file)?;
+        let text = tree.read_text(&file)?;
         let (quota, period) = text.split_once(' ')?;
-        Some(limit(
+        Some(parse_limit(
             tree,
             &group,
             quota,
@@ -31,14 +31,14 @@ pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
             format!("echo max | sudo tee {}", file.display()),
         ))
     });
-    let old = groups(tree, Some("cpu")).filter_map(|group| {
+    let old = group_folders(tree, Some("cpu")).filter_map(|group| {
         let file = group.join("cpu.cfs_quota_us");
         let (quota, period) = (
-            tree.text(&file)?,
-            tree.text(group.join("cpu.cfs_period_us"))?,
+            tree.read_text(&file)?,
+            tree.read_text(group.join("cpu.cfs_period_us"))?,
         );
         let command = format!("echo -1 | sudo tee {}", file.display());
-        Some(limit(tree, &group, &quota, &period, command))
+        Some(parse_limit(tree, &group, &quota, &period, command))
     });
     modern
         .chain(old)
@@ -47,8 +47,8 @@ pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
 }
 
 /// Parses a limit; `None` if the quota is `max` or negative, i.e. unlimited.
-fn limit(
-    tree: &Tree,
+fn parse_limit(
+    tree: &FileTree,
     group: &Path,
     quota: &str,
     period: &str,
@@ -56,8 +56,8 @@ fn limit(
 ) -> Option<CpuLimit> {
     let quota: f64 = quota.parse().ok().filter(|&quota| quota > 0.0)?;
     let period: f64 = period.parse().ok().filter(|&period| period > 0.0)?;
-    let counters = tree.text(group.join("cpu.stat")).unwrap_or_default();
-    let throttled = super::tree::field(&counters, "nr_throttled", ' ');
+    let counters = tree.read_text(group.join("cpu.stat")).unwrap_or_default();
+    let throttled = super::tree::find_field(&counters, "nr_throttled", ' ');
     Some(CpuLimit {
         cpus: quota / period,
         lift_command,
@@ -68,10 +68,11 @@ fn limit(
 /// Returns the lowest memory limit in bytes, if any.
 ///
 /// Version 1 represents "no limit" by a number close to 2^63.
-pub(super) fn memory_limit_bytes(tree: &Tree) -> Option<u64> {
-    let modern = groups(tree, None).filter_map(|group| tree.value(group.join("memory.max")));
-    let old = groups(tree, Some("memory"))
-        .filter_map(|group| tree.value(group.join("memory.limit_in_bytes")));
+pub(super) fn memory_limit_bytes(tree: &FileTree) -> Option<u64> {
+    let modern =
+        group_folders(tree, None).filter_map(|group| tree.read_value(group.join("memory.max")));
+    let old = group_folders(tree, Some("memory"))
+        .filter_map(|group| tree.read_value(group.join("memory.limit_in_bytes")));
     modern
         .chain(old)
         .filter(|&bytes: &u64| bytes < 1 << 62)
@@ -79,8 +80,8 @@ pub(super) fn memory_limit_bytes(tree: &Tree) -> Option<u64> {
 }
 
 /// Returns our group's path in the hierarchy of a controller, to find out what manages us.
-pub(super) fn path(tree: &Tree) -> Option<String> {
-    let text = tree.text("/proc/self/cgroup")?;
+pub(super) fn group_path(tree: &FileTree) -> Option<String> {
+    let text = tree.read_text("/proc/self/cgroup")?;
     text.lines()
         .filter_map(|line| line.splitn(3, ':').nth(2))
         .max_by_key(|path| path.len())
@@ -89,9 +90,9 @@ pub(super) fn path(tree: &Tree) -> Option<String> {
 
 /// Iterates over the folders of our group and all groups above it: in the version 1 hierarchy of
 /// `controller`, or for `None` in the single hierarchy of version 2.
-fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
-    let folders = mount(tree, controller).map(|mount| {
-        let inside = own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
+fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
+    let folders = find_mount(tree, controller).map(|mount| {
+        let inside = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
         // In a container, the mount may start below the root, or our path may lie outside of it.
         let inside = Path::new(&inside);
         let inside = inside.strip_prefix(&mount.root).unwrap_or(Path::new(""));
@@ -112,15 +113,15 @@ fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf
 }
 
 /// Mount point of a hierarchy, and which part of it is mounted.
-struct Mount {
+struct CgroupMount {
     root: PathBuf,
     folder: PathBuf,
 }
 
 /// Finds a mount. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE
 /// OPTIONS`.
-fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
-    let mounts = tree.text("/proc/self/mountinfo")?;
+fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> {
+    let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -131,7 +132,7 @@ fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
         };
         let mut place = place.split(' ').skip(3);
         let (root, folder) = (place.next()?, place.next()?);
-        fits.then(|| Mount {
+        fits.then(|| CgroupMount {
             root: root.into(),
             folder: folder.into(),
         })
@@ -139,8 +140,8 @@ fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
 }
 
 /// Finds our group. A line of `cgroup` reads `NUMBER:CONTROLLERS:PATH`; version 2 has number 0.
-fn own_group(tree: &Tree, controller: Option<&str>) -> Option<String> {
-    let groups = tree.text("/proc/self/cgroup")?;
+fn find_own_group(tree: &FileTree, controller: Option<&str>) -> Option<String> {
+    let groups = tree.read_text("/proc/self/cgroup")?;
     groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -213,7 +214,7 @@ mod tests {
         ]);
         assert_eq!(cpu_limit(&machine).unwrap().cpus, 2.0);
         assert_eq!(memory_limit_bytes(&machine), None);
-        assert_eq!(path(&machine).as_deref(), Some("/docker/abc"));
+        assert_eq!(group_path(&machine).as_deref(), Some("/docker/abc"));
     }
 
     #[test]

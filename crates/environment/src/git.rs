@@ -1,10 +1,12 @@
 //! Runs git, which may be slow, missing, or configured to run other programs.
 //!
 //! Starts no hook, monitor or password prompt; queries change and lock nothing in the repository.
-//! Start at [`Git`].
+//! Start at [`GitRepository`].
 
 use speedwell_model::Revision;
-use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, Stream, run};
+use speedwell_process::{
+    ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
+};
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The repository of a folder, for a series of git commands with a common time limit.
 #[derive(Debug, Clone)]
-pub struct Git {
+pub struct GitRepository {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
@@ -68,7 +70,7 @@ impl Error for GitError {
 /// Variables by which git passes its own view of a repository to hooks. Unset them to work on
 /// another repository, or on another worktree of the same one. User settings (`GIT_CONFIG_COUNT`,
 /// `GIT_SSH`) are not included.
-pub const VARIABLES_OF_A_REPOSITORY: [&str; 13] = [
+pub const REPOSITORY_VARIABLES: [&str; 13] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -85,7 +87,7 @@ pub const VARIABLES_OF_A_REPOSITORY: [&str; 13] = [
 ];
 
 /// Options that keep git from starting other programs, and queries from writing.
-const QUIET: [&str; 5] = [
+const QUIET_OPTIONS: [&str; 5] = [
     "--no-optional-locks",
     "-c",
     "core.fsmonitor=",
@@ -94,33 +96,33 @@ const QUIET: [&str; 5] = [
 ];
 
 /// Maximum length of a commit subject.
-const SUBJECT: usize = 200;
+const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Start of git's message for a folder outside any repository.
-const NOWHERE: &str = "not a git repository";
+const NO_REPOSITORY_MESSAGE: &str = "not a git repository";
 
 /// Maximum number of IDs per command; the system limits the length of a command line.
-const WORDS: usize = 10_000;
+const MAX_IDS_PER_COMMAND: usize = 10_000;
 
 /// Collects all of standard output.
-struct Output(Vec<u8>);
+struct StdoutCollector(Vec<u8>);
 
-impl Conversation for Output {
-    fn received(&mut self, _line: &[u8]) -> Next {
-        Next::Wait
+impl ChildConversation for StdoutCollector {
+    fn handle_line(&mut self, _line: &[u8]) -> NextStep {
+        NextStep::Wait
     }
 
-    fn wrote(&mut self, stream: Stream, bytes: &[u8]) {
-        if stream == Stream::Stdout {
+    fn observe_output(&mut self, stream: OutputStream, bytes: &[u8]) {
+        if stream == OutputStream::Stdout {
             self.0.extend_from_slice(bytes);
         }
     }
 }
 
-impl Git {
+impl GitRepository {
     /// The repository of `folder`; all commands together may take up to `limit`.
-    pub fn at(folder: &Path, limit: Duration) -> Git {
-        Git {
+    pub fn for_folder(folder: &Path, limit: Duration) -> GitRepository {
+        GitRepository {
             folder: folder.to_owned(),
             limit,
             deadline: Instant::now() + limit,
@@ -133,44 +135,48 @@ impl Git {
     ///
     /// # Errors
     /// Fails if git or the repository is missing, git fails, or the time limit is exceeded.
-    pub fn answer(&self, words: &[&str]) -> Result<String, GitError> {
+    pub fn git_output(&self, words: &[&str]) -> Result<String, GitError> {
         let command = words.first().copied().unwrap_or_default();
-        let words: Vec<&str> = QUIET.iter().chain(words).copied().collect();
-        self.started(Spec::new("git").args(words), command)
+        let words: Vec<&str> = QUIET_OPTIONS.iter().chain(words).copied().collect();
+        self.run_command(ProcessSpec::new("git").args(words), command)
     }
 
-    /// Same as [`Git::answer`], for callers that ignore the reason of a failure.
-    pub fn ask(&self, words: &[&str]) -> Option<String> {
-        self.answer(words).ok()
+    /// Same as [`GitRepository::git_output`], for callers that ignore the reason of a failure.
+    pub fn try_git_output(&self, words: &[&str]) -> Option<String> {
+        self.git_output(words).ok()
     }
 
     /// Returns a digest of the uncommitted changes; `None` if there are none.
-    pub fn changes(&self) -> Option<String> {
-        let quiet = QUIET.join(" ");
+    pub fn uncommitted_digest(&self) -> Option<String> {
+        let quiet = QUIET_OPTIONS.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
         let line = format!("{diff} --quiet || {diff} | git hash-object --stdin");
-        let shell = Spec::new("/bin/sh").args(["-c", line.as_str()]);
-        let digest = self.started(shell, "diff").ok()?;
+        let shell = ProcessSpec::new("/bin/sh").args(["-c", line.as_str()]);
+        let digest = self.run_command(shell, "diff").ok()?;
         (!digest.is_empty()).then_some(digest)
     }
 
     /// Returns the ID of the commit that `revision` names.
     pub fn commit_id(&self, revision: &str) -> Option<String> {
         let commit = format!("{revision}^{{commit}}");
-        self.ask(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
+        self.try_git_output(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
     }
 
     /// Returns the reference of the branch that others are merged into: `name`, preferably as a
     /// remote branch; by default the remote's default branch. If there is none, tries the user's
     /// default branch and then the usual names.
-    pub fn target(&self, name: Option<&str>) -> Option<String> {
+    pub fn target_branch(&self, name: Option<&str>) -> Option<String> {
         const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
-            let remote = self.ask(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
-            let of_user = || self.ask(&["config", "--get", "init.defaultBranch"]);
-            let usual = || USUAL.into_iter().find_map(|name| self.target(Some(name)));
+            let remote = self.try_git_output(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
+            let of_user = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
+            let usual = || {
+                USUAL
+                    .into_iter()
+                    .find_map(|name| self.target_branch(Some(name)))
+            };
             return remote
-                .or_else(|| self.target(Some(&of_user()?)))
+                .or_else(|| self.target_branch(Some(&of_user()?)))
                 .or_else(usual);
         };
         let places = [
@@ -184,24 +190,24 @@ impl Git {
 
     /// Whether the clone is shallow.
     pub fn is_shallow(&self) -> bool {
-        let answer = self.ask(&["rev-parse", "--is-shallow-repository"]);
+        let answer = self.try_git_output(&["rev-parse", "--is-shallow-repository"]);
         answer.as_deref() == Some("true")
     }
 
     /// Returns the merge base of two revisions.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
-        self.ask(&["merge-base", "--end-of-options", one, other])
+        self.try_git_output(&["merge-base", "--end-of-options", one, other])
     }
 
     /// Returns the commits reachable from any of `tips`, but not from `known`, by any parents;
     /// `None` if `known` does not exist here. Ignores tips that do not exist here.
-    pub fn later(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
+    pub fn commits_after(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let without = format!("^{}", self.commit_id(known)?);
         let mut later = HashSet::new();
-        for tips in tips.chunks(WORDS) {
+        for tips in tips.chunks(MAX_IDS_PER_COMMAND) {
             let before = ["rev-list", "--ignore-missing", "--end-of-options", &without];
             let words: Vec<&str> = before.iter().chain(tips).chain(&["--"]).copied().collect();
-            later.extend(self.ask(&words)?.lines().map(str::to_owned));
+            later.extend(self.try_git_output(&words)?.lines().map(str::to_owned));
         }
         Some(later)
     }
@@ -220,31 +226,33 @@ impl Git {
             .chain(&["--"])
             .copied()
             .collect();
-        self.ask(&words).is_some_and(|found| !found.is_empty())
+        self.try_git_output(&words)
+            .is_some_and(|found| !found.is_empty())
     }
 
     /// Returns the first-parent ancestors of `revision`, starting with itself.
-    pub fn line_to(&self, revision: &str) -> Vec<String> {
-        let line = self.line(revision, None).unwrap_or_default();
+    pub fn first_parents_of(&self, revision: &str) -> Vec<String> {
+        let line = self.first_parent_line(revision, None).unwrap_or_default();
         line.into_iter().map(|revision| revision.id).rev().collect()
     }
 
     /// Returns the first-parent line of commits up to `tip`, oldest first; without the ancestors of
     /// `known`.
-    pub fn line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
+    pub fn first_parent_line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
         let without = known.map(|known| format!("^{known}"));
         let mut words = vec!["--first-parent", "--reverse", "--end-of-options", tip];
         words.extend(without.as_deref());
-        self.commits(&words)
+        self.log_commits(&words)
     }
 
     /// Returns details of the commit that `revision` names.
-    pub fn commit(&self, revision: &str) -> Option<Revision> {
-        self.commits(&["-1", "--end-of-options", revision])?.pop()
+    pub fn commit_details(&self, revision: &str) -> Option<Revision> {
+        self.log_commits(&["-1", "--end-of-options", revision])?
+            .pop()
     }
 
     /// Returns commits in the order of `git log`.
-    fn commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
+    fn log_commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
         let format = [
             "-c",
             "log.showSignature=false",
@@ -252,13 +260,16 @@ impl Git {
             "--format=%H%x00%T%x00%P%x00%ct%x00%s",
         ];
         let words: Vec<&str> = format.iter().chain(words).chain(&["--"]).copied().collect();
-        self.ask(&words)?.lines().map(revision).collect()
+        self.try_git_output(&words)?
+            .lines()
+            .map(parse_revision)
+            .collect()
     }
 
     /// Returns tag names by commit ID; if a commit has several, the last by name.
-    pub fn tags(&self) -> HashMap<String, String> {
+    pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
-        let answer = self.ask(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
+        let answer = self.try_git_output(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
         let answer = answer.unwrap_or_default();
         let pairs = answer.lines().filter_map(|line| line.split_once(' '));
         pairs
@@ -267,34 +278,34 @@ impl Git {
     }
 
     /// Runs `spec` and returns its standard output.
-    fn started(&self, spec: Spec, command: &str) -> Result<String, GitError> {
+    fn run_command(&self, spec: ProcessSpec, command: &str) -> Result<String, GitError> {
         if self.is_nowhere.load(Ordering::Relaxed) {
-            return Err(GitError::Says(NOWHERE.to_owned()));
+            return Err(GitError::Says(NO_REPOSITORY_MESSAGE.to_owned()));
         }
         let too_slow = || GitError::TooSlow {
             command: command.to_owned(),
             limit: self.limit,
         };
-        let spec = Spec {
+        let spec = ProcessSpec {
             directory: Some(self.folder.clone()),
             limit: (self.deadline.checked_duration_since(Instant::now())).ok_or_else(too_slow)?,
-            unset: VARIABLES_OF_A_REPOSITORY.map(str::to_owned).to_vec(),
+            unset: REPOSITORY_VARIABLES.map(str::to_owned).to_vec(),
             ..spec
         };
         // Force messages in English, regardless of the user's language.
         let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-        let mut output = Output(Vec::new());
-        let outcome = run(&spec, &mut output).map_err(GitError::Absent)?;
+        let mut output = StdoutCollector(Vec::new());
+        let outcome = run_child(&spec, &mut output).map_err(GitError::Absent)?;
         match outcome.ended {
-            Ended::Exit(0) => {
+            ProcessEnd::Exit(0) => {
                 let text = String::from_utf8_lossy(&output.0);
                 Ok(text.trim_end_matches('\n').to_owned())
             }
-            Ended::Timeout => Err(too_slow()),
-            Ended::Interrupted => Err(GitError::Interrupted),
+            ProcessEnd::Timeout => Err(too_slow()),
+            ProcessEnd::Interrupted => Err(GitError::Interrupted),
             _ => {
-                let complaint = complaint(&outcome);
-                if complaint.starts_with(NOWHERE) {
+                let complaint = error_message(&outcome);
+                if complaint.starts_with(NO_REPOSITORY_MESSAGE) {
                     self.is_nowhere.store(true, Ordering::Relaxed);
                 }
                 Err(GitError::Says(complaint))
@@ -313,7 +324,7 @@ fn may_have_repository(folder: &Path) -> bool {
         .map_or(true, |folder| folder.ancestors().any(has_one))
 }
 
-fn complaint(outcome: &Outcome) -> String {
+fn error_message(outcome: &ProcessOutcome) -> String {
     let lines = outcome.stderr.last_lines(3);
     match lines.trim() {
         "" => format!("nothing, and {}", outcome.ended),
@@ -322,7 +333,7 @@ fn complaint(outcome: &Outcome) -> String {
 }
 
 /// Parses a line of `git log` in our format.
-fn revision(line: &str) -> Option<Revision> {
+fn parse_revision(line: &str) -> Option<Revision> {
     let mut parts = line.splitn(5, '\0');
     let mut next = || parts.next().map(str::to_owned);
     Some(Revision {
@@ -330,52 +341,54 @@ fn revision(line: &str) -> Option<Revision> {
         tree: next(),
         parents: next()?.split_whitespace().map(str::to_owned).collect(),
         committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
-        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+        subject: next().map(|subject| subject.chars().take(MAX_SUBJECT_CHARS).collect()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::History;
+    use speedwell_fixtures::FakeRepo;
 
     const PATIENTLY: Duration = Duration::from_secs(60);
 
     #[test]
     fn an_answer_is_whole_and_a_complaint_is_told_from_no_answer() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(history) = History::begin(folder.path()) else {
+        let Some(history) = FakeRepo::init(folder.path()) else {
             return;
         };
         let message = "0123456789abcdef".repeat(20_000);
         std::fs::write(folder.path().join(".git/message"), &message).unwrap();
-        history.git(&[
+        history.run_git(&[
             "commit",
             "--quiet",
             "--allow-empty",
             "--file",
             ".git/message",
         ]);
-        let git = Git::at(folder.path(), PATIENTLY);
-        let answer = git.answer(&["log", "-1", "--format=%B"]).unwrap();
+        let git = GitRepository::for_folder(folder.path(), PATIENTLY);
+        let answer = git.git_output(&["log", "-1", "--format=%B"]).unwrap();
         assert!(answer == message, "{} bytes", answer.len());
 
-        let error = git.answer(&["log", "--end-of-options", "nowhere", "--"]);
+        let error = git.git_output(&["log", "--end-of-options", "nowhere", "--"]);
         let error = error.unwrap_err();
         assert!(matches!(&error, GitError::Says(_)), "{error:?}");
         assert_eq!(error.to_string(), "git says: bad revision 'nowhere'");
 
-        let error = Git::at(folder.path(), Duration::ZERO).answer(&["log"]);
+        let error = GitRepository::for_folder(folder.path(), Duration::ZERO).git_output(&["log"]);
         let error = error.unwrap_err();
         assert_eq!(error.to_string(), "'git log' took longer than 0 s");
-        let error = Git::at(&folder.path().join("nowhere"), PATIENTLY).answer(&["log"]);
+        let error = GitRepository::for_folder(&folder.path().join("nowhere"), PATIENTLY)
+            .git_output(&["log"]);
         assert!(matches!(error, Err(GitError::Absent(_))), "{error:?}");
     }
 
     #[test]
     fn git_is_started_only_where_there_may_be_a_repository() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = |folder: &Path| Git::at(folder, Duration::ZERO).answer(&["log"]);
+        let asked =
+            |folder: &Path| GitRepository::for_folder(folder, Duration::ZERO).git_output(&["log"]);
         let is_too_slow = |answer| matches!(answer, Err(GitError::TooSlow { .. }));
         let inner = folder.path().join("inner");
         std::fs::create_dir(&inner).unwrap();

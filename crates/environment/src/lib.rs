@@ -1,8 +1,8 @@
 //! The machine that a session runs on, and its sources of noise.
 //!
 //! Reads kernel files and queries programs for their versions; does not evaluate results.
-//! [`capture()`] collects the facts stored with a session, [`checks`] assesses the machine for
-//! `speedwell doctor`. Only [`tune`] changes anything, and only on request. All files are read
+//! [`capture_environment()`] collects the facts stored with a session, [`checks`] assesses the machine for
+//! `speedwell doctor`. Only [`tune_machine`] changes anything, and only on request. All files are read
 //! below a root folder, so that tests can provide a simulated machine. Start at `capture.rs` and
 //! `check/mod.rs`.
 
@@ -21,11 +21,11 @@ mod system;
 mod tree;
 pub mod tune;
 
-pub use activity::{Interval, Spent, Watch, busy_machine};
-pub use capture::capture;
-pub use check::{Check, State, checks, free_disk};
-pub use git::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
-pub use line::line;
-pub use origin::{origin, target_of_job};
+pub use activity::{ActivityInterval, IntervalUsage, ProcessWatch, busy_machine};
+pub use capture::capture_environment;
+pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
+pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES};
+pub use line::revision_line;
+pub use origin::{ci_target_branch, find_origin};
 pub use programs::{ProgramVersion, program_version};
-pub use sensors::{Begun, Sensors};
+pub use sensors::{RunSensors, SensorReadings};

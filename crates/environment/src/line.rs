@@ -1,14 +1,14 @@
-//! The revisions between two, as a line in which each is the parent of the next. Start at [`line`].
+//! The revisions between two, as a line in which each is the parent of the next. Start at [`revision_line`].
 
-use crate::git::{Git, GitError};
+use crate::git::{GitError, GitRepository};
 use speedwell_model::LineRevision;
 use std::collections::HashMap;
 
 /// Maximum length of a subject or an author name.
-const KEPT: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 /// A commit as listed by git.
-struct Commit {
+struct ListedCommit {
     parents: Vec<String>,
     revision: LineRevision,
 }
@@ -18,8 +18,8 @@ struct Commit {
 ///
 /// # Errors
 /// Fails if git fails.
-pub fn line(
-    git: &Git,
+pub fn revision_line(
+    git: &GitRepository,
     good: &str,
     bad: &str,
     along_all_parents: bool,
@@ -36,16 +36,17 @@ pub fn line(
         &which,
         &["--end-of-options", &range, "--"],
     ];
-    let listed = git.answer(&words.concat())?;
-    let commits: Vec<Commit> = listed.lines().filter_map(commit).collect();
-    let first = git.answer(&["log", "-1", format, "--end-of-options", good, "--"])?;
-    Ok(commit(&first).and_then(|first| longest(&commits, first.revision, bad, along_all_parents)))
+    let listed = git.git_output(&words.concat())?;
+    let commits: Vec<ListedCommit> = listed.lines().filter_map(parse_commit).collect();
+    let first = git.git_output(&["log", "-1", format, "--end-of-options", good, "--"])?;
+    Ok(parse_commit(&first)
+        .and_then(|first| longest_path(&commits, first.revision, bad, along_all_parents)))
 }
 
 /// Finds the longest path from `first` to `bad` through commits that are sorted after their
 /// parents.
-fn longest(
-    commits: &[Commit],
+fn longest_path(
+    commits: &[ListedCommit],
     first: LineRevision,
     bad: &str,
     along_all_parents: bool,
@@ -79,12 +80,12 @@ fn longest(
     Some(line)
 }
 
-fn commit(line: &str) -> Option<Commit> {
+fn parse_commit(line: &str) -> Option<ListedCommit> {
     let mut parts = line.splitn(5, '\0');
     let mut next = || parts.next();
-    let cut = |text: &str| text.chars().take(KEPT).collect();
+    let cut = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect();
     let (id, parents, seconds) = (next()?, next()?, next()?);
-    Some(Commit {
+    Some(ListedCommit {
         parents: parents.split(' ').map(str::to_owned).collect(),
         revision: LineRevision {
             id: id.to_owned(),
@@ -121,8 +122,8 @@ mod tests {
     }
 
     fn subjects(folder: &TempDir, good: &str, bad: &str, all: bool) -> Option<Vec<String>> {
-        let git = Git::at(folder.path(), Duration::from_secs(60));
-        let line = line(&git, good, bad, all).unwrap()?;
+        let git = GitRepository::for_folder(folder.path(), Duration::from_secs(60));
+        let line = revision_line(&git, good, bad, all).unwrap()?;
         Some(line.into_iter().map(|own| own.subject).collect())
     }
 

@@ -4,17 +4,17 @@ use speedwell_process::{cpu_ns_of_others, name_of};
 use std::time::{Duration, Instant};
 
 /// Observation time.
-const LOOK: Duration = Duration::from_millis(100);
+const OBSERVATION_TIME: Duration = Duration::from_millis(100);
 
 /// Processes that use less, in processors, are background activity.
-const BACKGROUND: f64 = 0.1;
+const BACKGROUND_CPUS: f64 = 0.1;
 
 /// Maximum number of processes named.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// A process that is not ours.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Neighbour {
+pub(super) struct OtherProcess {
     /// Name and process ID.
     pub name: String,
     /// CPU usage in processors.
@@ -22,19 +22,19 @@ pub(super) struct Neighbour {
 }
 
 /// Returns the processes that use the processors, busiest first. Takes a tenth of a second.
-pub(super) fn busiest() -> Vec<Neighbour> {
+pub(super) fn find_busiest() -> Vec<OtherProcess> {
     let (begin, before) = (Instant::now(), cpu_ns_of_others());
-    std::thread::sleep(LOOK);
+    std::thread::sleep(OBSERVATION_TIME);
     let (after, elapsed_ns) = (cpu_ns_of_others(), begin.elapsed().as_nanos() as f64);
     let cpus = after.iter().map(|(pid, ns)| {
         let used = ns.saturating_sub(before.get(pid).copied().unwrap_or(0));
         (*pid, (used as f64 / elapsed_ns))
     });
-    let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND).collect();
+    let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND_CPUS).collect();
     busy.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = busy.into_iter().map(|(pid, cpus)| {
         let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
-        Neighbour {
+        OtherProcess {
             name: format!("{name}(process {pid})"),
             cpus,
         }
@@ -44,7 +44,7 @@ pub(super) fn busiest() -> Vec<Neighbour> {
 
 /// Describes the processes: `2 other processes use 1.6 of 2 processors: ...`; `None` if there are
 /// none.
-pub(super) fn sentence(neighbours: &[Neighbour], processors: u32) -> Option<String> {
+pub(super) fn describe_processes(neighbours: &[OtherProcess], processors: u32) -> Option<String> {
     let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
     let who = match neighbours.len() {
         0 => return None,
@@ -53,10 +53,10 @@ pub(super) fn sentence(neighbours: &[Neighbour], processors: u32) -> Option<Stri
     };
     let mut names: Vec<&str> = neighbours
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED)
         .map(|neighbour| neighbour.name.as_str())
         .collect();
-    if neighbours.len() > NAMED {
+    if neighbours.len() > MAX_NAMED {
         names.push("...");
     }
     let processors = match processors {
@@ -75,22 +75,22 @@ mod tests {
 
     #[test]
     fn the_busiest_are_named() {
-        let neighbour = |name: &str, cpus| Neighbour {
+        let neighbour = |name: &str, cpus| OtherProcess {
             name: name.to_owned(),
             cpus,
         };
-        assert_eq!(sentence(&[], 2), None);
+        assert_eq!(describe_processes(&[], 2), None);
         let two = [
             neighbour("'a' (process 1)", 0.9),
             neighbour("'b' (process 2)", 0.7),
         ];
         assert_eq!(
-            sentence(&two, 2).unwrap(),
+            describe_processes(&two, 2).unwrap(),
             "2 other processes use 1.6 of 2 processors: 'a' (process 1), 'b' (process 2)"
         );
         let many = ["a", "b", "c", "d"].map(|name| neighbour(name, 0.25));
         assert_eq!(
-            sentence(&many, 1).unwrap(),
+            describe_processes(&many, 1).unwrap(),
             "4 other processes use 1.0 of 1 processor: a, b, c, ..."
         );
     }
@@ -102,7 +102,7 @@ mod tests {
             .spawn();
         let mut child = child.unwrap();
         let own = format!("(process {})", child.id());
-        let found = busiest();
+        let found = find_busiest();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(

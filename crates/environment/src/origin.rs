@@ -1,32 +1,36 @@
 //! Determines the measured revision and branch: from the user's options, else from CI variables,
-//! else from the repository of the folder. Start at [`origin`].
+//! else from the repository of the folder. Start at [`find_origin`].
 
-use crate::git::Git;
-use speedwell_model::{Origin, OriginRequest, OriginSource, Revision};
+use crate::git::GitRepository;
+use speedwell_model::{CodeOrigin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
 /// Total time limit for git; without a result the session has no revision.
-const LIMIT: Duration = Duration::from_secs(2);
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the origin of the code in `folder`; `None` if unknown.
-pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
-    found(&Git::at(folder, LIMIT), job(&variable), request)
+pub fn find_origin(folder: &Path, request: &OriginRequest) -> Option<CodeOrigin> {
+    resolve_origin(
+        &GitRepository::for_folder(folder, GIT_TIMEOUT),
+        read_ci_job(&env_variable),
+        request,
+    )
 }
 
 /// Returns the target branch of the pull request of the current CI job.
-pub fn target_of_job() -> Option<String> {
-    job(&variable).target
+pub fn ci_target_branch() -> Option<String> {
+    read_ci_job(&env_variable).target
 }
 
 /// Returns a nonempty environment variable.
-fn variable(name: &str) -> Option<String> {
+fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Information from CI variables.
 #[derive(Debug, Default, PartialEq)]
-struct Job {
+struct CiJob {
     revision: Option<String>,
     /// Whether the revision is a trial merge, whose second parent is the user's commit.
     is_trial_merge: bool,
@@ -37,7 +41,7 @@ struct Job {
 }
 
 /// Reads the variables of GitHub Actions or GitLab.
-fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
+fn read_ci_job(variable: &dyn Fn(&str) -> Option<String>) -> CiJob {
     if variable("GITHUB_ACTIONS").is_some() {
         let pull = variable("GITHUB_REF").and_then(|name| {
             Some(
@@ -52,7 +56,7 @@ fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
                 ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
             Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
         };
-        return Job {
+        return CiJob {
             revision: variable("GITHUB_SHA"),
             is_trial_merge: pull.is_some(),
             branch: variable("GITHUB_HEAD_REF").or_else(|| variable("GITHUB_REF_NAME")),
@@ -62,7 +66,7 @@ fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
         };
     }
     if variable("GITLAB_CI").is_some() {
-        return Job {
+        return CiJob {
             revision: variable("CI_COMMIT_SHA"),
             is_trial_merge: false,
             branch: variable("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
@@ -72,39 +76,40 @@ fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
             url: variable("CI_JOB_URL"),
         };
     }
-    Job::default()
+    CiJob::default()
 }
 
-fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
+fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> Option<CodeOrigin> {
     let (wanted, source) = match (&request.revision, &job.revision) {
         (Some(revision), _) => (revision.clone(), OriginSource::Option),
         (None, Some(revision)) => (revision.clone(), OriginSource::Ci),
         (None, None) => ("HEAD".to_owned(), OriginSource::Git),
     };
-    let commit = commit(git, &wanted).map(|known| match known.parents.get(1) {
+    let commit = commit_origin(git, &wanted).map(|known| match known.parents.get(1) {
         Some(second) if source == OriginSource::Ci && job.is_trial_merge => {
-            commit(git, second).unwrap_or(known)
+            commit_origin(git, second).unwrap_or(known)
         }
         _ => known,
     });
     if commit.is_none() && source == OriginSource::Git {
         return None;
     }
-    let is_head =
-        |known: &Origin| git.ask(&["rev-parse", "HEAD"]).as_ref() == Some(&known.revision);
+    let is_head = |known: &CodeOrigin| {
+        git.try_git_output(&["rev-parse", "HEAD"]).as_ref() == Some(&known.revision)
+    };
     let is_measured_here = source == OriginSource::Git || commit.as_ref().is_some_and(is_head);
     let branch = request.branch.clone().or(job.branch).or_else(|| {
-        let current = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
+        let current = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
         is_measured_here.then(current).flatten()
     });
-    let known = commit.unwrap_or(Origin {
+    let known = commit.unwrap_or(CodeOrigin {
         revision: wanted,
-        ..Origin::default()
+        ..CodeOrigin::default()
     });
-    Some(Origin {
-        base: (git.target(job.target.as_deref()))
+    Some(CodeOrigin {
+        base: (git.target_branch(job.target.as_deref()))
             .and_then(|target| git.merge_base(&target, &known.revision)),
-        dirty: is_measured_here.then(|| git.changes()).flatten(),
+        dirty: is_measured_here.then(|| git.uncommitted_digest()).flatten(),
         branch,
         pull: job.pull,
         job_url: job.url,
@@ -114,45 +119,45 @@ fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
 }
 
 /// Returns details of a commit: ID, tree, parents, time, subject.
-fn commit(git: &Git, revision: &str) -> Option<Origin> {
+fn commit_origin(git: &GitRepository, revision: &str) -> Option<CodeOrigin> {
     let Revision {
         id,
         tree,
         parents,
         committed_unix_ms,
         subject,
-    } = git.commit(revision)?;
-    Some(Origin {
+    } = git.commit_details(revision)?;
+    Some(CodeOrigin {
         revision: id,
         tree,
         parents,
         committed_unix_ms,
         subject,
-        ..Origin::default()
+        ..CodeOrigin::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::History;
+    use speedwell_fixtures::FakeRepo;
     use std::collections::BTreeMap;
     use tempfile::TempDir;
 
     /// A repository with two commits on `main`; `None` without git.
-    fn repository() -> Option<(TempDir, History)> {
+    fn repository() -> Option<(TempDir, FakeRepo)> {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::begin(folder.path())?;
+        let history = FakeRepo::init(folder.path())?;
         for number in ["one", "two"] {
-            history.write("file", number);
-            history.commit(&format!("commit {number}\n\nmore"));
+            history.write_file("file", number);
+            history.commit_all(&format!("commit {number}\n\nmore"));
         }
         Some((folder, history))
     }
 
-    fn found_in(folder: &Path, job: Job, request: &OriginRequest) -> Option<Origin> {
-        let patient = Git::at(folder, Duration::from_secs(60));
-        found(&patient, job, request)
+    fn found_in(folder: &Path, job: CiJob, request: &OriginRequest) -> Option<CodeOrigin> {
+        let patient = GitRepository::for_folder(folder, Duration::from_secs(60));
+        resolve_origin(&patient, job, request)
     }
 
     #[test]
@@ -160,19 +165,31 @@ mod tests {
         let Some((_folder, history)) = repository() else {
             return;
         };
-        let origin = found_in(history.folder(), Job::default(), &OriginRequest::default()).unwrap();
-        assert_eq!(origin.revision, history.id("HEAD"));
-        assert_eq!(origin.parents, [history.id("HEAD~1")]);
+        let origin = found_in(
+            history.folder(),
+            CiJob::default(),
+            &OriginRequest::default(),
+        )
+        .unwrap();
+        assert_eq!(origin.revision, history.commit_id("HEAD"));
+        assert_eq!(origin.parents, [history.commit_id("HEAD~1")]);
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
         assert_eq!(origin.dirty, None);
         // Without a remote, the base is the branch with a usual name, which is this one.
-        assert_eq!(origin.base, history.id("HEAD").into());
+        assert_eq!(origin.base, history.commit_id("HEAD").into());
 
-        history.write("file", "three");
-        let dirty = || found_in(history.folder(), Job::default(), &OriginRequest::default())?.dirty;
+        history.write_file("file", "three");
+        let dirty = || {
+            found_in(
+                history.folder(),
+                CiJob::default(),
+                &OriginRequest::default(),
+            )?
+            .dirty
+        };
         let three = dirty().unwrap();
-        history.write("file", "four");
+        history.write_file("file", "four");
         assert_ne!(dirty(), Some(three));
     }
 
@@ -185,11 +202,11 @@ mod tests {
             revision: Some(revision.to_owned()),
             branch: Some("release".to_owned()),
         };
-        let first = found_in(history.folder(), Job::default(), &request("HEAD~1")).unwrap();
+        let first = found_in(history.folder(), CiJob::default(), &request("HEAD~1")).unwrap();
         assert_eq!(first.subject.as_deref(), Some("commit one"));
         assert_eq!(first.branch.as_deref(), Some("release"));
         for unknown in ["v7 of the supplier", "--all"] {
-            let origin = found_in(history.folder(), Job::default(), &request(unknown)).unwrap();
+            let origin = found_in(history.folder(), CiJob::default(), &request(unknown)).unwrap();
             assert_eq!((origin.revision.as_str(), origin.tree), (unknown, None));
             assert_eq!(origin.source, OriginSource::Option);
         }
@@ -199,14 +216,14 @@ mod tests {
     fn without_a_repository_nobody_knows() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
-            found_in(folder.path(), Job::default(), &OriginRequest::default()),
+            found_in(folder.path(), CiJob::default(), &OriginRequest::default()),
             None
         );
     }
 
-    fn job_of(variables: &[(&str, &str)]) -> Job {
+    fn job_of(variables: &[(&str, &str)]) -> CiJob {
         let known: BTreeMap<&str, &str> = variables.iter().copied().collect();
-        job(&|name| known.get(name).map(|value| (*value).to_owned()))
+        read_ci_job(&|name| known.get(name).map(|value| (*value).to_owned()))
     }
 
     #[test]
@@ -214,11 +231,11 @@ mod tests {
         let Some((_folder, history)) = repository() else {
             return;
         };
-        let main = history.id("HEAD");
-        history.checkout("HEAD~1").branch("fast");
-        let head = history.commit("faster");
-        history.git(&["update-ref", "refs/remotes/origin/main", &main]);
-        let merge = history.checkout("main").merge("fast", "trial");
+        let main = history.commit_id("HEAD");
+        history.check_out("HEAD~1").create_branch("fast");
+        let head = history.commit_all("faster");
+        history.run_git(&["update-ref", "refs/remotes/origin/main", &main]);
+        let merge = history.check_out("main").merge_branch("fast", "trial");
         let of_job = job_of(&[
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_SHA", &merge),
@@ -231,7 +248,7 @@ mod tests {
         ]);
         let origin = found_in(history.folder(), of_job, &OriginRequest::default()).unwrap();
         assert_eq!((origin.revision, origin.source), (head, OriginSource::Ci));
-        assert_eq!(origin.base, Some(history.id("main~1~1")));
+        assert_eq!(origin.base, Some(history.commit_id("main~1~1")));
         assert_eq!(origin.branch.as_deref(), Some("fast"));
         assert_eq!(origin.pull.as_deref(), Some("37"));
         assert_eq!(
@@ -256,6 +273,6 @@ mod tests {
             (found.pull.as_deref(), found.is_trial_merge),
             (Some("9"), false)
         );
-        assert_eq!(job_of(&[]), Job::default());
+        assert_eq!(job_of(&[]), CiJob::default());
     }
 }

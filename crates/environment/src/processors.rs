@@ -1,25 +1,25 @@
 //! Processors: their model, how many are available to us, and frequency control.
 
 use super::control_group;
-use super::tree::{Tree, field};
+use super::tree::{FileTree, find_field};
 use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
 /// Returns the processor model.
-pub(super) fn model(tree: &Tree) -> Option<String> {
-    let text = tree.text("/proc/cpuinfo")?;
+pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
+    let text = tree.read_text("/proc/cpuinfo")?;
     // x86 has "model name", MIPS "cpu model", POWER "cpu"; ARM only has the board, in another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
-        .find_map(|name| field(&text, name, ':'))
+        .find_map(|name| find_field(&text, name, ':'))
         .map(str::to_owned)
-        .or_else(|| tree.text("/proc/device-tree/model"))
+        .or_else(|| tree.read_text("/proc/device-tree/model"))
         .map(|name| name.trim_end_matches('\0').to_owned())
 }
 
 /// Parses a list such as `0-3,8`, the kernel's notation for sets of processors.
-pub(super) fn numbers(list: &str) -> Vec<u32> {
+pub(super) fn parse_cpu_list(list: &str) -> Vec<u32> {
     let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
@@ -28,7 +28,7 @@ pub(super) fn numbers(list: &str) -> Vec<u32> {
 }
 
 /// Formats a set of processors in the kernel's notation: `0-3,8`.
-pub(super) fn list_of(cpus: &[u32]) -> String {
+pub(super) fn format_cpu_list(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
     cpus.dedup();
@@ -43,24 +43,24 @@ pub(super) fn list_of(cpus: &[u32]) -> String {
 }
 
 /// Returns the processors that this process may run on, in the kernel's notation.
-pub(super) fn affinity(tree: &Tree) -> Option<String> {
-    let status = tree.text("/proc/self/status")?;
-    field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
+pub(super) fn cpu_affinity(tree: &FileTree) -> Option<String> {
+    let status = tree.read_text("/proc/self/status")?;
+    find_field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
 }
 
 /// Number of processors that are online.
-pub(super) fn online(tree: &Tree) -> Option<u32> {
-    tree.text(format!("{CPU}/online"))
-        .map(|list| numbers(&list).len() as u32)
+pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
+    tree.read_text(format!("{CPU}/online"))
+        .map(|list| parse_cpu_list(&list).len() as u32)
 }
 
 /// Number of processors available to us: those in the affinity mask that are online, or fewer if a
 /// control group limits CPU time. Rounds down to whole processors, but at least one.
-pub(super) fn available(tree: &Tree) -> Option<u32> {
+pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let online = tree
-        .text(format!("{CPU}/online"))
-        .map(|list| numbers(&list));
-    let allowed = affinity(tree).map(|list| numbers(&list));
+        .read_text(format!("{CPU}/online"))
+        .map(|list| parse_cpu_list(&list));
+    let allowed = cpu_affinity(tree).map(|list| parse_cpu_list(&list));
     let count = match (allowed, online) {
         (Some(allowed), Some(online)) => allowed.iter().filter(|cpu| online.contains(cpu)).count(),
         (Some(one), None) | (None, Some(one)) => one.len(),
@@ -71,10 +71,14 @@ pub(super) fn available(tree: &Tree) -> Option<u32> {
 }
 
 /// Returns the frequency governors in use, with their numbers of processors.
-pub(super) fn governors(tree: &Tree) -> BTreeMap<String, u32> {
+pub(super) fn governors(tree: &FileTree) -> BTreeMap<String, u32> {
     let mut governors = BTreeMap::new();
-    for name in tree.names(CPU).iter().filter(|name| is_processor(name)) {
-        if let Some(governor) = tree.text(format!("{CPU}/{name}/cpufreq/scaling_governor")) {
+    for name in tree
+        .list_names(CPU)
+        .iter()
+        .filter(|name| is_processor(name))
+    {
+        if let Some(governor) = tree.read_text(format!("{CPU}/{name}/cpufreq/scaling_governor")) {
             *governors.entry(governor).or_default() += 1;
         }
     }
@@ -89,7 +93,7 @@ pub(super) fn is_processor(name: &str) -> bool {
 
 /// Control of frequencies above the nominal one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Turbo {
+pub(super) struct TurboState {
     /// Whether turbo is enabled.
     pub on: bool,
     /// Command that disables it.
@@ -97,15 +101,15 @@ pub(super) struct Turbo {
 }
 
 /// Returns the turbo state of the driver in use: Intel's has "no turbo", all others "boost".
-pub(super) fn turbo(tree: &Tree) -> Option<Turbo> {
+pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
     let drivers = [
         ("intel_pstate/no_turbo", "0", "echo 1"),
         ("cpufreq/boost", "1", "echo 0"),
     ];
     drivers.iter().find_map(|(file, on, off)| {
         let path = format!("{CPU}/{file}");
-        let state = tree.text(&path)?;
-        Some(Turbo {
+        let state = tree.read_text(&path)?;
+        Some(TurboState {
             on: state == *on,
             off_command: format!("{off} | sudo tee {path}"),
         })
@@ -113,8 +117,8 @@ pub(super) fn turbo(tree: &Tree) -> Option<Turbo> {
 }
 
 /// Whether SMT is active; `None` if the kernel does not report it.
-pub(super) fn smt(tree: &Tree) -> Option<bool> {
-    tree.text(format!("{CPU}/smt/active"))
+pub(super) fn smt_active(tree: &FileTree) -> Option<bool> {
+    tree.read_text(format!("{CPU}/smt/active"))
         .map(|active| active == "1")
 }
 
@@ -125,12 +129,12 @@ mod tests {
 
     #[test]
     fn lists_of_processors_are_counted_out() {
-        assert_eq!(numbers("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(numbers("5"), [5]);
-        assert_eq!(numbers(""), [] as [u32; 0]);
-        assert_eq!(numbers("3-x,7"), [7]);
-        assert_eq!(list_of(&[8, 0, 1, 2, 2, 3]), "0-3,8");
-        assert_eq!(list_of(&[]), "");
+        assert_eq!(parse_cpu_list("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("5"), [5]);
+        assert_eq!(parse_cpu_list(""), [] as [u32; 0]);
+        assert_eq!(parse_cpu_list("3-x,7"), [7]);
+        assert_eq!(format_cpu_list(&[8, 0, 1, 2, 2, 3]), "0-3,8");
+        assert_eq!(format_cpu_list(&[]), "");
     }
 
     #[test]
@@ -139,15 +143,15 @@ mod tests {
             ("/sys/devices/system/cpu/online", "0-5\n"),
             ("/proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-7\n"),
         ]);
-        assert_eq!(available(&machine), Some(4));
-        assert_eq!(affinity(&machine).as_deref(), Some("2-7"));
-        assert_eq!(online(&machine), Some(6));
+        assert_eq!(available_count(&machine), Some(4));
+        assert_eq!(cpu_affinity(&machine).as_deref(), Some("2-7"));
+        assert_eq!(online_count(&machine), Some(6));
     }
 
     #[test]
     fn a_share_of_processor_time_counts_whole_processors() {
         let limit = |quota| {
-            available(&machine(&[
+            available_count(&machine(&[
                 ("/sys/devices/system/cpu/online", "0-7"),
                 ("/proc/self/cgroup", "0::/job"),
                 (
@@ -184,20 +188,20 @@ mod tests {
             counted,
             [("performance".into(), 1), ("powersave".into(), 2)].into()
         );
-        assert!(turbo(&machine).unwrap().on);
+        assert!(turbo_state(&machine).unwrap().on);
     }
 
     #[test]
     fn intels_switch_is_the_other_way_round() {
         let file = "/sys/devices/system/cpu/intel_pstate/no_turbo";
-        assert!(turbo(&machine(&[(file, "0")])).unwrap().on);
-        assert!(!turbo(&machine(&[(file, "1")])).unwrap().on);
-        assert_eq!(turbo(&machine(&[])), None);
+        assert!(turbo_state(&machine(&[(file, "0")])).unwrap().on);
+        assert!(!turbo_state(&machine(&[(file, "1")])).unwrap().on);
+        assert_eq!(turbo_state(&machine(&[])), None);
     }
 
     #[test]
     fn every_architecture_names_its_processor_somewhere() {
-        let model_of = |files: &[(&str, &str)]| model(&machine(files));
+        let model_of = |files: &[(&str, &str)]| processor_model(&machine(files));
         let x86 = [(
             "/proc/cpuinfo",
             "processor\t: 0\nmodel\t\t: 1\nmodel name\t: Xeon E5\n",

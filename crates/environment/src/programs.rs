@@ -1,9 +1,9 @@
 //! Finds programs, records which build a name refers to, and queries the version by the options of
-//! each program, with a time limit. Start at [`program`] and [`program_version`].
+//! each program, with a time limit. Start at [`describe_program`] and [`program_version`].
 
-use crate::tree::Tree;
-use speedwell_model::Program;
-use speedwell_process::{Clock, Ended, Outcome, Spec, run};
+use crate::tree::FileTree;
+use speedwell_model::MeasuredProgram;
+use speedwell_process::{ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, run_child};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Finds the first executable file of this name in the folders of `search` (a `PATH`).
-pub(super) fn find(tree: &Tree, search: &OsStr, name: &str) -> Option<PathBuf> {
+pub(super) fn find_executable(tree: &FileTree, search: &OsStr, name: &str) -> Option<PathBuf> {
     env::split_paths(search)
-        .map(|folder| tree.path(folder).join(name))
+        .map(|folder| tree.resolve(folder).join(name))
         .find(|path| is_executable(path))
 }
 
@@ -26,11 +26,15 @@ fn is_executable(path: &Path) -> bool {
 
 /// Returns facts about a measured program. Includes size and modification time because different
 /// builds often report the same version.
-pub(super) fn program(variant: &str, path: &Path, version: Option<&str>) -> Program {
-    let path = resolve(path);
+pub(super) fn describe_program(
+    variant: &str,
+    path: &Path,
+    version: Option<&str>,
+) -> MeasuredProgram {
+    let path = resolve_program(path);
     let file = path.metadata().ok();
     let modified = file.as_ref().and_then(|file| file.modified().ok());
-    Program {
+    MeasuredProgram {
         variant: variant.to_owned(),
         size_bytes: file.as_ref().map(|file| file.len()),
         modified_unix_ms: modified.map(|time| match time.duration_since(UNIX_EPOCH) {
@@ -44,17 +48,22 @@ pub(super) fn program(variant: &str, path: &Path, version: Option<&str>) -> Prog
 }
 
 /// Resolves a name or path to a file, following links; returns the input if it cannot be found.
-fn resolve(path: &Path) -> PathBuf {
+fn resolve_program(path: &Path) -> PathBuf {
     let is_bare_name = path.components().count() == 1 && !path.is_absolute();
     let search = env::var_os("PATH").filter(|_| is_bare_name);
-    let found =
-        search.and_then(|search| find(&Tree::at(Path::new("/")), &search, &path.to_string_lossy()));
+    let found = search.and_then(|search| {
+        find_executable(
+            &FileTree::with_root(Path::new("/")),
+            &search,
+            &path.to_string_lossy(),
+        )
+    });
     let path = found.as_deref().unwrap_or(path);
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Time limit: a program that takes longer to print its version has started its real work.
-const LIMIT: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Version information reported by a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,16 +77,16 @@ pub struct ProgramVersion {
 /// Starts the program once and queries its version. Takes at most 5 seconds: the program and its
 /// children are then killed, and the result is empty.
 pub fn program_version(path: &Path) -> ProgramVersion {
-    version_by(Clock::REAL, path)
+    version_with_clock(WaitClock::REAL, path)
 }
 
-fn version_by(clock: Clock, path: &Path) -> ProgramVersion {
+fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let question = question(&name);
-    let answer = ask(clock, path, question.arguments);
+    let question = version_query(&name);
+    let answer = run_query(clock, path, question.arguments);
     let answer = answer.filter(|answer| question.any_status || answer.success);
     match answer {
-        Some(answer) if question.json => ProgramVersion::of_javascript(
+        Some(answer) if question.json => ProgramVersion::from_version_table(
             serde_json::from_str(answer.output.trim()).unwrap_or_default(),
         ),
         Some(answer) => ProgramVersion {
@@ -90,7 +99,7 @@ fn version_by(clock: Clock, path: &Path) -> ProgramVersion {
 }
 
 /// How to query the version of a program.
-struct Question {
+struct VersionQuery {
     arguments: &'static [&'static str],
     /// Whether the output counts even if the program reports failure.
     any_status: bool,
@@ -98,7 +107,7 @@ struct Question {
     json: bool,
 }
 
-fn question(name: &str) -> Question {
+fn version_query(name: &str) -> VersionQuery {
     let arguments: &[&str] = match name {
         "go" => &["version"],
         "ab" => &["-V"],
@@ -108,19 +117,19 @@ fn question(name: &str) -> Question {
             "-eval",
             "io:put_chars(erlang:system_info(system_version)), halt().",
         ],
-        "deno" => &["eval", "-p", VERSIONS],
-        _ if name == "bun" || is_node(name) => &["-p", VERSIONS],
+        "deno" => &["eval", "-p", VERSION_TABLE_SCRIPT],
+        _ if name == "bun" || is_node(name) => &["-p", VERSION_TABLE_SCRIPT],
         _ => &["--version"],
     };
-    Question {
+    VersionQuery {
         arguments,
         any_status: name == "wrk",
-        json: arguments.contains(&VERSIONS),
+        json: arguments.contains(&VERSION_TABLE_SCRIPT),
     }
 }
 
 /// JavaScript expression for the version table.
-const VERSIONS: &str = "JSON.stringify(process.versions)";
+const VERSION_TABLE_SCRIPT: &str = "JSON.stringify(process.versions)";
 
 /// Recognizes `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
@@ -134,7 +143,7 @@ fn is_node(name: &str) -> bool {
 impl ProgramVersion {
     /// Extracts the version of Node.js, Bun or Deno from its version table. The latter two also
     /// contain the version of Node.js that they emulate.
-    pub fn of_javascript(parts: BTreeMap<String, String>) -> ProgramVersion {
+    pub fn from_version_table(parts: BTreeMap<String, String>) -> ProgramVersion {
         let own = |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
         let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
         let text = names.into_iter().find_map(|(key, name)| own(key, name));
@@ -153,7 +162,7 @@ fn version_line(text: &str, name: &str) -> Option<String> {
     Some(line.chars().take(200).collect())
 }
 
-struct Answer {
+struct QueryOutput {
     success: bool,
     output: String,
     errors: String,
@@ -161,19 +170,19 @@ struct Answer {
 
 /// Runs the program with its input closed, in its own process group. All output before its end
 /// counts, however late we read it; a child that keeps its streams open afterwards is killed.
-fn ask(clock: Clock, path: &Path, arguments: &[&str]) -> Option<Answer> {
-    let spec = Spec {
-        limit: LIMIT,
+fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryOutput> {
+    let spec = ProcessSpec {
+        limit: VERSION_TIMEOUT,
         clock,
-        ..Spec::new(path).args(arguments.iter().copied())
+        ..ProcessSpec::new(path).args(arguments.iter().copied())
     };
-    let outcome = started(&spec)?;
+    let outcome = start_with_retry(&spec)?;
     let success = match outcome.ended {
-        Ended::Exit(code) => code == 0,
-        Ended::Signal(_) => false,
-        Ended::Timeout | Ended::Lingered | Ended::Interrupted => return None,
+        ProcessEnd::Exit(code) => code == 0,
+        ProcessEnd::Signal(_) => false,
+        ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted => return None,
     };
-    Some(Answer {
+    Some(QueryOutput {
         success,
         output: outcome.stdout.text(),
         errors: outcome.stderr.text(),
@@ -183,11 +192,11 @@ fn ask(clock: Clock, path: &Path, arguments: &[&str]) -> Option<Answer> {
 /// Starts a program, with retries for one that was just written: while another process of ours is
 /// between fork and exec, it holds a copy of the descriptor that wrote the file, and the kernel
 /// refuses to execute a file that is open for writing.
-fn started(spec: &Spec) -> Option<Outcome> {
+fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
     let clock = spec.clock;
     let deadline = clock.now() + spec.limit;
     loop {
-        match run(spec, &mut ()) {
+        match run_child(spec, &mut ()) {
             Err(error)
                 if error.kind() == ErrorKind::ExecutableFileBusy && clock.now() < deadline =>
             {
@@ -212,21 +221,21 @@ mod tests {
     #[test]
     fn only_executable_files_are_programs() {
         let machine = machine(&[("/a/tool", "text"), ("/b/tool", "program")]);
-        fs::set_permissions(machine.path("/b/tool"), Permissions::from_mode(0o755)).unwrap();
-        let found = find(&machine, OsStr::new("/nowhere:/a:/b"), "tool");
-        assert_eq!(found, Some(machine.path("/b/tool")));
-        assert_eq!(find(&machine, OsStr::new("/a"), "tool"), None);
+        fs::set_permissions(machine.resolve("/b/tool"), Permissions::from_mode(0o755)).unwrap();
+        let found = find_executable(&machine, OsStr::new("/nowhere:/a:/b"), "tool");
+        assert_eq!(found, Some(machine.resolve("/b/tool")));
+        assert_eq!(find_executable(&machine, OsStr::new("/a"), "tool"), None);
     }
 
     #[test]
     fn a_link_is_followed_to_the_build_it_stands_for() {
         let machine = machine(&[("/real/node-22", "12345")]);
-        let link = machine.path("/node");
-        symlink(machine.path("/real/node-22"), &link).unwrap();
-        let noted = program("new", &link, Some("v22.1.0"));
+        let link = machine.resolve("/node");
+        symlink(machine.resolve("/real/node-22"), &link).unwrap();
+        let noted = describe_program("new", &link, Some("v22.1.0"));
         assert_eq!(
             noted.path,
-            machine.path("/real/node-22").canonicalize().unwrap()
+            machine.resolve("/real/node-22").canonicalize().unwrap()
         );
         assert_eq!(noted.size_bytes, Some(5));
         assert!(
@@ -242,8 +251,8 @@ mod tests {
 
     #[test]
     fn a_bare_name_is_looked_up_and_an_unknown_one_kept() {
-        assert!(resolve(Path::new("sh")).is_absolute());
-        let unknown = program("a", Path::new("no-such-program"), None);
+        assert!(resolve_program(Path::new("sh")).is_absolute());
+        let unknown = describe_program("a", Path::new("no-such-program"), None);
         assert_eq!(unknown.path, Path::new("no-such-program"));
         assert_eq!(unknown.size_bytes, None);
     }
@@ -259,19 +268,19 @@ mod tests {
     fn says(name: &str, script: &str) -> Option<String> {
         let (_folder, path) = fake_program(name, script);
         // With a clock that never advances, so that a slow machine does not matter.
-        version_by(Clock::movable(), &path).text
+        version_with_clock(WaitClock::movable(), &path).text
     }
 
     /// Queries the version; waits until `until` holds and then lets the time run out.
     fn out_of_time(path: &Path, until: impl Fn() -> bool) -> ProgramVersion {
-        let clock = Clock::movable();
+        let clock = WaitClock::movable();
         thread::scope(|scope| {
-            let asked = scope.spawn(|| version_by(clock, path));
+            let asked = scope.spawn(|| version_with_clock(clock, path));
             wait_until(until);
             // The program may be ahead of the process that started it, which may not have read the
             // clock yet.
             while !asked.is_finished() {
-                clock.advance(LIMIT);
+                clock.advance(VERSION_TIMEOUT);
                 thread::sleep(Duration::from_millis(2));
             }
             asked.join().unwrap()

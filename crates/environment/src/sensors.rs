@@ -1,13 +1,14 @@
 //! The state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
 //! Each file is opened once per session, and slow files are not used, so that recording costs some
-//! microseconds before and after a run, and nothing in between. Start at [`Sensors::open`].
+//! microseconds before and after a run, and nothing in between. Start at [`RunSensors::open`].
 
 use crate::activity::{
-    Resource, load_of, pressure_total_of, steal_ticks_of, stolen_share, waited_share,
+    PressureResource, parse_load, parse_pressure_total, parse_steal_ticks, stolen_share,
+    waited_share,
 };
-use crate::tree::Tree;
-use speedwell_model::Surroundings;
+use crate::tree::FileTree;
+use speedwell_model::KernelStats;
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,22 +16,22 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum time to read an optional file. Some kernels sleep for 10 ms to determine a frequency.
-const PATIENCE: Duration = Duration::from_micros(20);
+const MAX_READ_TIME: Duration = Duration::from_micros(20);
 
 /// The files of this machine that reveal disturbances of a run.
 #[derive(Debug)]
-pub struct Sensors {
-    stat: Source,
-    pressure: Source,
-    load: Source,
-    frequency: Source,
-    throttled: [Source; 2],
-    temperature: Source,
+pub struct RunSensors {
+    stat: SensorFile,
+    pressure: SensorFile,
+    load: SensorFile,
+    frequency: SensorFile,
+    throttled: [SensorFile; 2],
+    temperature: SensorFile,
 }
 
 /// Readings at the start of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Begun {
+pub struct SensorReadings {
     at: Instant,
     stolen: Option<(u64, u64)>,
     waited_us: Option<u64>,
@@ -38,32 +39,37 @@ pub struct Begun {
     throttled: [Option<u64>; 2],
 }
 
-impl Sensors {
+impl RunSensors {
     /// Opens the sensors of this machine.
-    pub fn open() -> Sensors {
-        Sensors::below(&Tree::at(Path::new("/")))
+    pub fn open() -> RunSensors {
+        RunSensors::open_below(&FileTree::with_root(Path::new("/")))
     }
 
-    fn below(tree: &Tree) -> Sensors {
-        let cpu = |file: &str| Source::quick(tree, &format!("/sys/devices/system/cpu/cpu0/{file}"));
-        Sensors {
-            stat: Source::open(tree, "/proc/stat"),
-            pressure: Source::open(tree, &format!("/proc/pressure/{}", Resource::Cpu.name())),
-            load: Source::open(tree, "/proc/loadavg"),
+    fn open_below(tree: &FileTree) -> RunSensors {
+        let cpu = |file: &str| {
+            SensorFile::open_if_fast(tree, &format!("/sys/devices/system/cpu/cpu0/{file}"))
+        };
+        RunSensors {
+            stat: SensorFile::open(tree, "/proc/stat"),
+            pressure: SensorFile::open(
+                tree,
+                &format!("/proc/pressure/{}", PressureResource::Cpu.name()),
+            ),
+            load: SensorFile::open(tree, "/proc/loadavg"),
             frequency: cpu("cpufreq/scaling_cur_freq"),
             throttled: [
                 cpu("thermal_throttle/core_throttle_count"),
                 cpu("thermal_throttle/package_throttle_count"),
             ],
-            temperature: Source::quick(tree, "/sys/class/thermal/thermal_zone0/temp"),
+            temperature: SensorFile::open_if_fast(tree, "/sys/class/thermal/thermal_zone0/temp"),
         }
     }
 
     /// Call just before a run.
-    pub fn begin(&self) -> Begun {
-        Begun {
-            stolen: self.stat.read(steal_ticks_of),
-            waited_us: self.pressure.read(pressure_total_of),
+    pub fn read_start(&self) -> SensorReadings {
+        SensorReadings {
+            stolen: self.stat.read(parse_steal_ticks),
+            waited_us: self.pressure.read(parse_pressure_total),
             frequency_mhz: self.frequency_mhz(),
             throttled: self.throttle_counts(),
             at: Instant::now(),
@@ -71,55 +77,60 @@ impl Sensors {
     }
 
     /// Call just after a run.
-    pub fn end(&self, begun: &Begun) -> Surroundings {
+    pub fn read_end(&self, begun: &SensorReadings) -> KernelStats {
         let elapsed = begun.at.elapsed();
-        let waited = begun.waited_us.zip(self.pressure.read(pressure_total_of));
-        let stolen = begun.stolen.zip(self.stat.read(steal_ticks_of));
+        let waited = begun
+            .waited_us
+            .zip(self.pressure.read(parse_pressure_total));
+        let stolen = begun.stolen.zip(self.stat.read(parse_steal_ticks));
         let frequency = begun.frequency_mhz.zip(self.frequency_mhz());
         let [core, package] = self.throttle_counts();
         let grown = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
         let throttled = grown(begun.throttled[0], core).zip(grown(begun.throttled[1], package));
-        Surroundings {
+        KernelStats {
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
             pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
             frequency_mhz: frequency.map(|(from, to)| [from, to]),
             throttled: throttled.map(|(core, package)| [core, package]),
-            load: self.load.read(load_of).map(|[minute, ..]| minute),
+            load: self.load.read(parse_load).map(|[minute, ..]| minute),
             temperature_c: self
                 .temperature
-                .number()
+                .read_number()
                 .map(|thousandths| thousandths as f64 / 1e3),
         }
     }
 
     fn frequency_mhz(&self) -> Option<f64> {
-        self.frequency.number().map(|khz| khz as f64 / 1e3)
+        self.frequency.read_number().map(|khz| khz as f64 / 1e3)
     }
 
     fn throttle_counts(&self) -> [Option<u64>; 2] {
-        [self.throttled[0].number(), self.throttled[1].number()]
+        [
+            self.throttled[0].read_number(),
+            self.throttled[1].read_number(),
+        ]
     }
 }
 
 /// A kernel file that is read repeatedly; `None` if it does not exist.
 #[derive(Debug)]
-struct Source(Option<(File, RefCell<Vec<u8>>)>);
+struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
 
-impl Source {
-    fn open(tree: &Tree, path: &str) -> Source {
-        let file = File::open(tree.path(path)).ok();
-        Source(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
+impl SensorFile {
+    fn open(tree: &FileTree, path: &str) -> SensorFile {
+        let file = File::open(tree.resolve(path)).ok();
+        SensorFile(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
     }
 
     /// Opens a file and discards it if reading it is slow.
-    fn quick(tree: &Tree, path: &str) -> Source {
-        let source = Source::open(tree, path);
-        source.number();
+    fn open_if_fast(tree: &FileTree, path: &str) -> SensorFile {
+        let source = SensorFile::open(tree, path);
+        source.read_number();
         let begin = Instant::now();
-        let value = source.number();
+        let value = source.read_number();
         match value {
-            Some(_) if begin.elapsed() <= PATIENCE => source,
-            _ => Source(None),
+            Some(_) if begin.elapsed() <= MAX_READ_TIME => source,
+            _ => SensorFile(None),
         }
     }
 
@@ -131,7 +142,7 @@ impl Source {
         parse(str::from_utf8(&buffer[..length]).ok()?)
     }
 
-    fn number(&self) -> Option<u64> {
+    fn read_number(&self) -> Option<u64> {
         self.read(|text| text.trim().parse().ok())
     }
 }
@@ -144,8 +155,8 @@ mod tests {
 
     const CPU: &str = "/sys/devices/system/cpu/cpu0";
 
-    fn write(tree: &Tree, path: &str, text: &str) {
-        fs::write(tree.path(path), text).unwrap();
+    fn write(tree: &FileTree, path: &str, text: &str) {
+        fs::write(tree.resolve(path), text).unwrap();
     }
 
     #[test]
@@ -165,12 +176,12 @@ mod tests {
             ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
         ]);
         // The speed of the optional files depends on how busy the test machine is.
-        let mut sensors = Sensors::below(&tree);
-        let open = |path: &str| Source::open(&tree, path);
+        let mut sensors = RunSensors::open_below(&tree);
+        let open = |path: &str| SensorFile::open(&tree, path);
         sensors.frequency = open(&frequency);
         sensors.throttled = [open(&throttle("core")), open(&throttle("package"))];
         sensors.temperature = open("/sys/class/thermal/thermal_zone0/temp");
-        let begun = sensors.begin();
+        let begun = sensors.read_start();
         write(
             &tree,
             "/proc/stat",
@@ -184,8 +195,8 @@ mod tests {
         write(&tree, &frequency, "2400000\n");
         write(&tree, &throttle("package"), "9\n");
         assert_eq!(
-            sensors.end(&begun),
-            Surroundings {
+            sensors.read_end(&begun),
+            KernelStats {
                 steal: Some(0.1),
                 pressure: Some(1.0),
                 frequency_mhz: Some([3000.0, 2400.0]),
@@ -198,7 +209,10 @@ mod tests {
 
     #[test]
     fn what_a_kernel_does_not_say_is_absent() {
-        let sensors = Sensors::below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
-        assert_eq!(sensors.end(&sensors.begin()), Surroundings::default());
+        let sensors = RunSensors::open_below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
+        assert_eq!(
+            sensors.read_end(&sensors.read_start()),
+            KernelStats::default()
+        );
     }
 }

@@ -1,28 +1,28 @@
 //! The operating system: kernel, clock, address space layout, memory and virtualization.
 
 use crate::control_group;
-use crate::tree::{Tree, field};
+use crate::tree::{FileTree, find_field};
 
 /// Returns the kernel version, e.g. `Linux 6.1.0-18-amd64`.
-pub(super) fn kernel(tree: &Tree) -> Option<String> {
-    let release = tree.text("/proc/sys/kernel/osrelease")?;
+pub(super) fn kernel_version(tree: &FileTree) -> Option<String> {
+    let release = tree.read_text("/proc/sys/kernel/osrelease")?;
     let system = tree
-        .text("/proc/sys/kernel/ostype")
+        .read_text("/proc/sys/kernel/ostype")
         .unwrap_or_else(|| "Linux".to_owned());
     Some(format!("{system} {release}"))
 }
 
 /// Returns the name of the distribution.
-pub(super) fn distribution(tree: &Tree) -> Option<String> {
+pub(super) fn distribution_name(tree: &FileTree) -> Option<String> {
     let text = tree
-        .text("/etc/os-release")
-        .or_else(|| tree.text("/usr/lib/os-release"))?;
-    field(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches(['"', '\'']).to_owned())
+        .read_text("/etc/os-release")
+        .or_else(|| tree.read_text("/usr/lib/os-release"))?;
+    find_field(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches(['"', '\'']).to_owned())
 }
 
 /// Extent of address space layout randomization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Aslr {
+pub(super) enum AslrState {
     /// For every process.
     Full,
     /// All but the heap.
@@ -37,27 +37,30 @@ pub(super) enum Aslr {
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
 /// Returns the state of address space layout randomization.
-pub(super) fn aslr(tree: &Tree) -> Option<Aslr> {
-    let personality = tree.text("/proc/self/personality");
+pub(super) fn aslr_state(tree: &FileTree) -> Option<AslrState> {
+    let personality = tree.read_text("/proc/self/personality");
     let flags = personality
         .and_then(|text| u32::from_str_radix(&text, 16).ok())
         .unwrap_or(0);
-    match tree.text("/proc/sys/kernel/randomize_va_space")?.as_str() {
-        "0" => Some(Aslr::Off),
-        _ if flags & NO_RANDOMIZE != 0 => Some(Aslr::OffHere),
-        "1" => Some(Aslr::Partial),
-        _ => Some(Aslr::Full),
+    match tree
+        .read_text("/proc/sys/kernel/randomize_va_space")?
+        .as_str()
+    {
+        "0" => Some(AslrState::Off),
+        _ if flags & NO_RANDOMIZE != 0 => Some(AslrState::OffHere),
+        "1" => Some(AslrState::Partial),
+        _ => Some(AslrState::Full),
     }
 }
 
 /// Folder of the clock settings.
-pub(super) const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+pub(super) const CLOCK_FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
 /// Returns the current and the available clock sources.
-pub(super) fn clock_source(tree: &Tree) -> Option<(String, Vec<String>)> {
-    let current = tree.text(format!("{CLOCK}/current_clocksource"))?;
+pub(super) fn clock_source(tree: &FileTree) -> Option<(String, Vec<String>)> {
+    let current = tree.read_text(format!("{CLOCK_FOLDER}/current_clocksource"))?;
     let known = tree
-        .text(format!("{CLOCK}/available_clocksource"))
+        .read_text(format!("{CLOCK_FOLDER}/available_clocksource"))
         .unwrap_or_default();
     Some((
         current,
@@ -66,7 +69,7 @@ pub(super) fn clock_source(tree: &Tree) -> Option<(String, Vec<String>)> {
 }
 
 /// Substrings of firmware names, and the hypervisors they indicate.
-const FIRMWARE: &[(&str, &str)] = &[
+const FIRMWARE_NAMES: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm (Amazon EC2)"),
     ("Google Compute Engine", "kvm (Google Compute Engine)"),
     ("VMware", "vmware"),
@@ -79,17 +82,17 @@ const FIRMWARE: &[(&str, &str)] = &[
 
 /// Returns the hypervisor; `None` on bare metal. On x86 a processor flag always indicates one; on
 /// others only the firmware names do.
-pub(super) fn hypervisor(tree: &Tree) -> Option<String> {
-    let text = tree.text("/proc/cpuinfo").unwrap_or_default();
-    let flagged = field(&text, "flags", ':')
+pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
+    let text = tree.read_text("/proc/cpuinfo").unwrap_or_default();
+    let flagged = find_field(&text, "flags", ':')
         .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let firmware = ["product_name", "sys_vendor", "bios_vendor"]
         .map(|name| {
-            tree.text(format!("/sys/class/dmi/id/{name}"))
+            tree.read_text(format!("/sys/class/dmi/id/{name}"))
                 .unwrap_or_default()
         })
         .join(" ");
-    let named = FIRMWARE
+    let named = FIRMWARE_NAMES
         .iter()
         .find(|(word, _)| firmware.contains(word))
         .map(|(_, name)| *name);
@@ -100,23 +103,23 @@ pub(super) fn hypervisor(tree: &Tree) -> Option<String> {
         .iter()
         .any(|clock| clock == "kvm-clock")
         .then_some("kvm");
-    tree.text("/sys/hypervisor/type")
+    tree.read_text("/sys/hypervisor/type")
         .or_else(|| named.or(by_clock).map(str::to_owned))
         .or_else(|| flagged.then(|| "of unknown kind".to_owned()))
 }
 
 /// Returns the kind of container, if any.
-pub(super) fn container(tree: &Tree) -> Option<String> {
-    if let Some(kind) = tree.text("/run/systemd/container") {
+pub(super) fn detect_container(tree: &FileTree) -> Option<String> {
+    if let Some(kind) = tree.read_text("/run/systemd/container") {
         return Some(kind);
     }
-    if tree.has("/run/.containerenv") {
+    if tree.exists("/run/.containerenv") {
         return Some("podman".to_owned());
     }
-    if tree.has("/.dockerenv") {
+    if tree.exists("/.dockerenv") {
         return Some("docker".to_owned());
     }
-    let group = control_group::path(tree)?;
+    let group = control_group::group_path(tree)?;
     ["kubepods", "docker", "lxc", "garden"]
         .iter()
         .find(|kind| group.contains(*kind))
@@ -125,7 +128,7 @@ pub(super) fn container(tree: &Tree) -> Option<String> {
 
 /// Data from `/proc/meminfo`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(super) struct MemoryState {
     /// Total main memory.
     pub total_bytes: u64,
     /// Memory available to programs without swapping.
@@ -134,16 +137,16 @@ pub(super) struct Memory {
 }
 
 /// Returns the current state of memory.
-pub(super) fn memory(tree: &Tree) -> Option<Memory> {
-    let text = tree.text("/proc/meminfo")?;
+pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
+    let text = tree.read_text("/proc/meminfo")?;
     let bytes = |name| -> Option<u64> {
-        let value = field(&text, name, ':')?.strip_suffix("kB")?.trim();
+        let value = find_field(&text, name, ':')?.strip_suffix("kB")?.trim();
         value.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
     };
     let swap = bytes("SwapTotal")
         .unwrap_or(0)
         .saturating_sub(bytes("SwapFree").unwrap_or(0));
-    Some(Memory {
+    Some(MemoryState {
         total_bytes: bytes("MemTotal")?,
         // Kernels before 3.14 do not report it.
         available_bytes: bytes("MemAvailable").or_else(|| bytes("MemFree"))?,
@@ -152,14 +155,14 @@ pub(super) fn memory(tree: &Tree) -> Option<Memory> {
 }
 
 /// Returns which memory gets huge pages automatically: `always`, `madvise` or `never`.
-pub(super) fn transparent_huge_pages(tree: &Tree) -> Option<String> {
-    let text = tree.text("/sys/kernel/mm/transparent_hugepage/enabled")?;
+pub(super) fn transparent_huge_pages(tree: &FileTree) -> Option<String> {
+    let text = tree.read_text("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (_, chosen) = text.split_once('[')?;
     chosen.split_once(']').map(|(chosen, _)| chosen.to_owned())
 }
 
-pub(super) fn reserved_huge_pages(tree: &Tree) -> Option<u64> {
-    tree.value("/proc/sys/vm/nr_hugepages")
+pub(super) fn reserved_huge_pages(tree: &FileTree) -> Option<u64> {
+    tree.read_value("/proc/sys/vm/nr_hugepages")
 }
 
 #[cfg(test)]
@@ -177,9 +180,12 @@ mod tests {
                 "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
             ),
         ]);
-        assert_eq!(kernel(&machine).as_deref(), Some("Linux 6.1.0-18-amd64"));
         assert_eq!(
-            distribution(&machine).as_deref(),
+            kernel_version(&machine).as_deref(),
+            Some("Linux 6.1.0-18-amd64")
+        );
+        assert_eq!(
+            distribution_name(&machine).as_deref(),
             Some("Debian GNU/Linux 12")
         );
     }
@@ -187,22 +193,22 @@ mod tests {
     #[test]
     fn randomisation_may_be_off_for_us_alone() {
         let aslr_of = |level, personality| {
-            aslr(&machine(&[
+            aslr_state(&machine(&[
                 ("/proc/sys/kernel/randomize_va_space", level),
                 ("/proc/self/personality", personality),
             ]))
         };
-        assert_eq!(aslr_of("2", "00000000"), Some(Aslr::Full));
-        assert_eq!(aslr_of("2", "00040000"), Some(Aslr::OffHere));
-        assert_eq!(aslr_of("1", "00000000"), Some(Aslr::Partial));
-        assert_eq!(aslr_of("0", "00000000"), Some(Aslr::Off));
-        assert_eq!(aslr(&machine(&[])), None);
+        assert_eq!(aslr_of("2", "00000000"), Some(AslrState::Full));
+        assert_eq!(aslr_of("2", "00040000"), Some(AslrState::OffHere));
+        assert_eq!(aslr_of("1", "00000000"), Some(AslrState::Partial));
+        assert_eq!(aslr_of("0", "00000000"), Some(AslrState::Off));
+        assert_eq!(aslr_state(&machine(&[])), None);
     }
 
     #[test]
     fn a_hypervisor_shows_itself_in_one_place_or_another() {
         let flag = ("/proc/cpuinfo", "flags\t\t: fpu hypervisor lm\n");
-        let found = |files: &[(&str, &str)]| hypervisor(&machine(files));
+        let found = |files: &[(&str, &str)]| detect_hypervisor(&machine(files));
         assert_eq!(found(&[("/proc/cpuinfo", "flags : fpu lm\n")]), None);
         assert_eq!(found(&[flag]).as_deref(), Some("of unknown kind"));
         let amazon = [flag, ("/sys/class/dmi/id/sys_vendor", "Amazon EC2")];
@@ -226,7 +232,7 @@ mod tests {
 
     #[test]
     fn containers_leave_their_marks() {
-        let found = |files: &[(&str, &str)]| container(&machine(files));
+        let found = |files: &[(&str, &str)]| detect_container(&machine(files));
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[("/.dockerenv", "")]).as_deref(), Some("docker"));
         assert_eq!(
@@ -244,12 +250,12 @@ mod tests {
             "MemTotal:   16000 kB\nMemFree: 100 kB\nMemAvailable:  8000 kB\n\
              SwapTotal: 2000 kB\nSwapFree: 1500 kB\n",
         )]);
-        let expected = Memory {
+        let expected = MemoryState {
             total_bytes: 16_384_000,
             available_bytes: 8_192_000,
             swap_used_bytes: 512_000,
         };
-        assert_eq!(memory(&machine), Some(expected));
+        assert_eq!(memory_state(&machine), Some(expected));
     }
 
     #[test]

@@ -7,38 +7,38 @@ use std::str::FromStr;
 /// A file system below a root folder. Unreadable files count as missing: the kernel shows different
 /// files on every machine.
 #[derive(Debug, Clone)]
-pub(super) struct Tree {
+pub(super) struct FileTree {
     root: PathBuf,
 }
 
-impl Tree {
+impl FileTree {
     /// Creates a tree below `root`; `/` is this machine.
-    pub fn at(root: &Path) -> Tree {
-        Tree {
+    pub fn with_root(root: &Path) -> FileTree {
+        FileTree {
             root: root.to_owned(),
         }
     }
 
     /// Maps an absolute path of the machine into the tree.
-    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Returns the text of a file without surrounding blanks.
-    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        let bytes = fs::read(self.path(path)).ok()?;
+    pub fn read_text(&self, path: impl AsRef<Path>) -> Option<String> {
+        let bytes = fs::read(self.resolve(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// Parses a file that contains a single number or other value.
-    pub fn value<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
-        self.text(path)?.parse().ok()
+    pub fn read_value<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+        self.read_text(path)?.parse().ok()
     }
 
     /// Returns the names in a folder, sorted.
-    pub fn names(&self, folder: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.path(folder)) else {
+    pub fn list_names(&self, folder: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.resolve(folder)) else {
             return Vec::new();
         };
         let mut names: Vec<String> = entries
@@ -50,13 +50,13 @@ impl Tree {
     }
 
     /// Whether `path` exists.
-    pub fn has(&self, path: &str) -> bool {
-        self.path(path).exists()
+    pub fn exists(&self, path: &str) -> bool {
+        self.resolve(path).exists()
     }
 }
 
 /// Returns the value of the first line `NAME<separator>VALUE` of a text, as in `/proc`.
-pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
+pub(super) fn find_field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(separator))
         .find(|(key, _)| key.trim() == name)
@@ -66,24 +66,24 @@ pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'
 /// A simulated machine for tests.
 #[cfg(test)]
 pub(super) mod fake {
-    use super::Tree;
+    use super::FileTree;
     use std::fs;
     use std::ops::Deref;
     use std::path::Path;
     use tempfile::TempDir;
 
     /// Keeps the folder alive while the tree is in use.
-    pub(crate) struct Machine(pub TempDir, Tree);
+    pub(crate) struct FakeMachine(pub TempDir, FileTree);
 
-    impl Deref for Machine {
-        type Target = Tree;
-        fn deref(&self) -> &Tree {
+    impl Deref for FakeMachine {
+        type Target = FileTree;
+        fn deref(&self) -> &FileTree {
             &self.1
         }
     }
 
     /// Creates a machine with exactly these files.
-    pub(crate) fn machine(files: &[(&str, &str)]) -> Machine {
+    pub(crate) fn machine(files: &[(&str, &str)]) -> FakeMachine {
         // Like the real ones, these files are in memory, where syncing is free.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
@@ -92,12 +92,12 @@ pub(super) mod fake {
             tempfile::tempdir()
         };
         let folder = folder.unwrap();
-        let tree = Tree::at(folder.path());
+        let tree = FileTree::with_root(folder.path());
         for (path, text) in files {
-            let path = tree.path(path);
+            let path = tree.resolve(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        Machine(folder, tree)
+        FakeMachine(folder, tree)
     }
 }

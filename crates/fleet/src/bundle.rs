@@ -3,7 +3,7 @@
 //! once.
 //!
 //! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
-//! This is checked both when a bundle is made and when it is unpacked. Start at [`Bundle::gather`];
+//! This is checked both when a bundle is made and when it is unpacked. Start at [`FileBundle::read_stderr`];
 //! [`super::depot`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
@@ -18,14 +18,14 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 /// Size limit for all benchmark files together. A larger folder probably holds something else, too.
-pub const LIMIT_BYTES: u64 = 256 << 20;
+pub const MAX_BENCHMARK_BYTES: u64 = 256 << 20;
 
 /// Folders that benchmarks never read.
-const NOT_SENT: [&str; 2] = [".git", ".speedwell"];
+const EXCLUDED_FOLDERS: [&str; 2] = [".git", ".speedwell"];
 
 /// A file in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Entry {
+pub struct BundleEntry {
     /// Path in the bundle: relative, with `/`, without `.` and `..`.
     pub path: String,
     /// Whether the file is executable.
@@ -39,7 +39,7 @@ pub struct Entry {
 
 /// Something to put into a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum BundleSource {
     /// A folder: the files that git tracks or does not ignore, or all files outside a repository.
     Folder {
         /// Path on this machine.
@@ -65,24 +65,24 @@ pub enum Wanted {
 
 /// A list of files with the local source of each content.
 #[derive(Debug, Clone, Default)]
-pub struct Bundle {
-    entries: Vec<Entry>,
-    contents: BTreeMap<String, Content>,
+pub struct FileBundle {
+    entries: Vec<BundleEntry>,
+    contents: BTreeMap<String, ContentSource>,
     /// Files in the folders that cannot be sent, with the reasons.
-    left_out: Vec<String>,
-    of_folders: Summary,
+    skipped_files: Vec<String>,
+    folder_size: BundleSize,
 }
 
 /// Number and size of the files from the user's folders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct BundleSize {
     /// Number of files.
     pub files: usize,
     /// Total size in bytes.
     pub bytes: u64,
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for BundleSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files = if self.files == 1 { "file" } else { "files" };
         write!(f, "{} {files}, ", self.files)?;
@@ -95,60 +95,60 @@ impl fmt::Display for Summary {
 }
 
 #[derive(Debug, Clone)]
-enum Content {
+enum ContentSource {
     File(PathBuf),
     Text(String),
 }
 
-impl Bundle {
+impl FileBundle {
     /// Reads and hashes all files.
     ///
     /// # Errors
-    /// Fails if a program or a folder cannot be read, or if the files exceed [`LIMIT_BYTES`]. A
-    /// file in a folder that cannot be sent is skipped; see [`Bundle::left_out`].
-    pub fn gather(wanted: &[Wanted]) -> anyhow::Result<Bundle> {
-        let mut bundle = Bundle::default();
+    /// Fails if a program or a folder cannot be read, or if the files exceed [`MAX_BENCHMARK_BYTES`]. A
+    /// file in a folder that cannot be sent is skipped; see [`FileBundle::skipped_files`].
+    pub fn gather(wanted: &[BundleSource]) -> anyhow::Result<FileBundle> {
+        let mut bundle = FileBundle::default();
         let mut of_benchmarks: Vec<(u64, PathBuf)> = Vec::new();
         for one in wanted {
             match one {
-                Wanted::Folder { from, to } => {
-                    for file in files_of(from)? {
-                        match bundle.add_of_folder(&file, from, to) {
+                BundleSource::Folder { from, to } => {
+                    for file in list_files(from)? {
+                        match bundle.add_folder_file(&file, from, to) {
                             Ok(bytes) => of_benchmarks.push((bytes, from.join(&file))),
-                            Err(why) => bundle.left_out.push(format!("{why:#}")),
+                            Err(why) => bundle.skipped_files.push(format!("{why:#}")),
                         }
                     }
                 }
-                Wanted::Program { from, to } => {
+                BundleSource::Program { from, to } => {
                     let path = fs::canonicalize(from)
                         .with_context(|| format!("cannot find '{}'", from.display()))?;
                     let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
                     bundle.add_file(&path, to.clone(), &folder)?;
                 }
-                Wanted::Text { text, to } => bundle.add(
-                    Entry {
+                BundleSource::Text { text, to } => bundle.add_entry(
+                    BundleEntry {
                         path: to.clone(),
                         is_program: false,
-                        sha256: hex(digest::digest(&SHA256, text.as_bytes()).as_ref()),
+                        sha256: encode_hex(digest::digest(&SHA256, text.as_bytes()).as_ref()),
                         bytes: text.len() as u64,
                     },
-                    Content::Text(text.clone()),
+                    ContentSource::Text(text.clone()),
                 ),
             }
         }
-        bundle.of_folders = Summary {
+        bundle.folder_size = BundleSize {
             files: of_benchmarks.len(),
             bytes: of_benchmarks.iter().map(|(bytes, _)| bytes).sum(),
         };
-        ensure_small(of_benchmarks)?;
+        check_size_limit(of_benchmarks)?;
         bundle.entries.sort();
         bundle.entries.dedup();
-        check(&bundle.entries)?;
+        validate_entries(&bundle.entries)?;
         Ok(bundle)
     }
 
     /// Adds a file of a folder and returns its size.
-    fn add_of_folder(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
+    fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
         let path = folder.join(file);
         let inside = file
             .to_str()
@@ -172,60 +172,61 @@ impl Bundle {
             facts.is_file(),
             "'{}' is {} and not a regular file",
             from.display(),
-            kind_of(facts.file_type())
+            describe_file_type(facts.file_type())
         );
-        let entry = Entry {
+        let entry = BundleEntry {
             path: to,
             is_program: facts.permissions().mode() & 0o100 != 0,
-            sha256: digest_of(&mut File::open(&real).with_context(failed)?).with_context(failed)?,
+            sha256: hash_reader(&mut File::open(&real).with_context(failed)?)
+                .with_context(failed)?,
             bytes: facts.len(),
         };
-        self.add(entry, Content::File(real));
+        self.add_entry(entry, ContentSource::File(real));
         Ok(facts.len())
     }
 
-    fn add(&mut self, entry: Entry, content: Content) {
+    fn add_entry(&mut self, entry: BundleEntry, content: ContentSource) {
         self.contents.insert(entry.sha256.clone(), content);
         self.entries.push(entry);
     }
 
     /// Files in the folders that cannot be sent, one sentence each with the reason.
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
+    pub fn skipped_files(&self) -> &[String] {
+        &self.skipped_files
     }
 
     /// Number and size of the files from the user's folders, without programs.
-    pub fn of_folders(&self) -> Summary {
-        self.of_folders
+    pub fn folder_size(&self) -> BundleSize {
+        self.folder_size
     }
 
     /// The files, sorted by path.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[BundleEntry] {
         &self.entries
     }
 
-    /// ID of the bundle; see [`id_of`].
+    /// ID of the bundle; see [`bundle_id`].
     pub fn id(&self) -> String {
-        id_of(&self.entries)
+        bundle_id(&self.entries)
     }
 
     /// Opens the content with this digest.
     ///
     /// # Errors
     /// Fails if the file is gone.
-    pub fn open(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
+    pub fn open_content(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
         Ok(match self.contents.get(sha256) {
-            Some(Content::File(path)) => Box::new(
+            Some(ContentSource::File(path)) => Box::new(
                 File::open(path).with_context(|| format!("cannot read '{}'", path.display()))?,
             ),
-            Some(Content::Text(text)) => Box::new(text.as_bytes()),
+            Some(ContentSource::Text(text)) => Box::new(text.as_bytes()),
             None => bail!("the bundle has nothing of digest {sha256}"),
         })
     }
 }
 
 /// Describes a file type other than a regular file.
-fn kind_of(kind: fs::FileType) -> &'static str {
+fn describe_file_type(kind: fs::FileType) -> &'static str {
     match kind {
         kind if kind.is_dir() => "a folder",
         kind if kind.is_socket() => "a socket",
@@ -235,14 +236,14 @@ fn kind_of(kind: fs::FileType) -> &'static str {
 }
 
 /// ID of a bundle with these entries: the digest of the list.
-pub fn id_of(entries: &[Entry]) -> String {
+pub fn bundle_id(entries: &[BundleEntry]) -> String {
     let mut context = digest::Context::new(&SHA256);
     for entry in entries {
         let mode = if entry.is_program { 'x' } else { '-' };
         let line = format!("{} {mode} {} {}\n", entry.path, entry.sha256, entry.bytes);
         context.update(line.as_bytes());
     }
-    hex(context.finish().as_ref())
+    encode_hex(context.finish().as_ref())
 }
 
 /// Validates a list of entries, whoever made it: it must fit into one folder.
@@ -250,7 +251,7 @@ pub fn id_of(entries: &[Entry]) -> String {
 /// # Errors
 /// Rejects paths that are absolute, leave the folder, occur twice or lie below a file, and
 /// malformed digests.
-pub fn check(entries: &[Entry]) -> anyhow::Result<()> {
+pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(
             pair[0].path < pair[1].path,
@@ -289,10 +290,10 @@ pub fn check(entries: &[Entry]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Enforces [`LIMIT_BYTES`]; the error names the largest files.
-fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
+/// Enforces [`MAX_BENCHMARK_BYTES`]; the error names the largest files.
+fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
     let all: u64 = files.iter().map(|(bytes, _)| bytes).sum();
-    if all <= LIMIT_BYTES {
+    if all <= MAX_BENCHMARK_BYTES {
         return Ok(());
     }
     files.sort();
@@ -304,14 +305,14 @@ fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
         "the folders of the benchmarks hold {} MiB, and at most {} MiB are sent to a machine; the largest files:\n{}\n\
          hint: git's ignore files keep them out; a 'speedwell.toml' in a folder makes it the project that is sent",
         all >> 20,
-        LIMIT_BYTES >> 20,
+        MAX_BENCHMARK_BYTES >> 20,
         largest.join("\n")
     )
 }
 
 /// Lists the files of a folder, relative to it.
-fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    if let Some(files) = files_of_git(folder) {
+fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(files) = list_git_files(folder) {
         // Git still lists deleted files until the deletion is committed.
         return Ok(files
             .into_iter()
@@ -326,8 +327,8 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(&path).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let name = inside.join(entry.file_name());
-            let is_sent =
-                !NOT_SENT.iter().any(|own| entry.file_name() == *own) && !is_depot(&entry.path());
+            let is_sent = !EXCLUDED_FOLDERS.iter().any(|own| entry.file_name() == *own)
+                && !is_fleet_folder(&entry.path());
             if is_sent && entry.file_type().with_context(failed)?.is_dir() {
                 folders.push(name);
             } else if is_sent {
@@ -339,15 +340,15 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Subfolders of a fleet folder.
-pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
+pub(crate) const FLEET_SUBFOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
 
 /// Whether this is a fleet folder, which holds files that were sent to this machine.
-fn is_depot(folder: &Path) -> bool {
-    FOLDERS.iter().all(|own| folder.join(own).is_dir())
+fn is_fleet_folder(folder: &Path) -> bool {
+    FLEET_SUBFOLDERS.iter().all(|own| folder.join(own).is_dir())
 }
 
 /// Lists the files that git tracks or does not ignore; `None` outside a repository.
-fn files_of_git(folder: &Path) -> Option<Vec<PathBuf>> {
+fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
     let listed = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -367,18 +368,18 @@ fn files_of_git(folder: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// SHA-256 of the remaining input, in hexadecimal.
-pub(crate) fn digest_of(from: &mut dyn Read) -> io::Result<String> {
+pub(crate) fn hash_reader(from: &mut dyn Read) -> io::Result<String> {
     let mut context = digest::Context::new(&SHA256);
     let mut buffer = vec![0; 1 << 16];
     loop {
         match from.read(&mut buffer)? {
-            0 => return Ok(hex(context.finish().as_ref())),
+            0 => return Ok(encode_hex(context.finish().as_ref())),
             read => context.update(&buffer[..read]),
         }
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -386,7 +387,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use super::{Bundle, Entry, Wanted, check};
+    use super::{BundleEntry, BundleSource, FileBundle, validate_entries};
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
@@ -395,7 +396,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, SystemTime};
 
-    fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    fn create_folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = folder.path().join(name);
@@ -405,8 +406,8 @@ mod tests {
         folder
     }
 
-    fn of(folder: &Path) -> anyhow::Result<Bundle> {
-        Bundle::gather(&[Wanted::Folder {
+    fn gather_folder(folder: &Path) -> anyhow::Result<FileBundle> {
+        FileBundle::gather(&[BundleSource::Folder {
             from: folder.into(),
             to: "files/0".into(),
         }])
@@ -416,30 +417,30 @@ mod tests {
 
     #[test]
     fn the_id_follows_from_the_content_alone() {
-        let one = folder_with(&FILES);
-        let id = of(one.path()).unwrap().id();
+        let one = create_folder(&FILES);
+        let id = gather_folder(one.path()).unwrap().id();
         let mut files = FILES;
         files.reverse();
-        let other = folder_with(&files);
+        let other = create_folder(&files);
         let old = SystemTime::now() - Duration::from_secs(100_000);
         let file = fs::File::open(other.path().join("b.js")).unwrap();
         file.set_modified(old).unwrap();
-        assert_eq!(of(other.path()).unwrap().id(), id);
+        assert_eq!(gather_folder(other.path()).unwrap().id(), id);
         fs::set_permissions(other.path().join("b.js"), fs::Permissions::from_mode(0o755)).unwrap();
         assert_ne!(
-            of(other.path()).unwrap().id(),
+            gather_folder(other.path()).unwrap().id(),
             id,
             "whether it can be executed counts"
         );
-        let changed = folder_with(&[("b.js", "c"), ("a/x.js", "x"), ("a/y.js", "x")]);
-        assert_ne!(of(changed.path()).unwrap().id(), id);
-        let renamed = folder_with(&[("c.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")]);
-        assert_ne!(of(renamed.path()).unwrap().id(), id);
+        let changed = create_folder(&[("b.js", "c"), ("a/x.js", "x"), ("a/y.js", "x")]);
+        assert_ne!(gather_folder(changed.path()).unwrap().id(), id);
+        let renamed = create_folder(&[("c.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")]);
+        assert_ne!(gather_folder(renamed.path()).unwrap().id(), id);
     }
 
     #[test]
     fn what_git_ignores_is_not_sent() {
-        let folder = folder_with(&[("a.js", "a"), ("big.log", "z"), (".gitignore", "*.log\n")]);
+        let folder = create_folder(&[("a.js", "a"), ("big.log", "z"), (".gitignore", "*.log\n")]);
         let git = |words: &[&str]| {
             let mut git = std::process::Command::new("git");
             git.arg("-C")
@@ -449,16 +450,16 @@ mod tests {
                 .unwrap()
         };
         assert!(git(&["init", "-q"]).status.success());
-        let bundle = of(folder.path()).unwrap();
+        let bundle = gather_folder(folder.path()).unwrap();
         let paths: Vec<&str> = bundle.entries().iter().map(|e| e.path.as_str()).collect();
         assert_eq!(paths, ["files/0/.gitignore", "files/0/a.js"]);
     }
 
     #[test]
     fn links_lead_to_what_is_sent() {
-        let folder = folder_with(&FILES);
+        let folder = create_folder(&FILES);
         symlink("b.js", folder.path().join("inner.js")).unwrap();
-        let bundle = of(folder.path()).unwrap();
+        let bundle = gather_folder(folder.path()).unwrap();
         let inner = bundle
             .entries()
             .iter()
@@ -468,18 +469,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_left_out_and_named() {
-        let folder = folder_with(&FILES);
-        let all = of(folder.path()).unwrap();
-        assert!(all.left_out().is_empty());
-        assert_eq!(all.of_folders().to_string(), "3 files, 3 bytes");
+        let folder = create_folder(&FILES);
+        let all = gather_folder(folder.path()).unwrap();
+        assert!(all.skipped_files().is_empty());
+        assert_eq!(all.folder_size().to_string(), "3 files, 3 bytes");
         let inside = |name: &str| folder.path().join(name);
         symlink("/etc/passwd", inside("outer.js")).unwrap();
         symlink("nothing", inside("dangling.js")).unwrap();
         let _socket = UnixListener::bind(inside("a/socket")).unwrap();
         let odd_name = folder.path().join(OsStr::from_bytes(b"\xff.js"));
         fs::write(odd_name, "odd").unwrap();
-        let bundle = of(folder.path()).unwrap();
-        let told = bundle.left_out().join("\n");
+        let bundle = gather_folder(folder.path()).unwrap();
+        let told = bundle.skipped_files().join("\n");
         for part in [
             "outer.js' is a link to '/etc/passwd', which is not sent with it",
             "cannot send '",
@@ -489,13 +490,13 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
-        assert_eq!(bundle.left_out().len(), 4);
+        assert_eq!(bundle.skipped_files().len(), 4);
         assert_eq!(bundle.id(), all.id());
     }
 
     #[test]
     fn hostile_lists_are_refused() {
-        let entry = |path: &str| Entry {
+        let entry = |path: &str| BundleEntry {
             path: path.into(),
             is_program: false,
             sha256: "0".repeat(64),
@@ -513,26 +514,33 @@ mod tests {
             "a\nb",
             "a\0b",
         ] {
-            assert!(check(&[entry(path)]).is_err(), "{path:?}");
+            assert!(validate_entries(&[entry(path)]).is_err(), "{path:?}");
         }
         assert!(
-            check(&[entry("a"), entry("a/b")]).is_err(),
+            validate_entries(&[entry("a"), entry("a/b")]).is_err(),
             "a file in a file"
         );
-        assert!(check(&[entry("a"), entry("a-b"), entry("a/b")]).is_err());
-        assert!(check(&[entry("a"), entry("a")]).is_err(), "twice");
-        assert!(check(&[entry("b"), entry("a")]).is_err(), "not sorted");
-        let upper = Entry {
+        assert!(validate_entries(&[entry("a"), entry("a-b"), entry("a/b")]).is_err());
+        assert!(
+            validate_entries(&[entry("a"), entry("a")]).is_err(),
+            "twice"
+        );
+        assert!(
+            validate_entries(&[entry("b"), entry("a")]).is_err(),
+            "not sorted"
+        );
+        let upper = BundleEntry {
             sha256: "A".repeat(64),
             ..entry("a")
         };
-        assert!(check(&[upper]).is_err());
-        assert!(check(&[entry("a/..b"), entry("ü/b c.js")]).is_ok());
+        assert!(validate_entries(&[upper]).is_err());
+        assert!(validate_entries(&[entry("a/..b"), entry("ü/b c.js")]).is_ok());
     }
 
     #[test]
     fn too_much_is_refused_with_the_largest_files() {
-        let sum = super::ensure_small(vec![(super::LIMIT_BYTES + 1, "data.bin".into())]);
+        let sum =
+            super::check_size_limit(vec![(super::MAX_BENCHMARK_BYTES + 1, "data.bin".into())]);
         let refusal = sum.unwrap_err().to_string();
         assert!(
             refusal.contains("256 MiB  data.bin") && refusal.contains("hint: "),

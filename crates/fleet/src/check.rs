@@ -1,28 +1,28 @@
 //! Checks whether a machine is fit to measure: reports its identity, clock offset, sources of noise
-//! and speed probe. Start at [`ask`]; [`answer`] is the remote side.
+//! and speed probe. Start at [`check_machine`]; [`serve_check`] is the remote side.
 
-use crate::clock::{self, Offset};
-use crate::{Engine, FleetMachine, Identity};
+use crate::clock::{self, ClockOffset};
+use crate::{FleetEngine, FleetMachine, MachineIdentity};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use speedwell_model::Pulse;
+use speedwell_model::SpeedProbe;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-/// Hidden subcommand that runs [`answer`].
+/// Hidden subcommand that runs [`serve_check`].
 pub const COMMAND: &str = "perform-check";
 
 /// A machine's report about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct MachineReport {
     /// The machine's identity.
-    pub identity: Identity,
+    pub identity: MachineIdentity,
     /// Version of the remote program.
     pub version: String,
     /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
     /// Time taken by a fixed amount of work.
-    pub pulse: Pulse,
+    pub pulse: SpeedProbe,
 }
 
 /// Result of one check.
@@ -44,18 +44,18 @@ pub struct MachineCheck {
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or the program does not run there.
-pub fn ask(
-    engine: &mut Engine,
+pub fn check_machine(
+    engine: &mut FleetEngine,
     machine: &FleetMachine,
     program: &Path,
-) -> Result<(Offset, Checked)> {
-    let mut line = engine.reach(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
+) -> Result<(ClockOffset, MachineReport)> {
+    let mut line = engine.start_command(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
     let (to, from, complaint) = (line.stdin.take(), line.stdout.take(), line.stderr.take());
     let (Some(mut to), Some(from)) = (to, from) else {
         bail!("the line has no ends");
     };
     let mut from = BufReader::new(from);
-    let asked = clock::ask(&mut to, &mut from).and_then(|offset| {
+    let asked = clock::query_clock(&mut to, &mut from).and_then(|offset| {
         to.write_all(b"check\n")?;
         let mut answer = String::new();
         from.read_line(&mut answer)?;
@@ -83,16 +83,16 @@ pub fn ask(
     }
 }
 
-/// Remote side of [`ask`]: answers clock queries, then sends the result of `look`.
+/// Remote side of [`check_machine`]: answers clock queries, then sends the result of `look`.
 ///
 /// # Errors
 /// Fails if the connection breaks.
-pub fn answer(
+pub fn serve_check(
     from: &mut impl BufRead,
     to: &mut impl Write,
-    look: impl FnOnce() -> Checked,
+    look: impl FnOnce() -> MachineReport,
 ) -> Result<()> {
-    let wish = clock::answer(from, to)?;
+    let wish = clock::serve_clock(from, to)?;
     ensure!(
         wish.trim_end() == "check",
         "'{}' is not known",

@@ -1,8 +1,8 @@
 //! Removes sessions from a fleet folder, either by name or after two weeks without a write, along
 //! with the bundles that no other session uses. Removing the last session removes everything. Start
-//! at [`clean`].
+//! at [`clean_folder`].
 
-use crate::depot::BUNDLE;
+use crate::depot::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Age since the last write after which a session is removed automatically.
-pub const OLD: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A younger bundle may belong to a session that is still being sent.
-const YOUNG: Duration = Duration::from_secs(60 * 60);
+const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Everything that we create in the fleet folder.
-const ALL: [&str; 8] = [
+const OWNED_ENTRIES: [&str; 8] = [
     "sessions",
     "bundles",
     "objects",
@@ -25,12 +25,12 @@ const ALL: [&str; 8] = [
     "bin",
     ".gitignore",
     "speedwell.lock",
-    crate::lock::TURN,
+    crate::lock::TICKET_FILE_NAME,
 ];
 
 /// Selects the sessions to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which<'a> {
+pub enum CleanTarget<'a> {
     /// The session with this ID.
     Named(&'a str),
     /// Sessions without a write for longer than this.
@@ -39,7 +39,7 @@ pub enum Which<'a> {
 
 /// Summary of what was removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cleaned {
+pub struct CleanSummary {
     /// Number of sessions.
     pub sessions: u32,
     /// Disk space freed, in bytes.
@@ -50,56 +50,56 @@ pub struct Cleaned {
 ///
 /// # Errors
 /// Fails if the folder belongs to another user or a file cannot be removed.
-pub fn clean(folder: &Path, which: Which<'_>) -> Result<Cleaned> {
+pub fn clean_folder(folder: &Path, which: CleanTarget<'_>) -> Result<CleanSummary> {
     let Ok(facts) = fs::symlink_metadata(folder) else {
-        return Ok(Cleaned::default());
+        return Ok(CleanSummary::default());
     };
     ensure!(
         facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw(),
         "the folder '{}' belongs to another user",
         folder.display()
     );
-    let mut cleaned = Cleaned::default();
+    let mut cleaned = CleanSummary::default();
     let mut freed: BTreeSet<OsString> = BTreeSet::new();
-    let sessions = entries(&folder.join("sessions"));
+    let sessions = list_entries(&folder.join("sessions"));
     let (gone, left): (Vec<PathBuf>, Vec<PathBuf>) =
         sessions.into_iter().partition(|session| match which {
-            Which::Named(name) => session.file_name().is_some_and(|own| own == name),
-            Which::Older(age) => is_older(session, age),
+            CleanTarget::Named(name) => session.file_name().is_some_and(|own| own == name),
+            CleanTarget::Older(age) => is_older(session, age),
         });
     for session in &gone {
-        freed.extend(bundle_of(session));
-        cleaned.bytes += remove(session)?;
+        freed.extend(session_bundle(session));
+        cleaned.bytes += remove_entry(session)?;
         cleaned.sessions += 1;
     }
-    let used: BTreeSet<OsString> = left.iter().filter_map(|one| bundle_of(one)).collect();
+    let used: BTreeSet<OsString> = left.iter().filter_map(|one| session_bundle(one)).collect();
     if left.is_empty() && !gone.is_empty() {
-        for own in ALL {
-            cleaned.bytes += remove(&folder.join(own))?;
+        for own in OWNED_ENTRIES {
+            cleaned.bytes += remove_entry(&folder.join(own))?;
         }
         // Fails, as it should, if the folder holds other files.
         let _ = fs::remove_dir(folder);
         return Ok(cleaned);
     }
-    for bundle in entries(&folder.join("bundles")) {
+    for bundle in list_entries(&folder.join("bundles")) {
         let name = bundle.file_name().unwrap_or_default().to_owned();
-        let is_free = freed.contains(&name) || is_older(&bundle, YOUNG);
+        let is_free = freed.contains(&name) || is_older(&bundle, BUNDLE_MIN_AGE);
         if !used.contains(&name) && is_free {
-            cleaned.bytes += remove(&bundle)?;
+            cleaned.bytes += remove_entry(&bundle)?;
         }
     }
     Ok(cleaned)
 }
 
 /// Entries of a folder; empty if it does not exist.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+fn list_entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().flatten();
     read.map(|entry| entry.path()).collect()
 }
 
 /// Name of the bundle that a session uses.
-fn bundle_of(session: &Path) -> Option<OsString> {
-    let to = fs::read_link(session.join(BUNDLE)).ok()?;
+fn session_bundle(session: &Path) -> Option<OsString> {
+    let to = fs::read_link(session.join(BUNDLE_LINK)).ok()?;
     to.file_name().map(OsString::from)
 }
 
@@ -111,10 +111,10 @@ fn is_older(folder: &Path, age: Duration) -> bool {
             .ok()
     };
     let mut last = changed(folder);
-    for inner in entries(folder) {
+    for inner in list_entries(folder) {
         last = last.max(changed(&inner));
         if !inner.is_symlink() && inner.is_dir() {
-            for path in entries(&inner) {
+            for path in list_entries(&inner) {
                 last = last.max(changed(&path));
             }
         }
@@ -124,11 +124,11 @@ fn is_older(folder: &Path, age: Duration) -> bool {
 }
 
 /// Removes a file or folder and returns the space freed. Files with other hard links free none.
-fn remove(path: &Path) -> Result<u64> {
+fn remove_entry(path: &Path) -> Result<u64> {
     let Ok(facts) = fs::symlink_metadata(path) else {
         return Ok(0);
     };
-    let bytes = size_of(path);
+    let bytes = disk_usage(path);
     let removed = if facts.is_dir() {
         fs::remove_dir_all(path)
     } else {
@@ -138,9 +138,12 @@ fn remove(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-fn size_of(path: &Path) -> u64 {
+fn disk_usage(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
-        Ok(facts) if facts.is_dir() => entries(path).iter().map(|inner| size_of(inner)).sum(),
+        Ok(facts) if facts.is_dir() => list_entries(path)
+            .iter()
+            .map(|inner| disk_usage(inner))
+            .sum(),
         Ok(facts) if facts.is_file() && facts.nlink() == 1 => facts.len(),
         _ => 0,
     }
@@ -151,20 +154,20 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::bundle::{Bundle, Wanted};
-    use crate::depot::lay_out_here;
+    use crate::bundle::{BundleSource, FileBundle};
+    use crate::depot::lay_out_locally;
 
     fn lay_out(folder: &Path, session: &str, text: &str) -> (PathBuf, PathBuf) {
-        let wanted = Wanted::Text {
+        let wanted = BundleSource::Text {
             text: text.into(),
             to: "a".into(),
         };
-        let bundle = Bundle::gather(&[wanted]).unwrap();
-        lay_out_here(&bundle, session, folder).unwrap()
+        let bundle = FileBundle::gather(&[wanted]).unwrap();
+        lay_out_locally(&bundle, session, folder).unwrap()
     }
 
-    fn named(name: &str) -> Which<'_> {
-        Which::Named(name)
+    fn named(name: &str) -> CleanTarget<'_> {
+        CleanTarget::Named(name)
     }
 
     #[test]
@@ -175,19 +178,22 @@ mod tests {
         let (other, _) = lay_out(&folder, "0-b", "text");
         let (_, own) = lay_out(&folder, "0-c", "longer text");
         assert!(
-            one.join(BUNDLE).join("a").is_file(),
+            one.join(BUNDLE_LINK).join("a").is_file(),
             "the session leads to it"
         );
-        let cleaned = clean(&folder, named("0-a")).unwrap();
+        let cleaned = clean_folder(&folder, named("0-a")).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!one.exists() && shared.exists() && own.exists());
-        clean(&folder, named("0-b")).unwrap();
+        clean_folder(&folder, named("0-b")).unwrap();
         assert!(!other.exists() && !shared.exists() && own.exists());
-        assert_eq!(clean(&folder, named("0-b")).unwrap(), Cleaned::default());
+        assert_eq!(
+            clean_folder(&folder, named("0-b")).unwrap(),
+            CleanSummary::default()
+        );
         fs::write(folder.join("of-somebody"), "").unwrap();
-        let last = clean(&folder, named("0-c")).unwrap();
+        let last = clean_folder(&folder, named("0-c")).unwrap();
         assert!(last.bytes > 11, "{last:?}");
-        let left: Vec<PathBuf> = entries(&folder);
+        let left: Vec<PathBuf> = list_entries(&folder);
         assert_eq!(left, [folder.join("of-somebody")]);
     }
 
@@ -197,7 +203,7 @@ mod tests {
         let folder = outer.path().join("fleet");
         let (old, _) = lay_out(&folder, "0-a", "text");
         let (young, _) = lay_out(&folder, "0-b", "text");
-        let long_ago = SystemTime::now() - 2 * OLD;
+        let long_ago = SystemTime::now() - 2 * SESSION_MAX_AGE;
         for path in ["orders", "spools", "bin", "bundle"] {
             let _ = fs::remove_dir(old.join(path));
             let _ = fs::remove_file(old.join(path));
@@ -206,12 +212,12 @@ mod tests {
             .unwrap()
             .set_modified(long_ago)
             .unwrap();
-        let cleaned = clean(&folder, Which::Older(OLD)).unwrap();
+        let cleaned = clean_folder(&folder, CleanTarget::Older(SESSION_MAX_AGE)).unwrap();
         assert_eq!(cleaned.sessions, 1);
-        assert!(!old.exists() && young.join(BUNDLE).join("a").exists());
+        assert!(!old.exists() && young.join(BUNDLE_LINK).join("a").exists());
         assert_eq!(
-            clean(&folder.join("none"), named("0-a")).unwrap(),
-            Cleaned::default()
+            clean_folder(&folder.join("none"), named("0-a")).unwrap(),
+            CleanSummary::default()
         );
     }
 }

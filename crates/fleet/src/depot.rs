@@ -2,10 +2,12 @@
 //! one folder per session.
 //!
 //! Objects are written to a temporary file, synced, verified and renamed, so every object present
-//! is complete; each is verified again before it becomes part of a bundle. [`send`] and [`receive`]
-//! are the two ends of a connection that transfers only missing objects. Start at [`Depot`].
+//! is complete; each is verified again before it becomes part of a bundle. [`send_bundle`] and [`receive_bundle`]
+//! are the two ends of a connection that transfers only missing objects. Start at [`ContentStore`].
 
-use super::bundle::{Bundle, Entry, FOLDERS, check, digest_of, id_of};
+use super::bundle::{
+    BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
+};
 use super::program;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -15,26 +17,26 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 /// Name of the symlink from a session's folder to its bundle.
-pub const BUNDLE: &str = "bundle";
+pub const BUNDLE_LINK: &str = "bundle";
 
 /// Size limit for one message, in bytes; the longest is the list of files.
-const LONGEST_LIST: u64 = 64 << 20;
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// The fleet folder of one machine, or one that several machines share.
 #[derive(Debug, Clone)]
-pub struct Depot {
+pub struct ContentStore {
     folder: PathBuf,
 }
 
-impl Depot {
+impl ContentStore {
     /// Opens the folder, creating it if missing, readable only by its user.
     ///
     /// # Errors
     /// Fails if it cannot be created or belongs to another user.
-    pub fn open(folder: &Path) -> anyhow::Result<Depot> {
-        make_private(folder)?;
-        for own in FOLDERS {
-            make_private(&folder.join(own))?;
+    pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
+        create_private_folder(folder)?;
+        for own in FLEET_SUBFOLDERS {
+            create_private_folder(&folder.join(own))?;
         }
         // The folder may lie in a git checkout.
         let ignore = folder.join(".gitignore");
@@ -43,14 +45,14 @@ impl Depot {
                 .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
         let folder = folder.to_owned();
-        Ok(Depot { folder })
+        Ok(ContentStore { folder })
     }
 
     /// Returns the folder of a session, creating it if missing.
     ///
     /// # Errors
     /// Fails if the ID is invalid or the folder cannot be created.
-    pub fn session(&self, id: &str) -> anyhow::Result<PathBuf> {
+    pub fn session_folder(&self, id: &str) -> anyhow::Result<PathBuf> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
             !id.is_empty() && id.bytes().all(is_plain),
@@ -59,20 +61,20 @@ impl Depot {
         );
         let folder = self.folder.join("sessions").join(id);
         for own in ["", "bin", "orders", "spools"] {
-            make_private(&folder.join(own))?;
+            create_private_folder(&folder.join(own))?;
         }
         Ok(folder)
     }
 
-    fn object(&self, sha256: &str) -> PathBuf {
+    fn object_path(&self, sha256: &str) -> PathBuf {
         let (first, rest) = sha256.split_at(2);
         self.folder.join("objects").join(first).join(rest)
     }
 
     /// Digests without an object, without duplicates.
-    pub fn missing(&self, entries: &[Entry]) -> Vec<String> {
-        let is_missing = |entry: &&Entry| {
-            let known = fs::metadata(self.object(&entry.sha256));
+    pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
+        let is_missing = |entry: &&BundleEntry| {
+            let known = fs::metadata(self.object_path(&entry.sha256));
             known.map(|known| known.len()).ok() != Some(entry.bytes)
         };
         let missing = entries.iter().filter(is_missing);
@@ -82,15 +84,17 @@ impl Depot {
         missing
     }
 
-    /// Hard-links programs that [`program::send`] has sent before into the object store. Their
+    /// Hard-links programs that [`slurm_command::send_bundle`] has sent before into the object store. Their
     /// content is verified before they become part of a bundle.
-    fn adopt(&self, entries: &[Entry]) {
+    fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (own, object) = (
-                self.folder.join(program::place(&entry.sha256)),
-                self.object(&entry.sha256),
+                self.folder.join(program::program_path(&entry.sha256)),
+                self.object_path(&entry.sha256),
             );
-            if own.is_file() && make_private(object.parent().unwrap_or(&self.folder)).is_ok() {
+            if own.is_file()
+                && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
+            {
                 // On failure, the program counts as missing and is sent.
                 let _ = fs::hard_link(own, object);
             }
@@ -101,9 +105,9 @@ impl Depot {
     ///
     /// # Errors
     /// Fails if the content does not match or cannot be written.
-    pub fn put(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
-        let place = self.object(sha256);
-        make_private(place.parent().unwrap_or(&self.folder))?;
+    pub fn put_object(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
+        let place = self.object_path(sha256);
+        create_private_folder(place.parent().unwrap_or(&self.folder))?;
         let beside = place.with_extension(format!("{}.part", std::process::id()));
         let mut keep = || -> anyhow::Result<()> {
             let mut options = OpenOptions::new();
@@ -112,7 +116,7 @@ impl Depot {
             let copied = io::copy(&mut from.take(bytes), &mut file)?;
             ensure!(copied == bytes, "it ends after {copied} of {bytes} bytes");
             file.sync_data()?;
-            let found = digest_of(&mut File::open(&beside)?)?;
+            let found = hash_reader(&mut File::open(&beside)?)?;
             ensure!(found == sha256, "its digest is {found}");
             Ok(fs::rename(&beside, &place)?)
         };
@@ -127,9 +131,9 @@ impl Depot {
     ///
     /// # Errors
     /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
-    pub fn lay_out(&self, entries: &[Entry]) -> anyhow::Result<PathBuf> {
-        check(entries)?;
-        let place = self.folder.join("bundles").join(id_of(entries));
+    pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
+        validate_entries(entries)?;
+        let place = self.folder.join("bundles").join(bundle_id(entries));
         if place.is_dir() {
             return Ok(place);
         }
@@ -137,10 +141,10 @@ impl Depot {
         if beside.exists() {
             fs::remove_dir_all(&beside)?;
         }
-        make_private(&beside)?;
+        create_private_folder(&beside)?;
         for entry in entries {
             let failed = || format!("cannot lay out '{}'", entry.path);
-            self.lay_out_one(entry, &beside).with_context(failed)?;
+            self.lay_out_entry(entry, &beside).with_context(failed)?;
         }
         match fs::rename(&beside, &place) {
             // Another process was faster, with the same content.
@@ -150,9 +154,9 @@ impl Depot {
         Ok(place)
     }
 
-    fn lay_out_one(&self, entry: &Entry, folder: &Path) -> anyhow::Result<()> {
-        let object = self.object(&entry.sha256);
-        let found = digest_of(&mut File::open(&object)?)?;
+    fn lay_out_entry(&self, entry: &BundleEntry, folder: &Path) -> anyhow::Result<()> {
+        let object = self.object_path(&entry.sha256);
+        let found = hash_reader(&mut File::open(&object)?)?;
         if found != entry.sha256 {
             fs::remove_file(&object)?;
             bail!("its object is damaged: the digest is {found}");
@@ -172,8 +176,8 @@ impl Depot {
     }
 
     /// Links a session's folder to the bundle that it uses.
-    fn name_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
-        let (link, beside) = (session.join(BUNDLE), session.join("bundle.part"));
+    fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
+        let (link, beside) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
         let to = Path::new("../../bundles").join(name);
         let _ = fs::remove_file(&beside);
@@ -184,7 +188,7 @@ impl Depot {
 }
 
 /// Creates a folder with access for its user only; rejects one that belongs to another user.
-fn make_private(folder: &Path) -> anyhow::Result<()> {
+fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
     (builder.recursive(true).mode(0o700).create(folder)).with_context(failed)?;
@@ -204,15 +208,15 @@ fn make_private(folder: &Path) -> anyhow::Result<()> {
 
 /// First message of the sender: what to lay out.
 #[derive(Serialize, Deserialize)]
-struct Offer {
+struct BundleOffer {
     session: String,
-    entries: Vec<Entry>,
+    entries: Vec<BundleEntry>,
 }
 
 /// Reply of the receiver.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum ReceiverReply {
     /// Send the objects with these digests, in this order.
     Missing(Vec<String>),
     /// Done; the folders of the session and of the bundle.
@@ -226,76 +230,76 @@ enum Answer {
 ///
 /// # Errors
 /// Fails if the connection breaks or the receiver rejects the bundle.
-pub fn send(
-    bundle: &Bundle,
+pub fn send_bundle(
+    bundle: &FileBundle,
     session: &str,
     to: &mut dyn Write,
     from: &mut dyn BufRead,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let offer = Offer {
+    let offer = BundleOffer {
         session: session.to_owned(),
         entries: bundle.entries().to_vec(),
     };
-    say(to, &offer)?;
+    write_message(to, &offer)?;
     loop {
-        match hear::<Answer>(from)? {
-            Answer::Missing(missing) => {
+        match read_message::<ReceiverReply>(from)? {
+            ReceiverReply::Missing(missing) => {
                 for sha256 in &missing {
-                    io::copy(&mut bundle.open(sha256)?, to).context("the line is cut")?;
+                    io::copy(&mut bundle.open_content(sha256)?, to).context("the line is cut")?;
                 }
                 to.flush().context("the line is cut")?;
             }
-            Answer::Ready(session, bundle) => return Ok((session, bundle)),
-            Answer::Refused(reason) => bail!("{reason}"),
+            ReceiverReply::Ready(session, bundle) => return Ok((session, bundle)),
+            ReceiverReply::Refused(reason) => bail!("{reason}"),
         }
     }
 }
 
-/// Receiving end of [`send`]: stores the missing objects and lays out the bundle in `folder`. Calls
+/// Receiving end of [`send_bundle`]: stores the missing objects and lays out the bundle in `folder`. Calls
 /// `then` with the folders of the session and the bundle before it reports success.
 ///
 /// # Errors
 /// Fails if the connection breaks. All other errors are reported to the sender.
-pub fn receive(
+pub fn receive_bundle(
     folder: &Path,
     from: &mut dyn BufRead,
     to: &mut dyn Write,
     then: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let taken = take(folder, from, to).and_then(|(session, bundle)| {
+    let taken = receive_objects(folder, from, to).and_then(|(session, bundle)| {
         then(&session, &bundle)?;
         Ok((session, bundle))
     });
     let answer = match taken {
-        Ok((session, bundle)) => Answer::Ready(session, bundle),
-        Err(error) => Answer::Refused(format!("{error:#}")),
+        Ok((session, bundle)) => ReceiverReply::Ready(session, bundle),
+        Err(error) => ReceiverReply::Refused(format!("{error:#}")),
     };
-    say(to, &answer)
+    write_message(to, &answer)
 }
 
-fn take(
+fn receive_objects(
     folder: &Path,
     from: &mut dyn BufRead,
     to: &mut dyn Write,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let offer: Offer = hear(from)?;
-    check(&offer.entries)?;
-    let depot = Depot::open(folder)?;
-    let session = depot.session(&offer.session)?;
-    depot.adopt(&offer.entries);
-    let missing = depot.missing(&offer.entries);
-    say(to, &Answer::Missing(missing.clone()))?;
+    let offer: BundleOffer = read_message(from)?;
+    validate_entries(&offer.entries)?;
+    let depot = ContentStore::open(folder)?;
+    let session = depot.session_folder(&offer.session)?;
+    depot.adopt_programs(&offer.entries);
+    let missing = depot.missing_digests(&offer.entries);
+    write_message(to, &ReceiverReply::Missing(missing.clone()))?;
     for sha256 in &missing {
         let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
         let bytes = entry.map_or(0, |entry| entry.bytes);
-        depot.put(sha256, bytes, from)?;
+        depot.put_object(sha256, bytes, from)?;
     }
-    let bundle = depot.lay_out(&offer.entries)?;
-    depot.name_bundle(&session, &bundle)?;
+    let bundle = depot.lay_out_bundle(&offer.entries)?;
+    depot.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
 
-fn say(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()> {
+fn write_message(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     to.write_all(&line)
@@ -303,9 +307,9 @@ fn say(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()> {
         .context("the line is cut")
 }
 
-fn hear<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
+fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
     let mut line = Vec::new();
-    let mut limited = from.take(LONGEST_LIST);
+    let mut limited = from.take(MAX_MESSAGE_BYTES);
     limited
         .read_until(b'\n', &mut line)
         .context("the line is cut")?;
@@ -316,21 +320,21 @@ fn hear<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Resul
 /// Lays out a bundle in a folder that this machine can access directly, such as a shared one.
 ///
 /// # Errors
-/// See [`Depot::put`] and [`Depot::lay_out`].
-pub fn lay_out_here(
-    bundle: &Bundle,
+/// See [`ContentStore::put_object`] and [`ContentStore::lay_out_bundle`].
+pub fn lay_out_locally(
+    bundle: &FileBundle,
     session: &str,
     folder: &Path,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let depot = Depot::open(folder)?;
-    let session = depot.session(session)?;
-    for sha256 in depot.missing(bundle.entries()) {
+    let depot = ContentStore::open(folder)?;
+    let session = depot.session_folder(session)?;
+    for sha256 in depot.missing_digests(bundle.entries()) {
         let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
         let bytes = entry.map_or(0, |entry| entry.bytes);
-        depot.put(&sha256, bytes, &mut *bundle.open(&sha256)?)?;
+        depot.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
     }
-    let bundle = depot.lay_out(bundle.entries())?;
-    depot.name_bundle(&session, &bundle)?;
+    let bundle = depot.lay_out_bundle(bundle.entries())?;
+    depot.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
 
@@ -338,39 +342,45 @@ pub fn lay_out_here(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use super::{Answer, Depot, Offer, lay_out_here, receive, send};
-    use crate::bundle::{Bundle, Entry, Wanted};
+    use super::{
+        BundleOffer, ContentStore, ReceiverReply, lay_out_locally, receive_bundle, send_bundle,
+    };
+    use crate::bundle::{BundleEntry, BundleSource, FileBundle};
     use std::fs;
     use std::io::{BufReader, Read, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
-    fn bundle(texts: &[(&str, &str)]) -> Bundle {
-        let wanted = texts.iter().map(|(to, text)| Wanted::Text {
+    fn text_bundle(texts: &[(&str, &str)]) -> FileBundle {
+        let wanted = texts.iter().map(|(to, text)| BundleSource::Text {
             text: (*text).into(),
             to: (*to).into(),
         });
-        Bundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
+        FileBundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
     }
 
     /// Sends a bundle over a socket; returns the result and the number of bytes sent.
-    fn sent(bundle: &Bundle, folder: &Path) -> (anyhow::Result<std::path::PathBuf>, usize) {
+    fn send_over_socket(
+        bundle: &FileBundle,
+        folder: &Path,
+    ) -> (anyhow::Result<std::path::PathBuf>, usize) {
         let (here, there) = UnixStream::pair().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut to = there.try_clone().unwrap();
-                receive(folder, &mut BufReader::new(&there), &mut to, &|_, _| Ok(())).unwrap();
+                receive_bundle(folder, &mut BufReader::new(&there), &mut to, &|_, _| Ok(()))
+                    .unwrap();
             });
-            let mut counted = Counted(here.try_clone().unwrap(), 0);
-            let done = send(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
+            let mut counted = CountingWriter(here.try_clone().unwrap(), 0);
+            let done = send_bundle(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
             (done.map(|(_, bundle)| bundle), counted.1)
         })
     }
 
-    struct Counted(UnixStream, usize);
+    struct CountingWriter(UnixStream, usize);
 
-    impl Write for Counted {
+    impl Write for CountingWriter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.1 += bytes.len();
             self.0.write(bytes)
@@ -385,21 +395,21 @@ mod tests {
     fn only_what_is_missing_is_sent() {
         let folder = tempfile::tempdir().unwrap();
         let large = "x".repeat(100_000);
-        let first = bundle(&[("a", &large), ("b/c", "small")]);
-        let (place, bytes) = sent(&first, folder.path());
+        let first = text_bundle(&[("a", &large), ("b/c", "small")]);
+        let (place, bytes) = send_over_socket(&first, folder.path());
         let place = place.unwrap();
         assert_eq!(fs::read_to_string(place.join("b/c")).unwrap(), "small");
         assert_eq!(place.file_name().unwrap().to_str().unwrap(), first.id());
         assert!(bytes > 100_000);
-        let second = bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
-        let (other, bytes) = sent(&second, folder.path());
+        let second = text_bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
+        let (other, bytes) = send_over_socket(&second, folder.path());
         assert!(bytes < 1_000, "{bytes}");
         let other = other.unwrap();
         assert_eq!(fs::read_to_string(other.join("d")).unwrap(), large);
         assert_ne!(other, place);
         // Sending over a connection and laying out locally give the same result.
         assert_eq!(
-            lay_out_here(&second, "0-b", folder.path()).unwrap().1,
+            lay_out_locally(&second, "0-b", folder.path()).unwrap().1,
             other
         );
     }
@@ -407,18 +417,23 @@ mod tests {
     #[test]
     fn what_a_benchmark_writes_into_its_files_stays_in_that_bundle() {
         let folder = tempfile::tempdir().unwrap();
-        let (_, place) = lay_out_here(&bundle(&[("a", "text")]), "0", folder.path()).unwrap();
+        let (_, place) =
+            lay_out_locally(&text_bundle(&[("a", "text")]), "0", folder.path()).unwrap();
         fs::write(place.join("a"), "changed").unwrap();
-        let (_, other) =
-            lay_out_here(&bundle(&[("a", "text"), ("b", "")]), "0", folder.path()).unwrap();
+        let (_, other) = lay_out_locally(
+            &text_bundle(&[("a", "text"), ("b", "")]),
+            "0",
+            folder.path(),
+        )
+        .unwrap();
         assert_eq!(fs::read_to_string(other.join("a")).unwrap(), "text");
     }
 
     #[test]
     fn a_damaged_object_is_refused_and_sent_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let first = bundle(&[("a", "text")]);
-        lay_out_here(&first, "0", folder.path()).unwrap();
+        let first = text_bundle(&[("a", "text")]);
+        lay_out_locally(&first, "0", folder.path()).unwrap();
         let sha256 = first.entries()[0].sha256.clone();
         let object = folder
             .path()
@@ -426,10 +441,13 @@ mod tests {
             .join(&sha256[..2])
             .join(&sha256[2..]);
         fs::write(&object, "tixt").unwrap();
-        let second = bundle(&[("a", "text"), ("b", "")]);
-        let refusal = sent(&second, folder.path()).0.unwrap_err().to_string();
+        let second = text_bundle(&[("a", "text"), ("b", "")]);
+        let refusal = send_over_socket(&second, folder.path())
+            .0
+            .unwrap_err()
+            .to_string();
         assert!(refusal.contains("'a': its object is damaged"), "{refusal}");
-        assert!(sent(&second, folder.path()).0.is_ok());
+        assert!(send_over_socket(&second, folder.path()).0.is_ok());
     }
 
     #[test]
@@ -437,9 +455,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("fleet");
         let hostile = |session: &str, path: &str, content: &str| {
-            let offer = Offer {
+            let offer = BundleOffer {
                 session: session.into(),
-                entries: vec![Entry {
+                entries: vec![BundleEntry {
                     path: path.into(),
                     is_program: false,
                     sha256: "0".repeat(64),
@@ -450,11 +468,11 @@ mod tests {
             line.push('\n');
             line.push_str(content);
             let mut answers = Vec::new();
-            receive(&inner, &mut line.as_bytes(), &mut answers, &|_, _| Ok(())).unwrap();
+            receive_bundle(&inner, &mut line.as_bytes(), &mut answers, &|_, _| Ok(())).unwrap();
             let answers = String::from_utf8(answers).unwrap();
             let last = answers.lines().last().unwrap().to_owned();
             match serde_json::from_str(&last).unwrap() {
-                Answer::Refused(reason) => reason,
+                ReceiverReply::Refused(reason) => reason,
                 _ => panic!("it was taken: {last}"),
             }
         };
@@ -472,8 +490,8 @@ mod tests {
         let inner = folder.path().join("fleet");
         fs::create_dir(&inner).unwrap();
         fs::set_permissions(&inner, fs::Permissions::from_mode(0o755)).unwrap();
-        let depot = Depot::open(&inner).unwrap();
-        let session = depot.session("0-a").unwrap();
+        let depot = ContentStore::open(&inner).unwrap();
+        let session = depot.session_folder("0-a").unwrap();
         for path in [&inner, &session, &session.join("orders")] {
             assert_eq!(
                 fs::metadata(path).unwrap().permissions().mode() & 0o777,
@@ -485,15 +503,15 @@ mod tests {
     #[test]
     fn a_line_that_is_cut_is_an_error_at_both_ends() {
         let folder = tempfile::tempdir().unwrap();
-        let refusal = send(
-            &bundle(&[("a", "text")]),
+        let refusal = send_bundle(
+            &text_bundle(&[("a", "text")]),
             "0",
             &mut Vec::new(),
             &mut "".as_bytes(),
         );
         assert_eq!(refusal.unwrap_err().to_string(), "the line is cut");
         let mut answers = Vec::new();
-        receive(
+        receive_bundle(
             folder.path(),
             &mut "{\"session\":\"0\"".as_bytes(),
             &mut answers,

@@ -1,10 +1,10 @@
 //! Detached workers: they outlive the process that started them. A worker is identified by its
-//! process ID, the process's start time and the boot ID of the machine. Start at [`start`].
+//! process ID, the process's start time and the boot ID of the machine. Start at [`start_worker`].
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_process::{Identity, spawn_detached};
+use speedwell_process::{ProcessIdentity, spawn_detached};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Option that makes a worker print its name before anything else.
-pub const NAMED: &str = "--named";
+pub const NAME_OPTION: &str = "--named";
 
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An engine's ID for accepted work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,10 +24,10 @@ pub struct JobId(pub String);
 impl JobId {
     /// Returns a new ID for a worker that this process holds. It contains the name of this process,
     /// since IDs recorded by an earlier coordinator of the session must not match our workers.
-    pub(crate) fn next() -> JobId {
+    pub(crate) fn next_held() -> JobId {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
-        JobId(format!("{number}@{}", own_name()))
+        JobId(format!("{number}@{}", own_worker_name()))
     }
 }
 
@@ -36,10 +36,10 @@ impl JobId {
 ///
 /// # Errors
 /// Fails if it cannot be started or ends before it prints its name.
-pub fn start(folder: &Path, tasks: &[u32]) -> Result<JobId> {
+pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);
-    command.args(["perform-parcel", NAMED]).arg(folder);
+    command.args(["perform-parcel", NAME_OPTION]).arg(folder);
     command.args(tasks.iter().map(u32::to_string));
     command.stdin(Stdio::null());
     let failed = || format!("cannot start '{}'", program.display());
@@ -47,38 +47,41 @@ pub fn start(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let mut name = String::new();
     BufReader::new(output).read_line(&mut name)?;
     let name = name.trim();
-    ensure!(of_name(name).is_some(), "the worker ended without a word");
+    ensure!(
+        parse_worker_name(name).is_some(),
+        "the worker ended without a word"
+    );
     Ok(JobId(name.to_owned()))
 }
 
 /// The name of this process as a worker.
-pub fn own_name() -> String {
-    let Identity {
+pub fn own_worker_name() -> String {
+    let ProcessIdentity {
         pid,
         started_ticks,
         boot,
         ..
-    } = Identity::own();
+    } = ProcessIdentity::current_process();
     let (ticks, boot) = (started_ticks.unwrap_or_default(), boot.unwrap_or_default());
     format!("{pid}.{ticks}.{boot}")
 }
 
 /// Whether the ID names a detached worker.
-pub fn is_name(job: &JobId) -> bool {
-    of_name(&job.0).is_some()
+pub fn is_detached_worker(job: &JobId) -> bool {
+    parse_worker_name(&job.0).is_some()
 }
 
 /// Whether the worker has ended. Invalid names count as ended.
 pub fn has_ended(job: &JobId) -> bool {
-    of_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
+    parse_worker_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
 }
 
 /// Ends a worker on this machine: asks it to stop, and kills it if it still runs after `grace`.
 ///
 /// # Errors
 /// Fails if it belongs to another user.
-pub fn end(job: &JobId, grace: Duration) -> Result<()> {
-    let pid = of_name(&job.0).and_then(|worker| Pid::from_raw(worker.pid));
+pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
+    let pid = parse_worker_name(&job.0).and_then(|worker| Pid::from_raw(worker.pid));
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
         return Ok(());
     };
@@ -91,22 +94,22 @@ pub fn end(job: &JobId, grace: Duration) -> Result<()> {
             let _ = kill_process(pid, Signal::KILL);
             return Ok(());
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-fn of_name(name: &str) -> Option<Identity> {
+fn parse_worker_name(name: &str) -> Option<ProcessIdentity> {
     let mut parts = name.splitn(3, '.');
     let (pid, ticks, boot) = (parts.next()?, parts.next()?, parts.next()?);
     let is_boot = !boot.is_empty() && boot.bytes().all(|byte| byte.is_ascii_graphic());
     let pid: i32 = pid.parse().ok().filter(|pid| *pid > 1 && is_boot)?;
-    Some(Identity {
+    Some(ProcessIdentity {
         boot: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
         // The same machine: if the boot ID differs, the process has ended.
-        ..Identity::own()
+        ..ProcessIdentity::current_process()
     })
 }
 
@@ -120,7 +123,7 @@ mod tests {
     /// Creates a folder in which `bin/speedwell` is this script. A separate process writes the
     /// script: a concurrent test may fork, and its child would inherit the open descriptor until it
     /// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
-    fn folder(script: &str) -> tempfile::TempDir {
+    fn script_folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         let program = folder.path().join("bin/speedwell");
@@ -137,9 +140,9 @@ mod tests {
 
     #[test]
     fn a_worker_goes_on_without_us_until_it_is_ended() {
-        let folder = folder("exec sleep 600");
-        let job = start(folder.path(), &[3]).unwrap();
-        assert!(is_name(&job) && !has_ended(&job), "{job:?}");
+        let folder = script_folder("exec sleep 600");
+        let job = start_worker(folder.path(), &[3]).unwrap();
+        assert!(is_detached_worker(&job) && !has_ended(&job), "{job:?}");
         let pid = job.0.split('.').next().unwrap();
         let session = std::process::Command::new("ps")
             .args(["-o", "sid=", "-p", pid])
@@ -148,35 +151,35 @@ mod tests {
             let sid = String::from_utf8(session.stdout).unwrap();
             assert_ne!(sid.trim(), std::process::id().to_string());
         }
-        end(&job, Duration::from_secs(60)).unwrap();
+        end_worker(&job, Duration::from_secs(60)).unwrap();
         assert!(has_ended(&job));
         // Ending it again is not an error.
-        end(&job, Duration::ZERO).unwrap();
+        end_worker(&job, Duration::ZERO).unwrap();
     }
 
     #[test]
     fn one_that_does_not_listen_is_killed() {
-        let folder = folder("trap '' TERM\nwhile :; do sleep 0.01; done");
-        let job = start(folder.path(), &[]).unwrap();
-        end(&job, Duration::from_millis(30)).unwrap();
+        let folder = script_folder("trap '' TERM\nwhile :; do sleep 0.01; done");
+        let job = start_worker(folder.path(), &[]).unwrap();
+        end_worker(&job, Duration::from_millis(30)).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         while !has_ended(&job) && Instant::now() < until {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         assert!(has_ended(&job));
     }
 
     #[test]
     fn another_process_under_its_number_is_not_meant() {
-        let own = own_name();
+        let own = own_worker_name();
         assert!(!has_ended(&JobId(own.clone())));
         let mut parts: Vec<&str> = own.splitn(3, '.').collect();
         parts[1] = "1";
         let other = JobId(parts.join("."));
-        assert!(is_name(&other) && has_ended(&other));
-        end(&other, Duration::ZERO).unwrap();
+        assert!(is_detached_worker(&other) && has_ended(&other));
+        end_worker(&other, Duration::ZERO).unwrap();
         for name in ["7", "7,8", "1.2.3", "x.2.3", "7.2.", ""] {
-            assert!(!is_name(&JobId(name.into())), "{name}");
+            assert!(!is_detached_worker(&JobId(name.into())), "{name}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Machine identity: survives a reboot or a change of host name, and differs between machines.
-//! Start at [`Identity::of`].
+//! Start at [`MachineIdentity::from_environment`].
 
 use ring::digest;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ const DIGITS: usize = 16;
 
 /// Identity of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct MachineIdentity {
     /// 16 hexadecimal digits.
     pub id: String,
     /// Host name.
@@ -27,9 +27,9 @@ pub struct Identity {
     pub remark: Option<String>,
 }
 
-impl Identity {
+impl MachineIdentity {
     /// Identifies the machine whose files are below `root` (`/`) and whose environment is given.
-    pub fn of(root: &Path, environment: &Environment) -> Identity {
+    pub fn from_environment(root: &Path, environment: &Environment) -> MachineIdentity {
         let read = |file: &str| {
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();
             let number = text.trim().to_ascii_lowercase();
@@ -45,16 +45,16 @@ impl Identity {
         let remark = own.is_none().then(|| {
             "The machine has no number of its own (machine-id(5)): it is known by the name of its host.".to_owned()
         });
-        Identity {
-            id: id_of(own.as_deref().unwrap_or(&host)),
-            class: class_of(environment),
+        MachineIdentity {
+            id: hash_id(own.as_deref().unwrap_or(&host)),
+            class: machine_class(environment),
             host,
             remark,
         }
     }
 }
 
-fn id_of(number: &str) -> String {
+fn hash_id(number: &str) -> String {
     let salted = [SALT, number].concat();
     let digest = digest::digest(&digest::SHA256, salted.as_bytes());
     let digits: String = digest
@@ -66,7 +66,7 @@ fn id_of(number: &str) -> String {
 }
 
 /// Formats the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.
-fn class_of(environment: &Environment) -> String {
+fn machine_class(environment: &Environment) -> String {
     const GIB: u64 = 1 << 30;
     let cpus = environment.cpus.map(|cpus| match cpus {
         1 => "1 processor".to_owned(),
@@ -103,14 +103,14 @@ mod tests {
         }
     }
 
-    fn identity(files: &[(&str, &str)], host: &str) -> Identity {
+    fn identity(files: &[(&str, &str)], host: &str) -> MachineIdentity {
         let root = tempfile::tempdir().unwrap();
         for (file, text) in files {
             let file = root.path().join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        Identity::of(root.path(), &environment(host))
+        MachineIdentity::from_environment(root.path(), &environment(host))
     }
 
     #[test]

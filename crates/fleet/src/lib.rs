@@ -1,7 +1,7 @@
 //! Runs one session on several machines: lists them, connects to them and hands out work.
 //!
-//! An [`Engine`] provides machines and connections to them. A worker (`speedwell perform-parcel`)
-//! measures one parcel, a shard of the plan. A [`bundle`] holds all files that a machine needs for
+//! An [`FleetEngine`] provides machines and connections to them. A worker (`speedwell perform-parcel`)
+//! measures one parcel, a shard of the plan. A [`text_bundle`] holds all files that a machine needs for
 //! that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This crate knows
 //! plans, but not the runner, the store or the terminal. Start at [`engine`].
 
@@ -20,8 +20,8 @@ pub mod pulse;
 
 pub use detached::JobId;
 pub use engine::{
-    Component, Engine, FleetMachine, JobState, Lease, Local, MachineState, STILL_RUNNING, Slurm,
-    Ssh, Submitted, Task, Work,
+    AllocationLease, FleetEngine, FleetMachine, JobState, LeaseComponent, LocalEngine,
+    MachineState, STILL_RUNNING, ShardTask, SlurmEngine, SshEngine, SubmittedJob, TaskBatch,
 };
-pub use identity::Identity;
-pub use lock::{MachineLock, Turn};
+pub use identity::MachineIdentity;
+pub use lock::{LockTicket, MachineLock};

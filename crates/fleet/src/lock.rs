@@ -3,7 +3,7 @@
 //!
 //! Waiters queue on a second lock, the ticket, until they acquire the first, so shared holders
 //! cannot overtake a waiter that wants the machine exclusively. An experiment queues only once for
-//! everything it does on the machine. Start at [`Turn`].
+//! everything it does on the machine. Start at [`LockTicket`].
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -13,11 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Lock file of the machine. All users may open it.
-const PLACE: &str = "/run/lock/speedwell.lock";
+const LOCK_PATH: &str = "/run/lock/speedwell.lock";
 /// Name of the lock file in the fleet folder, for machines without `/run/lock`.
-const NAME: &str = "speedwell.lock";
+const LOCK_FILE_NAME: &str = "speedwell.lock";
 /// Name of the ticket's lock file, next to the lock itself.
-pub(crate) const TURN: &str = "speedwell.turn";
+pub(crate) const TICKET_FILE_NAME: &str = "speedwell.turn";
 
 /// The right to measure on this machine until this value is dropped or the process ends.
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub struct MachineLock {
 
 /// A waiter for the machine lock.
 #[derive(Debug)]
-pub struct Turn {
-    place: PathBuf,
-    turn: File,
+pub struct LockTicket {
+    lock_path: PathBuf,
+    ticket_file: File,
     is_shared: bool,
     /// Whether we hold the ticket.
-    is_next: bool,
+    holds_ticket: bool,
 }
 
 impl MachineLock {
@@ -43,39 +43,39 @@ impl MachineLock {
     /// # Errors
     /// Fails if no lock file can be created.
     pub fn try_share(folder: &Path) -> Result<Option<MachineLock>> {
-        let (file, place) = first(&places(folder))?;
-        let is_ours = take(&file, true, &place)?;
+        let (file, place) = open_first(&lock_paths(folder))?;
+        let is_ours = try_lock(&file, true, &place)?;
         Ok(is_ours.then_some(MachineLock { _file: file }))
     }
 }
 
-impl Turn {
+impl LockTicket {
     /// Requests exclusive use. `folder` is the fleet folder on this machine.
     ///
     /// # Errors
     /// Fails if no lock file can be created.
-    pub fn alone(folder: &Path) -> Result<Turn> {
-        Turn::at(&places(folder), false)
+    pub fn exclusive(folder: &Path) -> Result<LockTicket> {
+        LockTicket::open_at(&lock_paths(folder), false)
     }
 
     /// Requests use shared with other shared holders.
     ///
     /// # Errors
     /// Fails if no lock file can be created.
-    pub fn shared(folder: &Path) -> Result<Turn> {
-        Turn::at(&places(folder), true)
+    pub fn shared(folder: &Path) -> Result<LockTicket> {
+        LockTicket::open_at(&lock_paths(folder), true)
     }
 
-    fn at(places: &[PathBuf], is_shared: bool) -> Result<Turn> {
-        let (_, place) = first(places)?;
-        let beside = place.with_file_name(TURN);
-        let turn = open(&beside);
+    fn open_at(places: &[PathBuf], is_shared: bool) -> Result<LockTicket> {
+        let (_, place) = open_first(places)?;
+        let beside = place.with_file_name(TICKET_FILE_NAME);
+        let turn = open_lock_file(&beside);
         let turn = turn.with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
-        Ok(Turn {
-            place,
-            turn,
+        Ok(LockTicket {
+            lock_path: place,
+            ticket_file: turn,
             is_shared,
-            is_next: false,
+            holds_ticket: false,
         })
     }
 
@@ -83,28 +83,29 @@ impl Turn {
     ///
     /// # Errors
     /// Fails if the file system does not support locks.
-    pub fn come(&mut self) -> Result<Option<MachineLock>> {
-        self.is_next = self.is_next || take(&self.turn, false, &self.place)?;
-        if !self.is_next {
+    pub fn try_acquire(&mut self) -> Result<Option<MachineLock>> {
+        self.holds_ticket =
+            self.holds_ticket || try_lock(&self.ticket_file, false, &self.lock_path)?;
+        if !self.holds_ticket {
             return Ok(None);
         }
-        let (file, place) = first(std::slice::from_ref(&self.place))?;
-        if !take(&file, self.is_shared, &place)? {
+        let (file, place) = open_first(std::slice::from_ref(&self.lock_path))?;
+        if !try_lock(&file, self.is_shared, &place)? {
             return Ok(None);
         }
         // Pass the ticket to the next waiter.
-        self.turn.unlock()?;
-        self.is_next = false;
+        self.ticket_file.unlock()?;
+        self.holds_ticket = false;
         Ok(Some(MachineLock { _file: file }))
     }
 
     /// Describes the current holders as far as visible: `process 81 of user 1000 (speedwell
     /// perform-parcel)`.
-    pub fn whom(&self) -> String {
+    pub fn describe_holders(&self) -> String {
         let known = fs::read_to_string("/proc/locks").unwrap_or_default();
-        let own = fs::metadata(&self.place).map(|facts| facts.ino());
-        let holders = own.map(|own| holders(&known, own)).unwrap_or_default();
-        let named: Vec<String> = holders.into_iter().filter_map(described).collect();
+        let own = fs::metadata(&self.lock_path).map(|facts| facts.ino());
+        let holders = own.map(|own| lock_holders(&known, own)).unwrap_or_default();
+        let named: Vec<String> = holders.into_iter().filter_map(describe_process).collect();
         match named.as_slice() {
             [] => "somebody else".to_owned(),
             named => named.join(" and "),
@@ -113,15 +114,15 @@ impl Turn {
 }
 
 /// Candidate paths of the lock file.
-fn places(folder: &Path) -> [PathBuf; 2] {
-    [PathBuf::from(PLACE), folder.join(NAME)]
+fn lock_paths(folder: &Path) -> [PathBuf; 2] {
+    [PathBuf::from(LOCK_PATH), folder.join(LOCK_FILE_NAME)]
 }
 
 /// Opens the lock file at the first usable path.
-fn first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
+fn open_first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
     let mut last = None;
     for place in places {
-        match open(place) {
+        match open_lock_file(place) {
             Ok(file) => return Ok((file, place.clone())),
             Err(error) => last = Some((place, error)),
         }
@@ -131,7 +132,7 @@ fn first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
 }
 
 /// Tries to lock a file and returns whether it succeeded.
-fn take(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
+fn try_lock(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
     let tried = if is_shared {
         file.try_lock_shared()
     } else {
@@ -148,7 +149,7 @@ fn take(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
 
 /// Processes that hold a lock on this inode, according to the contents of /proc/locks
 /// (proc_locks(5)).
-fn holders(known: &str, inode: u64) -> Vec<u32> {
+fn lock_holders(known: &str, inode: u64) -> Vec<u32> {
     let holder = |line: &str| {
         // 1: FLOCK ADVISORY WRITE 81 00:19:1234 0 EOF
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -165,7 +166,7 @@ fn holders(known: &str, inode: u64) -> Vec<u32> {
 }
 
 /// Describes a process; `None` if it is not visible from here.
-fn described(process: u32) -> Option<String> {
+fn describe_process(process: u32) -> Option<String> {
     let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&line).into_owned();
     let mut words = line.split('\0').filter(|word| !word.is_empty());
@@ -184,7 +185,7 @@ fn described(process: u32) -> Option<String> {
 /// Opens the lock file, creating it if missing. Opens it read-only, which suffices for a lock, so
 /// that a file created by one user serves all: in world-writable directories the kernel may deny
 /// opening another user's file for writing or with O_CREAT.
-fn open(place: &Path) -> io::Result<File> {
+fn open_lock_file(place: &Path) -> io::Result<File> {
     let only_read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let there = || rustix::fs::open(place, only_read, Mode::empty());
     let opened = there().or_else(|_| {
@@ -204,8 +205,8 @@ mod tests {
     fn one_at_a_time_has_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
-        let want = || Turn::at(&places, false).unwrap();
-        let take = || want().come().unwrap();
+        let want = || LockTicket::open_at(&places, false).unwrap();
+        let take = || want().try_acquire().unwrap();
         let first = take().unwrap();
         assert!(take().is_none());
         drop(first);
@@ -223,7 +224,12 @@ mod tests {
     fn parts_of_experiments_share_a_machine_with_each_other_and_with_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let take = |is_shared| Turn::at(&places, is_shared).unwrap().come().unwrap();
+        let take = |is_shared| {
+            LockTicket::open_at(&places, is_shared)
+                .unwrap()
+                .try_acquire()
+                .unwrap()
+        };
         let parts = [take(true), take(true)];
         assert!(parts.iter().all(Option::is_some));
         assert!(take(false).is_none());
@@ -236,34 +242,34 @@ mod tests {
     fn nobody_overtakes_one_who_wants_the_machine_alone() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let want = |is_shared| Turn::at(&places, is_shared).unwrap();
-        let experiment = want(true).come().unwrap().unwrap();
+        let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
+        let experiment = want(true).try_acquire().unwrap().unwrap();
         let mut alone = want(false);
-        assert!(alone.come().unwrap().is_none());
+        assert!(alone.try_acquire().unwrap().is_none());
         let mut later = want(true);
-        assert!(later.come().unwrap().is_none(), "it has to wait");
+        assert!(later.try_acquire().unwrap().is_none(), "it has to wait");
         // Roles of the current experiment do not queue.
-        let (file, place) = super::first(&places).unwrap();
-        assert!(super::take(&file, true, &place).unwrap());
+        let (file, place) = super::open_first(&places).unwrap();
+        assert!(super::try_lock(&file, true, &place).unwrap());
         drop(file);
         drop(experiment);
-        assert!(later.come().unwrap().is_none());
-        let alone = alone.come().unwrap().unwrap();
-        assert!(later.come().unwrap().is_none());
+        assert!(later.try_acquire().unwrap().is_none());
+        let alone = alone.try_acquire().unwrap().unwrap();
+        assert!(later.try_acquire().unwrap().is_none());
         drop(alone);
-        assert!(later.come().unwrap().is_some());
+        assert!(later.try_acquire().unwrap().is_some());
     }
 
     #[test]
     fn one_that_waits_no_longer_lets_others_pass() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let want = |is_shared| Turn::at(&places, is_shared).unwrap();
-        let _experiment = want(true).come().unwrap().unwrap();
+        let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
+        let _experiment = want(true).try_acquire().unwrap().unwrap();
         let mut alone = want(false);
-        assert!(alone.come().unwrap().is_none());
+        assert!(alone.try_acquire().unwrap().is_none());
         drop(alone);
-        assert!(want(true).come().unwrap().is_some());
+        assert!(want(true).try_acquire().unwrap().is_some());
     }
 
     #[test]
@@ -273,15 +279,15 @@ mod tests {
             3: FLOCK  ADVISORY  WRITE 83 00:19:12345 0 EOF\n\
             3: -> FLOCK  ADVISORY  WRITE 84 00:19:1234 0 EOF\n\
             4: FLOCK  ADVISORY  READ 0 00:19:1234 0 EOF\n";
-        assert_eq!(holders(known, 1234), [81]);
+        assert_eq!(lock_holders(known, 1234), [81]);
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let want = || Turn::at(&places, false).unwrap();
-        let _first = want().come().unwrap().unwrap();
-        let whom = want().whom();
+        let want = || LockTicket::open_at(&places, false).unwrap();
+        let _first = want().try_acquire().unwrap().unwrap();
+        let whom = want().describe_holders();
         let own = format!("process {} of user ", std::process::id());
         assert!(whom.starts_with(&own), "{whom}");
-        assert_eq!(described(u32::MAX), None);
+        assert_eq!(describe_process(u32::MAX), None);
     }
 
     #[test]
@@ -290,7 +296,7 @@ mod tests {
         let place = folder.path().join("lock");
         // A symlink might lead to anyone's file.
         std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
-        let error = Turn::at(std::slice::from_ref(&place), false).unwrap_err();
+        let error = LockTicket::open_at(std::slice::from_ref(&place), false).unwrap_err();
         assert!(
             format!("{error:#}").contains(&place.display().to_string()),
             "{error:#}"

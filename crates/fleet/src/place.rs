@@ -7,18 +7,18 @@
 use ring::digest::{SHA256, digest};
 
 /// Load limit of a machine, as a multiple of the mean.
-const CAP: f64 = 1.25;
+const MAX_LOAD_RATIO: f64 = 1.25;
 
 /// Target duration of a shard, in seconds: short enough that losing a machine costs little and
 /// others get their turn in a queue.
-const PARCEL_S: f64 = 600.0;
+const TARGET_SHARD_S: f64 = 600.0;
 
 /// Returns the index of a machine for each case, given as name and duration in seconds.
 ///
 /// The longest cases are placed first. A case that fits nowhere goes to the least loaded machine.
-pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
+pub fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     let all: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
-    let limit = CAP * all / machines.len().max(1) as f64;
+    let limit = MAX_LOAD_RATIO * all / machines.len().max(1) as f64;
     let mut load = vec![0.0; machines.len()];
     let mut placed = vec![0; cases.len()];
     let mut longest: Vec<usize> = (0..cases.len()).collect();
@@ -26,7 +26,7 @@ pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     for case in longest {
         let (id, seconds) = cases[case];
         let mut liked: Vec<usize> = (0..machines.len()).collect();
-        liked.sort_by_key(|&machine| std::cmp::Reverse(liking(id, machines[machine])));
+        liked.sort_by_key(|&machine| std::cmp::Reverse(rendezvous_weight(id, machines[machine])));
         let has_room = |machine: &usize| load[*machine] + seconds <= limit.max(seconds);
         let emptiest = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
         let chosen = liked.iter().copied().find(has_room).or_else(emptiest);
@@ -39,7 +39,7 @@ pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
 }
 
 /// Weight of a machine for a case (rendezvous hash).
-fn liking(case: &str, machine: &str) -> u64 {
+fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
     let first = hash.as_ref().iter().take(8);
     first.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
@@ -47,11 +47,11 @@ fn liking(case: &str, machine: &str) -> u64 {
 
 /// Cuts the cases of one machine, given as index and duration in seconds, into shards of about ten
 /// minutes with at least one case each.
-pub fn cut(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
+pub fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
     let mut parcels: Vec<Vec<u32>> = Vec::new();
     let mut length = f64::INFINITY;
     for (case, seconds) in cases {
-        if length + seconds > PARCEL_S {
+        if length + seconds > TARGET_SHARD_S {
             parcels.push(Vec::new());
             length = 0.0;
         }
@@ -65,7 +65,7 @@ pub fn cut(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, place};
+    use super::{assign_cases, cut_into_shards};
 
     /// Cases with durations from 0.2 to 5, and names of machines.
     fn example(cases: usize, machines: usize) -> (Vec<(String, f64)>, Vec<String>) {
@@ -75,10 +75,10 @@ mod tests {
         (cases.collect(), machines.collect())
     }
 
-    fn placed(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
+    fn assigned(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
         let cases: Vec<(&str, f64)> = cases.iter().map(|(id, s)| (id.as_str(), *s)).collect();
         let names: Vec<&str> = machines.iter().map(String::as_str).collect();
-        let placed = place(&cases, &names);
+        let placed = assign_cases(&cases, &names);
         placed.into_iter().map(|at| machines[at].clone()).collect()
     }
 
@@ -86,7 +86,7 @@ mod tests {
     fn no_machine_has_more_than_a_quarter_above_the_mean() {
         for (count, machines) in [(100, 4), (1000, 10), (7, 3)] {
             let (cases, machines) = example(count, machines);
-            let placed = placed(&cases, &machines);
+            let placed = assigned(&cases, &machines);
             let mean = cases.iter().map(|(_, s)| s).sum::<f64>() / machines.len() as f64;
             let longest = cases.iter().map(|(_, s)| *s).fold(0.0, f64::max);
             for machine in &machines {
@@ -104,7 +104,7 @@ mod tests {
     fn one_machine_more_or_less_moves_few_cases() {
         let (cases, machines) = example(1000, 11);
         let share_moved = |fewer: &[String], more: &[String]| {
-            let (before, after) = (placed(&cases, fewer), placed(&cases, more));
+            let (before, after) = (assigned(&cases, fewer), assigned(&cases, more));
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
         // At least a tenth has to move.
@@ -123,14 +123,14 @@ mod tests {
         let mut before: Vec<(String, String)> = cases
             .iter()
             .map(|(id, _)| id.clone())
-            .zip(placed(&cases, &machines))
+            .zip(assigned(&cases, &machines))
             .collect();
         cases.reverse();
         machines.reverse();
         let after = cases
             .iter()
             .map(|(id, _)| id.clone())
-            .zip(placed(&cases, &machines));
+            .zip(assigned(&cases, &machines));
         let mut after: Vec<(String, String)> = after.collect();
         before.sort();
         after.sort();
@@ -140,7 +140,10 @@ mod tests {
     #[test]
     fn parcels_take_ten_minutes_or_have_one_case() {
         let cases = [(0, 300.0), (1, 300.0), (2, 1.0), (5, 2000.0), (7, 1.0)];
-        assert_eq!(cut(cases), [vec![0, 1], vec![2], vec![5], vec![7]]);
-        assert!(cut([]).is_empty());
+        assert_eq!(
+            cut_into_shards(cases),
+            [vec![0, 1], vec![2], vec![5], vec![7]]
+        );
+        assert!(cut_into_shards([]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Sends our own program to a machine once and identifies it there by its digest. Start at
-//! [`send`].
+//! [`send_program`].
 
-use crate::{Engine, FleetMachine};
+use crate::{FleetEngine, FleetMachine};
 use anyhow::{Context, Result, ensure};
 use ring::digest;
 use std::fs::File;
@@ -11,23 +11,23 @@ use std::process::Child;
 
 /// Creates the fleet folder `$2` and, if it belongs to us, prints the digest of the file `$1` if
 /// there is one.
-const LOOK: &str = r#"umask 077
+const DIGEST_SCRIPT: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
 [ -O "$2" ] || { echo "the folder $2 belongs to somebody else" >&2; exit 3; }
 [ ! -f "$1" ] || sha256sum <"$1""#;
 /// Writes stdin to the file `$1`, atomically.
-const RECEIVE: &str = r#"umask 077
+const RECEIVE_SCRIPT: &str = r#"umask 077
 cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
 /// Digits of the digest in the file name; the full digest is compared.
-const DIGITS: usize = 16;
+const NAME_DIGITS: usize = 16;
 
 /// Name of the statically linked program, next to the regular one.
-const STATIC: &str = "speedwell-static";
+const STATIC_NAME: &str = "speedwell-static";
 
 /// The program to send to other machines: the statically linked one if it exists next to `own`,
 /// since shared libraries there may be older than ours; otherwise `own`.
-pub fn sendable(own: &Path) -> PathBuf {
-    let beside = own.with_file_name(STATIC);
+pub fn program_to_send(own: &Path) -> PathBuf {
+    let beside = own.with_file_name(STATIC_NAME);
     if beside.is_file() {
         beside
     } else {
@@ -40,33 +40,37 @@ pub fn sendable(own: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or we may not write there.
-pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Result<PathBuf> {
+pub fn send_program(
+    engine: &mut FleetEngine,
+    machine: &FleetMachine,
+    program: &Path,
+) -> Result<PathBuf> {
     if let Some(binary) = &machine.binary {
         return Ok(binary.clone());
     }
-    let digest = digest_of(program)?;
-    let place = machine.folder.join(place(&digest));
+    let digest = hash_file(program)?;
+    let place = machine.folder.join(program_path(&digest));
     let (there, folder) = (place.to_string_lossy(), machine.folder.to_string_lossy());
-    let look = engine.reach(
+    let look = engine.start_command(
         &machine.name,
-        &["/bin/sh", "-c", LOOK, "look", &there, &folder],
+        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &there, &folder],
     )?;
-    let known = answer(look, &mut io::empty())?;
+    let known = send_and_read(look, &mut io::empty())?;
     if known.split_whitespace().next() == Some(digest.as_str()) {
         return Ok(place);
     }
     let mut bytes = File::open(program)?;
-    let receive = engine.reach(
+    let receive = engine.start_command(
         &machine.name,
-        &["/bin/sh", "-c", RECEIVE, "receive", &there],
+        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &there],
     )?;
-    answer(receive, &mut bytes).context("the program cannot be sent")?;
+    send_and_read(receive, &mut bytes).context("the program cannot be sent")?;
     Ok(place)
 }
 
 /// Path in the fleet folder of a program sent separately.
-pub(crate) fn place(digest: &str) -> PathBuf {
-    let name = format!("speedwell-{}", &digest[..DIGITS]);
+pub(crate) fn program_path(digest: &str) -> PathBuf {
+    let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
     Path::new("programs").join(name)
 }
 
@@ -74,7 +78,7 @@ pub(crate) fn place(digest: &str) -> PathBuf {
 ///
 /// # Errors
 /// Fails if the remote program fails; the message is the last line of its stderr.
-pub(crate) fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
+pub(crate) fn send_and_read(mut line: Child, input: &mut impl Read) -> Result<String> {
     let copied = match line.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
         None => Ok(()),
@@ -94,7 +98,7 @@ pub(crate) fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn digest_of(file: &Path) -> Result<String> {
+fn hash_file(file: &Path) -> Result<String> {
     let mut context = digest::Context::new(&digest::SHA256);
     let mut bytes = vec![0; 1 << 16];
     let mut source =
@@ -115,16 +119,16 @@ fn digest_of(file: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::sendable;
+    use super::program_to_send;
 
     #[test]
     fn the_program_without_libraries_is_sent_where_there_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("speedwell");
         std::fs::write(&own, "own").unwrap();
-        assert_eq!(sendable(&own), own);
+        assert_eq!(program_to_send(&own), own);
         let beside = folder.path().join("speedwell-static");
         std::fs::write(&beside, "static").unwrap();
-        assert_eq!(sendable(&own), beside);
+        assert_eq!(program_to_send(&own), beside);
     }
 }

@@ -1,11 +1,11 @@
 //! Requests to a forge: sends the token, retries where that may help, and reports errors that name
 //! what is missing.
 //!
-//! Rejects redirects, which would take the token along. Start at [`Client`].
+//! Rejects redirects, which would take the token along. Start at [`ForgeClient`].
 
-use crate::place::{Forge, Place};
+use crate::place::{ForgeKind, PullRequestRef};
 use serde_json::Value;
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 /// Attempts per request.
-const TRIES: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Maximum wait between two attempts, whatever the forge asks for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Timeout of one attempt.
-const LIMIT: Duration = Duration::from_secs(30);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of pages of a list, in case a forge's pages never end. No pull request has so
 /// many comments.
-const MOST_PAGES: u32 = 100;
+const MAX_PAGES: u32 = 100;
 
 /// Maximum size of a response.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_RESPONSE_BYTES: u64 = 16 << 20;
 
 /// A secret that is never printed.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct ForgeToken(String);
 
-impl Token {
+impl ForgeToken {
     /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> Token {
-        Token(text.as_ref().trim().to_owned())
+    pub fn new(text: impl AsRef<str>) -> ForgeToken {
+        ForgeToken(text.as_ref().trim().to_owned())
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ForgeToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Token(secret)")
     }
@@ -75,7 +75,7 @@ pub enum Error {
     },
     /// The request was not sent, because the forge would refuse it.
     #[error("{place}: could not {what}: {reason}")]
-    Unfit {
+    InvalidRequest {
         /// The pull request.
         place: String,
         /// What was attempted.
@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// The response was not understood.
     #[error("{place}: could not {what}: the answer {reason}")]
-    Unreadable {
+    InvalidResponse {
         /// The pull request.
         place: String,
         /// What was attempted.
@@ -96,17 +96,17 @@ pub enum Error {
 }
 
 /// A client for the forge of one pull request.
-pub struct Client {
-    pub(crate) place: Place,
-    token: Token,
+pub struct ForgeClient {
+    pub(crate) place: PullRequestRef,
+    token: ForgeToken,
     agent: Agent,
-    clock: Clock,
+    clock: WaitClock,
 }
 
-impl Client {
+impl ForgeClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(place: Place, token: Token) -> Client {
+    pub fn new(place: PullRequestRef, token: ForgeToken) -> ForgeClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
@@ -121,31 +121,31 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_global(Some(LIMIT))
+            .timeout_global(Some(ATTEMPT_TIMEOUT))
             .user_agent("speedwell")
             .build();
-        Client {
+        ForgeClient {
             place,
             token,
             agent: config.into(),
-            clock: Clock::REAL,
+            clock: WaitClock::REAL,
         }
     }
 
     /// Uses this clock, which pauses between attempts move.
-    pub fn with_clock(self, clock: Clock) -> Client {
-        Client { clock, ..self }
+    pub fn with_clock(self, clock: WaitClock) -> ForgeClient {
+        ForgeClient { clock, ..self }
     }
 
     /// Reads all entries of a list, page by page.
-    pub(crate) fn list(&self, what: &'static str, path: &str) -> Result<Vec<Value>, Error> {
+    pub(crate) fn list_entries(&self, what: &'static str, path: &str) -> Result<Vec<Value>, Error> {
         let mut entries = Vec::new();
-        for page in 1..=MOST_PAGES {
+        for page in 1..=MAX_PAGES {
             let separator = if path.contains('?') { '&' } else { '?' };
             let path = format!("{path}{separator}per_page=100&page={page}");
-            let (answer, has_more) = self.ask(what, Method::GET, &path, None)?;
+            let (answer, has_more) = self.send_request(what, Method::GET, &path, None)?;
             let Value::Array(found) = answer else {
-                return Err(self.unreadable(what, "is no list"));
+                return Err(self.unreadable_error(what, "is no list"));
             };
             // A forge without pages returns everything at once, and the same again for page 2.
             let is_last = found.is_empty() || !has_more;
@@ -158,7 +158,7 @@ impl Client {
     }
 
     /// Sends a request; returns the response, and whether another page of a list follows.
-    pub(crate) fn ask(
+    pub(crate) fn send_request(
         &self,
         what: &'static str,
         method: Method,
@@ -167,41 +167,41 @@ impl Client {
     ) -> Result<(Value, bool), Error> {
         let mut wait = Duration::from_secs(1);
         let mut reason = String::new();
-        for attempt in 1..=TRIES {
-            match self.send(&method, path, body) {
+        for attempt in 1..=MAX_ATTEMPTS {
+            match self.send_once(&method, path, body) {
                 Ok(mut answer) => {
                     let asked = retry_after(&answer);
                     let status = answer.status();
-                    if !is_passing(status, asked) {
-                        return self.judge(what, &mut answer);
+                    if !is_retryable(status, asked) {
+                        return self.interpret_response(what, &mut answer);
                     }
                     reason = format!("status {}", status.as_u16());
                     wait = asked.unwrap_or(wait);
                 }
                 Err(error) => reason = error.to_string(),
             }
-            if attempt < TRIES {
-                self.clock.pause(wait.min(LONGEST_WAIT));
+            if attempt < MAX_ATTEMPTS {
+                self.clock.pause(wait.min(MAX_WAIT));
                 wait *= 2;
             }
         }
         Err(Error::Unreachable {
             place: self.place.to_string(),
             what,
-            reason: format!("{reason}, in {TRIES} tries"),
+            reason: format!("{reason}, in {MAX_ATTEMPTS} tries"),
         })
     }
 
-    fn send(
+    fn send_once(
         &self,
         method: &Method,
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response<Body>, ureq::Error> {
         let (name, value) = match self.place.forge {
-            Forge::GitHub => ("authorization", format!("Bearer {}", self.token.0)),
-            Forge::GitLab => ("private-token", self.token.0.clone()),
-            Forge::Gitea => ("authorization", format!("token {}", self.token.0)),
+            ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.0)),
+            ForgeKind::GitLab => ("private-token", self.token.0.clone()),
+            ForgeKind::Gitea => ("authorization", format!("token {}", self.token.0)),
         };
         let request = Request::builder()
             .method(method.clone())
@@ -216,28 +216,29 @@ impl Client {
     }
 
     /// Interprets a response that is not worth a retry.
-    fn judge(
+    fn interpret_response(
         &self,
         what: &'static str,
         answer: &mut Response<Body>,
     ) -> Result<(Value, bool), Error> {
         let status = answer.status();
-        let has_more = goes_on(answer);
+        let has_more = has_next_page(answer);
         let text = answer
             .body_mut()
             .with_config()
-            .limit(MOST_BYTES)
+            .limit(MAX_RESPONSE_BYTES)
             .read_to_string();
-        let text = text.map_err(|error| self.unreadable(what, &format!("breaks off: {error}")))?;
+        let text =
+            text.map_err(|error| self.unreadable_error(what, &format!("breaks off: {error}")))?;
         let read: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
             let is_empty = text.trim().is_empty();
             let value = read.or(is_empty.then_some(Value::Null));
-            let value = value.ok_or_else(|| self.unreadable(what, "is no JSON"))?;
+            let value = value.ok_or_else(|| self.unreadable_error(what, "is no JSON"))?;
             return Ok((value, has_more));
         }
         if status.is_redirection() {
-            return Err(self.unreadable(what, "leads elsewhere, and the token stays here"));
+            return Err(self.unreadable_error(what, "leads elsewhere, and the token stays here"));
         }
         let said = read.as_ref().and_then(|value| value["message"].as_str());
         Err(Error::Refused {
@@ -245,32 +246,32 @@ impl Client {
             what,
             status: status.as_u16(),
             said: said
-                .map(|said| format!(", '{}'", cut(said, 200)))
+                .map(|said| format!(", '{}'", truncate_text(said, 200)))
                 .unwrap_or_default(),
-            remedy: self.remedy(status),
+            remedy: self.missing_permission(status),
         })
     }
 
     /// The missing permission.
-    fn remedy(&self, status: StatusCode) -> &'static str {
+    fn missing_permission(&self, status: StatusCode) -> &'static str {
         match (self.place.forge, status.as_u16()) {
             (_, 401) => "the token is wrong or has expired",
-            (Forge::GitHub, 403 | 404) => {
+            (ForgeKind::GitHub, 403 | 404) => {
                 "the token needs 'pull-requests: write' for comments and 'statuses: write' for the status, which that of a pull \
                  request from a fork never has"
             }
-            (Forge::GitLab, 403 | 404) => {
+            (ForgeKind::GitLab, 403 | 404) => {
                 "the token needs the scope 'api' and the role of a reporter (of a developer for the status); that of the job has neither"
             }
-            (Forge::Gitea, 403 | 404) => {
+            (ForgeKind::Gitea, 403 | 404) => {
                 "the token needs 'write:issue' for comments and 'write:repository' for the status"
             }
             _ => "see the words of the forge",
         }
     }
 
-    pub(crate) fn unreadable(&self, what: &'static str, reason: &str) -> Error {
-        Error::Unreadable {
+    pub(crate) fn unreadable_error(&self, what: &'static str, reason: &str) -> Error {
+        Error::InvalidResponse {
             place: self.place.to_string(),
             what,
             reason: reason.to_owned(),
@@ -279,7 +280,7 @@ impl Client {
 }
 
 /// Whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After header.
-fn is_passing(status: StatusCode, asked: Option<Duration>) -> bool {
+fn is_retryable(status: StatusCode, asked: Option<Duration>) -> bool {
     let is_limit = status == StatusCode::FORBIDDEN && asked.is_some();
     // Two jobs that edit at once conflict, which is temporary.
     let passing = [
@@ -295,7 +296,7 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn goes_on(answer: &Response<Body>) -> bool {
+fn has_next_page(answer: &Response<Body>) -> bool {
     let field = |name: &str| {
         answer
             .headers()
@@ -307,7 +308,7 @@ fn goes_on(answer: &Response<Body>) -> bool {
 }
 
 /// Truncates a text and replaces its control characters.
-pub(crate) fn cut(text: &str, characters: usize) -> String {
+pub(crate) fn truncate_text(text: &str, characters: usize) -> String {
     let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
     text.chars().take(characters).map(shown).collect()
 }

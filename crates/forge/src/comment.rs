@@ -2,17 +2,17 @@
 //!
 //! Parallel jobs may each create one before they see the other's. After creating one, all comments
 //! are therefore listed again; the one with the lowest ID stays, and our others are removed. Start
-//! at [`Client::comment`].
+//! at [`ForgeClient::post_comment`].
 
-use crate::client::{Client, Error};
-use crate::place::Forge;
+use crate::client::{Error, ForgeClient};
+use crate::place::ForgeKind;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;
 
 /// Which revision was measured and when, so that an older result never replaces a newer one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
+pub struct ResultStamp {
     /// The measured revision.
     pub revision: String,
     /// Start of the measurement, in milliseconds since the Unix epoch.
@@ -21,19 +21,19 @@ pub struct Stamp {
 
 /// A comment to post.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct CommentText {
     /// Identifies the comment, for example `tool:project:check`. Only its letters, digits, `:`,
     /// `.`, `_`, `/` and `-` are used.
     pub marker: String,
     /// Revision and time of the result.
-    pub stamp: Stamp,
+    pub stamp: ResultStamp,
     /// Markdown.
     pub body: String,
 }
 
 /// Outcome of posting a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Posted {
+pub enum CommentOutcome {
     /// A comment was created, with this ID.
     Created(u64),
     /// The comment with this ID was edited.
@@ -46,66 +46,70 @@ pub enum Posted {
 
 /// An existing comment.
 #[derive(Debug, Clone)]
-struct Comment {
+struct ForgeComment {
     id: u64,
     body: String,
     author: String,
-    is_robot: bool,
+    is_bot: bool,
 }
 
 /// Compares two revisions, if their order is known: `Less` if the first is older.
-pub type Order<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
+pub type RevisionOrder<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
-impl Client {
+impl ForgeClient {
     /// Posts `text` as the only comment with its marker, and removes our other comments with that
     /// marker. If `order` does not know which revision is newer, the start of the measurement
     /// decides.
     ///
     /// # Errors
     /// Fails if the forge refuses or is unreachable.
-    pub fn comment(&self, text: &Text, order: Order<'_>) -> Result<Posted, Error> {
+    pub fn post_comment(
+        &self,
+        text: &CommentText,
+        order: RevisionOrder<'_>,
+    ) -> Result<CommentOutcome, Error> {
         Ok(self.place_comment(text, order)?.0)
     }
 
-    /// Like [`Client::comment`]; also returns the stamp of a newer result whose comment stays.
+    /// Like [`ForgeClient::post_comment`]; also returns the stamp of a newer result whose comment stays.
     pub(crate) fn place_comment(
         &self,
-        text: &Text,
-        order: Order<'_>,
-    ) -> Result<(Posted, Option<Stamp>), Error> {
-        let me = self.own_name();
-        let body = text.whole(self.longest());
+        text: &CommentText,
+        order: RevisionOrder<'_>,
+    ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
+        let me = self.query_user_name();
+        let body = text.full_body(self.max_comment_chars());
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
         if !own.is_empty() {
-            return self.settle(&own, text, &body, order);
+            return self.update_comments(&own, text, &body, order);
         }
-        let created = self.write(Method::POST, &self.comments_path(), &body)?;
+        let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
         let id = created["id"].as_u64();
-        let id = id.ok_or_else(|| self.unreadable(WRITE, "names no comment"))?;
+        let id = id.ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "names no comment"))?;
         // Another job may have created one at the same time.
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
         match own.first() {
-            Some(first) if first.id < id => self.settle(&own, text, &body, order),
+            Some(first) if first.id < id => self.update_comments(&own, text, &body, order),
             _ => {
-                self.remove(own.iter().filter(|one| one.id > id))?;
-                Ok((Posted::Created(id), None))
+                self.remove_comments(own.iter().filter(|one| one.id > id))?;
+                Ok((CommentOutcome::Created(id), None))
             }
         }
     }
 
     /// Brings the first of our comments up to date, unless one is about something newer, and
     /// removes the others.
-    fn settle(
+    fn update_comments(
         &self,
-        own: &[Comment],
-        text: &Text,
+        own: &[ForgeComment],
+        text: &CommentText,
         body: &str,
-        order: Order<'_>,
-    ) -> Result<(Posted, Option<Stamp>), Error> {
+        order: RevisionOrder<'_>,
+    ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
         let (first, others) = (&own[0], &own[1..]);
         let newest = own
             .iter()
-            .filter_map(|one| Some((one, Stamp::parse(&one.body)?)));
+            .filter_map(|one| Some((one, ResultStamp::parse(&one.body)?)));
         let newer = newest
             .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
             .max_by_key(|(_, stamp)| stamp.at_unix_ms);
@@ -113,23 +117,26 @@ impl Client {
         let is_there = first.body.trim_end().replace("\r\n", "\n") == wanted.trim_end();
         if !is_there {
             let method = match self.place.forge {
-                Forge::GitLab => Method::PUT,
-                Forge::GitHub | Forge::Gitea => Method::PATCH,
+                ForgeKind::GitLab => Method::PUT,
+                ForgeKind::GitHub | ForgeKind::Gitea => Method::PATCH,
             };
-            self.write(method, &self.comment_path(first.id), wanted)?;
+            self.write_comment(method, &self.comment_path(first.id), wanted)?;
         }
-        self.remove(others.iter())?;
+        self.remove_comments(others.iter())?;
         Ok(match (newer, is_there) {
-            (Some((_, stamp)), _) => (Posted::Outdated(first.id), Some(stamp)),
-            (None, true) => (Posted::Unchanged(first.id), None),
-            (None, false) => (Posted::Edited(first.id), None),
+            (Some((_, stamp)), _) => (CommentOutcome::Outdated(first.id), Some(stamp)),
+            (None, true) => (CommentOutcome::Unchanged(first.id), None),
+            (None, false) => (CommentOutcome::Edited(first.id), None),
         })
     }
 
-    fn remove<'a>(&self, comments: impl Iterator<Item = &'a Comment>) -> Result<(), Error> {
+    fn remove_comments<'a>(
+        &self,
+        comments: impl Iterator<Item = &'a ForgeComment>,
+    ) -> Result<(), Error> {
         for comment in comments {
             let path = self.comment_path(comment.id);
-            match self.ask("remove a comment", Method::DELETE, &path, None) {
+            match self.send_request("remove a comment", Method::DELETE, &path, None) {
                 // The other job was faster.
                 Err(Error::Refused { status: 404, .. }) => {}
                 other => drop(other?),
@@ -138,18 +145,19 @@ impl Client {
         Ok(())
     }
 
-    fn write(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
-        let (answer, _) = self.ask(WRITE, method, path, Some(&json!({ "body": body })))?;
+    fn write_comment(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
+        let (answer, _) =
+            self.send_request(WRITE_COMMENT, method, path, Some(&json!({ "body": body })))?;
         Ok(answer)
     }
 
     /// Our comments with this first line, oldest first.
-    fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<Comment>, Error> {
-        let listed = self.list("read the comments", &self.comments_path())?;
-        let mut own: Vec<Comment> = listed.iter().filter_map(read).collect();
+    fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<ForgeComment>, Error> {
+        let listed = self.list_entries("read the comments", &self.comments_path())?;
+        let mut own: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
         own.retain(|one| {
             let is_marked = one.body.lines().next().map(str::trim_end) == Some(first_line);
-            let is_own = me.map_or_else(|| one.is_robot, |me| one.author == me);
+            let is_own = me.map_or_else(|| one.is_bot, |me| one.author == me);
             is_marked && is_own
         });
         own.sort_by_key(|one| one.id);
@@ -158,9 +166,9 @@ impl Client {
     }
 
     /// Name of the token's user. Tokens of GitHub jobs may not query it.
-    fn own_name(&self) -> Option<String> {
+    fn query_user_name(&self) -> Option<String> {
         let (answer, _) = self
-            .ask("ask who we are", Method::GET, "/user", None)
+            .send_request("ask who we are", Method::GET, "/user", None)
             .ok()?;
         let name = answer["login"]
             .as_str()
@@ -171,11 +179,13 @@ impl Client {
     fn comments_path(&self) -> String {
         let (repository, number) = (&self.place.repository, self.place.number);
         match self.place.forge {
-            Forge::GitHub | Forge::Gitea => format!("/repos/{repository}/issues/{number}/comments"),
-            Forge::GitLab => {
+            ForgeKind::GitHub | ForgeKind::Gitea => {
+                format!("/repos/{repository}/issues/{number}/comments")
+            }
+            ForgeKind::GitLab => {
                 format!(
                     "/projects/{}/merge_requests/{number}/notes",
-                    encoded(repository)
+                    encode_segment(repository)
                 )
             }
         }
@@ -183,29 +193,29 @@ impl Client {
 
     fn comment_path(&self, id: u64) -> String {
         match self.place.forge {
-            Forge::GitHub | Forge::Gitea => {
+            ForgeKind::GitHub | ForgeKind::Gitea => {
                 format!("/repos/{}/issues/comments/{id}", self.place.repository)
             }
-            Forge::GitLab => format!("{}/{id}", self.comments_path()),
+            ForgeKind::GitLab => format!("{}/{id}", self.comments_path()),
         }
     }
 
     /// Maximum number of characters in a comment.
-    fn longest(&self) -> usize {
+    fn max_comment_chars(&self) -> usize {
         match self.place.forge {
-            Forge::GitHub | Forge::Gitea => 65_536,
-            Forge::GitLab => 1_000_000,
+            ForgeKind::GitHub | ForgeKind::Gitea => 65_536,
+            ForgeKind::GitLab => 1_000_000,
         }
     }
 }
 
-const WRITE: &str = "write a comment";
+const WRITE_COMMENT: &str = "write a comment";
 
 /// Users that write for jobs, on forges that do not mark bots.
-const ROBOTS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
+const BOT_USERS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
 /// Parses a comment of any forge; `None` for a comment by the forge itself.
-fn read(entry: &Value) -> Option<Comment> {
+fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     if entry["system"].as_bool() == Some(true) {
         return None;
     }
@@ -216,46 +226,46 @@ fn read(entry: &Value) -> Option<Comment> {
     };
     let author = user["login"].as_str().or_else(|| user["username"].as_str());
     let author = author.unwrap_or_default().to_owned();
-    Some(Comment {
+    Some(ForgeComment {
         id: entry["id"].as_u64()?,
         body: entry["body"].as_str()?.to_owned(),
-        is_robot: user["type"].as_str() == Some("Bot") || ROBOTS.contains(&&*author),
+        is_bot: user["type"].as_str() == Some("Bot") || BOT_USERS.contains(&&*author),
         author,
     })
 }
 
 /// Encodes a path as a single segment of another.
-pub(crate) fn encoded(path: &str) -> String {
+pub(crate) fn encode_segment(path: &str) -> String {
     path.replace('/', "%2F")
 }
 
-impl Stamp {
-    fn line(&self) -> String {
+impl ResultStamp {
+    fn to_line(&self) -> String {
         format!(
             "<!-- measured {} at {} -->",
-            harmless(&self.revision),
+            sanitize_text(&self.revision),
             self.at_unix_ms
         )
     }
 
     /// Parses the stamp in the second line of a comment.
-    fn parse(body: &str) -> Option<Stamp> {
+    fn parse(body: &str) -> Option<ResultStamp> {
         let line = body.lines().nth(1)?.trim();
         let words = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
         let (revision, at) = words.split_once(" at ")?;
-        Some(Stamp {
+        Some(ResultStamp {
             revision: revision.to_owned(),
             at_unix_ms: at.parse().ok()?,
         })
     }
 
     /// Whether the stamp is about this revision.
-    pub(crate) fn is_of(&self, revision: &str) -> bool {
-        harmless(revision) == self.revision
+    pub(crate) fn is_about(&self, revision: &str) -> bool {
+        sanitize_text(revision) == self.revision
     }
 
-    fn is_older_than(&self, other: &Stamp, order: Order<'_>) -> bool {
-        let known = order(&harmless(&self.revision), &other.revision);
+    fn is_older_than(&self, other: &ResultStamp, order: RevisionOrder<'_>) -> bool {
+        let known = order(&sanitize_text(&self.revision), &other.revision);
         let of_code = known.filter(|order| order.is_ne());
         of_code
             .unwrap_or_else(|| self.at_unix_ms.cmp(&other.at_unix_ms))
@@ -264,7 +274,7 @@ impl Stamp {
 }
 
 /// Keeps only characters that are safe in an HTML comment.
-fn harmless(text: &str) -> String {
+fn sanitize_text(text: &str) -> String {
     let is_harmless = |letter: &char| letter.is_alphanumeric() || ":._/-".contains(*letter);
     text.chars()
         .filter(is_harmless)
@@ -272,15 +282,15 @@ fn harmless(text: &str) -> String {
         .replace("--", "-")
 }
 
-impl Text {
+impl CommentText {
     fn first_line(&self) -> String {
-        format!("<!-- {} -->", harmless(&self.marker))
+        format!("<!-- {} -->", sanitize_text(&self.marker))
     }
 
     /// The complete comment, truncated at the end of a line if it is too long.
-    fn whole(&self, longest: usize) -> String {
-        let head = format!("{}\n{}\n", self.first_line(), self.stamp.line());
-        let room = longest - head.chars().count() - CUT.len() - CLOSING_ROOM;
+    fn full_body(&self, longest: usize) -> String {
+        let head = format!("{}\n{}\n", self.first_line(), self.stamp.to_line());
+        let room = longest - head.chars().count() - TRUNCATION_NOTE.len() - CLOSING_RESERVE;
         if self.body.chars().count() <= room {
             return format!("{head}{}", self.body);
         }
@@ -301,23 +311,23 @@ impl Text {
         let fences = kept.lines().filter(|line| line.starts_with("```")).count();
         let fence = if fences % 2 == 1 { "```\n" } else { "" };
         let closing = "</details>\n".repeat(open.min(10));
-        format!("{head}{kept}{fence}\n{closing}{CUT}")
+        format!("{head}{kept}{fence}\n{closing}{TRUNCATION_NOTE}")
     }
 }
 
-const CUT: &str = "\n_The rest is too long for a comment._\n";
+const TRUNCATION_NOTE: &str = "\n_The rest is too long for a comment._\n";
 
 /// Characters reserved for closing open elements.
-const CLOSING_ROOM: usize = 200;
+const CLOSING_RESERVE: usize = 200;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(body: &str) -> Text {
-        Text {
+    fn text(body: &str) -> CommentText {
+        CommentText {
             marker: "speedwell:a/b:x --> <script>".into(),
-            stamp: Stamp {
+            stamp: ResultStamp {
                 revision: "abc -->".into(),
                 at_unix_ms: 5,
             },
@@ -327,12 +337,12 @@ mod tests {
 
     #[test]
     fn marker_and_stamp_are_hidden_lines_whatever_they_say() {
-        let whole = text("hello").whole(65_536);
+        let whole = text("hello").full_body(65_536);
         assert_eq!(
             whole,
             "<!-- speedwell:a/b:x-script -->\n<!-- measured abc- at 5 -->\nhello"
         );
-        let stamp = Stamp::parse(&whole).unwrap();
+        let stamp = ResultStamp::parse(&whole).unwrap();
         assert_eq!((&*stamp.revision, stamp.at_unix_ms), ("abc-", 5));
     }
 
@@ -342,7 +352,7 @@ mod tests {
             "<details><summary>s</summary>\n\n```text\n{}",
             "line of words\n".repeat(10_000)
         );
-        let whole = text(&body).whole(65_536);
+        let whole = text(&body).full_body(65_536);
         assert!(whole.chars().count() <= 65_536);
         assert!(whole.chars().count() > 65_000, "most of the room is used");
         assert!(whole.ends_with(
@@ -352,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_order_of_revisions_outranks_the_clock() {
-        let stamp = |revision: &str, at_unix_ms| Stamp {
+        let stamp = |revision: &str, at_unix_ms| ResultStamp {
             revision: revision.into(),
             at_unix_ms,
         };

@@ -1,9 +1,9 @@
 //! Keeps one comment and one status on a pull request of GitHub, GitLab, or Gitea and its forks up
 //! to date, in place.
 //!
-//! [`Place`] identifies the pull request; [`Client`] talks to the forge; [`Client::comment`] finds
+//! [`PullRequestRef`] identifies the pull request; [`ForgeClient`] talks to the forge; [`ForgeClient::post_comment`] finds
 //! its own comment by a marker in the first line, edits it, and leaves no duplicates;
-//! [`Client::set_status`] sets the status of the commit; [`Client::post`] does both, in the order
+//! [`ForgeClient::set_status`] sets the status of the commit; [`ForgeClient::post_update`] does both, in the order
 //! of results. If the forge refuses, the error names the missing permission, and nothing else
 //! happens. This crate knows nothing about benchmarks.
 //!
@@ -24,8 +24,8 @@ mod place;
 mod status;
 mod update;
 
-pub use client::{Client, Error, Token};
-pub use comment::{Order, Posted, Stamp, Text};
-pub use place::{Forge, Misplaced, Place, Variables};
-pub use status::{State, Status, StatusOutcome};
+pub use client::{Error, ForgeClient, ForgeToken};
+pub use comment::{CommentOutcome, CommentText, ResultStamp, RevisionOrder};
+pub use place::{EnvLookup, ForgeKind, ParsePullRequestError, PullRequestRef};
+pub use status::{CommitState, CommitStatus, StatusOutcome};
 pub use update::{PullUpdate, UpdateOutcome};

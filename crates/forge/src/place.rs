@@ -1,7 +1,7 @@
 //! Identifies a pull request on a forge, by a text such as `github:owner/name#12` or by the
 //! variables of a job.
 //!
-//! Start at [`Place`].
+//! Start at [`PullRequestRef`].
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// A kind of forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forge {
+pub enum ForgeKind {
     /// github.com, or a GitHub Enterprise server.
     GitHub,
     /// gitlab.com, or a self-hosted server.
@@ -18,54 +18,56 @@ pub enum Forge {
     Gitea,
 }
 
-impl Forge {
-    const NAMES: [(Forge, &str); 3] = [
-        (Forge::GitHub, "github"),
-        (Forge::GitLab, "gitlab"),
-        (Forge::Gitea, "gitea"),
+impl ForgeKind {
+    const NAMES: [(ForgeKind, &str); 3] = [
+        (ForgeKind::GitHub, "github"),
+        (ForgeKind::GitLab, "gitlab"),
+        (ForgeKind::Gitea, "gitea"),
     ];
 
     /// The default server; none for Gitea, which is self-hosted.
-    fn usual_server(self) -> Option<&'static str> {
+    fn default_server(self) -> Option<&'static str> {
         match self {
-            Forge::GitHub => Some("https://github.com"),
-            Forge::GitLab => Some("https://gitlab.com"),
-            Forge::Gitea => None,
+            ForgeKind::GitHub => Some("https://github.com"),
+            ForgeKind::GitLab => Some("https://gitlab.com"),
+            ForgeKind::Gitea => None,
         }
     }
 
     /// Base URL of the API on a server.
-    fn api(self, server: &str) -> String {
+    fn api_url(self, server: &str) -> String {
         match self {
-            Forge::GitHub if server == "https://github.com" => "https://api.github.com".to_owned(),
-            Forge::GitHub => format!("{server}/api/v3"),
-            Forge::GitLab => format!("{server}/api/v4"),
-            Forge::Gitea => format!("{server}/api/v1"),
+            ForgeKind::GitHub if server == "https://github.com" => {
+                "https://api.github.com".to_owned()
+            }
+            ForgeKind::GitHub => format!("{server}/api/v3"),
+            ForgeKind::GitLab => format!("{server}/api/v4"),
+            ForgeKind::Gitea => format!("{server}/api/v1"),
         }
     }
 
     /// Variables in which jobs and people keep a token, in order of precedence.
     pub fn token_variables(self) -> &'static [&'static str] {
         match self {
-            Forge::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],
-            Forge::GitLab => &["GITLAB_TOKEN"],
-            Forge::Gitea => &["GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN"],
+            ForgeKind::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],
+            ForgeKind::GitLab => &["GITLAB_TOKEN"],
+            ForgeKind::Gitea => &["GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN"],
         }
     }
 }
 
-impl fmt::Display for Forge {
+impl fmt::Display for ForgeKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Forge::NAMES.iter().find(|(forge, _)| forge == self);
+        let name = ForgeKind::NAMES.iter().find(|(forge, _)| forge == self);
         formatter.write_str(name.map_or("", |(_, name)| name))
     }
 }
 
 /// A pull or merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PullRequestRef {
     /// The kind of forge.
-    pub forge: Forge,
+    pub forge: ForgeKind,
     /// Base URL of the API, without a trailing slash.
     pub api: String,
     /// Owner and name; on GitLab with all groups.
@@ -75,38 +77,38 @@ pub struct Place {
 }
 
 /// Reads an environment variable that is set and not empty.
-pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Why a text does not identify a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum ParsePullRequestError {
     /// The text does not have the expected form.
     #[error(
         "'{0}' names no pull request: 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12' does"
     )]
-    Form(String),
+    InvalidForm(String),
     /// A token would be sent to this server unencrypted.
     #[error(
         "'{0}' is not encrypted, and a token is sent there: only https is, and http to this machine itself"
     )]
-    InTheOpen(String),
+    Unencrypted(String),
 }
 
-impl Place {
+impl PullRequestRef {
     /// The pull request that the variables of a job name, if any.
-    pub fn of_job(variable: Variables<'_>) -> Option<Place> {
+    pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
         let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
         let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();
         if is_gitea || variable("GITHUB_ACTIONS").is_some() {
             let reference = variable("GITHUB_REF")?;
             let (number, _) = reference.strip_prefix("refs/pull/")?.split_once('/')?;
             let forge = if is_gitea {
-                Forge::Gitea
+                ForgeKind::Gitea
             } else {
-                Forge::GitHub
+                ForgeKind::GitHub
             };
-            let of_server = || Some(forge.api(&variable("GITHUB_SERVER_URL")?));
-            return Some(Place {
+            let of_server = || Some(forge.api_url(&variable("GITHUB_SERVER_URL")?));
+            return Some(PullRequestRef {
                 forge,
                 api: variable("GITHUB_API_URL").or_else(of_server)?,
                 repository: variable("GITHUB_REPOSITORY")?,
@@ -114,8 +116,8 @@ impl Place {
             });
         }
         variable("GITLAB_CI")?;
-        Some(Place {
-            forge: Forge::GitLab,
+        Some(PullRequestRef {
+            forge: ForgeKind::GitLab,
             api: variable("CI_API_V4_URL")?,
             // A request from a fork is measured in the fork but belongs to the target project.
             repository: variable("CI_MERGE_REQUEST_PROJECT_PATH")
@@ -125,13 +127,13 @@ impl Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = Misplaced;
+impl FromStr for PullRequestRef {
+    type Err = ParsePullRequestError;
 
-    fn from_str(words: &str) -> Result<Place, Misplaced> {
-        let form = || Misplaced::Form(words.to_owned());
+    fn from_str(words: &str) -> Result<PullRequestRef, ParsePullRequestError> {
+        let form = || ParsePullRequestError::InvalidForm(words.to_owned());
         let (name, rest) = words.split_once(':').ok_or_else(form)?;
-        let known = Forge::NAMES.iter().find(|(_, known)| *known == name);
+        let known = ForgeKind::NAMES.iter().find(|(_, known)| *known == name);
         let (forge, _) = known.ok_or_else(form)?;
         let (path, number) = rest.rsplit_once(['#', '!']).ok_or_else(form)?;
         let number = number.parse().map_err(|_| form())?;
@@ -140,7 +142,7 @@ impl FromStr for Place {
                 let (host, repository) = rest.split_once('/').ok_or_else(form)?;
                 (format!("{scheme}://{host}"), repository)
             }
-            None => (forge.usual_server().ok_or_else(form)?.to_owned(), path),
+            None => (forge.default_server().ok_or_else(form)?.to_owned(), path),
         };
         let parts: Vec<&str> = repository.split('/').collect();
         let is_name = |part: &&str| {
@@ -151,7 +153,7 @@ impl FromStr for Place {
                     .clone()
                     .all(|one| one.is_alphanumeric() || "-_.".contains(one))
         };
-        let depth = if *forge == Forge::GitLab {
+        let depth = if *forge == ForgeKind::GitLab {
             2..=21
         } else {
             2..=2
@@ -159,12 +161,12 @@ impl FromStr for Place {
         if !depth.contains(&parts.len()) || !parts.iter().all(is_name) {
             return Err(form());
         }
-        if !is_private(&server) {
-            return Err(Misplaced::InTheOpen(server));
+        if !is_secure(&server) {
+            return Err(ParsePullRequestError::Unencrypted(server));
         }
-        Ok(Place {
+        Ok(PullRequestRef {
             forge: *forge,
-            api: forge.api(&server),
+            api: forge.api_url(&server),
             repository: repository.to_owned(),
             number,
         })
@@ -172,7 +174,7 @@ impl FromStr for Place {
 }
 
 /// Whether traffic to the server is encrypted or stays on this machine.
-fn is_private(server: &str) -> bool {
+fn is_secure(server: &str) -> bool {
     let Some(host) = server.strip_prefix("http://") else {
         return server.starts_with("https://");
     };
@@ -184,9 +186,9 @@ fn is_private(server: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PullRequestRef {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.forge == Forge::GitLab {
+        let mark = if self.forge == ForgeKind::GitLab {
             '!'
         } else {
             '#'
@@ -231,7 +233,7 @@ mod tests {
                 "a/b",
             ),
         ] {
-            let place: Place = words.parse().unwrap();
+            let place: PullRequestRef = words.parse().unwrap();
             assert_eq!(
                 (&*place.api, &*place.repository, place.number),
                 (api, repository, 12)
@@ -256,8 +258,8 @@ mod tests {
             "github:a/b#-1",
         ] {
             assert_eq!(
-                words.parse::<Place>(),
-                Err(Misplaced::Form(words.to_owned())),
+                words.parse::<PullRequestRef>(),
+                Err(ParsePullRequestError::InvalidForm(words.to_owned())),
                 "{words}"
             );
         }
@@ -269,16 +271,16 @@ mod tests {
         ] {
             let words = format!("gitea:{server}/a/b#1");
             assert_eq!(
-                words.parse::<Place>(),
-                Err(Misplaced::InTheOpen(server.to_owned()))
+                words.parse::<PullRequestRef>(),
+                Err(ParsePullRequestError::Unencrypted(server.to_owned()))
             );
         }
     }
 
-    fn of_job(variables: &[(&str, &str)]) -> Option<(Forge, String, String)> {
+    fn of_job(variables: &[(&str, &str)]) -> Option<(ForgeKind, String, String)> {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
         let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
-        let place = Place::of_job(&variable)?;
+        let place = PullRequestRef::from_job(&variable)?;
         Some((place.forge, place.api.clone(), place.to_string()))
     }
 
@@ -291,13 +293,13 @@ mod tests {
             ("GITHUB_REF", "refs/pull/7/merge"),
         ];
         let found = (
-            Forge::GitHub,
+            ForgeKind::GitHub,
             "https://api.example".to_owned(),
             "a/b#7".to_owned(),
         );
         assert_eq!(of_job(&actions), Some(found.clone()));
         let gitea = [&actions[..], &[("GITEA_ACTIONS", "true")]].concat();
-        assert_eq!(of_job(&gitea), Some((Forge::Gitea, found.1, found.2)));
+        assert_eq!(of_job(&gitea), Some((ForgeKind::Gitea, found.1, found.2)));
         let branch = [&actions[..3], &[("GITHUB_REF", "refs/heads/main")]].concat();
         assert_eq!(of_job(&branch), None, "a push is no request");
         let gitlab = [
@@ -308,7 +310,7 @@ mod tests {
             ("CI_MERGE_REQUEST_IID", "7"),
         ];
         let found = (
-            Forge::GitLab,
+            ForgeKind::GitLab,
             "https://git.example/api/v4".to_owned(),
             "a/b!7".to_owned(),
         );

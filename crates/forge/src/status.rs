@@ -2,18 +2,18 @@
 //!
 //! The description ends with the time of the measurement, so that an older result is recognized and
 //! does not replace a newer one, whatever the order in which jobs end. Start at
-//! [`Client::set_status`].
+//! [`ForgeClient::set_status`].
 
-use crate::client::{Client, Error, cut};
-use crate::comment::encoded;
-use crate::place::Forge;
+use crate::client::{Error, ForgeClient, truncate_text};
+use crate::comment::encode_segment;
+use crate::place::ForgeKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 /// Value of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum CommitState {
     /// Not known yet.
     Pending,
     /// It may be merged.
@@ -25,17 +25,17 @@ pub enum State {
 }
 
 /// Maximum length of a description on all forges.
-const LONGEST: usize = 140;
+const MAX_DESCRIPTION: usize = 140;
 
 /// A commit status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct CommitStatus {
     /// Full ID of the commit.
     pub revision: String,
     /// Name of the status; a later status of the same name replaces it.
     pub context: String,
     /// Its value.
-    pub state: State,
+    pub state: CommitState,
     /// The reason, in one line; truncated so that it fits into 140 characters together with the
     /// time.
     pub description: String,
@@ -55,20 +55,20 @@ pub enum StatusOutcome {
     Outdated,
 }
 
-const SET: &str = "set the status";
+const SET_STATUS: &str = "set the status";
 
-impl Client {
+impl ForgeClient {
     /// Sets the status of a commit, unless it has that of a newer result.
     ///
     /// # Errors
     /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.
-    pub fn set_status(&self, status: &Status) -> Result<StatusOutcome, Error> {
+    pub fn set_status(&self, status: &CommitStatus) -> Result<StatusOutcome, Error> {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|one| one.is_ascii_hexdigit());
         if !is_id {
-            return Err(Error::Unfit {
+            return Err(Error::InvalidRequest {
                 place: self.place.to_string(),
-                what: SET,
+                what: SET_STATUS,
                 reason: format!("'{}' is not the whole id of a commit", status.revision),
             });
         }
@@ -88,33 +88,33 @@ impl Client {
 
     /// The status of the newest result, if it is newer than `status`. `None` if the forge does not
     /// let us read statuses.
-    fn newer_status(&self, status: &Status) -> Option<Status> {
+    fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let repository = &self.place.repository;
-        let path = if self.place.forge == Forge::GitLab {
+        let path = if self.place.forge == ForgeKind::GitLab {
             format!(
                 "/projects/{}/repository/commits/{}/statuses",
-                encoded(repository),
+                encode_segment(repository),
                 status.revision
             )
         } else {
             format!("/repos/{repository}/commits/{}/statuses", status.revision)
         };
-        let listed = self.list("read the statuses", &path).ok()?;
+        let listed = self.list_entries("read the statuses", &path).ok()?;
         let same = listed
             .iter()
-            .filter_map(|entry| read(entry, &status.revision))
+            .filter_map(|entry| parse_status(entry, &status.revision))
             .filter(|one| one.context == status.context);
         let newest = same.max_by_key(|one| one.at_unix_ms)?;
         (newest.at_unix_ms > status.at_unix_ms).then_some(newest)
     }
 
-    fn write_status(&self, status: &Status) -> Result<(), Error> {
+    fn write_status(&self, status: &CommitStatus) -> Result<(), Error> {
         let repository = &self.place.repository;
-        let gitlab = self.place.forge == Forge::GitLab;
+        let gitlab = self.place.forge == ForgeKind::GitLab;
         let path = if gitlab {
             format!(
                 "/projects/{}/statuses/{}",
-                encoded(repository),
+                encode_segment(repository),
                 status.revision
             )
         } else {
@@ -124,12 +124,12 @@ impl Client {
         let mut body = json!({
             "state": status.state.name(self.place.forge),
             name: status.context,
-            "description": status.described(),
+            "description": status.description_with_time(),
         });
         if let Some(link) = &status.link {
             body["target_url"] = json!(link);
         }
-        match self.ask(SET, Method::POST, &path, Some(&body)) {
+        match self.send_request(SET_STATUS, Method::POST, &path, Some(&body)) {
             // GitLab refuses to set the state that a status already has.
             Err(Error::Refused {
                 status: 400, said, ..
@@ -139,51 +139,56 @@ impl Client {
     }
 }
 
-impl State {
-    const ALL: [State; 4] = [State::Pending, State::Success, State::Failure, State::Error];
+impl CommitState {
+    const ALL: [CommitState; 4] = [
+        CommitState::Pending,
+        CommitState::Success,
+        CommitState::Failure,
+        CommitState::Error,
+    ];
 
-    fn name(self, forge: Forge) -> &'static str {
-        let gitlab = forge == Forge::GitLab;
+    fn name(self, forge: ForgeKind) -> &'static str {
+        let gitlab = forge == ForgeKind::GitLab;
         match self {
-            State::Pending => "pending",
-            State::Success => "success",
-            State::Failure if gitlab => "failed",
-            State::Failure => "failure",
+            CommitState::Pending => "pending",
+            CommitState::Success => "success",
+            CommitState::Failure if gitlab => "failed",
+            CommitState::Failure => "failure",
             // GitLab has no separate state for errors.
-            State::Error if gitlab => "canceled",
-            State::Error => "error",
+            CommitState::Error if gitlab => "canceled",
+            CommitState::Error => "error",
         }
     }
 }
 
 /// Text before the time of a measurement.
-const MEASURED: &str = " (measured ";
+const MEASURED_PREFIX: &str = " (measured ";
 
-impl Status {
-    fn described(&self) -> String {
+impl CommitStatus {
+    fn description_with_time(&self) -> String {
         let at = self.at_unix_ms.and_then(|at| i64::try_from(at).ok());
         let time = at.and_then(|at| Timestamp::from_millisecond(at).ok());
-        let ending = time.map_or_else(String::new, |time| format!("{MEASURED}{time})"));
-        cut(&self.description, LONGEST - ending.len()) + &ending
+        let ending = time.map_or_else(String::new, |time| format!("{MEASURED_PREFIX}{time})"));
+        truncate_text(&self.description, MAX_DESCRIPTION - ending.len()) + &ending
     }
 }
 
 /// Parses a status of any forge, if it reports a result with the time of its measurement.
-fn read(entry: &Value, revision: &str) -> Option<Status> {
+fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     let text = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
-    let (description, time) = text(&["description"])?.rsplit_once(MEASURED)?;
+    let (description, time) = text(&["description"])?.rsplit_once(MEASURED_PREFIX)?;
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
     // GitHub names it `state`, the others `status`.
     let state = text(&["state", "status"])?;
-    let is_named = |known: &State| {
-        [Forge::GitHub, Forge::GitLab]
+    let is_named = |known: &CommitState| {
+        [ForgeKind::GitHub, ForgeKind::GitLab]
             .map(|forge| known.name(forge))
             .contains(&state)
     };
-    Some(Status {
+    Some(CommitStatus {
         revision: revision.to_owned(),
         context: text(&["context", "name"])?.to_owned(),
-        state: State::ALL.into_iter().find(is_named)?,
+        state: CommitState::ALL.into_iter().find(is_named)?,
         description: description.to_owned(),
         at_unix_ms: Some(u64::try_from(time.as_millisecond()).ok()?),
         link: text(&["target_url"])

@@ -1,26 +1,26 @@
 //! A result on a pull request: its comment and the status of its commit, each posted whatever
 //! happens to the other.
 //!
-//! Decides which of them a newer result prevents from being posted. Start at [`Client::post`].
+//! Decides which of them a newer result prevents from being posted. Start at [`ForgeClient::post_update`].
 
-use crate::client::{Client, Error};
-use crate::comment::{Order, Posted, Text};
-use crate::status::{Status, StatusOutcome};
+use crate::client::{Error, ForgeClient};
+use crate::comment::{CommentOutcome, CommentText, RevisionOrder};
+use crate::status::{CommitStatus, StatusOutcome};
 
 /// What a pull request should show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullUpdate {
     /// The comment; `None` leaves it unchanged.
-    pub comment: Option<Text>,
+    pub comment: Option<CommentText>,
     /// The status of the commit; `None` leaves it unchanged.
-    pub status: Option<Status>,
+    pub status: Option<CommitStatus>,
 }
 
 /// Outcome of each part of an update.
 #[derive(Debug)]
 pub struct UpdateOutcome {
     /// Outcome of the comment, if there was one to post.
-    pub comment: Option<Result<Posted, Error>>,
+    pub comment: Option<Result<CommentOutcome, Error>>,
     /// Outcome of the status, if there was one to set.
     pub status: Option<Result<StatusOutcome, Error>>,
 }
@@ -36,10 +36,10 @@ impl UpdateOutcome {
     }
 }
 
-impl Client {
+impl ForgeClient {
     /// Posts the comment and sets the status. Neither replaces that of a newer result, and a
     /// failure of one does not prevent the other.
-    pub fn post(&self, update: &PullUpdate, order: Order<'_>) -> UpdateOutcome {
+    pub fn post_update(&self, update: &PullUpdate, order: RevisionOrder<'_>) -> UpdateOutcome {
         let comment = update.comment.as_ref();
         let (comment, newer) = match comment.map(|text| self.place_comment(text, order)) {
             None => (None, None),
@@ -48,7 +48,7 @@ impl Client {
         };
         let status = update.status.as_ref().map(|status| match &newer {
             // If the forge does not let us read statuses, the comment still shows a newer result.
-            Some(newer) if newer.is_of(&status.revision) => Ok(StatusOutcome::Outdated),
+            Some(newer) if newer.is_about(&status.revision) => Ok(StatusOutcome::Outdated),
             _ => self.set_status(status),
         });
         UpdateOutcome { comment, status }

@@ -5,28 +5,28 @@
 
 mod fake;
 
-use fake::{Fake, Fault};
-use speedwell_clock::Clock;
+use fake::{FakeForge, RequestFault};
+use speedwell_clock::WaitClock;
 use speedwell_forge::{
-    Client, Error, Forge, Place, Posted, PullUpdate, Stamp, State, Status, StatusOutcome, Text,
-    Token,
+    CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, ForgeKind,
+    ForgeToken, PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
 use std::time::Duration;
 
-const FORGES: [Forge; 3] = [Forge::GitHub, Forge::GitLab, Forge::Gitea];
+const FORGES: [ForgeKind; 3] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::Gitea];
 
 const MARKER: &str = "<!-- speedwell:name:compare -->";
 
-fn client(fake: &Fake) -> Client {
+fn client(fake: &FakeForge) -> ForgeClient {
     let words = format!("{}:{}/owner/name#12", fake.forge, fake.address);
-    let place: Place = words.parse().expect("it is a place");
-    Client::new(place, Token::new("secret\n")).with_clock(Clock::movable())
+    let place: PullRequestRef = words.parse().expect("it is a place");
+    ForgeClient::new(place, ForgeToken::new("secret\n")).with_clock(WaitClock::movable())
 }
 
-fn text(revision: &str, at_unix_ms: u64, body: &str) -> Text {
-    Text {
+fn comment_text(revision: &str, at_unix_ms: u64, body: &str) -> CommentText {
+    CommentText {
         marker: "speedwell:name:compare".into(),
-        stamp: Stamp {
+        stamp: ResultStamp {
             revision: revision.into(),
             at_unix_ms,
         },
@@ -34,12 +34,12 @@ fn text(revision: &str, at_unix_ms: u64, body: &str) -> Text {
     }
 }
 
-fn unknown(_: &str, _: &str) -> Option<std::cmp::Ordering> {
+fn unknown_order(_: &str, _: &str) -> Option<std::cmp::Ordering> {
     None
 }
 
 /// Text of our comments, below the hidden lines.
-fn said(fake: &Fake) -> Vec<String> {
+fn our_comments(fake: &FakeForge) -> Vec<String> {
     let comments = fake.comments();
     let own = comments.iter().filter(|one| one.body.starts_with(MARKER));
     own.map(|one| one.body.lines().skip(2).collect::<Vec<_>>().join("\n"))
@@ -49,20 +49,26 @@ fn said(fake: &Fake) -> Vec<String> {
 #[test]
 fn the_comment_is_written_once_and_then_edited_in_place() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         fake.add("somebody", "I looked at it");
         // A comment with our marker by someone else is not ours.
         fake.add("somebody", &format!("{MARKER}\nmine"));
         let client = client(&fake);
-        let posted = client.comment(&text("a", 1, "first"), &unknown).unwrap();
-        let Posted::Created(id) = posted else {
+        let posted = client
+            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
+            .unwrap();
+        let CommentOutcome::Created(id) = posted else {
             panic!("{forge}: {posted:?}")
         };
-        let edited = client.comment(&text("b", 2, "second"), &unknown).unwrap();
-        assert_eq!(edited, Posted::Edited(id), "{forge}");
-        let again = client.comment(&text("b", 2, "second"), &unknown).unwrap();
-        assert_eq!(again, Posted::Unchanged(id), "{forge}");
-        assert_eq!(said(&fake), ["", "second"], "{forge}");
+        let edited = client
+            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
+            .unwrap();
+        assert_eq!(edited, CommentOutcome::Edited(id), "{forge}");
+        let again = client
+            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
+            .unwrap();
+        assert_eq!(again, CommentOutcome::Unchanged(id), "{forge}");
+        assert_eq!(our_comments(&fake), ["", "second"], "{forge}");
         assert_eq!(fake.comments().len(), 3, "{forge}");
         assert_eq!(
             fake.foreign_tokens(),
@@ -75,36 +81,46 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
 #[test]
 fn it_is_found_on_any_page() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         for number in 0..250 {
             fake.add("somebody", &format!("comment {number}"));
         }
         let client = client(&fake);
-        client.comment(&text("a", 1, "first"), &unknown).unwrap();
-        let edited = client.comment(&text("b", 2, "second"), &unknown).unwrap();
-        assert!(matches!(edited, Posted::Edited(_)), "{forge}: {edited:?}");
-        assert_eq!(said(&fake), ["second"], "{forge}");
+        client
+            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
+            .unwrap();
+        let edited = client
+            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
+            .unwrap();
+        assert!(
+            matches!(edited, CommentOutcome::Edited(_)),
+            "{forge}: {edited:?}"
+        );
+        assert_eq!(our_comments(&fake), ["second"], "{forge}");
     }
 }
 
 #[test]
 fn of_two_jobs_at_once_one_comment_is_left() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         // The other job writes between our listing and our writing.
         fake.write_before_the_next(&text_of_other("other", 1));
         let posted = client(&fake)
-            .comment(&text("b", 2, "ours"), &unknown)
+            .post_comment(&comment_text("b", 2, "ours"), &unknown_order)
             .unwrap();
-        assert!(matches!(posted, Posted::Edited(_)), "{forge}: {posted:?}");
-        assert_eq!(said(&fake), ["ours"], "{forge}");
+        assert!(
+            matches!(posted, CommentOutcome::Edited(_)),
+            "{forge}: {posted:?}"
+        );
+        assert_eq!(our_comments(&fake), ["ours"], "{forge}");
 
         // If several exist, the oldest stays.
-        fake.add(Fake::ME, &text_of_other("third", 1));
+        fake.add(FakeForge::ME, &text_of_other("third", 1));
         client(&fake)
-            .comment(&text("c", 3, "newest"), &unknown)
+            .post_comment(&comment_text("c", 3, "newest"), &unknown_order)
             .unwrap();
-        assert_eq!(said(&fake), ["newest"], "{forge}");
+        assert_eq!(our_comments(&fake), ["newest"], "{forge}");
     }
 }
 
@@ -115,84 +131,105 @@ fn text_of_other(body: &str, at_unix_ms: u64) -> String {
 #[test]
 fn an_older_result_never_replaces_a_newer_one() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         let client = client(&fake);
-        client.comment(&text("b", 5, "newer"), &unknown).unwrap();
-        let late = client.comment(&text("a", 4, "older"), &unknown).unwrap();
-        assert!(matches!(late, Posted::Outdated(_)), "{forge}: {late:?}");
-        assert_eq!(said(&fake), ["newer"], "{forge}");
+        client
+            .post_comment(&comment_text("b", 5, "newer"), &unknown_order)
+            .unwrap();
+        let late = client
+            .post_comment(&comment_text("a", 4, "older"), &unknown_order)
+            .unwrap();
+        assert!(
+            matches!(late, CommentOutcome::Outdated(_)),
+            "{forge}: {late:?}"
+        );
+        assert_eq!(our_comments(&fake), ["newer"], "{forge}");
         // Measured later, but of older code.
         let order = |one: &str, other: &str| Some(one.cmp(other));
-        let late = client.comment(&text("a", 9, "older code"), &order).unwrap();
-        assert!(matches!(late, Posted::Outdated(_)), "{forge}: {late:?}");
-        assert_eq!(said(&fake), ["newer"], "{forge}");
+        let late = client
+            .post_comment(&comment_text("a", 9, "older code"), &order)
+            .unwrap();
+        assert!(
+            matches!(late, CommentOutcome::Outdated(_)),
+            "{forge}: {late:?}"
+        );
+        assert_eq!(our_comments(&fake), ["newer"], "{forge}");
     }
 }
 
 #[test]
 fn a_job_that_may_not_ask_who_it_is_knows_itself_as_a_robot() {
-    for forge in [Forge::GitHub, Forge::Gitea] {
-        let fake = Fake::of(forge).of_a_job();
+    for forge in [ForgeKind::GitHub, ForgeKind::Gitea] {
+        let fake = FakeForge::start(forge).with_job_token();
         let robot = match forge {
-            Forge::GitHub => "github-actions[bot]",
+            ForgeKind::GitHub => "github-actions[bot]",
             _ => "gitea-actions",
         };
         fake.add("somebody", &text_of_other("a quotation", 1));
         let posted = client(&fake)
-            .comment(&text("a", 1, "first"), &unknown)
+            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
             .unwrap();
-        assert!(matches!(posted, Posted::Created(_)), "{forge}: {posted:?}");
+        assert!(
+            matches!(posted, CommentOutcome::Created(_)),
+            "{forge}: {posted:?}"
+        );
         assert!(fake.comments().iter().any(|one| one.author == robot));
         let posted = client(&fake)
-            .comment(&text("b", 2, "second"), &unknown)
+            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
             .unwrap();
-        assert!(matches!(posted, Posted::Edited(_)), "{forge}: {posted:?}");
-        assert_eq!(said(&fake), ["a quotation", "second"], "{forge}");
+        assert!(
+            matches!(posted, CommentOutcome::Edited(_)),
+            "{forge}: {posted:?}"
+        );
+        assert_eq!(our_comments(&fake), ["a quotation", "second"], "{forge}");
     }
 }
 
 #[test]
 fn what_passes_is_tried_again() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
-        let clock = Clock::movable();
-        let waited = |fault, said: &Text| {
+        let fake = FakeForge::start(forge);
+        let clock = WaitClock::movable();
+        let waited = |fault, said: &CommentText| {
             let begin = clock.now();
             fake.fail_next(fault);
             let client = client(&fake).with_clock(clock);
-            client.comment(said, &unknown).unwrap();
-            clock.since(begin)
+            client.post_comment(said, &unknown_order).unwrap();
+            clock.elapsed_since(begin)
         };
         for (fault, seconds) in [
-            (Fault::Status(503), 1),
-            (Fault::Status(409), 1),
-            (Fault::Close, 1),
+            (RequestFault::Status(503), 1),
+            (RequestFault::Status(409), 1),
+            (RequestFault::Close, 1),
             // At most a minute, whatever the forge asks for.
-            (Fault::RetryAfter(429, 3600), 60),
-            (Fault::RetryAfter(429, 7), 7),
-            (Fault::Status(500), 1),
+            (RequestFault::RetryAfter(429, 3600), 60),
+            (RequestFault::RetryAfter(429, 7), 7),
+            (RequestFault::Status(500), 1),
         ] {
-            let waited = waited(fault, &text("a", 1, "said"));
+            let waited = waited(fault, &comment_text("a", 1, "said"));
             assert_eq!(waited, Duration::from_secs(seconds), "{forge}");
         }
         // GitHub's secondary rate limit.
-        waited(Fault::RetryAfter(403, 1), &text("b", 2, "said again"));
-        assert_eq!(said(&fake), ["said again"], "{forge}");
+        waited(
+            RequestFault::RetryAfter(403, 1),
+            &comment_text("b", 2, "said again"),
+        );
+        assert_eq!(our_comments(&fake), ["said again"], "{forge}");
     }
 }
 
 #[test]
 fn a_refusal_says_which_right_is_missing_and_not_the_token() {
     for (forge, right) in [
-        (Forge::GitHub, "pull-requests: write"),
-        (Forge::GitLab, "scope 'api'"),
-        (Forge::Gitea, "write:issue"),
+        (ForgeKind::GitHub, "pull-requests: write"),
+        (ForgeKind::GitLab, "scope 'api'"),
+        (ForgeKind::Gitea, "write:issue"),
     ] {
         for status in [403, 404] {
-            let fake = Fake::of(forge);
+            let fake = FakeForge::start(forge);
             fake.refuse_writing(status);
             let error = client(&fake)
-                .comment(&text("a", 1, "x"), &unknown)
+                .post_comment(&comment_text("a", 1, "x"), &unknown_order)
                 .unwrap_err();
             let words = error.to_string();
             assert!(matches!(error, Error::Refused { .. }), "{words}");
@@ -206,37 +243,37 @@ fn a_refusal_says_which_right_is_missing_and_not_the_token() {
             );
             assert!(!words.contains("secret"), "{words}");
         }
-        assert!(!format!("{:?}", Token::new("secret")).contains("secret\""));
+        assert!(!format!("{:?}", ForgeToken::new("secret")).contains("secret\""));
     }
 }
 
 #[test]
 fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
-    let fake = Fake::of(Forge::GitHub);
+    let fake = FakeForge::start(ForgeKind::GitHub);
     for _ in 0..20 {
-        fake.fail_next(Fault::Status(502));
+        fake.fail_next(RequestFault::Status(502));
     }
     let error = client(&fake)
-        .comment(&text("a", 1, "x"), &unknown)
+        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(
         error.to_string().ends_with("status 502, in 4 tries"),
         "{error}"
     );
 
-    let astray = Fake::of(Forge::GitHub);
-    let elsewhere = Fake::of(Forge::GitHub);
+    let astray = FakeForge::start(ForgeKind::GitHub);
+    let elsewhere = FakeForge::start(ForgeKind::GitHub);
     astray.redirect_to(&elsewhere.address);
     let error = client(&astray)
-        .comment(&text("a", 1, "x"), &unknown)
+        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(error.to_string().contains("leads elsewhere"), "{error}");
     assert_eq!(elsewhere.requests(), 0, "the token stays");
 
-    let garbage = Fake::of(Forge::Gitea);
+    let garbage = FakeForge::start(ForgeKind::Gitea);
     garbage.answer_with("<html>");
     let error = client(&garbage)
-        .comment(&text("a", 1, "x"), &unknown)
+        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(error.to_string().contains("is no JSON"), "{error}");
 }
@@ -244,15 +281,26 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
 #[test]
 fn a_status_is_set_in_the_words_of_each_forge() {
     for (forge, states) in [
-        (Forge::GitHub, ["pending", "success", "failure", "error"]),
-        (Forge::GitLab, ["pending", "success", "failed", "canceled"]),
-        (Forge::Gitea, ["pending", "success", "failure", "error"]),
+        (
+            ForgeKind::GitHub,
+            ["pending", "success", "failure", "error"],
+        ),
+        (
+            ForgeKind::GitLab,
+            ["pending", "success", "failed", "canceled"],
+        ),
+        (ForgeKind::Gitea, ["pending", "success", "failure", "error"]),
     ] {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         let client = client(&fake);
         let revision = "0123456789abcdef0123456789abcdef01234567";
-        for state in [State::Pending, State::Success, State::Failure, State::Error] {
-            let status = Status {
+        for state in [
+            CommitState::Pending,
+            CommitState::Success,
+            CommitState::Failure,
+            CommitState::Error,
+        ] {
+            let status = CommitStatus {
                 revision: revision.into(),
                 context: "speedwell/compare".into(),
                 state,
@@ -269,7 +317,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
             .collect();
         assert_eq!(words, states, "{forge}");
         for status in &set {
-            let name = if forge == Forge::GitLab {
+            let name = if forge == ForgeKind::GitLab {
                 "name"
             } else {
                 "context"
@@ -286,21 +334,21 @@ fn a_status_is_set_in_the_words_of_each_forge() {
 
 #[test]
 fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
-    let fake = Fake::of(Forge::GitLab);
-    fake.fail_next(Fault::Words(
+    let fake = FakeForge::start(ForgeKind::GitLab);
+    fake.fail_next(RequestFault::Words(
         400,
         "Cannot transition status via :run from :running",
     ));
-    let status = Status {
+    let status = CommitStatus {
         revision: "0123456789abcdef0123456789abcdef01234567".into(),
         context: "c".into(),
-        state: State::Pending,
+        state: CommitState::Pending,
         description: String::new(),
         at_unix_ms: None,
         link: None,
     };
     client(&fake).set_status(&status).unwrap();
-    let short = Status {
+    let short = CommitStatus {
         revision: "0123".into(),
         ..status
     };
@@ -314,15 +362,15 @@ fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// An update that posts a result of a revision.
-fn update(revision: &str, at_unix_ms: u64, state: State) -> PullUpdate {
+fn update(revision: &str, at_unix_ms: u64, state: CommitState) -> PullUpdate {
     PullUpdate {
-        comment: Some(text(revision, at_unix_ms, &format!("{state:?}"))),
+        comment: Some(comment_text(revision, at_unix_ms, &format!("{state:?}"))),
         status: Some(status(revision, Some(at_unix_ms), state)),
     }
 }
 
-fn status(revision: &str, at_unix_ms: Option<u64>, state: State) -> Status {
-    Status {
+fn status(revision: &str, at_unix_ms: Option<u64>, state: CommitState) -> CommitStatus {
+    CommitStatus {
         revision: revision.into(),
         context: "speedwell/compare".into(),
         state,
@@ -333,7 +381,7 @@ fn status(revision: &str, at_unix_ms: Option<u64>, state: State) -> Status {
 }
 
 /// The states of a revision's statuses, oldest first.
-fn states(fake: &Fake, revision: &str) -> Vec<String> {
+fn states(fake: &FakeForge, revision: &str) -> Vec<String> {
     let all = fake.statuses();
     let own = all.iter().filter(|status| status["sha"] == revision);
     own.map(|status| status["state"].as_str().unwrap().to_owned())
@@ -343,13 +391,13 @@ fn states(fake: &Fake, revision: &str) -> Vec<String> {
 #[test]
 fn an_older_result_replaces_neither_the_comment_nor_the_status() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         let client = client(&fake);
-        let red = client.post(&update(REVISION, 5, State::Failure), &unknown);
+        let red = client.post_update(&update(REVISION, 5, CommitState::Failure), &unknown_order);
         assert_eq!(red.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
-        let late = client.post(&update(REVISION, 4, State::Success), &unknown);
+        let late = client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert!(
-            matches!(late.comment, Some(Ok(Posted::Outdated(_)))),
+            matches!(late.comment, Some(Ok(CommentOutcome::Outdated(_)))),
             "{forge}"
         );
         assert_eq!(
@@ -357,16 +405,16 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
             StatusOutcome::Outdated,
             "{forge}"
         );
-        assert_eq!(said(&fake), ["Failure"], "{forge}");
+        assert_eq!(our_comments(&fake), ["Failure"], "{forge}");
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         // Neither does the notice that a result is arriving.
         let arriving = client
-            .set_status(&status(REVISION, None, State::Pending))
+            .set_status(&status(REVISION, None, CommitState::Pending))
             .unwrap();
         assert_eq!(arriving, StatusOutcome::Outdated, "{forge}");
         // A result that was measured later does.
-        client.post(&update(REVISION, 6, State::Success), &unknown);
-        assert_eq!(said(&fake), ["Success"], "{forge}");
+        client.post_update(&update(REVISION, 6, CommitState::Success), &unknown_order);
+        assert_eq!(our_comments(&fake), ["Success"], "{forge}");
         assert_eq!(states(&fake, REVISION)[1..], ["success"], "{forge}");
     }
 }
@@ -374,19 +422,20 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
 #[test]
 fn each_commit_keeps_the_status_of_its_own_newest_result() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         let client = client(&fake);
         let next = "89abcdef0123456789abcdef0123456789abcdef";
-        let red = |at| client.post(&update(REVISION, at, State::Failure), &unknown);
-        client.post(&update(next, 7, State::Success), &unknown);
+        let red =
+            |at| client.post_update(&update(REVISION, at, CommitState::Failure), &unknown_order);
+        client.post_update(&update(next, 7, CommitState::Success), &unknown_order);
         // The comment is about the next commit, and this one has no status yet.
         let late = red(5);
         assert!(
-            matches!(late.comment, Some(Ok(Posted::Outdated(_)))),
+            matches!(late.comment, Some(Ok(CommentOutcome::Outdated(_)))),
             "{forge}"
         );
         assert_eq!(late.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
-        client.post(&update(REVISION, 4, State::Success), &unknown);
+        client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         assert_eq!(states(&fake, next), ["success"], "{forge}");
     }
@@ -396,9 +445,10 @@ fn each_commit_keeps_the_status_of_its_own_newest_result() {
 fn a_refused_comment_does_not_keep_the_status_from_being_set() {
     for forge in FORGES {
         for refusal in [403, 404, 422] {
-            let fake = Fake::of(forge);
+            let fake = FakeForge::start(forge);
             fake.refuse_comments(refusal);
-            let outcome = client(&fake).post(&update(REVISION, 5, State::Failure), &unknown);
+            let outcome = client(&fake)
+                .post_update(&update(REVISION, 5, CommitState::Failure), &unknown_order);
             assert!(
                 matches!(outcome.status, Some(Ok(StatusOutcome::Set))),
                 "{forge}"
@@ -416,15 +466,15 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
 #[test]
 fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
     for forge in FORGES {
-        let fake = Fake::of(forge);
+        let fake = FakeForge::start(forge);
         let client = client(&fake);
         // The other job writes between our reading and our writing.
-        let name = if forge == Forge::GitLab {
+        let name = if forge == ForgeKind::GitLab {
             "name"
         } else {
             "context"
         };
-        let state = if forge == Forge::GitLab {
+        let state = if forge == ForgeKind::GitLab {
             "failed"
         } else {
             "failure"
@@ -435,7 +485,7 @@ fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
             "description": "worse (measured 1970-01-01T00:00:00.009Z)",
         }));
         let late = client
-            .set_status(&status(REVISION, Some(4), State::Success))
+            .set_status(&status(REVISION, Some(4), CommitState::Success))
             .unwrap();
         assert_eq!(late, StatusOutcome::Outdated, "{forge}");
         let last = states(&fake, REVISION).pop().unwrap();

@@ -1,26 +1,28 @@
 //! Result of one execution, and the rules that decide whether it failed.
 
-use super::{Description, Job, Linking, Setting, Source};
-use crate::compile::Failed;
-use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Surroundings, Usage};
-use speedwell_process::{Ended, Outcome, Spec, replay};
+use super::{BenchmarkDescription, BenchmarkJob, BenchmarkSource, LinkRecord, RunContext};
+use crate::compile::CompileFailure;
+use speedwell_model::{
+    Case, FailureCause, KernelStats, Metric, ResourceUsage, Sample, SessionStep, StepFailure,
+};
+use speedwell_process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
 use std::sync::Arc;
 
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
 /// Larger values are rejected: their squares, which a variance needs, are not finite.
-const LARGEST: f64 = 1e150;
+const MAX_VALUE: f64 = 1e150;
 
 /// One finished process: what it reported, what it cost, and why it failed, if it did.
 ///
 /// A process may both report and fail; then its measurements are kept together with the failure.
 #[derive(Debug, Clone, Default)]
-pub struct Attempt {
+pub struct RunOutcome {
     /// Reported results in order.
-    pub observations: Vec<Observation>,
+    pub observations: Vec<RunResult>,
     /// Why the execution counts as failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<StepFailure>,
     /// Whether the user interrupted it; then it counts as not executed.
     pub interrupted: bool,
     /// Start in milliseconds since the Unix epoch.
@@ -28,18 +30,18 @@ pub struct Attempt {
     /// Lifetime of the process.
     pub wall_ns: u64,
     /// Resource usage of the process.
-    pub usage: Option<Usage>,
+    pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run, if they are not to be read from this machine.
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<KernelStats>,
     /// Captured stdout, for `-v`.
     pub stdout: String,
     /// How its program was linked, if there are several builds.
-    pub linking: Option<Linking>,
+    pub linking: Option<LinkRecord>,
 }
 
 /// Result reported for one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observation {
+pub struct RunResult {
     /// The case as named by the process.
     pub case: Case,
     /// Measured values.
@@ -54,10 +56,10 @@ pub struct Observation {
     pub load: Option<Arc<str>>,
 }
 
-impl Observation {
+impl RunResult {
     /// Creates an observation without samples; the first of the metrics is the one compared.
-    pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> Observation {
-        Observation {
+    pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> RunResult {
+        RunResult {
             case,
             samples: Vec::new(),
             metrics,
@@ -68,7 +70,7 @@ impl Observation {
     }
 
     /// Adds a value without elapsed time and iterations.
-    pub(crate) fn add(&mut self, metric: Metric, value: f64) {
+    pub(crate) fn add_value(&mut self, metric: Metric, value: f64) {
         self.samples.push(Sample {
             metric: Arc::from(metric.name.as_str()),
             value,
@@ -87,38 +89,41 @@ impl Observation {
         if self.metrics.iter().all(|known| known.name != metric.name) {
             times_ns
                 .iter()
-                .for_each(|&value| self.add(metric.clone(), value));
+                .for_each(|&value| self.add_value(metric.clone(), value));
         }
     }
 }
 
 /// Builds a cause from a sentence fragment.
-pub(crate) fn invalid(reason: impl Into<String>) -> Cause {
-    Cause::Invalid {
+pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
+    FailureCause::Invalid {
         reason: reason.into(),
     }
 }
 
-impl Attempt {
+impl RunOutcome {
     /// Creates the result of a finished process. `reported` is the fault in its report, if any; the
     /// exit status takes precedence, because it explains the rest.
-    pub(super) fn new(
-        spec: &Spec,
-        outcome: &Outcome,
-        mut observations: Vec<Observation>,
-        reported: Option<Cause>,
-        job: &Job,
-        setting: &Setting<'_>,
-    ) -> Attempt {
-        let impossible = || observations.iter().find_map(impossible);
-        let cause = outcome.cause(spec.limit).or(reported).or_else(impossible);
+    pub(super) fn from_process(
+        spec: &ProcessSpec,
+        outcome: &ProcessOutcome,
+        mut observations: Vec<RunResult>,
+        reported: Option<FailureCause>,
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> RunOutcome {
+        let impossible = || observations.iter().find_map(find_impossible_value);
+        let cause = outcome
+            .failure_cause(spec.limit)
+            .or(reported)
+            .or_else(impossible);
         for seen in &mut observations {
-            seen.notes.extend(remarks(outcome));
+            seen.notes.extend(exit_notes(outcome));
         }
-        Attempt {
+        RunOutcome {
             observations,
             failure: cause.map(|cause| {
-                failure(
+                run_failure(
                     cause,
                     outcome.stderr.last_lines(TAIL_LINES),
                     spec,
@@ -126,34 +131,39 @@ impl Attempt {
                     setting,
                 )
             }),
-            interrupted: outcome.ended == Ended::Interrupted,
+            interrupted: outcome.ended == ProcessEnd::Interrupted,
             started_unix_ms: outcome.started_unix_ms,
             wall_ns: outcome.wall_ns,
             usage: Some(outcome.usage),
             stdout: outcome.stdout.text(),
-            ..Attempt::default()
+            ..RunOutcome::default()
         }
     }
 
     /// Creates the result of a process that could not be started.
-    pub(super) fn not_started(
-        spec: &Spec,
+    pub(super) fn start_failed(
+        spec: &ProcessSpec,
         error: &std::io::Error,
-        job: &Job,
-        setting: &Setting<'_>,
-    ) -> Attempt {
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> RunOutcome {
         let reason = start_reason(spec, error);
-        Attempt::without_process(Cause::Start { reason }, spec, job, setting)
+        RunOutcome::without_process(FailureCause::Start { reason }, spec, job, setting)
     }
 
     /// Creates the result of a job that cannot be performed on this machine.
-    pub(super) fn refused(spec: &Spec, reason: &str, job: &Job, setting: &Setting<'_>) -> Attempt {
-        Attempt::without_process(invalid(reason), spec, job, setting)
+    pub(super) fn unsupported(
+        spec: &ProcessSpec,
+        reason: &str,
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> RunOutcome {
+        RunOutcome::without_process(invalid_cause(reason), spec, job, setting)
     }
 
     /// Adds how the program was linked for its run.
-    pub(super) fn linked(mut self, linking: Option<Linking>) -> Attempt {
-        let note = linking.as_ref().and_then(Linking::note);
+    pub(super) fn with_linking(mut self, linking: Option<LinkRecord>) -> RunOutcome {
+        let note = linking.as_ref().and_then(LinkRecord::coarse_note);
         for seen in &mut self.observations {
             seen.notes.extend(note.clone());
         }
@@ -161,23 +171,28 @@ impl Attempt {
         self
     }
 
-    fn without_process(cause: Cause, spec: &Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let failure = failure(cause, String::new(), spec, job, setting);
-        Attempt {
+    fn without_process(
+        cause: FailureCause,
+        spec: &ProcessSpec,
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> RunOutcome {
+        let failure = run_failure(cause, String::new(), spec, job, setting);
+        RunOutcome {
             failure: Some(failure),
-            ..Attempt::default()
+            ..RunOutcome::default()
         }
     }
 }
 
 /// Rejects values that no measurement can produce. Checks every source here: a harness, a command,
 /// or a benchmark that writes to the harness channel itself.
-fn impossible(seen: &Observation) -> Option<Cause> {
+fn find_impossible_value(seen: &RunResult) -> Option<FailureCause> {
     let reason = seen.samples.iter().find_map(|sample| {
         let (name, value) = (&sample.metric, sample.value);
         let metric = seen.metrics.iter().find(|metric| metric.name == **name);
         let is_time = metric.is_some_and(|metric| metric.unit == "ns");
-        if !value.is_finite() || value.abs() > LARGEST {
+        if !value.is_finite() || value.abs() > MAX_VALUE {
             return Some(format!(
                 "reported the impossible figure {value:e} for '{name}'"
             ));
@@ -185,53 +200,53 @@ fn impossible(seen: &Observation) -> Option<Cause> {
         (is_time && value < 0.0)
             .then(|| format!("reported {value} ns for '{name}', but no time is below zero"))
     })?;
-    Some(invalid(reason))
+    Some(invalid_cause(reason))
 }
 
 /// Notes on how the process ended.
-fn remarks(outcome: &Outcome) -> Vec<String> {
+fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
     let mut remarks = Vec::new();
-    if outcome.ended == Ended::Lingered {
+    if outcome.ended == ProcessEnd::Lingered {
         remarks.push("The process did not end after reporting and was ended.".to_owned());
     }
-    remarks.extend(outcome.leftovers());
+    remarks.extend(outcome.describe_leftovers());
     remarks
 }
 
 /// Explains why a program could not be started, including its name.
-pub(super) fn start_reason(spec: &Spec, error: &std::io::Error) -> String {
+pub(super) fn start_reason(spec: &ProcessSpec, error: &std::io::Error) -> String {
     format!("'{}': {error}", spec.program.display())
 }
 
 /// Builds the failure of an execution.
-pub(super) fn failure(
-    cause: Cause,
+pub(super) fn run_failure(
+    cause: FailureCause,
     stderr_tail: String,
-    spec: &Spec,
-    job: &Job,
-    setting: &Setting<'_>,
-) -> Failure {
-    Failure {
-        step: Step::Run,
+    spec: &ProcessSpec,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> StepFailure {
+    StepFailure {
+        step: SessionStep::Run,
         benchmark: job.source.name.clone(),
         case: Some(job.label.clone()),
         variant: Some(setting.variant.name.clone()),
         slot: Some(setting.slot),
         cause,
         stderr_tail,
-        replay: replay(spec),
+        replay: shell_line(spec),
     }
 }
 
 /// Builds the failure of a description.
-pub(super) fn not_described(
-    source: &Source,
-    cause: Cause,
-    spec: &Spec,
-    outcome: Option<&Outcome>,
-) -> Description {
-    let failure = Failure {
-        step: Step::Describe,
+pub(super) fn description_failure(
+    source: &BenchmarkSource,
+    cause: FailureCause,
+    spec: &ProcessSpec,
+    outcome: Option<&ProcessOutcome>,
+) -> BenchmarkDescription {
+    let failure = StepFailure {
+        step: SessionStep::Describe,
         benchmark: source.name.clone(),
         case: None,
         variant: None,
@@ -240,22 +255,26 @@ pub(super) fn not_described(
         stderr_tail: outcome
             .map(|o| o.stderr.last_lines(TAIL_LINES))
             .unwrap_or_default(),
-        replay: replay(spec),
+        replay: shell_line(spec),
     };
-    Description {
+    BenchmarkDescription {
         failure: Some(failure),
-        ..Description::default()
+        ..BenchmarkDescription::default()
     }
 }
 
-impl Failed {
+impl CompileFailure {
     /// Converts to a failure of describing a file, or of performing the given job.
-    pub fn failure(self, source: &Source, of: Option<(&Job, &Setting<'_>)>) -> Failure {
-        Failure {
+    pub fn into_failure(
+        self,
+        source: &BenchmarkSource,
+        of: Option<(&BenchmarkJob, &RunContext<'_>)>,
+    ) -> StepFailure {
+        StepFailure {
             step: if of.is_some() {
-                Step::Run
+                SessionStep::Run
             } else {
-                Step::Describe
+                SessionStep::Describe
             },
             benchmark: source.name.clone(),
             case: of.map(|(job, _)| job.label.clone()),

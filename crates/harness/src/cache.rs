@@ -3,7 +3,7 @@
 //! Its contents are executed, so it is used only if no other user can write to it; otherwise this
 //! process uses a temporary folder of its own.
 
-use speedwell_process::{Scratch, user};
+use speedwell_process::{ScratchFolder, effective_user_id};
 use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 /// Prefix of entries under construction.
-const DRAFT: &str = "draft-";
+const DRAFT_PREFIX: &str = "draft-";
 
 /// Older drafts belong to killed processes: no compilation may take that long.
-const DRAFTS_KEPT: Duration = Duration::from_secs(3600);
+const MAX_DRAFT_AGE: Duration = Duration::from_secs(3600);
 
 /// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else this user's folder among
 /// temporary files. If others could write there, returns a folder of this process.
 pub fn cache_folder() -> PathBuf {
-    CHOSEN.get_or_init(choose).0.clone()
+    CHOSEN_FOLDER.get_or_init(choose_folder).0.clone()
 }
 
 /// Explains in a sentence why the default folder was not used. `None` if it was, or if no folder
 /// was needed.
 pub fn cache_warning() -> Option<&'static str> {
-    CHOSEN.get()?.1.as_deref()
+    CHOSEN_FOLDER.get()?.1.as_deref()
 }
 
-static CHOSEN: OnceLock<(PathBuf, Option<String>)> = OnceLock::new();
+static CHOSEN_FOLDER: OnceLock<(PathBuf, Option<String>)> = OnceLock::new();
 
-fn choose() -> (PathBuf, Option<String>) {
-    let usual = usual();
-    match unsafe_reason(&usual, user()) {
+fn choose_folder() -> (PathBuf, Option<String>) {
+    let usual = default_folder();
+    match unsafe_reason(&usual, effective_user_id()) {
         None => (usual, None),
         Some(reason) => {
             let warning = format!(
@@ -40,21 +40,21 @@ fn choose() -> (PathBuf, Option<String>) {
                  is unpacked and compiled anew.",
                 usual.display()
             );
-            (own_folder(), Some(warning))
+            (temporary_folder(), Some(warning))
         }
     }
 }
 
 /// A folder for this process, removed by a later one.
-fn own_folder() -> PathBuf {
-    static OWN: OnceLock<Option<Scratch>> = OnceLock::new();
-    let own = OWN.get_or_init(|| Scratch::new().ok());
+fn temporary_folder() -> PathBuf {
+    static OWN: OnceLock<Option<ScratchFolder>> = OnceLock::new();
+    let own = OWN.get_or_init(|| ScratchFolder::new().ok());
     // Without a temporary folder, the first write reports the error.
     own.as_ref()
         .map_or_else(std::env::temp_dir, |own| own.folder().to_owned())
 }
 
-fn usual() -> PathBuf {
+fn default_folder() -> PathBuf {
     let set = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -63,7 +63,7 @@ fn usual() -> PathBuf {
     let home = || set("HOME").map(|home| home.join(".cache"));
     match set("XDG_CACHE_HOME").or_else(home) {
         Some(caches) => caches.join("speedwell"),
-        None => std::env::temp_dir().join(format!("speedwell-{}", user())),
+        None => std::env::temp_dir().join(format!("speedwell-{}", effective_user_id())),
     }
 }
 
@@ -73,35 +73,39 @@ fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
     if let Some(parent) = folder.parent() {
         let _ = fs::create_dir_all(parent);
         // The sticky bit of a shared temporary folder prevents others from renaming its entries.
-        let is_shared = |data: &Metadata| is_open(data) && data.mode() & 0o1000 == 0;
+        let is_shared = |data: &Metadata| is_writable_by_others(data) && data.mode() & 0o1000 == 0;
         let data = fs::metadata(parent).ok();
-        if let Some(data) = data.filter(|data| is_foreign(data, user) || is_shared(data)) {
-            return Some(format!("{} '{}'", who(&data, user), parent.display()));
+        if let Some(data) = data.filter(|data| is_foreign_owned(data, user) || is_shared(data)) {
+            return Some(format!(
+                "{} '{}'",
+                describe_writer(&data, user),
+                parent.display()
+            ));
         }
     }
     let _ = DirBuilder::new().mode(0o700).create(folder);
     let link = fs::symlink_metadata(folder).ok()?;
-    let data = if link.is_symlink() && !is_foreign(&link, user) {
+    let data = if link.is_symlink() && !is_foreign_owned(&link, user) {
         fs::metadata(folder).ok()?
     } else {
         link
     };
-    let is_unsafe = is_foreign(&data, user) || is_open(&data);
-    is_unsafe.then(|| format!("{} it", who(&data, user)))
+    let is_unsafe = is_foreign_owned(&data, user) || is_writable_by_others(&data);
+    is_unsafe.then(|| format!("{} it", describe_writer(&data, user)))
 }
 
-fn is_foreign(data: &Metadata, user: u32) -> bool {
+fn is_foreign_owned(data: &Metadata, user: u32) -> bool {
     data.uid() != user && data.uid() != 0
 }
 
 /// Whether others may write. A group with the user's own id has no other members by convention.
-fn is_open(data: &Metadata) -> bool {
+fn is_writable_by_others(data: &Metadata) -> bool {
     let by_group = data.mode() & 0o020 != 0 && data.gid() != data.uid();
     by_group || data.mode() & 0o002 != 0
 }
 
-fn who(data: &Metadata, user: u32) -> String {
-    if is_foreign(data, user) {
+fn describe_writer(data: &Metadata, user: u32) -> String {
+    if is_foreign_owned(data, user) {
         format!("the user with the number {} owns", data.uid())
     } else {
         "others may write to".to_owned()
@@ -111,10 +115,13 @@ fn who(data: &Metadata, user: u32) -> String {
 /// Removes abandoned drafts from a folder.
 pub(super) fn remove_drafts(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
+        let is_draft = entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(DRAFT_PREFIX);
         let changed = entry.metadata().and_then(|data| data.modified());
-        if is_draft && changed.is_ok_and(|time| is_older(time, DRAFTS_KEPT)) {
-            remove(&entry.path());
+        if is_draft && changed.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
+            remove_entry(&entry.path());
         }
     }
 }
@@ -125,7 +132,7 @@ pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
 }
 
 /// Removes a file or folder, ignoring errors.
-pub(super) fn remove(path: &Path) {
+pub(super) fn remove_entry(path: &Path) {
     let _ = if path.is_dir() {
         fs::remove_dir_all(path)
     } else {
@@ -146,7 +153,7 @@ mod tests {
     fn a_missing_folder_is_made_for_its_owner_alone() {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join(".cache/speedwell");
-        assert_eq!(unsafe_reason(&cache, user()), None);
+        assert_eq!(unsafe_reason(&cache, effective_user_id()), None);
         assert_eq!(fs::metadata(&cache).unwrap().mode() & 0o777, 0o700);
     }
 
@@ -157,20 +164,28 @@ mod tests {
         fs::create_dir(&cache).unwrap();
         let told = |user| unsafe_reason(&cache, user).unwrap_or_default();
         with_mode(&cache, 0o755);
-        assert_eq!(told(user()), "");
+        assert_eq!(told(effective_user_id()), "");
         // Root is trusted.
-        if user() != 0 {
-            assert!(told(user() + 1).contains("owns"), "{}", told(user() + 1));
+        if effective_user_id() != 0 {
+            assert!(
+                told(effective_user_id() + 1).contains("owns"),
+                "{}",
+                told(effective_user_id() + 1)
+            );
         }
         for mode in [0o757, 0o1777] {
             with_mode(&cache, mode);
-            assert_eq!(told(user()), "others may write to it", "{mode:o}");
+            assert_eq!(
+                told(effective_user_id()),
+                "others may write to it",
+                "{mode:o}"
+            );
         }
         with_mode(&cache, 0o700);
         with_mode(home.path(), 0o777);
-        assert!(told(user()).starts_with("others may write to '"));
+        assert!(told(effective_user_id()).starts_with("others may write to '"));
         with_mode(home.path(), 0o1777);
-        assert_eq!(told(user()), "");
+        assert_eq!(told(effective_user_id()), "");
     }
 
     #[test]
@@ -182,14 +197,14 @@ mod tests {
             eprintln!("skipped: only root can give a folder away");
             return;
         }
-        let told = unsafe_reason(&cache, user());
+        let told = unsafe_reason(&cache, effective_user_id());
         assert_eq!(told.unwrap(), "the user with the number 65534 owns it");
     }
 
     #[test]
     fn old_drafts_go_and_everything_else_stays() {
         let cache = tempfile::tempdir().unwrap();
-        let old = SystemTime::now() - 2 * DRAFTS_KEPT;
+        let old = SystemTime::now() - 2 * MAX_DRAFT_AGE;
         for (name, time) in [
             ("draft-a.d", old),
             ("draft-b", SystemTime::now()),

@@ -5,28 +5,28 @@
 //! followed. Files read once per session (definition files) or built once (C++, packages) are
 //! excluded. Start at [`code_files`].
 
-use crate::{Job, Kind, Source};
+use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use regex::Regex;
-use speedwell_model::{Language, Variant};
-use speedwell_process::resolve;
+use speedwell_model::{SnippetLanguage, Variant};
+use speedwell_process::resolve_program;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Larger files are data or generated code, and are not searched for modules.
-const LARGEST_SCRIPT_BYTES: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 /// Maximum number of files per benchmark. A change in a larger project usually affects some of
 /// these as well.
-const MOST_FILES: usize = 2_000;
+const MAX_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
-const JAVASCRIPT: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
-const PYTHON: &str = "py";
+const JAVASCRIPT_EXTENSIONS: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
+const PYTHON_EXTENSION: &str = "py";
 
 /// Extensions of other scripts, whose modules are unknown.
-const OTHER_SCRIPTS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
+const OTHER_EXTENSIONS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
 
 static JAVASCRIPT_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern =
@@ -41,7 +41,7 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Returns the files whose content determines a run of the job under the variant, performed by
 /// `program`.
-pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> {
+pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;
     let folders = [
@@ -49,15 +49,15 @@ pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> 
         Some(&source.directory),
         Some(&source.root),
     ];
-    let mut search = Search {
+    let mut search = ModuleSearch {
         folders: folders.into_iter().flatten().map(Path::to_owned).collect(),
         found: BTreeSet::new(),
         open: Vec::new(),
     };
-    if source.kind != Kind::Cpp && source.file.is_file() && !source.is_read_once() {
-        search.add(&source.file);
+    if source.kind != SourceKind::Cpp && source.file.is_file() && !source.is_read_once() {
+        search.add_file(&source.file);
     }
-    if !is_built_once(source) && !matches!(source.kind, Kind::Load | Kind::Experiment) {
+    if !is_built_once(source) && !matches!(source.kind, SourceKind::Load | SourceKind::Experiment) {
         search.add_program(program, &source.directory);
     }
     for word in &variant.arguments {
@@ -74,7 +74,7 @@ pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> 
         words.for_each(|word| search.add_script(word, &source.directory));
     }
     if let Some(snippet) = job.snippet_under(variant) {
-        if snippet.language == Language::Sh {
+        if snippet.language == SnippetLanguage::Sh {
             search.add_command(&snippet.runner, &source.directory);
         }
         snippet
@@ -85,40 +85,40 @@ pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> 
     if let Some(definition) = &source.definition {
         search.add_definition(&definition.source().text, &source.file);
     }
-    search.follow();
+    search.follow_modules();
     search.found.into_iter().collect()
 }
 
 /// Whether it is compiled once per session, so that `program` is a compiler and takes no part in
 /// runs.
-fn is_built_once(source: &Source) -> bool {
+fn is_built_once(source: &BenchmarkSource) -> bool {
     match source.kind {
-        Kind::Cpp => true,
-        Kind::Snippet(language) => language.is_compiled(),
+        SourceKind::Cpp => true,
+        SourceKind::Snippet(language) => language.is_compiled(),
         _ => source.file.is_dir() && source.is_program(),
     }
 }
 
 /// Files found, and those not yet searched for modules.
-struct Search {
+struct ModuleSearch {
     /// Search path of Python modules, besides the folder of the importing file.
     folders: Vec<PathBuf>,
     found: BTreeSet<PathBuf>,
     open: Vec<PathBuf>,
 }
 
-impl Search {
+impl ModuleSearch {
     /// Adds a file both by its canonical path and by the path through links, whose target may
     /// change.
-    fn add(&mut self, file: &Path) {
+    fn add_file(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
         };
-        let is_new = path.is_file() && self.found.len() < MOST_FILES;
+        let is_new = path.is_file() && self.found.len() < MAX_FILES;
         if is_new && self.found.insert(path.clone()) {
             self.open.push(path.clone());
         }
-        let typed = without_dots(file);
+        let typed = remove_dots(file);
         if is_new && typed.is_absolute() && typed != path {
             self.found.insert(typed);
         }
@@ -130,8 +130,8 @@ impl Search {
             1 => program.to_owned(),
             _ => directory.join(program),
         };
-        if let Ok(path) = resolve(&place) {
-            self.add(&path);
+        if let Ok(path) = resolve_program(&place) {
+            self.add_file(&path);
         }
     }
 
@@ -140,7 +140,7 @@ impl Search {
     fn add_script(&mut self, word: &str, directory: &Path) {
         let path = directory.join(word);
         if is_script(&path) && path.is_file() {
-            self.add(&path);
+            self.add_file(&path);
         }
     }
 
@@ -169,31 +169,31 @@ impl Search {
     /// Adds a folder to the search path of modules, and the scripts in it.
     fn add_folder(&mut self, path: &Path) {
         if path.is_file() {
-            return self.add(path);
+            return self.add_file(path);
         }
         self.folders.push(path.to_owned());
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         let scripts = entries
             .map(|entry| entry.path())
             .filter(|path| is_script(path));
-        scripts.for_each(|script| self.add(&script));
+        scripts.for_each(|script| self.add_file(&script));
     }
 
     /// Searches all files found for modules, transitively.
-    fn follow(&mut self) {
+    fn follow_modules(&mut self) {
         while let Some(file) = self.open.pop() {
-            let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= LARGEST_SCRIPT_BYTES);
+            let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
             let ending = file
                 .extension()
                 .and_then(|ending| ending.to_str())
                 .unwrap_or_default();
-            let is_searched = JAVASCRIPT.contains(&ending) || ending == PYTHON;
+            let is_searched = JAVASCRIPT_EXTENSIONS.contains(&ending) || ending == PYTHON_EXTENSION;
             let text = match fs::read_to_string(&file) {
                 Ok(text) if is_small && is_searched => text,
                 _ => continue,
             };
             let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
-            if ending == PYTHON {
+            if ending == PYTHON_EXTENSION {
                 self.follow_python(&text, &folder);
             } else {
                 self.follow_javascript(&text, &folder);
@@ -210,10 +210,10 @@ impl Search {
             let place = if name.starts_with(['.', '/']) {
                 Some(folder.join(name))
             } else {
-                linked_package(name, folder)
+                resolve_linked_package(name, folder)
             };
-            if let Some(file) = place.as_deref().and_then(javascript_module) {
-                self.add(&file);
+            if let Some(file) = place.as_deref().and_then(resolve_javascript_module) {
+                self.add_file(&file);
             }
         }
     }
@@ -262,15 +262,15 @@ impl Search {
         for mut place in folders {
             for part in name.split('.').filter(|part| !part.is_empty()) {
                 place.push(part);
-                self.add(&place.join("__init__.py"));
-                self.add(&place.with_extension(PYTHON));
+                self.add_file(&place.join("__init__.py"));
+                self.add_file(&place.with_extension(PYTHON_EXTENSION));
             }
         }
     }
 }
 
 /// Removes `.` and `..` from the path.
-fn without_dots(path: &Path) -> PathBuf {
+fn remove_dots(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {
         match part {
@@ -289,11 +289,13 @@ fn is_script(path: &Path) -> bool {
         .extension()
         .and_then(|ending| ending.to_str())
         .unwrap_or_default();
-    JAVASCRIPT.contains(&ending) || ending == PYTHON || OTHER_SCRIPTS.contains(&ending)
+    JAVASCRIPT_EXTENSIONS.contains(&ending)
+        || ending == PYTHON_EXTENSION
+        || OTHER_EXTENSIONS.contains(&ending)
 }
 
 /// Resolves a module as Node.js does: as is, with an extension, or as a folder.
-fn javascript_module(place: &Path) -> Option<PathBuf> {
+fn resolve_javascript_module(place: &Path) -> Option<PathBuf> {
     let with_ending = |ending: &str| {
         let mut name = place.as_os_str().to_owned();
         name.push(format!(".{ending}"));
@@ -304,7 +306,7 @@ fn javascript_module(place: &Path) -> Option<PathBuf> {
         let package: serde_json::Value = serde_json::from_str(&text).ok()?;
         Some(place.join(package.get("main")?.as_str()?))
     };
-    let endings = JAVASCRIPT.into_iter().chain(["json", "node"]);
+    let endings = JAVASCRIPT_EXTENSIONS.into_iter().chain(["json", "node"]);
     let files = [place.to_owned()]
         .into_iter()
         .chain(endings.map(with_ending))
@@ -314,7 +316,7 @@ fn javascript_module(place: &Path) -> Option<PathBuf> {
 }
 
 /// Resolves a package that is linked to a folder of the project, as in workspaces.
-fn linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
+fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
     let mut places = folder
         .ancestors()
         .map(|above| above.join("node_modules").join(name));
@@ -328,13 +330,13 @@ fn linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Route;
+    use crate::StartMode;
 
-    fn job(kind: Kind, folder: &Path, name: &str) -> Job {
-        Job {
-            source: Source::new(kind, &folder.join(name), folder, folder),
+    fn test_job(kind: SourceKind, folder: &Path, name: &str) -> BenchmarkJob {
+        BenchmarkJob {
+            source: BenchmarkSource::new(kind, &folder.join(name), folder, folder),
             label: name.to_owned(),
-            route: Route::Direct,
+            route: StartMode::Direct,
             flags: Vec::new(),
             arguments: Vec::new(),
             names: Vec::new(),
@@ -350,7 +352,7 @@ mod tests {
     }
 
     /// Names of the files in `folder` that determine a run.
-    fn names(folder: &Path, job: &Job, variant: &Variant) -> Vec<String> {
+    fn code_file_names(folder: &Path, job: &BenchmarkJob, variant: &Variant) -> Vec<String> {
         let files = code_files(job, variant, Path::new("/bin/sh"));
         let inside = files
             .iter()
@@ -360,7 +362,7 @@ mod tests {
             .collect()
     }
 
-    fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+    fn create_project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for (name, text) in files {
@@ -373,7 +375,7 @@ mod tests {
 
     #[test]
     fn javascript_is_followed_through_all_ways_to_load_a_module() {
-        let (_folder, root) = project(&[
+        let (_folder, root) = create_project(&[
             (
                 "g/x.js",
                 "const a = require('./a'); import('../lib/lazy.mjs');\nrequire('fs'); require('linked')",
@@ -392,9 +394,9 @@ mod tests {
             ("node_modules/.keep", ""),
         ]);
         std::os::unix::fs::symlink("../packages/linked", root.join("node_modules/linked")).unwrap();
-        let found = names(
+        let found = code_file_names(
             &root,
-            &job(Kind::Node, &root, "g/x.js"),
+            &test_job(SourceKind::Node, &root, "g/x.js"),
             &Variant::plain("a"),
         );
         let expected = [
@@ -411,7 +413,7 @@ mod tests {
 
     #[test]
     fn python_is_followed_through_packages_and_relative_imports() {
-        let (_folder, root) = project(&[
+        let (_folder, root) = create_project(&[
             (
                 "g/x.py",
                 "import os, helper as h\nfrom pkg import inner, other\nfrom elsewhere import y\n",
@@ -428,7 +430,11 @@ mod tests {
         variant
             .environment
             .push(("PYTHONPATH".into(), "more".into()));
-        let found = names(&root, &job(Kind::Python, &root, "g/x.py"), &variant);
+        let found = code_file_names(
+            &root,
+            &test_job(SourceKind::Python, &root, "g/x.py"),
+            &variant,
+        );
         let expected = [
             "g/helper.py",
             "g/x.py",
@@ -444,21 +450,25 @@ mod tests {
     #[test]
     fn programs_and_scripts_of_a_variant_are_files_of_its_code() {
         let (_folder, root) =
-            project(&[("x.js", ""), ("hook.cjs", ""), ("bin", ""), ("out.txt", "")]);
+            create_project(&[("x.js", ""), ("hook.cjs", ""), ("bin", ""), ("out.txt", "")]);
         let mut variant = Variant::plain("a");
         variant.arguments = vec!["--require".into(), "./hook.cjs".into(), "out.txt".into()];
-        let found = names(&root, &job(Kind::Node, &root, "x.js"), &variant);
+        let found = code_file_names(&root, &test_job(SourceKind::Node, &root, "x.js"), &variant);
         assert_eq!(found, ["hook.cjs", "x.js"]);
-        let with_program = code_files(&job(Kind::Node, &root, "x.js"), &variant, Path::new("sh"));
-        let shell = fs::canonicalize(resolve(Path::new("sh")).unwrap()).unwrap();
+        let with_program = code_files(
+            &test_job(SourceKind::Node, &root, "x.js"),
+            &variant,
+            Path::new("sh"),
+        );
+        let shell = fs::canonicalize(resolve_program(Path::new("sh")).unwrap()).unwrap();
         assert!(
             with_program.contains(&shell),
             "a name is looked up in PATH: {with_program:?}"
         );
         std::os::unix::fs::symlink("x.js", root.join("link.js")).unwrap();
-        let found = names(
+        let found = code_file_names(
             &root,
-            &job(Kind::Node, &root, "link.js"),
+            &test_job(SourceKind::Node, &root, "link.js"),
             &Variant::plain("a"),
         );
         assert_eq!(

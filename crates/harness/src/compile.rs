@@ -2,13 +2,13 @@
 //!
 //! Programs are in the cache folder under a name that depends on all inputs, so a program that is
 //! being measured is never replaced. The headers are known from the last compilation, which lists
-//! them (`-MMD`). Start with [`build`]; with [`Compilation`] for compilers other than C and C++,
+//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for compilers other than C and C++,
 //! which build a folder from generated sources.
 
 use crate::cache::{self, cache_folder};
-use crate::sources::Sources;
-use speedwell_model::Cause;
-use speedwell_process::{Ended, Spec, begin_activity, replay, run};
+use crate::sources::HarnessSources;
+use speedwell_model::FailureCause;
+use speedwell_process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
 use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
@@ -20,17 +20,17 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Time limit of a compiler.
-pub(super) const LIMIT: Duration = Duration::from_secs(300);
+pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Lines of compiler errors that are kept; the first one matters most.
-const COMPLAINT_LINES: usize = 20;
+const MAX_ERROR_LINES: usize = 20;
 
 /// Programs unused for this long are removed.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Everything that determines the program.
 #[derive(Debug, Clone, Hash, PartialEq, Eq)]
-pub(super) struct Recipe {
+pub(super) struct BuildRecipe {
     pub compiler: PathBuf,
     pub flags: Vec<String>,
     /// Folder of our header.
@@ -42,9 +42,9 @@ pub(super) struct Recipe {
 
 /// A failed compilation.
 #[derive(Debug, Clone)]
-pub struct Failed {
+pub struct CompileFailure {
     /// Why there is no program.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// Output of the compiler.
     pub output: String,
     /// Shell line that repeats the compilation.
@@ -53,15 +53,15 @@ pub struct Failed {
     pub interrupted: bool,
 }
 
-impl Failed {
+impl CompileFailure {
     /// The compiler cannot be started.
-    pub fn start(reason: String) -> Failed {
-        Failed::before_start(Cause::Start { reason })
+    pub fn start_failed(reason: String) -> CompileFailure {
+        CompileFailure::before_start(FailureCause::Start { reason })
     }
 
     /// The compilation was not attempted.
-    pub fn before_start(cause: Cause) -> Failed {
-        Failed {
+    pub fn before_start(cause: FailureCause) -> CompileFailure {
+        CompileFailure {
             cause,
             output: String::new(),
             replay: String::new(),
@@ -71,12 +71,12 @@ impl Failed {
 }
 
 /// Unpacks a harness and returns its folder.
-pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
-    from.folder().map_err(Failed::before_start)
+pub(super) fn unpack_harness(from: &HarnessSources) -> Result<PathBuf, CompileFailure> {
+    from.folder().map_err(CompileFailure::before_start)
 }
 
 /// Splits a variable into words as a shell does; `own` takes precedence over the environment.
-pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
+pub(super) fn variable_words(name: &str, own: &[(String, String)]) -> Vec<String> {
     let set = own.iter().find(|(known, _)| known == name);
     let text = set
         .map(|(_, value)| value.clone())
@@ -87,12 +87,12 @@ pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
 
 /// What this process has built, and what some thread is building.
 #[derive(Default)]
-struct Built {
-    done: HashMap<Recipe, Result<PathBuf, Failed>>,
-    begun: HashSet<Recipe>,
+struct BuildRegistry {
+    done: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
+    begun: HashSet<BuildRecipe>,
 }
 
-static BUILT: Mutex<Option<Built>> = Mutex::new(None);
+static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
 /// Returns the program of a recipe. Later calls return the same program even if its source has
@@ -100,8 +100,8 @@ static CHANGED: Condvar = Condvar::new();
 ///
 /// # Errors
 /// The compiler cannot be started, or rejects the file.
-pub(super) fn build(recipe: &Recipe) -> Result<PathBuf, Failed> {
-    let mut guard = locked();
+pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
+    let mut guard = lock_builds();
     loop {
         let built = guard.get_or_insert_default();
         if let Some(known) = built.done.get(recipe) {
@@ -114,7 +114,7 @@ pub(super) fn build(recipe: &Recipe) -> Result<PathBuf, Failed> {
     }
     drop(guard);
     let result = find_or_compile(recipe, &cache_folder().join("cpp"));
-    let mut guard = locked();
+    let mut guard = lock_builds();
     let built = guard.get_or_insert_default();
     built.begun.remove(recipe);
     built.done.insert(recipe.clone(), result.clone());
@@ -122,27 +122,27 @@ pub(super) fn build(recipe: &Recipe) -> Result<PathBuf, Failed> {
     result
 }
 
-fn locked() -> MutexGuard<'static, Option<Built>> {
-    BUILT.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
+    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the program of a recipe if any process has compiled it before. As with [`build`], it
+/// Returns the program of a recipe if any process has compiled it before. As with [`build_program`], it
 /// stays the same.
-pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
-    let mut guard = locked();
+pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
+    let mut guard = lock_builds();
     let done = &mut guard.get_or_insert_default().done;
     if let Some(known) = done.get(recipe) {
         return known.as_ref().ok().cloned();
     }
-    let found = find_in(recipe, &cache_folder().join("cpp"))?;
+    let found = find_cached(recipe, &cache_folder().join("cpp"))?;
     done.insert(recipe.clone(), Ok(found.clone()));
     Some(found)
 }
 
-fn find_in(recipe: &Recipe, cache: &Path) -> Option<PathBuf> {
-    let inputs = fs::read_to_string(recipe.inputs_in(cache)).ok()?;
+fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
+    let inputs = fs::read_to_string(recipe.input_list_path(cache)).ok()?;
     let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
-    let known = recipe.program_in(cache, &inputs);
+    let known = recipe.program_path(cache, &inputs);
     if inputs.is_empty() || !known.is_file() {
         return None;
     }
@@ -153,31 +153,31 @@ fn find_in(recipe: &Recipe, cache: &Path) -> Option<PathBuf> {
     Some(known)
 }
 
-fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
-    if let Some(known) = find_in(recipe, cache) {
+fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, CompileFailure> {
+    if let Some(known) = find_cached(recipe, cache) {
         return Ok(known);
     }
-    let stem = recipe.stem();
+    let stem = recipe.file_stem();
     let draft = cache.join(format!(
         "draft-{stem}-{:016x}-{}",
-        recipe.identity(),
+        recipe.hash_inputs(),
         std::process::id()
     ));
-    let spec = recipe.spec(&draft);
+    let spec = recipe.compiler_command(&draft);
     let cannot = |error: std::io::Error, what: &Path| {
         let reason = format!("'{}': {error}", what.display());
-        recipe.failed(Cause::Start { reason }, String::new())
+        recipe.failure(FailureCause::Start { reason }, String::new())
     };
     fs::create_dir_all(cache).map_err(|error| cannot(error, cache))?;
     remove_unused(cache);
-    let called = call(&spec, &recipe.shown());
+    let called = run_compiler(&spec, &recipe.replay_command());
     let rules = draft.with_extension("d");
-    let inputs = prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
+    let inputs = parse_prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
     // A compiler that rejects the file may have listed its headers before.
     let _ = fs::remove_file(&rules);
-    called.inspect_err(|_| cache::remove(&draft))?;
-    let program = recipe.program_in(cache, &inputs);
-    let list = recipe.inputs_in(cache);
+    called.inspect_err(|_| cache::remove_entry(&draft))?;
+    let program = recipe.program_path(cache, &inputs);
+    let list = recipe.input_list_path(cache);
     let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
     fs::write(&list, names.join("\n")).map_err(|error| cannot(error, &list))?;
     fs::rename(&draft, &program).map_err(|error| cannot(error, &program))?;
@@ -188,35 +188,37 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
 ///
 /// # Errors
 /// It cannot be started, or rejects its input.
-pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
-    let failed = |cause, output: String, interrupted| Failed {
+pub(super) fn run_compiler(spec: &ProcessSpec, shown: &ProcessSpec) -> Result<(), CompileFailure> {
+    let failed = |cause, output: String, interrupted| CompileFailure {
         cause,
         output,
-        replay: replay(shown),
+        replay: shell_line(shown),
         interrupted,
     };
-    let _activity = begin_activity(compiling(spec));
-    let outcome = run(spec, &mut ()).map_err(|error| {
+    let _activity = begin_activity(describe_call(spec));
+    let outcome = run_child(spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", spec.program.display());
-        failed(Cause::Start { reason }, String::new(), false)
+        failed(FailureCause::Start { reason }, String::new(), false)
     })?;
-    if outcome.ended == Ended::Exit(0) {
+    if outcome.ended == ProcessEnd::Exit(0) {
         return Ok(());
     }
     let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
-    let first: Vec<&str> = output.lines().take(COMPLAINT_LINES).collect();
+    let first: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
     let cause = match outcome.ended {
-        Ended::Exit(_) => Cause::Invalid {
-            reason: format!("does not compile: {}", complaint(&output)),
+        ProcessEnd::Exit(_) => FailureCause::Invalid {
+            reason: format!("does not compile: {}", first_error(&output)),
         },
-        _ => outcome.cause(spec.limit).unwrap_or(Cause::Silent),
+        _ => outcome
+            .failure_cause(spec.limit)
+            .unwrap_or(FailureCause::Silent),
     };
-    let interrupted = outcome.ended == Ended::Interrupted;
+    let interrupted = outcome.ended == ProcessEnd::Interrupted;
     Err(failed(cause, first.join("\n"), interrupted))
 }
 
 /// Describes a compiler call in a few words: `compiling copy.cpp with c++`.
-fn compiling(spec: &Spec) -> String {
+fn describe_call(spec: &ProcessSpec) -> String {
     let folder = spec.directory.clone().unwrap_or_default();
     let files = spec.arguments.iter().map(|argument| folder.join(argument));
     let source = files.into_iter().find(|path| path.is_file());
@@ -232,7 +234,7 @@ fn compiling(spec: &Spec) -> String {
 }
 
 /// Extracts the message of the first error.
-fn complaint(output: &str) -> String {
+fn first_error(output: &str) -> String {
     // rustc numbers its errors: 'error[E0425]: ...'.
     let after = |line: &'_ str| {
         let at = line.find("error:").or_else(|| line.find("error["))?;
@@ -249,7 +251,7 @@ fn complaint(output: &str) -> String {
 
 /// Parses the prerequisites of a make rule (`target: file file \ file`); spaces in names are
 /// escaped.
-fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
+fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
     let after = rule.split_once(": ").map_or("", |(_, files)| files);
     let names = after.replace("\\\n", " ").replace("\\ ", "\0");
     let found = names.split_whitespace().map(|name| name.replace('\0', " "));
@@ -265,54 +267,58 @@ pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|data| data.modified());
-        if used.is_ok_and(|time| cache::is_older(time, KEPT)) {
-            cache::remove(&entry.path());
+        if used.is_ok_and(|time| cache::is_older(time, MAX_UNUSED_AGE)) {
+            cache::remove_entry(&entry.path());
         }
     }
 }
 
-impl Recipe {
+impl BuildRecipe {
     /// Hashes everything but file contents. A new compiler version under the same name changes the
     /// hash.
-    fn identity(&self) -> u64 {
+    fn hash_inputs(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         self.hash(&mut hash);
-        let found = fs::canonicalize(which(&self.compiler)).and_then(fs::metadata);
+        let found = fs::canonicalize(locate_program(&self.compiler)).and_then(fs::metadata);
         if let Ok(data) = found {
             (data.len(), data.modified().ok()).hash(&mut hash);
         }
         hash.finish()
     }
 
-    fn with_content_of(&self, inputs: &[PathBuf]) -> u64 {
+    fn hash_contents(&self, inputs: &[PathBuf]) -> u64 {
         let mut hash = DefaultHasher::new();
-        self.identity().hash(&mut hash);
+        self.hash_inputs().hash(&mut hash);
         for input in inputs {
             (input, fs::read(input).ok()).hash(&mut hash);
         }
         hash.finish()
     }
 
-    fn stem(&self) -> Cow<'_, str> {
+    fn file_stem(&self) -> Cow<'_, str> {
         self.file.file_stem().unwrap_or_default().to_string_lossy()
     }
 
     /// Path of the list of inputs of the last compilation.
-    fn inputs_in(&self, cache: &Path) -> PathBuf {
-        cache.join(format!("{}-{:016x}.inputs", self.stem(), self.identity()))
+    fn input_list_path(&self, cache: &Path) -> PathBuf {
+        cache.join(format!(
+            "{}-{:016x}.inputs",
+            self.file_stem(),
+            self.hash_inputs()
+        ))
     }
 
     /// Path of the program built from these inputs.
-    fn program_in(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
-        let content = self.with_content_of(inputs);
-        cache.join(format!("{}-{content:016x}", self.stem()))
+    fn program_path(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
+        let content = self.hash_contents(inputs);
+        cache.join(format!("{}-{content:016x}", self.file_stem()))
     }
 
     /// Builds the compiler command. Flags follow the file, because linkers search libraries only
     /// for what precedes them.
-    fn spec(&self, output: &Path) -> Spec {
+    fn compiler_command(&self, output: &Path) -> ProcessSpec {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut spec = Spec::new(&self.compiler).args([text(&self.file)]);
+        let mut spec = ProcessSpec::new(&self.compiler).args([text(&self.file)]);
         spec.arguments.extend(self.flags.iter().cloned());
         let more = [
             "-I".to_owned(),
@@ -326,29 +332,29 @@ impl Recipe {
             .extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
         spec.environment = self.environment.clone();
         spec.directory = Some(self.directory.clone());
-        spec.limit = LIMIT;
+        spec.limit = COMPILER_TIMEOUT;
         spec
     }
 
     /// The command that a user would repeat by hand, without the list of headers.
-    fn shown(&self) -> Spec {
-        let mut spec = self.spec(Path::new("/dev/null"));
+    fn replay_command(&self) -> ProcessSpec {
+        let mut spec = self.compiler_command(Path::new("/dev/null"));
         spec.arguments.truncate(spec.arguments.len() - 3);
         spec
     }
 
-    fn failed(&self, cause: Cause, output: String) -> Failed {
-        Failed {
+    fn failure(&self, cause: FailureCause, output: String) -> CompileFailure {
+        CompileFailure {
             cause,
             output,
-            replay: replay(&self.shown()),
+            replay: shell_line(&self.replay_command()),
             interrupted: false,
         }
     }
 }
 
 /// Locates a program given by name.
-pub(super) fn which(program: &Path) -> PathBuf {
+pub(super) fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }
@@ -361,7 +367,7 @@ pub(super) fn which(program: &Path) -> PathBuf {
 
 /// Generated sources and a compiler command, which runs in the folder of the sources.
 #[derive(Debug, Clone)]
-pub struct Compilation {
+pub struct GeneratedBuild {
     /// Prefix of the folder name.
     pub stem: &'static str,
     /// Name and content of each file.
@@ -373,25 +379,25 @@ pub struct Compilation {
     pub identity: String,
 }
 
-impl Compilation {
+impl GeneratedBuild {
     /// Returns the folder with the sources and the compiler's output.
     ///
     /// # Errors
     /// The compiler cannot be started, or rejects the sources.
-    pub fn compile(&self) -> Result<PathBuf, Failed> {
-        self.compile_on(&cache_folder().join("code"))
+    pub fn compile(&self) -> Result<PathBuf, CompileFailure> {
+        self.compile_below(&cache_folder().join("code"))
     }
 
     /// Does the same below `cache`.
     ///
     /// # Errors
-    /// As for [`Compilation::compile`].
-    pub fn compile_on(&self, cache: &Path) -> Result<PathBuf, Failed> {
+    /// As for [`GeneratedBuild::compile_snippets`].
+    pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        if let Some(folder) = self.find_on(cache) {
+        if let Some(folder) = self.find_below(cache) {
             return Ok(folder);
         }
-        let name = self.name();
+        let name = self.folder_name();
         let folder = cache.join(&name);
         // Built under a temporary name and renamed atomically: other threads may build the same.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
@@ -404,12 +410,12 @@ impl Compilation {
     }
 
     /// Returns the folder if it was built before.
-    pub fn find(&self) -> Option<PathBuf> {
-        self.find_on(&cache_folder().join("code"))
+    pub fn find_compiled(&self) -> Option<PathBuf> {
+        self.find_below(&cache_folder().join("code"))
     }
 
-    fn find_on(&self, cache: &Path) -> Option<PathBuf> {
-        let folder = cache.join(self.name());
+    fn find_below(&self, cache: &Path) -> Option<PathBuf> {
+        let folder = cache.join(self.folder_name());
         if !folder.is_dir() {
             return None;
         }
@@ -420,31 +426,31 @@ impl Compilation {
         Some(folder)
     }
 
-    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), Failed> {
+    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), CompileFailure> {
         let cannot = |error: std::io::Error| {
             let reason = format!("'{}': {error}", draft.display());
-            Failed::start(reason)
+            CompileFailure::start_failed(reason)
         };
         fs::create_dir_all(draft).map_err(cannot)?;
         remove_unused(cache);
         for (name, content) in &self.files {
             fs::write(draft.join(name), content).map_err(cannot)?;
         }
-        let spec = self.spec(draft);
-        call(&spec, &spec)
+        let spec = self.compiler_command(draft);
+        run_compiler(&spec, &spec)
     }
 
     /// Builds the compiler command, with the sources in `folder`.
-    pub fn spec(&self, folder: &Path) -> Spec {
-        let mut spec = Spec::new(&self.compiler).args(self.arguments.iter().cloned());
+    pub fn compiler_command(&self, folder: &Path) -> ProcessSpec {
+        let mut spec = ProcessSpec::new(&self.compiler).args(self.arguments.iter().cloned());
         spec.environment = self.environment.clone();
         spec.directory = Some(folder.to_owned());
-        spec.limit = LIMIT;
+        spec.limit = COMPILER_TIMEOUT;
         spec
     }
 
     /// Folder name, a hash of all inputs.
-    fn name(&self) -> String {
+    fn folder_name(&self) -> String {
         let mut hash = DefaultHasher::new();
         let called = (&self.compiler, &self.arguments, &self.environment);
         (called, &self.files, &self.identity).hash(&mut hash);
@@ -454,7 +460,7 @@ impl Compilation {
 
 /// Hashes name, size and time of each file in folders of the user. Programs depend on these files,
 /// too, and no list says on which.
-pub fn state_of(folders: &[PathBuf]) -> String {
+pub fn hash_folders(folders: &[PathBuf]) -> String {
     // More than any folder of modules has; bounds the scan of a whole disk.
     const MOST: usize = 20_000;
     let mut hash = DefaultHasher::new();
@@ -478,7 +484,7 @@ pub fn state_of(folders: &[PathBuf]) -> String {
 }
 
 /// Returns a program's version output, cached for the life of this process.
-pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
+pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, CompileFailure> {
     static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
     let key = (program.to_owned(), arguments.join(" "));
     let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -486,10 +492,10 @@ pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
     if let Some(version) = known.get(&key) {
         return Ok(version.clone());
     }
-    let spec = Spec::new(program).args(arguments.iter().copied());
-    let outcome = run(&spec, &mut ()).map_err(|error| {
+    let spec = ProcessSpec::new(program).args(arguments.iter().copied());
+    let outcome = run_child(&spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", program.display());
-        Failed::start(reason)
+        CompileFailure::start_failed(reason)
     })?;
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     known.insert(key, output.clone());
@@ -500,8 +506,8 @@ pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
 mod tests {
     use super::*;
 
-    fn recipe() -> Recipe {
-        Recipe {
+    fn test_recipe() -> BuildRecipe {
+        BuildRecipe {
             compiler: "c++".into(),
             flags: vec!["-O2".into()],
             header: "/h".into(),
@@ -515,22 +521,25 @@ mod tests {
     fn the_rule_of_a_compiler_names_every_input() {
         let rule = "/c/draft: /b/a\\ b.cpp /h/speedwell.hpp \\\n  near.hpp\n";
         let expected = ["/b/a b.cpp", "/h/speedwell.hpp", "/w/near.hpp"].map(PathBuf::from);
-        assert_eq!(prerequisites(rule, &recipe()), expected);
-        assert_eq!(prerequisites("", &recipe()), [PathBuf::from("/b/a b.cpp")]);
+        assert_eq!(parse_prerequisites(rule, &test_recipe()), expected);
+        assert_eq!(
+            parse_prerequisites("", &test_recipe()),
+            [PathBuf::from("/b/a b.cpp")]
+        );
     }
 
     #[test]
     fn the_first_error_is_the_complaint() {
         let output =
             "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
-        assert_eq!(complaint(output), "expected ';'");
+        assert_eq!(first_error(output), "expected ';'");
         assert_eq!(
-            complaint("/usr/bin/ld: cannot find -lx\n"),
+            first_error("/usr/bin/ld: cannot find -lx\n"),
             "/usr/bin/ld: cannot find -lx"
         );
         let go = "# example.com/tiny\nx_test.go:11:9: expected type, found newline\nFAIL\n";
         assert_eq!(
-            complaint(go),
+            first_error(go),
             "x_test.go:11:9: expected type, found newline"
         );
     }
@@ -539,12 +548,12 @@ mod tests {
     fn a_compilation_is_announced_by_its_first_file_or_else_its_folder() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("copy.cpp"), "").unwrap();
-        let mut spec = Spec::new("/usr/bin/c++").args(["-O2", "copy.cpp", "-o", "copy"]);
+        let mut spec = ProcessSpec::new("/usr/bin/c++").args(["-O2", "copy.cpp", "-o", "copy"]);
         spec.directory = Some(folder.path().to_owned());
-        assert_eq!(compiling(&spec), "compiling copy.cpp with c++");
-        let mut spec = Spec::new("go").args(["test", "-c"]);
+        assert_eq!(describe_call(&spec), "compiling copy.cpp with c++");
+        let mut spec = ProcessSpec::new("go").args(["test", "-c"]);
         spec.directory = Some("/src/buffer".into());
-        assert_eq!(compiling(&spec), "compiling buffer with go");
+        assert_eq!(describe_call(&spec), "compiling buffer with go");
     }
 
     #[test]
@@ -552,12 +561,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("near.hpp");
         fs::write(&input, "1").unwrap();
-        let with = |recipe: &Recipe| recipe.with_content_of(std::slice::from_ref(&input));
-        let first = with(&recipe());
-        assert_eq!(first, with(&recipe()));
+        let with = |recipe: &BuildRecipe| recipe.hash_contents(std::slice::from_ref(&input));
+        let first = with(&test_recipe());
+        assert_eq!(first, with(&test_recipe()));
         let flags = vec!["-O3".into()];
-        assert_ne!(first, with(&Recipe { flags, ..recipe() }));
+        assert_ne!(
+            first,
+            with(&BuildRecipe {
+                flags,
+                ..test_recipe()
+            })
+        );
         fs::write(&input, "2").unwrap();
-        assert_ne!(first, with(&recipe()));
+        assert_ne!(first, with(&test_recipe()));
     }
 }

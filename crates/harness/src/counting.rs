@@ -3,14 +3,17 @@
 //!
 //! Harnesses in C, C++ and Rust mark the counted section with client requests
 //! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
-//! between runs. Start at [`check`] and [`perform`].
+//! between runs. Start at [`check_countable`] and [`perform_counted`].
 
-use crate::attempt::invalid;
-use crate::events::Events;
-use crate::job::{Job, Kind, Setting};
-use crate::{Attempt, Observation};
-use speedwell_model::{Better, Cause, Counting, Language, Length, Metric, Samples};
-use speedwell_process::{Scratch, Spec, resolve, run};
+use crate::attempt::invalid_cause;
+use crate::events::EventLog;
+use crate::job::{BenchmarkJob, RunContext, SourceKind};
+use crate::{RunOutcome, RunResult};
+use speedwell_model::{
+    FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
+    SnippetLanguage,
+};
+use speedwell_process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,72 +22,79 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The reason why not.
-pub fn check(kind: Kind) -> Result<(), &'static str> {
-    use Language::*;
+pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
+    use SnippetLanguage::*;
     match kind {
-        Kind::Cpp | Kind::Program | Kind::Snippet(C | Cpp | Rust) => Ok(()),
-        Kind::Python | Kind::Snippet(Python) => Err(
+        SourceKind::Cpp | SourceKind::Program | SourceKind::Snippet(C | Cpp | Rust) => Ok(()),
+        SourceKind::Python | SourceKind::Snippet(Python) => Err(
             "its interpreter would be counted with it, and its harness, which looks at the clock",
         ),
-        Kind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 ends in a crash)"),
-        Kind::Snippet(Java | Erlang | Elixir | Node) | Kind::Node | Kind::NodeCore => {
+        SourceKind::Snippet(Go) => {
+            Err("its runtime does not run under valgrind (3.19 ends in a crash)")
+        }
+        SourceKind::Snippet(Java | Erlang | Elixir | Node)
+        | SourceKind::Node
+        | SourceKind::NodeCore => {
             Err("its virtual machine compiles while it runs, and how much depends on time")
         }
-        Kind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
-        Kind::Suite => Err("the program decides by the clock how much it does"),
-        Kind::Load | Kind::Experiment => Err("what it does depends on when requests come in"),
-        Kind::Fake => Err("no program is behind made-up numbers"),
+        SourceKind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
+        SourceKind::Suite => Err("the program decides by the clock how much it does"),
+        SourceKind::Load | SourceKind::Experiment => {
+            Err("what it does depends on when requests come in")
+        }
+        SourceKind::Fake => Err("no program is behind made-up numbers"),
     }
 }
 
 /// Inputs for counting a case.
-pub(super) struct Counted<'a> {
-    pub job: &'a Job,
-    pub setting: &'a Setting<'a>,
-    pub counting: &'a Counting,
+pub(super) struct CountingInputs<'a> {
+    pub job: &'a BenchmarkJob,
+    pub setting: &'a RunContext<'a>,
+    pub counting: &'a InstructionCounting,
     /// Process of the harness.
-    pub spec: &'a Spec,
+    pub spec: &'a ProcessSpec,
     /// Command that repeats it by hand.
-    pub plain: &'a Spec,
+    pub plain: &'a ProcessSpec,
 }
 
 /// Result of a case according to the harness.
-pub(super) type Said = (Option<Observation>, Option<Cause>);
+pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
 
 /// Performs one case and counts its instructions. `commands` builds the harness commands, `observe`
 /// interprets the events.
-pub(super) fn perform(
-    of: &Counted<'_>,
-    commands: &dyn Fn(&Samples) -> Events,
-    observe: &dyn Fn(&Events) -> Said,
-) -> Attempt {
+pub(super) fn perform_counted(
+    of: &CountingInputs<'_>,
+    commands: &dyn Fn(&SampleDivision) -> EventLog,
+    observe: &dyn Fn(&EventLog) -> HarnessReport,
+) -> RunOutcome {
     let (job, setting) = (of.job, of.setting);
-    let refused = |reason: &str| Attempt::refused(of.plain, reason, job, setting);
-    let Length::Iterations(iterations) = setting.samples.length else {
+    let refused = |reason: &str| RunOutcome::unsupported(of.plain, reason, job, setting);
+    let SampleLength::Iterations(iterations) = setting.samples.length else {
         return refused("a number of iterations is needed to count instructions");
     };
-    let prepared = Scratch::new().and_then(|folder| {
-        let spec = under_callgrind(of, folder.folder())?;
+    let prepared = ScratchFolder::new().and_then(|folder| {
+        let spec = wrap_with_callgrind(of, folder.folder())?;
         Ok((folder, spec))
     });
     let (folder, spec) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return refused(&format!("{error:#}")),
     };
-    let mut events = commands(&Samples {
+    let mut events = commands(&SampleDivision {
         count: 1,
-        length: Length::Iterations(iterations),
+        length: SampleLength::Iterations(iterations),
         warmup_ns: 0,
     });
-    let outcome = match run(&spec, &mut events) {
+    let outcome = match run_child(&spec, &mut events) {
         Ok(outcome) => outcome,
-        Err(error) => return Attempt::not_started(&spec, &error, job, setting),
+        Err(error) => return RunOutcome::start_failed(&spec, &error, job, setting),
     };
     let (seen, fault) = observe(&events);
-    let read = |name: &str| Counts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
+    let read =
+        |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
     // The first part is that of an empty section.
     let counts = read("counts.2").zip(read("counts.1"));
-    let mut attempt = Attempt::new(
+    let mut attempt = RunOutcome::from_process(
         of.plain,
         &outcome,
         seen.into_iter().collect(),
@@ -94,9 +104,9 @@ pub(super) fn perform(
     );
     match counts {
         Some((all, empty)) => {
-            let counts = all.without(&empty);
+            let counts = all.subtract(&empty);
             for seen in &mut attempt.observations {
-                counts.add_to(seen, iterations, of.counting);
+                counts.replace_metrics(seen, iterations, of.counting);
             }
         }
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
@@ -109,32 +119,32 @@ pub(super) fn perform(
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
     if of.counting.times && attempt.failure.is_none() && !attempt.interrupted {
-        return at_full_speed(of, iterations, commands, observe, attempt);
+        return add_times(of, iterations, commands, observe, attempt);
     }
     attempt
 }
 
 /// Measures the times of the same case and adds them to its counts.
-fn at_full_speed(
-    of: &Counted<'_>,
+fn add_times(
+    of: &CountingInputs<'_>,
     iterations: u64,
-    commands: &dyn Fn(&Samples) -> Events,
-    observe: &dyn Fn(&Events) -> Said,
-    mut counted: Attempt,
-) -> Attempt {
+    commands: &dyn Fn(&SampleDivision) -> EventLog,
+    observe: &dyn Fn(&EventLog) -> HarnessReport,
+    mut counted: RunOutcome,
+) -> RunOutcome {
     let (job, setting) = (of.job, of.setting);
-    let mut events = commands(&Samples {
-        count: TIMED,
-        length: Length::Iterations(iterations),
+    let mut events = commands(&SampleDivision {
+        count: TIMED_SAMPLES,
+        length: SampleLength::Iterations(iterations),
         warmup_ns: WARMUP_NS,
     });
-    let outcome = match run(of.spec, &mut events) {
+    let outcome = match run_child(of.spec, &mut events) {
         Ok(outcome) => outcome,
-        Err(error) => return Attempt::not_started(of.spec, &error, job, setting),
+        Err(error) => return RunOutcome::start_failed(of.spec, &error, job, setting),
     };
     let (seen, fault) = observe(&events);
     let seen = seen.into_iter().collect();
-    let mut timed = Attempt::new(of.plain, &outcome, seen, fault, job, setting);
+    let mut timed = RunOutcome::from_process(of.plain, &outcome, seen, fault, job, setting);
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
         return timed;
@@ -149,11 +159,11 @@ fn at_full_speed(
 }
 
 /// Number of timed samples, with the counted number of iterations each, and their warm-up time.
-const TIMED: u32 = 10;
+const TIMED_SAMPLES: u32 = 10;
 const WARMUP_NS: u64 = 10_000_000;
 
 /// Cache model: of no particular processor, so that counts do not depend on the machine.
-const CACHES: [&str; 4] = [
+const CACHE_MODEL: [&str; 4] = [
     "--cache-sim=yes",
     "--I1=32768,8,64",
     "--D1=32768,8,64",
@@ -169,9 +179,9 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 
 /// Wraps the harness process in callgrind. Starts the program through a link whose path has a
 /// constant length, because the program name is on the stack and shifts what follows.
-fn under_callgrind(of: &Counted<'_>, folder: &Path) -> anyhow::Result<Spec> {
+fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
     let link = folder.join("program");
-    symlink(resolve(&of.spec.program)?, &link)?;
+    symlink(resolve_program(&of.spec.program)?, &link)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = vec![
         "--tool=callgrind".to_owned(),
@@ -180,13 +190,13 @@ fn under_callgrind(of: &Counted<'_>, folder: &Path) -> anyhow::Result<Spec> {
         "--quiet".to_owned(),
     ];
     if of.counting.cache_model {
-        arguments.extend(CACHES.map(str::to_owned));
+        arguments.extend(CACHE_MODEL.map(str::to_owned));
     }
     arguments.push(text(&link));
     arguments.extend(of.spec.arguments.iter().cloned());
     let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let own = of.spec.environment.iter().cloned();
-    Ok(Spec {
+    Ok(ProcessSpec {
         program: PathBuf::from("valgrind"),
         arguments,
         environment: fixed.into_iter().chain(own).collect(),
@@ -197,17 +207,17 @@ fn under_callgrind(of: &Counted<'_>, folder: &Path) -> anyhow::Result<Spec> {
 
 /// Event counts of callgrind by their names (Callgrind Format Specification).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Counts(Vec<(String, u64)>);
+struct EventCounts(Vec<(String, u64)>);
 
-impl Counts {
+impl EventCounts {
     /// Parses an output file: names are in the line `events:`, sums in `totals:`, which omits
     /// trailing zeros.
-    fn parse(text: &str) -> Option<Counts> {
+    fn parse(text: &str) -> Option<EventCounts> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let names = line("events:")?.split_whitespace();
         let mut sums = line("totals:")?.split_whitespace().map(str::parse);
         let counts = names.map(|name| Some((name.to_owned(), sums.next().unwrap_or(Ok(0)).ok()?)));
-        counts.collect::<Option<_>>().map(Counts)
+        counts.collect::<Option<_>>().map(EventCounts)
     }
 
     fn count_of(&self, name: &str) -> u64 {
@@ -215,11 +225,11 @@ impl Counts {
         known.map_or(0, |(_, count)| *count)
     }
 
-    fn without(&self, other: &Counts) -> Counts {
+    fn subtract(&self, other: &EventCounts) -> EventCounts {
         let rest = self.0.iter();
         let rest =
             rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
-        Counts(rest.collect())
+        EventCounts(rest.collect())
     }
 
     /// Estimates cycles from the accesses that each level of the memory model answers, at 1, 5 and
@@ -233,17 +243,22 @@ impl Counts {
     }
 
     /// Replaces all metrics by counts: times under valgrind are meaningless.
-    fn add_to(&self, seen: &mut Observation, iterations: u64, counting: &Counting) {
+    fn replace_metrics(
+        &self,
+        seen: &mut RunResult,
+        iterations: u64,
+        counting: &InstructionCounting,
+    ) {
         seen.samples.clear();
         seen.metrics.clear();
         let each = |count: u64| count as f64 / iterations as f64;
-        seen.add(
-            Metric::new(Metric::INSTRUCTIONS, "1", Better::Lower),
+        seen.add_value(
+            Metric::new(Metric::INSTRUCTIONS, "1", MetricDirection::Lower),
             each(self.count_of("Ir")),
         );
         if counting.cache_model {
-            seen.add(
-                Metric::new(Metric::CYCLES_ESTIMATE, "1", Better::Lower),
+            seen.add_value(
+                Metric::new(Metric::CYCLES_ESTIMATE, "1", MetricDirection::Lower),
                 each(self.cycles_estimate()),
             );
         }
@@ -251,8 +266,8 @@ impl Counts {
 }
 
 /// The cause of a harness that reported nothing.
-pub(super) fn nothing_said() -> Cause {
-    invalid("its harness did not say that the case was performed")
+pub(super) fn no_report_cause() -> FailureCause {
+    invalid_cause("its harness did not say that the case was performed")
 }
 
 #[cfg(test)]
@@ -266,7 +281,7 @@ mod tests {
 
     #[test]
     fn counts_are_the_totals_of_a_part_without_those_of_an_empty_one() {
-        let part = Counts::parse(PART).unwrap();
+        let part = EventCounts::parse(PART).unwrap();
         assert_eq!(
             (
                 part.count_of("Ir"),
@@ -275,11 +290,11 @@ mod tests {
             ),
             (6031, 1012, 0)
         );
-        let empty = Counts::parse("events: Ir\ntotals: 20\n").unwrap();
-        let rest = part.without(&empty);
+        let empty = EventCounts::parse("events: Ir\ntotals: 20\n").unwrap();
+        let rest = part.subtract(&empty);
         assert_eq!((rest.count_of("Ir"), rest.count_of("Dr")), (6011, 1006));
-        assert_eq!(Counts::parse("events: Ir\n"), None);
-        assert_eq!(Counts::parse("events: Ir\ntotals: many\n"), None);
+        assert_eq!(EventCounts::parse("events: Ir\n"), None);
+        assert_eq!(EventCounts::parse("events: Ir\ntotals: many\n"), None);
     }
 
     #[test]
@@ -288,32 +303,35 @@ mod tests {
             "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\ntotals: 1000 300 200 10 20 30 1 2 3\n";
         // 1500 accesses, 60 misses in the first level, 6 of them also in the last.
         assert_eq!(
-            Counts::parse(text).unwrap().cycles_estimate(),
+            EventCounts::parse(text).unwrap().cycles_estimate(),
             1440 + 5 * 54 + 35 * 6
         );
     }
 
     #[test]
     fn what_cannot_be_counted_says_why() {
-        use Language::*;
+        use SnippetLanguage::*;
         for kind in [
-            Kind::Cpp,
-            Kind::Program,
-            Kind::Snippet(Rust),
-            Kind::Snippet(C),
+            SourceKind::Cpp,
+            SourceKind::Program,
+            SourceKind::Snippet(Rust),
+            SourceKind::Snippet(C),
         ] {
-            assert_eq!(check(kind), Ok(()));
+            assert_eq!(check_countable(kind), Ok(()));
         }
         for (kind, reason) in [
-            (Kind::Snippet(Java), "compiles while it runs"),
-            (Kind::NodeCore, "compiles while it runs"),
-            (Kind::Snippet(Go), "does not run under valgrind"),
-            (Kind::Snippet(Python), "its interpreter would be counted"),
-            (Kind::Load, "when requests come in"),
-            (Kind::Snippet(Sh), "starts other processes"),
+            (SourceKind::Snippet(Java), "compiles while it runs"),
+            (SourceKind::NodeCore, "compiles while it runs"),
+            (SourceKind::Snippet(Go), "does not run under valgrind"),
+            (
+                SourceKind::Snippet(Python),
+                "its interpreter would be counted",
+            ),
+            (SourceKind::Load, "when requests come in"),
+            (SourceKind::Snippet(Sh), "starts other processes"),
         ] {
             assert!(
-                check(kind).is_err_and(|said| said.contains(reason)),
+                check_countable(kind).is_err_and(|said| said.contains(reason)),
                 "{kind:?}"
             );
         }

@@ -3,72 +3,78 @@
 //! A variant's program is the compiler and its arguments are flags, so that one command compares
 //! two builds of one source. `compile.rs` decides when to recompile.
 
-use super::compile::{self, Failed, Recipe, unpacked, words_of};
-use super::job::{Description, Job, Request, Setting, Source};
-use super::layout::{Linking, Objects, RunLayout};
-use super::protocol::{self, draft};
-use super::snippet::usual_program as usual_compiler;
-use super::{Attempt, Harness, program, sources};
-use speedwell_model::{Language, Variant};
+use super::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
+use super::layout::{LinkRecord, ObjectFiles, RunLayout};
+use super::protocol::{self, draft_job};
+use super::snippet::default_program as usual_compiler;
+use super::{LanguageHarness, RunOutcome, program, sources};
+use speedwell_model::{SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 
 /// Default flags of every file; flags of the file or variant follow and win.
-const USUAL_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+const DEFAULT_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
 /// Prefix of a comment line with flags that a file needs.
-const COMMENT: &str = "// speedwell: flags ";
+const FLAGS_PREFIX: &str = "// speedwell: flags ";
 
 /// Harness for C++ source files.
-pub struct Cpp;
+pub struct CppHarness;
 
-impl Harness for Cpp {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
-        match build(
+impl LanguageHarness for CppHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        match build_benchmark(
             source,
             &request.program,
             &request.variant,
             RunLayout::default(),
         ) {
             Ok((built, _)) => {
-                let mut plain = program::plain(&built, source);
+                let mut plain = program::plain_command(&built, source);
                 plain.environment = request.variant.environment.clone();
-                let spec = program::speaking(plain.clone());
+                let spec = program::with_channel(plain.clone());
                 let plain = plain.args(["--list"]);
-                protocol::describe(source, request, &spec, &plain, &draft(source, request))
+                protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
             }
-            Err(failed) => Description {
-                failure: Some(failed.failure(source, None)),
-                ..Description::default()
+            Err(failed) => BenchmarkDescription {
+                failure: Some(failed.into_failure(source, None)),
+                ..BenchmarkDescription::default()
             },
         }
     }
 
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        match build(
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        match build_benchmark(
             &job.source,
             &setting.program,
             setting.variant,
             setting.layout,
         ) {
             Ok((built, linking)) => {
-                let plain = program::plain(&built, &job.source);
-                let mut attempt = program::perform(job, setting, plain);
+                let plain = program::plain_command(&built, &job.source);
+                let mut attempt = program::perform_case(job, setting, plain);
                 // The linked program no longer exists when a user reads the failure.
                 if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
-                    failure.replay = linking.before(&failure.replay);
+                    failure.replay = linking.prepend_link(&failure.replay);
                 }
-                attempt.linked(linking)
+                attempt.with_linking(linking)
             }
-            Err(failed) => Attempt {
+            Err(failed) => RunOutcome {
                 interrupted: failed.interrupted,
-                failure: Some(failed.failure(&job.source, Some((job, setting)))),
-                ..Attempt::default()
+                failure: Some(failed.into_failure(&job.source, Some((job, setting)))),
+                ..RunOutcome::default()
             },
         }
     }
 
-    fn prepare(&self, job: &Job, setting: &Setting<'_>) {
-        let _ = build(
+    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
+        let _ = build_benchmark(
             &job.source,
             &setting.program,
             setting.variant,
@@ -76,8 +82,8 @@ impl Harness for Cpp {
         );
     }
 
-    fn usual_program(&self, _source: &Source) -> PathBuf {
-        usual_compiler(Language::Cpp)
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        usual_compiler(SnippetLanguage::Cpp)
     }
 
     fn divides_runs(&self) -> bool {
@@ -87,25 +93,25 @@ impl Harness for Cpp {
 
 /// Builds the program of `source` under `variant`. The harness takes far longer to compile than
 /// most benchmarks, so it is a separate object, shared by other files and later edits.
-fn build(
-    source: &Source,
+fn build_benchmark(
+    source: &BenchmarkSource,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(PathBuf, Option<Linking>), Failed> {
-    let header = unpacked(&sources::CPP)?;
-    let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
+) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+    let header = unpack_harness(&sources::CPP)?;
+    let usual = DEFAULT_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: words after the first belong to every call.
-    let of_variable = words_of("CXX", &[]).into_iter().skip(1);
+    let of_variable = variable_words("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
         Some(_) => usual.collect(),
         None => of_variable.chain(usual).collect(),
     };
-    flags.extend(words_of("CXXFLAGS", &variant.environment));
-    flags.extend(flags_of(&source.file));
+    flags.extend(variable_words("CXXFLAGS", &variant.environment));
+    flags.extend(read_flags(&source.file));
     flags.extend(variant.arguments.iter().cloned());
-    flags.extend(layout.flags());
-    let harness = Recipe {
+    flags.extend(layout.compiler_flags());
+    let harness = BuildRecipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
         file: header.join("main.cpp"),
@@ -113,19 +119,19 @@ fn build(
         header,
         environment: variant.environment.clone(),
     };
-    let main = compile::build(&harness)?;
+    let main = compile::build_program(&harness)?;
     let mut own = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
     own.push(match layout.build {
         Some(_) => "-c".to_owned(),
         None => main.to_string_lossy().into_owned(),
     });
-    let built = compile::build(&Recipe {
+    let built = compile::build_program(&BuildRecipe {
         flags: own,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness
     })?;
-    let objects = Objects {
+    let objects = ObjectFiles {
         compiler,
         files: vec![built.clone(), main],
         flags: &flags,
@@ -136,11 +142,11 @@ fn build(
 }
 
 /// Flags in the comments of a file.
-fn flags_of(file: &Path) -> Vec<String> {
+fn read_flags(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let lines = text
         .lines()
-        .filter_map(|line| line.trim().strip_prefix(COMMENT));
+        .filter_map(|line| line.trim().strip_prefix(FLAGS_PREFIX));
     lines
         .flat_map(|words| shell_words::split(words).unwrap_or_default())
         .collect()

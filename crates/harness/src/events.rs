@@ -1,20 +1,23 @@
 //! Events of the harness protocol and their meaning for one case.
 
-use super::job::Job;
-use super::report::{Rate, observe};
-use super::{Message, Observation};
-use crate::attempt::invalid;
-use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
-use speedwell_process::{Conversation, Next, Stream};
+use super::job::BenchmarkJob;
+use super::report::{ReportedRate, observe_rate};
+use super::{ProtocolMessage, RunResult};
+use crate::attempt::invalid_cause;
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Sample};
+use speedwell_process::{ChildConversation, NextStep, OutputStream};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Time a process may take to end after its last event.
-const LINGER: Duration = Duration::from_secs(6);
+const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Converts the events to the result of the job's case, and the fault, if any.
-pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, Option<Cause>) {
+pub(super) fn observe_case(
+    job: &BenchmarkJob,
+    events: &EventLog,
+) -> (Option<RunResult>, Option<FailureCause>) {
     let mut case = job
         .case
         .clone()
@@ -23,36 +26,40 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     if results > 1 {
         let reason =
             format!("reported {results} results for one run, of which one at most is true");
-        return (None, Some(invalid(reason)));
+        return (None, Some(invalid_cause(reason)));
     }
     if let Some(timed) = events.first("timed") {
         return observe_timed(case, timed, events);
     }
     let Some(once) = events.first("once") else {
-        return (None, Some(events.error().unwrap_or(Cause::Silent)));
+        return (
+            None,
+            Some(events.error_cause().unwrap_or(FailureCause::Silent)),
+        );
     };
     if let Some(tool) = once.get("tool").filter(|tool| !tool.is_empty()) {
         case.values.retain(|(name, _)| name != "benchmarker");
-        case.values.push(("benchmarker".into(), Value::Text(tool)));
+        case.values
+            .push(("benchmarker".into(), ParameterValue::Text(tool)));
     }
-    let rate = Rate {
+    let rate = ReportedRate {
         rate: once.get("rate").map_or(serde_json::Value::Null, |text| {
             text.parse::<f64>()
                 .ok()
                 .and_then(serde_json::Number::from_f64)
                 .into()
         }),
-        elapsed_ns: once.number("elapsed_ns"),
+        elapsed_ns: once.parse_number("elapsed_ns"),
         http: None,
     };
-    let (mut seen, fault) = observe(case, &rate, job.test);
+    let (mut seen, fault) = observe_rate(case, &rate, job.test);
     for metric in events.events_of("metric") {
         add_metric(&mut seen, metric);
     }
     let iterations = once
-        .number::<f64>("iterations")
+        .parse_number::<f64>("iterations")
         .filter(|count| *count > 0.0);
-    if let (Some(cpu_ns), Some(count)) = (once.number::<u64>("cpu_ns"), iterations) {
+    if let (Some(cpu_ns), Some(count)) = (once.parse_number::<u64>("cpu_ns"), iterations) {
         seen.add_cpu_times(&[cpu_ns as f64 / count]);
     }
     seen.check = events.first("check").and_then(|check| check.get("text"));
@@ -64,39 +71,42 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     };
     let requests = failed("http_errors") + failed("http_non2xx");
     let lost = format!("{requests} requests failed: the rate is not that of a working server");
-    let lost = (requests > 0.0).then(|| invalid(lost));
-    (Some(seen), events.error().or(fault).or(lost))
+    let lost = (requests > 0.0).then(|| invalid_cause(lost));
+    (Some(seen), events.error_cause().or(fault).or(lost))
 }
 
 /// Converts several samples of a loop that the harness controls: iterations and time of each.
 fn observe_timed(
     case: Case,
-    timed: &Message,
-    events: &Events,
-) -> (Option<Observation>, Option<Cause>) {
-    let mut seen = Observation {
-        notes: events.first("ready").map(warnings).unwrap_or_default(),
+    timed: &ProtocolMessage,
+    events: &EventLog,
+) -> (Option<RunResult>, Option<FailureCause>) {
+    let mut seen = RunResult {
+        notes: events
+            .first("ready")
+            .map(harness_warnings)
+            .unwrap_or_default(),
         check: events.first("check").and_then(|check| check.get("text")),
-        ..Observation::new(case, vec![Metric::throughput()])
+        ..RunResult::new(case, vec![Metric::throughput()])
     };
     let numbers = |key| -> Vec<u64> {
         let texts = timed.list(key);
         texts.iter().filter_map(|text| text.parse().ok()).collect()
     };
     let (times, counts, cpu_times) = (numbers("ns"), numbers("loop"), numbers("cpu_ns"));
-    let workers = timed.number::<f64>("workers").unwrap_or(1.0);
+    let workers = timed.parse_number::<f64>("workers").unwrap_or(1.0);
     let is_wrong = times.len() != timed.list("ns").len()
         || counts.is_empty()
         || !timed.list("cpu_ns").is_empty() && cpu_times.len() != times.len();
     let mut each_cpu_ns = Vec::new();
-    let mut fault = is_wrong.then(|| invalid("reported samples that are not numbers"));
+    let mut fault = is_wrong.then(|| invalid_cause("reported samples that are not numbers"));
     for (at, &elapsed_ns) in times.iter().enumerate() {
         // A single count applies to all samples; otherwise there is one count per sample.
         let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {
             let reason = format!("reported {iterations} iterations in {elapsed_ns} ns");
-            fault = fault.or(Some(invalid(reason)));
+            fault = fault.or(Some(invalid_cause(reason)));
             continue;
         }
         seen.samples.push(Sample {
@@ -112,15 +122,15 @@ fn observe_timed(
         add_metric(&mut seen, metric);
     }
     seen.add_cpu_times(&each_cpu_ns);
-    let reference = Metric::new(Metric::REFERENCE_TIME, "ns", Better::Lower);
+    let reference = Metric::new(Metric::REFERENCE_TIME, "ns", MetricDirection::Lower);
     for ns in numbers("reference_ns") {
-        seen.add(reference.clone(), ns as f64);
+        seen.add_value(reference.clone(), ns as f64);
     }
-    (Some(seen), events.error().or(fault))
+    (Some(seen), events.error_cause().or(fault))
 }
 
 /// Warnings of the harness about distorted values, as whole sentences.
-pub(super) fn warnings(ready: &Message) -> Vec<String> {
+pub(super) fn harness_warnings(ready: &ProtocolMessage) -> Vec<String> {
     let keys = ready.keys().filter(|key| key.starts_with("warn"));
     keys.filter_map(|key| ready.get(key))
         .map(|text| format!("The harness warns: {}.", text.trim_end_matches('.')))
@@ -128,42 +138,42 @@ pub(super) fn warnings(ready: &Message) -> Vec<String> {
 }
 
 /// Adds the values of a `metric` event: one, or one for each sample.
-pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
+pub(super) fn add_metric(seen: &mut RunResult, event: &ProtocolMessage) {
     let Some(name) = event.get("name") else {
         return;
     };
     let unit = event.get("unit").unwrap_or_default();
     let better = match event.get("better").as_deref() {
-        Some("higher") => Better::Higher,
-        Some("lower") => Better::Lower,
-        _ => Better::of_unit(&unit),
+        Some("higher") => MetricDirection::Higher,
+        Some("lower") => MetricDirection::Lower,
+        _ => MetricDirection::of_unit(&unit),
     };
     let metric = Metric::new(name, unit, better);
     let texts = event.list("value");
     for value in texts.iter().filter_map(|text| text.parse::<f64>().ok()) {
-        seen.add(metric.clone(), value);
+        seen.add_value(metric.clone(), value);
     }
 }
 
 /// Sends its commands at once and collects every event.
-pub(super) struct Events {
+pub(super) struct EventLog {
     opening: Vec<u8>,
-    received: Vec<Message>,
+    received: Vec<ProtocolMessage>,
     shows_output: bool,
 }
 
-impl Events {
+impl EventLog {
     /// Creates a conversation that sends `hello`, these commands and `quit`.
-    pub fn after<const N: usize>(commands: [Message; N]) -> Events {
-        let mut opening = Message::new("hello")
+    pub fn new<const N: usize>(commands: [ProtocolMessage; N]) -> EventLog {
+        let mut opening = ProtocolMessage::new("hello")
             .with("id", 1)
             .with("proto", 1)
             .to_string();
         for command in commands {
             opening.push_str(&command.to_string());
         }
-        opening.push_str(&Message::new("quit").with("id", 9).to_string());
-        Events {
+        opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
+        EventLog {
             opening: opening.into_bytes(),
             received: Vec::new(),
             shows_output: false,
@@ -171,53 +181,53 @@ impl Events {
     }
 
     /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
-    pub fn showing(self, shows: bool) -> Events {
-        Events {
+    pub fn with_output(self, shows: bool) -> EventLog {
+        EventLog {
             shows_output: shows,
             ..self
         }
     }
 
-    pub fn every(&self) -> impl Iterator<Item = &Message> + Clone {
+    pub fn all_events(&self) -> impl Iterator<Item = &ProtocolMessage> + Clone {
         self.received.iter()
     }
 
     /// Returns all events of a verb.
-    pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a Message> {
+    pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a ProtocolMessage> {
         self.received
             .iter()
             .filter(move |message| message.verb == verb)
     }
 
     /// Returns the first event of a verb.
-    pub fn first(&self, verb: &str) -> Option<&Message> {
+    pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
         self.received.iter().find(|message| message.verb == verb)
     }
 
     /// Converts the first error event to a cause.
-    pub fn error(&self) -> Option<Cause> {
+    pub fn error_cause(&self) -> Option<FailureCause> {
         let error = self.first("error")?;
         let message = error.get("msg").unwrap_or_default();
         let first_line = message.lines().next().unwrap_or_default().to_owned();
         match error.get("class").as_deref() {
-            Some("NothingReported") => Some(Cause::Silent),
-            Some("Skipped") => Some(Cause::Skipped { reason: first_line }),
+            Some("NothingReported") => Some(FailureCause::Silent),
+            Some("Skipped") => Some(FailureCause::Skipped { reason: first_line }),
             // The exit status describes this better.
             Some("ProcessExit") => None,
-            Some(class) => Some(invalid(format!("{class}: {first_line}"))),
-            None => Some(invalid(first_line)),
+            Some(class) => Some(invalid_cause(format!("{class}: {first_line}"))),
+            None => Some(invalid_cause(first_line)),
         }
     }
 }
 
-impl Conversation for Events {
-    fn opening(&mut self) -> Vec<u8> {
+impl ChildConversation for EventLog {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.opening)
     }
 
-    fn received(&mut self, line: &[u8]) -> Next {
-        let Some(message) = Message::parse(line) else {
-            return Next::Wait;
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        let Some(message) = ProtocolMessage::parse(line) else {
+            return NextStep::Wait;
         };
         // A long list arrives in several messages; all but the last are marked as continued.
         if let Some(begun) = self
@@ -225,19 +235,19 @@ impl Conversation for Events {
             .last_mut()
             .filter(|begun| begun.is_continued_by(&message))
         {
-            begun.join(message);
-            return Next::Wait;
+            begun.append(message);
+            return NextStep::Wait;
         }
         let last = matches!(message.verb.as_str(), "end" | "described");
         self.received.push(message);
         if last {
-            Next::Linger(LINGER)
+            NextStep::Linger(EXIT_GRACE)
         } else {
-            Next::Wait
+            NextStep::Wait
         }
     }
 
-    fn wrote(&mut self, _stream: Stream, bytes: &[u8]) {
+    fn observe_output(&mut self, _stream: OutputStream, bytes: &[u8]) {
         if self.shows_output {
             // A closed stderr means that the output is not wanted.
             let _ = std::io::stderr().write_all(bytes);
@@ -248,15 +258,15 @@ impl Conversation for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Source};
+    use crate::{BenchmarkSource, SourceKind};
 
-    fn observed(lines: &[&str]) -> (Observation, Option<Cause>) {
-        let mut events = Events::after([]);
+    fn observe_lines(lines: &[&str]) -> (RunResult, Option<FailureCause>) {
+        let mut events = EventLog::new([]);
         for line in lines {
-            events.received(line.as_bytes());
+            events.handle_line(line.as_bytes());
         }
-        let source = Source {
-            kind: Kind::Cpp,
+        let source = BenchmarkSource {
+            kind: SourceKind::Cpp,
             name: "g/b.cpp".into(),
             file: "/g/b.cpp".into(),
             root: "/".into(),
@@ -266,10 +276,10 @@ mod tests {
             user_suites: Vec::new(),
             is_artifact: false,
         };
-        let job = Job {
+        let job = BenchmarkJob {
             source,
             label: "g/b/x".into(),
-            route: crate::Route::Direct,
+            route: crate::StartMode::Direct,
             flags: Vec::new(),
             arguments: Vec::new(),
             names: Vec::new(),
@@ -282,26 +292,26 @@ mod tests {
             samples: None,
             measured: None,
         };
-        let (seen, fault) = observation(&job, &events);
+        let (seen, fault) = observe_case(&job, &events);
         (seen.expect("something was reported"), fault)
     }
 
-    fn values(seen: &Observation, metric: &str) -> Vec<f64> {
+    fn metric_values(seen: &RunResult, metric: &str) -> Vec<f64> {
         let of_metric = seen.samples.iter().filter(|s| &*s.metric == metric);
         of_metric.map(|sample| sample.value).collect()
     }
 
     #[test]
     fn samples_count_the_iterations_of_all_workers() {
-        let (seen, fault) = observed(&[
+        let (seen, fault) = observe_lines(&[
             "ready\twarn0=compiled without optimisation",
             "timed\tjob=case\tns=1000,2000\tloop=500\tworkers=2",
             "metric\tname=bytes\tunit=B/s\tbetter=higher\tvalue=7,8.5",
             "end",
         ]);
-        assert_eq!(values(&seen, "throughput"), [1e9, 0.5e9]);
+        assert_eq!(metric_values(&seen, "throughput"), [1e9, 0.5e9]);
         assert_eq!(seen.samples[1].iterations, Some(1000.0));
-        assert_eq!(values(&seen, "bytes"), [7.0, 8.5]);
+        assert_eq!(metric_values(&seen, "bytes"), [7.0, 8.5]);
         assert_eq!(
             seen.notes,
             ["The harness warns: compiled without optimisation."]
@@ -311,19 +321,26 @@ mod tests {
 
     #[test]
     fn each_sample_may_have_its_own_number_of_iterations() {
-        let (seen, _) = observed(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
-        assert_eq!(values(&seen, "throughput"), [1e6, 3e6]);
+        let (seen, _) = observe_lines(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
+        assert_eq!(metric_values(&seen, "throughput"), [1e6, 3e6]);
     }
 
     #[test]
     fn processor_time_is_that_of_an_iteration_and_is_never_compared_unasked() {
-        let (seen, fault) = observed(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
-        assert_eq!(values(&seen, Metric::CPU_TIME), [50.0, 80.0]);
+        let (seen, fault) =
+            observe_lines(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
+        assert_eq!(metric_values(&seen, Metric::CPU_TIME), [50.0, 80.0]);
         assert_eq!((seen.metrics[0].name.as_str(), fault), ("throughput", None));
         let once = "once\titerations=4\telapsed_ns=1000\trate=4e6\tcpu_ns=600";
-        assert_eq!(values(&observed(&[once]).0, Metric::CPU_TIME), [150.0]);
+        assert_eq!(
+            metric_values(&observe_lines(&[once]).0, Metric::CPU_TIME),
+            [150.0]
+        );
         let own = "metric\tname=cpu_time\tunit=ns\tbetter=lower\tvalue=7";
-        assert_eq!(values(&observed(&[once, own]).0, Metric::CPU_TIME), [7.0]);
+        assert_eq!(
+            metric_values(&observe_lines(&[once, own]).0, Metric::CPU_TIME),
+            [7.0]
+        );
     }
 
     #[test]
@@ -334,16 +351,19 @@ mod tests {
             "timed\tns=x\tloop=1",
             "timed\tns=5,6\tloop=1\tcpu_ns=5",
         ] {
-            let (_, fault) = observed(&[line]);
-            assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");
+            let (_, fault) = observe_lines(&[line]);
+            assert!(
+                matches!(fault, Some(FailureCause::Invalid { .. })),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn what_cannot_run_here_is_skipped() {
-        let mut events = Events::after([]);
-        events.received(b"error\tstage=run\tclass=Skipped\tmsg=no device");
+        let mut events = EventLog::new([]);
+        events.handle_line(b"error\tstage=run\tclass=Skipped\tmsg=no device");
         let reason = "no device".to_owned();
-        assert_eq!(events.error(), Some(Cause::Skipped { reason }));
+        assert_eq!(events.error_cause(), Some(FailureCause::Skipped { reason }));
     }
 }

@@ -16,34 +16,44 @@
 //! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is the
 //! same, and 101 when it is retried.
 
-use super::attempt::{failure, not_described};
-use super::job::{Description, Job, Parameter, Request, Setting, Source};
-use super::protocol::draft;
-use super::report::{Rate, observe};
-use super::{Attempt, Harness, Observation};
+use super::attempt::{description_failure, run_failure};
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext,
+};
+use super::protocol::draft_job;
+use super::report::{ReportedRate, observe_rate};
+use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Surroundings, Usage, Value};
-use speedwell_process::{Spec, interrupted};
+use speedwell_model::{
+    Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
+    Sample, SampleLength,
+};
+use speedwell_process::{ProcessSpec, is_interrupt_requested};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Harness for `.fake` files.
-pub struct Fake;
+pub struct FakeHarness;
 
-impl Harness for Fake {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
+impl LanguageHarness for FakeHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
         let text = match std::fs::read_to_string(&source.file) {
             Ok(text) => text,
-            Err(error) => return fault(source, error.to_string()),
+            Err(error) => return description_fault(source, error.to_string()),
         };
-        let mut description = Description::default();
+        let mut description = BenchmarkDescription::default();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
             let case = match Case::with_values(&source.name, line) {
                 Ok(case) => case,
-                Err(error) => return fault(source, error.to_string()),
+                Err(error) => return description_fault(source, error.to_string()),
             };
             // Several values of one name are all measured.
-            let is_wanted = |(name, known): &(String, Value)| {
+            let is_wanted = |(name, known): &(String, ParameterValue)| {
                 let mut values = request
                     .sets
                     .iter()
@@ -53,43 +63,43 @@ impl Harness for Fake {
             };
             note_parameters(&mut description.parameters, &case);
             if case.values.iter().all(is_wanted) {
-                description.jobs.push(Job {
+                description.jobs.push(BenchmarkJob {
                     label: case.id(),
                     case: Some(case),
-                    ..draft(source, request)
+                    ..draft_job(source, request)
                 });
             }
         }
         description
     }
 
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let begin = Instant::now();
-        let started_unix_ms = speedwell_process::unix_ms();
-        let words = word(job, setting).unwrap_or_else(|| "silent".into());
+        let started_unix_ms = speedwell_process::unix_time_ms();
+        let words = run_word(job, setting).unwrap_or_else(|| "silent".into());
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
-        let cause = cause_of(word, setting);
-        if let Some(ms) = number(word, "sleep:") {
-            sleep(begin + Duration::from_millis(ms as u64));
+        let cause = parse_cause(word, setting);
+        if let Some(ms) = parse_prefixed(word, "sleep:") {
+            sleep_until(begin + Duration::from_millis(ms as u64));
         }
         let (word, switches) = match word.split_once('~') {
             Some((word, switches)) => (word, switches.parse().ok()),
             None => (word, None),
         };
-        if let Some(levels) = levels(word).filter(|_| setting.is_series) {
-            return of_series(job, setting, &levels, started_unix_ms);
+        if let Some(levels) = parse_levels(word).filter(|_| setting.is_series) {
+            return series_outcome(job, setting, &levels, started_unix_ms);
         }
-        let rate = rate_of(word, factor_of_build(job, setting));
+        let rate = parse_rate(word, build_factor(job, setting));
         let case = job
             .case
             .clone()
             .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-        let (mut seen, fault) = observe(case, &rate, job.test);
+        let (mut seen, fault) = observe_rate(case, &rate, job.test);
         others
             .split(',')
-            .for_each(|other| note_other(other, &mut seen));
+            .for_each(|other| add_metric(other, &mut seen));
         let failed = cause.or(fault);
-        Attempt {
+        RunOutcome {
             observations: if failed.is_none() {
                 vec![seen]
             } else {
@@ -97,21 +107,21 @@ impl Harness for Fake {
             },
             failure: failed.map(|cause| {
                 let complaint = "a made-up complaint".to_owned();
-                failure(cause, complaint, &reading(&job.source), job, setting)
+                run_failure(cause, complaint, &replay_command(&job.source), job, setting)
             }),
-            interrupted: interrupted(),
+            interrupted: is_interrupt_requested(),
             started_unix_ms,
             wall_ns: switches.map_or_else(|| begin.elapsed().as_nanos() as u64, |_| 1_000_000_000),
-            usage: switches.map(|switches| Usage {
+            usage: switches.map(|switches| ResourceUsage {
                 involuntary_switches: switches,
-                ..Usage::default()
+                ..ResourceUsage::default()
             }),
-            surroundings: switches.map(|_| Surroundings::default()),
-            ..Attempt::default()
+            surroundings: switches.map(|_| KernelStats::default()),
+            ..RunOutcome::default()
         }
     }
 
-    fn usual_program(&self, _source: &Source) -> PathBuf {
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
         PathBuf::from("true")
     }
 
@@ -121,11 +131,11 @@ impl Harness for Fake {
 }
 
 /// Converts a word to a rate, multiplied by the factor.
-fn rate_of(word: &str, factor: f64) -> Rate {
-    let of_series = levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
+fn parse_rate(word: &str, factor: f64) -> ReportedRate {
+    let of_series = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
     let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
     let value = of_series.or(value.parse().ok()).unwrap_or(1.0);
-    Rate {
+    ReportedRate {
         rate: json!(value * factor),
         elapsed_ns: elapsed_ns.parse().ok(),
         http: None,
@@ -133,7 +143,7 @@ fn rate_of(word: &str, factor: f64) -> Rate {
 }
 
 /// Parses a series into levels: time per iteration, and number of points.
-fn levels(word: &str) -> Option<Vec<(f64, usize)>> {
+fn parse_levels(word: &str) -> Option<Vec<(f64, usize)>> {
     let level = |text: &str| {
         let (time, count) = text.split_once('x')?;
         Some((time.parse().ok()?, count.parse().ok()?))
@@ -141,18 +151,18 @@ fn levels(word: &str) -> Option<Vec<(f64, usize)>> {
     word.split('/').map(level).collect()
 }
 
-fn of_series(
-    job: &Job,
-    setting: &Setting<'_>,
+fn series_outcome(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
     levels: &[(f64, usize)],
     started_unix_ms: i64,
-) -> Attempt {
+) -> RunOutcome {
     let case = job.case.clone();
     let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-    let mut seen = Observation::new(case, vec![Metric::throughput()]);
+    let mut seen = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
-        Length::Iterations(count) => count as f64,
-        Length::TimeNs(_) => 1.0,
+        SampleLength::Iterations(count) => count as f64,
+        SampleLength::TimeNs(_) => 1.0,
     };
     let times = levels
         .iter()
@@ -166,57 +176,57 @@ fn of_series(
             iterations: Some(iterations),
         });
     }
-    Attempt {
+    RunOutcome {
         observations: vec![seen],
         started_unix_ms,
-        ..Attempt::default()
+        ..RunOutcome::default()
     }
 }
 
-fn number(word: &str, prefix: &str) -> Option<i32> {
+fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
     word.strip_prefix(prefix)?.parse().ok()
 }
 
 /// The failure that a word represents.
-fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
+fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     match word {
-        "silent" => Some(Cause::Silent),
-        "timeout" => Some(Cause::Timeout {
+        "silent" => Some(FailureCause::Silent),
+        "timeout" => Some(FailureCause::Timeout {
             limit_ms: setting.limit.as_millis() as u64,
         }),
-        _ => number(word, "exit:")
-            .map(|code| Cause::Exit { code })
-            .or(number(word, "signal:").map(|signal| Cause::Signal { signal })),
+        _ => parse_prefixed(word, "exit:")
+            .map(|code| FailureCause::Exit { code })
+            .or(parse_prefixed(word, "signal:").map(|signal| FailureCause::Signal { signal })),
     }
 }
 
 /// Interval at which a sleeping run checks for interrupts.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-fn sleep(until: Instant) {
+fn sleep_until(until: Instant) {
     let left = || until.saturating_duration_since(Instant::now());
-    while !left().is_zero() && !interrupted() {
-        std::thread::sleep(left().min(LOOK));
+    while !left().is_zero() && !is_interrupt_requested() {
+        std::thread::sleep(left().min(POLL_INTERVAL));
     }
 }
 
-fn fault(source: &Source, reason: String) -> Description {
-    let cause = Cause::Invalid { reason };
-    not_described(source, cause, &reading(source), None)
+fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescription {
+    let cause = FailureCause::Invalid { reason };
+    description_failure(source, cause, &replay_command(source), None)
 }
 
 /// Command to repeat a failure: there is no process to repeat, so it shows the file.
-fn reading(source: &Source) -> Spec {
-    Spec::new("cat").args([source.file.to_string_lossy()])
+fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
+    ProcessSpec::new("cat").args([source.file.to_string_lossy()])
 }
 
-fn note_parameters(parameters: &mut Vec<Parameter>, case: &Case) {
+fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
     for (name, value) in &case.values {
         match parameters.iter_mut().find(|known| known.name == *name) {
             Some(known) if known.values.contains(value) => {}
             Some(known) => known.values.push(value.clone()),
             None => {
-                parameters.push(Parameter {
+                parameters.push(DeclaredParameter {
                     name: name.clone(),
                     values: vec![value.clone()],
                 });
@@ -226,30 +236,30 @@ fn note_parameters(parameters: &mut Vec<Parameter>, case: &Case) {
 }
 
 /// Adds the value of a further metric, `NAME=VALUE`.
-fn note_other(text: &str, seen: &mut Observation) {
+fn add_metric(text: &str, seen: &mut RunResult) {
     let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
         return;
     };
-    seen.add(Metric::new(name, "", Better::Lower), value);
+    seen.add_value(Metric::new(name, "", MetricDirection::Lower), value);
 }
 
 /// Finds the word for this run.
-fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
-    let word = word_of(&setting.variant.name, setting.ordinal, job)?;
+fn run_word(job: &BenchmarkJob, setting: &RunContext<'_>) -> Option<String> {
+    let word = find_word(&setting.variant.name, setting.ordinal, job)?;
     let attempts: Vec<&str> = word.split('|').collect();
     let last = attempts.len() - 1;
     Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }
 
 /// Factor of this run's build, if the file has one.
-fn factor_of_build(job: &Job, setting: &Setting<'_>) -> f64 {
+fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
     let build = setting.layout.build.map(|build| build.number);
-    let word = build.and_then(|build| word_of("builds", build, job));
+    let word = build.and_then(|build| find_word("builds", build, job));
     word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
 }
 
 /// Returns the given word in a line of a case.
-fn word_of(name: &str, number: u32, job: &Job) -> Option<String> {
+fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {
         let values = line.strip_prefix("case");

@@ -1,28 +1,34 @@
 //! Interface of all languages: which cases does a file have, and what does one fresh process report
 //! for one of them? Must not know which languages exist.
 
-use crate::attempt::Attempt;
-use crate::job::{Description, Job, Request, Setting, Source};
+use crate::attempt::RunOutcome;
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
 use std::path::PathBuf;
 
 /// Describes and performs benchmarks of one language.
-pub trait Harness: Sync {
+pub trait LanguageHarness: Sync {
     /// Finds the cases of a file without measuring anything.
-    fn describe(&self, source: &Source, request: &Request) -> Description;
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription;
 
     /// Executes one job in a fresh process.
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
 
-    /// Builds in advance what [`Harness::perform`] needs. Concurrent runs are prepared one after
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Concurrent runs are prepared one after
     /// the other. Failures are reported when the job is performed.
-    fn prepare(&self, _job: &Job, _setting: &Setting<'_>) {}
+    fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
     /// Default program of variants that name none.
-    fn usual_program(&self, source: &Source) -> PathBuf;
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
 
     /// Whether a variant's program may be asked for its version: a benchmark program might
     /// interpret the request as a command to measure.
-    fn has_version(&self, _source: &Source) -> bool {
+    fn has_version(&self, _source: &BenchmarkSource) -> bool {
         true
     }
 

@@ -1,16 +1,17 @@
 //! What to describe or perform: plain data that a plan can store and a later session can resume.
 
-use crate::experiment::KeptServices;
+use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
 use anyhow::Context;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
-    Case, Clock, Counting, Division, Event, Failure, Language, Samples, Snippet, Value, Variant,
+    Case, ComparedClock, InstructionCounting, ParameterValue, RequestedDivision, SampleDivision,
+    SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
 };
 use speedwell_process::CpuSet;
-use speedwell_suite::Definition;
-use speedwell_suite::adapter::Adapter;
+use speedwell_suite::LazyDefinition;
+use speedwell_suite::adapter::SuiteAdapter;
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// Kind of a benchmark file, which selects its harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SourceKind {
     /// A Node.js file whose folder has its own `common.js`, driven over Node.js's own channel.
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
@@ -40,24 +41,24 @@ pub enum Kind {
     Experiment,
     /// A snippet, measured by the harness of its language.
     #[serde(rename = "code")]
-    Snippet(Language),
+    Snippet(SnippetLanguage),
     /// Made-up numbers from a text file, for tests of the whole program.
     Fake,
 }
 
-impl Kind {
+impl SourceKind {
     /// Whether a file may hold several benchmarks, each with its own name.
-    pub fn holds_several(self) -> bool {
-        use Kind::*;
+    pub fn may_hold_several(self) -> bool {
+        use SourceKind::*;
         matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
     }
 }
 
 /// A benchmark file and its location.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct BenchmarkSource {
     /// Kind, which selects its harness.
-    pub kind: Kind,
+    pub kind: SourceKind,
     /// `group/name` as far as known without executing the file.
     pub name: String,
     /// Absolute path of the file.
@@ -69,28 +70,33 @@ pub struct Source {
     /// Parsed definition file. It is read once per session, so that all runs use the same text; a
     /// plan stores it once for all jobs, in its design.
     #[serde(skip)]
-    pub definition: Option<Arc<Definition>>,
+    pub definition: Option<Arc<LazyDefinition>>,
     /// Adapter of its framework, if it belongs to one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         with = "crate::suites::stored"
     )]
-    pub suite: Option<Arc<Adapter>>,
+    pub suite: Option<Arc<SuiteAdapter>>,
     /// The user's adapters to which programs built from it may belong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub user_suites: Vec<Arc<Adapter>>,
+    pub user_suites: Vec<Arc<SuiteAdapter>>,
     /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's
     /// source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_artifact: bool,
 }
 
-impl Source {
+impl BenchmarkSource {
     /// Creates a source below `root`, named after its relative path unless it is renamed later.
-    pub(crate) fn new(kind: Kind, file: &Path, root: &Path, directory: &Path) -> Source {
+    pub(crate) fn new(
+        kind: SourceKind,
+        file: &Path,
+        root: &Path,
+        directory: &Path,
+    ) -> BenchmarkSource {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy();
-        Source {
+        BenchmarkSource {
             kind,
             name: name.replace('\\', "/"),
             file: file.to_owned(),
@@ -104,30 +110,33 @@ impl Source {
     }
 
     /// Adapter of its framework, if it belongs to one.
-    pub(crate) fn adapter(&self) -> Option<&Adapter> {
+    pub(crate) fn adapter(&self) -> Option<&SuiteAdapter> {
         self.suite.as_deref()
     }
 
     /// Whether it is a prebuilt program or artifact, or a package that is built, so that the file
     /// as a whole is measured.
     pub fn is_program(&self) -> bool {
-        let is_built = |own: &Adapter| own.keys.program.is_none() || own.keys.build.is_some();
-        self.is_artifact || self.kind == Kind::Program || self.adapter().is_some_and(is_built)
+        let is_built = |own: &SuiteAdapter| own.keys.program.is_none() || own.keys.build.is_some();
+        self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
     }
 
     /// Whether its file is read once per session, as definition files are, or does not exist, as
     /// for snippets.
     pub(crate) fn is_read_once(&self) -> bool {
-        matches!(self.kind, Kind::Load | Kind::Experiment | Kind::Snippet(_))
+        matches!(
+            self.kind,
+            SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_)
+        )
     }
 
     /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
-    pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
+    pub fn under(&self, variant: &Variant) -> Cow<'_, BenchmarkSource> {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
         let own = |path: &Path| variant.path_of(path).into_owned();
-        Cow::Owned(Source {
+        Cow::Owned(BenchmarkSource {
             file: variant.artifact.clone().unwrap_or_else(|| own(&self.file)),
             root: own(&self.root),
             directory: own(&self.directory),
@@ -136,7 +145,7 @@ impl Source {
     }
 
     /// Command-line operand that selects it.
-    pub fn operand(&self) -> String {
+    pub fn to_operand(&self) -> String {
         let file = self.file.to_string_lossy();
         match self.adapter() {
             Some(own) if own.keys.recognise.is_none() => format!("{}:{file}", own.name),
@@ -148,7 +157,7 @@ impl Source {
     ///
     /// # Errors
     /// It is not a definition file, or has not been read.
-    pub fn definition(&self) -> anyhow::Result<&Definition> {
+    pub fn definition(&self) -> anyhow::Result<&LazyDefinition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))
     }
@@ -156,7 +165,7 @@ impl Source {
 
 /// Request to describe a file.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct DescribeRequest {
     /// Program of the baseline.
     pub program: PathBuf,
     /// The baseline itself, for harnesses that must build files before they can describe them.
@@ -166,9 +175,9 @@ pub struct Request {
     /// Name patterns, for harnesses that execute a benchmark to learn its cases.
     pub names: NamePatterns,
     /// Whether to use small values that only show whether the file works.
-    pub trial: Trial,
+    pub trial: TrialMode,
     /// Client of HTTP loads that name none.
-    pub usual_tool: UsualTool,
+    pub usual_tool: DefaultLoadTool,
     /// Time limit of the description.
     pub limit: Duration,
 }
@@ -188,7 +197,7 @@ impl NamePatterns {
     ///
     /// A filter that matches some names selects these, as in `go test -bench`; one that matches
     /// none is applied to the cases of all benchmarks.
-    pub fn choose(&self, names: &[String]) -> Vec<bool> {
+    pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
         let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
         let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
         let is_wanted =
@@ -208,7 +217,7 @@ impl NamePatterns {
 
 /// Client of HTTP loads if neither the file nor the user names one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum UsualTool {
+pub enum DefaultLoadTool {
     /// The built-in generator.
     #[default]
     Speedwell,
@@ -216,7 +225,7 @@ pub enum UsualTool {
     AsNodeCore,
 }
 
-impl Request {
+impl DescribeRequest {
     /// The user's values as `name=value`.
     pub fn assignments(&self) -> Vec<String> {
         self.sets
@@ -228,7 +237,7 @@ impl Request {
 
 /// Whether to try a file instead of measuring it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trial {
+pub enum TrialMode {
     /// Measure.
     #[default]
     No,
@@ -241,7 +250,7 @@ pub enum Trial {
 /// How a job is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Route {
+pub enum StartMode {
     /// One process that executes exactly one case.
     Direct,
     /// The file starts its cases itself; together they form one run.
@@ -250,13 +259,13 @@ pub enum Route {
 
 /// One case of a file, which can be performed any number of times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct BenchmarkJob {
     /// The file.
-    pub source: Source,
+    pub source: BenchmarkSource,
     /// The case id as far as known before the first run.
     pub label: String,
     /// How it is started.
-    pub route: Route,
+    pub route: StartMode,
     /// Flags for the program.
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in recorded order.
@@ -284,16 +293,16 @@ pub struct Job {
     pub snippet: Option<Snippet>,
     /// How its runs are divided into samples, if different from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub samples: Option<Samples>,
+    pub samples: Option<SampleDivision>,
     /// In a trial, the same case with its regular values, if the trial's are smaller: a small value
     /// may contradict another parameter.
     #[serde(skip)]
-    pub measured: Option<Box<Job>>,
+    pub measured: Option<Box<BenchmarkJob>>,
 }
 
-impl Job {
+impl BenchmarkJob {
     /// Number of workers that the case requests; one by default.
-    pub fn workers(&self) -> u32 {
+    pub fn worker_count(&self) -> u32 {
         self.case.as_ref().and_then(Case::workers).unwrap_or(1)
     }
 
@@ -301,11 +310,11 @@ impl Job {
     pub fn snippet_under<'a>(&'a self, variant: &'a Variant) -> Option<Cow<'a, Snippet>> {
         let own = variant.snippet.as_ref().or(self.snippet.as_ref())?;
         let values = self.case.as_ref().map(|case| case.values.as_slice());
-        Some(own.filled(values.unwrap_or_default()))
+        Some(own.with_defaults(values.unwrap_or_default()))
     }
 
     /// Returns the job with the files of the variant.
-    pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
+    pub fn under(&self, variant: &Variant) -> Cow<'_, BenchmarkJob> {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
@@ -314,7 +323,7 @@ impl Job {
             paths: snippet.paths.into_iter().map(own).collect(),
             ..snippet
         });
-        Cow::Owned(Job {
+        Cow::Owned(BenchmarkJob {
             source: self.source.under(variant).into_owned(),
             snippet,
             ..self.clone()
@@ -361,22 +370,22 @@ pub struct SuiteCase {
 
 /// A declared parameter with its values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
+pub struct DeclaredParameter {
     /// Parameter name.
     pub name: String,
     /// Distinct values of all cases, in order of appearance.
-    pub values: Vec<Value>,
+    pub values: Vec<ParameterValue>,
 }
 
 /// Result of a description.
 #[derive(Debug, Clone, Default)]
-pub struct Description {
+pub struct BenchmarkDescription {
     /// Cases in the order of the file.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<BenchmarkJob>,
     /// Declared parameters.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<DeclaredParameter>,
     /// Why there are no cases, or a case that cannot be performed here.
-    pub failure: Option<Failure>,
+    pub failure: Option<StepFailure>,
     /// Warnings for the user, as whole sentences.
     pub warnings: Vec<String>,
     /// Versions of the program and its components, if it reported them.
@@ -389,7 +398,7 @@ pub struct Description {
 
 /// Context for running one slot.
 #[derive(Debug, Clone)]
-pub struct Setting<'a> {
+pub struct RunContext<'a> {
     /// The variant.
     pub variant: &'a Variant,
     /// The resolved program.
@@ -406,9 +415,9 @@ pub struct Setting<'a> {
     /// Time limit.
     pub limit: Duration,
     /// Division into samples, if the harness controls the loop.
-    pub samples: Samples,
+    pub samples: SampleDivision,
     /// Which parts of the division were requested; the others are defaults.
-    pub asked: Division,
+    pub requested: RequestedDivision,
     /// Whether to record a series from the first iteration on, running only the reference loop
     /// between samples.
     pub is_series: bool,
@@ -420,16 +429,16 @@ pub struct Setting<'a> {
     pub experiment: Option<&'a Experiment>,
     /// Services of the experiment that runs share, with the run's case index and block; without
     /// them every run starts its own.
-    pub kept: Option<(&'a KeptServices, (usize, u32))>,
+    pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
-    pub counting: Option<&'a Counting>,
+    pub counting: Option<&'a InstructionCounting>,
     /// The clock that is compared. A harness whose processor-time clock is slow to set up does so
     /// only if it is this one.
-    pub clock: Clock,
+    pub clock: ComparedClock,
 }
 
 /// Reports progress before the first run, from several threads.
-pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
+pub type ProgressReporter<'a> = &'a (dyn Fn(&SessionEvent<'_>) + Sync);
 
 #[cfg(test)]
 mod tests {
@@ -447,7 +456,7 @@ mod tests {
                 filters: read(filters),
                 excludes: read(excludes),
             };
-            let chosen = names.iter().zip(patterns.choose(&names));
+            let chosen = names.iter().zip(patterns.select_benchmarks(&names));
             let chosen: Vec<&str> = chosen
                 .filter(|(_, is)| *is)
                 .map(|(name, _)| &name[2..])

@@ -3,13 +3,13 @@
 //!
 //! Decides how to make a linker shuffle, and where builds are kept until the session ends. Sources
 //! are compiled once; only linking is repeated. `.init_array` is never shuffled, since that would
-//! change what a program does. Start at [`RunLayout`]; at [`Objects`] for C and C++, at
-//! [`first_that_links`] for compilers that link themselves.
+//! change what a program does. Start at [`RunLayout`]; at [`ObjectFiles`] for C and C++, at
+//! [`link_with_first`] for compilers that link themselves.
 
 use crate::cache::{self, cache_folder};
-use crate::compile::{Failed, LIMIT, call, which};
-use speedwell_model::{Failure, Layout, seed_of_step};
-use speedwell_process::{Spec, replay};
+use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
+use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
+use speedwell_process::{ProcessSpec, shell_line};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -19,25 +19,25 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Maximum total size of builds; the oldest are removed first, and linked again when needed.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
 /// Folders of builds without a living process are removed after this time. Processes in a container
 /// are not visible from outside.
-const ORPHANS_KEPT: Duration = Duration::from_secs(24 * 3600);
+const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum size of the variable, and of the path, added above a process's stack.
-const MOST_PAD_BYTES: u64 = 4096;
-const MOST_PATH_BYTES: u64 = 255;
+const MAX_PAD_BYTES: u64 = 4096;
+const MAX_PATH_BYTES: u64 = 255;
 
 /// Largest gap between object files, in units of the usual function alignment.
-const MOST_GAP_UNITS: u64 = 256;
+const MAX_GAP_UNITS: u64 = 256;
 const GAP_UNIT_BYTES: u64 = 16;
 
 /// Memory layout of the program of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunLayout {
     /// The build, if there are several.
-    pub build: Option<Build>,
+    pub build: Option<LinkedBuild>,
     /// Whether functions begin at multiples of 64 bytes.
     pub align: bool,
     /// Bytes added to the environment.
@@ -48,7 +48,7 @@ pub struct RunLayout {
 
 /// One linking of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Build {
+pub struct LinkedBuild {
     /// Index, from 0.
     pub number: u32,
     /// Seed of its layout.
@@ -58,8 +58,14 @@ pub struct Build {
 impl RunLayout {
     /// Derives the layout of a slot from the session's seed alone. `variant` is the index of its
     /// variant.
-    pub fn new(asked: Layout, seed: u64, slot: u32, build: Option<u32>, variant: u32) -> RunLayout {
-        let build_of = |number: u32| Build {
+    pub fn new(
+        asked: LayoutVariation,
+        seed: u64,
+        slot: u32,
+        build: Option<u32>,
+        variant: u32,
+    ) -> RunLayout {
+        let build_of = |number: u32| LinkedBuild {
             number,
             // Linkers interpret 0 as random, or as no shuffling.
             seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
@@ -71,26 +77,26 @@ impl RunLayout {
         RunLayout {
             build: build.map(build_of),
             align: asked.align,
-            pad_bytes: asked.env.then(|| drawn(1, MOST_PAD_BYTES)),
-            path_bytes: asked.stack.then(|| drawn(2, MOST_PATH_BYTES)),
+            pad_bytes: asked.env.then(|| drawn(1, MAX_PAD_BYTES)),
+            path_bytes: asked.stack.then(|| drawn(2, MAX_PATH_BYTES)),
         }
     }
 
     /// Returns the process of `spec` with a shifted stack.
-    pub(crate) fn apply(&self, spec: &Spec) -> Spec {
+    pub(crate) fn apply_to(&self, spec: &ProcessSpec) -> ProcessSpec {
         let mut spec = spec.clone();
         if let Some(bytes) = self.pad_bytes {
             let pad = "x".repeat(bytes as usize);
             spec.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
         }
         if let Some(bytes) = self.path_bytes {
-            spec.program = with_longer_path(&which(&spec.program), bytes);
+            spec.program = with_longer_path(&locate_program(&spec.program), bytes);
         }
         spec
     }
 
     /// Additional flags for compiling C and C++.
-    pub(crate) fn flags(&self) -> Vec<String> {
+    pub(crate) fn compiler_flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if self.build.is_some() {
             flags.extend(["-ffunction-sections", "-fdata-sections"].map(str::to_owned));
@@ -119,28 +125,32 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 
 /// How the program of a run was linked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Linking {
-    build: Build,
+pub struct LinkRecord {
+    build: LinkedBuild,
     /// Shell line that links it again.
     line: String,
     /// Number of object files, if nothing finer could be shuffled.
     coarse: Option<usize>,
 }
 
-impl Linking {
+impl LinkRecord {
     /// Describes a build by a compiler that links itself; `coarse` is the number of objects between
     /// which there are gaps, if nothing finer was shuffled.
-    pub(crate) fn by_compiler(build: Build, call: &Spec, coarse: Option<usize>) -> Linking {
-        Linking {
+    pub(crate) fn by_compiler(
+        build: LinkedBuild,
+        call: &ProcessSpec,
+        coarse: Option<usize>,
+    ) -> LinkRecord {
+        LinkRecord {
             build,
-            line: replay(call),
+            line: shell_line(call),
             coarse,
         }
     }
 
     /// Adds the build to a failure: another layout may expose undefined behavior of a program.
-    pub fn explain(&self, failure: &mut Failure) {
-        let Build { number, seed } = self.build;
+    pub fn explain_failure(&self, failure: &mut StepFailure) {
+        let LinkedBuild { number, seed } = self.build;
         if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
             failure.stderr_tail.push('\n');
         }
@@ -148,12 +158,12 @@ impl Linking {
     }
 
     /// Prefixes `line` with the command that links the program.
-    pub(crate) fn before(&self, line: &str) -> String {
+    pub(crate) fn prepend_link(&self, line: &str) -> String {
         format!("{} && {line}", self.line)
     }
 
     /// Note for readers of the results.
-    pub(crate) fn note(&self) -> Option<String> {
+    pub(crate) fn coarse_note(&self) -> Option<String> {
         let objects = self.coarse?;
         let files = if objects == 1 { "object" } else { "objects" };
         Some(format!(
@@ -165,7 +175,7 @@ impl Linking {
 
 /// A way to make a linker shuffle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ShuffleMethod {
     /// lld, by section name; with gaps between sections since version 20.
     Lld { gaps: bool },
     /// mold, all sections.
@@ -174,21 +184,21 @@ pub(crate) enum Way {
     Coarse,
 }
 
-impl Way {
-    const ALL: [Way; 4] = [
-        Way::Lld { gaps: true },
-        Way::Lld { gaps: false },
-        Way::Mold,
-        Way::Coarse,
+impl ShuffleMethod {
+    const ALL: [ShuffleMethod; 4] = [
+        ShuffleMethod::Lld { gaps: true },
+        ShuffleMethod::Lld { gaps: false },
+        ShuffleMethod::Mold,
+        ShuffleMethod::Coarse,
     ];
 
     /// Arguments that the compiler passes to its linker; `chosen` if the user has named a linker.
-    pub fn arguments(self, build: Build, chosen: bool) -> Vec<String> {
+    pub fn linker_arguments(self, build: LinkedBuild, chosen: bool) -> Vec<String> {
         let seed = build.seed;
         let (linker, mut arguments) = match self {
-            Way::Coarse => return Vec::new(),
-            Way::Mold => ("mold", vec![format!("-Wl,--shuffle-sections={seed}")]),
-            Way::Lld { gaps } => {
+            ShuffleMethod::Coarse => return Vec::new(),
+            ShuffleMethod::Mold => ("mold", vec![format!("-Wl,--shuffle-sections={seed}")]),
+            ShuffleMethod::Lld { gaps } => {
                 let sections = [".text*", ".data*", ".bss*"].iter();
                 let mut all: Vec<String> = sections
                     .map(|section| format!("-Wl,--shuffle-sections={section}={seed}"))
@@ -211,12 +221,12 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
 
 /// Links in the first way that works, and uses it for all builds by this compiler with these flags:
 /// programs that are compared must not be shuffled by different linkers.
-pub(crate) fn first_that_links<T>(
+pub(crate) fn link_with_first<T>(
     compiler: &Path,
     flags: &[String],
-    link: impl Fn(Way) -> Result<T, Failed>,
-) -> Result<(Way, T), Failed> {
-    type Known = HashMap<(PathBuf, Vec<String>), Way>;
+    link: impl Fn(ShuffleMethod) -> Result<T, CompileFailure>,
+) -> Result<(ShuffleMethod, T), CompileFailure> {
+    type Known = HashMap<(PathBuf, Vec<String>), ShuffleMethod>;
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let key = (compiler.to_owned(), flags.to_vec());
     let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,21 +235,25 @@ pub(crate) fn first_that_links<T>(
         drop(guard);
         return link(way).map(|made| (way, made));
     }
-    for way in Way::ALL {
+    for way in ShuffleMethod::ALL {
         match link(way) {
             Ok(made) => {
                 known.insert(key, way);
                 return Ok((way, made));
             }
-            Err(failed) if way == Way::Coarse || failed.interrupted => return Err(failed),
+            Err(failed) if way == ShuffleMethod::Coarse || failed.interrupted => {
+                return Err(failed);
+            }
             Err(_) => {}
         }
     }
-    Err(Failed::start("no linker was tried".to_owned()))
+    Err(CompileFailure::start_failed(
+        "no linker was tried".to_owned(),
+    ))
 }
 
 /// Object files of a program, and the compiler that links them.
-pub(crate) struct Objects<'a> {
+pub(crate) struct ObjectFiles<'a> {
     pub compiler: &'a Path,
     pub files: Vec<PathBuf>,
     pub flags: &'a [String],
@@ -247,20 +261,20 @@ pub(crate) struct Objects<'a> {
     pub environment: &'a [(String, String)],
 }
 
-impl Objects<'_> {
+impl ObjectFiles<'_> {
     /// Returns the program of the build, or `usual` if there is none.
     ///
     /// # Errors
-    /// As for [`Objects::link`].
+    /// As for [`ObjectFiles::link_build`].
     pub fn program_of(
         &self,
-        build: Option<Build>,
+        build: Option<LinkedBuild>,
         usual: PathBuf,
-    ) -> Result<(PathBuf, Option<Linking>), Failed> {
+    ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
         let Some(build) = build else {
             return Ok((usual, None));
         };
-        let (program, linking) = self.link(build)?;
+        let (program, linking) = self.link_build(build)?;
         Ok((program, Some(linking)))
     }
 
@@ -268,30 +282,34 @@ impl Objects<'_> {
     ///
     /// # Errors
     /// The linker rejects the files.
-    fn link(&self, build: Build) -> Result<(PathBuf, Linking), Failed> {
+    fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
         let (way, (program, line)) =
-            first_that_links(self.compiler, self.flags, |way| self.link_by(way, build))?;
-        let linking = Linking {
+            link_with_first(self.compiler, self.flags, |way| self.link_with(way, build))?;
+        let linking = LinkRecord {
             build,
             line,
-            coarse: (way == Way::Coarse).then_some(self.files.len()),
+            coarse: (way == ShuffleMethod::Coarse).then_some(self.files.len()),
         };
         Ok((program, linking))
     }
 
-    fn link_by(&self, way: Way, build: Build) -> Result<(PathBuf, String), Failed> {
+    fn link_with(
+        &self,
+        way: ShuffleMethod,
+        build: LinkedBuild,
+    ) -> Result<(PathBuf, String), CompileFailure> {
         let mut arguments = match way {
-            Way::Coarse => self.shuffled_with_gaps(build)?,
-            _ => text_of(&self.files),
+            ShuffleMethod::Coarse => self.shuffled_with_gaps(build)?,
+            _ => path_strings(&self.files),
         };
         // Linkers search libraries only for what precedes them.
         arguments.extend(self.flags.iter().cloned());
-        arguments.extend(way.arguments(build, names_linker(self.flags)));
-        let mut spec = Spec::new(self.compiler).args(arguments);
+        arguments.extend(way.linker_arguments(build, names_linker(self.flags)));
+        let mut spec = ProcessSpec::new(self.compiler).args(arguments);
         spec.environment = self.environment.to_vec();
         spec.directory = Some(self.directory.to_owned());
-        spec.limit = LIMIT;
-        let shelf = shelf()?;
+        spec.limit = COMPILER_TIMEOUT;
+        let shelf = build_folder()?;
         let mut hash = DefaultHasher::new();
         (
             self.compiler,
@@ -305,72 +323,74 @@ impl Objects<'_> {
         let shown = spec.clone().args(to(&program));
         if !program.is_file() {
             let draft = program.with_extension("draft");
-            timed(|| call(&spec.args(to(&draft)), &shown))?;
-            fs::rename(&draft, &program).map_err(|error| cannot(&program, &error))?;
+            time_build(|| run_compiler(&spec.args(to(&draft)), &shown))?;
+            fs::rename(&draft, &program).map_err(|error| write_failure(&program, &error))?;
         }
-        Ok((program, replay(&shown)))
+        Ok((program, shell_line(&shown)))
     }
 
     /// Orders the object files by the seed, with a gap before each.
-    fn shuffled_with_gaps(&self, build: Build) -> Result<Vec<String>, Failed> {
+    fn shuffled_with_gaps(&self, build: LinkedBuild) -> Result<Vec<String>, CompileFailure> {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
         order.sort_by_key(|&place| seed_of_step(!u64::from(build.seed), place as u32));
         let mut arguments = Vec::new();
         for (place, file) in order.into_iter().zip(0..) {
-            arguments.push(gap(gap_bytes(build, file))?);
-            arguments.extend(text_of(&self.files[place..=place]));
+            arguments.push(write_gap(gap_bytes(build, file))?);
+            arguments.extend(path_strings(&self.files[place..=place]));
         }
         Ok(arguments)
     }
 }
 
 /// Size of the gap before the object file at `place`.
-pub(crate) fn gap_bytes(build: Build, place: u32) -> u64 {
-    let drawn = seed_of_step(build.seed.into(), place) % MOST_GAP_UNITS;
+pub(crate) fn gap_bytes(build: LinkedBuild, place: u32) -> u64 {
+    let drawn = seed_of_step(build.seed.into(), place) % MAX_GAP_UNITS;
     (1 + drawn) * GAP_UNIT_BYTES
 }
 
 /// Writes an assembler source that occupies this many bytes of code and data. It is kept, so that a
 /// copied command line works later.
-fn gap(bytes: u64) -> Result<String, Failed> {
+fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
     let folder = cache_folder().join("cpp");
     let file = folder.join(format!("gap-{bytes}.s"));
     let text = format!(
         ".text\n.skip {bytes}\n.data\n.skip {bytes}\n.bss\n.skip {bytes}\n.section .note.GNU-stack,\"\",%progbits\n"
     );
     let write = || fs::create_dir_all(&folder).and_then(|()| fs::write(&file, text));
-    write().map_err(|error| cannot(&file, &error))?;
+    write().map_err(|error| write_failure(&file, &error))?;
     Ok(file.to_string_lossy().into_owned())
 }
 
-fn text_of(files: &[PathBuf]) -> Vec<String> {
+fn path_strings(files: &[PathBuf]) -> Vec<String> {
     let files = files.iter();
     files
         .map(|file| file.to_string_lossy().into_owned())
         .collect()
 }
 
-fn cannot(file: &Path, error: &std::io::Error) -> Failed {
-    Failed::start(format!("cannot write '{}': {error}", file.display()))
+fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
+    CompileFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
 }
 
 /// Number of programs linked in this session, and the time it took.
 #[derive(Default)]
-struct Cost {
+struct BuildCost {
     builds: u32,
     spent: Duration,
 }
 
-static COST: Mutex<Cost> = Mutex::new(Cost {
+static BUILD_COST: Mutex<BuildCost> = Mutex::new(BuildCost {
     builds: 0,
     spent: Duration::ZERO,
 });
 
 /// Runs a link and records its cost.
-pub(crate) fn timed<T>(make: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
+pub(crate) fn time_build<T>(
+    make: impl FnOnce() -> Result<T, CompileFailure>,
+) -> Result<T, CompileFailure> {
     let begin = Instant::now();
     let made = make()?;
-    let mut cost = COST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
     cost.builds += 1;
     cost.spent += begin.elapsed();
     Ok(made)
@@ -378,7 +398,7 @@ pub(crate) fn timed<T>(make: impl FnOnce() -> Result<T, Failed>) -> Result<T, Fa
 
 /// Average time per build; `None` if there was none.
 pub fn build_cost() -> Option<Duration> {
-    let cost = COST.lock().unwrap_or_else(PoisonError::into_inner);
+    let cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
     (cost.builds > 0).then(|| cost.spent / cost.builds)
 }
 
@@ -386,14 +406,14 @@ pub fn build_cost() -> Option<Duration> {
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn shelf() -> Result<PathBuf, Failed> {
+pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
     let all = cache_folder().join("builds");
     let own = all.join(std::process::id().to_string());
     if !own.is_dir() {
-        fs::create_dir_all(&own).map_err(|error| cannot(&own, &error))?;
+        fs::create_dir_all(&own).map_err(|error| write_failure(&own, &error))?;
         remove_orphans(&all);
     }
-    make_room(&own, MOST_BYTES);
+    make_room(&own, MAX_TOTAL_BYTES);
     Ok(own)
 }
 
@@ -402,7 +422,7 @@ pub fn remove_builds() {
     let own = cache_folder()
         .join("builds")
         .join(std::process::id().to_string());
-    cache::remove(&own);
+    cache::remove_entry(&own);
 }
 
 /// Removes the builds of killed processes.
@@ -410,8 +430,8 @@ fn remove_orphans(all: &Path) {
     for folder in fs::read_dir(all).into_iter().flatten().flatten() {
         let lives = Path::new("/proc").join(folder.file_name()).exists();
         let changed = folder.metadata().and_then(|data| data.modified());
-        if !lives && changed.is_ok_and(|time| cache::is_older(time, ORPHANS_KEPT)) {
-            cache::remove(&folder.path());
+        if !lives && changed.is_ok_and(|time| cache::is_older(time, MAX_ORPHAN_AGE)) {
+            cache::remove_entry(&folder.path());
         }
     }
 }
@@ -437,7 +457,7 @@ fn make_room(folder: &Path, most_bytes: u64) {
         if bytes <= most_bytes {
             return;
         }
-        cache::remove(&path);
+        cache::remove_entry(&path);
         bytes -= own;
     }
 }
@@ -461,19 +481,19 @@ mod tests {
 
     #[test]
     fn without_anything_to_vary_a_process_is_as_it_was() {
-        let spec = Spec::new("/bin/true").args(["x"]);
+        let spec = ProcessSpec::new("/bin/true").args(["x"]);
         let layout = RunLayout {
             pad_bytes: Some(7),
             path_bytes: Some(3),
             ..RunLayout::default()
         };
-        let changed = layout.apply(&spec);
+        let changed = layout.apply_to(&spec);
         assert_eq!(
             changed.environment,
             [("SPEEDWELL_PAD".to_owned(), "xxxxxxx".to_owned())]
         );
         assert_eq!(changed.program.as_os_str(), "/bin////true");
-        assert_eq!(RunLayout::default().apply(&spec).program, spec.program);
+        assert_eq!(RunLayout::default().apply_to(&spec).program, spec.program);
     }
 
     #[test]
@@ -493,34 +513,39 @@ mod tests {
 
     #[test]
     fn a_linker_that_refuses_gives_way_to_the_next_and_is_not_asked_again() {
-        let build = Build { number: 0, seed: 5 };
+        let build = LinkedBuild { number: 0, seed: 5 };
         let asked = Mutex::new(Vec::new());
-        let link = |way: Way| {
+        let link = |way: ShuffleMethod| {
             asked.lock().unwrap().push(way);
             match way {
-                Way::Mold => Ok(way.arguments(build, false)),
-                _ => Err(Failed::start("no".into())),
+                ShuffleMethod::Mold => Ok(way.linker_arguments(build, false)),
+                _ => Err(CompileFailure::start_failed("no".into())),
             }
         };
         let flags = ["of this test alone".to_owned()];
         for _ in 0..2 {
-            let (way, arguments) = first_that_links(Path::new("cc"), &flags, link).unwrap();
-            assert_eq!(way, Way::Mold);
+            let (way, arguments) = link_with_first(Path::new("cc"), &flags, link).unwrap();
+            assert_eq!(way, ShuffleMethod::Mold);
             assert_eq!(arguments, ["-fuse-ld=mold", "-Wl,--shuffle-sections=5"]);
         }
         assert_eq!(
             *asked.lock().unwrap(),
-            [Way::ALL[0], Way::ALL[1], Way::Mold, Way::Mold]
+            [
+                ShuffleMethod::ALL[0],
+                ShuffleMethod::ALL[1],
+                ShuffleMethod::Mold,
+                ShuffleMethod::Mold
+            ]
         );
     }
 
     #[test]
     fn a_linker_that_the_user_named_stays() {
-        let build = Build {
+        let build = LinkedBuild {
             number: 1,
             seed: 77,
         };
-        let arguments = Way::Lld { gaps: false }.arguments(build, true);
+        let arguments = ShuffleMethod::Lld { gaps: false }.linker_arguments(build, true);
         assert_eq!(arguments[0], "-Wl,--shuffle-sections=.text*=77");
         assert!(names_linker(&[
             "-O2".into(),

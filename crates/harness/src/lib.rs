@@ -1,7 +1,7 @@
 //! Harnesses: programs in the language of the code under test that perform cases.
 //!
-//! A [`Harness`] answers two questions: which cases does this file have ([`Harness::describe`]),
-//! and what does one fresh process report for one of them ([`Harness::perform`])? Knows neither
+//! A [`LanguageHarness`] answers two questions: which cases does this file have ([`LanguageHarness::describe`]),
+//! and what does one fresh process report for one of them ([`LanguageHarness::perform`])? Knows neither
 //! plans nor stores. A new language needs one file here and one folder under `harness/`.
 
 mod attempt;
@@ -31,46 +31,47 @@ mod suites;
 mod wire;
 mod work;
 
-pub use attempt::{Attempt, Observation};
+pub use attempt::{RunOutcome, RunResult};
 pub use cache::{cache_folder, cache_warning};
 pub use code_files::code_files;
 pub use discover::is_text;
-pub use harness::Harness;
+pub use harness::LanguageHarness;
 pub use job::{
-    Description, Job, Kind, NamePatterns, Parameter, Request, Route, Setting, Source, SuiteCase,
-    Tell, Trial, UsualTool,
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
+    DescribeRequest, NamePatterns, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase,
+    TrialMode,
 };
-pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
+pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use suites::{
-    Known, build, explain_framework, framework_without_adapter, is_elf, is_wrapper,
-    meaningless_option, program_of_package, shipped,
+    KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
+    framework_without_adapter, is_elf, is_wrapper, unsupported_option,
 };
-pub use wire::Message;
-pub use work::fingerprints;
+pub use wire::ProtocolMessage;
+pub use work::fingerprint_benchmarks;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;
 
 /// Returns the program that performs a file under a variant.
-pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {
-    let usual = || for_kind(source.kind).usual_program(&source.under(variant));
+pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {
+    let usual = || harness_for(source.kind).default_program(&source.under(variant));
     variant.program.clone().unwrap_or_else(usual)
 }
 
 /// Returns the harness of that kind.
-pub fn for_kind(kind: Kind) -> &'static dyn Harness {
+pub fn harness_for(kind: SourceKind) -> &'static dyn LanguageHarness {
     match kind {
-        Kind::NodeCore => &node::core::NodeCore,
-        Kind::Node => &node::Node,
-        Kind::Suite => &suites::Suites,
-        Kind::Cpp => &cpp::Cpp,
-        Kind::Program => &program::Program,
-        Kind::Python => &python::Python,
-        Kind::Load | Kind::Experiment => &experiment::Experiments,
-        Kind::Snippet(language) => snippet::harness(language),
-        Kind::Fake => &fake::Fake,
+        SourceKind::NodeCore => &node::core::NodeCoreHarness,
+        SourceKind::Node => &node::NodeHarness,
+        SourceKind::Suite => &suites::FrameworkHarness,
+        SourceKind::Cpp => &cpp::CppHarness,
+        SourceKind::Program => &program::ProgramHarness,
+        SourceKind::Python => &python::PythonHarness,
+        SourceKind::Load | SourceKind::Experiment => &experiment::ExperimentHarness,
+        SourceKind::Snippet(language) => snippet::harness_for_language(language),
+        SourceKind::Fake => &fake::FakeHarness,
     }
 }

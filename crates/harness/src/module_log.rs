@@ -1,18 +1,18 @@
 //! The files of the user's checkout from which processes of Python and Node.js load modules.
 //!
 //! Decides how such a process notes them: two scripts, which the interpreters execute first because of variables of the
-//! environment. It does not know what the process is for; nothing that is measured is observed. Start at [`ModuleLog::new`].
+//! environment. It does not know what the process is for; nothing that is measured is observed. Start at [`ModuleLog::from_process`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
-use speedwell_model::{Variant, Worktree};
-use speedwell_process::Scratch;
+use speedwell_model::{Variant, VariantWorktree};
+use speedwell_process::ScratchFolder;
 use std::fs;
 use std::path::PathBuf;
 
 /// The files that were noted, while this value lives.
 pub struct ModuleLog {
-    scratch: Scratch,
+    scratch: ScratchFolder,
     scripts: PathBuf,
     checkout: PathBuf,
 }
@@ -22,12 +22,12 @@ impl ModuleLog {
     ///
     /// # Errors
     /// The cache folder, or that for temporary files, cannot be written.
-    pub fn new(worktree: &Worktree) -> Result<ModuleLog> {
+    pub fn new(worktree: &VariantWorktree) -> Result<ModuleLog> {
         let scripts = MODULES
             .folder()
             .map_err(|cause| anyhow::anyhow!("{cause}"))?;
         Ok(ModuleLog {
-            scratch: Scratch::new()?,
+            scratch: ScratchFolder::new()?,
             scripts,
             checkout: fs::canonicalize(&worktree.checkout)?,
         })
@@ -94,7 +94,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text.replace("ROOT", &root.to_string_lossy())).unwrap();
         }
-        let worktree = Worktree {
+        let worktree = VariantWorktree {
             revision: "0".repeat(40),
             typed: "main".to_owned(),
             checkout: root.join("checkout"),

@@ -1,47 +1,49 @@
 //! What will be executed, in which order: decided before the first run, from a stored seed.
 //!
-//! [`Plan`] holds cases, variants and design; [`Slot`]s are derived from it and its seed alone, so
+//! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed alone, so
 //! a session can be resumed and its order explained years later.
 
 mod parcel;
 mod relocate;
 
-pub use parcel::{Parcel, Part};
-pub use relocate::Prefixes;
+pub use parcel::{PlanShard, ShardOfPlan};
+pub use relocate::RelocationMap;
 
 use crate::layout::RunLayout;
-use crate::{Job, Kind};
+use crate::{BenchmarkJob, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Design, Order, Sampling, Stopping, Variant, seed_of_step};
+use speedwell_model::{
+    RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
+};
 use speedwell_process::CpuSet;
 use speedwell_suite::experiment::Experiment;
 use std::collections::{BTreeSet, HashSet};
 
 /// Draws the order inside blocks.
 #[derive(Debug)]
-pub struct Shuffle(Xoshiro256PlusPlus);
+pub struct BlockShuffle(Xoshiro256PlusPlus);
 
-impl Shuffle {
+impl BlockShuffle {
     /// Creates the generator for `seed`.
-    pub fn new(seed: u64) -> Shuffle {
-        Shuffle(Xoshiro256PlusPlus::seed_from_u64(seed))
+    pub fn new(seed: u64) -> BlockShuffle {
+        BlockShuffle(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Returns the indexes of `variants` variants, each `repeats` times, in random order.
-    pub fn block(&mut self, variants: usize, repeats: u32) -> Vec<usize> {
+    pub fn shuffle_block(&mut self, variants: usize, repeats: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..repeats).flat_map(|_| 0..variants).collect();
         // Fisher-Yates, written out: a resumed session must reproduce its planned order even if a
         // library changes its own shuffle.
         for last in (1..order.len()).rev() {
-            order.swap(last, self.below(last as u64 + 1) as usize);
+            order.swap(last, self.draw_below(last as u64 + 1) as usize);
         }
         order
     }
 
     /// Draws a uniform number below `bound` (rejection, Lemire 2019).
-    fn below(&mut self, bound: u64) -> u64 {
+    fn draw_below(&mut self, bound: u64) -> u64 {
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(bound);
             if product as u64 >= bound.wrapping_neg() % bound {
@@ -53,15 +55,15 @@ impl Shuffle {
 
 /// Everything needed to execute or resume a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SessionPlan {
     /// Cases in the order of their files.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<BenchmarkJob>,
     /// Variants in the given order.
     pub variants: Vec<Variant>,
     /// Order, seed and interim looks.
-    pub design: Design,
+    pub design: SessionDesign,
     /// Limits.
-    pub sampling: Sampling,
+    pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
     /// Whether snippets share one process, where they take turns or, depending on the order, run at
@@ -78,7 +80,7 @@ pub struct Plan {
     pub strata: u32,
     /// Which part of a larger plan this is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<Part>,
+    pub part: Option<ShardOfPlan>,
 }
 
 fn one() -> u32 {
@@ -91,14 +93,14 @@ fn is_one(number: &u32) -> bool {
 
 /// One run to be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct PlanSlot {
     /// Position in the execution order, from 0.
     pub index: u32,
     /// Block of its case, from 0.
     pub block: u32,
-    /// Index into [`Plan::jobs`].
+    /// Index into [`SessionPlan::build_jobs`].
     pub job: usize,
-    /// Index into [`Plan::variants`].
+    /// Index into [`SessionPlan::variants`].
     pub variant: usize,
     /// Number of earlier runs of the same job and variant.
     pub ordinal: u32,
@@ -113,9 +115,9 @@ pub struct Slot {
     pub build: Option<u32>,
 }
 
-impl Slot {
+impl PlanSlot {
     /// Whether both slots are executed at the same time.
-    pub fn is_paired_with(&self, other: &Slot) -> bool {
+    pub fn is_paired_with(&self, other: &PlanSlot) -> bool {
         self.is_at_once && other.is_at_once && self.index / 2 == other.index / 2
     }
 
@@ -125,7 +127,7 @@ impl Slot {
     }
 }
 
-impl Plan {
+impl SessionPlan {
     /// Parses the experiment that the plan executes, if it is one.
     ///
     /// # Errors
@@ -140,18 +142,18 @@ impl Plan {
 
     /// Maximum number of runs per variant.
     pub fn runs_per_variant(&self) -> u32 {
-        self.design.most_runs()
+        self.design.max_runs()
     }
 
     /// Whether fewer runs may suffice: cases may be settled early, or time may run out.
     pub fn may_need_fewer_runs(&self) -> bool {
-        let is_sequential = matches!(self.design.stopping, Stopping::Sequential { .. });
+        let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
     }
 
     /// Memory layout of a slot's program.
-    pub fn layout(&self, slot: &Slot) -> RunLayout {
-        let Design { layout, seed, .. } = self.design;
+    pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
+        let SessionDesign { layout, seed, .. } = self.design;
         let variant = slot.variant as u32;
         RunLayout::new(layout, seed, slot.index, slot.build, variant)
     }
@@ -159,17 +161,17 @@ impl Plan {
     /// Returns all slots in execution order: block by block, and within a block case by case, so
     /// that every case is spread over the whole session and its variants stay close in time. Slots
     /// of a part keep their numbers and order of the whole plan.
-    pub fn slots(&self) -> Vec<Slot> {
+    pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
             Some(part) => 0..part.parcel.stratum + 1,
             None => 0..self.strata,
         };
-        let mut begin = Begin::default();
+        let mut begin = StratumStart::default();
         for stratum in strata {
-            let jobs = self.jobs_of(stratum);
+            let jobs = self.jobs_in_stratum(stratum);
             begin = match self.design.order {
-                Order::Paired => self.paired_slots(begin, stratum, &jobs, &mut slots),
+                RunOrder::Paired => self.paired_slots(begin, stratum, &jobs, &mut slots),
                 _ => self.block_slots(begin, stratum, &jobs, &mut slots),
             };
         }
@@ -180,15 +182,15 @@ impl Plan {
     /// others.
     pub fn has_snippets(&self) -> bool {
         let mut kinds = self.jobs.iter().map(|job| &job.source.kind);
-        kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
+        kinds.any(|kind| matches!(kind, SourceKind::Snippet(_)))
     }
 
     /// Returns the done slots whose block is incomplete, and those of the last block if it may lack
     /// retries.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
-        let is_done = |slot: &&Slot| done.contains(&slot.index);
-        let block_of = |slot: &Slot| (slot.job, slot.block);
+        let is_done = |slot: &&PlanSlot| done.contains(&slot.index);
+        let block_of = |slot: &PlanSlot| (slot.job, slot.block);
         let open = slots.iter().filter(|slot| !is_done(slot)).map(block_of);
         let mut open: HashSet<(usize, u32)> = open.collect();
         if !self.design.reject.is_empty() {
@@ -200,15 +202,15 @@ impl Plan {
     }
 
     /// Maps every case of the whole plan to its index in this one, if it has slots of that stratum.
-    fn jobs_of(&self, stratum: u32) -> Vec<Option<usize>> {
+    fn jobs_in_stratum(&self, stratum: u32) -> Vec<Option<usize>> {
         match &self.part {
             None => (0..self.jobs.len()).map(Some).collect(),
-            Some(part) => part.places_in(stratum),
+            Some(part) => part.indexes_in(stratum),
         }
     }
 
     /// Seed of a stratum's order.
-    fn seed_of(&self, stratum: u32) -> u64 {
+    fn stratum_seed(&self, stratum: u32) -> u64 {
         match stratum {
             0 => self.design.seed,
             _ => seed_of_step(!self.design.seed, stratum),
@@ -217,15 +219,15 @@ impl Plan {
 
     fn block_slots(
         &self,
-        begin: Begin,
+        begin: StratumStart,
         stratum: u32,
         jobs: &[Option<usize>],
-        slots: &mut Vec<Slot>,
-    ) -> Begin {
+        slots: &mut Vec<PlanSlot>,
+    ) -> StratumStart {
         let blocks = self.builds_of_blocks();
         let per_job: usize =
             blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
-        let end = Begin {
+        let end = StratumStart {
             index: begin.index + (per_job * jobs.len()) as u32,
             block: begin.block + blocks.len() as u32,
             ordinal: begin.ordinal + (per_job / self.variants.len()) as u32,
@@ -233,10 +235,10 @@ impl Plan {
         if jobs.iter().all(Option::is_none) {
             return end;
         }
-        let mut shuffle = Shuffle::new(self.seed_of(stratum));
-        let mut shuffle_builds = Shuffle::new(!self.seed_of(stratum));
+        let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
+        let mut shuffle_builds = BlockShuffle::new(!self.stratum_seed(stratum));
         let variants = self.variants.len();
-        let Begin {
+        let StratumStart {
             mut index,
             mut ordinal,
             ..
@@ -245,13 +247,13 @@ impl Plan {
             let repeats = builds.len() as u32;
             for &job in jobs {
                 let order = match self.design.order {
-                    Order::Blocks => shuffle.block(variants, repeats),
+                    RunOrder::Blocks => shuffle.shuffle_block(variants, repeats),
                     _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
                 // The order of builds is random as well, since the test of a block permutes its
                 // builds.
                 let drawn: Vec<Vec<usize>> = (0..variants)
-                    .map(|_| shuffle_builds.block(builds.len(), 1))
+                    .map(|_| shuffle_builds.shuffle_block(builds.len(), 1))
                     .collect();
                 let first = index;
                 index += order.len() as u32;
@@ -277,27 +279,27 @@ impl Plan {
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
         let together = design.runs_per_block.max(1) as usize;
-        let most = design.most_runs();
+        let most = design.max_runs();
         let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
             _ if !design.shares_builds() => (0..most).collect(),
-            (Stopping::Sequential { .. }, builds) => {
+            (StoppingDesign::Sequential { .. }, builds) => {
                 let all: Vec<u32> = (0..builds).collect();
                 let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
                 return (all
                     .chunks(together)
                     .map(|builds| (builds.len(), repeated(builds))))
-                .flat_map(|(together, runs)| in_blocks(&runs, together))
+                .flat_map(|(together, runs)| group_in_blocks(&runs, together))
                 .collect();
             }
-            (Stopping::Fixed { .. }, builds) => {
+            (StoppingDesign::Fixed { .. }, builds) => {
                 let runs: Vec<u32> = (0..most).map(|run| run % builds).collect();
                 let rounds = runs.chunks(builds as usize);
                 return rounds
-                    .flat_map(|round| in_blocks(round, together))
+                    .flat_map(|round| group_in_blocks(round, together))
                     .collect();
             }
         };
-        let mut blocks = in_blocks(&numbers, together);
+        let mut blocks = group_in_blocks(&numbers, together);
         if design.layout.builds == 0 {
             blocks.iter_mut().flatten().for_each(|build| *build = None);
         }
@@ -309,13 +311,13 @@ impl Plan {
     /// first variant, has a separate run for every candidate. Each round of a case is a block.
     fn paired_slots(
         &self,
-        begin: Begin,
+        begin: StratumStart,
         stratum: u32,
         jobs: &[Option<usize>],
-        slots: &mut Vec<Slot>,
-    ) -> Begin {
-        let mut shuffle = Shuffle::new(self.seed_of(stratum));
-        let Begin {
+        slots: &mut Vec<PlanSlot>,
+    ) -> StratumStart {
+        let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
+        let StratumStart {
             mut index,
             mut block,
             ..
@@ -325,7 +327,7 @@ impl Plan {
             let is_alone = self.design.is_alone(block);
             for &job in jobs {
                 let order = (1..self.variants.len()).flat_map(|candidate| {
-                    let pair = shuffle.block(2, 1);
+                    let pair = shuffle.shuffle_block(2, 1);
                     pair.into_iter().map(move |side| side * candidate)
                 });
                 let order: Vec<usize> = order.collect();
@@ -345,7 +347,7 @@ impl Plan {
             block += 1;
             at_once += u32::from(!is_alone);
         }
-        Begin {
+        StratumStart {
             index,
             block,
             ordinal: 0,
@@ -355,14 +357,14 @@ impl Plan {
 
 /// Counters at the beginning of a stratum.
 #[derive(Debug, Clone, Copy, Default)]
-struct Begin {
+struct StratumStart {
     index: u32,
     block: u32,
     ordinal: u32,
 }
 
 /// Groups builds into blocks of `together`.
-fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
+fn group_in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
     let blocks = builds.chunks(together);
     blocks
         .map(|block| block.iter().copied().map(Some).collect())
@@ -372,13 +374,13 @@ fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
 /// Adds the slots of one block of a job, numbered from `first`; `done` are the earlier runs of each
 /// variant.
 fn push_block(
-    slots: &mut Vec<Slot>,
+    slots: &mut Vec<PlanSlot>,
     (first, block, job): (u32, u32, usize),
     mut done: Vec<u32>,
     order: &[usize],
 ) {
     for ((at, &variant), index) in order.iter().enumerate().zip(first..) {
-        slots.push(Slot {
+        slots.push(PlanSlot {
             index,
             block,
             job,
@@ -396,22 +398,22 @@ fn push_block(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Route, Source};
-    use speedwell_model::{Clock, Runs, Samples};
+    use crate::{BenchmarkSource, StartMode};
+    use speedwell_model::{ComparedClock, RunCount, SampleDivision};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
-        let mut shuffle = Shuffle::new(7);
-        let blocks: Vec<Vec<usize>> = (0..3).map(|_| shuffle.block(2, 2)).collect();
+        let mut shuffle = BlockShuffle::new(7);
+        let blocks: Vec<Vec<usize>> = (0..3).map(|_| shuffle.shuffle_block(2, 2)).collect();
         assert_eq!(blocks, [[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 0]]);
     }
 
     #[test]
     fn all_six_orders_of_a_block_are_equally_likely() {
-        let mut shuffle = Shuffle::new(1);
+        let mut shuffle = BlockShuffle::new(1);
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {
-            *counts.entry(shuffle.block(2, 2)).or_insert(0) += 1;
+            *counts.entry(shuffle.shuffle_block(2, 2)).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
         // 1000 expected; four standard deviations of the binomial are 115.
@@ -421,9 +423,9 @@ pub(crate) mod tests {
         );
     }
 
-    fn job() -> Job {
-        let source = Source {
-            kind: Kind::Fake,
+    fn test_job() -> BenchmarkJob {
+        let source = BenchmarkSource {
+            kind: SourceKind::Fake,
             name: "g/b".into(),
             file: "/b".into(),
             root: "/".into(),
@@ -433,10 +435,10 @@ pub(crate) mod tests {
             user_suites: Vec::new(),
             is_artifact: false,
         };
-        Job {
+        BenchmarkJob {
             source,
             label: "g/b".into(),
-            route: Route::Direct,
+            route: StartMode::Direct,
             flags: vec![],
             arguments: vec![],
             names: vec![],
@@ -451,27 +453,32 @@ pub(crate) mod tests {
         }
     }
 
-    pub(super) fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
-        let jobs = (0..jobs).map(|number| Job {
+    pub(super) fn test_plan(
+        jobs: usize,
+        variants: &[&str],
+        runs: u32,
+        order: RunOrder,
+    ) -> SessionPlan {
+        let jobs = (0..jobs).map(|number| BenchmarkJob {
             label: format!("g/b n={number}"),
-            ..job()
+            ..test_job()
         });
-        Plan {
+        SessionPlan {
             jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
-            design: Design {
+            design: SessionDesign {
                 seed: 7,
                 runs_per_block: 2,
-                ..Design::new(order, Stopping::Fixed { runs }, variants[0])
+                ..SessionDesign::new(order, StoppingDesign::Fixed { runs }, variants[0])
             },
-            sampling: Sampling {
-                runs: Runs::Fixed(runs),
+            sampling: SamplingOptions {
+                runs: RunCount::Fixed(runs),
                 precision: None,
                 timeout_ms: 1000,
                 budget_ms: None,
-                samples: Samples::default(),
+                samples: SampleDivision::default(),
                 asked: Default::default(),
-                clock: Clock::Wall,
+                clock: ComparedClock::Wall,
             },
             pin: None,
             shared: false,
@@ -483,7 +490,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_block_holds_each_variant_twice_in_random_order() {
-        let plan = plan(3, &["a", "b"], 8, Order::Blocks);
+        let plan = test_plan(3, &["a", "b"], 8, RunOrder::Blocks);
         let slots = plan.slots();
         assert_eq!(slots.len(), 3 * 2 * 8);
         for block in slots.chunks(4) {
@@ -508,7 +515,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_odd_number_of_runs_ends_with_a_smaller_block() {
-        let slots = plan(1, &["a", "b"], 5, Order::Blocks).slots();
+        let slots = test_plan(1, &["a", "b"], 5, RunOrder::Blocks).slots();
         for variant in 0..2 {
             let ordinals: Vec<u32> = slots
                 .iter()
@@ -521,9 +528,9 @@ pub(crate) mod tests {
 
     #[test]
     fn every_candidate_is_paired_with_a_run_of_the_baseline_of_its_own() {
-        let plan = plan(2, &["a", "b", "c"], 14, Order::Paired);
+        let plan = test_plan(2, &["a", "b", "c"], 14, RunOrder::Paired);
         let slots = plan.slots();
-        let pairs: Vec<&[Slot]> = slots.chunks(2).collect();
+        let pairs: Vec<&[PlanSlot]> = slots.chunks(2).collect();
         for (pair, number) in pairs.iter().zip(0..) {
             let candidate = 1 + number % 2;
             let mut variants = [pair[0].variant, pair[1].variant];
@@ -534,7 +541,7 @@ pub(crate) mod tests {
             assert_eq!(pair[0].is_at_once, pair[1].is_at_once);
         }
         let at_once = |job: usize, variant: usize| {
-            let is_one = |s: &&Slot| s.is_at_once && s.job == job && s.variant == variant;
+            let is_one = |s: &&PlanSlot| s.is_at_once && s.job == job && s.variant == variant;
             slots.iter().filter(is_one).count()
         };
         assert_eq!([at_once(0, 1), at_once(1, 2), at_once(0, 0)], [14, 14, 28]);
@@ -544,7 +551,7 @@ pub(crate) mod tests {
 
     #[test]
     fn in_one_of_eight_rounds_each_side_has_the_processor_alone() {
-        let design = plan(1, &["a", "b"], 32, Order::Paired).design;
+        let design = test_plan(1, &["a", "b"], 32, RunOrder::Paired).design;
         for group in 0..50 {
             let rounds = (0..8).filter(|place| design.is_alone(8 * group + place));
             assert_eq!(rounds.count(), 1);
@@ -554,26 +561,26 @@ pub(crate) mod tests {
             .map(|block| block % 8)
             .collect();
         assert_eq!(places.len(), 8, "the place is drawn");
-        let blocks = plan(1, &["a", "b"], 32, Order::Blocks).design;
+        let blocks = test_plan(1, &["a", "b"], 32, RunOrder::Blocks).design;
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
 
     /// Builds of one variant's runs in execution order.
-    fn builds_of(plan: &Plan, variant: usize) -> Vec<u32> {
+    fn builds_of(plan: &SessionPlan, variant: usize) -> Vec<u32> {
         let slots = plan.slots();
         let own = slots.iter().filter(|slot| slot.variant == variant);
         own.filter_map(|slot| slot.build).collect()
     }
 
-    fn with_builds(builds: u32, variants: &[&str], runs: u32, order: Order) -> Plan {
-        let mut plan = plan(1, variants, runs, order);
+    fn with_builds(builds: u32, variants: &[&str], runs: u32, order: RunOrder) -> SessionPlan {
+        let mut plan = test_plan(1, variants, runs, order);
         plan.design.layout.builds = builds;
         plan
     }
 
     #[test]
     fn runs_that_share_builds_go_round_them_all() {
-        let plan = with_builds(6, &["a", "b"], 15, Order::Blocks);
+        let plan = with_builds(6, &["a", "b"], 15, RunOrder::Blocks);
         for round in builds_of(&plan, 1).chunks(6) {
             let mut round = round.to_vec();
             round.sort_unstable();
@@ -600,8 +607,8 @@ pub(crate) mod tests {
 
     #[test]
     fn where_measuring_may_end_early_the_builds_of_a_block_get_all_their_runs_first() {
-        let mut plan = with_builds(4, &["a", "b"], 0, Order::Blocks);
-        plan.design.stopping = Stopping::Sequential {
+        let mut plan = with_builds(4, &["a", "b"], 0, RunOrder::Blocks);
+        plan.design.stopping = StoppingDesign::Sequential {
             looks: vec![12],
             alpha: 0.05,
             delta: 0.02,
@@ -612,9 +619,9 @@ pub(crate) mod tests {
 
     #[test]
     fn every_run_has_a_build_of_its_own_where_there_are_enough() {
-        for order in [Order::Blocks, Order::Alternate, Order::Paired] {
+        for order in [RunOrder::Blocks, RunOrder::Alternate, RunOrder::Paired] {
             let plan = with_builds(16, &["a", "b"], 10, order);
-            let at_once = |slot: &&Slot| order != Order::Paired || slot.is_at_once;
+            let at_once = |slot: &&PlanSlot| order != RunOrder::Paired || slot.is_at_once;
             let slots = plan.slots();
             let own = slots
                 .iter()
@@ -624,16 +631,16 @@ pub(crate) mod tests {
             builds.sort_unstable();
             assert_eq!(builds, (0..10).collect::<Vec<u32>>(), "{order:?}");
         }
-        let usual = plan(1, &["a", "b"], 10, Order::Blocks);
+        let usual = test_plan(1, &["a", "b"], 10, RunOrder::Blocks);
         assert!(usual.slots().iter().all(|slot| slot.build.is_none()));
     }
 
     #[test]
     fn layouts_differ_between_variants_and_follow_from_the_seed() {
-        let mut plan = with_builds(8, &["a", "b"], 8, Order::Blocks);
+        let mut plan = with_builds(8, &["a", "b"], 8, RunOrder::Blocks);
         plan.design.layout.env = true;
         plan.design.layout.stack = true;
-        let of_slot = |slot: &Slot| plan.layout(slot);
+        let of_slot = |slot: &PlanSlot| plan.run_layout(slot);
         let layouts: Vec<RunLayout> = plan.slots().iter().map(of_slot).collect();
         let seeds: std::collections::BTreeSet<u32> = layouts
             .iter()
@@ -651,7 +658,7 @@ pub(crate) mod tests {
 
     #[test]
     fn alternation_is_not_shuffled() {
-        let slots = plan(1, &["a", "b"], 3, Order::Alternate).slots();
+        let slots = test_plan(1, &["a", "b"], 3, RunOrder::Alternate).slots();
         assert_eq!(
             slots.iter().map(|s| s.variant).collect::<Vec<_>>(),
             [0, 1, 0, 1, 0, 1]

@@ -6,51 +6,57 @@
 //! to entries of name size, description size, type, name, description, each part padded to four
 //! bytes. Only files in native byte order are read.
 
-use crate::attempt::not_described;
-use crate::job::{Description, Job, Request, Setting, Source};
-use crate::protocol::{self, Loop, draft};
-use crate::{Attempt, Harness};
-use speedwell_model::Cause;
-use speedwell_process::{Channel, Spec};
+use crate::attempt::description_failure;
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
+use crate::protocol::{self, LoopOwner, draft_job};
+use crate::{LanguageHarness, RunOutcome};
+use speedwell_model::FailureCause;
+use speedwell_process::{ChannelKind, ProcessSpec};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Owner of the note that `speedwell.hpp` adds to every program.
-const OWNER: &str = "Speedwell";
+const NOTE_OWNER: &str = "Speedwell";
 
 /// Harness for prebuilt programs.
-pub struct Program;
+pub struct ProgramHarness;
 
 /// Whether the file is a program that speaks the protocol. Reads the file without executing it.
 pub fn is_harness(file: &Path) -> bool {
-    has_note(file, OWNER)
+    has_note(file, NOTE_OWNER)
 }
 
-impl Harness for Program {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
-        let plain = plain(&request.program, source).args(request.variant.arguments.clone());
-        if let Some(cause) = refusal(&request.program) {
-            return not_described(source, cause, &plain, None);
+impl LanguageHarness for ProgramHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        let plain = plain_command(&request.program, source).args(request.variant.arguments.clone());
+        if let Some(cause) = refuse_program(&request.program) {
+            return description_failure(source, cause, &plain, None);
         }
-        let spec = speaking(Spec {
+        let spec = with_channel(ProcessSpec {
             environment: request.variant.environment.clone(),
             ..plain.clone()
         });
         let plain = plain.args(["--list"]);
-        protocol::describe(source, request, &spec, &plain, &draft(source, request))
+        protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
     }
 
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let mut plain = plain(&setting.program, &job.source);
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let mut plain = plain_command(&setting.program, &job.source);
         plain.arguments = setting.variant.arguments.clone();
-        if let Some(cause) = refusal(&setting.program) {
-            return Attempt::refused(&plain, &cause.to_string(), job, setting);
+        if let Some(cause) = refuse_program(&setting.program) {
+            return RunOutcome::unsupported(&plain, &cause.to_string(), job, setting);
         }
-        perform(job, setting, plain)
+        perform_case(job, setting, plain)
     }
 
-    fn usual_program(&self, source: &Source) -> PathBuf {
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
         source.file.clone()
     }
 
@@ -60,34 +66,38 @@ impl Harness for Program {
 }
 
 /// Performs one case with the program of `plain`, with the variant's variables.
-pub(super) fn perform(job: &Job, setting: &Setting<'_>, mut plain: Spec) -> Attempt {
+pub(super) fn perform_case(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    mut plain: ProcessSpec,
+) -> RunOutcome {
     plain.environment = setting.variant.environment.clone();
     plain.limit = setting.limit;
-    let spec = Spec {
+    let spec = ProcessSpec {
         pin: setting.pin.cloned(),
-        ..speaking(plain.clone())
+        ..with_channel(plain.clone())
     };
     plain.arguments.extend(case_arguments(job));
-    protocol::perform(job, setting, &spec, &plain, Loop::OfTheHarness)
+    protocol::perform_case(job, setting, &spec, &plain, LoopOwner::OfTheHarness)
 }
 
 /// Builds a command that starts `program` by hand.
-pub(super) fn plain(program: &Path, source: &Source) -> Spec {
-    let mut spec = Spec::new(program);
+pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(program);
     spec.directory = Some(source.directory.clone());
     spec
 }
 
 /// Adds the private channel.
-pub(super) fn speaking(plain: Spec) -> Spec {
-    Spec {
-        channel: Channel::Harness,
+pub(super) fn with_channel(plain: ProcessSpec) -> ProcessSpec {
+    ProcessSpec {
+        channel: ChannelKind::Harness,
         ..plain
     }
 }
 
 /// Arguments by which a user selects the case: the benchmark's own name and its values.
-pub(super) fn case_arguments(job: &Job) -> Vec<String> {
+pub(super) fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
     let name = job
         .case
         .iter()
@@ -97,8 +107,8 @@ pub(super) fn case_arguments(job: &Job) -> Vec<String> {
         .collect()
 }
 
-fn refusal(program: &Path) -> Option<Cause> {
-    (!is_harness(program)).then(|| Cause::Invalid {
+fn refuse_program(program: &Path) -> Option<FailureCause> {
+    (!is_harness(program)).then(|| FailureCause::Invalid {
         reason: format!(
             "'{}' was not built with speedwell.hpp, so it is not started",
             program.display()
@@ -107,17 +117,17 @@ fn refusal(program: &Path) -> Option<Cause> {
 }
 
 /// `PT_NOTE`.
-const NOTES: u32 = 4;
+const PT_NOTE: u32 = 4;
 
 /// More than any real program has; limits reads of corrupt files.
-const LARGEST_TABLE_BYTES: u64 = 1 << 20;
+const MAX_TABLE_BYTES: u64 = 1 << 20;
 
 /// Whether the 64-bit ELF file at `path` has a note of this owner. Other files have none.
 pub(super) fn has_note(path: &Path, owner: &str) -> bool {
-    find(path, owner).unwrap_or(false)
+    find_note(path, owner).unwrap_or(false)
 }
 
-fn find(path: &Path, owner: &str) -> std::io::Result<bool> {
+fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     let mut header = [0u8; 64];
     file.read_exact(&mut header)?;
@@ -125,53 +135,53 @@ fn find(path: &Path, owner: &str) -> std::io::Result<bool> {
     if header[..5] != *b"\x7fELF\x02" {
         return Ok(false);
     }
-    let entry_bytes = u64::from(half(&header, 54));
-    let table_bytes = entry_bytes * u64::from(half(&header, 56));
-    let table = part(&mut file, long(&header, 32), table_bytes)?;
+    let entry_bytes = u64::from(read_u16(&header, 54));
+    let table_bytes = entry_bytes * u64::from(read_u16(&header, 56));
+    let table = read_section(&mut file, read_u64(&header, 32), table_bytes)?;
     for entry in table.chunks_exact((entry_bytes as usize).max(1)) {
-        if entry.len() < 56 || word(entry, 0) != NOTES {
+        if entry.len() < 56 || read_u32(entry, 0) != PT_NOTE {
             continue;
         }
-        let notes = part(&mut file, long(entry, 8), long(entry, 32))?;
-        if owners(&notes).any(|known| known == owner.as_bytes()) {
+        let notes = read_section(&mut file, read_u64(entry, 8), read_u64(entry, 32))?;
+        if note_owners(&notes).any(|known| known == owner.as_bytes()) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn part(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
+fn read_section(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut read = Vec::new();
     file.seek(SeekFrom::Start(offset))?;
-    file.take(bytes.min(LARGEST_TABLE_BYTES))
+    file.take(bytes.min(MAX_TABLE_BYTES))
         .read_to_end(&mut read)?;
     Ok(read)
 }
 
 /// Names of all notes, without the final NUL.
-fn owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn note_owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let padded = |bytes: u32| (bytes as usize).div_ceil(4) * 4;
     let mut rest = notes;
     std::iter::from_fn(move || {
-        let name_bytes = (rest.len() >= 12).then(|| word(rest, 0))?;
-        let end = 12 + padded(name_bytes) + padded(word(rest, 4));
+        let name_bytes = (rest.len() >= 12).then(|| read_u32(rest, 0))?;
+        let end = 12 + padded(name_bytes) + padded(read_u32(rest, 4));
         let name = rest.get(12..12 + name_bytes as usize)?;
         rest = rest.get(end..).unwrap_or_default();
         Some(name.strip_suffix(b"\0").unwrap_or(name))
     })
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+fn read_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[at..at + 4]);
     u32::from_ne_bytes(four)
 }
 
-fn long(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[at..at + 8]);
     u64::from_ne_bytes(eight)
@@ -215,10 +225,10 @@ mod tests {
         notes.extend([0; 4]);
         notes.extend(note(b"Speedwel"));
         assert_eq!(
-            owners(&notes).collect::<Vec<_>>(),
+            note_owners(&notes).collect::<Vec<_>>(),
             [&b"GNU"[..], b"Speedwel"]
         );
-        assert_eq!(owners(&[0xff; 40]).count(), 0);
-        assert_eq!(owners(&[0; 11]).count(), 0);
+        assert_eq!(note_owners(&[0xff; 40]).count(), 0);
+        assert_eq!(note_owners(&[0; 11]).count(), 0);
     }
 }

@@ -1,42 +1,56 @@
 //! Python files that use our package, driven over the harness protocol.
 
-use super::attempt::not_described;
-use super::job::{Description, Job, Request, Setting, Source};
-use super::protocol::{self, Loop, draft};
-use super::{Attempt, Harness, program, sources};
-use speedwell_model::{Cause, Variant};
-use speedwell_process::{Channel, Spec};
+use super::attempt::description_failure;
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
+use super::protocol::{self, LoopOwner, draft_job};
+use super::{LanguageHarness, RunOutcome, program, sources};
+use speedwell_model::{FailureCause, Variant};
+use speedwell_process::{ChannelKind, ProcessSpec};
 use std::path::{Path, PathBuf};
 
 /// Harness for Python files.
-pub struct Python;
+pub struct PythonHarness;
 
-impl Harness for Python {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
-        let (spec, mut plain) = match specs(source, &request.program, &request.variant) {
-            Ok(specs) => specs,
-            Err(cause) => return not_described(source, cause, &Spec::new(&request.program), None),
-        };
-        plain.arguments.push("--list".into());
-        protocol::describe(source, request, &spec, &plain, &draft(source, request))
-    }
-
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let (mut spec, mut plain) = match specs(&job.source, &setting.program, setting.variant) {
+impl LanguageHarness for PythonHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        let (spec, mut plain) = match build_commands(source, &request.program, &request.variant) {
             Ok(specs) => specs,
             Err(cause) => {
-                let spec = Spec::new(&setting.program);
-                return Attempt::refused(&spec, &cause.to_string(), job, setting);
+                return description_failure(
+                    source,
+                    cause,
+                    &ProcessSpec::new(&request.program),
+                    None,
+                );
             }
         };
+        plain.arguments.push("--list".into());
+        protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let (mut spec, mut plain) =
+            match build_commands(&job.source, &setting.program, setting.variant) {
+                Ok(specs) => specs,
+                Err(cause) => {
+                    let spec = ProcessSpec::new(&setting.program);
+                    return RunOutcome::unsupported(&spec, &cause.to_string(), job, setting);
+                }
+            };
         spec.limit = setting.limit;
         spec.pin = setting.pin.cloned();
         plain.limit = setting.limit;
         plain.arguments.extend(program::case_arguments(job));
-        protocol::perform(job, setting, &spec, &plain, Loop::OfTheHarness)
+        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::OfTheHarness)
     }
 
-    fn usual_program(&self, _source: &Source) -> PathBuf {
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
         PathBuf::from("python3")
     }
 
@@ -47,17 +61,21 @@ impl Harness for Python {
 
 /// Builds the process of the harness, and the command by which a user starts the file, which finds
 /// the package through a variable.
-fn specs(source: &Source, program: &Path, variant: &Variant) -> Result<(Spec, Spec), Cause> {
+fn build_commands(
+    source: &BenchmarkSource,
+    program: &Path,
+    variant: &Variant,
+) -> Result<(ProcessSpec, ProcessSpec), FailureCause> {
     let folder = sources::PYTHON.folder()?;
     let file = |path: &Path| path.to_string_lossy().into_owned();
-    let mut spec = Spec::new(program).args(variant.arguments.clone());
+    let mut spec = ProcessSpec::new(program).args(variant.arguments.clone());
     spec.environment = variant.environment.clone();
     spec.directory = Some(source.directory.clone());
     let plain = spec.clone();
     let plain = plain.args(["-m".into(), "speedwell".into(), file(&source.file)]);
     let plain = plain.env("PYTHONPATH", python_path(&folder, variant));
     spec = spec.args([file(&folder.join("harness.py"))]);
-    spec.channel = Channel::Harness;
+    spec.channel = ChannelKind::Harness;
     Ok((spec, plain))
 }
 

@@ -2,12 +2,14 @@
 //!
 //! A description depends on more than the file: on the program that executes it, on the request, on
 //! the files it reads and on environment variables. The describing process reports these
-//! ([`Depends`]); all are compared before an entry is used. A description with untraceable
-//! dependencies is not cached. Start at [`ask`].
+//! ([`DescriptionInputs`]); all are compared before an entry is used. A description with untraceable
+//! dependencies is not cached. Start at [`ask_cached`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
-use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, run};
+use speedwell_process::{
+    ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Maximum number of entries; the oldest are evicted.
-const KEPT: usize = 2000;
+const MAX_ENTRIES: usize = 2000;
 
 /// Module search path, which a variant may override.
 pub(super) const SEARCH_PATH: &str = "NODE_PATH";
 
 /// Dependencies of a description, as reported by the process.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Depends {
+pub(super) struct DescriptionInputs {
     /// Files that were loaded or read.
     #[serde(default)]
     pub files: Vec<PathBuf>,
@@ -36,15 +38,15 @@ pub(super) struct Depends {
 }
 
 /// Origin of a complete description.
-pub(super) struct Origin {
+pub(super) struct DescriptionOrigin {
     /// Program that executed the file, according to itself.
     pub program: PathBuf,
     /// Dependencies of the description.
-    pub depends: Depends,
+    pub depends: DescriptionInputs,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CachedDescription {
     files: Vec<(PathBuf, u64)>,
     environment: BTreeMap<String, Option<String>>,
     lines: Vec<String>,
@@ -53,46 +55,46 @@ struct Entry {
 /// Holds the conversation with the process of `spec`, or replays a cached one and returns no
 /// outcome. `origin` extracts the dependencies from a line once the description is complete and
 /// successful.
-pub(super) fn ask<C: Conversation>(
-    spec: &Spec,
+pub(super) fn ask_cached<C: ChildConversation>(
+    spec: &ProcessSpec,
     conversation: &mut C,
-    origin: fn(&[u8]) -> Option<Origin>,
-) -> io::Result<Option<Outcome>> {
-    let opening = conversation.opening();
-    let Some(place) = Place::find(spec, &opening) else {
-        let mut listened = Listened::new(conversation, opening, origin);
-        return run(spec, &mut listened).map(Some);
+    origin: fn(&[u8]) -> Option<DescriptionOrigin>,
+) -> io::Result<Option<ProcessOutcome>> {
+    let opening = conversation.opening_bytes();
+    let Some(place) = CacheSlot::find(spec, &opening) else {
+        let mut listened = RecordingConversation::new(conversation, opening, origin);
+        return run_child(spec, &mut listened).map(Some);
     };
-    if let Some(entry) = place.entry(spec) {
+    if let Some(entry) = place.load_entry(spec) {
         for line in &entry.lines {
-            conversation.received(line.as_bytes());
+            conversation.handle_line(line.as_bytes());
         }
         return Ok(None);
     }
-    let mut listened = Listened::new(conversation, opening, origin);
-    let outcome = run(spec, &mut listened)?;
-    let Listened { lines, origin, .. } = listened;
+    let mut listened = RecordingConversation::new(conversation, opening, origin);
+    let outcome = run_child(spec, &mut listened)?;
+    let RecordingConversation { lines, origin, .. } = listened;
     if let (Some(origin), Some(lines)) = (origin, lines)
-        && outcome.ended == Ended::Exit(0)
+        && outcome.ended == ProcessEnd::Exit(0)
     {
-        place.keep(spec, &origin, lines);
+        place.store_entry(spec, &origin, lines);
     }
     Ok(Some(outcome))
 }
 
 /// Cache location for one request to one program.
-struct Place {
+struct CacheSlot {
     file: PathBuf,
     /// The program, with links resolved.
     program: PathBuf,
 }
 
-impl Place {
+impl CacheSlot {
     /// Returns `None` if the program cannot be found.
-    fn find(spec: &Spec, opening: &[u8]) -> Option<Place> {
-        let program = fs::canonicalize(in_path(&spec.program)?).ok()?;
+    fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
+        let program = fs::canonicalize(locate_program(&spec.program)?).ok()?;
         let metadata = program.metadata().ok()?;
-        let mut key = Fingerprint::default();
+        let mut key = TextFingerprint::default();
         key.add(env!("CARGO_PKG_VERSION").as_bytes());
         key.add(program.as_os_str().as_encoded_bytes());
         for number in [
@@ -127,22 +129,22 @@ impl Place {
         }
         let name = format!("{:016x}.json", key.value());
         let file = cache_folder().join("described").join(name);
-        Some(Place { file, program })
+        Some(CacheSlot { file, program })
     }
 
     /// Returns the entry if none of its dependencies has changed.
-    fn entry(&self, spec: &Spec) -> Option<Entry> {
-        let entry: Entry = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
-        let same_file = |(file, known): &(PathBuf, u64)| content(file) == Some(*known);
+    fn load_entry(&self, spec: &ProcessSpec) -> Option<CachedDescription> {
+        let entry: CachedDescription = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
+        let same_file = |(file, known): &(PathBuf, u64)| hash_content(file) == Some(*known);
         let same_variable =
-            |(name, known): (&String, &Option<String>)| variable(name, spec) == *known;
+            |(name, known): (&String, &Option<String>)| read_variable(name, spec) == *known;
         let same = entry.files.iter().all(same_file) && entry.environment.iter().all(same_variable);
         same.then_some(entry)
     }
 
     /// Stores the description, unless it has untraceable dependencies or comes from another
     /// program: a wrapper may choose one by unknown criteria.
-    fn keep(&self, spec: &Spec, origin: &Origin, lines: Vec<String>) {
+    fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
         let by_itself = fs::canonicalize(&origin.program).is_ok_and(|own| own == self.program);
         if origin.depends.volatile || origin.depends.files.is_empty() || !by_itself {
             return;
@@ -151,7 +153,7 @@ impl Place {
             .depends
             .files
             .iter()
-            .map(|file| Some((file.clone(), content(file)?)))
+            .map(|file| Some((file.clone(), hash_content(file)?)))
             .collect();
         let Some(files) = files else { return };
         // Variables that we set for the process differ between processes.
@@ -159,21 +161,21 @@ impl Place {
             spec.environment.iter().all(|(own, _)| own != *name) && !spec.unset.contains(name)
         };
         let environment = origin.depends.environment.iter().filter(ours);
-        let entry = Entry {
+        let entry = CachedDescription {
             files,
             environment: environment
-                .map(|name| (name.clone(), variable(name, spec)))
+                .map(|name| (name.clone(), read_variable(name, spec)))
                 .collect(),
             lines,
         };
         // If it cannot be stored, the file is simply described again next time.
-        let _ = self.write(&entry);
+        let _ = self.write_entry(&entry);
     }
 
-    fn write(&self, entry: &Entry) -> io::Result<()> {
+    fn write_entry(&self, entry: &CachedDescription) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        forget_oldest(folder)?;
+        evict_oldest(folder)?;
         // Written under a temporary name and renamed: other processes may access the same entry.
         let draft = self.file.with_extension(format!("{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(entry)?)?;
@@ -182,7 +184,7 @@ impl Place {
 }
 
 /// Locates the program as it would be started: by its path, or in `PATH`.
-fn in_path(program: &Path) -> Option<PathBuf> {
+fn locate_program(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return Some(program.to_owned());
     }
@@ -191,7 +193,7 @@ fn in_path(program: &Path) -> Option<PathBuf> {
     places.into_iter().find(|file| file.is_file())
 }
 
-fn variable(name: &str, spec: &Spec) -> Option<String> {
+fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
     if spec.unset.iter().any(|unset| unset == name) {
         None
     } else {
@@ -199,21 +201,21 @@ fn variable(name: &str, spec: &Spec) -> Option<String> {
     }
 }
 
-fn content(file: &Path) -> Option<u64> {
-    let mut content = Fingerprint::default();
+fn hash_content(file: &Path) -> Option<u64> {
+    let mut content = TextFingerprint::default();
     content.add(&fs::read(file).ok()?);
     Some(content.value())
 }
 
 /// Makes room for one more entry.
-fn forget_oldest(folder: &Path) -> io::Result<()> {
+fn evict_oldest(folder: &Path) -> io::Result<()> {
     let mut known: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
         .flatten()
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
-    if known.len() >= KEPT {
+    if known.len() >= MAX_ENTRIES {
         known.sort();
-        for (_, file) in &known[..known.len() - KEPT / 2] {
+        for (_, file) in &known[..known.len() - MAX_ENTRIES / 2] {
             fs::remove_file(file)?;
         }
     }
@@ -221,18 +223,22 @@ fn forget_oldest(folder: &Path) -> io::Result<()> {
 }
 
 /// Forwards received lines and records them.
-struct Listened<'a, C> {
+struct RecordingConversation<'a, C> {
     inner: &'a mut C,
     opening: Vec<u8>,
-    find: fn(&[u8]) -> Option<Origin>,
-    origin: Option<Origin>,
+    find: fn(&[u8]) -> Option<DescriptionOrigin>,
+    origin: Option<DescriptionOrigin>,
     /// `None` if a line was not UTF-8.
     lines: Option<Vec<String>>,
 }
 
-impl<'a, C> Listened<'a, C> {
-    fn new(inner: &'a mut C, opening: Vec<u8>, find: fn(&[u8]) -> Option<Origin>) -> Self {
-        Listened {
+impl<'a, C> RecordingConversation<'a, C> {
+    fn new(
+        inner: &'a mut C,
+        opening: Vec<u8>,
+        find: fn(&[u8]) -> Option<DescriptionOrigin>,
+    ) -> Self {
+        RecordingConversation {
             inner,
             opening,
             find,
@@ -242,12 +248,12 @@ impl<'a, C> Listened<'a, C> {
     }
 }
 
-impl<C: Conversation> Conversation for Listened<'_, C> {
-    fn opening(&mut self) -> Vec<u8> {
+impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.opening)
     }
 
-    fn received(&mut self, line: &[u8]) -> Next {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         self.origin = self.origin.take().or_else(|| (self.find)(line));
         match std::str::from_utf8(line) {
             Ok(text) => self
@@ -256,22 +262,22 @@ impl<C: Conversation> Conversation for Listened<'_, C> {
                 .for_each(|lines| lines.push(text.to_owned())),
             Err(_) => self.lines = None,
         }
-        self.inner.received(line)
+        self.inner.handle_line(line)
     }
 }
 
 /// Fingerprint of several texts, each with its length, so that different lists do not collide by
 /// concatenation: 64-bit FNV-1a. Detects accidental differences, not malicious ones.
 #[derive(Debug)]
-pub(super) struct Fingerprint(u64);
+pub(super) struct TextFingerprint(u64);
 
-impl Default for Fingerprint {
-    fn default() -> Fingerprint {
-        Fingerprint(0xcbf2_9ce4_8422_2325)
+impl Default for TextFingerprint {
+    fn default() -> TextFingerprint {
+        TextFingerprint(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Fingerprint {
+impl TextFingerprint {
     /// Adds a text.
     pub fn add(&mut self, bytes: &[u8]) {
         let length = (bytes.len() as u64).to_le_bytes();

@@ -1,20 +1,20 @@
-//! Converts a reported rate to an [`Observation`], and detects faults in it.
+//! Converts a reported rate to an [`RunResult`], and detects faults in it.
 //!
 //! The original tools accept all of these faults: no value, NaN, zero, infinity, a number as text,
 //! a count instead of a rate, and a load with failed requests.
 
-use super::Observation;
-use crate::attempt::invalid;
+use super::RunResult;
+use crate::attempt::invalid_cause;
 use serde_json::Value as Json;
-use speedwell_model::{Better, Case, Cause, Metric, Sample};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, Sample};
 use std::sync::Arc;
 
 /// Metric that holds the raw value of a corrected one.
-pub const REPORTED: &str = "reported";
+pub const REPORTED_METRIC: &str = "reported";
 
 /// One reported rate.
 #[derive(Debug, Clone, Default)]
-pub struct Rate {
+pub struct ReportedRate {
     /// The rate as received: a number, text, or nothing usable.
     pub rate: Json,
     /// Length of the measured section, if it could be read.
@@ -25,16 +25,20 @@ pub struct Rate {
 
 /// Converts `rate` to an observation of `case`. In a trial (`test`), zero and infinite rates are
 /// accepted, because no conclusion is drawn from them.
-pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Cause>) {
-    let mut seen = Observation::new(case, vec![Metric::throughput()]);
-    let value = match number(&rate.rate, &mut seen.notes) {
+pub fn observe_rate(
+    case: Case,
+    rate: &ReportedRate,
+    test: bool,
+) -> (RunResult, Option<FailureCause>) {
+    let mut seen = RunResult::new(case, vec![Metric::throughput()]);
+    let value = match parse_rate(&rate.rate, &mut seen.notes) {
         Ok(value) => value,
-        Err(reason) => return (seen, Some(invalid(reason))),
+        Err(reason) => return (seen, Some(invalid_cause(reason))),
     };
-    if !test && let Some(reason) = implausible(value) {
-        return (seen, Some(invalid(reason)));
+    if !test && let Some(reason) = find_implausible(value) {
+        return (seen, Some(invalid_cause(reason)));
     }
-    let value = corrected(value, rate, &mut seen);
+    let value = correct_rate(value, rate, &mut seen);
     let iterations = rate
         .elapsed_ns
         .map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
@@ -50,12 +54,12 @@ pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Caus
     let cause = rate
         .http
         .as_ref()
-        .and_then(|http| http_figures(http, &mut seen));
+        .and_then(|http| add_http_metrics(http, &mut seen));
     (seen, cause)
 }
 
 /// Parses seconds as decimal text (`"0.003686740"`) or number, with nanosecond precision.
-pub fn elapsed_ns(time: &Json) -> Option<u64> {
+pub fn parse_elapsed_ns(time: &Json) -> Option<u64> {
     let text = match time {
         Json::String(text) => text.clone(),
         Json::Number(number) => format!("{:.9}", number.as_f64()?),
@@ -74,7 +78,7 @@ pub fn elapsed_ns(time: &Json) -> Option<u64> {
         .checked_add(digits.parse().ok()?)
 }
 
-fn number(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
+fn parse_rate(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
     match rate {
         Json::Number(number) => number
             .as_f64()
@@ -91,7 +95,7 @@ fn number(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
     }
 }
 
-fn implausible(value: f64) -> Option<String> {
+fn find_implausible(value: f64) -> Option<String> {
     if value.is_nan() || value.is_infinite() || value == f64::MAX {
         Some(format!("reported the impossible rate {value:e}"))
     } else if value <= 0.0 {
@@ -105,11 +109,11 @@ fn implausible(value: f64) -> Option<String> {
 
 /// The stand-in for an HTTP tool in Node.js reports the number of requests, which its callers print
 /// as a rate. Divides it by the time and keeps the original value as a second metric.
-fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
+fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
     let tool = seen
         .case
         .value("benchmarker")
-        .map(speedwell_model::Value::plain)
+        .map(speedwell_model::ParameterValue::plain)
         .unwrap_or_default();
     if !tool.starts_with("test-double") {
         return value;
@@ -124,16 +128,19 @@ fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
     seen.notes.push(format!(
         "The test double reported a count of {value} requests, here divided by its {seconds} s."
     ));
-    seen.add(Metric::new(REPORTED, "", Better::Higher), value);
+    seen.add_value(
+        Metric::new(REPORTED_METRIC, "", MetricDirection::Higher),
+        value,
+    );
     value / seconds
 }
 
 /// Adds latency and error counts. A load with failed requests does not measure the server.
-fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
+fn add_http_metrics(http: &Json, seen: &mut RunResult) -> Option<FailureCause> {
     let mut keep = |name: &str, unit: &str, value: Option<f64>| {
-        let metric = Metric::new(name, unit, Better::Lower);
+        let metric = Metric::new(name, unit, MetricDirection::Lower);
         if let Some(value) = value {
-            seen.add(metric, value);
+            seen.add_value(metric, value);
         }
     };
     for name in ["mean", "p50", "p75", "p90", "p99", "max"] {
@@ -146,7 +153,7 @@ fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
     keep("http_non2xx", "", non2xx);
     let failed = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
     (failed > 0.0).then(|| {
-        invalid(format!(
+        invalid_cause(format!(
             "{failed} requests failed ({} errors, {} answers other than 2xx): the rate is not that \
              of a working server",
             errors.unwrap_or(0.0),
@@ -160,8 +167,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn rate(rate: Json) -> Rate {
-        Rate {
+    fn rate(rate: Json) -> ReportedRate {
+        ReportedRate {
             rate,
             elapsed_ns: Some(2_000_000_000),
             http: None,
@@ -169,21 +176,21 @@ mod tests {
     }
 
     fn case(tool: &str) -> Case {
-        let value = speedwell_model::Value::Text(tool.into());
+        let value = speedwell_model::ParameterValue::Text(tool.into());
         Case::new("http/simple.js", vec![("benchmarker".into(), value)])
     }
 
     #[test]
     fn nine_digits_of_time_are_nine_digits() {
-        assert_eq!(elapsed_ns(&json!("0.003686740")), Some(3_686_740));
-        assert_eq!(elapsed_ns(&json!("12.5")), Some(12_500_000_000));
-        assert_eq!(elapsed_ns(&json!(1.5)), Some(1_500_000_000));
-        assert_eq!(elapsed_ns(&json!("x")), None);
+        assert_eq!(parse_elapsed_ns(&json!("0.003686740")), Some(3_686_740));
+        assert_eq!(parse_elapsed_ns(&json!("12.5")), Some(12_500_000_000));
+        assert_eq!(parse_elapsed_ns(&json!(1.5)), Some(1_500_000_000));
+        assert_eq!(parse_elapsed_ns(&json!("x")), None);
     }
 
     #[test]
     fn a_figure_as_text_is_converted_and_noted() {
-        let (seen, cause) = observe(case("h2load"), &rate(json!("549.52")), false);
+        let (seen, cause) = observe_rate(case("h2load"), &rate(json!("549.52")), false);
         assert_eq!((seen.samples[0].value, cause), (549.52, None));
         assert_eq!(seen.notes.len(), 1);
     }
@@ -198,11 +205,14 @@ mod tests {
             json!("abc"),
             json!([]),
         ] {
-            let (_, cause) = observe(case("wrk"), &rate(wrong.clone()), false);
-            assert!(matches!(cause, Some(Cause::Invalid { .. })), "{wrong}");
+            let (_, cause) = observe_rate(case("wrk"), &rate(wrong.clone()), false);
+            assert!(
+                matches!(cause, Some(FailureCause::Invalid { .. })),
+                "{wrong}"
+            );
         }
         assert_eq!(
-            observe(case("wrk"), &rate(json!(0)), true).1,
+            observe_rate(case("wrk"), &rate(json!(0)), true).1,
             None,
             "a trial may report 0"
         );
@@ -210,11 +220,11 @@ mod tests {
 
     #[test]
     fn the_test_doubles_count_becomes_a_rate() {
-        let (seen, _) = observe(case("test-double-http"), &rate(json!(2473)), false);
+        let (seen, _) = observe_rate(case("test-double-http"), &rate(json!(2473)), false);
         assert_eq!(seen.samples[0].value, 1236.5);
         assert_eq!(
             (&*seen.samples[1].metric, seen.samples[1].value),
-            (REPORTED, 2473.0)
+            (REPORTED_METRIC, 2473.0)
         );
     }
 
@@ -222,7 +232,7 @@ mod tests {
     fn load_with_failed_requests_is_not_averaged() {
         let mut rate = rate(json!(1000.0));
         rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
-        let (seen, cause) = observe(case("wrk"), &rate, false);
+        let (seen, cause) = observe_rate(case("wrk"), &rate, false);
         assert!(cause.unwrap().to_string().contains("3 requests failed"));
         assert!(
             seen.samples

@@ -6,10 +6,10 @@
 //! single bundle.
 
 use super::cache::{self, cache_folder};
-use crate::remembered::Fingerprint;
+use crate::remembered::TextFingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
-use speedwell_model::Cause;
+use speedwell_model::FailureCause;
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub fn own_program() -> PathBuf {
 }
 
 /// One harness: its files, and their folder once unpacked.
-pub struct Sources {
+pub struct HarnessSources {
     name: &'static str,
     /// Files by name.
     files: &'static [(&'static str, &'static str)],
@@ -55,7 +55,7 @@ macro_rules! folder {
 }
 
 /// The Node.js harness.
-pub static NODE: Sources = Sources::new(
+pub static NODE: HarnessSources = HarnessSources::new(
     "node",
     &[
         file!("node", "index.js"),
@@ -67,41 +67,42 @@ pub static NODE: Sources = Sources::new(
     ],
     &[folder!("lib", "$CARGO_MANIFEST_DIR/languages/node/lib")],
 )
-.joining(&["", "lib", "lib/harness", "lib/probe"]);
+.with_bundle(&["", "lib", "lib/harness", "lib/probe"]);
 
 /// The C++ header.
-pub static CPP: Sources = Sources::new(
+pub static CPP: HarnessSources = HarnessSources::new(
     "cpp",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")],
 );
 
 /// Harness for C snippets; and for C++ snippets, with `code.hpp` of [`CPP`].
-pub static C: Sources = Sources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
+pub static C: HarnessSources =
+    HarnessSources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
 
 /// Harness for Rust snippets: a crate.
-pub static RUST: Sources = Sources::new(
+pub static RUST: HarnessSources = HarnessSources::new(
     "rust",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")],
 );
 
 /// Harness for Go snippets: a module.
-pub static GO: Sources = Sources::new(
+pub static GO: HarnessSources = HarnessSources::new(
     "go",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")],
 );
 
 /// Harness for Java snippets: a package.
-pub static JAVA: Sources = Sources::new(
+pub static JAVA: HarnessSources = HarnessSources::new(
     "java",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")],
 );
 
 /// The Python harness.
-pub static PYTHON: Sources = Sources::new(
+pub static PYTHON: HarnessSources = HarnessSources::new(
     "python",
     &[file!("python", "harness.py")],
     &[folder!(
@@ -111,14 +112,14 @@ pub static PYTHON: Sources = Sources::new(
 );
 
 /// The Erlang application, whose harness measures Elixir as well.
-pub static ERLANG: Sources = Sources::new(
+pub static ERLANG: HarnessSources = HarnessSources::new(
     "erlang",
     &[],
     &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
 );
 
 /// What notes the modules that processes load while they list benchmarks.
-pub static MODULES: Sources = Sources::new(
+pub static MODULES: HarnessSources = HarnessSources::new(
     "modules",
     &[
         file!("modules", "node.cjs"),
@@ -127,13 +128,13 @@ pub static MODULES: Sources = Sources::new(
     &[],
 );
 
-impl Sources {
+impl HarnessSources {
     const fn new(
         name: &'static str,
         files: &'static [(&'static str, &'static str)],
         folders: &'static [(&'static str, Dir<'static>)],
-    ) -> Sources {
-        Sources {
+    ) -> HarnessSources {
+        HarnessSources {
             name,
             files,
             folders,
@@ -142,7 +143,7 @@ impl Sources {
         }
     }
 
-    const fn joining(mut self, folders: &'static [&'static str]) -> Sources {
+    const fn with_bundle(mut self, folders: &'static [&'static str]) -> HarnessSources {
         self.joined = folders;
         self
     }
@@ -151,13 +152,13 @@ impl Sources {
     ///
     /// # Errors
     /// The cache folder cannot be written.
-    pub fn folder(&self) -> Result<PathBuf, Cause> {
+    pub fn folder(&self) -> Result<PathBuf, FailureCause> {
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*unpacked {
             return Ok(folder.clone());
         }
-        let folder = unpack(self.name, &self.content(), &cache_folder());
-        let folder = folder.map_err(|error| Cause::Start {
+        let folder = unpack_harness(self.name, &self.unpacked_files(), &cache_folder());
+        let folder = folder.map_err(|error| FailureCause::Start {
             reason: format!("{error:#}"),
         })?;
         *unpacked = Some(folder.clone());
@@ -165,21 +166,21 @@ impl Sources {
     }
 
     /// Everything that is unpacked.
-    fn content(&self) -> Vec<Unpacked> {
-        let listed = self.files.iter().map(|(name, text)| Unpacked {
+    fn unpacked_files(&self) -> Vec<UnpackedFile> {
+        let listed = self.files.iter().map(|(name, text)| UnpackedFile {
             name: name.into(),
             content: text.as_bytes().into(),
         });
-        let mut content: Vec<Unpacked> = listed.collect();
+        let mut content: Vec<UnpackedFile> = listed.collect();
         for (name, dir) in self.folders {
-            let inside = files(dir).into_iter().map(|file| Unpacked {
+            let inside = embedded_files(dir).into_iter().map(|file| UnpackedFile {
                 name: Path::new(name).join(file.path()),
                 content: file.contents().into(),
             });
             content.extend(inside);
         }
         if !self.joined.is_empty() {
-            let joined = joined(&content, self.joined);
+            let joined = bundle_scripts(&content, self.joined);
             content.push(joined);
         }
         content
@@ -187,16 +188,16 @@ impl Sources {
 }
 
 /// An unpacked file.
-struct Unpacked {
+struct UnpackedFile {
     name: PathBuf,
     content: Cow<'static, [u8]>,
 }
 
 /// Bundles the scripts of these folders: an object of functions by file name. Each function is the
 /// wrapper that Node.js creates when it requires the file.
-fn joined(content: &[Unpacked], folders: &[&str]) -> Unpacked {
+fn bundle_scripts(content: &[UnpackedFile], folders: &[&str]) -> UnpackedFile {
     let mut text = b"({\n".to_vec();
-    for Unpacked { name, content } in content {
+    for UnpackedFile { name, content } in content {
         let folder = name.parent().and_then(Path::to_str).unwrap_or_default();
         if name.extension().is_some_and(|ending| ending == "js") && folders.contains(&folder) {
             let head = "function (exports, require, module, __filename, __dirname) {";
@@ -206,15 +207,15 @@ fn joined(content: &[Unpacked], folders: &[&str]) -> Unpacked {
         }
     }
     text.extend(b"})\n");
-    Unpacked {
+    UnpackedFile {
         name: "bundle.js".into(),
         content: text.into(),
     }
 }
 
 /// Unpacks a harness below `cache`, under a name that depends on its content.
-fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<PathBuf> {
-    let folder = cache.join(format!("harness-{name}-{:016x}", fingerprint(content)));
+fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow::Result<PathBuf> {
+    let folder = cache.join(format!("harness-{name}-{:016x}", hash_files(content)));
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -228,7 +229,7 @@ fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<Path
     cache::remove_drafts(cache);
     // Written under a temporary name and renamed atomically: two processes may unpack at once.
     let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
-    write(content, &draft)
+    write_files(content, &draft)
         .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
     if fs::rename(&draft, &folder).is_err() {
         let _ = fs::remove_dir_all(&draft);
@@ -241,7 +242,7 @@ fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<Path
     Ok(folder)
 }
 
-fn write(content: &[Unpacked], target: &Path) -> std::io::Result<()> {
+fn write_files(content: &[UnpackedFile], target: &Path) -> std::io::Result<()> {
     for file in content {
         let path = target.join(&file.name);
         if let Some(parent) = path.parent() {
@@ -253,19 +254,19 @@ fn write(content: &[Unpacked], target: &Path) -> std::io::Result<()> {
 }
 
 /// Returns every file in the folder, except compiled Python.
-fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
+fn embedded_files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
     let mut found: Vec<_> = dir.files().collect();
     for inner in dir.dirs() {
         if !inner.path().ends_with("__pycache__") {
-            found.extend(files(inner));
+            found.extend(embedded_files(inner));
         }
     }
     found
 }
 
 /// Hashes names and contents of the sources.
-fn fingerprint(content: &[Unpacked]) -> u64 {
-    let mut fingerprint = Fingerprint::default();
+fn hash_files(content: &[UnpackedFile]) -> u64 {
+    let mut fingerprint = TextFingerprint::default();
     for file in content {
         fingerprint.add(file.name.as_os_str().as_encoded_bytes());
         fingerprint.add(&file.content);
@@ -280,8 +281,8 @@ mod tests {
     #[test]
     fn unpacking_twice_gives_the_same_complete_folder() {
         let cache = tempfile::tempdir().unwrap();
-        let first = unpack("node", &NODE.content(), cache.path()).unwrap();
-        let second = unpack("node", &NODE.content(), cache.path()).unwrap();
+        let first = unpack_harness("node", &NODE.unpacked_files(), cache.path()).unwrap();
+        let second = unpack_harness("node", &NODE.unpacked_files(), cache.path()).unwrap();
         assert_eq!(first, second);
         for needed in ["index.js", "harness.cjs", "probe.cjs", "package.json"] {
             assert!(first.join(needed).is_file(), "{needed}");
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn joined_scripts_are_functions_by_their_names() {
-        let bundle = NODE.content().pop().unwrap();
+        let bundle = NODE.unpacked_files().pop().unwrap();
         let text = String::from_utf8(bundle.content.into_owned()).unwrap();
         for needed in ["index.js", "lib/benchmark.js", "lib/harness/session.js"] {
             assert!(
@@ -317,7 +318,7 @@ mod tests {
         ];
         for (sources, needed) in all {
             let names: Vec<PathBuf> = sources
-                .content()
+                .unpacked_files()
                 .into_iter()
                 .map(|file| file.name)
                 .collect();

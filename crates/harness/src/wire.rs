@@ -5,25 +5,26 @@ use std::fmt;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct ProtocolMessage {
     /// Kind of message.
     pub verb: String,
     /// Escaped keys and values in order.
     fields: Vec<(String, String)>,
 }
 
-impl Message {
+impl ProtocolMessage {
     /// Creates a message without fields.
-    pub fn new(verb: impl Into<String>) -> Message {
-        Message {
+    pub fn new(verb: impl Into<String>) -> ProtocolMessage {
+        ProtocolMessage {
             verb: verb.into(),
             fields: Vec::new(),
         }
     }
 
     /// Adds a field.
-    pub fn with(mut self, key: impl Into<String>, value: impl fmt::Display) -> Message {
-        self.fields.push((key.into(), escape(&value.to_string())));
+    pub fn with(mut self, key: impl Into<String>, value: impl fmt::Display) -> ProtocolMessage {
+        self.fields
+            .push((key.into(), percent_escape(&value.to_string())));
         self
     }
 
@@ -32,10 +33,10 @@ impl Message {
         mut self,
         key: &str,
         items: impl IntoIterator<Item = &'a String>,
-    ) -> Message {
+    ) -> ProtocolMessage {
         let items: Vec<String> = items
             .into_iter()
-            .map(|item| escape(item).replace(',', "%2C"))
+            .map(|item| percent_escape(item).replace(',', "%2C"))
             .collect();
         self.fields.push((key.to_owned(), items.join(",")));
         self
@@ -43,19 +44,19 @@ impl Message {
 
     /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<String> {
-        self.raw(key).map(unescape)
+        self.raw_value(key).map(percent_unescape)
     }
 
     /// Parses the value of `key`.
-    pub fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
-        self.raw(key)?.parse().ok()
+    pub fn parse_number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.raw_value(key)?.parse().ok()
     }
 
     /// Returns the value of `key` as a list.
     pub fn list(&self, key: &str) -> Vec<String> {
-        match self.raw(key) {
+        match self.raw_value(key) {
             None | Some("") => Vec::new(),
-            Some(text) => text.split(',').map(unescape).collect(),
+            Some(text) => text.split(',').map(percent_unescape).collect(),
         }
     }
 
@@ -65,12 +66,12 @@ impl Message {
     }
 
     /// Whether `next` continues the lists of this message.
-    pub fn is_continued_by(&self, next: &Message) -> bool {
-        self.raw("more") == Some("1") && self.verb == next.verb
+    pub fn is_continued_by(&self, next: &ProtocolMessage) -> bool {
+        self.raw_value("more") == Some("1") && self.verb == next.verb
     }
 
     /// Appends the lists of `next`. Other values are the same in both.
-    pub fn join(&mut self, next: Message) {
+    pub fn append(&mut self, next: ProtocolMessage) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
             match self.fields.iter_mut().find(|(known, _)| *known == key) {
@@ -84,7 +85,7 @@ impl Message {
         }
     }
 
-    fn raw(&self, key: &str) -> Option<&str> {
+    fn raw_value(&self, key: &str) -> Option<&str> {
         self.fields
             .iter()
             .find(|(known, _)| known == key)
@@ -92,14 +93,14 @@ impl Message {
     }
 
     /// Parses a line. Returns `None` if it is not a message: it has no verb, or is not UTF-8.
-    pub fn parse(line: &[u8]) -> Option<Message> {
+    pub fn parse(line: &[u8]) -> Option<ProtocolMessage> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
-        let verb = words.next().filter(|verb| is_name(verb))?.to_owned();
+        let verb = words.next().filter(|verb| is_verb(verb))?.to_owned();
         let fields = words.filter_map(|word| {
             let (key, value) = word.split_once('=')?;
             Some((key.to_owned(), value.to_owned()))
         });
-        Some(Message {
+        Some(ProtocolMessage {
             verb,
             fields: fields.collect(),
         })
@@ -107,7 +108,7 @@ impl Message {
 }
 
 /// Formats the line, including its newline.
-impl fmt::Display for Message {
+impl fmt::Display for ProtocolMessage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.verb)?;
         for (key, value) in &self.fields {
@@ -117,11 +118,11 @@ impl fmt::Display for Message {
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_verb(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
-fn escape(text: &str) -> String {
+fn percent_escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -132,8 +133,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Reverses [`escape`]; a `%` without two hex digits is left as is.
-fn unescape(text: &str) -> String {
+/// Reverses [`percent_escape`]; a `%` without two hex digits is left as is.
+fn percent_unescape(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();
     }
@@ -168,20 +169,24 @@ mod tests {
     #[test]
     fn awkward_values_survive_a_round_trip() {
         let awkward = "tab\there, line\nfeed, 100 %, del\x7f, é😀, a=b, %41";
-        let message = Message::new("load").with("source", awkward).with("id", 7);
+        let message = ProtocolMessage::new("load")
+            .with("source", awkward)
+            .with("id", 7);
         let line = message.to_string();
         assert_eq!(line.matches('\n').count(), 1);
-        let back = Message::parse(line.trim_end().as_bytes()).unwrap();
+        let back = ProtocolMessage::parse(line.trim_end().as_bytes()).unwrap();
         assert_eq!(back.get("source").as_deref(), Some(awkward));
-        assert_eq!(back.number::<u32>("id"), Some(7));
+        assert_eq!(back.parse_number::<u32>("id"), Some(7));
     }
 
     #[test]
     fn lists_may_contain_commas_and_percent_signs() {
         let items = ["a,b".to_owned(), "50%2C".to_owned(), "c".to_owned()];
-        let line = Message::new("case").with_list("args", &items).to_string();
+        let line = ProtocolMessage::new("case")
+            .with_list("args", &items)
+            .to_string();
         assert_eq!(
-            Message::parse(line.trim_end().as_bytes())
+            ProtocolMessage::parse(line.trim_end().as_bytes())
                 .unwrap()
                 .list("args"),
             items
@@ -190,12 +195,12 @@ mod tests {
 
     #[test]
     fn a_list_in_several_messages_is_one_list() {
-        let part = |text: &str| Message::parse(text.as_bytes()).unwrap();
+        let part = |text: &str| ProtocolMessage::parse(text.as_bytes()).unwrap();
         let mut begun = part("benchmark\tid=2\tname=g/b\tparam.n=1,2\tmore=1");
         let middle = part("benchmark\tid=2\tname=g/b\tparam.n=3\tmore=1");
         assert!(begun.is_continued_by(&middle));
-        begun.join(middle);
-        begun.join(part("benchmark\tid=2\tname=g/b\tparam.n=4"));
+        begun.append(middle);
+        begun.append(part("benchmark\tid=2\tname=g/b\tparam.n=4"));
         assert_eq!(begun.list("param.n"), ["1", "2", "3", "4"]);
         assert_eq!(begun.get("name").as_deref(), Some("g/b"));
         assert!(!begun.is_continued_by(&part("benchmark\tname=g/b")));
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn garbage_is_no_message() {
         for garbage in [&b"Hello world"[..], b"", b"\xff\xfe", b"{\"a\":1}"] {
-            assert_eq!(Message::parse(garbage), None);
+            assert_eq!(ProtocolMessage::parse(garbage), None);
         }
     }
 }

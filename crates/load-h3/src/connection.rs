@@ -2,14 +2,14 @@
 //! connection from its socket to its end.
 //!
 //! The task reports when requests can be sent and why they no longer can. Start at
-//! [`Engine::connect`], [`Connection::send`], then `Line::run`.
+//! [`H3Engine::open`], [`H3Connection::send`], then `Line::run`.
 
-use crate::datagrams::{Datagrams, First, Passed, race};
-use crate::engine::Engine;
-use crate::event::{Established, Events, Sender, StreamKey, What};
-use crate::exchange::{Exchange, InFlight};
-use crate::failure::{ConnectError, Ended};
-use crate::request::Request;
+use crate::datagrams::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
+use crate::engine::H3Engine;
+use crate::event::{EstablishedConnection, EventKind, EventQueue, RequestSender, StreamKey};
+use crate::exchange::{RequestHandle, RequestTask};
+use crate::failure::{ConnectionEnd, H3ConnectError};
+use crate::request::H3Request;
 use bytes::Bytes;
 use h3::error::Code;
 use h3::{ConnectionState, client};
@@ -25,21 +25,21 @@ use tokio::task::yield_now;
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
 /// Turns that requests get after the end of a connection to read data that had already arrived.
-const LAST_TURNS: u32 = 64;
+const DRAIN_TURNS: u32 = 64;
 
 /// Handle of a connection. Dropping it abandons the connection.
-pub struct Connection {
+pub struct H3Connection {
     number: u64,
-    sender: Option<Sender>,
+    sender: Option<RequestSender>,
     presence: Arc<()>,
     _given_up: oneshot::Sender<()>,
 }
 
-impl Connection {
+impl H3Connection {
     /// Returns the handle and a receiver that resolves when the handle is dropped.
-    fn new(number: u64, presence: Arc<()>) -> (Connection, oneshot::Receiver<()>) {
+    fn new(number: u64, presence: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
-        let connection = Connection {
+        let connection = H3Connection {
             number,
             sender: None,
             presence,
@@ -48,8 +48,8 @@ impl Connection {
         (connection, given_up)
     }
 
-    /// Takes over the sender from the connection's [`What::Established`] event.
-    pub fn establish(&mut self, established: Established) {
+    /// Takes over the sender from the connection's [`EventKind::EstablishedConnection`] event.
+    pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
     }
 
@@ -65,14 +65,14 @@ impl Connection {
     /// request. Returns `None` until the connection is established.
     pub fn send(
         &self,
-        engine: &mut Engine,
+        engine: &mut H3Engine,
         key: StreamKey,
-        request: &Request,
+        request: &H3Request,
         keep_bytes: Option<usize>,
-    ) -> Option<InFlight> {
+    ) -> Option<RequestHandle> {
         let sender = self.sender.clone()?;
-        let (in_flight, given_up) = InFlight::new();
-        let exchange = Exchange {
+        let (in_flight, given_up) = RequestHandle::new();
+        let exchange = RequestTask {
             sender,
             head: request.head(),
             body: request.body(),
@@ -84,17 +84,17 @@ impl Connection {
             given_up,
             presence: self.presence.clone(),
         };
-        engine.begin(exchange.run());
+        engine.queue_task(exchange.run());
         Some(in_flight)
     }
 }
 
-impl Engine {
+impl H3Engine {
     /// Starts connecting, from the address `local` if given. The connection's events carry
     /// `number`.
-    pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
+    pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> H3Connection {
         let presence = Arc::new(());
-        let line = Line {
+        let line = ConnectionTask {
             to,
             local,
             name: self.name.clone(),
@@ -104,88 +104,93 @@ impl Engine {
             number,
             presence: presence.clone(),
         };
-        let (connection, given_up) = Connection::new(number, presence);
-        self.begin(line.run(given_up));
+        let (connection, given_up) = H3Connection::new(number, presence);
+        self.queue_task(line.run(given_up));
         connection
     }
 }
 
 /// State of a connection's task.
-struct Line {
+struct ConnectionTask {
     to: SocketAddr,
     local: Option<IpAddr>,
     /// Server name for the handshake.
     name: String,
     config: ClientConfig,
-    passed: Arc<Passed>,
-    events: Arc<Events>,
+    passed: Arc<TrafficCounters>,
+    events: Arc<EventQueue>,
     number: u64,
     /// Held by the event loop, by this task and by every request in flight.
     presence: Arc<()>,
 }
 
-/// Holders of [`Line::presence`] when no request is in flight.
-const OTHERS_PRESENT: usize = 2;
+/// Holders of [`ConnectionTask::presence`] when no request is in flight.
+const IDLE_HOLDERS: usize = 2;
 
 /// An established connection.
-struct Connected {
+struct ConnectedParts {
     connection: quinn::Connection,
-    datagrams: Arc<Datagrams>,
+    datagrams: Arc<QuicSocket>,
     driver: Driver,
-    established: Established,
+    established: EstablishedConnection,
 }
 
-impl Line {
+impl ConnectionTask {
     /// Connects and drives the connection until it ends or the handle is dropped.
     async fn run(self, mut given_up: oneshot::Receiver<()>) {
-        let connected = match race(self.connect(), &mut given_up).await {
-            First::This(Ok(connected)) => connected,
-            First::This(Err(error)) => return self.report(What::NotEstablished(error)),
+        let connected = match race_futures(self.connect(), &mut given_up).await {
+            RaceWinner::This(Ok(connected)) => connected,
+            RaceWinner::This(Err(error)) => {
+                return self.report_event(EventKind::NotEstablished(error));
+            }
             // Dropping the pending attempt closes it.
-            First::That(_) => return,
+            RaceWinner::That(_) => return,
         };
-        let Connected {
+        let ConnectedParts {
             connection,
             datagrams,
             driver,
             established,
         } = connected;
-        self.report(What::Established(Box::new(established)));
-        let end = self.end(&connection, driver, &datagrams);
-        if let First::This(ended) = race(end, given_up).await {
-            self.hear_out().await;
-            self.report(What::Ended(ended));
+        self.report_event(EventKind::Established(Box::new(established)));
+        let end = self.wait_for_end(&connection, driver, &datagrams);
+        if let RaceWinner::This(ended) = race_futures(end, given_up).await {
+            self.drain_requests().await;
+            self.report_event(EventKind::Ended(ended));
         }
-        connection.close(varint(Code::H3_NO_ERROR), b"");
+        connection.close(code_to_varint(Code::H3_NO_ERROR), b"");
     }
 
-    fn report(&self, what: What) {
-        self.events.report(self.number, what);
+    fn report_event(&self, what: EventKind) {
+        self.events.push_event(self.number, what);
     }
 
-    async fn connect(&self) -> Result<Connected, ConnectError> {
-        let socket = Datagrams::connect(self.to, self.local, self.passed.clone());
-        let datagrams = Arc::new(socket.map_err(|error| ConnectError::of_socket(&error))?);
+    async fn connect(&self) -> Result<ConnectedParts, H3ConnectError> {
+        let socket = QuicSocket::open(self.to, self.local, self.passed.clone());
+        let datagrams =
+            Arc::new(socket.map_err(|error| H3ConnectError::from_socket_error(&error))?);
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             None,
             datagrams.clone(),
             Arc::new(TokioRuntime),
         )
-        .map_err(|error| ConnectError::of_socket(&error))?;
+        .map_err(|error| H3ConnectError::from_socket_error(&error))?;
         let connecting = endpoint
             .connect_with(self.config.clone(), self.to, &self.name)
-            .map_err(|_| ConnectError::Handshake)?;
-        let connection = match race(datagrams.failed(), connecting).await {
-            First::This(error) => return Err(ConnectError::of_socket(&error)),
-            First::That(Err(error)) => return Err(ConnectError::of_handshake(&error)),
-            First::That(Ok(connection)) => connection,
+            .map_err(|_| H3ConnectError::Handshake)?;
+        let connection = match race_futures(datagrams.wait_for_failure(), connecting).await {
+            RaceWinner::This(error) => return Err(H3ConnectError::from_socket_error(&error)),
+            RaceWinner::That(Err(error)) => {
+                return Err(H3ConnectError::from_handshake_error(&error));
+            }
+            RaceWinner::That(Ok(connection)) => connection,
         };
         let data = connection.handshake_data();
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         let alpn = data.and_then(|data| data.protocol).unwrap_or_default();
         if alpn != b"h3" {
-            return Err(ConnectError::Alpn);
+            return Err(H3ConnectError::Alpn);
         }
         let chain = connection.peer_identity();
         let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok());
@@ -194,12 +199,12 @@ impl Line {
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection.clone()))
             .await
-            .map_err(|_| self.why_not(&connection))?;
-        Ok(Connected {
+            .map_err(|_| self.setup_error(&connection))?;
+        Ok(ConnectedParts {
             connection,
             datagrams,
             driver,
-            established: Established {
+            established: EstablishedConnection {
                 sender,
                 alpn,
                 certificate,
@@ -209,43 +214,43 @@ impl Line {
 
     /// The reason for a failed start: a server that requires a client certificate, for example,
     /// rejects the connection only after the client has completed its handshake.
-    fn why_not(&self, connection: &quinn::Connection) -> ConnectError {
+    fn setup_error(&self, connection: &quinn::Connection) -> H3ConnectError {
         connection
             .close_reason()
-            .map_or(ConnectError::Protocol, |error| {
-                ConnectError::of_handshake(&error)
+            .map_or(H3ConnectError::Protocol, |error| {
+                H3ConnectError::from_handshake_error(&error)
             })
     }
 
     /// Waits for the end of the connection; reports when the server accepts no further requests.
-    async fn end(
+    async fn wait_for_end(
         &self,
         connection: &quinn::Connection,
         mut driver: Driver,
-        datagrams: &Datagrams,
-    ) -> Ended {
+        datagrams: &QuicSocket,
+    ) -> ConnectionEnd {
         let mut is_reported = false;
         let driving = poll_fn(|context| {
             let polled = driver.poll_close(context);
             if !is_reported && driver.is_closing() {
                 is_reported = true;
-                self.report(What::Closing);
+                self.report_event(EventKind::Closing);
             }
             polled
         });
-        match race(datagrams.failed(), driving).await {
-            First::This(_) => Ended::Reset,
-            First::That(_) => match connection.close_reason() {
-                Some(error) => Ended::of_connection(&error),
-                None => Ended::Protocol,
+        match race_futures(datagrams.wait_for_failure(), driving).await {
+            RaceWinner::This(_) => ConnectionEnd::Reset,
+            RaceWinner::That(_) => match connection.close_reason() {
+                Some(error) => ConnectionEnd::from_connection_error(&error),
+                None => ConnectionEnd::Protocol,
             },
         }
     }
 
     /// Lets requests read data that arrived before the end.
-    async fn hear_out(&self) {
-        for _ in 0..LAST_TURNS {
-            if Arc::strong_count(&self.presence) <= OTHERS_PRESENT {
+    async fn drain_requests(&self) {
+        for _ in 0..DRAIN_TURNS {
+            if Arc::strong_count(&self.presence) <= IDLE_HOLDERS {
                 return;
             }
             yield_now().await;
@@ -253,7 +258,7 @@ impl Line {
     }
 }
 
-fn varint(code: Code) -> VarInt {
+fn code_to_varint(code: Code) -> VarInt {
     // HTTP/3 error codes have 9 bits.
     VarInt::from_u32(code.value() as u32)
 }

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 /// Traffic through the sockets of an engine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Traffic {
+pub struct SocketTraffic {
     /// UDP payload bytes received.
     pub received: u64,
     /// UDP payload bytes sent.
@@ -30,16 +30,16 @@ pub struct Traffic {
 
 /// Counters shared by all sockets of an engine.
 #[derive(Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct TrafficCounters {
     received: AtomicU64,
     sent: AtomicU64,
     calls: AtomicU64,
 }
 
-impl Passed {
+impl TrafficCounters {
     /// Returns the traffic since the last call and resets the counters.
-    pub fn take(&self) -> Traffic {
-        Traffic {
+    pub fn take(&self) -> SocketTraffic {
+        SocketTraffic {
             received: self.received.swap(0, Ordering::Relaxed),
             sent: self.sent.swap(0, Ordering::Relaxed),
             calls: self.calls.swap(0, Ordering::Relaxed),
@@ -49,22 +49,22 @@ impl Passed {
 
 /// The UDP socket of a connection.
 #[derive(Debug)]
-pub(crate) struct Datagrams {
+pub(crate) struct QuicSocket {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
-    passed: Arc<Passed>,
+    passed: Arc<TrafficCounters>,
     /// The last fatal error (errno) from the operating system; 0 for none.
     error: AtomicI32,
     failed: Notify,
 }
 
-impl Datagrams {
+impl QuicSocket {
     /// Opens a socket and connects it to the server. Must be called within the runtime.
-    pub fn connect(
+    pub fn open(
         to: SocketAddr,
         local: Option<IpAddr>,
-        passed: Arc<Passed>,
-    ) -> io::Result<Datagrams> {
+        passed: Arc<TrafficCounters>,
+    ) -> io::Result<QuicSocket> {
         let any: IpAddr = match to {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -73,9 +73,9 @@ impl Datagrams {
         passed.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;
-        Ok(Datagrams {
+        Ok(QuicSocket {
             state: UdpSocketState::new((&socket).into())?,
-            socket: tokio::net::UdpSocket::from_std(nonblocking(socket)?)?,
+            socket: tokio::net::UdpSocket::from_std(set_nonblocking(socket)?)?,
             passed,
             error: AtomicI32::new(0),
             failed: Notify::new(),
@@ -83,14 +83,14 @@ impl Datagrams {
     }
 
     /// Waits until the operating system reports that packets cannot reach the server.
-    pub async fn failed(&self) -> io::Error {
+    pub async fn wait_for_failure(&self) -> io::Error {
         loop {
             let error = self.error.load(Ordering::Relaxed);
             if error != 0 {
                 return io::Error::from_raw_os_error(error);
             }
-            let noticed = race(self.failed.notified(), self.socket.ready(Interest::ERROR));
-            if let First::That(_) = noticed.await {
+            let noticed = race_futures(self.failed.notified(), self.socket.ready(Interest::ERROR));
+            if let RaceWinner::That(_) = noticed.await {
                 self.take_error();
             }
         }
@@ -100,14 +100,14 @@ impl Datagrams {
     fn take_error(&self) {
         self.passed.calls.fetch_add(1, Ordering::Relaxed);
         if let Ok(Some(error)) = self.socket.take_error() {
-            self.note(&error);
+            self.record_error(&error);
         }
         // Clears readiness until the operating system reports another error.
         let nothing: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
         let _ = self.socket.try_io(Interest::ERROR, || nothing);
     }
 
-    fn note(&self, error: &io::Error) {
+    fn record_error(&self, error: &io::Error) {
         // Only errors that mean there is no server. Others, such as an oversized packet or a full
         // queue, are transient.
         let is_final = matches!(
@@ -124,14 +124,14 @@ impl Datagrams {
     }
 }
 
-fn nonblocking(socket: UdpSocket) -> io::Result<UdpSocket> {
+fn set_nonblocking(socket: UdpSocket) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-impl AsyncUdpSocket for Datagrams {
+impl AsyncUdpSocket for QuicSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(Writable {
+        Box::pin(WritePoller {
             datagrams: self,
             waiting: None,
         })
@@ -151,7 +151,7 @@ impl AsyncUdpSocket for Datagrams {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             Err(error) => {
                 // An unsent packet counts as lost; QUIC retransmits it.
-                self.note(&error);
+                self.record_error(&error);
                 Ok(())
             }
         }
@@ -178,7 +178,7 @@ impl AsyncUdpSocket for Datagrams {
                     return Poll::Ready(Ok(count));
                 }
                 // Reading an error clears it, so the loop terminates.
-                Err(error) => self.note(&error),
+                Err(error) => self.record_error(&error),
             }
         }
     }
@@ -200,31 +200,31 @@ impl AsyncUdpSocket for Datagrams {
     }
 }
 
-type Waiting = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+type WritableFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
 /// Waits until the socket is writable.
-struct Writable {
-    datagrams: Arc<Datagrams>,
-    waiting: Option<Waiting>,
+struct WritePoller {
+    datagrams: Arc<QuicSocket>,
+    waiting: Option<WritableFuture>,
 }
 
-impl Writable {
-    fn begin(&self) -> Waiting {
+impl WritePoller {
+    fn start_waiting(&self) -> WritableFuture {
         let datagrams = self.datagrams.clone();
         Box::pin(async move { datagrams.socket.writable().await })
     }
 }
 
-impl fmt::Debug for Writable {
+impl fmt::Debug for WritePoller {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.debug_struct("Writable").finish_non_exhaustive()
     }
 }
 
-impl UdpPoller for Writable {
+impl UdpPoller for WritePoller {
     fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
         let waiting = self.waiting.take();
-        let mut waiting = waiting.unwrap_or_else(|| self.begin());
+        let mut waiting = waiting.unwrap_or_else(|| self.start_waiting());
         let polled = waiting.as_mut().poll(context);
         if polled.is_pending() {
             self.waiting = Some(waiting);
@@ -234,23 +234,23 @@ impl UdpPoller for Writable {
 }
 
 /// Which of two futures completed first.
-pub(crate) enum First<A, B> {
+pub(crate) enum RaceWinner<A, B> {
     This(A),
     That(B),
 }
 
 /// Polls both futures, returns the result of the first to complete and drops the other. `this` wins
 /// a tie.
-pub(crate) async fn race<A, B>(
+pub(crate) async fn race_futures<A, B>(
     this: impl Future<Output = A>,
     that: impl Future<Output = B>,
-) -> First<A, B> {
+) -> RaceWinner<A, B> {
     let (mut this, mut that) = (pin!(this), pin!(that));
     poll_fn(|context| {
         if let Poll::Ready(this) = this.as_mut().poll(context) {
-            return Poll::Ready(First::This(this));
+            return Poll::Ready(RaceWinner::This(this));
         }
-        that.as_mut().poll(context).map(First::That)
+        that.as_mut().poll(context).map(RaceWinner::That)
     })
     .await
 }

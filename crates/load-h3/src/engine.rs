@@ -1,10 +1,10 @@
 //! The single-threaded runtime in which connections and requests are tasks.
 //!
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
-//! so that no other thread has to be woken for them. Start at [`Engine::wait`].
+//! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::datagrams::{Passed, Traffic};
-use crate::event::{Event, Events};
+use crate::datagrams::{SocketTraffic, TrafficCounters};
+use crate::event::{EventQueue, H3Event};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
 use std::fs::File;
@@ -25,27 +25,27 @@ const IDLE_MS: u32 = 30_000;
 
 /// Interval of keep-alive packets. Without them, a server that takes longer than the idle timeout
 /// to respond would lose the connection and with it the response.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Scheduler turns per connection at shutdown, to send CONNECTION_CLOSE.
-const TURNS_OF_GOODBYE: u32 = 4;
+const CLOSE_TURNS: u32 = 4;
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Drives the connections of one thread.
-pub struct Engine {
+pub struct H3Engine {
     /// Tasks to spawn at the next wait.
-    tasks: Vec<Task>,
-    alarm: Alarm,
-    pub(crate) events: Arc<Events>,
-    pub(crate) passed: Arc<Passed>,
+    tasks: Vec<BoxedTask>,
+    alarm: WakeAlarm,
+    pub(crate) events: Arc<EventQueue>,
+    pub(crate) passed: Arc<TrafficCounters>,
     pub(crate) config: ClientConfig,
     pub(crate) name: String,
     /// Last, so that it is dropped after everything that needs it.
     runtime: Runtime,
 }
 
-impl Engine {
+impl H3Engine {
     /// Creates an engine for this thread. Its connections use `tls` and expect a certificate for
     /// `server_name`. A wait ends when `alarm` becomes readable, for example a timerfd
     /// (timerfd_create(2)) that the caller arms through another descriptor.
@@ -57,22 +57,22 @@ impl Engine {
         tls: Arc<rustls::ClientConfig>,
         server_name: String,
         alarm: OwnedFd,
-    ) -> io::Result<Engine> {
+    ) -> io::Result<H3Engine> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let alarm = {
             let _inside = runtime.enter();
-            Alarm::new(alarm)?
+            WakeAlarm::new(alarm)?
         };
         let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
         let mut transport = TransportConfig::default();
         transport
             .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))))
-            .keep_alive_interval(Some(KEEP_ALIVE))
+            .keep_alive_interval(Some(KEEP_ALIVE_INTERVAL))
             // Servers do not open bidirectional streams (RFC 9114, section 6.1).
             .max_concurrent_bidi_streams(VarInt::from_u32(0));
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport));
-        Ok(Engine {
+        Ok(H3Engine {
             tasks: Vec::new(),
             alarm,
             events: Arc::default(),
@@ -84,14 +84,14 @@ impl Engine {
     }
 
     /// Queues a task for the next wait.
-    pub(crate) fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn queue_task(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.push(Box::pin(task));
     }
 
     /// Runs tasks and collects events in `happened`. With `may_block`, runs until there is an event
     /// or the alarm becomes readable; otherwise for one turn.
-    pub fn wait(&mut self, may_block: bool, happened: &mut Vec<Event>) {
-        let Engine {
+    pub fn run_until_event(&mut self, may_block: bool, happened: &mut Vec<H3Event>) {
+        let H3Engine {
             tasks,
             alarm,
             events,
@@ -112,20 +112,20 @@ impl Engine {
             })
             .await;
         });
-        events.take_into(happened);
+        events.drain_into(happened);
     }
 
     /// Returns the socket traffic since the last call.
-    pub fn take_traffic(&self) -> Traffic {
+    pub fn take_traffic(&self) -> SocketTraffic {
         self.passed.take()
     }
 
     /// Notifies the servers after this many connections were dropped; they would otherwise keep
     /// them until the idle timeout.
-    pub fn say_goodbye(&mut self, connections: u32) {
+    pub fn flush_closes(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {
-            for _ in 0..connections.saturating_add(1) * TURNS_OF_GOODBYE {
+            for _ in 0..connections.saturating_add(1) * CLOSE_TURNS {
                 yield_now().await;
             }
         });
@@ -134,16 +134,16 @@ impl Engine {
 
 /// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond, too
 /// coarse for a load with a schedule.
-struct Alarm {
+struct WakeAlarm {
     descriptor: AsyncFd<File>,
 }
 
-impl Alarm {
+impl WakeAlarm {
     /// Must be called within the runtime.
-    fn new(descriptor: OwnedFd) -> io::Result<Alarm> {
+    fn new(descriptor: OwnedFd) -> io::Result<WakeAlarm> {
         // SAFETY: a `File` keeps the same descriptor open until it is dropped.
         let descriptor = unsafe { AsyncFd::register(File::from(descriptor))? };
-        Ok(Alarm { descriptor })
+        Ok(WakeAlarm { descriptor })
     }
 
     /// Ready once the alarm has fired, or if it cannot be read: the event loop checks its clock

@@ -1,6 +1,6 @@
 //! Events on connections and streams, passed from the tasks to the event loop.
 
-use crate::failure::{ConnectError, Ended, Failure};
+use crate::failure::{ConnectionEnd, H3ConnectError, RequestFailure};
 use bytes::Bytes;
 use h3::client;
 use http::HeaderMap;
@@ -10,35 +10,35 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 /// An event on a connection.
-pub struct Event {
+pub struct H3Event {
     /// The number passed to `Engine::connect`.
     pub connection: u64,
     /// Time of the event.
     pub at: Instant,
     /// Kind of event.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// Kinds of connection events.
-pub enum What {
+pub enum EventKind {
     /// Requests can be sent.
-    Established(Box<Established>),
+    Established(Box<EstablishedConnection>),
     /// The connection could not be established.
-    NotEstablished(ConnectError),
+    NotEstablished(H3ConnectError),
     /// The server accepts no further requests.
     Closing,
     /// The connection has ended.
-    Ended(Ended),
+    Ended(ConnectionEnd),
     /// An event of a request.
     Stream(StreamKey, StreamEvent),
 }
 
 /// Sends requests on a connection.
-pub(crate) type Sender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
+pub(crate) type RequestSender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 
-/// An established connection; pass it to [`Connection::establish`] before sending requests.
-pub struct Established {
-    pub(crate) sender: Sender,
+/// An established connection; pass it to [`H3Connection::set_established`] before sending requests.
+pub struct EstablishedConnection {
+    pub(crate) sender: RequestSender,
     /// The protocol that ALPN selected.
     pub alpn: Vec<u8>,
     /// The server's certificate.
@@ -63,14 +63,14 @@ pub enum StreamEvent {
     /// A response head arrived, possibly an interim one.
     Head,
     /// The response is complete.
-    Response(Box<Response>),
+    Response(Box<H3Response>),
     /// The response will not be completed.
-    Failed(Failure),
+    Failed(RequestFailure),
 }
 
 /// A complete response.
 #[derive(Debug, Clone, Default)]
-pub struct Response {
+pub struct H3Response {
     /// Status code.
     pub status: u16,
     /// Number of interim responses before it (RFC 9110, section 15.2).
@@ -80,12 +80,12 @@ pub struct Response {
     /// Length of the body.
     pub body_bytes: u64,
     /// The kept parts, if requested.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptResponse>,
 }
 
 /// Parts of a response kept for inspection.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct KeptResponse {
     /// Header fields.
     pub fields: HeaderMap,
     /// Beginning of the body.
@@ -94,28 +94,28 @@ pub struct Kept {
 
 /// Queue of events from the tasks to the event loop.
 #[derive(Default)]
-pub(crate) struct Events {
-    inside: Mutex<Inside>,
+pub(crate) struct EventQueue {
+    inside: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct Inside {
-    events: Vec<Event>,
+struct QueueState {
+    events: Vec<H3Event>,
     waker: Option<Waker>,
 }
 
-impl Events {
+impl EventQueue {
     /// Tasks and event loop share one thread, so the lock is never contended. A panic while it was
     /// held leaves the list consistent.
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an event with the current time.
-    pub fn report(&self, connection: u64, what: What) {
+    pub fn push_event(&self, connection: u64, what: EventKind) {
         let at = Instant::now();
         let mut inside = self.lock();
-        inside.events.push(Event {
+        inside.events.push(H3Event {
             connection,
             at,
             what,
@@ -142,7 +142,7 @@ impl Events {
     }
 
     /// Moves all events into `list` and keeps its buffer for the next ones.
-    pub fn take_into(&self, list: &mut Vec<Event>) {
+    pub fn drain_into(&self, list: &mut Vec<H3Event>) {
         let mut inside = self.lock();
         inside.waker = None;
         list.clear();

@@ -1,9 +1,11 @@
 //! One request and its response: a task that opens a stream and drives it to the end. Start at
-//! [`Exchange::run`].
+//! [`RequestTask::run`].
 
-use crate::datagrams::{First, race};
-use crate::event::{Events, Kept, Response, Sender, StreamEvent, StreamKey, What};
-use crate::failure::Failure;
+use crate::datagrams::{RaceWinner, race_futures};
+use crate::event::{
+    EventKind, EventQueue, H3Response, KeptResponse, RequestSender, StreamEvent, StreamKey,
+};
+use crate::failure::RequestFailure;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
@@ -15,34 +17,34 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::oneshot;
 
-type Whole = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
-type Up = RequestStream<h3_quinn::SendStream<Bytes>, Bytes>;
-type Down = RequestStream<h3_quinn::RecvStream, Bytes>;
+type BidiRequestStream = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
+type SendHalf = RequestStream<h3_quinn::SendStream<Bytes>, Bytes>;
+type ReceiveHalf = RequestStream<h3_quinn::RecvStream, Bytes>;
 
 /// A request in flight. Dropping it cancels the request.
 #[derive(Debug)]
-pub struct InFlight {
+pub struct RequestHandle {
     _given_up: oneshot::Sender<()>,
 }
 
-impl InFlight {
+impl RequestHandle {
     /// Returns the handle and a receiver that resolves when the handle is dropped.
-    pub(crate) fn new() -> (InFlight, oneshot::Receiver<()>) {
+    pub(crate) fn new() -> (RequestHandle, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
-        let in_flight = InFlight { _given_up: give_up };
+        let in_flight = RequestHandle { _given_up: give_up };
         (in_flight, given_up)
     }
 }
 
 /// A request to send.
-pub(crate) struct Exchange {
-    pub sender: Sender,
+pub(crate) struct RequestTask {
+    pub sender: RequestSender,
     pub head: http::Request<()>,
     pub body: Bytes,
     pub expects_body: bool,
     /// How much of the body to keep, if the response is to be inspected.
     pub keep_bytes: Option<usize>,
-    pub events: Arc<Events>,
+    pub events: Arc<EventQueue>,
     pub connection: u64,
     pub key: StreamKey,
     /// Resolves when the request is cancelled.
@@ -51,52 +53,52 @@ pub(crate) struct Exchange {
     pub presence: Arc<()>,
 }
 
-impl Exchange {
+impl RequestTask {
     /// Sends the request and reads its response, unless cancelled.
     pub async fn run(mut self) {
         let report = |event| {
             self.events
-                .report(self.connection, What::Stream(self.key, event));
+                .push_event(self.connection, EventKind::Stream(self.key, event));
         };
-        let opening = open(&mut self.sender, self.head, report);
-        let stream = match race(opening, &mut self.given_up).await {
-            First::This(Ok(stream)) => stream,
-            First::This(Err(error)) => {
+        let opening = open_stream(&mut self.sender, self.head, report);
+        let stream = match race_futures(opening, &mut self.given_up).await {
+            RaceWinner::This(Ok(stream)) => stream,
+            RaceWinner::This(Err(error)) => {
                 let failure = match error {
-                    StreamError::HeaderTooBig { .. } => Failure::HeadTooLarge,
-                    error => Failure::of_stream(error),
+                    StreamError::HeaderTooBig { .. } => RequestFailure::HeadTooLarge,
+                    error => RequestFailure::from_stream_error(error),
                 };
                 return report(StreamEvent::Failed(failure));
             }
-            First::That(_) => return,
+            RaceWinner::That(_) => return,
         };
         let (mut up, mut down) = stream.split();
         let mut is_sent = false;
         let response = {
-            let sending = upload(&mut up, self.body);
-            let receiving = receive(&mut down, self.expects_body, self.keep_bytes, report);
-            let both = while_sending(sending, &mut is_sent, receiving);
-            race(both, &mut self.given_up).await
+            let sending = send_body(&mut up, self.body);
+            let receiving = receive_response(&mut down, self.expects_body, self.keep_bytes, report);
+            let both = receive_while_sending(sending, &mut is_sent, receiving);
+            race_futures(both, &mut self.given_up).await
         };
         // Without a reset, dropping the stream would look like the end of the request.
-        if !is_sent || matches!(response, First::That(_)) {
+        if !is_sent || matches!(response, RaceWinner::That(_)) {
             up.stop_stream(Code::H3_REQUEST_CANCELLED);
         }
         match response {
-            First::This(Ok(response)) => report(StreamEvent::Response(Box::new(response))),
-            First::This(Err(failure)) => report(StreamEvent::Failed(failure)),
-            First::That(_) => {}
+            RaceWinner::This(Ok(response)) => report(StreamEvent::Response(Box::new(response))),
+            RaceWinner::This(Err(failure)) => report(StreamEvent::Failed(failure)),
+            RaceWinner::That(_) => {}
         }
         drop(self.presence);
     }
 }
 
 /// Opens a stream and writes the head. Reports when the server's stream limit makes it wait.
-async fn open(
-    sender: &mut Sender,
+async fn open_stream(
+    sender: &mut RequestSender,
     head: http::Request<()>,
     report: impl Fn(StreamEvent),
-) -> Result<Whole, StreamError> {
+) -> Result<BidiRequestStream, StreamError> {
     let mut opening = pin!(sender.send_request(head));
     let mut waits = false;
     let opened = poll_fn(|context| {
@@ -114,7 +116,7 @@ async fn open(
     opened
 }
 
-async fn upload(up: &mut Up, body: Bytes) -> Result<(), StreamError> {
+async fn send_body(up: &mut SendHalf, body: Bytes) -> Result<(), StreamError> {
     if !body.is_empty() {
         up.send_data(body).await?;
     }
@@ -123,7 +125,7 @@ async fn upload(up: &mut Up, body: Bytes) -> Result<(), StreamError> {
 
 /// Receives while sending, since a server may respond before it has read the whole body. A failure
 /// to send is not an error: a server that stops reading may still respond (RFC 9114, section 4.1).
-async fn while_sending<T>(
+async fn receive_while_sending<T>(
     sending: impl Future<Output = Result<(), StreamError>>,
     is_sent: &mut bool,
     receiving: impl Future<Output = T>,
@@ -140,20 +142,23 @@ async fn while_sending<T>(
     .await
 }
 
-async fn receive(
-    down: &mut Down,
+async fn receive_response(
+    down: &mut ReceiveHalf,
     expects_body: bool,
     keep_bytes: Option<usize>,
     report: impl Fn(StreamEvent),
-) -> Result<Response, Failure> {
-    let mut response = Response::default();
+) -> Result<H3Response, RequestFailure> {
+    let mut response = H3Response::default();
     let head = loop {
-        let head = down.recv_response().await.map_err(Failure::of_stream)?;
+        let head = down
+            .recv_response()
+            .await
+            .map_err(RequestFailure::from_stream_error)?;
         report(StreamEvent::Head);
         let status = head.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // HTTP/3 cannot switch protocols (RFC 9114, section 4.5).
-            return Err(Failure::SwitchingProtocols);
+            return Err(RequestFailure::SwitchingProtocols);
         }
         if !status.is_informational() {
             break head;
@@ -162,12 +167,16 @@ async fn receive(
         response.interim_status = status.as_u16();
     };
     response.status = head.status().as_u16();
-    let announced = announced_bytes(head.headers())?;
-    let mut kept = keep_bytes.map(|_| Kept {
+    let announced = parse_content_length(head.headers())?;
+    let mut kept = keep_bytes.map(|_| KeptResponse {
         fields: head.into_parts().0.headers,
         body: Vec::new(),
     });
-    while let Some(mut data) = down.recv_data().await.map_err(Failure::of_stream)? {
+    while let Some(mut data) = down
+        .recv_data()
+        .await
+        .map_err(RequestFailure::from_stream_error)?
+    {
         while data.has_remaining() {
             let chunk = data.chunk();
             if let (Some(kept), Some(most)) = (&mut kept, keep_bytes) {
@@ -179,27 +188,29 @@ async fn receive(
             data.advance(bytes);
         }
     }
-    down.recv_trailers().await.map_err(Failure::of_stream)?;
+    down.recv_trailers()
+        .await
+        .map_err(RequestFailure::from_stream_error)?;
     response.kept = kept;
     let has_body = expects_body && !matches!(response.status, 204 | 304);
     match announced {
-        Some(bytes) if has_body && bytes != response.body_bytes => Err(Failure::Length),
-        _ if !has_body && response.body_bytes > 0 => Err(Failure::Length),
+        Some(bytes) if has_body && bytes != response.body_bytes => Err(RequestFailure::Length),
+        _ if !has_body && response.body_bytes > 0 => Err(RequestFailure::Length),
         _ => Ok(response),
     }
 }
 
 /// Parses Content-Length. Repeated values must agree (RFC 9110, section 8.6).
-fn announced_bytes(fields: &HeaderMap) -> Result<Option<u64>, Failure> {
+fn parse_content_length(fields: &HeaderMap) -> Result<Option<u64>, RequestFailure> {
     let mut announced = None;
     for value in fields.get_all(CONTENT_LENGTH) {
         let digits = value.to_str().ok();
         let bytes = digits
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
-            .ok_or(Failure::Length)?;
+            .ok_or(RequestFailure::Length)?;
         if announced.is_some_and(|known| known != bytes) {
-            return Err(Failure::Length);
+            return Err(RequestFailure::Length);
         }
         announced = Some(bytes);
     }

@@ -13,11 +13,11 @@ const CERTIFICATE_ALERTS: [u64; 9] = [42, 43, 44, 45, 46, 48, 49, 51, 113];
 const ALPN_ALERT: u64 = 120;
 
 /// QUIC error codes for TLS alerts: 0x100 plus the alert (RFC 9001, section 4.8).
-const TLS_CODES: std::ops::Range<u64> = 0x100..0x200;
+const TLS_ALERT_CODES: std::ops::Range<u64> = 0x100..0x200;
 
 /// Why a connection could not be established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectError {
+pub enum H3ConnectError {
     /// Nothing listens on the port, or the server rejects the connection.
     Refused,
     /// There is no route to the server.
@@ -38,7 +38,7 @@ pub enum ConnectError {
 
 /// How an established connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ConnectionEnd {
     /// The server closed it without an error.
     Closed,
     /// The server or the operating system aborted it.
@@ -51,7 +51,7 @@ pub enum Ended {
 
 /// Why a request has no complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum RequestFailure {
     /// The request head exceeds the server's limit; it was not sent.
     HeadTooLarge,
     /// The server did not process the request (RFC 9114, section 4.1.1).
@@ -72,92 +72,96 @@ pub enum Failure {
     WithConnection,
 }
 
-impl ConnectError {
+impl H3ConnectError {
     /// Classifies an error of the operating system.
-    pub(crate) fn of_socket(error: &io::Error) -> ConnectError {
+    pub(crate) fn from_socket_error(error: &io::Error) -> H3ConnectError {
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+            io::ErrorKind::ConnectionRefused => H3ConnectError::Refused,
             io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::NetworkDown => ConnectError::Unreachable,
-            _ => ConnectError::NoPort,
+            | io::ErrorKind::NetworkDown => H3ConnectError::Unreachable,
+            _ => H3ConnectError::NoPort,
         }
     }
 
     /// Classifies an error of the handshake.
-    pub(crate) fn of_handshake(error: &ConnectionError) -> ConnectError {
-        let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_CODES.start) {
-            ALPN_ALERT => ConnectError::Alpn,
+    pub(crate) fn from_handshake_error(error: &ConnectionError) -> H3ConnectError {
+        let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_ALERT_CODES.start) {
+            ALPN_ALERT => H3ConnectError::Alpn,
             // From the server, the same alert is about a client certificate.
-            alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => ConnectError::Certificate,
-            _ => ConnectError::Handshake,
+            alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => H3ConnectError::Certificate,
+            _ => H3ConnectError::Handshake,
         };
         match error {
-            ConnectionError::TransportError(error) if TLS_CODES.contains(&error.code.into()) => {
+            ConnectionError::TransportError(error)
+                if TLS_ALERT_CODES.contains(&error.code.into()) =>
+            {
                 of_alert(error.code.into(), true)
             }
             ConnectionError::ConnectionClosed(close) => match close.error_code {
-                TransportErrorCode::CONNECTION_REFUSED => ConnectError::Refused,
-                code if TLS_CODES.contains(&code.into()) => of_alert(code.into(), false),
-                _ => ConnectError::Handshake,
+                TransportErrorCode::CONNECTION_REFUSED => H3ConnectError::Refused,
+                code if TLS_ALERT_CODES.contains(&code.into()) => of_alert(code.into(), false),
+                _ => H3ConnectError::Handshake,
             },
             // The server speaks QUIC, but not the version that HTTP/3 requires.
-            ConnectionError::VersionMismatch => ConnectError::Alpn,
-            ConnectionError::TimedOut => ConnectError::TimedOut,
-            ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => ConnectError::Refused,
-            ConnectionError::CidsExhausted => ConnectError::NoPort,
-            _ => ConnectError::Handshake,
+            ConnectionError::VersionMismatch => H3ConnectError::Alpn,
+            ConnectionError::TimedOut => H3ConnectError::TimedOut,
+            ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => {
+                H3ConnectError::Refused
+            }
+            ConnectionError::CidsExhausted => H3ConnectError::NoPort,
+            _ => H3ConnectError::Handshake,
         }
     }
 }
 
-impl Ended {
+impl ConnectionEnd {
     /// Classifies the reason for which a connection was closed.
-    pub(crate) fn of_connection(error: &ConnectionError) -> Ended {
+    pub(crate) fn from_connection_error(error: &ConnectionError) -> ConnectionEnd {
         match error {
             ConnectionError::ApplicationClosed(close) => {
-                Ended::of_code(close.error_code.into_inner())
+                ConnectionEnd::from_error_code(close.error_code.into_inner())
             }
             ConnectionError::ConnectionClosed(close) => match close.error_code {
-                TransportErrorCode::NO_ERROR => Ended::Closed,
-                _ => Ended::Reset,
+                TransportErrorCode::NO_ERROR => ConnectionEnd::Closed,
+                _ => ConnectionEnd::Reset,
             },
-            ConnectionError::Reset => Ended::Reset,
-            ConnectionError::TimedOut => Ended::Idle,
+            ConnectionError::Reset => ConnectionEnd::Reset,
+            ConnectionError::TimedOut => ConnectionEnd::Idle,
             // We close a connection on our own only after a protocol violation.
-            _ => Ended::Protocol,
+            _ => ConnectionEnd::Protocol,
         }
     }
 
     /// Classifies an application error code. Unknown codes mean no error (RFC 9114, section 9); of
     /// the known ones, all but H3_NO_ERROR are errors.
-    fn of_code(code: u64) -> Ended {
+    fn from_error_code(code: u64) -> ConnectionEnd {
         let errors = Code::H3_GENERAL_PROTOCOL_ERROR.value()..=Code::H3_VERSION_FALLBACK.value();
         let compression =
             Code::QPACK_DECOMPRESSION_FAILED.value()..=Code::QPACK_DECODER_STREAM_ERROR.value();
         if errors.contains(&code) || compression.contains(&code) {
-            Ended::Reset
+            ConnectionEnd::Reset
         } else {
-            Ended::Closed
+            ConnectionEnd::Closed
         }
     }
 }
 
-impl Failure {
+impl RequestFailure {
     /// Classifies an error of a stream.
-    pub(crate) fn of_stream(error: StreamError) -> Failure {
+    pub(crate) fn from_stream_error(error: StreamError) -> RequestFailure {
         match error {
             StreamError::RemoteTerminate { code, .. } => match code {
-                Code::H3_REQUEST_REJECTED => Failure::Rejected,
-                code => Failure::Reset(code.value()),
+                Code::H3_REQUEST_REJECTED => RequestFailure::Rejected,
+                code => RequestFailure::Reset(code.value()),
             },
             StreamError::StreamError { code, .. } if code == Code::H3_MESSAGE_ERROR => {
-                Failure::Fields
+                RequestFailure::Fields
             }
-            StreamError::HeaderTooBig { .. } => Failure::Fields,
-            StreamError::RemoteClosing => Failure::GoAway,
-            StreamError::ConnectionError(_) => Failure::WithConnection,
-            _ => Failure::Protocol,
+            StreamError::HeaderTooBig { .. } => RequestFailure::Fields,
+            StreamError::RemoteClosing => RequestFailure::GoAway,
+            StreamError::ConnectionError(_) => RequestFailure::WithConnection,
+            _ => RequestFailure::Protocol,
         }
     }
 }
@@ -168,25 +172,35 @@ mod tests {
 
     #[test]
     fn errors_of_the_operating_system_have_classes() {
-        let class = |kind: io::ErrorKind| ConnectError::of_socket(&kind.into());
+        let class = |kind: io::ErrorKind| H3ConnectError::from_socket_error(&kind.into());
         assert_eq!(
             class(io::ErrorKind::ConnectionRefused),
-            ConnectError::Refused
+            H3ConnectError::Refused
         );
         assert_eq!(
             class(io::ErrorKind::HostUnreachable),
-            ConnectError::Unreachable
+            H3ConnectError::Unreachable
         );
-        assert_eq!(class(io::ErrorKind::AddrInUse), ConnectError::NoPort);
+        assert_eq!(class(io::ErrorKind::AddrInUse), H3ConnectError::NoPort);
     }
 
     #[test]
     fn only_codes_that_mean_errors_break_a_connection_off() {
-        assert_eq!(Ended::of_code(Code::H3_NO_ERROR.value()), Ended::Closed);
-        assert_eq!(Ended::of_code(0), Ended::Closed);
-        assert_eq!(Ended::of_code(0x21), Ended::Closed, "a reserved code");
+        assert_eq!(
+            ConnectionEnd::from_error_code(Code::H3_NO_ERROR.value()),
+            ConnectionEnd::Closed
+        );
+        assert_eq!(ConnectionEnd::from_error_code(0), ConnectionEnd::Closed);
+        assert_eq!(
+            ConnectionEnd::from_error_code(0x21),
+            ConnectionEnd::Closed,
+            "a reserved code"
+        );
         for code in [Code::H3_INTERNAL_ERROR, Code::QPACK_DECOMPRESSION_FAILED] {
-            assert_eq!(Ended::of_code(code.value()), Ended::Reset);
+            assert_eq!(
+                ConnectionEnd::from_error_code(code.value()),
+                ConnectionEnd::Reset
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
 //! HTTP/3 for an event loop that drives many client connections in one thread.
 //!
 //! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime owned by an
-//! [`Engine`], and only during [`Engine::wait`], which replaces waiting for sockets and yields
-//! [`Event`]s. The crate does not know what is requested, when or why, and counts nothing but
-//! traffic. Start at [`Engine`], then [`Connection::send`].
+//! [`H3Engine`], and only during [`H3Engine::run_until_event`], which replaces waiting for sockets and yields
+//! [`H3Event`]s. The crate does not know what is requested, when or why, and counts nothing but
+//! traffic. Start at [`H3Engine`], then [`H3Connection::send`].
 
 mod connection;
 mod datagrams;
@@ -13,10 +13,12 @@ mod exchange;
 mod failure;
 mod request;
 
-pub use connection::Connection;
-pub use datagrams::Traffic;
-pub use engine::Engine;
-pub use event::{Established, Event, Kept, Response, StreamEvent, StreamKey, What};
-pub use exchange::InFlight;
-pub use failure::{ConnectError, Ended, Failure};
-pub use request::{Head, Request, RequestError};
+pub use connection::H3Connection;
+pub use datagrams::SocketTraffic;
+pub use engine::H3Engine;
+pub use event::{
+    EstablishedConnection, EventKind, H3Event, H3Response, KeptResponse, StreamEvent, StreamKey,
+};
+pub use exchange::RequestHandle;
+pub use failure::{ConnectionEnd, H3ConnectError, RequestFailure};
+pub use request::{H3Request, H3RequestError, RequestHead};

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Parts of a request head.
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     /// Method.
     pub method: &'a str,
     /// Host and port, as in `:authority`.
@@ -22,7 +22,7 @@ pub struct Head<'a> {
 
 /// A prepared request.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct H3Request {
     head: http::Request<()>,
     body: Bytes,
     expects_body: bool,
@@ -30,7 +30,7 @@ pub struct Request {
 
 /// The malformed part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestError {
+pub enum H3RequestError {
     /// The method is not a token.
     Method,
     /// Authority and target do not form a URL.
@@ -41,45 +41,45 @@ pub enum RequestError {
     Value(String),
 }
 
-impl fmt::Display for RequestError {
+impl fmt::Display for H3RequestError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            RequestError::Method => f.write_str("the method is malformed"),
-            RequestError::Target => f.write_str("authority or target are malformed"),
-            RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a field"),
-            RequestError::Value(name) => write!(f, "the value of '{name}' is malformed"),
+            H3RequestError::Method => f.write_str("the method is malformed"),
+            H3RequestError::Target => f.write_str("authority or target are malformed"),
+            H3RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a field"),
+            H3RequestError::Value(name) => write!(f, "the value of '{name}' is malformed"),
         }
     }
 }
 
-impl std::error::Error for RequestError {}
+impl std::error::Error for H3RequestError {}
 
-impl Request {
+impl H3Request {
     /// Prepares a request. `fields` must not contain connection-specific fields of HTTP/1 (RFC
     /// 9114, section 4.2).
     ///
     /// # Errors
     /// Fails if a part is malformed.
     pub fn new<'a>(
-        parts: &Head,
+        parts: &RequestHead,
         fields: impl Iterator<Item = (&'a str, &'a [u8])>,
         body: &[u8],
-    ) -> Result<Request, RequestError> {
+    ) -> Result<H3Request, H3RequestError> {
         let uri = Uri::builder()
             .scheme("https")
             .authority(parts.authority)
             .path_and_query(parts.target)
             .build()
-            .map_err(|_| RequestError::Target)?;
+            .map_err(|_| H3RequestError::Target)?;
         let mut head = http::Request::new(());
         *head.uri_mut() = uri;
         *head.method_mut() =
-            Method::from_bytes(parts.method.as_bytes()).map_err(|_| RequestError::Method)?;
+            Method::from_bytes(parts.method.as_bytes()).map_err(|_| H3RequestError::Method)?;
         for (name, value) in fields {
             let value = HeaderValue::from_bytes(value.trim_ascii())
-                .map_err(|_| RequestError::Value(name.to_owned()))?;
+                .map_err(|_| H3RequestError::Value(name.to_owned()))?;
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| RequestError::Name(name.to_owned()))?;
+                .map_err(|_| H3RequestError::Name(name.to_owned()))?;
             head.headers_mut().append(name, value);
         }
         if let Some(length) = parts.content_length
@@ -87,7 +87,7 @@ impl Request {
         {
             head.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
-        Ok(Request {
+        Ok(H3Request {
             head,
             body: Bytes::copy_from_slice(body),
             expects_body: parts.expects_body,
@@ -112,7 +112,7 @@ impl Request {
 mod tests {
     use super::*;
 
-    const GET: Head = Head {
+    const GET: RequestHead = RequestHead {
         method: "GET",
         authority: b"localhost:8443",
         target: "/a?b=c",
@@ -120,19 +120,19 @@ mod tests {
         expects_body: true,
     };
 
-    fn written(head: &Head, fields: &[(&str, &[u8])]) -> Result<Request, RequestError> {
-        Request::new(head, fields.iter().copied(), b"")
+    fn written(head: &RequestHead, fields: &[(&str, &[u8])]) -> Result<H3Request, H3RequestError> {
+        H3Request::new(head, fields.iter().copied(), b"")
     }
 
     #[test]
     fn a_request_has_what_the_head_and_the_fields_say() {
-        let head = Head {
+        let head = RequestHead {
             method: "POST",
             content_length: Some(4),
             ..GET
         };
         let fields = [("Accept", &b" text/plain "[..]), ("accept", b"*/*")];
-        let request = Request::new(&head, fields.into_iter(), b"body").unwrap();
+        let request = H3Request::new(&head, fields.into_iter(), b"body").unwrap();
         let sent = request.head();
         assert_eq!(sent.method(), "POST");
         assert_eq!(sent.uri(), "https://localhost:8443/a?b=c");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_given_length_is_kept() {
-        let head = Head {
+        let head = RequestHead {
             content_length: Some(4),
             ..GET
         };
@@ -154,21 +154,21 @@ mod tests {
 
     #[test]
     fn malformed_parts_are_named() {
-        let method = Head {
+        let method = RequestHead {
             method: "G T",
             ..GET
         };
-        let target = Head {
+        let target = RequestHead {
             authority: b"local host",
             ..GET
         };
-        assert_eq!(written(&method, &[]).unwrap_err(), RequestError::Method);
-        assert_eq!(written(&target, &[]).unwrap_err(), RequestError::Target);
+        assert_eq!(written(&method, &[]).unwrap_err(), H3RequestError::Method);
+        assert_eq!(written(&target, &[]).unwrap_err(), H3RequestError::Target);
         let name = written(&GET, &[("a b", b"")]).unwrap_err();
-        assert_eq!(name, RequestError::Name("a b".to_owned()));
+        assert_eq!(name, H3RequestError::Name("a b".to_owned()));
         let value = written(&GET, &[("a", b"\r\n")]).map(|_| ());
         assert_eq!(value, Ok(()), "blanks around a value are left out");
         let value = written(&GET, &[("a", b"x\ny")]).unwrap_err();
-        assert_eq!(value, RequestError::Value("a".to_owned()));
+        assert_eq!(value, H3RequestError::Value("a".to_owned()));
     }
 }

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use speedwell_load::http1::RequestParts;
 use speedwell_load::http2::hpack::encode_field;
-use speedwell_load::http2::{Connection, Event, Request, Scheme, Settings};
+use speedwell_load::http2::{Http2Connection, Http2Event, Http2Request, Http2Settings, UrlScheme};
 use std::cell::RefCell;
 use std::future::Future;
 use std::hint::black_box;
@@ -138,14 +138,14 @@ fn ours(table_size: u32, varies: bool, rounds: u32) -> f64 {
         headers: &[("User-Agent", b"speedwell"), ("Accept", b"*/*")],
         ..RequestParts::default()
     };
-    let Ok(request) = Request::new(&parts, Scheme::Http) else {
+    let Ok(request) = Http2Request::new(&parts, UrlScheme::Http) else {
         return f64::NAN;
     };
-    let settings = Settings {
+    let settings = Http2Settings {
         table_size,
-        ..Settings::default()
+        ..Http2Settings::default()
     };
-    let mut connection = Connection::new(&settings);
+    let mut connection = Http2Connection::new(&settings);
     let greeted = connection.feed(&frame(4, 0, 0, &[]), &mut |_| {});
     assert_eq!(greeted, Ok(()));
     let (template, mut bytes) = (response(1), Vec::new());
@@ -154,13 +154,13 @@ fn ours(table_size: u32, varies: bool, rounds: u32) -> f64 {
         place_responses(&mut bytes, &template, round * STREAMS * 2 + 1, varies);
         let start = Instant::now();
         for token in 0..STREAMS {
-            connection.open(&request, token);
+            connection.open_stream(&request, token);
         }
         let sent = black_box(connection.output()).len();
-        connection.sent(sent);
+        connection.mark_sent(sent);
         let fed = connection.feed(black_box(&bytes), &mut |event| match event {
-            Event::Data { bytes, .. } => body_bytes += bytes.len(),
-            Event::Ended { summary, .. } => ended += u32::from(summary.status == 200),
+            Http2Event::Data { bytes, .. } => body_bytes += bytes.len(),
+            Http2Event::Ended { summary, .. } => ended += u32::from(summary.status == 200),
             _ => {}
         });
         assert_eq!(fed, Ok(()));

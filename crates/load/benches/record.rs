@@ -5,10 +5,13 @@
 //! --benches`) it runs one short round, only to verify that everything works.
 
 use speedwell_load::latency::{
-    ClosedLatency, Distribution, Freed, Intended, OpenLatency, Outcome, Service, Times,
+    ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, RequestOutcome, RequestTimes,
+    ServiceTime, TimeDistribution,
 };
 use speedwell_load::outcomes::OutcomeCounts;
-use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
+use speedwell_load::pace::{
+    ArrivalSpacing, RateSchedule, RequestRate, ScheduleStage, StopCondition,
+};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -20,7 +23,7 @@ fn main() {
         (1, 1000)
     };
     let spread = latencies();
-    let mut plain: Distribution<Service> = Distribution::new();
+    let mut plain: TimeDistribution<ServiceTime> = TimeDistribution::new();
     time("one histogram", rounds, requests, |k| {
         plain.record(spread[k % spread.len()])
     });
@@ -29,40 +32,44 @@ fn main() {
     let (mut outcomes, mut closed) = (OutcomeCounts::new(), ClosedLatency::default());
     time("books and histograms, closed", rounds, requests, |k| {
         count(&mut outcomes);
-        closed.record(Outcome::Ok, times(k, spread[k % spread.len()]));
+        closed.record(RequestOutcome::Ok, times(k, spread[k % spread.len()]));
     });
     let (mut outcomes, mut open) = (OutcomeCounts::new(), OpenLatency::default());
     time("books and histograms, open", rounds, requests, |k| {
         count(&mut outcomes);
         let times = times(k, spread[k % spread.len()]);
-        black_box(open.sent(times.sent_ns - 50, Freed::default(), times.sent_ns));
-        let intended = Intended {
+        black_box(open.record_sent(times.sent_ns - 50, ConnectionLag::default(), times.sent_ns));
+        let intended = IntendedStart {
             due_ns: times.sent_ns - 50,
             own_lag_ns: 50,
         };
-        open.record(Outcome::Ok, intended, times);
+        open.record(RequestOutcome::Ok, intended, times);
     });
     schedules(rounds, requests);
 }
 
 /// Measures the cost of computing the next time of a schedule.
 fn schedules(rounds: usize, requests: usize) {
-    let rate = |per_s| Rate::per_second(per_s).unwrap_or(Rate::ZERO);
-    let ramp = Stage {
+    let rate = |per_s| RequestRate::per_second(per_s).unwrap_or(RequestRate::ZERO);
+    let ramp = ScheduleStage {
         from: rate(0.0),
         to: rate(1e6),
         duration_ns: 3_600_000_000_000,
     };
-    let constant = Stage::constant(rate(5000.0));
+    let constant = ScheduleStage::constant(rate(5000.0));
     for (name, stage, spacing) in [
-        ("next time, constant", constant, Spacing::Even),
-        ("next time, Poisson", constant, Spacing::Poisson { seed: 1 }),
-        ("next time, ramp", ramp, Spacing::Even),
+        ("next time, constant", constant, ArrivalSpacing::Even),
+        (
+            "next time, Poisson",
+            constant,
+            ArrivalSpacing::Poisson { seed: 1 },
+        ),
+        ("next time, ramp", ramp, ArrivalSpacing::Even),
     ] {
-        let Ok(schedule) = Schedule::new(vec![stage], spacing) else {
+        let Ok(schedule) = RateSchedule::new(vec![stage], spacing) else {
             continue;
         };
-        let mut share = schedule.share(0, 1, Stop::default());
+        let mut share = schedule.thread_schedule(0, 1, StopCondition::default());
         time(name, rounds, requests, |_| {
             black_box(share.next());
         });
@@ -70,17 +77,17 @@ fn schedules(rounds: usize, requests: usize) {
 }
 
 fn count(outcomes: &mut OutcomeCounts) {
-    outcomes.attempt();
-    outcomes.connections.send(true);
+    outcomes.count_attempt();
+    outcomes.connections.count_send(true);
     outcomes.bytes.sent += 80;
     outcomes.bytes.received += black_box(240);
     outcomes.bytes.body += 100;
-    outcomes.ok(black_box(200));
+    outcomes.count_ok(black_box(200));
 }
 
-fn times(k: usize, latency_ns: u64) -> Times {
+fn times(k: usize, latency_ns: u64) -> RequestTimes {
     let sent_ns = 100 + k as u64 * 1000;
-    Times {
+    RequestTimes {
         sent_ns,
         first_byte_ns: Some(sent_ns + latency_ns - 10),
         end_ns: sent_ns + latency_ns,

@@ -6,7 +6,7 @@
 //! With `--bench SIDE` (`ours` or `httparse`) only that side runs, for `perf stat -e
 //! instructions:u`; `none` measures the overhead. Without `--bench` everything runs once.
 
-use speedwell_load::http1::{MethodKind, Reply};
+use speedwell_load::http1::{MethodKind, ResponseReader};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let is_measuring = arguments.iter().any(|argument| argument == "--bench");
     let calls = if is_measuring { CALLS } else { 100 };
-    let mut reply = Reply::default();
+    let mut reply = ResponseReader::default();
     let mut ours = |bytes: &[u8]| read(&mut reply, bytes);
     match arguments.get(1).map(String::as_str) {
         Some("ours") => drop(time_ns(SMALL, CALLS, &mut ours)),
@@ -73,8 +73,8 @@ fn facts(status: u16, body_bytes: u64, reusable: bool) -> u64 {
     (body_bytes * 1000 + u64::from(status)) * 2 + u64::from(reusable)
 }
 
-fn read(reply: &mut Reply, bytes: &[u8]) -> u64 {
-    reply.begin(MethodKind::Body);
+fn read(reply: &mut ResponseReader, bytes: &[u8]) -> u64 {
+    reply.expect_response(MethodKind::Body);
     match reply.feed(bytes).map(|progress| progress.ended) {
         Ok(Some(ended)) => facts(ended.status, ended.body_bytes, ended.reusable),
         _ => 0,

@@ -1,36 +1,37 @@
 //! The result of a load: counts, times, and the generator's report about itself. Plain data that
 //! can be written to a file, read back, and merged with the data of other generators without loss.
 //!
-//! Start at [`Measured`].
+//! Start at [`LoadMeasurement`].
 
 use crate::latency::{
-    Achieved, ClosedLatency, Connect, Distribution, Intended, OpenLatency, OpenVerdict, Outcome,
-    Service, ServiceTimes, Times, effective_concurrency,
+    AchievedCounts, ClosedLatency, ConnectTime, IntendedStart, OpenLatency, OpenVerdict,
+    RequestOutcome, RequestTimes, ServiceTime, ServiceTimes, TimeDistribution,
+    effective_concurrency,
 };
 use crate::outcomes::{ErrorClass, OutcomeCounts};
 use serde::{Deserialize, Serialize};
 
 /// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct LoadMeasurement {
     /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
     /// From the end of the warm-up to the last response if the load ends by requests, or to the end
     /// of sending if it ends by time. Rates refer to it.
     pub elapsed_ns: u64,
-    /// Successful responses within [`Measured::elapsed_ns`], the basis of the throughput.
+    /// Successful responses within [`LoadMeasurement::parse_elapsed_ns`], the basis of the throughput.
     pub ok_in_time: u64,
-    /// Total time that requests were in flight within [`Measured::elapsed_ns`]; requests that
+    /// Total time that requests were in flight within [`LoadMeasurement::parse_elapsed_ns`]; requests that
     /// overlap either end count in part. Absent in older files.
     #[serde(default)]
     pub under_way_ns: Option<u64>,
     /// Totals of all requests after the warm-up.
     #[serde(rename = "account")]
-    pub totals: Totals,
+    pub totals: RequestTotals,
     /// Totals of the warm-up, which no other field includes.
-    pub warmup: Totals,
+    pub warmup: RequestTotals,
     /// The timeline of the load.
-    pub timeline: Timeline,
+    pub timeline: LoadTimeline,
     /// Reports from each thread of each generator.
     pub threads: Vec<ThreadReport>,
     /// Maximum number of simultaneous connections.
@@ -43,7 +44,7 @@ pub struct Measured {
     pub rows: Vec<RequestRecord>,
 }
 
-impl Measured {
+impl LoadMeasurement {
     /// Successful responses per second.
     pub fn throughput(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.ok_in_time as f64 / (self.elapsed_ns as f64 / 1e9))
@@ -51,7 +52,7 @@ impl Measured {
 
     /// Whether some errors are typical of a server that died.
     pub fn has_lost_server(&self) -> bool {
-        let mut classes = ErrorClass::every().filter(|class| class.is_of_lost_server());
+        let mut classes = ErrorClass::all_classes().filter(|class| class.indicates_dead_server());
         classes.any(|class| self.totals.outcomes.errors(class) > 0)
     }
 
@@ -67,7 +68,7 @@ impl Measured {
     }
 
     /// Merges the result of another generator that sent its part of the same load at the same time.
-    pub fn merge(&mut self, other: Measured) {
+    pub fn merge(&mut self, other: LoadMeasurement) {
         self.began_epoch_ms = self.began_epoch_ms.min(other.began_epoch_ms);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.ok_in_time += other.ok_in_time;
@@ -86,10 +87,10 @@ impl Measured {
 
     /// Shifts all times by `later_ns`, to align a generator that started later than others with
     /// them.
-    pub fn delay(&mut self, later_ns: u64) {
-        self.timeline.delay(later_ns);
+    pub fn shift_by(&mut self, later_ns: u64) {
+        self.timeline.shift_by(later_ns);
         for row in &mut self.rows {
-            row.delay(later_ns);
+            row.shift_by(later_ns);
         }
     }
 }
@@ -99,7 +100,7 @@ impl Measured {
 pub struct RequestRecord {
     /// Sequence number in the load, from 0.
     pub index: u64,
-    /// Request kind, as an index into [`crate::load::Kinds::entries`].
+    /// Request kind, as an index into [`crate::load::RequestKinds::kinds`].
     pub kind: u16,
     /// Scheduled start, in an open load.
     pub intended_ns: Option<u64>,
@@ -112,7 +113,7 @@ pub struct RequestRecord {
     /// When the request ended.
     pub end_ns: u64,
     /// Outcome of the request.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// Status code of a complete response, else 0.
     pub status: u16,
     /// Body bytes received.
@@ -125,7 +126,7 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     /// Shifts all times by `later_ns`.
-    fn delay(&mut self, later_ns: u64) {
+    fn shift_by(&mut self, later_ns: u64) {
         let known = [
             &mut self.intended_ns,
             &mut self.sent_ns,
@@ -139,7 +140,7 @@ impl RequestRecord {
 }
 
 /// CPU utilization above which a thread counts as a bottleneck.
-const MOST_BUSY: f64 = 0.9;
+const MAX_BUSY_SHARE: f64 = 0.9;
 
 /// Resource usage of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -167,7 +168,7 @@ pub struct ThreadReport {
 
 impl ThreadReport {
     /// Share of time that the thread was busy.
-    pub fn busy(&self) -> f64 {
+    pub fn busy_share(&self) -> f64 {
         match self.elapsed_ns {
             0 => 0.0,
             elapsed => self.cpu_ns as f64 / elapsed as f64,
@@ -176,52 +177,52 @@ impl ThreadReport {
 
     /// Whether the thread was busy enough to have been the bottleneck.
     pub fn is_bottleneck(&self) -> bool {
-        self.busy() > MOST_BUSY
+        self.busy_share() > MAX_BUSY_SHARE
     }
 }
 
-impl Measured {
+impl LoadMeasurement {
     /// Whether an open load was delivered as scheduled and the generator kept up; `None` for a
     /// closed load, which has no schedule to miss.
     pub fn verdict(&self) -> Option<OpenVerdict> {
-        let Latency::Open(latency) = &self.totals.latency else {
+        let LoadLatency::Open(latency) = &self.totals.latency else {
             return None;
         };
         let outcomes = &self.totals.outcomes;
         let unsent = outcomes.rows().find(|row| row.name == "unsent");
         let due = outcomes.attempts();
-        let achieved = Achieved {
+        let achieved = AchievedCounts {
             due,
             sent: due.saturating_sub(unsent.map_or(0, |row| row.count)),
         };
-        Some(OpenVerdict::judge(latency, achieved))
+        Some(OpenVerdict::assess(latency, achieved))
     }
 }
 
 /// Counts and times of a set of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct RequestTotals {
     /// Outcomes of all requests.
     #[serde(rename = "books")]
     pub outcomes: OutcomeCounts,
     /// How long requests took.
-    pub latency: Latency,
+    pub latency: LoadLatency,
     /// Properties of the responses.
-    pub replies: Replies,
+    pub replies: ResponseStats,
 }
 
-impl Totals {
+impl RequestTotals {
     /// Creates empty totals for a closed or an open load.
-    pub fn new(is_closed: bool) -> Totals {
-        Totals {
+    pub fn new(is_closed: bool) -> RequestTotals {
+        RequestTotals {
             outcomes: OutcomeCounts::new(),
-            latency: Latency::new(is_closed),
-            replies: Replies::default(),
+            latency: LoadLatency::new(is_closed),
+            replies: ResponseStats::default(),
         }
     }
 
     /// Adds the totals of another thread, period or generator of the same load.
-    pub fn merge(&mut self, other: &Totals) {
+    pub fn merge(&mut self, other: &RequestTotals) {
         self.outcomes.merge(&other.outcomes);
         self.latency.merge(&other.latency);
         self.replies.merge(&other.replies);
@@ -231,27 +232,27 @@ impl Totals {
     pub fn clear(&mut self) {
         self.outcomes = OutcomeCounts::new();
         self.latency.clear();
-        self.replies = Replies::default();
+        self.replies = ResponseStats::default();
     }
 }
 
 /// Times of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Latency {
+pub enum LoadLatency {
     /// Clients wait for each response: service times only.
     Closed(Box<ClosedLatency>),
     /// Requests follow a schedule: also response times from the intended start, and lag.
     Open(Box<OpenLatency>),
 }
 
-impl Latency {
+impl LoadLatency {
     /// Creates an empty set of times.
-    pub fn new(is_closed: bool) -> Latency {
+    pub fn new(is_closed: bool) -> LoadLatency {
         if is_closed {
-            Latency::Closed(Box::default())
+            LoadLatency::Closed(Box::default())
         } else {
-            Latency::Open(Box::default())
+            LoadLatency::Open(Box::default())
         }
     }
 
@@ -259,10 +260,10 @@ impl Latency {
     ///
     /// # Panics
     /// Panics if one load is closed and the other open: their times have different meanings.
-    pub fn merge(&mut self, other: &Latency) {
+    pub fn merge(&mut self, other: &LoadLatency) {
         match (self, other) {
-            (Latency::Closed(mine), Latency::Closed(theirs)) => mine.merge(theirs),
-            (Latency::Open(mine), Latency::Open(theirs)) => mine.merge(theirs),
+            (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
+            (LoadLatency::Open(mine), LoadLatency::Open(theirs)) => mine.merge(theirs),
             _ => panic!("the times of a closed and an open load cannot be added"),
         }
     }
@@ -270,48 +271,53 @@ impl Latency {
     /// Clears the times but keeps the allocated memory.
     pub fn clear(&mut self) {
         match self {
-            Latency::Closed(times) => times.clear(),
-            Latency::Open(times) => times.clear(),
+            LoadLatency::Closed(times) => times.clear(),
+            LoadLatency::Open(times) => times.clear(),
         }
     }
 
     /// Records a request that was sent. Only open loads use the intended start.
-    pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
+    pub fn record(
+        &mut self,
+        outcome: RequestOutcome,
+        intended: IntendedStart,
+        times: RequestTimes,
+    ) {
         match self {
-            Latency::Closed(latency) => latency.record(outcome, times),
-            Latency::Open(latency) => latency.record(outcome, intended, times),
+            LoadLatency::Closed(latency) => latency.record(outcome, times),
+            LoadLatency::Open(latency) => latency.record(outcome, intended, times),
         }
     }
 
     /// Records an established connection.
-    pub fn connected(&mut self, ns: u64) {
+    pub fn record_connect(&mut self, ns: u64) {
         match self {
-            Latency::Closed(latency) => latency.connect.record(ns),
-            Latency::Open(latency) => latency.connect.record(ns),
+            LoadLatency::Closed(latency) => latency.connect.record(ns),
+            LoadLatency::Open(latency) => latency.connect.record(ns),
         }
     }
 
     /// Connect times.
-    pub fn connect(&self) -> &Distribution<Connect> {
+    pub fn connect_times(&self) -> &TimeDistribution<ConnectTime> {
         match self {
-            Latency::Closed(latency) => &latency.connect,
-            Latency::Open(latency) => &latency.connect,
+            LoadLatency::Closed(latency) => &latency.connect,
+            LoadLatency::Open(latency) => &latency.connect,
         }
     }
 
     /// Times since sending for one outcome, if it occurred.
-    pub fn sent(&self, outcome: Outcome) -> Option<&ServiceTimes> {
+    pub fn sent_times(&self, outcome: RequestOutcome) -> Option<&ServiceTimes> {
         match self {
-            Latency::Closed(latency) => latency.requests.get(outcome),
-            Latency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
+            LoadLatency::Closed(latency) => latency.requests.get(outcome),
+            LoadLatency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
         }
     }
 
     /// Times since sending, by outcome, for those that occurred.
-    pub fn by_outcome(&self) -> Vec<(Outcome, &ServiceTimes)> {
+    pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
         match self {
-            Latency::Closed(latency) => latency.requests.iter().collect(),
-            Latency::Open(latency) => {
+            LoadLatency::Closed(latency) => latency.requests.iter().collect(),
+            LoadLatency::Open(latency) => {
                 let seen = latency.requests.iter();
                 seen.map(|(outcome, times)| (outcome, &times.sent))
                     .collect()
@@ -322,16 +328,16 @@ impl Latency {
     /// Times since sending, over all outcomes.
     pub fn all_sent(&self) -> ServiceTimes {
         match self {
-            Latency::Closed(latency) => latency.requests.merged(),
-            Latency::Open(latency) => latency.requests.merged().sent,
+            LoadLatency::Closed(latency) => latency.requests.merge_all(),
+            LoadLatency::Open(latency) => latency.requests.merge_all().sent,
         }
     }
 
     /// Service times of successful responses.
-    pub fn service(&self) -> &Distribution<Service> {
+    pub fn service_times(&self) -> &TimeDistribution<ServiceTime> {
         match self {
-            Latency::Closed(latency) => &latency.requests.ok().service,
-            Latency::Open(latency) => &latency.requests.ok().sent.service,
+            LoadLatency::Closed(latency) => &latency.requests.ok().service,
+            LoadLatency::Open(latency) => &latency.requests.ok().sent.service,
         }
     }
 }
@@ -340,7 +346,7 @@ impl Latency {
 
 /// Properties of complete responses with a successful status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Replies {
+pub struct ResponseStats {
     /// Number of complete responses.
     pub count: u64,
     /// Length of the first body in bytes.
@@ -359,19 +365,19 @@ pub struct Replies {
     pub stray_bytes: u64,
 }
 
-impl Replies {
+impl ResponseStats {
     /// Returns empty counts for the next period, which keep the length of the first body.
-    pub fn following(&self) -> Replies {
-        Replies {
+    pub fn next_period(&self) -> ResponseStats {
+        ResponseStats {
             first_body_bytes: self.first_body_bytes,
             least_body_bytes: self.least_body_bytes,
             greatest_body_bytes: self.greatest_body_bytes,
-            ..Replies::default()
+            ..ResponseStats::default()
         }
     }
 
     /// Counts a complete response.
-    pub fn count(&mut self, body_bytes: u64, is_reusable: bool, is_doubtful: bool) {
+    pub fn count_response(&mut self, body_bytes: u64, is_reusable: bool, is_doubtful: bool) {
         match self.first_body_bytes {
             None => {
                 self.first_body_bytes = Some(body_bytes);
@@ -391,7 +397,7 @@ impl Replies {
 
     /// Adds the responses of another thread or period. If their first body has another length than
     /// ours, at least the responses with that length count as different.
-    pub fn merge(&mut self, other: &Replies) {
+    pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}
             (None, Some(_)) => {
@@ -426,7 +432,7 @@ impl Replies {
 
 /// Events in one interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Tick {
+pub struct TimelineTick {
     /// Successful responses.
     pub ok: u64,
     /// Failed requests.
@@ -434,29 +440,29 @@ pub struct Tick {
     /// Service times of successful responses in nanoseconds: median, 99th percentile and maximum.
     /// Merged intervals have the larger value of each.
     pub p50_ns: Option<u64>,
-    /// See [`Tick::p50_ns`].
+    /// See [`TimelineTick::p50_ns`].
     pub p99_ns: Option<u64>,
-    /// See [`Tick::p50_ns`].
+    /// See [`TimelineTick::p50_ns`].
     pub most_ns: Option<u64>,
 }
 
-impl Tick {
+impl TimelineTick {
     /// Creates the entry of an interval from its counts and service times.
-    pub fn new(ok: u64, errors: u64, service: &Distribution<Service>) -> Tick {
+    pub fn new(ok: u64, errors: u64, service: &TimeDistribution<ServiceTime>) -> TimelineTick {
         let quantiles = service.quantiles(&[500_000, 990_000]);
         let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
-        Tick {
+        TimelineTick {
             ok,
             errors,
             p50_ns: ns(0),
             p99_ns: ns(1),
-            most_ns: service.greatest_ns(),
+            most_ns: service.max_ns(),
         }
     }
 
     /// Merges events of the same interval, from another generator or a later time; keeps the larger
     /// times.
-    pub(crate) fn merge(&mut self, other: &Tick) {
+    pub(crate) fn merge(&mut self, other: &TimelineTick) {
         self.ok += other.ok;
         self.errors += other.errors;
         self.p50_ns = self.p50_ns.max(other.p50_ns);
@@ -467,18 +473,18 @@ impl Tick {
 
 /// Equal intervals since the start of the load (including the warm-up).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
+pub struct LoadTimeline {
     /// Length of an interval in nanoseconds.
     pub interval_ns: u64,
     /// Number of intervals at the beginning that belong to the warm-up.
     pub warmup: usize,
     /// Events of each interval.
-    pub ticks: Vec<Tick>,
+    pub ticks: Vec<TimelineTick>,
 }
 
-impl Timeline {
+impl LoadTimeline {
     /// Merges intervals in pairs.
-    pub(crate) fn halve(&mut self) {
+    pub(crate) fn merge_pairs(&mut self) {
         let pairs = self.ticks.chunks(2).map(|pair| {
             let mut both = pair[0].clone();
             pair[1..].iter().for_each(|second| both.merge(second));
@@ -490,10 +496,10 @@ impl Timeline {
     }
 
     /// Shifts the timeline by `later_ns`, rounded to whole intervals.
-    fn delay(&mut self, later_ns: u64) {
+    fn shift_by(&mut self, later_ns: u64) {
         let intervals = later_ns.saturating_add(self.interval_ns / 2);
         let intervals = intervals.checked_div(self.interval_ns).unwrap_or(0) as usize;
-        let before = std::iter::repeat_with(Tick::default).take(intervals);
+        let before = std::iter::repeat_with(TimelineTick::default).take(intervals);
         self.ticks.splice(0..0, before);
         if self.warmup > 0 {
             self.warmup += intervals;
@@ -501,9 +507,10 @@ impl Timeline {
     }
 
     /// Merges the timeline of another generator that started at the same time.
-    pub fn merge(&mut self, other: &Timeline) {
+    pub fn merge(&mut self, other: &LoadTimeline) {
         if self.ticks.len() < other.ticks.len() {
-            self.ticks.resize_with(other.ticks.len(), Tick::default);
+            self.ticks
+                .resize_with(other.ticks.len(), TimelineTick::default);
         }
         for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
             mine.merge(theirs);
@@ -517,18 +524,18 @@ mod tests {
 
     #[test]
     fn a_course_that_began_later_is_moved_to_the_nearest_interval() {
-        let tick = |ok| Tick {
+        let tick = |ok| TimelineTick {
             ok,
-            ..Tick::default()
+            ..TimelineTick::default()
         };
-        let course = |warmup| Timeline {
+        let course = |warmup| LoadTimeline {
             interval_ns: 100,
             warmup,
             ticks: vec![tick(1), tick(2)],
         };
         let delayed = |warmup, later_ns| {
             let mut own = course(warmup);
-            own.delay(later_ns);
+            own.shift_by(later_ns);
             let ok: Vec<u64> = own.ticks.iter().map(|tick| tick.ok).collect();
             (own.warmup, ok)
         };

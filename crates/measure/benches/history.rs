@@ -9,12 +9,12 @@
 use anyhow::Result;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_environment::origin;
-use speedwell_fixtures::{History, Story};
-use speedwell_measure::history::{HistoryRequest, history};
+use speedwell_environment::find_origin;
+use speedwell_fixtures::{FakeRepo, FakeSession};
+use speedwell_measure::history::{HistoryRequest, load_history};
 use speedwell_model::{
-    Better, Machine, Metric, OriginRequest, Point, PointKind, Revision, SeriesKey, SessionPoint,
-    SessionPoints, State,
+    HistoryPoint, Machine, Metric, MetricDirection, OriginRequest, PointKind, Revision, SeriesKey,
+    SessionPoint, SessionPoints, SessionState,
 };
 use speedwell_results::store::Store;
 use std::path::Path;
@@ -36,12 +36,12 @@ fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
 
     let mut store = Store::open(&folder.path().join("many.db"))?;
-    let mut made = Made::new(series);
+    let mut made = GeneratedHistory::new(series);
     made.sessions(&mut store, 0..points)?;
-    let first = least(1, || search(&mut store))?;
-    let again = least(3, || search(&mut store))?;
+    let first = min_time_ms(1, || search_history(&mut store))?;
+    let again = min_time_ms(3, || search_history(&mut store))?;
     made.sessions(&mut store, points..points + 1)?;
-    let grown = least(1, || search(&mut store))?;
+    let grown = min_time_ms(1, || search_history(&mut store))?;
     println!(
         "{series} series of {points} points, first  {:>9.1} ms",
         first
@@ -50,18 +50,18 @@ fn main() -> Result<()> {
     println!("with one new session               {grown:>9.1} ms");
 
     let mut store = Store::open(&folder.path().join("long.db"))?;
-    Made::new(1).sessions(&mut store, 0..long)?;
-    let course = least(5, || search(&mut store))?;
+    GeneratedHistory::new(1).sessions(&mut store, 0..long)?;
+    let course = min_time_ms(5, || search_history(&mut store))?;
     println!("one series of {long} points            {course:>9.1} ms");
 
     if let Some(known) = repository(&folder.path().join("repository"), commits) {
-        let asked = least(10, || {
-            let found = origin(known.folder(), &OriginRequest::default());
-            anyhow::ensure!(found.is_some_and(|origin| origin.revision == known.id("HEAD")));
+        let asked = min_time_ms(10, || {
+            let found = find_origin(known.folder(), &OriginRequest::default());
+            anyhow::ensure!(found.is_some_and(|origin| origin.revision == known.commit_id("HEAD")));
             Ok(())
         })?;
-        let compared = least(10, || {
-            known.id("HEAD");
+        let compared = min_time_ms(10, || {
+            known.commit_id("HEAD");
             Ok(())
         })?;
         println!(
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
 }
 
 /// The minimum time of this many tries, in milliseconds.
-fn least(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> {
+fn min_time_ms(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut least = Duration::MAX;
     for _ in 0..tries {
         let begin = Instant::now();
@@ -84,24 +84,24 @@ fn least(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> {
 }
 
 /// What `history changes` does before it writes.
-fn search(store: &mut Store) -> Result<()> {
+fn search_history(store: &mut Store) -> Result<()> {
     let request = HistoryRequest {
         branch: Some(LINE.to_owned()),
         ..HistoryRequest::default()
     };
-    std::hint::black_box(history(store, &request)?);
+    std::hint::black_box(load_history(store, &request)?);
     Ok(())
 }
 
 /// Sessions whose results occasionally become worse by 5 %, at different positions for each series.
-struct Made {
+struct GeneratedHistory {
     series: usize,
     random: Xoshiro256PlusPlus,
 }
 
-impl Made {
-    fn new(series: usize) -> Made {
-        Made {
+impl GeneratedHistory {
+    fn new(series: usize) -> GeneratedHistory {
+        GeneratedHistory {
             series,
             random: Xoshiro256PlusPlus::seed_from_u64(1),
         }
@@ -110,14 +110,14 @@ impl Made {
     /// One session at each of these positions of the line.
     fn sessions(&mut self, store: &mut Store, places: std::ops::Range<usize>) -> Result<()> {
         let line: Vec<Revision> = places.clone().map(revision).collect();
-        store.keep_line(LINE, u32::try_from(places.start)?, &line)?;
+        store.store_line(LINE, u32::try_from(places.start)?, &line)?;
         for (place, revision) in places.zip(line) {
-            let mut session = Story::fixed(&["default"], 1).session();
+            let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
             session.runs.clear();
             session.id = format!("session {place}");
-            session.state = State::Imported;
+            session.state = SessionState::Imported;
             session.started_unix_ms = place as i64;
-            let number = store.insert(&session)?;
+            let number = store.insert_session(&session)?;
             let points = (0..self.series).map(|series| self.point(series, place, &revision));
             let points = SessionPoints {
                 machine: Machine {
@@ -129,7 +129,7 @@ impl Made {
                 circumstances: vec![("kernel".into(), "6.1".into())],
                 points: points.collect(),
             };
-            store.keep_points(number, &points)?;
+            store.store_points(number, &points)?;
         }
         Ok(())
     }
@@ -142,11 +142,11 @@ impl Made {
             series: SeriesKey {
                 case: format!("group/benchmark n={series}"),
                 variant: "default".into(),
-                metric: Metric::new("throughput", "1/s", Better::Higher),
+                metric: Metric::new("throughput", "1/s", MetricDirection::Higher),
             },
             place: 0,
             revision: Some(revision.clone()),
-            point: Point {
+            point: HistoryPoint {
                 value,
                 interval: Some((0.99 * value, 1.01 * value)),
                 runs: 6,
@@ -171,13 +171,13 @@ fn revision(place: usize) -> Revision {
 }
 
 /// A repository with this many commits; `None`, with a message on stderr, if there is no git.
-fn repository(folder: &Path, commits: usize) -> Option<History> {
-    let history = History::begin(folder)?;
+fn repository(folder: &Path, commits: usize) -> Option<FakeRepo> {
+    let history = FakeRepo::init(folder)?;
     let commit = |number: usize| {
         let unix_s = speedwell_fixtures::BEGIN_UNIX_S + number as i64;
         (format!("commit {number}"), unix_s, format!("{number}"))
     };
     let all: Vec<_> = (0..commits).map(commit).collect();
-    history.commits("counted", &all);
+    history.import_commits("counted", &all);
     Some(history)
 }

@@ -2,19 +2,19 @@
 //! result at once.
 //!
 //! Decides which revisions to measure, from coarse to fine and never depending on a value, and
-//! which to skip. `revisions` decides how a revision is built. Start at [`backfill`].
+//! which to skip. `revisions` decides how a revision is built. Start at [`backfill_line`].
 
-use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
-use crate::{header, history, measure, revisions};
+use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
+use crate::{history, measure_session, revisions, session_header};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_analysis as analysis;
-use speedwell_environment::Git;
-use speedwell_harness::plan::Plan;
+use speedwell_environment::GitRepository;
+use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
-    Cause, Event, Failure, Metric, Observer, OriginRequest, Purpose, Revision, State, Step,
-    Variant, quote, short_revision,
+    FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
+    SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
 };
-use speedwell_process::{adopt_orphans, forget_interrupt, interrupted, on_interrupt};
+use speedwell_process::{adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested};
 use speedwell_results::store::Store;
 use speedwell_runner::worktree::{self, Checkout};
 use std::collections::{BTreeSet, BinaryHeap};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Timeout for git to list a line.
-const LISTING: Duration = Duration::from_secs(120);
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Options for filling a line of revisions with points.
 #[derive(Debug, Clone, Default)]
@@ -41,11 +41,11 @@ pub struct BackfillRequest {
 
 /// Outcome for one revision of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RevisionOutcome {
     /// Measured in this session, with this number of failures.
     Measured(i64, usize),
     /// Already had a point.
-    Known,
+    AlreadyMeasured,
     /// Could not be built or queried for its benchmarks, for this reason.
     Failed(String),
     /// Failed earlier, in this session.
@@ -54,31 +54,35 @@ pub enum Outcome {
 
 /// Result of a backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backfilled {
+pub struct BackfillResult {
     /// The revisions considered, oldest first.
-    pub revisions: Vec<(Revision, Outcome)>,
+    pub revisions: Vec<(Revision, RevisionOutcome)>,
     /// Number of revisions on the line.
     pub line: usize,
     /// Why it ended before all points were there.
-    pub early: Option<Early>,
+    pub early: Option<EarlyStop>,
 }
 
 /// Why there are fewer points than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Early {
+pub enum EarlyStop {
     /// The user interrupted.
     Interrupted,
     /// The time limit was reached.
     Budget,
     /// The line has no more revisions.
-    Line,
+    NoMoreRevisions,
 }
 
-impl Backfilled {
+impl BackfillResult {
     /// Number of revisions with points.
-    pub fn points(&self) -> usize {
-        let has_points =
-            |outcome: &Outcome| matches!(outcome, Outcome::Measured(..) | Outcome::Known);
+    pub fn count_points(&self) -> usize {
+        let has_points = |outcome: &RevisionOutcome| {
+            matches!(
+                outcome,
+                RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured
+            )
+        };
         self.revisions
             .iter()
             .filter(|(_, outcome)| has_points(outcome))
@@ -91,21 +95,21 @@ impl Backfilled {
 /// # Errors
 /// Fails if the range is invalid, the newest revision does not have the targets, or the store
 /// cannot be written.
-pub fn backfill(
+pub fn backfill_line(
     request: &BackfillRequest,
     session: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
-) -> Result<Backfilled> {
+    listener: &mut EventListener<'_>,
+) -> Result<BackfillResult> {
     adopt_orphans();
-    on_interrupt()?;
+    install_handlers()?;
     let begin = Instant::now();
-    let line = line(&request.range)?;
+    let line = list_line(&request.range)?;
     let newest = line.last().context("a line has an end")?;
-    let plans = plans(request, &newest.id, listener)
+    let plans = plan_revision(request, &newest.id, listener)
         .context("the newest revision of a range has to be measurable")?;
-    let mut filling = Filling {
-        known: known(&plans.plan, session, store)?,
+    let mut filling = BackfillRun {
+        known: measured_revisions(&plans.plan, session, store)?,
         failed: store.failed_backfills()?,
         newest: plans.plan,
         request,
@@ -113,8 +117,8 @@ pub fn backfill(
         store,
         listener,
     };
-    let mut found: Vec<(usize, Outcome)> = Vec::new();
-    let mut early = Some(Early::Line);
+    let mut found: Vec<(usize, RevisionOutcome)> = Vec::new();
+    let mut early = Some(EarlyStop::NoMoreRevisions);
     let mut points = 0;
     for place in coarse_to_fine(line.len()) {
         let is_late = request
@@ -122,21 +126,24 @@ pub fn backfill(
             .is_some_and(|budget| begin.elapsed() > budget);
         if points == request.points || is_late {
             early = is_late
-                .then_some(Early::Budget)
+                .then_some(EarlyStop::Budget)
                 .filter(|_| points < request.points);
             break;
         }
-        filling.say(&line[place], points)?;
-        let Some(outcome) = filling.outcome(&line[place])? else {
-            early = Some(Early::Interrupted);
+        filling.report_progress(&line[place], points)?;
+        let Some(outcome) = filling.measure_revision(&line[place])? else {
+            early = Some(EarlyStop::Interrupted);
             break;
         };
-        points += usize::from(matches!(outcome, Outcome::Measured(..) | Outcome::Known));
+        points += usize::from(matches!(
+            outcome,
+            RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured
+        ));
         found.push((place, outcome));
     }
-    forget_interrupt();
+    clear_interrupt();
     found.sort_by_key(|(place, _)| *place);
-    Ok(Backfilled {
+    Ok(BackfillResult {
         line: line.len(),
         early: early.filter(|_| points < request.points),
         revisions: found
@@ -147,7 +154,7 @@ pub fn backfill(
 }
 
 /// Lists the revisions of a range along first parents, oldest first.
-fn line(range: &str) -> Result<Vec<Revision>> {
+fn list_line(range: &str) -> Result<Vec<Revision>> {
     let (old, new) = range
         .split_once("..")
         .filter(|(old, new)| !old.is_empty() && !new.starts_with('.'))
@@ -158,15 +165,16 @@ fn line(range: &str) -> Result<Vec<Revision>> {
     let here = std::env::current_dir()?;
     let checkout = Checkout::find(&here)?;
     let commit = |name: &str| {
-        revisions::commit(&checkout, name).with_context(|| format!("in the range '{range}'"))
+        revisions::resolve_commit(&checkout, name)
+            .with_context(|| format!("in the range '{range}'"))
     };
     let (first, last) = (commit(old)?, commit(new)?);
-    let git = Git::at(&here, LISTING);
+    let git = GitRepository::for_folder(&here, LIST_TIMEOUT);
     let first = git
-        .commit(&first.id)
+        .commit_details(&first.id)
         .context("git cannot show the oldest revision")?;
     let later = git
-        .line(&last.id, Some(&first.id))
+        .first_parent_line(&last.id, Some(&first.id))
         .context("git cannot list the commits")?;
     let follows = match later.first() {
         Some(next) => next.parents.first() == Some(&first.id),
@@ -204,28 +212,39 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
 }
 
 /// Plans to measure one revision alone.
-fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>) -> Result<Plans> {
+fn plan_revision(
+    request: &BackfillRequest,
+    revision: &str,
+    listener: &mut EventListener<'_>,
+) -> Result<PreparedPlan> {
     let mut measuring = request.measuring.clone();
     measuring.variants.given = vec![Variant::plain("default")];
     measuring.variants.revisions = vec![RevisionRequest {
         variant: 0,
-        typed: revision.to_owned(),
+        revision: revision.to_owned(),
         program: request.program.clone(),
         names_variant: true,
     }];
-    let mut plans = Plans::read(&measuring, listener)?;
+    let mut plans = PreparedPlan::read(&measuring, listener)?;
     ensure!(!plans.plan.jobs.is_empty(), "there is nothing to measure");
-    plans.plan.design.purpose = Purpose::Backfill;
+    plans.plan.design.purpose = SessionPurpose::Backfill;
     Ok(plans)
 }
 
 /// IDs of the revisions with a point of one of these cases on this machine: instruction counts if
 /// the plan counts, times otherwise.
-fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTreeSet<String>> {
-    history::summarise(store, usize::MAX)?;
-    let machine = analysis::machine(&session.environment(&[]), session.origin().as_ref());
+fn measured_revisions(
+    plan: &SessionPlan,
+    session: &SessionRequest,
+    store: &mut Store,
+) -> Result<BTreeSet<String>> {
+    history::summarize_sessions(store, usize::MAX)?;
+    let machine = analysis::identify_machine(
+        &session.capture_environment(&[]),
+        session.find_origin().as_ref(),
+    );
     let cases: BTreeSet<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
-    let measured = store.measured_on(&machine.id)?.into_iter();
+    let measured = store.revisions_measured_on(&machine.id)?.into_iter();
     let counts = plan.design.counting.is_some();
     let is_wanted = |case: &str, metric: &str| {
         cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts
@@ -236,20 +255,20 @@ fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTr
         .collect())
 }
 
-struct Filling<'a, 'l> {
+struct BackfillRun<'a, 'l> {
     known: BTreeSet<String>,
     /// Earlier failures: revision ID, build command and session.
     failed: Vec<(String, String, i64)>,
     /// Plan of the newest revision, stored in place of a plan for revisions that have none.
-    newest: Plan,
+    newest: SessionPlan,
     request: &'a BackfillRequest,
     session: &'a SessionRequest,
     store: &'a mut Store,
-    listener: &'a mut Listener<'l>,
+    listener: &'a mut EventListener<'l>,
 }
 
-impl Filling<'_, '_> {
-    fn say(&mut self, revision: &Revision, points: usize) -> Result<()> {
+impl BackfillRun<'_, '_> {
+    fn report_progress(&mut self, revision: &Revision, points: usize) -> Result<()> {
         let subject = revision.subject.as_deref().unwrap_or_default();
         let sentence = format!(
             "{} of {} points; {} {subject}",
@@ -257,46 +276,47 @@ impl Filling<'_, '_> {
             self.request.points,
             short_revision(&revision.id)
         );
-        self.listener.observe(&Event::Note(&sentence))
+        self.listener.observe(&SessionEvent::Note(&sentence))
     }
 
     /// Measures a revision if necessary; `None` if the user interrupted.
-    fn outcome(&mut self, revision: &Revision) -> Result<Option<Outcome>> {
+    fn measure_revision(&mut self, revision: &Revision) -> Result<Option<RevisionOutcome>> {
         if self.known.contains(&revision.id) {
-            return Ok(Some(Outcome::Known));
+            return Ok(Some(RevisionOutcome::AlreadyMeasured));
         }
         let command = self.build_command();
         let before =
             (self.failed.iter()).find(|(id, build, _)| *id == revision.id && *build == command);
         if let Some((_, _, number)) = before {
-            return Ok(Some(Outcome::FailedBefore(*number)));
+            return Ok(Some(RevisionOutcome::FailedBefore(*number)));
         }
-        if interrupted() {
+        if is_interrupt_requested() {
             return Ok(None);
         }
-        let plans = match plans(self.request, &revision.id, self.listener) {
+        let plans = match plan_revision(self.request, &revision.id, self.listener) {
             Ok(plans) => plans,
-            Err(_) if interrupted() => return Ok(None),
+            Err(_) if is_interrupt_requested() => return Ok(None),
             Err(error) => {
                 let said = format!("{error:#}");
                 self.note_failure(revision, &said)?;
-                return Ok(Some(Outcome::Failed(said)));
+                return Ok(Some(RevisionOutcome::Failed(said)));
             }
         };
         let used = plans.plan.variants[0].worktree.clone();
-        let request = self.session_of(revision);
-        let measured = measure(plans, &request, self.store, self.listener)?;
+        let request = self.session_for(revision);
+        let measured = measure_session(plans, &request, self.store, self.listener)?;
         if let Some(used) = used {
-            worktree::release(&used);
+            worktree::release_worktree(&used);
         }
         measured.ended?;
         let found = measured.session;
-        Ok((found.state == State::Complete)
-            .then(|| Outcome::Measured(found.number.unwrap_or_default(), found.failures.len())))
+        Ok((found.state == SessionState::Complete).then(|| {
+            RevisionOutcome::Measured(found.number.unwrap_or_default(), found.failures.len())
+        }))
     }
 
     /// Session options for a revision, whichever is checked out.
-    fn session_of(&self, revision: &Revision) -> SessionRequest {
+    fn session_for(&self, revision: &Revision) -> SessionRequest {
         let origin = self.session.origin.clone().map(|own| OriginRequest {
             revision: Some(revision.id.clone()),
             ..own
@@ -326,13 +346,13 @@ impl Filling<'_, '_> {
         }
         let command = self.build_command();
         let (reason, output) = said.split_once('\n').unwrap_or((said, ""));
-        let failure = Failure {
-            step: Step::Build,
+        let failure = StepFailure {
+            step: SessionStep::Build,
             benchmark: plan.jobs[0].source.name.clone(),
             case: None,
             variant: Some(plan.variants[0].name.clone()),
             slot: None,
-            cause: Cause::Invalid {
+            cause: FailureCause::Invalid {
                 reason: reason.to_owned(),
             },
             stderr_tail: output.to_owned(),
@@ -342,16 +362,18 @@ impl Filling<'_, '_> {
                 quote(&command)
             ),
         };
-        let request = self.session_of(revision);
-        let header = header(&plan, Default::default(), &request);
-        let mut recorder = self.store.begin(&header, &serde_json::to_string(&plan)?)?;
-        recorder.observe(&Event::Failed(&failure))?;
-        recorder.observe(&Event::Finished { interrupted: false })?;
+        let request = self.session_for(revision);
+        let header = session_header(&plan, Default::default(), &request);
+        let mut recorder = self
+            .store
+            .begin_recording(&header, &serde_json::to_string(&plan)?)?;
+        recorder.observe(&SessionEvent::Failed(&failure))?;
+        recorder.observe(&SessionEvent::Finished { interrupted: false })?;
         let note = format!(
             "{} cannot be measured: passed over",
             short_revision(&revision.id)
         );
-        self.listener.observe(&Event::Note(&note))
+        self.listener.observe(&SessionEvent::Note(&note))
     }
 }
 

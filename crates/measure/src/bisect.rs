@@ -3,34 +3,39 @@
 //!
 //! Decides what a range of revisions is, how a revision becomes a variant, and when to stop.
 //! Everything else follows from the store, so a search that was killed can be resumed. Start at
-//! [`plans`], then [`search`].
+//! [`plan_bisection`], then [`start_bisection`].
 
-use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
-use crate::confirm::{Suspect, keep_cases};
+use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
+use crate::confirm::{SuspectChange, keep_cases};
 use crate::session::check_processors;
-use crate::{header, instructions, reference, revisions, warn, warn_if_busy};
+use crate::{emit_warning, instructions, reference, revisions, session_header, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
-use speedwell_environment::{Git, line};
-use speedwell_harness::fingerprints;
-use speedwell_harness::plan::Plan;
-use speedwell_model::{
-    Bisection, Cause, Design, Event, Failure, LineRevision, Observer, Purpose, Run, Runs, Sampling,
-    Session, Step as FailedStep, Stopping, Variant, Worktree, milliseconds, quote, seed_of_step,
+use speedwell_analysis::bisect::{
+    self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
-use speedwell_process::{adopt_orphans, forget_interrupt, interrupted, on_interrupt, resolve};
-use speedwell_results::store::{Recorder, Store};
+use speedwell_environment::{GitRepository, revision_line};
+use speedwell_harness::fingerprint_benchmarks;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{
+    BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
+    SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
+    StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
+};
+use speedwell_process::{
+    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
+};
+use speedwell_results::store::{SessionRecorder, Store};
 use speedwell_runner::worktree::{self, Checkout};
-use speedwell_runner::{self as runner, Ended, Judge, Orders};
+use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Timeout for git to list a line.
-const LISTING: Duration = Duration::from_secs(120);
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees kept at a time. Beyond it, all but the two ends are released, which
 /// makes room for others.
-const READY: usize = 5;
+const MAX_READY: usize = 5;
 
 /// Options for a bisection.
 #[derive(Debug, Clone, Default)]
@@ -48,35 +53,38 @@ pub struct BisectRequest {
     /// What to measure, without variants.
     pub measuring: MeasureRequest,
     /// The stored change whose case is followed, if any.
-    pub suspect: Option<Suspect>,
+    pub suspect: Option<SuspectChange>,
 }
 
 /// Plans a search: its line, both ends built, and the single case to measure.
 ///
 /// # Errors
 /// Fails if the range is invalid, an end cannot be built, or the targets are not exactly one case.
-pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Plans> {
+pub fn plan_bisection(
+    request: &BisectRequest,
+    listener: &mut EventListener<'_>,
+) -> Result<PreparedPlan> {
     adopt_orphans();
-    on_interrupt()?;
+    install_handlers()?;
     let (ends, line) = read_line(request)?;
     let mut measuring = request.measuring.clone();
-    measuring.plan.purpose = Purpose::Bisect;
+    measuring.plan.purpose = SessionPurpose::Bisect;
     measuring.variants.given = vec![Variant::plain("good"), Variant::plain("bad")];
     measuring.variants.revisions = (ends.into_iter().enumerate())
         .map(|(variant, typed)| RevisionRequest {
             variant,
-            typed,
+            revision: typed,
             program: request.program.clone(),
             names_variant: true,
         })
         .collect();
-    let mut plans = Plans::read(&measuring, listener)?;
+    let mut plans = PreparedPlan::read(&measuring, listener)?;
     if let Some(suspect) = &request.suspect {
         keep_cases(std::slice::from_ref(suspect), &mut plans)?;
     }
     let plan = &mut plans.plan;
     check_case(plan)?;
-    plan.design.bisection = Some(Bisection {
+    plan.design.bisection = Some(BisectionRange {
         range: request.range.clone(),
         line,
         metric: request.metric.clone(),
@@ -90,12 +98,16 @@ pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Pla
 ///
 /// # Errors
 /// Fails if there is no such session or it is not a bisection.
-pub fn resumed(store: &Store, session: &str, budget: Option<Duration>) -> Result<(i64, Plan)> {
+pub fn load_interrupted(
+    store: &Store,
+    session: &str,
+    budget: Option<Duration>,
+) -> Result<(i64, SessionPlan)> {
     adopt_orphans();
-    on_interrupt()?;
-    let number = reference::find(store, session)?.number;
-    let text = store.plan(number)?.unwrap_or_default();
-    let plan: Option<Plan> = serde_json::from_str(&text).ok();
+    install_handlers()?;
+    let number = reference::find_session(store, session)?.number;
+    let text = store.session_plan(number)?.unwrap_or_default();
+    let plan: Option<SessionPlan> = serde_json::from_str(&text).ok();
     let mut plan = plan
         .filter(|plan| plan.design.bisection.is_some())
         .with_context(|| {
@@ -103,7 +115,7 @@ pub fn resumed(store: &Store, session: &str, budget: Option<Duration>) -> Result
                 "session @{number} is no bisection\nhint: 'speedwell run --resume @{number}' resumes other sessions"
             )
         })?;
-    plan.sampling.budget_ms = budget.map(milliseconds).or(plan.sampling.budget_ms);
+    plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     Ok((number, plan))
 }
 
@@ -120,15 +132,15 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     let in_range = || format!("in the range '{typed}'");
     let here = std::env::current_dir()?;
     let checkout = Checkout::find(&here).with_context(in_range)?;
-    let ids = [checkout.commit(good), checkout.commit(bad)];
+    let ids = [checkout.resolve_commit(good), checkout.resolve_commit(bad)];
     let [good_id, bad_id] = ids.map(|found| found.map(|commit| commit.id).with_context(in_range));
     let (good_id, bad_id) = (good_id?, bad_id?);
     ensure!(
         good_id != bad_id,
         "'{good}' and '{bad}' are the same revision: there is nothing between them"
     );
-    let git = Git::at(&here, LISTING);
-    if let Some(line) = line(&git, &good_id, &bad_id, request.along_all_parents)? {
+    let git = GitRepository::for_folder(&here, LIST_TIMEOUT);
+    if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
         return Ok(([good.to_owned(), bad.to_owned()], line));
     }
     match git.merge_base(&good_id, &bad_id) {
@@ -150,7 +162,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
 }
 
 /// Checks that the plan has exactly one case.
-fn check_case(plan: &Plan) -> Result<()> {
+fn check_case(plan: &SessionPlan) -> Result<()> {
     const SHOWN: usize = 5;
     if plan.jobs.len() == 1 {
         return Ok(());
@@ -170,122 +182,122 @@ fn check_case(plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the store cannot be written.
-pub fn search(
-    plans: Plans,
+pub fn start_bisection(
+    plans: PreparedPlan,
     request: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
-) -> Result<(Session, Ended)> {
+    listener: &mut EventListener<'_>,
+) -> Result<(Session, SessionEnd)> {
     for sentence in &plans.suite.warnings {
-        warn(listener, sentence)?;
+        emit_warning(listener, sentence)?;
     }
     check_processors(&plans.plan)?;
-    let Plans {
+    let PreparedPlan {
         mut plan, suite, ..
     } = plans;
     match plan.design.counting {
-        Some(_) => instructions::prepare(&mut plan)?,
+        Some(_) => instructions::prepare_counting(&mut plan)?,
         None => warn_if_busy(listener)?,
     }
-    let header = header(&plan, suite, request);
-    let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
+    let header = session_header(&plan, suite, request);
+    let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
-    let ended = carry_out(plan, header, recorder, listener)?;
-    Ok((store.session(number)?, ended))
+    let ended = run_search(plan, header, recorder, listener)?;
+    Ok((store.load_session(number)?, ended))
 }
 
 /// Resumes a search.
 ///
 /// # Errors
 /// Fails if the session is complete or being measured, or the store cannot be written.
-pub fn resume(
-    (number, plan): (i64, Plan),
+pub fn resume_bisection(
+    (number, plan): (i64, SessionPlan),
     store: &mut Store,
-    listener: &mut Listener<'_>,
-) -> Result<(Session, Ended)> {
-    let mut session = store.session(number)?;
+    listener: &mut EventListener<'_>,
+) -> Result<(Session, SessionEnd)> {
+    let mut session = store.load_session(number)?;
     let done = store.finished_slots(number)?;
     session.runs.retain(|run| done.contains(&run.slot));
     session
         .failures
         .retain(|failure| failure.slot.is_none_or(|slot| done.contains(&slot)));
-    let recorder = store.resume(number)?;
-    let ended = carry_out(plan, session, recorder, listener)?;
-    Ok((store.session(number)?, ended))
+    let recorder = store.resume_recording(number)?;
+    let ended = run_search(plan, session, recorder, listener)?;
+    Ok((store.load_session(number)?, ended))
 }
 
-fn carry_out(
-    plan: Plan,
+fn run_search(
+    plan: SessionPlan,
     session: Session,
-    recorder: Recorder<'_>,
-    listener: &mut Listener<'_>,
-) -> Result<Ended> {
-    let mut search = Search {
+    recorder: SessionRecorder<'_>,
+    listener: &mut EventListener<'_>,
+) -> Result<SessionEnd> {
+    let mut search = BisectRun {
         begin: Instant::now(),
         plan,
         session,
         recorder,
         listener,
         ready: Vec::new(),
-        said: String::new(),
+        last_note: String::new(),
     };
-    let ended = search.go_on();
-    let is_over = matches!(ended, Ok((Ended::Complete, true)));
-    let finished = search.recorder.observe(&Event::Finished {
+    let ended = search.run_steps();
+    let is_over = matches!(ended, Ok((SessionEnd::Complete, true)));
+    let finished = search.recorder.observe(&SessionEvent::Finished {
         interrupted: !is_over,
     });
-    forget_interrupt();
+    clear_interrupt();
     let ended = ended?.0;
     finished?;
     Ok(ended)
 }
 
-struct Search<'a, 'l> {
+struct BisectRun<'a, 'l> {
     begin: Instant,
-    plan: Plan,
+    plan: SessionPlan,
     /// The session as stored.
     session: Session,
-    recorder: Recorder<'a>,
-    listener: &'a mut Listener<'l>,
+    recorder: SessionRecorder<'a>,
+    listener: &'a mut EventListener<'l>,
     /// Revisions that are ready to be measured, as index on the line and variant.
     ready: Vec<(usize, Variant)>,
-    said: String,
+    last_note: String,
 }
 
 /// A rule that never ends a block early.
-struct Whole;
+struct RunWholeBlock;
 
-impl Judge for Whole {
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+impl StoppingRule for RunWholeBlock {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         vec![false; cases.len()]
     }
 }
 
-impl Search<'_, '_> {
+impl BisectRun<'_, '_> {
     /// Executes steps until the end; returns how it ended and whether there is an answer.
-    fn go_on(&mut self) -> Result<(Ended, bool)> {
+    fn run_steps(&mut self) -> Result<(SessionEnd, bool)> {
         let bisection = self.plan.design.bisection.clone().unwrap_or_default();
         let budget = self.plan.sampling.budget_ms.map(Duration::from_millis);
         loop {
-            if interrupted() {
-                return Ok((Ended::Interrupted, false));
+            if is_interrupt_requested() {
+                return Ok((SessionEnd::Interrupted, false));
             }
-            let mut state = State::of(&self.session, &bisection);
+            let mut state = BisectObservations::from_session(&self.session, &bisection);
             state.built = self.ready.iter().map(|(place, _)| *place).collect();
-            let step = bisect::next(&state);
+            let step = bisect::next_step(&state);
             let is_late = budget.is_some_and(|budget| self.begin.elapsed() > budget);
             match step {
-                Step::Answer(_) => return Ok((Ended::Complete, true)),
+                BisectStep::Answer(_) => return Ok((SessionEnd::Complete, true)),
                 _ if is_late => {
                     let note = "the time of --budget is over";
-                    self.listener.observe(&Event::Note(note))?;
-                    return Ok((Ended::Complete, false));
+                    self.listener.observe(&SessionEvent::Note(note))?;
+                    return Ok((SessionEnd::Complete, false));
                 }
-                Step::Build(place) => self.build(place, &bisection)?,
-                Step::Measure(block) => {
-                    self.say(&block, &state, &bisection)?;
-                    if self.measure(&block)? != Ended::Complete {
-                        return Ok((Ended::Interrupted, false));
+                BisectStep::Build(place) => self.build_revision(place, &bisection)?,
+                BisectStep::Measure(block) => {
+                    self.report_block(&block, &state, &bisection)?;
+                    if self.measure_block(&block)? != SessionEnd::Complete {
+                        return Ok((SessionEnd::Interrupted, false));
                     }
                 }
             }
@@ -293,30 +305,35 @@ impl Search<'_, '_> {
     }
 
     /// Reports the purpose of the next block.
-    fn say(&mut self, block: &Block, state: &State, bisection: &Bisection) -> Result<()> {
+    fn report_block(
+        &mut self,
+        block: &BisectBlock,
+        state: &BisectObservations,
+        bisection: &BisectionRange,
+    ) -> Result<()> {
         let name = |place: usize| bisection.line[place].short();
         let doing = match (block.phase, block.revisions.as_slice()) {
-            (Phase::Search, &[_, middle, _]) => {
-                let left = bisect::standing(state).set.len();
+            (BisectPhase::Search, &[_, middle, _]) => {
+                let left = bisect::bisect_state(state).set.len();
                 let all = bisection.line.len() - 1;
                 format!("measuring {}: {left} of {all} revisions left", name(middle))
             }
-            (Phase::Confirm, &[before, after]) => {
+            (BisectPhase::Confirm, &[before, after]) => {
                 format!("confirming {} against {}", name(after), name(before))
             }
             _ => format!("comparing both ends of {}", bisection.range),
         };
-        if doing != self.said {
-            self.listener.observe(&Event::Note(&doing))?;
-            self.said = doing;
+        if doing != self.last_note {
+            self.listener.observe(&SessionEvent::Note(&doing))?;
+            self.last_note = doing;
         }
         Ok(())
     }
 
     /// Builds a revision, or records that it cannot be built.
-    fn build(&mut self, place: usize, bisection: &Bisection) -> Result<()> {
+    fn build_revision(&mut self, place: usize, bisection: &BisectionRange) -> Result<()> {
         let last = bisection.line.len() - 1;
-        if self.ready.len() >= READY {
+        if self.ready.len() >= MAX_READY {
             let (kept, others) = std::mem::take(&mut self.ready)
                 .into_iter()
                 .partition(|(own, _)| *own == 0 || *own == last);
@@ -324,7 +341,7 @@ impl Search<'_, '_> {
             let worktrees = others
                 .iter()
                 .filter_map(|(_, own): &(usize, Variant)| own.worktree.as_ref());
-            worktrees.for_each(worktree::release);
+            worktrees.for_each(worktree::release_worktree);
         }
         let wanted = &bisection.line[place];
         let is_wanted = |own: &&Variant| {
@@ -334,55 +351,55 @@ impl Search<'_, '_> {
         };
         let known = self.session.variants.iter().find(is_wanted).cloned();
         let built = match known {
-            Some(variant) => self.ready_again(&variant).map(|()| variant),
-            None => self.settled(wanted),
+            Some(variant) => self.ensure_ready(&variant).map(|()| variant),
+            None => self.create_variant(wanted),
         };
         match built {
             Ok(mut variant) => {
                 let sources = self.plan.jobs.iter().map(|job| &job.source);
-                revisions::place(std::slice::from_ref(&variant), sources)?;
-                variant.work = fingerprints(&self.plan.jobs, &variant);
-                self.add(&variant)?;
+                revisions::place_benchmark_files(std::slice::from_ref(&variant), sources)?;
+                variant.work = fingerprint_benchmarks(&self.plan.jobs, &variant);
+                self.add_variant(&variant)?;
                 self.ready.push((place, variant));
                 Ok(())
             }
-            Err(_) if interrupted() => Ok(()),
+            Err(_) if is_interrupt_requested() => Ok(()),
             Err(error) => self.note_failure(wanted, &error),
         }
     }
 
-    fn ready_again(&mut self, variant: &Variant) -> Result<()> {
+    fn ensure_ready(&mut self, variant: &Variant) -> Result<()> {
         let Some(own) = &variant.worktree else {
             return Ok(());
         };
-        worktree::ready(own, &mut |sentence| {
-            self.listener.observe(&Event::Note(sentence))
+        worktree::prepare_worktree(own, &mut |sentence| {
+            self.listener.observe(&SessionEvent::Note(sentence))
         })
     }
 
     /// Creates the variant of a revision that has not been built in this search, modeled on the
     /// good end.
-    fn settled(&mut self, wanted: &LineRevision) -> Result<Variant> {
+    fn create_variant(&mut self, wanted: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
         let own = good
             .worktree
             .as_ref()
             .context("the good end is a revision")?;
         let checkout = Checkout::find(&own.checkout)?;
-        let commit = checkout.commit(&wanted.id)?;
-        let other = checkout.worktree(wanted.short(), &commit, own.build.as_ref());
+        let commit = checkout.resolve_commit(&wanted.id)?;
+        let other = checkout.describe_worktree(wanted.short(), &commit, own.build.as_ref());
         let variant = Variant {
             name: wanted.short().to_owned(),
-            ..revisions::moved(good, &other)
+            ..revisions::move_variant(good, &other)
         };
-        self.ready_again(&variant)?;
+        self.ensure_ready(&variant)?;
         if let Some(program) = &variant.program {
-            resolve(program)?;
+            resolve_program(program)?;
         }
         Ok(variant)
     }
 
-    fn add(&mut self, variant: &Variant) -> Result<()> {
+    fn add_variant(&mut self, variant: &Variant) -> Result<()> {
         if self.session.variants.contains(variant) {
             return Ok(());
         }
@@ -407,35 +424,35 @@ impl Search<'_, '_> {
             None => add,
         };
         let variant = Variant {
-            worktree: Some(Worktree {
+            worktree: Some(VariantWorktree {
                 revision: wanted.id.clone(),
                 typed: wanted.short().to_owned(),
                 ..own
             }),
             ..Variant::plain(wanted.short())
         };
-        self.add(&variant)?;
-        let failure = Failure {
+        self.add_variant(&variant)?;
+        let failure = StepFailure {
             step: FailedStep::Build,
             benchmark: self.plan.jobs[0].source.name.clone(),
             case: None,
             variant: Some(variant.name),
             slot: None,
-            cause: Cause::Invalid {
+            cause: FailureCause::Invalid {
                 reason: reason.to_owned(),
             },
             stderr_tail: output.to_owned(),
             replay,
         };
         let note = format!("{} cannot be built: passed over", wanted.short());
-        self.listener.observe(&Event::Note(&note))?;
-        self.recorder.observe(&Event::Failed(&failure))?;
+        self.listener.observe(&SessionEvent::Note(&note))?;
+        self.recorder.observe(&SessionEvent::Failed(&failure))?;
         self.session.failures.push(failure);
         Ok(())
     }
 
     /// Measures the rest of a block.
-    fn measure(&mut self, block: &Block) -> Result<Ended> {
+    fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |place: &usize| {
             let ready = self.ready.iter().find(|(own, _)| own == place);
             ready.map(|(_, variant)| variant.clone())
@@ -443,87 +460,92 @@ impl Search<'_, '_> {
         let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
         let variants =
             variants.ok_or_else(|| anyhow!("a revision is measured before it is built"))?;
-        let plan = Plan {
-            design: Design {
+        let plan = SessionPlan {
+            design: SessionDesign {
                 baseline: variants[0].name.clone(),
                 seed: seed_of_step(self.plan.design.seed, block.number),
-                stopping: Stopping::Fixed {
+                stopping: StoppingDesign::Fixed {
                     runs: RUNS_PER_BLOCK,
                 },
                 runs_per_block: RUNS_PER_BLOCK,
                 ..self.plan.design.clone()
             },
-            sampling: Sampling {
-                runs: Runs::Fixed(RUNS_PER_BLOCK),
+            sampling: SamplingOptions {
+                runs: RunCount::Fixed(RUNS_PER_BLOCK),
                 ..self.plan.sampling.clone()
             },
             variants,
             ..self.plan.clone()
         };
         let first = block.first_slot;
-        let own = first..first + block.runs();
+        let own = first..first + block.run_count();
         let runs = self.session.runs.iter().map(|run| run.slot);
         let failures = self
             .session
             .failures
             .iter()
             .filter_map(|failure| failure.slot);
-        let orders = Orders {
-            done: runs
+        let orders = ExecuteOptions {
+            completed_slots: runs
                 .chain(failures)
                 .filter(|slot| own.contains(slot))
                 .map(|slot| slot - first)
                 .collect(),
-            ..Orders::default()
+            ..ExecuteOptions::default()
         };
-        let mut kept = Kept {
+        let mut kept = BlockRecorder {
             block,
             session: &mut self.session,
             recorder: &mut self.recorder,
         };
-        runner::execute(&plan, orders, &mut Whole, &mut [&mut kept, self.listener])
+        runner::execute(
+            &plan,
+            orders,
+            &mut RunWholeBlock,
+            &mut [&mut kept, self.listener],
+        )
     }
 }
 
 /// Records the events of a block in the session, translating its slot numbers.
-struct Kept<'a, 'r> {
-    block: &'a Block,
+struct BlockRecorder<'a, 'r> {
+    block: &'a BisectBlock,
     session: &'a mut Session,
-    recorder: &'a mut Recorder<'r>,
+    recorder: &'a mut SessionRecorder<'r>,
 }
 
-impl Observer for Kept<'_, '_> {
-    fn observe(&mut self, event: &Event<'_>) -> Result<()> {
+impl SessionObserver for BlockRecorder<'_, '_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         let place = |slot: u32| slot + self.block.first_slot;
         match event {
-            Event::Declared(metric) => {
+            SessionEvent::Declared(metric) => {
                 if self.session.metric(&metric.name).is_none() {
                     self.session.metrics.push((*metric).clone());
                 }
                 self.recorder.observe(event)
             }
-            Event::RunFinished(run) => {
+            SessionEvent::RunFinished(run) => {
                 let run = Run {
                     slot: place(run.slot),
                     block: self.block.number,
                     ..(*run).clone()
                 };
-                self.recorder.observe(&Event::RunFinished(&run))?;
+                self.recorder.observe(&SessionEvent::RunFinished(&run))?;
                 self.session.runs.push(run);
                 Ok(())
             }
-            Event::Failed(failure) => {
-                let failure = Failure {
+            SessionEvent::Failed(failure) => {
+                let failure = StepFailure {
                     slot: failure.slot.map(place),
                     ..(*failure).clone()
                 };
-                self.recorder.observe(&Event::Failed(&failure))?;
+                self.recorder.observe(&SessionEvent::Failed(&failure))?;
                 self.session.failures.push(failure);
                 Ok(())
             }
-            Event::SlotsDone(slots) => {
+            SessionEvent::SlotsDone(slots) => {
                 let slots: Vec<u32> = slots.iter().map(|slot| place(*slot)).collect();
-                self.recorder.observe(&Event::SlotsDone(&slots))
+                self.recorder.observe(&SessionEvent::SlotsDone(&slots))
             }
             _ => Ok(()),
         }

@@ -1,34 +1,36 @@
 //! Measures a suspected change again.
 //!
 //! Decides what to measure for a stored change: the case and the target come from a session that
-//! has them. `analysis::confirm` decides how many runs that takes. Start at [`of_change`].
+//! has them. `analysis::confirm` decides how many runs that takes. Start at [`prepare_change`].
 
-use super::{MeasureRequest, Plans, RevisionRequest, revisions};
+use super::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
-use speedwell_harness::Job;
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Change, Machine, Purpose, SeriesKey, Variant};
+use speedwell_harness::BenchmarkJob;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
 use speedwell_results::store::{Store, StoredSeries};
 use std::collections::BTreeSet;
 
 /// A stored change to measure again.
 #[derive(Debug, Clone)]
-pub struct Suspect {
+pub struct SuspectChange {
     /// The change.
-    pub change: Change,
+    pub change: RecordedChange,
     /// Its series.
     pub series: SeriesKey,
     /// Machines with points of the series.
     pub machines: Vec<Machine>,
 }
 
-impl Suspect {
-    fn new(store: &Store, change: Change, series: StoredSeries) -> Result<Suspect> {
-        let points = store.points(series.number)?;
+impl SuspectChange {
+    fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
+        let points = store.load_points(series.number)?;
         let machines: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
-        let machines = machines.into_iter().map(|number| store.machine(number));
-        Ok(Suspect {
+        let machines = machines
+            .into_iter()
+            .map(|number| store.find_machine(number));
+        Ok(SuspectChange {
             change,
             series: series.key,
             machines: machines.collect::<Result<_>>()?,
@@ -43,17 +45,17 @@ impl Suspect {
 
 /// Changes between the same revisions of one target, measured in one session.
 #[derive(Debug, Clone)]
-pub struct Suspects {
+pub struct SuspectGroup {
     /// The changes.
-    pub suspects: Vec<Suspect>,
+    pub suspects: Vec<SuspectChange>,
     /// What to measure for them.
     pub request: MeasureRequest,
 }
 
-impl Suspects {
+impl SuspectGroup {
     /// Whether another change can be measured in the same session.
-    fn takes(&self, suspect: &Suspect, request: &MeasureRequest) -> bool {
-        let same = |own: &Suspect| {
+    fn accepts_change(&self, suspect: &SuspectChange, request: &MeasureRequest) -> bool {
+        let same = |own: &SuspectChange| {
             own.change.before == suspect.change.before && own.change.after == suspect.change.after
         };
         self.suspects.iter().all(same)
@@ -62,7 +64,7 @@ impl Suspects {
     }
 
     /// Adds another change with its cases.
-    fn add(&mut self, suspect: Suspect, request: MeasureRequest) {
+    fn add_change(&mut self, suspect: SuspectChange, request: MeasureRequest) {
         let own = &mut self.request.selection;
         own.filters.extend(request.selection.filters);
         own.sets.extend(request.selection.sets);
@@ -76,10 +78,14 @@ impl Suspects {
 ///
 /// # Errors
 /// Fails if a case is missing.
-pub fn keep_cases(suspects: &[Suspect], plans: &mut Plans) -> Result<()> {
-    for Suspect { change, series, .. } in suspects {
+pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Result<()> {
+    for SuspectChange { change, series, .. } in suspects {
         ensure!(
-            plans.plan.jobs.iter().any(|job| is_of(job, series)),
+            plans
+                .plan
+                .jobs
+                .iter()
+                .any(|job| measures_series(job, series)),
             "the revisions of change {} have no case '{}' any more",
             change.number,
             series.case
@@ -89,11 +95,11 @@ pub fn keep_cases(suspects: &[Suspect], plans: &mut Plans) -> Result<()> {
     plans
         .plan
         .jobs
-        .retain(|job| of.clone().any(|series| is_of(job, series)));
+        .retain(|job| of.clone().any(|series| measures_series(job, series)));
     Ok(())
 }
 
-fn is_of(job: &Job, series: &SeriesKey) -> bool {
+fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
     match &job.case {
         Some(case) => case.id() == series.case,
         None => job.label == series.case,
@@ -101,7 +107,7 @@ fn is_of(job: &Job, series: &SeriesKey) -> bool {
 }
 
 /// Whether all variants are the same program, so that measuring says nothing about a change.
-pub fn are_identical(plans: &Plans) -> bool {
+pub fn are_identical(plans: &PreparedPlan) -> bool {
     revisions::are_identical(&plans.plan)
 }
 
@@ -110,17 +116,20 @@ pub fn are_identical(plans: &Plans) -> bool {
 ///
 /// # Errors
 /// Fails if a change does not exist or no session knows the target of its case.
-pub fn of_changes(
+pub fn group_changes(
     store: &Store,
     numbers: &[i64],
     request: &MeasureRequest,
-) -> Result<Vec<Suspects>> {
-    let mut all: Vec<Suspects> = Vec::new();
+) -> Result<Vec<SuspectGroup>> {
+    let mut all: Vec<SuspectGroup> = Vec::new();
     for number in numbers {
-        let (suspect, request) = of_change(store, *number, request)?;
-        match all.iter_mut().find(|own| own.takes(&suspect, &request)) {
-            Some(own) => own.add(suspect, request),
-            None => all.push(Suspects {
+        let (suspect, request) = prepare_change(store, *number, request)?;
+        match all
+            .iter_mut()
+            .find(|own| own.accepts_change(&suspect, &request))
+        {
+            Some(own) => own.add_change(suspect, request),
+            None => all.push(SuspectGroup {
                 suspects: vec![suspect],
                 request,
             }),
@@ -133,19 +142,23 @@ pub fn of_changes(
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn of_plan(store: &Store, plan: &Plan) -> Result<Vec<Suspect>> {
+pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
     let commit = |at: usize| Some(plan.variants.get(at)?.worktree.as_ref()?.revision.as_str());
     let (Some(before), Some(after)) = (commit(0), commit(1)) else {
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
-    for series in store.series()? {
-        if !plan.jobs.iter().any(|job| is_of(job, &series.key)) {
+    for series in store.list_series()? {
+        if !plan
+            .jobs
+            .iter()
+            .any(|job| measures_series(job, &series.key))
+        {
             continue;
         }
-        for number in store.changes_between(series.number, before, after)? {
-            let change = store.change_numbered(number)?.change;
-            all.push(Suspect::new(store, change, series.clone())?);
+        for number in store.find_changes_between(series.number, before, after)? {
+            let change = store.find_change(number)?.change;
+            all.push(SuspectChange::new(store, change, series.clone())?);
         }
     }
     Ok(all)
@@ -156,13 +169,13 @@ pub fn of_plan(store: &Store, plan: &Plan) -> Result<Vec<Suspect>> {
 ///
 /// # Errors
 /// Fails if the change does not exist or no session knows the target of its case.
-pub fn of_change(
+pub fn prepare_change(
     store: &Store,
     number: i64,
     request: &MeasureRequest,
-) -> Result<(Suspect, MeasureRequest)> {
-    let stored = store.change_numbered(number)?;
-    let all = store.series()?;
+) -> Result<(SuspectChange, MeasureRequest)> {
+    let stored = store.find_change(number)?;
+    let all = store.list_series()?;
     let series = all.into_iter().find(|known| known.number == stored.series);
     let series = series.context("the series of the change is gone")?;
     let change = stored.change;
@@ -171,9 +184,9 @@ pub fn of_change(
         "change {number} is a drift: it has no two revisions between which it lies\nhint: --old rev:OLD --new rev:NEW \
          compares any two"
     );
-    let (job, variant) = job_of(store, &series)?;
+    let (job, variant) = find_job(store, &series)?;
     let mut request = request.clone();
-    request.targets = vec![job.source.operand()];
+    request.targets = vec![job.source.to_operand()];
     let case = job.case.as_ref();
     let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
     if !job.source.is_program() {
@@ -186,13 +199,13 @@ pub fn of_change(
     request.selection.filters = vec![Regex::new(&format!("^{}$", regex::escape(name)))?];
     let old = RevisionRequest {
         variant: 0,
-        typed: change.before.clone(),
+        revision: change.before.clone(),
         program: None,
         names_variant: true,
     };
     let new = RevisionRequest {
         variant: 1,
-        typed: change.after.clone(),
+        revision: change.after.clone(),
         ..old.clone()
     };
     let own = |name: &str| Variant {
@@ -203,21 +216,21 @@ pub fn of_change(
     };
     request.variants.given = vec![own("before"), own("after")];
     request.variants.revisions = vec![old, new];
-    request.plan.purpose = Purpose::Confirm;
-    Ok((Suspect::new(store, change, series)?, request))
+    request.plan.purpose = SessionPurpose::Confirm;
+    Ok((SuspectChange::new(store, change, series)?, request))
 }
 
 /// Finds the job of a case and its variant in the newest session whose plan has them.
-fn job_of(store: &Store, series: &StoredSeries) -> Result<(Job, Variant)> {
+fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
-    for point in store.points(series.number)?.iter().rev() {
-        let Some(text) = store.plan(point.session)? else {
+    for point in store.load_points(series.number)?.iter().rev() {
+        let Some(text) = store.session_plan(point.session)? else {
             continue;
         };
-        let Ok(plan) = serde_json::from_str::<Plan>(&text) else {
+        let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
             continue;
         };
-        if let Some(job) = plan.jobs.iter().find(|job| is_of(job, key)) {
+        if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let named = plan.variants.iter().find(|own| own.name == key.variant);
             let variant = named.or(plan.variants.first());
             let mut variant = variant.cloned().context("a plan has variants")?;

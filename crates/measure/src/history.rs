@@ -2,33 +2,33 @@
 //! searches every series for changes.
 //!
 //! Decides which branch is the line, what to ask git and what to cache. `analysis::trend` decides
-//! where changes are. Start at [`history`].
+//! where changes are. Start at [`load_history`].
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::{Trend, TrendPoint, trend, trend_from};
-use speedwell_analysis::{self as analysis, Facts, Settings};
-use speedwell_environment::Git;
-use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
+use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
+use speedwell_environment::GitRepository;
+use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
 use speedwell_results::store::{
-    LARGE_SESSION, LineFailures, PlacedRevision, Searched, Store, StoredPoint, StoredSeries,
+    LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
 };
-use speedwell_suite::project::Project;
+use speedwell_suite::project::ProjectFile;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Total timeout for git, which reads the whole line once.
-const LIMIT: Duration = Duration::from_secs(30);
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Number of recently measured revisions by which a repository is recognized.
-const NEWEST_MEASURED: u32 = 50;
+const RECENT_REVISIONS: u32 = 50;
 
 /// Prefix of the names of lines without a repository, whose revisions are ordered by first
 /// measurement. No branch name starts with it.
-const AS_MEASURED: char = '/';
+const MEASURED_ORDER_PREFIX: char = '/';
 
 /// Options for a project's history.
 #[derive(Debug, Clone, Default)]
@@ -47,46 +47,46 @@ pub struct HistoryRequest {
     pub threshold: f64,
     /// Number of sessions without points, if the caller has summarized sessions already; by
     /// default, missing points are computed first.
-    pub missing: Option<usize>,
+    pub sessions_without_points: Option<usize>,
     /// Reads at most this many points of each series, the newest; by default all. Changes of a
     /// truncated series are found but not stored, because earlier ones are not visible.
-    pub most_points: Option<usize>,
+    pub max_points: Option<usize>,
     /// Joins results across changes of the benchmark itself.
-    pub same_work: bool,
+    pub ignores_benchmark_changes: bool,
     /// Adds everything else about the whole series: changes of the environment, names of revisions,
     /// failures, and the continuation of the branch that this one left.
-    pub whole_course: bool,
+    pub includes_details: bool,
 }
 
 /// Searches all requested series along their line. Changes are numbered and stored.
 ///
 /// # Errors
 /// Fails if the store fails, the project file cannot be read, or there is no such line.
-pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
+pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<ProjectHistory> {
     let left = request
-        .missing
-        .map_or_else(|| summarise(store, usize::MAX), Ok)?;
-    let git = Git::at(Path::new("."), LIMIT);
-    let mut history = History {
+        .sessions_without_points
+        .map_or_else(|| summarize_sessions(store, usize::MAX), Ok)?;
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let mut history = ProjectHistory {
         threshold: request.threshold,
-        ..History::default()
+        ..ProjectHistory::default()
     };
-    history.line = line(store, &git, request.branch.as_deref(), &mut history.notes)?;
-    history.labels = labels(store, &git)?;
+    history.line = resolve_line(store, &git, request.branch.as_deref(), &mut history.notes)?;
+    history.labels = revision_labels(store, &git)?;
     if left > 0 {
         history.notes.push(format!(
             "The points of {left} sessions, the oldest ones, are not here yet: they are being made."
         ));
     }
-    let mut reading = Reading::new(history.line.clone(), request);
-    if request.whole_course {
-        history.landmarks = store.landmarks(&history.line, history.labels.keys())?;
-        reading.target = target(store, &git, &history.line, request)?;
+    let mut reading = HistoryReader::new(history.line.clone(), request);
+    if request.includes_details {
+        history.landmarks = store.revision_markers(&history.line, history.labels.keys())?;
+        reading.target = find_parent_branch(store, &git, &history.line, request)?;
         let target = reading.target.as_ref();
         history.target = target.map(|target| target.reading.line.clone());
     }
-    for (key, members) in wanted(store, request)? {
-        if let Some(series) = reading.series(store, key, &members)? {
+    for (key, members) in select_series(store, request)? {
+        if let Some(series) = reading.read_series(store, key, &members)? {
             history.series.push(series);
         }
     }
@@ -97,9 +97,9 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
             "no session has '{variant}' beside another variant\nhint: speedwell history shows the variants of each session"
         );
     }
-    store.keep_searched(&history.line, &reading.searched)?;
-    history.gone = reading.gone;
-    history.notes.extend(reading.cut_short());
+    store.store_search_cache(&history.line, &reading.searched)?;
+    history.unplaced_points = reading.gone;
+    history.notes.extend(reading.truncation_note());
     history.notes.extend(future_sessions(store)?);
     for point in history
         .series
@@ -109,12 +109,12 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         if let std::collections::btree_map::Entry::Vacant(place) =
             history.machines.entry(point.machine)
         {
-            place.insert(store.machine(i64::from(point.machine))?);
+            place.insert(store.find_machine(i64::from(point.machine))?);
         }
     }
     for (&number, machine) in &history.machines {
         if let Some(label) = &machine.label {
-            (history.notes).extend(shared_label(store, number, label)?);
+            (history.notes).extend(shared_label_warning(store, number, label)?);
         }
     }
     Ok(history)
@@ -128,11 +128,11 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     if request.metrics.is_empty() {
         return Ok(());
     }
-    summarise(store, usize::MAX)?;
-    let renames = store.renames()?;
-    let series = store.series()?;
+    summarize_sessions(store, usize::MAX)?;
+    let renames = store.list_renames()?;
+    let series = store.list_series()?;
     let selected = series.iter().filter(|series| {
-        let case = today(&series.key.case, &renames);
+        let case = current_name(&series.key.case, &renames);
         has_case(&case, request)
     });
     let known: Vec<&str> = selected
@@ -142,9 +142,9 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
         // That there are no such cases is what the report says.
         return Ok(());
     }
-    let settings = Settings {
+    let settings = AnalysisSettings {
         metrics: request.metrics.clone(),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
     analysis::check_metrics(&settings, known).context("in --metric")
 }
@@ -171,9 +171,9 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
 }
 
 /// Warns if sessions under one machine name were measured with different processors.
-fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
+fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
     let mut processors: BTreeSet<String> = BTreeSet::new();
-    for facts in store.circumstances_on(i64::from(machine))? {
+    for facts in store.machine_facts(i64::from(machine))? {
         let of = |wanted: &str| facts.iter().find(|(name, _)| name == wanted);
         if let (Some((_, model)), Some((_, count))) = (of("processor"), of("processors")) {
             processors.insert(format!("{count} x {model}"));
@@ -190,34 +190,34 @@ fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<Strin
 }
 
 /// The usual branch and the fork point, if the line is another branch that left it.
-fn target<'a>(
+fn find_parent_branch<'a>(
     store: &mut Store,
-    git: &Git,
+    git: &GitRepository,
     line: &str,
     request: &'a HistoryRequest,
-) -> Result<Option<Target<'a>>> {
-    let Some(name) = usual_branch(git)?.filter(|name| name != line) else {
+) -> Result<Option<ParentBranch<'a>>> {
+    let Some(name) = default_branch(git)?.filter(|name| name != line) else {
         return Ok(None);
     };
-    let (Some(own), Some(other)) = (tip(git, line), tip(git, &name)) else {
+    let (Some(own), Some(other)) = (branch_tip(git, line), branch_tip(git, &name)) else {
         return Ok(None);
     };
     let Some(fork) = git.merge_base(&own, &other) else {
         return Ok(None);
     };
-    if !follow(store, git, &name, &other, &mut Vec::new())? {
+    if !update_line(store, git, &name, &other, &mut Vec::new())? {
         return Ok(None);
     }
-    let places = [line, &name].map(|line| store.position(line, &fork));
+    let places = [line, &name].map(|line| store.line_position(line, &fork));
     let [Some(here), Some(there)] =
         [places[0].as_ref(), places[1].as_ref()].map(|place| *place.ok()?)
     else {
         return Ok(None);
     };
-    Ok(Some(Target {
-        reading: Box::new(Reading::new(name, request)),
-        here,
-        there,
+    Ok(Some(ParentBranch {
+        reading: Box::new(HistoryReader::new(name, request)),
+        fork_on_line: here,
+        fork_on_branch: there,
     }))
 }
 
@@ -226,10 +226,10 @@ fn target<'a>(
 ///
 /// # Errors
 /// Fails if the store fails.
-pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
-    let missing = store.sessions_without_points()?;
+pub fn summarize_sessions(store: &mut Store, most: usize) -> Result<usize> {
+    let missing = store.find_sessions_without_points()?;
     for number in missing.iter().take(most) {
-        keep_points(store, *number)?;
+        store_points(store, *number)?;
     }
     Ok(missing.len().saturating_sub(most))
 }
@@ -238,56 +238,56 @@ pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
 ///
 /// # Errors
 /// Fails if the store fails.
-pub fn keep_points(store: &mut Store, number: i64) -> Result<()> {
-    let points = if store.run_count(number)? > LARGE_SESSION {
-        store.by_cases(number, |stored| {
-            let mut points = analysis::PointsInTurn::default();
-            stored.parts(&mut |part| points.add(part))?;
-            Ok(points.of(stored.header()))
+pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
+    let points = if store.count_runs(number)? > LARGE_SESSION {
+        store.with_session_by_cases(number, |stored| {
+            let mut points = analysis::PointCollector::default();
+            stored.for_each_part(&mut |part| points.add_part(part))?;
+            Ok(points.into_points(stored.header()))
         })?
     } else {
-        analysis::points(&store.session(number)?)
+        analysis::session_points(&store.load_session(number)?)
     };
-    store.keep_points(number, &points)
+    store.store_points(number, &points)
 }
 
 /// Determines the line and brings the store up to date with it as far as possible.
-fn line(
+fn resolve_line(
     store: &mut Store,
-    git: &Git,
+    git: &GitRepository,
     wanted: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<String> {
     let named = match wanted {
         Some(name) => Some(name.to_owned()),
-        None => usual_branch(git)?,
+        None => default_branch(git)?,
     };
     let Some(name) = named else {
         // Without a repository, use the stored line if there is just one.
-        return match &store.lines()?[..] {
-            [only] if !only.starts_with(AS_MEASURED) => Ok(only.clone()),
-            _ => as_measured(store, None, notes),
+        return match &store.list_lines()?[..] {
+            [only] if !only.starts_with(MEASURED_ORDER_PREFIX) => Ok(only.clone()),
+            _ => order_as_measured(store, None, notes),
         };
     };
-    if let Some(tip) = tip(git, &name)
-        && follow(store, git, &name, &tip, notes)?
+    if let Some(tip) = branch_tip(git, &name)
+        && update_line(store, git, &name, &tip, notes)?
     {
         return Ok(name);
     }
-    if store.tip(&name)?.is_some() {
+    if store.line_tip(&name)?.is_some() {
         return Ok(name);
     }
     if wanted.is_none() {
-        return as_measured(store, None, notes);
+        return order_as_measured(store, None, notes);
     }
-    let measured = as_measured(store, Some(&name), notes)?;
-    if store.tip(&measured)?.is_some() {
+    let measured = order_as_measured(store, Some(&name), notes)?;
+    if store.line_tip(&measured)?.is_some() {
         return Ok(measured);
     }
-    let known = store.lines()?;
+    let known = store.list_lines()?;
     let known: Vec<String> = known
         .iter()
-        .filter(|line| !line.starts_with(AS_MEASURED))
+        .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
         .map(|line| format!("'{line}'"))
         .collect();
     let known = match &known[..] {
@@ -299,16 +299,23 @@ fn line(
 
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
 /// branch.
-fn usual_branch(git: &Git) -> Result<Option<String>> {
-    let project = Project::find(&std::env::current_dir()?)?;
+fn default_branch(git: &GitRepository) -> Result<Option<String>> {
+    let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     let of_project = project.and_then(|project| project.history.branch);
-    let of_remote = || Some(git.target(None)?.rsplit_once("origin/")?.1.to_owned());
-    let of_checkout = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
+    let of_remote = || {
+        Some(
+            git.target_branch(None)?
+                .rsplit_once("origin/")?
+                .1
+                .to_owned(),
+        )
+    };
+    let of_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
     Ok(of_project.or_else(of_remote).or_else(of_checkout))
 }
 
 /// The newest commit of a branch, local or remote, whichever is further ahead.
-pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
+pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     let places = ["refs/heads/", "refs/remotes/origin/"];
     let tips = places.map(|place| git.commit_id(&format!("{place}{branch}")));
     match tips {
@@ -322,26 +329,28 @@ pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
 }
 
 /// Brings the stored line up to its newest commit, unless the repository belongs to something else.
-fn follow(
+fn update_line(
     store: &mut Store,
-    git: &Git,
+    git: &GitRepository,
     branch: &str,
     tip: &str,
     notes: &mut Vec<String>,
 ) -> Result<bool> {
-    let known = store.tip(branch)?;
+    let known = store.line_tip(branch)?;
     if let Some((last, id)) = &known {
         if id == tip {
             return Ok(true);
         }
-        let new = git.line(tip, Some(id)).unwrap_or_default();
+        let new = git.first_parent_line(tip, Some(id)).unwrap_or_default();
         if new.first().and_then(|first| first.parents.first()) == Some(id) {
-            store.keep_line(branch, last + 1, &new)?;
+            store.store_line(branch, last + 1, &new)?;
             return Ok(true);
         }
     }
-    let all = git.line(tip, None).context("git cannot list the commits")?;
-    if !is_of_what_was_measured(store, git, &all)? {
+    let all = git
+        .first_parent_line(tip, None)
+        .context("git cannot list the commits")?;
+    if !is_measured_repository(store, git, &all)? {
         notes.push(format!(
             "The repository here has none of the revisions that were measured last: it is taken for that of something else, \
              and its '{branch}' is not looked at."
@@ -350,7 +359,7 @@ fn follow(
     }
     let from = match (&known, all.first()) {
         (Some((last, _)), Some(first)) if git.is_shallow() => {
-            match store.position(branch, &first.id)? {
+            match store.line_position(branch, &first.id)? {
                 Some(position) => position,
                 None => {
                     notes.push(format!(
@@ -363,14 +372,14 @@ fn follow(
         }
         _ => 0,
     };
-    store.keep_line(branch, from, &all)?;
+    store.store_line(branch, from, &all)?;
     Ok(true)
 }
 
 /// Whether the repository has one of the revisions measured last, or its line one with the same
 /// files. A shallow clone may lack them and is accepted.
-fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Result<bool> {
-    let measured = store.newest_revisions(NEWEST_MEASURED)?;
+fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
+    let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
     let trees: HashSet<&str> = (measured.iter())
         .filter_map(|(_, tree)| tree.as_deref())
@@ -383,10 +392,14 @@ fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Resul
 }
 
 /// Orders all revisions, or the revisions of a branch, by first measurement or import.
-fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>) -> Result<String> {
-    let name = format!("{AS_MEASURED}{}", branch.unwrap_or_default());
-    store.keep_line_as_measured(&name, branch)?;
-    if store.tip(&name)?.is_some() {
+fn order_as_measured(
+    store: &mut Store,
+    branch: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let name = format!("{MEASURED_ORDER_PREFIX}{}", branch.unwrap_or_default());
+    store.store_measured_order(&name, branch)?;
+    if store.line_tip(&name)?.is_some() {
         notes.push(
             "No repository tells the order of the revisions: they are in the order in which they were measured or \
              imported."
@@ -397,28 +410,31 @@ fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>)
 }
 
 /// Tags and annotations, by revision.
-fn labels(store: &Store, git: &Git) -> Result<HashMap<String, Vec<String>>> {
+fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String, Vec<String>>> {
     let mut labels: HashMap<String, Vec<String>> = HashMap::new();
-    for (id, tag) in git.tags() {
+    for (id, tag) in git.tags_by_commit() {
         labels.entry(id).or_default().push(tag);
     }
-    for (revision, text) in store.remarks()? {
+    for (revision, text) in store.list_notes()? {
         labels.entry(revision).or_default().push(text);
     }
     Ok(labels)
 }
 
 /// The requested series by their current names, in the order of their first session.
-fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
-    let renames = store.renames()?;
+fn select_series(
+    store: &Store,
+    request: &HistoryRequest,
+) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
+    let renames = store.list_renames()?;
     let mut all: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
     let mut places: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
-    for series in store.series()? {
+    for series in store.list_series()? {
         let key = SeriesKey {
-            case: today(&series.key.case, &renames),
+            case: current_name(&series.key.case, &renames),
             ..series.key.clone()
         };
-        if !is_wanted(&key, &series, request) {
+        if !matches_request(&key, &series, request) {
             continue;
         }
         let metric = &key.metric;
@@ -427,7 +443,7 @@ fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec
             key.variant.clone(),
             metric.name.clone(),
             metric.unit.clone(),
-            metric.better == Better::Higher,
+            metric.better == MetricDirection::Higher,
         );
         let place = *places.entry(what).or_insert_with(|| {
             all.push((key.clone(), Vec::new()));
@@ -438,7 +454,7 @@ fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec
     Ok(all)
 }
 
-fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
+fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
     let is_metric = match &request.metrics[..] {
         [] => series.is_primary,
         names => names
@@ -460,7 +476,7 @@ fn has_case(case: &str, request: &HistoryRequest) -> bool {
 }
 
 /// The current name of a case: the case or its benchmark may have been renamed.
-pub(crate) fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
+pub(crate) fn current_name(case: &str, renames: &BTreeMap<String, String>) -> String {
     let mut name = case.to_owned();
     // There are no cycles, but this terminates even if another program has written one.
     for _ in 0..=renames.len() {
@@ -475,14 +491,18 @@ pub(crate) fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
 }
 
 /// The values of `variant` in the same cases, by session.
-fn references(store: &Store, members: &[StoredSeries], variant: &str) -> Result<HashMap<i64, f64>> {
+fn reference_values(
+    store: &Store,
+    members: &[StoredSeries],
+    variant: &str,
+) -> Result<HashMap<i64, f64>> {
     let mut values = HashMap::new();
-    for series in store.series()? {
+    for series in store.list_series()? {
         let is_of = |member: &StoredSeries| {
             series.key.case == member.key.case && series.key.metric == member.key.metric
         };
         if series.key.variant == variant && members.iter().any(is_of) {
-            let points = store.points(series.number)?.into_iter();
+            let points = store.load_points(series.number)?.into_iter();
             values.extend(points.map(|stored| (stored.session, stored.point.value)));
         }
     }
@@ -490,7 +510,7 @@ fn references(store: &Store, members: &[StoredSeries], variant: &str) -> Result<
 }
 
 /// Divides every point by the value of its session's reference; drops points without one.
-fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
+fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
             return false;
@@ -504,45 +524,45 @@ fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
 }
 
 /// Data that is read once and shared by all series.
-struct Reading<'a> {
+struct HistoryReader<'a> {
     line: String,
     request: &'a HistoryRequest,
-    target: Option<Target<'a>>,
+    target: Option<ParentBranch<'a>>,
     /// Revisions by number, with their positions; `None` for those not on the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
-    circumstances: HashMap<i64, Facts>,
+    circumstances: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,
     gone: usize,
     /// Number of series with more points than were read.
     cut: usize,
     /// What the next search can skip.
-    searched: Searched,
+    searched: SearchCache,
 }
 
 /// The branch that the line left.
-struct Target<'a> {
-    reading: Box<Reading<'a>>,
+struct ParentBranch<'a> {
+    reading: Box<HistoryReader<'a>>,
     /// Position of the fork point on the line.
-    here: u32,
+    fork_on_line: u32,
     /// Position of the same revision on the branch.
-    there: u32,
+    fork_on_branch: u32,
 }
 
-impl Target<'_> {
+impl ParentBranch<'_> {
     /// The points of a series on the branch from the fork on, at positions relative to the line.
     fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
-        let mut points = self.reading.points(store, members)?;
-        points.retain(|point| point.is_searched() && point.position >= self.there);
+        let mut points = self.reading.read_points(store, members)?;
+        points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
         for point in &mut points {
-            point.position = point.position - self.there + self.here;
+            point.position = point.position - self.fork_on_branch + self.fork_on_line;
         }
         Ok(points)
     }
 }
 
-impl<'a> Reading<'a> {
-    fn new(line: String, request: &'a HistoryRequest) -> Reading<'a> {
-        Reading {
+impl<'a> HistoryReader<'a> {
+    fn new(line: String, request: &'a HistoryRequest) -> HistoryReader<'a> {
+        HistoryReader {
             line,
             request,
             target: None,
@@ -551,12 +571,12 @@ impl<'a> Reading<'a> {
             failures: None,
             gone: 0,
             cut: 0,
-            searched: Searched::default(),
+            searched: SearchCache::default(),
         }
     }
 
     /// Reads and searches a series; `None` if none of its points is on the line.
-    fn series(
+    fn read_series(
         &mut self,
         store: &mut Store,
         key: SeriesKey,
@@ -567,32 +587,33 @@ impl<'a> Reading<'a> {
         };
         let mut key = key;
         let cut = self.cut;
-        let mut points = self.points(store, members)?;
+        let mut points = self.read_points(store, members)?;
         let is_whole = self.cut == cut;
         if let Some(variant) = &self.request.relative {
-            relate(&mut points, &references(store, members, variant)?);
+            divide_by_reference(&mut points, &reference_values(store, members, variant)?);
             key.metric.unit = String::new();
         }
         if points.is_empty() {
             return Ok(None);
         }
-        let trend = self.search(store, points, members, is_whole)?;
+        let trend = self.search_series(store, points, members, is_whole)?;
         let causes = trend.changes.iter();
-        let causes = causes.map(|change| self.causes(store, &trend, change));
+        let causes = causes.map(|change| self.find_causes(store, &trend, change));
         let causes = causes.collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,
             trend,
             causes,
-            circumstances: BTreeMap::new(),
+            environment_changes: BTreeMap::new(),
             failures: Vec::new(),
             continuation: Vec::new(),
         };
-        if self.request.whole_course {
-            let successions = series.trend.successions();
-            series.circumstances = self.differences(store, &series.trend, successions)?;
-            series.failures = self.failures(store, &series, members)?;
+        if self.request.includes_details {
+            let successions = series.trend.machine_successions();
+            series.environment_changes =
+                self.session_differences(store, &series.trend, successions)?;
+            series.failures = self.find_failures(store, &series, members)?;
             if let Some(target) = self
                 .target
                 .as_mut()
@@ -606,84 +627,86 @@ impl<'a> Reading<'a> {
 
     /// Searches a series, continuing where the last search ended. Stores the changes if all points
     /// were read.
-    fn search(
+    fn search_series(
         &mut self,
         store: &mut Store,
         points: Vec<TrendPoint>,
         members: &[StoredSeries],
         is_whole: bool,
-    ) -> Result<Trend> {
-        let same_work = self.request.same_work;
+    ) -> Result<SearchedTrend> {
+        let same_work = self.request.ignores_benchmark_changes;
         if self.request.relative.is_some() {
-            return Ok(trend(points, &[], same_work));
+            return Ok(search_trend(points, &[], same_work));
         }
-        let mut known: Vec<Change> = Vec::new();
+        let mut known: Vec<RecordedChange> = Vec::new();
         for series in members {
-            known.extend(store.changes(series.number, &self.line)?);
+            known.extend(store.list_changes(series.number, &self.line)?);
         }
         let newest = members.iter().map(|series| series.number).max();
         let Some(number) = newest.filter(|_| is_whole) else {
-            return Ok(trend(points, &known, same_work));
+            return Ok(search_trend(points, &known, same_work));
         };
-        let before = store.walks(number, &self.line)?;
+        let before = store.load_detector_states(number, &self.line)?;
         let mut walks = before.clone();
-        let mut trend = trend_from(points, &known, same_work, &mut walks);
+        let mut trend = resume_trend(points, &known, same_work, &mut walks);
         if walks != before {
-            (self.searched).add_walks(number, trend.points.len(), walks);
+            (self.searched).add_detector_states(number, trend.points.len(), walks);
         }
         if trend.changes != known {
             for series in members.iter().filter(|series| series.number != number) {
-                store.keep_changes(series.number, &self.line, &[])?;
+                store.replace_changes(series.number, &self.line, &[])?;
             }
-            trend.changes = store.keep_changes(number, &self.line, &trend.changes)?;
+            trend.changes = store.replace_changes(number, &self.line, &trend.changes)?;
         }
         Ok(trend)
     }
 
     /// What else changed near a change: environment facts of consecutive sessions, and how busy the
     /// machine was.
-    fn causes(
+    fn find_causes(
         &mut self,
         store: &Store,
-        trend: &Trend,
-        change: &Change,
-    ) -> Result<Vec<analysis::Difference>> {
-        let mut found: Vec<analysis::Difference> = Vec::new();
-        let near = self.differences(store, trend, trend.near(change))?;
+        trend: &SearchedTrend,
+        change: &RecordedChange,
+    ) -> Result<Vec<analysis::FactDifference>> {
+        let mut found: Vec<analysis::FactDifference> = Vec::new();
+        let near = self.session_differences(store, trend, trend.successions_near(change))?;
         for difference in near.into_values().flatten() {
             if !found.contains(&difference) {
                 found.push(difference);
             }
         }
-        if let Some(sides) = trend.around(change) {
+        if let Some(sides) = trend.points_around(change) {
             let sessions = sides.iter().flat_map(|points| points.iter());
-            self.learn(store, sessions.map(|point| point.session))?;
+            self.load_facts(store, sessions.map(|point| point.session))?;
             let [before, after] = sides.map(|points| {
-                let facts = points.iter().map(|point| self.facts(store, point.session));
-                facts.collect::<Result<Vec<Facts>>>()
+                let facts = points
+                    .iter()
+                    .map(|point| self.session_facts(store, point.session));
+                facts.collect::<Result<Vec<EnvironmentFacts>>>()
             });
-            found.extend(analysis::shifts(&before?, &after?));
+            found.extend(analysis::activity_shifts(&before?, &after?));
         }
         Ok(found)
     }
 
     /// Sessions of the line in which the case failed and that have no point of it.
-    fn failures(
+    fn find_failures(
         &mut self,
         store: &Store,
         series: &SeriesTrend,
         members: &[StoredSeries],
-    ) -> Result<Vec<Landmark>> {
+    ) -> Result<Vec<RevisionMarker>> {
         let all = match self.failures.take() {
             Some(known) => known,
-            None => store.failures_on(&self.line)?,
+            None => store.line_failures(&self.line)?,
         };
         let points = series.trend.points.iter();
         let measured: HashSet<i64> = points.map(|point| point.session).collect();
         let mut failures = Vec::new();
         for member in members {
             let SeriesKey { case, variant, .. } = &member.key;
-            let own = all.of(case, variant).into_iter();
+            let own = all.of_case(case, variant).into_iter();
             failures.extend(own.filter(|failure| {
                 failure
                     .session
@@ -694,17 +717,17 @@ impl<'a> Reading<'a> {
         Ok(failures)
     }
 
-    fn points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+    fn read_points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = Vec::new();
         for series in members {
-            let most = self.request.most_points.unwrap_or(usize::MAX);
-            let stored = store.course(series.number, most)?;
+            let most = self.request.max_points.unwrap_or(usize::MAX);
+            let stored = store.load_newest_points(series.number, most)?;
             if stored.points.len() == most {
                 self.cut += 1;
             } else {
-                self.searched.add_points(&stored);
+                self.searched.pack_points(&stored);
             }
-            self.look_up(store, &stored.points)?;
+            self.look_up_revisions(store, &stored.points)?;
             for stored in stored.points {
                 let place = stored
                     .revision
@@ -727,8 +750,8 @@ impl<'a> Reading<'a> {
     }
 
     /// A note if not all points were read.
-    fn cut_short(&self) -> Option<String> {
-        let most = self.request.most_points.filter(|_| self.cut > 0)?;
+    fn truncation_note(&self) -> Option<String> {
+        let most = self.request.max_points.filter(|_| self.cut > 0)?;
         let series = match self.cut {
             1 => "one series".to_owned(),
             some => format!("{some} series"),
@@ -739,7 +762,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Looks up the revisions of points and their positions on the line.
-    fn look_up(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
+    fn look_up_revisions(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
         let numbers = points.iter().filter_map(|stored| stored.revision);
         let unknown: BTreeSet<i64> = numbers
             .filter(|number| !self.revisions.contains_key(number))
@@ -748,7 +771,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let unknown: Vec<i64> = unknown.into_iter().collect();
-        let found = store.all_placed(&self.line, &unknown)?;
+        let found = store.place_revisions(&self.line, &unknown)?;
         self.revisions.extend(found.into_iter().map(
             |(number, PlacedRevision { revision, position })| {
                 (number, position.map(|at| (at, Arc::new(revision))))
@@ -758,22 +781,22 @@ impl<'a> Reading<'a> {
     }
 
     /// Differences between the sessions of consecutive points, by the index of the later one.
-    fn differences(
+    fn session_differences(
         &mut self,
         store: &Store,
-        trend: &Trend,
+        trend: &SearchedTrend,
         successions: Vec<(usize, usize)>,
-    ) -> Result<BTreeMap<usize, Vec<analysis::Difference>>> {
+    ) -> Result<BTreeMap<usize, Vec<analysis::FactDifference>>> {
         let sessions = successions.iter().flat_map(|(one, other)| [*one, *other]);
-        self.learn(store, sessions.map(|at| trend.points[at].session))?;
+        self.load_facts(store, sessions.map(|at| trend.points[at].session))?;
         let mut found = BTreeMap::new();
         for (one, other) in successions {
-            let before = self.facts(store, trend.points[one].session)?;
-            let after = self.facts(store, trend.points[other].session)?;
+            let before = self.session_facts(store, trend.points[one].session)?;
+            let after = self.session_facts(store, trend.points[other].session)?;
             if Arc::ptr_eq(&before, &after) {
                 continue;
             }
-            let differences = analysis::differences(&before, &after);
+            let differences = analysis::fact_differences(&before, &after);
             if !differences.is_empty() {
                 found.insert(other, differences);
             }
@@ -782,14 +805,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Loads the facts of all sessions that are not loaded yet, in one query.
-    fn learn(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
+    fn load_facts(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
         let is_unknown = |session: &i64| !self.circumstances.contains_key(session);
         let unknown: BTreeSet<i64> = sessions.filter(is_unknown).collect();
         if unknown.is_empty() {
             return Ok(());
         }
         let unknown: Vec<i64> = unknown.into_iter().collect();
-        for (facts, sessions) in store.circumstances_of(&unknown)? {
+        for (facts, sessions) in store.facts_by_sessions(&unknown)? {
             let facts = Arc::new(facts);
             let of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
             self.circumstances.extend(of_sessions);
@@ -797,11 +820,11 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn facts(&mut self, store: &Store, session: i64) -> Result<Facts> {
+    fn session_facts(&mut self, store: &Store, session: i64) -> Result<EnvironmentFacts> {
         if let Some(known) = self.circumstances.get(&session) {
             return Ok(known.clone());
         }
-        let facts = Arc::new(store.circumstances(session)?);
+        let facts = Arc::new(store.environment_facts(session)?);
         self.circumstances.insert(session, facts.clone());
         Ok(facts)
     }
@@ -810,8 +833,10 @@ impl<'a> Reading<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Machine, Metric, Point, PointKind, SessionPoint, SessionPoints, State};
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{
+        HistoryPoint, Machine, Metric, PointKind, SessionPoint, SessionPoints, SessionState,
+    };
 
     const LINE: &str = "line of a test";
 
@@ -821,24 +846,24 @@ mod tests {
             id: format!("{place:040x}"),
             ..Revision::default()
         };
-        store.keep_line(LINE, place, &[revision(place)]).unwrap();
-        let mut session = Story::fixed(&["default"], 1).session();
+        store.store_line(LINE, place, &[revision(place)]).unwrap();
+        let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
         session.runs.clear();
         session.id = format!("session {place}");
-        session.state = State::Imported;
+        session.state = SessionState::Imported;
         session.started_unix_ms = i64::from(place);
-        let number = store.insert(&session).unwrap();
+        let number = store.insert_session(&session).unwrap();
         let noise = f64::from(place.wrapping_mul(2_654_435_761) >> 16) / 65_536.0 - 0.5;
         let steps = u32::from(place >= 90) + u32::from(place >= 170);
         let point = SessionPoint {
             series: SeriesKey {
                 case: "bench n=1".into(),
                 variant: "default".into(),
-                metric: Metric::new("time", "s", Better::Lower),
+                metric: Metric::new("time", "s", MetricDirection::Lower),
             },
             place: 0,
             revision: Some(revision(place)),
-            point: Point {
+            point: HistoryPoint {
                 value: 1.05_f64.powi(steps as i32) * (1.0 + 0.03 * noise),
                 interval: None,
                 runs: 3,
@@ -859,7 +884,7 @@ mod tests {
             circumstances: Vec::new(),
             points: vec![point],
         };
-        store.keep_points(number, &points).unwrap();
+        store.store_points(number, &points).unwrap();
         number
     }
 
@@ -870,7 +895,7 @@ mod tests {
             branch: Some(LINE.to_owned()),
             ..HistoryRequest::default()
         };
-        let mut history = history(store, &request).unwrap();
+        let mut history = load_history(store, &request).unwrap();
         let trend = &mut history.series[0].trend;
         for change in &mut trend.changes {
             change.number = 0;
@@ -900,9 +925,13 @@ mod tests {
             let seen = look(&mut store);
             assert_eq!(seen, first_look(&places), "{count} points");
             assert_eq!(look(&mut store), seen);
-            assert_eq!(store.walks(1, LINE).unwrap().len(), 1, "it is kept");
+            assert_eq!(
+                store.load_detector_states(1, LINE).unwrap().len(),
+                1,
+                "it is kept"
+            );
         }
-        store.delete(numbers[20]).unwrap();
+        store.delete_untracked(numbers[20]).unwrap();
         places.remove(20);
         assert_eq!(look(&mut store), first_look(&places));
     }

@@ -3,24 +3,24 @@
 //!
 //! All variants run the same number of iterations, a power of ten found by a short trial of the
 //! baseline at full speed: a program runs about fifty times slower while its instructions are
-//! counted. Start at [`prepare`].
+//! counted. Start at [`prepare_counting`].
 
-use crate::pairs::{refuse_waiting, trial};
+use crate::pairs::{reject_waiting, run_trials};
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::counting;
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Clock, Length, Metric, Order, Run, Samples};
-use speedwell_process::resolve;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{ComparedClock, Metric, Run, RunOrder, SampleDivision, SampleLength};
+use speedwell_process::resolve_program;
 use std::path::Path;
 use std::process::Command;
 
 /// Target duration of a run's iterations at full speed.
-const AIM_NS: f64 = 5e6;
+const TARGET_RUN_NS: f64 = 5e6;
 
 /// Sampling of the trial.
-const TRIAL: Samples = Samples {
+const TRIAL_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
-    length: Length::TimeNs(20_000_000),
+    length: SampleLength::TimeNs(20_000_000),
     warmup_ns: 0,
 };
 
@@ -30,44 +30,46 @@ const HINT: &str = "hint: leave out --metric instructions";
 ///
 /// # Errors
 /// Explains why: valgrind is missing, or the work cannot be counted.
-pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
-    check(plan)?;
-    let tool = valgrind()?;
+pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
+    check_plan(plan)?;
+    let tool = valgrind_version()?;
     if let Some(counting) = &mut plan.design.counting {
         counting.tool = tool;
     }
-    if let Length::Iterations(iterations) = plan.sampling.samples.length {
+    if let SampleLength::Iterations(iterations) = plan.sampling.samples.length {
         let samples = Some(one_sample(iterations));
         plan.jobs.iter_mut().for_each(|job| job.samples = samples);
         return Ok(());
     }
     let mut native = plan.clone();
     native.design.counting = None;
-    native.sampling.samples = TRIAL;
-    let tried = trial(&native)?;
-    refuse_waiting(&tried, &format!("waiting has no instructions\n{HINT}"))?;
+    native.sampling.samples = TRIAL_SAMPLES;
+    let tried = run_trials(&native)?;
+    reject_waiting(&tried, &format!("waiting has no instructions\n{HINT}"))?;
     for job in &mut plan.jobs {
         let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
-        let iterations = own.and_then(|own| iterations(&own.run)).unwrap_or(1);
+        let iterations = own
+            .and_then(|own| fitting_iterations(&own.run))
+            .unwrap_or(1);
         job.samples = Some(one_sample(iterations));
     }
     Ok(())
 }
 
 /// One sample of this many iterations, without warm-up.
-fn one_sample(iterations: u64) -> Samples {
-    Samples {
+fn one_sample(iterations: u64) -> SampleDivision {
+    SampleDivision {
         count: 1,
-        length: Length::Iterations(iterations),
+        length: SampleLength::Iterations(iterations),
         warmup_ns: 0,
     }
 }
 
 /// Checks what does not depend on the programs.
-fn check(plan: &Plan) -> anyhow::Result<()> {
+fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
-        plan.design.order == Order::Blocks
-            && plan.sampling.clock == Clock::Wall
+        plan.design.order == RunOrder::Blocks
+            && plan.sampling.clock == ComparedClock::Wall
             && plan.sampling.precision.is_none(),
         "instructions are counted and need no statistics as a rule: --order, --clock and --precision are for times"
     );
@@ -81,11 +83,11 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
     );
     for job in &plan.jobs {
         let name = &job.label;
-        if let Err(reason) = counting::check(job.source.kind) {
+        if let Err(reason) = counting::check_countable(job.source.kind) {
             bail!("the instructions of '{name}' cannot be counted: {reason}\n{HINT}");
         }
         ensure!(
-            job.workers() == 1,
+            job.worker_count() == 1,
             "'{name}' has several workers, and valgrind executes one thread at a time\n{HINT}"
         );
     }
@@ -93,10 +95,10 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// The installed version, as in `valgrind-3.19.0`.
-fn valgrind() -> anyhow::Result<String> {
+fn valgrind_version() -> anyhow::Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
-    let program = resolve(Path::new("valgrind")).context(MISSING)?;
+    let program = resolve_program(Path::new("valgrind")).context(MISSING)?;
     let answer = Command::new(program)
         .arg("--version")
         .output()
@@ -110,12 +112,12 @@ fn valgrind() -> anyhow::Result<String> {
 }
 
 /// The largest power of ten of iterations that fits into the target duration.
-fn iterations(tried: &Run) -> Option<u64> {
+fn fitting_iterations(tried: &Run) -> Option<u64> {
     let time_ns = match tried.value_of(Metric::TIME) {
         Some(time_ns) => time_ns,
         None => 1e9 / tried.value_of(Metric::THROUGHPUT)?,
     };
-    let fitting = (AIM_NS / time_ns).max(1.0);
+    let fitting = (TARGET_RUN_NS / time_ns).max(1.0);
     fitting
         .is_finite()
         .then(|| 10u64.pow(fitting.log10() as u32))
@@ -124,13 +126,15 @@ fn iterations(tried: &Run) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
 
     #[test]
     fn iterations_are_a_power_of_ten_and_one_at_least() {
         let of = |per_s: f64| {
-            let session = Story::fixed(&["a"], 1).case("b", |_, _| per_s).session();
-            iterations(&session.runs[0])
+            let session = FakeSession::with_fixed_blocks(&["a"], 1)
+                .add_case("b", |_, _| per_s)
+                .build();
+            fitting_iterations(&session.runs[0])
         };
         assert_eq!(of(2e9), Some(10_000_000));
         assert_eq!(of(199_999.0), Some(100), "5 ms are not quite a thousand");

@@ -5,14 +5,17 @@
 //! enough and which number comes next. Start at [`search_iterations`].
 
 use super::session::check_processors;
-use super::{Listener, MeasureRequest, Plans, SessionRequest, carry_out, warn, warn_if_busy};
+use super::{
+    EventListener, MeasureRequest, PreparedPlan, SessionRequest, emit_warning, execute_session,
+    warn_if_busy,
+};
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
-use speedwell_analysis::iterations::{Level, Results, Search};
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Case, Event, Failure, Session};
+use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{Case, Session, SessionEvent, StepFailure};
 use speedwell_results::store::Store;
-use speedwell_runner::Ended;
+use speedwell_runner::SessionEnd;
 
 /// Options for a search.
 #[derive(Debug, Clone)]
@@ -24,16 +27,16 @@ pub struct IterationsRequest {
     /// The parameter that counts the iterations.
     pub parameter: String,
     /// Initial state of each file's search.
-    pub search: Search,
+    pub search: IterationSearch,
 }
 
 /// A benchmark file with its search.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct FileSearch {
     /// Its name.
     pub name: String,
     /// State of its search.
-    pub search: Search,
+    pub search: IterationSearch,
     /// Whether it cannot be measured.
     pub failed: bool,
     /// Whether its samples are long enough.
@@ -42,13 +45,13 @@ pub struct File {
 
 /// Result of a search.
 #[derive(Debug)]
-pub struct Searched {
+pub struct IterationsResult {
     /// The files that have the parameter.
-    pub files: Vec<File>,
+    pub files: Vec<FileSearch>,
     /// All failures.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SessionEnd,
 }
 
 /// Measures files with increasing numbers until every search has ended. Stores nothing.
@@ -57,16 +60,16 @@ pub struct Searched {
 /// Fails if a target is unknown or no file has the parameter.
 pub fn search_iterations(
     request: &IterationsRequest,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<Searched> {
-    let mut rounds = Rounds {
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<IterationsResult> {
+    let mut rounds = SearchRounds {
         request,
         failures: Vec::new(),
         listener,
     };
-    let mut files = rounds.files()?;
-    let ended = rounds.search(&mut files)?;
-    Ok(Searched {
+    let mut files = rounds.find_files()?;
+    let ended = rounds.run_rounds(&mut files)?;
+    Ok(IterationsResult {
         files,
         failures: rounds.failures,
         ended,
@@ -74,16 +77,16 @@ pub fn search_iterations(
 }
 
 /// Measures the files whose search has not ended.
-struct Rounds<'a, 'l> {
+struct SearchRounds<'a, 'l> {
     request: &'a IterationsRequest,
-    failures: Vec<Failure>,
-    listener: &'a mut Listener<'l>,
+    failures: Vec<StepFailure>,
+    listener: &'a mut EventListener<'l>,
 }
 
-impl Rounds<'_, '_> {
+impl SearchRounds<'_, '_> {
     /// The files that have the parameter, each at the start of its search.
-    fn files(&mut self) -> anyhow::Result<Vec<File>> {
-        let plans = Plans::read(&self.request.measuring, self.listener)?;
+    fn find_files(&mut self) -> anyhow::Result<Vec<FileSearch>> {
+        let plans = PreparedPlan::read(&self.request.measuring, self.listener)?;
         check_processors(&plans.plan)?;
         ensure!(
             plans.plan.design.experiment.is_none(),
@@ -106,7 +109,7 @@ impl Rounds<'_, '_> {
         };
         let without = files.iter().filter(|(_, cases)| !has(cases));
         let without: Vec<String> = without
-            .map(|(name, cases)| self.lacks(name, cases))
+            .map(|(name, cases)| self.missing_parameter_message(name, cases))
             .collect();
         files.retain(|_, cases| has(cases));
         if files.is_empty() && !without.is_empty() {
@@ -117,14 +120,14 @@ impl Rounds<'_, '_> {
             );
         }
         for sentence in without {
-            warn(self.listener, &format!("{sentence}; it is left out."))?;
+            emit_warning(self.listener, &format!("{sentence}; it is left out."))?;
         }
         for warning in &plans.suite.warnings {
-            warn(self.listener, warning)?;
+            emit_warning(self.listener, warning)?;
         }
         warn_if_busy(self.listener)?;
         self.failures = plans.suite.failures;
-        let file = |name| File {
+        let file = |name| FileSearch {
             name,
             search: self.request.search.clone(),
             is_long: false,
@@ -133,7 +136,7 @@ impl Rounds<'_, '_> {
         Ok(files.into_keys().map(file).collect())
     }
 
-    fn lacks(&self, file: &str, cases: &[Case]) -> String {
+    fn missing_parameter_message(&self, file: &str, cases: &[Case]) -> String {
         let names = cases.iter().flat_map(|case| &case.values);
         let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
@@ -151,33 +154,34 @@ impl Rounds<'_, '_> {
     }
 
     /// Measures round after round until every search has ended.
-    fn search(&mut self, files: &mut [File]) -> anyhow::Result<Ended> {
+    fn run_rounds(&mut self, files: &mut [FileSearch]) -> anyhow::Result<SessionEnd> {
         loop {
-            let is_open = |file: &&mut File| !file.failed && file.search.n().is_some();
-            let mut open: Vec<&mut File> = files.iter_mut().filter(is_open).collect();
+            let is_open =
+                |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
+            let mut open: Vec<&mut FileSearch> = files.iter_mut().filter(is_open).collect();
             // Lengthen short samples first, which takes single runs.
             let some_short = open.iter().any(|file| !file.is_long);
             open.retain(|file| file.is_long != some_short);
             if open.is_empty() {
-                return Ok(Ended::Complete);
+                return Ok(SessionEnd::Complete);
             }
             let runs = if some_short { 1 } else { self.request.runs };
-            let (plan, session, ended) = self.round(&open, runs)?;
-            if ended != Ended::Complete {
+            let (plan, session, ended) = self.measure_round(&open, runs)?;
+            if ended != SessionEnd::Complete {
                 return Ok(ended);
             }
-            let mut levels = levels(&plan, &session, &open, &self.request.parameter);
+            let mut levels = group_by_file(&plan, &session, &open, &self.request.parameter);
             for file in open {
                 match levels.swap_remove(&file.name) {
                     None => file.failed = true,
                     Some(level) if some_short => match level.shortest_ns {
-                        Some(shortest_ns) if !file.search.is_long(level.shortest_ns) => {
-                            file.search.pass_over(shortest_ns);
+                        Some(shortest_ns) if !file.search.is_long_enough(level.shortest_ns) => {
+                            file.search.skip_too_small(shortest_ns);
                         }
                         _ => file.is_long = true,
                     },
                     Some(level) => {
-                        file.search.observe(level);
+                        file.search.record_level(level);
                     }
                 }
             }
@@ -185,10 +189,14 @@ impl Rounds<'_, '_> {
     }
 
     /// Measures the files, each with its own number.
-    fn round(&mut self, open: &[&mut File], runs: u32) -> anyhow::Result<(Plan, Session, Ended)> {
+    fn measure_round(
+        &mut self,
+        open: &[&mut FileSearch],
+        runs: u32,
+    ) -> anyhow::Result<(SessionPlan, Session, SessionEnd)> {
         let parameter = &self.request.parameter;
-        let own = |file: &&mut File| {
-            let n = file.search.n().unwrap_or_default();
+        let own = |file: &&mut FileSearch| {
+            let n = file.search.next_number().unwrap_or_default();
             (file.name.clone(), (parameter.clone(), n.to_string()))
         };
         let own: Vec<_> = open.iter().map(own).collect();
@@ -196,12 +204,12 @@ impl Rounds<'_, '_> {
             let tried = |(name, (parameter, n)): &(_, (_, _))| format!("{name} {parameter}={n}");
             let tried: Vec<String> = own.iter().map(tried).collect();
             let doing = format!("measuring {}", tried.join(", "));
-            self.listener.observe(&Event::Note(&doing))?;
+            self.listener.observe(&SessionEvent::Note(&doing))?;
         }
         let mut request = self.request.measuring.clone();
         request.plan.sampling.runs = Some(runs);
         request.selection.of_benchmarks.extend(own);
-        let mut plans = Plans::read(&request, self.listener)?;
+        let mut plans = PreparedPlan::read(&request, self.listener)?;
         let is_open = |name: &str| open.iter().any(|file| file.name == name);
         plans.plan.jobs.retain(|job| is_open(&job.source.name));
         let broken = std::mem::take(&mut plans.suite.failures).into_iter();
@@ -209,7 +217,7 @@ impl Rounds<'_, '_> {
             .extend(broken.filter(|failure| is_open(&failure.benchmark)));
         let plan = plans.plan.clone();
         let (session, mut store) = (SessionRequest::default(), Store::in_memory()?);
-        let measured = carry_out(plans, &session, &mut store, self.listener)?;
+        let measured = execute_session(plans, &session, &mut store, self.listener)?;
         let session = measured.session;
         self.failures.extend(session.failures.iter().cloned());
         Ok((plan, session, measured.ended?))
@@ -217,12 +225,12 @@ impl Rounds<'_, '_> {
 }
 
 /// Results by file, without files in which a run failed.
-fn levels(
-    plan: &Plan,
+fn group_by_file(
+    plan: &SessionPlan,
     session: &Session,
-    open: &[&mut File],
+    open: &[&mut FileSearch],
     parameter: &str,
-) -> IndexMap<String, Level> {
+) -> IndexMap<String, IterationLevel> {
     let slots = plan.slots();
     let file = |slot: u32| {
         slots
@@ -234,7 +242,7 @@ fn levels(
         .iter()
         .filter_map(|failure| file(failure.slot?))
         .collect();
-    let mut files: IndexMap<String, IndexMap<String, Results>> = IndexMap::new();
+    let mut files: IndexMap<String, IndexMap<String, CaseSamples>> = IndexMap::new();
     let metric = session.metrics.first().map(|metric| metric.name.as_str());
     for run in &session.runs {
         let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else {
@@ -247,7 +255,7 @@ fn levels(
         let (mut sum, mut count) = (0.0, 0);
         let results = files.entry(name.to_owned()).or_default();
         let results = results
-            .entry(series(&run.case, &run.variant, plan, parameter))
+            .entry(series_name(&run.case, &run.variant, plan, parameter))
             .or_default();
         for sample in samples {
             (sum, count) = (sum + sample.value, count + 1);
@@ -257,15 +265,19 @@ fn levels(
             results.rates.push(sum / f64::from(count));
         }
     }
-    let level = |(name, cases): (String, IndexMap<String, Results>)| {
-        let n = open.iter().find(|file| file.name == name)?.search.n()?;
-        Some((name, Level::new(n, cases)))
+    let level = |(name, cases): (String, IndexMap<String, CaseSamples>)| {
+        let n = open
+            .iter()
+            .find(|file| file.name == name)?
+            .search
+            .next_number()?;
+        Some((name, IterationLevel::new(n, cases)))
     };
     files.into_iter().filter_map(level).collect()
 }
 
 /// Name of a case without the searched number, with its variant if there are several.
-fn series(case: &Case, variant: &str, plan: &Plan, parameter: &str) -> String {
+fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);
     match plan.variants.len() {

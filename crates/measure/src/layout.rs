@@ -2,18 +2,18 @@
 //! much builds differ.
 //!
 //! Decides how many runs share a build, what cannot be relinked, and which spreads to store. Start
-//! at [`check`].
+//! at [`check_layout`].
 
 use anyhow::{bail, ensure};
 use speedwell_analysis::{LayoutSpread, layout_spreads};
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind, build_cost};
-use speedwell_model::{Language, Layout, Metric, Order, Session};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{BenchmarkJob, SourceKind, build_cost};
+use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
 use speedwell_results::store::Store;
 
 /// The looks of a comparison whose runs share builds, in runs: each is after a whole number of
 /// builds, the last after all of them.
-pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
+pub fn build_looks(usual: &[u32], builds: u32) -> Vec<u32> {
     let most = usual.iter().copied().max().unwrap_or(0);
     if builds == 0 || builds >= most {
         return usual.to_vec();
@@ -26,18 +26,18 @@ pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
 
 /// Rounds the number of builds up, because a block holds as many builds of every variant as it has
 /// runs.
-pub fn whole_blocks(layout: Layout, runs_per_block: u32) -> Layout {
+pub fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
     let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
-    Layout { builds, ..layout }
+    LayoutVariation { builds, ..layout }
 }
 
 /// Rejects what cannot be laid out as requested.
 ///
 /// # Errors
 /// Explains the reason, and what can be varied instead.
-pub fn check(plan: &Plan) -> anyhow::Result<()> {
+pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     let layout = plan.design.layout;
-    if layout.is_usual() {
+    if layout.is_default() {
         return Ok(());
     }
     ensure!(
@@ -50,34 +50,36 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
          --layout"
     );
     ensure!(
-        plan.design.order != Order::Paired || !plan.design.shares_builds(),
+        plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
         "with '--order paired' every pair has builds of its own, and there are {} runs of {} builds\nhint: --builds {0}",
-        plan.design.most_runs(),
+        plan.design.max_runs(),
         layout.builds,
     );
     plan.jobs.iter().try_for_each(|job| check_job(job, layout))
 }
 
-fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
+fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
     const HINT: &str = "hint: --layout env,stack varies what can be varied from outside";
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
-        Kind::Load | Kind::Experiment => bail!(
+        SourceKind::Load | SourceKind::Experiment => bail!(
             "'{name}' measures servers and requests, whose processes it starts itself: --builds and --layout do not \
              reach them"
         ),
-        Kind::Snippet(Language::Go) if layout.align => {
+        SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
             bail!("Go has no option that aligns functions\nhint: leave out 'align'")
         }
-        Kind::Cpp | Kind::Fake => Ok(()),
-        Kind::Snippet(Language::C | Language::Cpp | Language::Rust | Language::Go) => Ok(()),
-        Kind::Program | Kind::Suite if links => {
+        SourceKind::Cpp | SourceKind::Fake => Ok(()),
+        SourceKind::Snippet(
+            SnippetLanguage::C | SnippetLanguage::Cpp | SnippetLanguage::Rust | SnippetLanguage::Go,
+        ) => Ok(()),
+        SourceKind::Program | SourceKind::Suite if links => {
             bail!("'{name}' was built elsewhere, so no other builds of it can be made here\n{HINT}")
         }
-        Kind::Snippet(language) if links => {
+        SourceKind::Snippet(language) if links => {
             bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
         }
-        Kind::Node | Kind::NodeCore | Kind::Python if links => {
+        SourceKind::Node | SourceKind::NodeCore | SourceKind::Python if links => {
             bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
         }
         _ => Ok(()),
@@ -89,26 +91,26 @@ fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if the store fails.
-pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
+pub fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
     let (Some(number), true) = (session.number, session.design.shares_builds()) else {
         return Ok(());
     };
     let metrics: Vec<&Metric> = session.metrics.iter().collect();
-    let spreads = store.by_cases(number, |stored| {
+    let spreads = store.with_session_by_cases(number, |stored| {
         let mut spreads = Vec::new();
-        stored.parts(&mut |part| spreads.extend(layout_spreads(part, &metrics)))?;
+        stored.for_each_part(&mut |part| spreads.extend(layout_spreads(part, &metrics)))?;
         Ok(spreads)
     })?;
     for spread in spreads {
         let found = (spread.components.groups, spread.components.between);
-        store.keep_layout_spread(number, (&spread.case, &spread.metric), found)?;
+        store.store_layout_spread(number, (&spread.case, &spread.metric), found)?;
     }
     Ok(())
 }
 
 /// Suggests how many runs per build would have given the narrowest intervals in the same time;
 /// `None` if builds had one run each or do not differ.
-pub fn advice(session: &Session) -> Option<String> {
+pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let build_s = build_cost()?.as_secs_f64();
     let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
     let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;

@@ -1,8 +1,8 @@
 //! Makes sessions: takes requests and returns measured sessions.
 //!
 //! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
-//! Messages go to a [`Listener`]; nothing here prints, or knows options, reports or exit statuses.
-//! Start at [`Plans::read`], then [`measure`].
+//! Messages go to a [`EventListener`]; nothing here prints, or knows options, reports or exit statuses.
+//! Start at [`PreparedPlan::read`], then [`measure`].
 //!
 //! Import cycle: a request names the machines to use (`fleet`) or to hold (`roles`), and these
 //! modules measure requests.
@@ -34,28 +34,30 @@ mod session;
 mod trial;
 mod warmup;
 
-pub use iterations::{File, IterationsRequest, Searched, search_iterations};
+pub use iterations::{FileSearch, IterationsRequest, IterationsResult, search_iterations};
 pub use pairs::check_targets as check_paired_targets;
-pub use rehearsal::described;
+pub use rehearsal::describe_failure;
 pub use request::{
-    BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
-    SearchRequest, SessionRequest, VariantRequest, draw_seed,
+    BuildRequest, MeasureRequest, PlanRequest, PreparedPlan, ResumedSession, RevisionRequest,
+    SamplingRequest, SearchRequest, SessionRequest, VariantRequest, draw_seed,
 };
-pub use resume::resumed;
-pub use scripts::{Script, ScriptsRequest, execute_scripts};
-pub use session::{MeasuredSession, carry_out, header, measure, reach_warning, warn_if_busy};
-pub use trial::{Tried, try_out};
-pub use warmup::{SeriesLength, as_series};
+pub use resume::load_interrupted_plan;
+pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};
+pub use session::{
+    MeasuredSession, execute_session, measure_session, reach_warning, session_header, warn_if_busy,
+};
+pub use trial::{TrialResult, try_cases};
+pub use warmup::{SeriesLength, plan_series};
 
-use speedwell_model::{Event, Observer};
+use speedwell_model::{SessionEvent, SessionObserver};
 use std::sync::{Mutex, PoisonError};
 
 /// Observes a measurement, and the reading of benchmarks before it.
-pub type Listener<'a> = dyn Observer + Send + 'a;
+pub type EventListener<'a> = dyn SessionObserver + Send + 'a;
 
 /// Lets several threads send events before the first run. Errors are ignored: a listener that fails
 /// then fails again once measuring starts.
-pub fn teller(listener: &mut Listener<'_>) -> impl Fn(&Event<'_>) + Sync {
+pub fn shared_emitter(listener: &mut EventListener<'_>) -> impl Fn(&SessionEvent<'_>) + Sync {
     let listener = Mutex::new(listener);
     move |event| {
         let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +69,6 @@ pub fn teller(listener: &mut Listener<'_>) -> impl Fn(&Event<'_>) + Sync {
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub fn warn(listener: &mut Listener<'_>, sentence: &str) -> anyhow::Result<()> {
-    listener.observe(&Event::Warning(sentence))
+pub fn emit_warning(listener: &mut EventListener<'_>, sentence: &str) -> anyhow::Result<()> {
+    listener.observe(&SessionEvent::Warning(sentence))
 }

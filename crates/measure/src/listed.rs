@@ -1,21 +1,21 @@
 //! Selects the sessions to list: by branch, by day or revision, by case.
 //!
 //! Decides what "since" means: for a day the time of measurement, for a revision the commits after
-//! it. Start at [`filter`].
+//! it. Start at [`build_filter`].
 
-use crate::history::today;
+use crate::history::current_name;
 use crate::reference;
 use anyhow::{Result, ensure};
 use regex::Regex;
-use speedwell_environment::Git;
-use speedwell_results::formats::point_table::moment;
+use speedwell_environment::GitRepository;
+use speedwell_results::formats::point_table::parse_time;
 use speedwell_results::store::{SessionFilter, Store};
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
 /// Timeout for git, which is queried twice.
-const LIMIT: Duration = Duration::from_secs(10);
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which sessions to list; all by default.
 #[derive(Debug, Clone, Default)]
@@ -32,21 +32,21 @@ pub struct ListRequest {
 ///
 /// # Errors
 /// Fails if the revision is unknown or the store fails.
-pub fn filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
+pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
     let mut filter = SessionFilter {
         branch: request.branch.clone(),
         ..SessionFilter::default()
     };
     if let Some(word) = &request.since {
-        match day(word) {
+        match parse_day(word) {
             Some(unix_ms) => filter.since_unix_ms = Some(unix_ms),
-            None => filter.numbers = Some(later(store, word)?),
+            None => filter.numbers = Some(later_sessions(store, word)?),
         }
     }
     if !request.filters.is_empty() {
-        let renames = store.renames()?;
+        let renames = store.list_renames()?;
         let is_wanted = |case: &str| {
-            let name = today(case, &renames);
+            let name = current_name(case, &renames);
             request.filters.iter().any(|filter| filter.is_match(&name))
         };
         let with_case = store.numbers_with_case(is_wanted)?;
@@ -61,19 +61,19 @@ pub fn filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
 }
 
 /// Parses a date with an optional time. Digits alone are the prefix of a revision.
-fn day(word: &str) -> Option<i64> {
+fn parse_day(word: &str) -> Option<i64> {
     let separator = word.as_bytes().get(4)?;
-    matches!(separator, b'-' | b'.' | b'/').then(|| moment(word))?
+    matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?
 }
 
 /// Sessions whose code descends from the revision `word`, as far as git or a stored line knows.
-fn later(store: &Store, word: &str) -> Result<Vec<i64>> {
-    let git = Git::at(Path::new("."), LIMIT);
-    let revision = reference::revision(store, &git, word)?;
+fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let revision = reference::resolve_revision(store, &git, word)?;
     let measured = store.revisions_of_sessions()?;
     let tips: HashSet<&str> = measured.iter().map(|(_, id)| id.as_str()).collect();
-    let by_git = git.later(&revision, &tips.into_iter().collect::<Vec<_>>());
-    let by_line = store.revisions_behind(&revision)?;
+    let by_git = git.commits_after(&revision, &tips.into_iter().collect::<Vec<_>>());
+    let by_line = store.later_revisions(&revision)?;
     ensure!(
         by_git.is_some() || by_line.is_some(),
         "'{word}' is neither a day nor a revision that git or a remembered line knows\nhint: --since 2026-01-31, --since \

@@ -2,12 +2,15 @@
 //! benchmark, and files of the user's checkout.
 //!
 //! Decides what to record with every variant, from which the analysis knows what cannot be
-//! compared, and what to warn about before measuring. Start at [`note`].
+//! compared, and what to warn about before measuring. Start at [`record_benchmarks`].
 
 use anyhow::{Result, bail};
-use speedwell_harness::discover::{self, Selection, Suite};
-use speedwell_harness::{Job, Kind, ModuleLog, Source, Tell, code_files, fingerprints, program_of};
-use speedwell_model::{Variant, Worktree};
+use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_harness::{
+    BenchmarkJob, BenchmarkSource, ModuleLog, ProgressReporter, SourceKind, code_files,
+    fingerprint_benchmarks, resolve_program_for,
+};
+use speedwell_model::{Variant, VariantWorktree};
 use speedwell_runner::worktree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,66 +29,73 @@ const INSTALLERS: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// Fails if the benchmarks of a revision need packages that are not installed there.
-pub fn note(
+pub fn record_benchmarks(
     variants: &mut [Variant],
-    suite: &mut Suite,
-    selection: &Selection,
-    tell: Tell<'_>,
+    suite: &mut DiscoveredBenchmarks,
+    selection: &BenchmarkSelection,
+    tell: ProgressReporter<'_>,
 ) -> Result<()> {
     for variant in variants.iter_mut() {
-        variant.work = fingerprints(&suite.jobs, variant);
+        variant.work = fingerprint_benchmarks(&suite.jobs, variant);
         if let Some(own) = variant.worktree.clone() {
-            variant.strays = strays(variant, &own, &suite.jobs, selection, tell)?;
+            variant.strays = find_strays(variant, &own, &suite.jobs, selection, tell)?;
         }
     }
-    suite.warnings.extend(warning(variants));
+    suite.warnings.extend(strays_warning(variants));
     Ok(())
 }
 
 /// Project files that the benchmarks load from the checkout: those that their languages reveal at
 /// listing, and those that JavaScript sources name, which may be loaded only while measuring.
-fn strays(
+fn find_strays(
     variant: &Variant,
-    own: &Worktree,
-    jobs: &[Job],
-    selection: &Selection,
-    tell: Tell<'_>,
+    own: &VariantWorktree,
+    jobs: &[BenchmarkJob],
+    selection: &BenchmarkSelection,
+    tell: ProgressReporter<'_>,
 ) -> Result<Vec<String>> {
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<BenchmarkSource> = Vec::new();
     for job in jobs.iter().filter(|job| !job.source.is_program()) {
         let source = job.source.under(variant).into_owned();
         if !sources.contains(&source) {
             sources.push(source);
         }
     }
-    let is_script = |source: &Source| is_javascript(&source.file) || is_python(&source.file);
-    let (of_frameworks, mut sources): (Vec<Source>, Vec<Source>) =
-        (sources.into_iter()).partition(|source| source.kind == Kind::Suite && is_script(source));
+    let is_script =
+        |source: &BenchmarkSource| is_javascript(&source.file) || is_python(&source.file);
+    let (of_frameworks, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
+        .into_iter())
+    .partition(|source| source.kind == SourceKind::Suite && is_script(source));
     if let Some(missing) = of_frameworks
         .iter()
         .filter(|source| is_javascript(&source.file))
-        .find_map(|source| packages(source, own))
+        .find_map(|source| missing_packages(source, own))
     {
         bail!(missing);
     }
     let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     if !of_frameworks.is_empty() {
         let log = ModuleLog::new(own)?;
-        discover::describe(&of_frameworks, selection, &log.observed(variant), tell);
+        discover::describe_sources(&of_frameworks, selection, &log.observed(variant), tell);
         loaded.extend(log.files());
     }
     for job in jobs.iter().filter(|job| !job.source.is_program()) {
-        let program = program_of(&job.source, variant);
+        let program = resolve_program_for(&job.source, variant);
         let named = code_files(job, variant, &program).into_iter();
         loaded.extend(named.filter(|file| is_javascript(file)));
     }
-    sources.retain(|source| matches!(source.kind, Kind::Node | Kind::NodeCore | Kind::Python));
-    let described = discover::describe(&sources, selection, variant, tell);
+    sources.retain(|source| {
+        matches!(
+            source.kind,
+            SourceKind::Node | SourceKind::NodeCore | SourceKind::Python
+        )
+    });
+    let described = discover::describe_sources(&sources, selection, variant, tell);
     for (source, description) in sources.iter().zip(described) {
         let missing = description
             .failure
             .as_ref()
-            .and_then(|_| packages(source, own));
+            .and_then(|_| missing_packages(source, own));
         if let Some(missing) = missing {
             bail!(missing);
         }
@@ -97,7 +107,7 @@ fn strays(
         .unwrap_or_else(|_| own.folder.clone());
     let is_stray = |path: &PathBuf| path.starts_with(&own.checkout) && !path.starts_with(&folder);
     let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
-    let tracked = worktree::tracked(&own.checkout, &loaded).into_iter();
+    let tracked = worktree::find_tracked(&own.checkout, &loaded).into_iter();
     let inside = |path: PathBuf| {
         let inside = path.strip_prefix(&own.checkout).ok()?;
         Some(inside.to_string_lossy().into_owned())
@@ -115,7 +125,7 @@ fn is_python(file: &Path) -> bool {
 }
 
 /// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.
-fn packages(source: &Source, own: &Worktree) -> Option<String> {
+fn missing_packages(source: &BenchmarkSource, own: &VariantWorktree) -> Option<String> {
     let inside = source.file.strip_prefix(&own.folder).ok()?;
     let is_missing = |folder: &&Path| {
         let [here, there] = [own.checkout.join(folder), own.folder.join(folder)];
@@ -142,7 +152,7 @@ fn packages(source: &Source, own: &Worktree) -> Option<String> {
 }
 
 /// Warns that results do not belong to their revisions.
-fn warning(variants: &[Variant]) -> Option<String> {
+fn strays_warning(variants: &[Variant]) -> Option<String> {
     let named: Vec<&Variant> = variants
         .iter()
         .filter(|own| !own.strays.is_empty())

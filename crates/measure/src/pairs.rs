@@ -2,12 +2,15 @@
 //!
 //! Pairs are compared by processor time, which says nothing about work that waits, and less about
 //! work that uses several processors. A trial of the baseline alone, which favors no side, decides
-//! this before the first stored run. Start at [`check`].
+//! this before the first stored run. Start at [`check_paired`].
 
 use anyhow::{bail, ensure};
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind, Known, Source, discover};
-use speedwell_model::{Event, Length, Metric, Observer, Order, Run, Samples, Usage};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
+use speedwell_model::{
+    Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
+    SessionObserver,
+};
 use speedwell_process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
@@ -16,21 +19,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Minimum share of its lifetime in which a process must use the processor or be runnable.
-const BUSY: f64 = 0.5;
+const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Number of trials. Work that waits does so in each of them.
-const TRIALS: usize = 3;
+const MAX_TRIALS: usize = 3;
 
 /// Interval between checks of the process.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
 /// Advice for a busy machine, if pairs may answer the question of `plan`.
-pub fn advice(plan: &Plan) -> Option<&'static str> {
+pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
-    let may_help = plan.design.order == Order::Blocks && is_timed && check_kinds(plan).is_ok();
+    let may_help = plan.design.order == RunOrder::Blocks && is_timed && check_kinds(plan).is_ok();
     may_help.then_some(
         "hint: --order paired compares the processor time of both sides while they share a processor, which needs far \
          fewer runs if the work does not wait",
@@ -43,15 +46,16 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
 /// # Errors
 /// Fails at the first such target.
 pub fn check_targets(targets: &[String], here: &Path) -> anyhow::Result<()> {
-    let known = Known::new(targets, here)?;
-    let sources = |target: &String| discover::sources(target, here, &known).unwrap_or_default();
+    let known = KnownAdapters::new(targets, here)?;
+    let sources =
+        |target: &String| discover::find_sources(target, here, &known).unwrap_or_default();
     for source in targets.iter().flat_map(sources) {
         check_source(&source)?;
     }
     Ok(())
 }
 
-fn check_source(source: &Source) -> anyhow::Result<()> {
+fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
     if let Some(suite) = source.suite.as_deref() {
         ensure!(
             suite.may_report_processor_time(),
@@ -67,17 +71,17 @@ fn check_source(source: &Source) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Explains the reason: there is nothing to pair, processor time is missing, or the work waits.
-pub fn check(plan: &Plan) -> anyhow::Result<()> {
+pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     check_kinds(plan)?;
-    let tried = trial(plan)?;
-    let silent = |tried: &&Tried| tried.run.value_of(Metric::CPU_TIME).is_none();
+    let tried = run_trials(plan)?;
+    let silent = |tried: &&PairTrial| tried.run.value_of(Metric::CPU_TIME).is_none();
     if let Some(tried) = tried.iter().find(silent) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
             tried.run.case
         );
     }
-    refuse_waiting(
+    reject_waiting(
         &tried,
         &format!("'--order paired' compares processor time\n{HINT}"),
     )
@@ -87,8 +91,8 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a case did not use the processor enough.
-pub fn refuse_waiting(tried: &[Tried], consequence: &str) -> anyhow::Result<()> {
-    let mut waiting = tried.iter().filter(|tried| tried.waits());
+pub fn reject_waiting(tried: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
+    let mut waiting = tried.iter().filter(|tried| tried.is_waiting());
     let Some(first) = waiting.next() else {
         return Ok(());
     };
@@ -104,7 +108,7 @@ pub fn refuse_waiting(tried: &[Tried], consequence: &str) -> anyhow::Result<()> 
 }
 
 /// Checks what does not depend on the programs.
-fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
+fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
         "'--order paired' needs two variants: a pair is a run of either\n{HINT}"
@@ -117,12 +121,12 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
         check_source(&job.source)?;
         let name = &job.label;
         ensure!(
-            !matches!(job.source.kind, Kind::Load | Kind::Experiment),
+            !matches!(job.source.kind, SourceKind::Load | SourceKind::Experiment),
             "'{name}' has a server, whose processor time is not that of its clients; '--order paired' compares one \
              process with another\n{HINT}"
         );
         ensure!(
-            job.workers() == 1,
+            job.worker_count() == 1,
             "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
         );
     }
@@ -130,56 +134,55 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// A trial run of the baseline.
-pub struct Tried {
+pub struct PairTrial {
     /// The run.
     pub run: Run,
     /// Share of its lifetime in which it wanted the processor.
     busy: f64,
 }
 
-impl Tried {
-    fn waits(&self) -> bool {
-        self.busy < BUSY
+impl PairTrial {
+    fn is_waiting(&self) -> bool {
+        self.busy < MIN_BUSY_SHARE
     }
 }
 
 /// Runs the baseline of every case once, one after the other, and repeats that while a case seems
 /// to wait. Failures are left for the session to report.
-pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
-    compile(plan)?;
+pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+    compile_snippets(plan)?;
     // A first run reads its files from disk, and on a busy machine a short run is sampled too
     // rarely.
-    let mut tried = once(plan)?;
-    for _ in 1..TRIALS {
-        if !tried.iter().any(Tried::waits) {
+    let mut tried = run_once(plan)?;
+    for _ in 1..MAX_TRIALS {
+        if !tried.iter().any(PairTrial::is_waiting) {
             break;
         }
-        tried = once(plan)?;
+        tried = run_once(plan)?;
     }
     Ok(tried)
 }
 
 /// Compiles by a short run, so that compilation does not count as part of the snippets.
-fn compile(plan: &Plan) -> anyhow::Result<()> {
-    let is_compiled =
-        |job: &Job| matches!(job.source.kind, Kind::Snippet(language) if language.is_compiled());
+fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
+    let is_compiled = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(language) if language.is_compiled());
     if plan.jobs.iter().any(is_compiled) {
         let mut short = plan.clone();
         short.jobs.retain(is_compiled);
-        short.sampling.samples = Samples {
+        short.sampling.samples = SampleDivision {
             count: 1,
-            length: Length::Iterations(1),
+            length: SampleLength::Iterations(1),
             warmup_ns: 0,
         };
-        once(&short)?;
+        run_once(&short)?;
     }
     Ok(())
 }
 
 /// Runs the baseline of every case once.
-fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
-    let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
-    let mut tries = Tries {
+fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+    let (looks, is_over) = (BusySamples::default(), AtomicBool::new(false));
+    let mut tries = TrialCollector {
         looks: &looks,
         slot: 0,
         tried: Vec::new(),
@@ -187,8 +190,8 @@ fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                looks.look(wants_processor());
-                std::thread::sleep(LOOK_EVERY);
+                looks.add_sample(wants_processor());
+                std::thread::sleep(SAMPLE_INTERVAL);
             }
         });
         let ended = runner::try_all(plan, 1, false, &mut [&mut tries]);
@@ -203,13 +206,13 @@ fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
 /// How often the process was sampled, and how often it wanted the processor. Processor usage alone
 /// does not distinguish work that waits from work that other programs preempt.
 #[derive(Default)]
-struct Looks {
+struct BusySamples {
     all: AtomicU32,
     busy: AtomicU32,
 }
 
-impl Looks {
-    fn look(&self, wants: Option<bool>) {
+impl BusySamples {
+    fn add_sample(&self, wants: Option<bool>) {
         self.all
             .fetch_add(u32::from(wants.is_some()), Ordering::Relaxed);
         self.busy
@@ -227,17 +230,17 @@ impl Looks {
 }
 
 /// Collects runs that did not fail.
-struct Tries<'a> {
-    looks: &'a Looks,
+struct TrialCollector<'a> {
+    looks: &'a BusySamples,
     slot: u32,
-    tried: Vec<Tried>,
+    tried: Vec<PairTrial>,
 }
 
-impl Observer for Tries<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for TrialCollector<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
-            Event::RunStarted { slot, .. } => self.slot = *slot,
-            Event::RunFinished(run) => {
+            SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
+            SessionEvent::RunFinished(run) => {
                 // One process may report several runs.
                 let same = self.tried.last().filter(|last| last.run.slot == run.slot);
                 let busy = same.map_or_else(
@@ -245,11 +248,11 @@ impl Observer for Tries<'_> {
                     |last| last.busy,
                 );
                 let run = (*run).clone();
-                self.tried.push(Tried { run, busy });
+                self.tried.push(PairTrial { run, busy });
             }
             // Its results before the failure are not representative; measuring will report the
             // failure.
-            Event::Failed(_) => self.tried.retain(|tried| tried.run.slot != self.slot),
+            SessionEvent::Failed(_) => self.tried.retain(|tried| tried.run.slot != self.slot),
             _ => {}
         }
         Ok(())
@@ -257,7 +260,7 @@ impl Observer for Tries<'_> {
 }
 
 /// The share of a process's lifetime in which it used the processor or was `seen` wanting it.
-fn busy_share(usage: Option<&Usage>, wall_ns: u64, seen: Option<f64>) -> f64 {
+fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, seen: Option<f64>) -> f64 {
     let used = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (used, seen) {
         (Some(used), Some(seen)) => used.max(seen),
@@ -271,24 +274,24 @@ mod tests {
 
     #[test]
     fn waiting_is_told_from_being_pushed_off_the_processor() {
-        let usage = |busy_ms: u64| Usage {
+        let usage = |busy_ms: u64| ResourceUsage {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,
             max_rss_bytes: 0,
-            ..Usage::default()
+            ..ResourceUsage::default()
         };
         let share = |busy_ms, seen| busy_share(Some(&usage(busy_ms)), 1_000_000_000, seen);
-        assert!(share(20, Some(0.1)) < BUSY, "it sleeps");
-        assert!(share(950, None) > BUSY, "it computes");
-        assert!(share(300, Some(0.95)) > BUSY, "others compute");
+        assert!(share(20, Some(0.1)) < MIN_BUSY_SHARE, "it sleeps");
+        assert!(share(950, None) > MIN_BUSY_SHARE, "it computes");
+        assert!(share(300, Some(0.95)) > MIN_BUSY_SHARE, "others compute");
     }
 
     #[test]
     fn looks_count_from_one_run_to_the_next() {
-        let looks = Looks::default();
+        let looks = BusySamples::default();
         assert_eq!(looks.take_share(), None);
         for wants in [Some(true), Some(false), None, Some(true), Some(true)] {
-            looks.look(wants);
+            looks.add_sample(wants);
         }
         assert_eq!(looks.take_share(), Some(0.75));
         assert_eq!(looks.take_share(), None);

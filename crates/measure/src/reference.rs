@@ -1,45 +1,42 @@
 //! Resolves words like `@latest` or `@base` to stored sessions, with the help of git.
 
-use crate::history::tip;
+use crate::history::branch_tip;
 use anyhow::Context;
-use speedwell_environment::{Git, target_of_job};
+use speedwell_environment::{GitRepository, ci_target_branch};
 use speedwell_model::short_revision;
-use speedwell_results::store::{Reference, Store};
+use speedwell_results::store::{SessionReference, Store};
 use std::path::Path;
 use std::time::Duration;
 
 /// Timeout for git, which reads the history once.
-const LIMIT: Duration = Duration::from_secs(10);
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A resolved session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ResolvedSession {
     /// Its number.
     pub number: i64,
     /// What the word was resolved to, unless that is obvious.
-    pub taken_for: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Finds the session that `word` means.
 ///
 /// # Errors
 /// Fails if there is none, or git cannot tell.
-pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
-    let git = Git::at(Path::new("."), LIMIT);
-    let reference: Reference = word.parse()?;
+pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let reference: SessionReference = word.parse()?;
     let reference = match &reference {
-        Reference::Base(branch) => return base(store, &git, branch.as_deref()),
-        Reference::Revision(revision) => match git.commit_id(revision) {
-            Some(id) => Reference::Revision(id),
+        SessionReference::Base(branch) => return find_base(store, &git, branch.as_deref()),
+        SessionReference::Revision(revision) => match git.commit_id(revision) {
+            Some(id) => SessionReference::Revision(id),
             None => reference,
         },
         _ => reference,
     };
-    let number = store.find(&reference)?;
-    Ok(Found {
-        number,
-        taken_for: None,
-    })
+    let number = store.resolve_reference(&reference)?;
+    Ok(ResolvedSession { number, note: None })
 }
 
 /// Resolves `word` to a revision ID: a revision, or a session such as `@base`. A word that git does
@@ -47,11 +44,11 @@ pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
-pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> {
+pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyhow::Result<String> {
     if !word.starts_with('@') {
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
-    let session = store.session(find(store, word)?.number)?;
+    let session = store.load_session(find_session(store, word)?.number)?;
     let origin = session.origin;
     let origin = origin.with_context(|| format!("'{word}' is of no known revision"))?;
     Ok(origin.revision)
@@ -62,22 +59,22 @@ pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> 
 ///
 /// # Errors
 /// Fails if it names neither, or has no fork on the line.
-pub fn position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
-    let git = Git::at(Path::new("."), LIMIT);
-    let revision = revision(store, &git, word)?;
-    if let Some(position) = store.position(line, &revision)? {
+pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let revision = resolve_revision(store, &git, word)?;
+    if let Some(position) = store.line_position(line, &revision)? {
         return Ok(position);
     }
-    let fork = tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
+    let fork = branch_tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
     let place = match &fork {
-        Some(fork) => store.position(line, fork)?,
+        Some(fork) => store.line_position(line, fork)?,
         None => None,
     };
     place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
 }
 
 /// Where `HEAD` forked from the branch that it will be merged into.
-pub struct Fork {
+pub struct BranchFork {
     /// The branch, as git names it.
     pub target: String,
     /// ID of the last common commit.
@@ -89,12 +86,12 @@ pub struct Fork {
 ///
 /// # Errors
 /// Fails if there is no such branch or no common commit, as in a shallow clone.
-pub fn fork(git: &Git, branch: Option<&str>) -> anyhow::Result<Fork> {
+pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<BranchFork> {
     let word = branch.map_or_else(|| "@base".to_owned(), |branch| format!("@base:{branch}"));
-    let of_job = target_of_job();
+    let of_job = ci_target_branch();
     let name = branch.or(of_job.as_deref());
-    let target = git.target(name).with_context(|| match name {
-        Some(name) => no_branch(git, name),
+    let target = git.target_branch(name).with_context(|| match name {
+        Some(name) => missing_branch_message(git, name),
         None => format!(
             "'{word}' needs the branch that this one will be merged into\nhint: name it, for example @base:main"
         ),
@@ -105,12 +102,12 @@ pub fn fork(git: &Git, branch: Option<&str>) -> anyhow::Result<Fork> {
              was cut off"
         )
     })?;
-    Ok(Fork { target, id })
+    Ok(BranchFork { target, id })
 }
 
 /// Explains that a branch is missing, and how to fetch it if there is a remote repository.
-fn no_branch(git: &Git, name: &str) -> String {
-    let hint = match git.ask(&["remote", "get-url", "origin"]) {
+fn missing_branch_message(git: &GitRepository, name: &str) -> String {
+    let hint = match git.try_git_output(&["remote", "get-url", "origin"]) {
         Some(_) => {
             let unshallow = if git.is_shallow() { "--unshallow " } else { "" };
             format!("git fetch {unshallow}origin {name}:refs/remotes/origin/{name}")
@@ -122,10 +119,14 @@ fn no_branch(git: &Git, name: &str) -> String {
 
 /// The newest measured revision that the checkout and `branch` have in common, along the branch's
 /// first parents.
-fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found> {
-    let Fork { target, id: fork } = fork(git, branch)?;
+fn find_base(
+    store: &Store,
+    git: &GitRepository,
+    branch: Option<&str>,
+) -> anyhow::Result<ResolvedSession> {
+    let BranchFork { target, id: fork } = find_fork(git, branch)?;
     let measured = store.measured_revisions()?;
-    let line = git.line_to(&fork);
+    let line = git.first_parents_of(&fork);
     let found = line.iter().enumerate().find_map(|(behind, revision)| {
         let number = *measured.get(revision)?;
         Some((behind, revision, number))
@@ -143,11 +144,11 @@ fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found>
         1 => "1 commit before the merge base".to_owned(),
         count => format!("{count} commits before the merge base"),
     };
-    Ok(Found {
+    Ok(ResolvedSession {
         number,
-        taken_for: Some(format!(
+        note: Some(format!(
             "{} is @{number}, {}, {place} with '{target}'",
-            Reference::Base(branch.map(str::to_owned)),
+            SessionReference::Base(branch.map(str::to_owned)),
             short_revision(revision)
         )),
     })

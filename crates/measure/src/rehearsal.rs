@@ -3,28 +3,30 @@
 //!
 //! Decides what to start for that. Benchmark files were listed under the first variant, so the
 //! other variants list one, too; snippets run once under every variant. Nothing is kept. Start at
-//! [`rehearse`].
+//! [`rehearse_plan`].
 
 use anyhow::{Context, Result, anyhow};
-use speedwell_analysis::{Settings, check_metrics};
-use speedwell_harness::discover::{self, Selection};
-use speedwell_harness::plan::Plan;
+use speedwell_analysis::{AnalysisSettings, check_metrics};
+use speedwell_harness::discover::{self, BenchmarkSelection};
+use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::snippet::sh;
-use speedwell_harness::{Job, Kind, Source};
-use speedwell_model::{Cause, Failure, Language, Order, Purpose, Variant};
-use speedwell_process::{check_interrupted, resolve};
-use speedwell_runner::{Rehearsal, rehearse as perform};
-use speedwell_suite::Definition;
-use speedwell_suite::experiment::{Experiment, Group};
+use speedwell_harness::{BenchmarkJob, BenchmarkSource, SourceKind};
+use speedwell_model::{
+    FailureCause, RunOrder, SessionPurpose, SnippetLanguage, StepFailure, Variant,
+};
+use speedwell_process::{check_interrupted, resolve_program};
+use speedwell_runner::{RehearsalResult, rehearse as perform};
+use speedwell_suite::LazyDefinition;
+use speedwell_suite::experiment::{BenchmarkGroup, Experiment};
 use std::path::Path;
 use std::thread;
 
 /// Maximum number of files to list under a variant until one succeeds: a single file may fail for
 /// reasons of its own.
-const LISTED_FILES: usize = 3;
+const MAX_LISTED_FILES: usize = 3;
 
 /// Maximum number of different failures to report; others are only counted.
-const TOLD_FAILURES: usize = 5;
+const MAX_REPORTED_FAILURES: usize = 5;
 
 /// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
@@ -37,16 +39,23 @@ const NOT_COMPILED: &str = "does not compile: ";
 /// # Errors
 /// Fails if a variant cannot be started, no benchmark can be listed, or no case has a requested
 /// metric.
-pub fn rehearse(plan: &Plan, failures: &[Failure], settings: &Settings) -> Result<()> {
-    let broken: Vec<&Failure> = failures
+pub fn rehearse_plan(
+    plan: &SessionPlan,
+    failures: &[StepFailure],
+    settings: &AnalysisSettings,
+) -> Result<()> {
+    let broken: Vec<&StepFailure> = failures
         .iter()
         .filter(|failure| !failure.cause.is_skip())
         .collect();
     if plan.jobs.is_empty() && !broken.is_empty() {
-        return Err(refusal(&broken, None));
+        return Err(describe_failures(&broken, None));
     }
     // Backfills and bisections record revisions that cannot be measured.
-    let is_rehearsed = matches!(plan.design.purpose, Purpose::Measured | Purpose::Confirm);
+    let is_rehearsed = matches!(
+        plan.design.purpose,
+        SessionPurpose::Measured | SessionPurpose::Confirm
+    );
     if !is_rehearsed || plan.jobs.is_empty() {
         return Ok(());
     }
@@ -81,24 +90,25 @@ fn is_started_alike(one: &Variant, other: &Variant) -> bool {
     of(one) == of(other)
 }
 
-fn list_files(plan: &Plan, variant: &Variant) -> Result<()> {
-    let mut sources: Vec<&Source> = Vec::new();
-    for job in plan.jobs.iter().filter(|job| is_listed(job)) {
+fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
+    let mut sources: Vec<&BenchmarkSource> = Vec::new();
+    for job in plan.jobs.iter().filter(|job| starts_program(job)) {
         let source = &job.source;
         if sources.iter().all(|known| known.file != source.file) {
             sources.push(source);
         }
     }
     let mut failed = Vec::new();
-    for source in sources.into_iter().take(LISTED_FILES) {
+    for source in sources.into_iter().take(MAX_LISTED_FILES) {
         let own = [source.under(variant).into_owned()];
-        let described = discover::describe(&own, &Selection::default(), variant, &|_| ());
+        let described =
+            discover::describe_sources(&own, &BenchmarkSelection::default(), variant, &|_| ());
         check_interrupted()?;
         let failure = described.into_iter().find_map(|own| own.failure);
         match failure.filter(|failure| !failure.cause.is_skip()) {
             None => return Ok(()),
             Some(failure) if is_not_started(&failure) => {
-                return Err(refusal(&[&failure], Some(variant)));
+                return Err(describe_failures(&[&failure], Some(variant)));
             }
             Some(failure) => failed.push(failure),
         }
@@ -106,24 +116,27 @@ fn list_files(plan: &Plan, variant: &Variant) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
-    Err(refusal(&failed.iter().collect::<Vec<_>>(), Some(variant)))
+    Err(describe_failures(
+        &failed.iter().collect::<Vec<_>>(),
+        Some(variant),
+    ))
 }
 
 /// Whether listing the job's file starts the variant's program.
-fn is_listed(job: &Job) -> bool {
+fn starts_program(job: &BenchmarkJob) -> bool {
     let starts = !matches!(
         job.source.kind,
-        Kind::Snippet(_) | Kind::Load | Kind::Experiment
+        SourceKind::Snippet(_) | SourceKind::Load | SourceKind::Experiment
     );
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
 /// Runs every snippet once under every variant, in parallel unless one is a command: nothing is
 /// measured, so nothing is disturbed.
-fn rehearse_snippets(plan: &Plan) -> Result<()> {
+fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (at, job) in plan.jobs.iter().enumerate() {
-        let is_snippet = matches!(job.source.kind, Kind::Snippet(_));
+        let is_snippet = matches!(job.source.kind, SourceKind::Snippet(_));
         let is_new = || {
             jobs.iter()
                 .all(|known| plan.jobs[*known].snippet != job.snippet)
@@ -134,7 +147,7 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
         }
     }
     // The baseline of pairs has been tried already, to find out whether it waits.
-    let first = usize::from(plan.design.order == Order::Paired);
+    let first = usize::from(plan.design.order == RunOrder::Paired);
     let variants = first..plan.variants.len();
     let pairs: Vec<(usize, usize)> = jobs
         .iter()
@@ -143,16 +156,16 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
     // Commands may write the same files or use the same port, so they never run in parallel.
     let is_command = |(job, variant): &(usize, usize)| {
         let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
-        snippet.is_some_and(|snippet| snippet.language == Language::Sh)
+        snippet.is_some_and(|snippet| snippet.language == SnippetLanguage::Sh)
     };
     let workers = if pairs.iter().any(is_command) {
         1
     } else {
         thread::available_parallelism().map_or(1, |count| count.get())
     };
-    let mut failed: Vec<(usize, Failure)> = Vec::new();
+    let mut failed: Vec<(usize, StepFailure)> = Vec::new();
     for together in pairs.chunks(workers) {
-        let seen: Vec<Rehearsal> = thread::scope(|scope| {
+        let seen: Vec<RehearsalResult> = thread::scope(|scope| {
             let running: Vec<_> = together
                 .iter()
                 .map(|(job, variant)| scope.spawn(|| perform(plan, *job, *variant)))
@@ -169,31 +182,34 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
     }
     failed.retain(|(_, failure)| !failure.cause.is_skip());
     if let Some((variant, failure)) = failed.iter().find(|(_, failure)| is_not_started(failure)) {
-        return Err(refusal(&[failure], Some(&plan.variants[*variant])));
+        return Err(describe_failures(
+            &[failure],
+            Some(&plan.variants[*variant]),
+        ));
     }
     // A snippet that fails while running has started; its runs report the failure.
-    let is_never = |(_, failure): &(usize, Failure)| failure.cause.is_not_compiled();
+    let is_never = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
     if !failed.is_empty() && failed.len() == pairs.len() && failed.iter().all(is_never) {
-        let all: Vec<&Failure> = failed.iter().map(|(_, failure)| failure).collect();
-        return Err(refusal(&all, Some(&plan.variants[failed[0].0])));
+        let all: Vec<&StepFailure> = failed.iter().map(|(_, failure)| failure).collect();
+        return Err(describe_failures(&all, Some(&plan.variants[failed[0].0])));
     }
     Ok(())
 }
 
 /// Whether this is a command that the shell can parse and whose program exists. If nothing is
 /// compared with it, its first run reveals as much as a rehearsal, which takes just as long.
-fn is_known_command(job: &Job, variant: &Variant) -> bool {
+fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
     let Some(snippet) = job.snippet_under(variant) else {
         return false;
     };
     let program = snippet.runner.split_whitespace().next().map(Path::new);
-    snippet.language == Language::Sh
-        && program.is_some_and(|program| resolve(program).is_ok())
+    snippet.language == SnippetLanguage::Sh
+        && program.is_some_and(|program| resolve_program(program).is_ok())
         && shell_words::split(&snippet.runner).is_ok()
 }
 
 /// Runs jobs until all requested metrics have been reported.
-fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
+fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<()> {
     let is_asked = !settings.metrics.is_empty() && !settings.wants_all_metrics();
     if !is_asked || plan.design.counting.is_some() {
         return Ok(());
@@ -203,7 +219,7 @@ fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
         .iter()
         .filter_map(|job| job.source.definition.as_deref());
     let definitions: Vec<&Experiment> = definitions
-        .map(Definition::experiment)
+        .map(LazyDefinition::experiment)
         .collect::<Result<_>>()?;
     if definitions.len() == plan.jobs.len() {
         return check_defined_metrics(&definitions, settings);
@@ -224,48 +240,49 @@ fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
 }
 
 /// Checks metrics against those that definition files declare.
-fn check_defined_metrics(definitions: &[&Experiment], settings: &Settings) -> Result<()> {
+fn check_defined_metrics(definitions: &[&Experiment], settings: &AnalysisSettings) -> Result<()> {
     let groups = || definitions.iter().flat_map(|definition| &definition.groups);
     let is_open = groups().any(|group| !group.files.is_empty());
-    let is_known = |name: &String| groups().any(|group| group.metric(name).is_some());
+    let is_known = |name: &String| groups().any(|group| group.find_metric(name).is_some());
     if is_open || settings.wants_all_metrics() || settings.metrics.iter().all(is_known) {
         // Only runs reveal what the benchmark files of a group report.
         return Ok(());
     }
-    let names: Vec<String> = groups().flat_map(Group::metric_names).collect();
+    let names: Vec<String> = groups().flat_map(BenchmarkGroup::metric_names).collect();
     check_metrics(settings, names.iter().map(String::as_str)).context("in --metric")
 }
 
 /// Whether the program could not be started at all, whatever it was to measure.
-fn is_not_started(failure: &Failure) -> bool {
+fn is_not_started(failure: &StepFailure) -> bool {
     match &failure.cause {
-        Cause::Start { .. } => true,
-        Cause::Exit { code } => NOT_EXECUTED.contains(code),
+        FailureCause::Start { .. } => true,
+        FailureCause::Exit { code } => NOT_EXECUTED.contains(code),
         cause => sh::is_not_started(cause),
     }
 }
 
 /// Describes the first failure with its output and a command that repeats it, then failures with
 /// other reasons. A program that did not start, or code that did not compile, takes one line.
-fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
+fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
     };
     let of_variant = variant
         .map(|own| format!(" of '{}'", own.name))
         .unwrap_or_default();
-    let line = |own: &Failure, reason: &str| format!("'{}'{of_variant} {reason}", own.benchmark);
-    let is_line = is_not_started(first) || first.cause.is_not_compiled();
+    let line =
+        |own: &StepFailure, reason: &str| format!("'{}'{of_variant} {reason}", own.benchmark);
+    let is_line = is_not_started(first) || first.cause.is_compile_error();
     let (reason, said) = if is_line {
-        (reason_of(first), String::new())
+        (failure_reason(first), String::new())
     } else {
-        (first.cause.to_string(), said(first))
+        (first.cause.to_string(), indented_output(first))
     };
-    let mut reasons = vec![reason_of(first)];
+    let mut reasons = vec![failure_reason(first)];
     let mut different = String::new();
     for own in &failures[1..] {
-        let reason = reason_of(own);
-        if reasons.len() < TOLD_FAILURES && !reasons.contains(&reason) {
+        let reason = failure_reason(own);
+        if reasons.len() < MAX_REPORTED_FAILURES && !reasons.contains(&reason) {
             different += &format!("\n{}", line(own, &reason));
             reasons.push(reason);
         }
@@ -275,21 +292,24 @@ fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
         others => format!(", and {others} more failed"),
     };
     let first_line = line(first, &reason);
-    anyhow!("{first_line}{others}{said}{different}{}", repetition(first))
+    anyhow!(
+        "{first_line}{others}{said}{different}{}",
+        replay_hint(first)
+    )
 }
 
 /// Explains why a target lists no cases, with its output and a command that repeats it.
-pub fn described(failure: &Failure) -> String {
+pub fn describe_failure(failure: &StepFailure) -> String {
     format!(
         "'{}' {}{}{}",
         failure.benchmark,
         failure.cause,
-        said(failure),
-        repetition(failure)
+        indented_output(failure),
+        replay_hint(failure)
     )
 }
 
-fn said(failure: &Failure) -> String {
+fn indented_output(failure: &StepFailure) -> String {
     let lines = failure.stderr_tail.lines();
     let lines: String = lines.map(|line| format!("\n  {line}")).collect();
     if lines.is_empty() {
@@ -298,7 +318,7 @@ fn said(failure: &Failure) -> String {
     format!(" and said:{lines}")
 }
 
-fn repetition(failure: &Failure) -> String {
+fn replay_hint(failure: &StepFailure) -> String {
     match failure.replay.as_str() {
         "" => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
@@ -307,7 +327,7 @@ fn repetition(failure: &Failure) -> String {
 
 /// The reason of a failure on one line: with the source location of a compile error, or the last
 /// line of stderr.
-fn reason_of(failure: &Failure) -> String {
+fn failure_reason(failure: &StepFailure) -> String {
     let cause = failure.cause.to_string();
     let mut lines = failure.stderr_tail.lines().map(str::trim);
     match cause.strip_prefix(NOT_COMPILED) {
@@ -315,7 +335,7 @@ fn reason_of(failure: &Failure) -> String {
             let place = lines.find(|line| line.ends_with(complaint));
             format!("{NOT_COMPILED}{}", place.unwrap_or(complaint))
         }
-        None if matches!(failure.cause, Cause::Invalid { .. }) => cause,
+        None if matches!(failure.cause, FailureCause::Invalid { .. }) => cause,
         None => match lines.rfind(|line| !line.is_empty()) {
             Some(words) => format!("{cause}: {words}"),
             None => cause,

@@ -2,18 +2,19 @@
 
 use crate::fleet::FleetRequest;
 use crate::layout;
-use crate::roles::Held;
+use crate::roles::MachineLease;
 use anyhow::{Context, bail};
-use speedwell_analysis::scaling::Rules;
-use speedwell_analysis::{Settings, confirm};
+use speedwell_analysis::scaling::SaturationRules;
+use speedwell_analysis::{AnalysisSettings, confirm};
 use speedwell_environment as environment;
-use speedwell_harness::discover::{Selection, Suite};
-use speedwell_harness::plan::Plan;
+use speedwell_harness::discover::{BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
-    Clock, Counting, Design, Division, Environment, Layout, Length, Order, Origin, OriginRequest,
-    Purpose, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, OriginRequest,
+    RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions,
+    SessionDesign, SessionPurpose, StoppingDesign, Variant, as_milliseconds,
 };
-use speedwell_process::{CpuSet, resolve};
+use speedwell_process::{CpuSet, resolve_program};
 use speedwell_suite::fleet::FleetFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,7 +30,7 @@ const RUNS_OF_ONE_VARIANT: u32 = 6;
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Minimum number of runs per side to decide a comparison: the first default look.
-const FEWEST_OF_A_TEST: u32 = Settings::DEFAULT_LOOKS[0];
+const MIN_TEST_RUNS: u32 = AnalysisSettings::DEFAULT_LOOKS[0];
 
 /// Runs per side if counts of instructions differ from run to run; otherwise two are enough.
 const RUNS_THAT_DIFFER: u32 = 8;
@@ -43,7 +44,7 @@ pub struct MeasureRequest {
     /// Files, folders, group names.
     pub targets: Vec<String>,
     /// Which of their benchmarks, with which values.
-    pub selection: Selection,
+    pub selection: BenchmarkSelection,
     /// What to compare.
     pub variants: VariantRequest,
     /// How to plan runs.
@@ -75,7 +76,7 @@ pub struct RevisionRequest {
     /// Index of the variant.
     pub variant: usize,
     /// The revision as typed.
-    pub typed: String,
+    pub revision: String,
     /// Program to build from it, relative to the current folder; if `None`, the target itself is
     /// the revision's.
     pub program: Option<PathBuf>,
@@ -98,9 +99,9 @@ pub struct PlanRequest {
     /// How much to measure.
     pub sampling: SamplingRequest,
     /// Order of the runs.
-    pub order: Order,
+    pub order: RunOrder,
     /// The clock whose time is compared.
-    pub clock: Clock,
+    pub clock: ComparedClock,
     /// Seed of all random choices; drawn by default.
     pub seed: Option<u64>,
     /// Processors that measured processes may use.
@@ -112,14 +113,14 @@ pub struct PlanRequest {
     /// The smallest change that matters, as a fraction.
     pub threshold: Option<f64>,
     /// Rules that discard disturbed runs.
-    pub reject: speedwell_model::Rules,
+    pub reject: speedwell_model::RejectRules,
     /// Counts instructions instead of measuring time.
-    pub counting: Option<Counting>,
+    pub counting: Option<InstructionCounting>,
     /// What to vary in a program's memory layout between runs.
-    pub layout: Layout,
+    pub layout: LayoutVariation,
     /// Purpose of the measurement. Confirming a suspected change allows fewer false alarms and
     /// therefore takes more runs.
-    pub purpose: Purpose,
+    pub purpose: SessionPurpose,
 }
 
 /// How much to measure.
@@ -128,15 +129,15 @@ pub struct SamplingRequest {
     /// Runs per case and variant.
     pub runs: Option<u32>,
     /// Minimum number of runs per case and variant, if their number is not fixed.
-    pub fewest_runs: Option<u32>,
+    pub min_runs: Option<u32>,
     /// Maximum number of runs.
-    pub most_runs: Option<u32>,
+    pub max_runs: Option<u32>,
     /// Without a comparison: measure until the half-width of the interval is below this fraction.
     pub precision: Option<f64>,
     /// Samples per run.
     pub samples: Option<u32>,
     /// Length of a sample.
-    pub length: Option<Length>,
+    pub length: Option<SampleLength>,
     /// Warm-up time before the first sample.
     pub warmup_ns: Option<u64>,
     /// Time limit of one run.
@@ -160,7 +161,7 @@ pub struct SearchRequest {
 #[derive(Debug, Clone, Default)]
 pub struct SessionRequest {
     /// Settings of the analysis that decides when a case needs no more runs.
-    pub settings: Settings,
+    pub settings: AnalysisSettings,
     /// Tags of the session.
     pub tags: Vec<String>,
     /// The command line, stored with the session.
@@ -184,25 +185,28 @@ pub struct SessionRequest {
 
 impl SessionRequest {
     /// Looks up the code that is measured in the current folder.
-    pub fn origin(&self) -> Option<Origin> {
-        environment::origin(Path::new("."), self.origin.as_ref()?)
+    pub fn find_origin(&self) -> Option<CodeOrigin> {
+        environment::find_origin(Path::new("."), self.origin.as_ref()?)
     }
 
-    /// Captures the machine and the facts about programs; see [`environment::capture`].
-    pub fn environment(&self, programs: &[(String, PathBuf, Option<String>)]) -> Environment {
+    /// Captures the machine and the facts about programs; see [`capture_environment::capture_environment`].
+    pub fn capture_environment(
+        &self,
+        programs: &[(String, PathBuf, Option<String>)],
+    ) -> Environment {
         Environment {
             machine: self.machine.clone(),
-            ..environment::capture(programs)
+            ..environment::capture_environment(programs)
         }
     }
 }
 
 impl SearchRequest {
     /// The rules of the search, from level `first` up to `limit` by default.
-    pub fn rules(&self, first: u32, limit: u32) -> Rules {
-        let usual = Rules::default();
+    pub fn search_rules(&self, first: u32, limit: u32) -> SaturationRules {
+        let usual = SaturationRules::default();
         let visits = self.visits.unwrap_or(usual.visits);
-        Rules {
+        SaturationRules {
             first,
             step: self.step,
             limit: self.limit.unwrap_or(limit),
@@ -219,12 +223,12 @@ impl VariantRequest {
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
-    pub fn variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
         let mut variants = self.given.clone();
         if variants.is_empty() {
             variants = declared;
             for program in variants.iter_mut().flat_map(|v| &mut v.program) {
-                *program = resolve(program)?;
+                *program = resolve_program(program)?;
             }
         }
         if variants.is_empty() {
@@ -255,34 +259,34 @@ impl VariantRequest {
 
 impl PlanRequest {
     /// Builds the plan for the discovered cases.
-    pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
-        let mut sampling = Sampling {
-            budget_ms: self.budget.map(milliseconds),
+    pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
+        let mut sampling = SamplingOptions {
+            budget_ms: self.budget.map(as_milliseconds),
             clock: match self.order {
-                Order::Paired => Clock::Cpu,
+                RunOrder::Paired => ComparedClock::Cpu,
                 _ => self.clock,
             },
-            ..self.sampling.sampling(variants.len())
+            ..self.sampling.sampling_options(variants.len())
         };
         if self.counting.is_some() {
             let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
-            sampling.runs = Runs::Fixed(runs.max(2));
+            sampling.runs = RunCount::Fixed(runs.max(2));
         }
         let runs_per_block = match self.order {
-            Order::Paired => 1,
+            RunOrder::Paired => 1,
             _ if variants.len() == 1 => 1,
             _ => 2,
         };
-        let layout = layout::whole_blocks(self.layout, runs_per_block);
-        let stopping = self.stopping(&sampling.runs, layout.builds);
-        let design = Design {
+        let layout = layout::round_to_blocks(self.layout, runs_per_block);
+        let stopping = self.stopping_design(&sampling.runs, layout.builds);
+        let design = SessionDesign {
             order: self.order,
             stopping,
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
             // A confirmation asks whether there is a change; the interval shows its size.
-            threshold: self.threshold.filter(|_| !self.confirms()),
+            threshold: self.threshold.filter(|_| !self.is_confirmation()),
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
@@ -294,7 +298,7 @@ impl PlanRequest {
             purpose: self.purpose,
             work: BTreeMap::new(),
         };
-        Plan {
+        SessionPlan {
             jobs: suite.jobs.clone(),
             variants,
             design,
@@ -308,26 +312,38 @@ impl PlanRequest {
     }
 
     /// Whether a suspected change is measured again.
-    fn confirms(&self) -> bool {
-        matches!(self.purpose, Purpose::Confirm | Purpose::Bisect)
+    fn is_confirmation(&self) -> bool {
+        matches!(
+            self.purpose,
+            SessionPurpose::Confirm | SessionPurpose::Bisect
+        )
     }
 
     /// When to stop measuring a case.
-    fn stopping(&self, runs: &Runs, builds: u32) -> Stopping {
+    fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
         match *runs {
-            Runs::Fixed(runs) => Stopping::Fixed { runs },
-            Runs::Sequential => Stopping::Sequential {
+            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
+            RunCount::Sequential => StoppingDesign::Sequential {
                 looks: match self.order {
-                    Order::Paired => self.sampling.bounded(&LOOKS_AT_PAIRS),
-                    _ if self.confirms() => layout::looks(&confirm::LOOKS, builds),
-                    _ => layout::looks(&self.sampling.bounded(&Settings::DEFAULT_LOOKS), builds),
+                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
+                    _ if self.is_confirmation() => {
+                        layout::build_looks(&confirm::CONFIRMATION_LOOKS, builds)
+                    }
+                    _ => layout::build_looks(
+                        &self
+                            .sampling
+                            .bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
+                        builds,
+                    ),
                 },
-                alpha: if self.confirms() {
-                    confirm::ALPHA
+                alpha: if self.is_confirmation() {
+                    confirm::CONFIRMATION_ALPHA
                 } else {
-                    1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE)
+                    1.0 - self
+                        .confidence
+                        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
                 },
-                delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
+                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
             },
         }
     }
@@ -335,42 +351,42 @@ impl PlanRequest {
 
 impl SamplingRequest {
     /// The sampling for this many variants.
-    pub fn sampling(&self, variants: usize) -> Sampling {
+    pub fn sampling_options(&self, variants: usize) -> SamplingOptions {
         let runs = match (self.runs, self.precision) {
-            (Some(runs), _) => Runs::Fixed(runs),
+            (Some(runs), _) => RunCount::Fixed(runs),
             (None, Some(_)) if variants == 1 => {
-                Runs::Fixed(self.most_runs.unwrap_or(RUNS_FOR_PRECISION))
+                RunCount::Fixed(self.max_runs.unwrap_or(RUNS_FOR_PRECISION))
             }
             (None, _) if variants == 1 => {
-                let most = self.most_runs.unwrap_or(u32::MAX);
-                Runs::Fixed(
+                let most = self.max_runs.unwrap_or(u32::MAX);
+                RunCount::Fixed(
                     RUNS_OF_ONE_VARIANT
-                        .max(self.fewest_runs.unwrap_or(0))
+                        .max(self.min_runs.unwrap_or(0))
                         .min(most),
                 )
             }
-            (None, _) => Runs::Sequential,
+            (None, _) => RunCount::Sequential,
         };
-        Sampling {
+        SamplingOptions {
             runs,
             precision: self.precision.filter(|_| variants == 1),
-            timeout_ms: milliseconds(self.timeout.unwrap_or(Sampling::USUAL_TIMEOUT)),
+            timeout_ms: as_milliseconds(self.timeout.unwrap_or(SamplingOptions::USUAL_TIMEOUT)),
             budget_ms: None,
-            samples: self.samples(Samples::default()),
-            asked: Division {
+            samples: self.sample_division(SampleDivision::default()),
+            asked: RequestedDivision {
                 count: self.samples,
                 length: self.length,
                 warmup_ns: self.warmup_ns,
             },
-            clock: Clock::Wall,
+            clock: ComparedClock::Wall,
         }
     }
 
     /// The looks within the bounds on runs; the last is at the maximum.
-    fn bounded(&self, usual: &[u32]) -> Vec<u32> {
-        let fewest = self.fewest_runs.unwrap_or(0);
+    fn bounded_looks(&self, usual: &[u32]) -> Vec<u32> {
+        let fewest = self.min_runs.unwrap_or(0);
         let last = usual.last().copied().unwrap_or(0);
-        let most = self.most_runs.unwrap_or(last.max(fewest));
+        let most = self.max_runs.unwrap_or(last.max(fewest));
         let within = |look: &u32| *look >= fewest && *look < most;
         let looks = usual.iter().copied().filter(within);
         looks.chain([most]).collect()
@@ -381,14 +397,14 @@ impl SamplingRequest {
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
     pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
-        if let (Some(fewest), Some(most)) = (self.fewest_runs, self.most_runs)
+        if let (Some(fewest), Some(most)) = (self.min_runs, self.max_runs)
             && fewest > most
         {
             bail!("--min-runs {fewest} is more than --max-runs {most}");
         }
-        match self.most_runs {
-            Some(most) if variants > 1 && most < FEWEST_OF_A_TEST => bail!(
-                "--max-runs {most} is too few for a comparison, which is decided at {FEWEST_OF_A_TEST} runs of each at \
+        match self.max_runs {
+            Some(most) if variants > 1 && most < MIN_TEST_RUNS => bail!(
+                "--max-runs {most} is too few for a comparison, which is decided at {MIN_TEST_RUNS} runs of each at \
                  the earliest\nhint: --runs {most} measures exactly so many, and the answer may be 'unclear'"
             ),
             _ => Ok(()),
@@ -396,8 +412,8 @@ impl SamplingRequest {
     }
 
     /// How to divide a run; `usual` provides the defaults.
-    pub fn samples(&self, usual: Samples) -> Samples {
-        Samples {
+    pub fn sample_division(&self, usual: SampleDivision) -> SampleDivision {
+        SampleDivision {
             count: self.samples.unwrap_or(usual.count),
             length: self.length.unwrap_or(usual.length),
             warmup_ns: self.warmup_ns.unwrap_or(usual.warmup_ns),
@@ -416,21 +432,21 @@ pub fn draw_seed() -> u64 {
 }
 
 /// A plan and related information.
-pub struct Plans {
+pub struct PreparedPlan {
     /// What to execute.
-    pub plan: Plan,
+    pub plan: SessionPlan,
     /// Results of describing the benchmarks.
-    pub suite: Suite,
+    pub suite: DiscoveredBenchmarks,
     /// The session to resume, with its finished work.
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<ResumedSession>,
     /// The machines held for an experiment whose roles are placed on machines.
-    pub held: Option<Held>,
+    pub held: Option<MachineLease>,
 }
 
-impl Plans {
+impl PreparedPlan {
     /// Creates the plan of a new session.
-    pub fn new(plan: Plan, suite: Suite) -> Plans {
-        Plans {
+    pub fn new(plan: SessionPlan, suite: DiscoveredBenchmarks) -> PreparedPlan {
+        PreparedPlan {
             plan,
             suite,
             resumed: None,
@@ -440,15 +456,15 @@ impl Plans {
 }
 
 /// A session to resume.
-pub struct Resumed {
+pub struct ResumedSession {
     /// Its number.
     pub number: i64,
     /// Its finished slots.
-    pub done: BTreeSet<u32>,
+    pub completed_slots: BTreeSet<u32>,
     /// Finished slots that failed.
-    pub failed: BTreeSet<u32>,
+    pub failed_slots: BTreeSet<u32>,
     /// Its runs if it is measured on this machine; of many, only those that are still needed.
     pub runs: Vec<Run>,
     /// Its finished slots without results, where runs are omitted.
-    pub silent: Option<BTreeSet<u32>>,
+    pub empty_slots: Option<BTreeSet<u32>>,
 }

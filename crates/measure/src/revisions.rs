@@ -3,74 +3,81 @@
 //!
 //! Decides how a revision is named, which files come from it and which from the user's checkout,
 //! and when two sides are identical. `runner::worktree` decides how a revision gets into its
-//! folder. Start at [`settled`].
+//! folder. Start at [`check_out_revisions`].
 
-use super::{Listener, RevisionRequest, VariantRequest, reference, warn};
+use super::{EventListener, RevisionRequest, VariantRequest, emit_warning, reference};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use speedwell_environment::Git;
-use speedwell_harness::discover::{self, Selection, Suite};
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind, Known, Source, Tell, program_of};
-use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
-use speedwell_process::{adopt_orphans, check_interrupted, on_interrupt, resolve};
-use speedwell_results::store::Reference;
-use speedwell_runner::worktree::{self, Checkout, Commit};
-use speedwell_suite::project::Project;
+use speedwell_environment::GitRepository;
+use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{
+    BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
+};
+use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
+use speedwell_process::{adopt_orphans, check_interrupted, install_handlers, resolve_program};
+use speedwell_results::store::SessionReference;
+use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
+use speedwell_suite::project::ProjectFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Longest part of a typed name to repeat in the name of a variant.
-const LONGEST_NAME: usize = 60;
+const MAX_TYPED_NAME: usize = 60;
 
 /// Timeout for git to find a merge base.
-const QUESTIONS: Duration = Duration::from_secs(30);
+const MERGE_BASE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Checks out, builds and names every revision of the request.
 ///
 /// # Errors
 /// Fails if a revision is unknown, or cannot be checked out or built.
-pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<VariantRequest> {
+pub fn check_out_revisions(
+    request: &VariantRequest,
+    listener: &mut EventListener<'_>,
+) -> Result<VariantRequest> {
     let mut settled = request.clone();
     if std::mem::take(&mut settled.revisions).is_empty() {
         return Ok(settled);
     }
     adopt_orphans();
-    on_interrupt()?;
+    install_handlers()?;
     let here = std::env::current_dir()?;
-    let first = &request.revisions[0].typed;
+    let first = &request.revisions[0].revision;
     let checkout =
         Checkout::find(&here).with_context(|| format!("cannot look for the revision '{first}'"))?;
-    let build = build(request, &checkout)?;
-    let commits: Vec<Commit> = request
+    let build = build_command(request, &checkout)?;
+    let commits: Vec<ResolvedCommit> = request
         .revisions
         .iter()
-        .map(|wanted| commit(&checkout, &wanted.typed))
+        .map(|wanted| resolve_commit(&checkout, &wanted.revision))
         .collect::<Result<_>>()?;
     warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
     for (wanted, commit) in request.revisions.iter().zip(&commits) {
-        let own = checkout.worktree(&wanted.typed, commit, build.as_ref());
-        worktree::ready(&own, &mut |sentence| {
-            listener.observe(&Event::Note(sentence))
+        let own = checkout.describe_worktree(&wanted.revision, commit, build.as_ref());
+        worktree::prepare_worktree(&own, &mut |sentence| {
+            listener.observe(&SessionEvent::Note(sentence))
         })?;
         let variant = &mut settled.given[wanted.variant];
         if let Some(program) = &wanted.program {
             variant.program = Some(built_program(program, &own, &checkout)?);
         }
-        redirect(&mut variant.environment, &own);
-        variant.environment.extend(worktree::variables(&own));
+        redirect_search_paths(&mut variant.environment, &own);
+        variant
+            .environment
+            .extend(worktree::worktree_variables(&own));
         variant.worktree = Some(own);
     }
-    name(&mut settled.given, &request.revisions);
-    fill(&mut settled, &checkout);
+    name_variants(&mut settled.given, &request.revisions);
+    fill_placeholders(&mut settled, &checkout);
     for (at, commit) in commits.iter().enumerate().skip(1) {
-        let is_one = commit.tree == commits[0].tree && is_one_thing(request, at);
+        let is_one = commit.tree == commits[0].tree && differ_only_in_revision(request, at);
         let names = [0, at].map(|at| &*settled.given[request.revisions[at].variant].name);
         if is_one {
-            warn(
+            emit_warning(
                 listener,
-                &same(names, "are the same files, built alike", ""),
+                &identical_warning(names, "are the same files, built alike", ""),
             )?;
         }
     }
@@ -78,18 +85,18 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
 }
 
 /// The commit that was typed: a name that git knows, or the merge base with a branch.
-pub(crate) fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
+pub(crate) fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
     match typed.parse() {
-        Ok(Reference::Base(branch)) => {
-            let git = Git::at(&checkout.root, QUESTIONS);
-            checkout.commit(&reference::fork(&git, branch.as_deref())?.id)
+        Ok(SessionReference::Base(branch)) => {
+            let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);
+            checkout.resolve_commit(&reference::find_fork(&git, branch.as_deref())?.id)
         }
-        _ => checkout.commit(typed),
+        _ => checkout.resolve_commit(typed),
     }
 }
 
 /// Whether the first and another revision were typed alike, except for the revision.
-fn is_one_thing(request: &VariantRequest, at: usize) -> bool {
+fn differ_only_in_revision(request: &VariantRequest, at: usize) -> bool {
     let parts = |at: usize| {
         let (wanted, variant) = (
             &request.revisions[at],
@@ -102,12 +109,12 @@ fn is_one_thing(request: &VariantRequest, at: usize) -> bool {
 
 /// How to build revisions: in their counterpart of the current folder, or of the project file's
 /// folder.
-fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>> {
+fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
         None => {
             let here = checkout.root.join(&checkout.inside);
-            let project = Project::find(&here)?.unwrap_or_default();
+            let project = ProjectFile::find_file(&here)?.unwrap_or_default();
             let Some(command) = project.history.build else {
                 return Ok(None);
             };
@@ -117,10 +124,10 @@ fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>>
             )
         }
     };
-    Ok(Some(Build {
+    Ok(Some(BuildCommand {
         command,
         directory,
-        limit_ms: milliseconds(request.build.limit),
+        limit_ms: as_milliseconds(request.build.limit),
     }))
 }
 
@@ -128,21 +135,21 @@ fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>>
 fn warn_of_changes(
     checkout: &Checkout,
     wanted: &[RevisionRequest],
-    commits: &[Commit],
-    listener: &mut Listener<'_>,
+    commits: &[ResolvedCommit],
+    listener: &mut EventListener<'_>,
 ) -> Result<()> {
-    let head = checkout.commit("HEAD")?;
+    let head = checkout.resolve_commit("HEAD")?;
     let at_head = wanted
         .iter()
         .zip(commits)
         .find(|(_, commit)| **commit == head);
     match at_head {
-        Some((wanted, _)) if checkout.is_changed() => warn(
+        Some((wanted, _)) if checkout.has_changes() => emit_warning(
             listener,
             &format!(
                 "Changes that are not committed take no part, except in benchmark files that are targets: '{}' is the \
                  last commit.",
-                wanted.typed
+                wanted.revision
             ),
         ),
         _ => Ok(()),
@@ -151,7 +158,7 @@ fn warn_of_changes(
 
 /// Path of a revision's program, given relative to the current folder. A program outside the
 /// checkout is the same for all revisions.
-fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<PathBuf> {
+fn built_program(typed: &Path, own: &VariantWorktree, checkout: &Checkout) -> Result<PathBuf> {
     let here = checkout.root.join(&checkout.inside).join(typed);
     let mut plain = PathBuf::new();
     for part in here.components() {
@@ -161,7 +168,7 @@ fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<Pa
         }
     }
     let program = own.path_of(&plain).unwrap_or(plain);
-    resolve(&program).map_err(|_| anyhow!(no_program(typed, own)))
+    resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, own)))
 }
 
 /// Variables with lists of folders that are searched for code.
@@ -176,7 +183,7 @@ const SEARCH_PATHS: [&str; 6] = [
 
 /// Redirects search paths from the checkout to the worktree, if it has such a folder, so that the
 /// revision's code is found.
-fn redirect(environment: &mut Vec<(String, String)>, own: &Worktree) {
+fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantWorktree) {
     for name in SEARCH_PATHS {
         let typed = environment.iter().position(|(known, _)| known == name);
         let inherited = || std::env::var(name).ok();
@@ -201,7 +208,7 @@ fn redirect(environment: &mut Vec<(String, String)>, own: &Worktree) {
     }
 }
 
-fn no_program(typed: &Path, own: &Worktree) -> String {
+fn missing_program_message(typed: &Path, own: &VariantWorktree) -> String {
     let hint = match &own.build {
         Some(build) => format!("'{}' succeeded, but did not make it", build.command),
         None => "--build COMMAND makes it".to_owned(),
@@ -216,13 +223,13 @@ fn no_program(typed: &Path, own: &Worktree) -> String {
 }
 
 /// Names variants without a name of their own after the typed revision and its commit.
-fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
+fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
         let Some(own) = &variants[wanted.variant].worktree else {
             continue;
         };
         let short = own.short_revision();
-        let typed: String = wanted.typed.chars().take(LONGEST_NAME).collect();
+        let typed: String = wanted.revision.chars().take(MAX_TYPED_NAME).collect();
         let usual = if typed.len() >= 7 && own.revision.starts_with(&typed) {
             short.to_owned()
         } else {
@@ -238,7 +245,7 @@ fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
 
 /// Replaces `{worktree}` and `{revision}` in the arguments and variables of all variants. For a
 /// variant that is not a revision, the worktree is the checkout.
-fn fill(request: &mut VariantRequest, checkout: &Checkout) {
+fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
         let own = variant.worktree.as_ref();
@@ -259,7 +266,7 @@ fn fill(request: &mut VariantRequest, checkout: &Checkout) {
 
 /// Turns the variant of one revision into that of another, by replacing the filled-in folder and
 /// revision.
-pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
+pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();
     };
@@ -291,12 +298,16 @@ pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
 ///
 /// # Errors
 /// Fails if there is nothing of that name, or it cannot belong to a revision.
-pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<Vec<Source>> {
+pub fn find_sources(
+    targets: &[String],
+    here: &Path,
+    variants: &[Variant],
+) -> Result<Vec<BenchmarkSource>> {
     let revision = variants.iter().find_map(|own| own.worktree.as_ref());
-    let known = Known::new(targets, here)?;
+    let known = KnownAdapters::new(targets, here)?;
     let mut found = Vec::new();
     for target in targets {
-        let here_first = discover::sources(target, here, &known);
+        let here_first = discover::find_sources(target, here, &known);
         let built = || {
             variants
                 .iter()
@@ -305,7 +316,7 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
         match here_first {
             Ok(sources) => found.extend(sources),
             Err(error) => found.extend(built().ok_or_else(|| match revision {
-                Some(own) => error.context(no_program(Path::new(target), own)),
+                Some(own) => error.context(missing_program_message(Path::new(target), own)),
                 None => error,
             })?),
         }
@@ -320,7 +331,7 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
     for source in &found {
         let file = source.file.display();
         ensure!(
-            !matches!(source.kind, Kind::Load | Kind::Experiment),
+            !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
             "'{file}' is a definition file, which is not measured at revisions\nhint: its variants can name programs"
         );
         ensure!(
@@ -340,8 +351,8 @@ fn built_source(
     target: &str,
     here: &Path,
     variant: &Variant,
-    known: &Known,
-) -> Option<Vec<Source>> {
+    known: &KnownAdapters,
+) -> Option<Vec<BenchmarkSource>> {
     let own = variant.worktree.as_ref()?;
     let there = own.path_of(here)?;
     let in_worktree = own.path_of(Path::new(target));
@@ -349,7 +360,7 @@ fn built_source(
         .as_ref()
         .and_then(|path| path.to_str())
         .unwrap_or(target);
-    let mut sources = discover::sources(target, &there, known).ok()?;
+    let mut sources = discover::find_sources(target, &there, known).ok()?;
     for source in &mut sources {
         let in_checkout = |path: &Path| match path.strip_prefix(&own.folder) {
             Ok(inside) => own.checkout.join(inside),
@@ -365,13 +376,13 @@ fn built_source(
 }
 
 /// Marks artifacts: files that are in no commit and that a build has made, or that git ignores.
-fn mark_artifacts(sources: &mut [Source], variants: &[Variant]) {
+fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for own in variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
-        let made = worktree::artifacts(own, &files);
+        let made = worktree::find_artifacts(own, &files);
         for source in sources.iter_mut() {
             source.is_artifact |= made.contains(&source.file);
         }
@@ -383,7 +394,10 @@ fn mark_artifacts(sources: &mut [Source], variants: &[Variant]) {
 ///
 /// # Errors
 /// Fails if a file cannot be read or written.
-pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>) -> Result<()> {
+pub fn place_benchmark_files<'a>(
+    variants: &[Variant],
+    sources: impl Iterator<Item = &'a BenchmarkSource>,
+) -> Result<()> {
     let files = sources.filter(|source| !source.is_program() && source.file.is_file());
     let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
     for own in variants
@@ -399,7 +413,7 @@ pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>
                 fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
             wanted.push((there, text));
         }
-        worktree::place(own, &wanted)?;
+        worktree::replace_files(own, &wanted)?;
     }
     Ok(())
 }
@@ -411,12 +425,12 @@ pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>
 /// Fails if a revision lacks a program, a program cannot be queried, or they have nothing in
 /// common.
 pub fn keep_common(
-    suite: &mut Suite,
+    suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],
-    selection: &Selection,
-    tell: Tell<'_>,
+    selection: &BenchmarkSelection,
+    tell: ProgressReporter<'_>,
 ) -> Result<()> {
-    let mut programs: Vec<Source> = Vec::new();
+    let mut programs: Vec<BenchmarkSource> = Vec::new();
     for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
         if programs.iter().all(|known| known.file != job.source.file) {
             programs.push(job.source.clone());
@@ -429,13 +443,13 @@ pub fn keep_common(
         for source in &programs {
             ensure!(
                 has_source(variant, source),
-                no_program(Path::new(&source.name), own)
+                missing_program_message(Path::new(&source.name), own)
             );
         }
         if variant.name == variants[0].name || programs.is_empty() {
             continue;
         }
-        let described = discover::describe(&programs, selection, variant, tell);
+        let described = discover::describe_sources(&programs, selection, variant, tell);
         check_interrupted()?;
         if let Some(failure) = described.iter().find_map(|own| own.failure.as_ref()) {
             bail!(
@@ -450,8 +464,10 @@ pub fn keep_common(
             .flat_map(|own| &own.jobs)
             .map(|job| &*job.label)
             .collect();
-        let is_common = |job: &Job| !job.source.is_program() || known.contains(&*job.label);
-        let (common, lonely): (Vec<Job>, Vec<Job>) = suite.jobs.drain(..).partition(is_common);
+        let is_common =
+            |job: &BenchmarkJob| !job.source.is_program() || known.contains(&*job.label);
+        let (common, lonely): (Vec<BenchmarkJob>, Vec<BenchmarkJob>) =
+            suite.jobs.drain(..).partition(is_common);
         suite.jobs = common;
         if !lonely.is_empty() {
             let names: Vec<String> = lonely
@@ -473,14 +489,14 @@ pub fn keep_common(
 }
 
 /// Whether a variant's revision has the program, package or other built file.
-fn has_source(variant: &Variant, source: &Source) -> bool {
+fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     let file = &source.under(variant).file;
     let usual = Variant {
         program: None,
         ..variant.clone()
     };
-    if program_of(source, &usual) == *file {
-        variant.program.is_some() || resolve(file).is_ok()
+    if resolve_program_for(source, &usual) == *file {
+        variant.program.is_some() || resolve_program(file).is_ok()
     } else {
         file.exists()
     }
@@ -488,11 +504,11 @@ fn has_source(variant: &Variant, source: &Source) -> bool {
 
 /// Warns about candidates whose programs and files equal the baseline's, byte for byte, although
 /// they lie elsewhere.
-pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
+pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();
     };
-    let is_copy = |job: &Job, candidate: &Variant| {
+    let is_copy = |job: &BenchmarkJob, candidate: &Variant| {
         let sides = [baseline, candidate];
         let [one, other] = sides.map(|own| measured_files(&job.source, own));
         one != other
@@ -512,14 +528,14 @@ pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
         } else {
             ""
         };
-        same(names, "are the same program, byte for byte", unless)
+        identical_warning(names, "are the same program, byte for byte", unless)
     };
     candidates.iter().filter(is_same).map(sentence).collect()
 }
 
 /// The known files that determine what is measured: the program and what was built.
-fn measured_files(source: &Source, variant: &Variant) -> Vec<PathBuf> {
-    let program = program_of(source, variant);
+fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
+    let program = resolve_program_for(source, variant);
     let own = source.under(variant).file.clone();
     let has_artifact = source.is_artifact && own != program;
     [Some(program), has_artifact.then_some(own)]
@@ -535,11 +551,11 @@ fn have_same_words(one: &Variant, other: &Variant) -> bool {
 }
 
 /// Whether all variants run all cases with the same program, byte for byte, on the same files.
-pub fn are_identical(plan: &Plan) -> bool {
+pub fn are_identical(plan: &SessionPlan) -> bool {
     let Some((first, others)) = plan.variants.split_first() else {
         return false;
     };
-    let is_same = |job: &Job, other: &Variant| {
+    let is_same = |job: &BenchmarkJob, other: &Variant| {
         let source = &job.source;
         let files = [first, other].map(|own| own.path_of(&source.file));
         let [one, two] = [first, other].map(|own| measured_files(source, own));
@@ -559,7 +575,7 @@ pub fn are_identical(plan: &Plan) -> bool {
 /// by a placeholder.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let own = variant.worktree.as_ref();
-    let given = own.map(worktree::variables).unwrap_or_default();
+    let given = own.map(worktree::worktree_variables).unwrap_or_default();
     let folder = own.map(|own| own.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
     variables
@@ -577,7 +593,7 @@ fn have_same_bytes(one: &Path, other: &Path) -> bool {
         && fs::read(one).is_ok_and(|bytes| fs::read(other).is_ok_and(|others| bytes == others))
 }
 
-fn same([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
+fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
     format!(
         "'{baseline}' and '{candidate}' {how}: {unless}this is an A/A comparison, and every difference is noise."
     )
@@ -586,16 +602,16 @@ fn same([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
 /// Ensures that the worktrees of a stored plan are as they were; rebuilds those that are gone.
 ///
 /// # Errors
-/// See [`settled`].
-pub fn restore(plan: &Plan, listener: &mut Listener<'_>) -> Result<()> {
+/// See [`check_out_revisions`].
+pub fn restore_worktrees(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
     for own in plan
         .variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
-        worktree::ready(own, &mut |sentence| {
-            listener.observe(&Event::Note(sentence))
+        worktree::prepare_worktree(own, &mut |sentence| {
+            listener.observe(&SessionEvent::Note(sentence))
         })?;
     }
-    place(&plan.variants, plan.jobs.iter().map(|job| &job.source))
+    place_benchmark_files(&plan.variants, plan.jobs.iter().map(|job| &job.source))
 }

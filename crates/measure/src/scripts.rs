@@ -6,21 +6,23 @@
 
 use super::{PlanRequest, SamplingRequest};
 use anyhow::Context;
-use speedwell_harness::discover::{self, Selection, Suite};
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Description, Known, Source, Trial, UsualTool};
-use speedwell_model::{Event, Observer, Order, Run, Variant};
+use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{
+    BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
+};
+use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};
 use speedwell_process as process;
-use speedwell_runner::{self as runner, Ended, Judge, Orders};
+use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time limit of one run; the original drivers have none and hang.
-const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const RUN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// A benchmark script as named by a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct BenchmarkScript {
     /// `group/name.js`, or `group/name` for a directory with an `index.js`.
     pub name: String,
     /// Path of the file or directory.
@@ -33,7 +35,7 @@ pub struct ScriptsRequest {
     /// The folder with the groups and `common.js`; `None` for a script outside of one.
     pub folder: Option<PathBuf>,
     /// The scripts in order. A script listed twice is measured twice.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<BenchmarkScript>,
     /// `--set`: parameters and texts, in the order given. A repeated name has several values.
     pub sets: Vec<(String, String)>,
     /// Runs of each case under each variant.
@@ -49,71 +51,86 @@ pub struct ScriptsRequest {
 /// Measures everything in `request`. Before the first run, `observer` gets an event for every
 /// planned script, in order. A case that fails is an event; the others continue.
 ///
-/// The benchmark of a [`Run`] is the name that the script reported; the label of
-/// [`Event::RunStarted`] begins with the name of the [`Script`].
+/// The benchmark of a [`PlacedRun`] is the name that the script reported; the label of
+/// [`Event::RunStarted`] begins with the name of the [`BenchmarkScript`].
 ///
 /// # Errors
 /// Fails if measuring as a whole is impossible, or the observer fails.
 pub fn execute_scripts(
     request: &ScriptsRequest,
-    observer: &mut dyn Observer,
+    observer: &mut dyn SessionObserver,
 ) -> anyhow::Result<()> {
     process::adopt_orphans();
-    process::on_interrupt()?;
-    let sources: Vec<Source> = request
+    process::install_handlers()?;
+    let sources: Vec<BenchmarkSource> = request
         .scripts
         .iter()
-        .map(|script| source(script, request))
+        .map(|script| script_source(script, request))
         .collect::<Result<_, _>>()?;
-    let selection = Selection {
+    let selection = BenchmarkSelection {
         sets: request.sets.clone(),
-        trial: if request.test { Trial::Own } else { Trial::No },
-        usual_tool: UsualTool::AsNodeCore,
-        ..Selection::default()
+        trial: if request.test {
+            TrialMode::Own
+        } else {
+            TrialMode::No
+        },
+        usual_tool: DefaultLoadTool::AsNodeCore,
+        ..BenchmarkSelection::default()
     };
-    let described = discover::describe(&sources, &selection, &request.variants[0], &|_| ());
+    let described = discover::describe_sources(&sources, &selection, &request.variants[0], &|_| ());
     for (script, description) in request.scripts.iter().zip(&described) {
         let cases = description.jobs.len();
-        observer.observe(&Event::Planned {
+        observer.observe(&SessionEvent::Planned {
             benchmark: &script.name,
             cases: description.failure.is_none().then_some(cases),
         })?;
     }
-    let plans: Vec<(Description, Plan)> = described
+    let plans: Vec<(BenchmarkDescription, SessionPlan)> = described
         .into_iter()
-        .map(|description| plan(&description, request).map(|plan| (description, plan)))
+        .map(|description| plan_script(&description, request).map(|plan| (description, plan)))
         .collect::<anyhow::Result<_>>()?;
-    follow(&plans, observer)
+    execute_files(&plans, observer)
 }
 
 /// Executes file after file, like the original drivers; within a file, the runs of several variants
 /// are shuffled.
-fn follow(plans: &[(Description, Plan)], observer: &mut dyn Observer) -> anyhow::Result<()> {
+fn execute_files(
+    plans: &[(BenchmarkDescription, SessionPlan)],
+    observer: &mut dyn SessionObserver,
+) -> anyhow::Result<()> {
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
-    observer.observe(&Event::Started {
+    observer.observe(&SessionEvent::Started {
         runs,
         is_upper_bound: false,
         cases,
         done: 0,
     })?;
-    let mut ended = Ended::Complete;
+    let mut ended = SessionEnd::Complete;
     for (description, plan) in plans {
         if let Some(failure) = &description.failure {
-            observer.observe(&Event::Failed(failure))?;
+            observer.observe(&SessionEvent::Failed(failure))?;
         }
-        let mut inner = Inner(observer);
-        ended = runner::execute(plan, Orders::default(), &mut Never, &mut [&mut inner])?;
-        if ended != Ended::Complete {
+        let mut inner = InnerEvents(observer);
+        ended = runner::execute(
+            plan,
+            ExecuteOptions::default(),
+            &mut NeverSettled,
+            &mut [&mut inner],
+        )?;
+        if ended != SessionEnd::Complete {
             break;
         }
     }
-    observer.observe(&Event::Finished {
-        interrupted: ended == Ended::Interrupted,
+    observer.observe(&SessionEvent::Finished {
+        interrupted: ended == SessionEnd::Interrupted,
     })
 }
 
-fn source(script: &Script, request: &ScriptsRequest) -> anyhow::Result<Source> {
+fn script_source(
+    script: &BenchmarkScript,
+    request: &ScriptsRequest,
+) -> anyhow::Result<BenchmarkSource> {
     if let Some(folder) = &request.folder {
         let file = if script.path.is_dir() {
             script.path.join("index.js")
@@ -123,54 +140,61 @@ fn source(script: &Script, request: &ScriptsRequest) -> anyhow::Result<Source> {
         return Ok(discover::core_source(&script.path, file, folder));
     }
     let here = std::env::current_dir()?;
-    let found = discover::sources(&script.path.to_string_lossy(), &here, &Known::default())?;
+    let found = discover::find_sources(
+        &script.path.to_string_lossy(),
+        &here,
+        &KnownAdapters::default(),
+    )?;
     let source = found.into_iter().next().context("no benchmark in it")?;
-    Ok(Source {
+    Ok(BenchmarkSource {
         name: script.name.clone(),
         ..source
     })
 }
 
-fn plan(description: &Description, request: &ScriptsRequest) -> anyhow::Result<Plan> {
+fn plan_script(
+    description: &BenchmarkDescription,
+    request: &ScriptsRequest,
+) -> anyhow::Result<SessionPlan> {
     let compares = request.variants.len() > 1;
     let planned = PlanRequest {
         sampling: SamplingRequest {
             runs: Some(request.runs),
-            timeout: Some(TIMEOUT),
+            timeout: Some(RUN_TIMEOUT),
             ..SamplingRequest::default()
         },
         order: if compares {
-            Order::Blocks
+            RunOrder::Blocks
         } else {
-            Order::Alternate
+            RunOrder::Alternate
         },
         pin: request.processors.as_deref().map(str::parse).transpose()?,
         ..PlanRequest::default()
     };
-    let suite = Suite {
+    let suite = DiscoveredBenchmarks {
         jobs: description.jobs.clone(),
-        ..Suite::default()
+        ..DiscoveredBenchmarks::default()
     };
-    Ok(planned.plan(request.variants.clone(), &suite))
+    Ok(planned.build_plan(request.variants.clone(), &suite))
 }
 
 /// Forwards the events of one file; start and end belong to the whole request.
-struct Inner<'a>(&'a mut dyn Observer);
+struct InnerEvents<'a>(&'a mut dyn SessionObserver);
 
-impl Observer for Inner<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for InnerEvents<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
-            Event::Started { .. } | Event::Finished { .. } => Ok(()),
+            SessionEvent::Started { .. } | SessionEvent::Finished { .. } => Ok(()),
             other => self.0.observe(other),
         }
     }
 }
 
 /// Never stops early: the original drivers measure everything requested.
-struct Never;
+struct NeverSettled;
 
-impl Judge for Never {
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+impl StoppingRule for NeverSettled {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         vec![false; cases.len()]
     }
 }

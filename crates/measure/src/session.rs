@@ -1,24 +1,24 @@
 //! Measures a session as planned, storing it as it runs, and reads it back.
 //!
-//! Decides what to warn about beforehand and when a case needs no more runs. Start at [`measure`].
+//! Decides what to warn about beforehand and when a case needs no more runs. Start at [`measure_session`].
 
 use super::{
-    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, rehearsal, roles, teller,
-    warn,
+    EventListener, PreparedPlan, SessionRequest, emit_warning, fleet, instructions, layout, pairs,
+    rehearsal, roles, shared_emitter,
 };
 use anyhow::{Context, ensure};
-use speedwell_analysis::{self as analysis, Settings};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_environment as environment;
-use speedwell_harness::discover::Suite;
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Kind, Observation, Source};
+use speedwell_harness::discover::DiscoveredBenchmarks;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{self as harness, BenchmarkSource, RunResult, SourceKind};
 use speedwell_model::{
-    Design, Environment, Event, Observer, Order, Origin, Purpose, Run, Session, State, SteadyRule,
-    Stopping, Variant,
+    CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionObserver,
+    SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,
 };
 use speedwell_process as process;
 use speedwell_results::store::{LARGE_SESSION, Store};
-use speedwell_runner::{self as runner, Ended, Judge, Orders};
+use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
@@ -27,12 +27,12 @@ use uuid::Uuid;
 
 /// A measured session.
 pub struct MeasuredSession {
-    /// The session as stored; see [`MeasuredSession::in_parts`].
+    /// The session as stored; see [`MeasuredSession::report_session_in_parts`].
     pub session: Session,
     /// Whether its runs are omitted, because there are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains what was measured before it.
-    pub ended: anyhow::Result<Ended>,
+    pub ended: anyhow::Result<SessionEnd>,
     /// Maximum number of runs that the plan needed.
     pub planned: usize,
     /// How a later session could learn more in the same time.
@@ -44,78 +44,79 @@ pub struct MeasuredSession {
 /// # Errors
 /// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
 /// of the session.
-pub fn measure(
-    mut plans: Plans,
+pub fn measure_session(
+    mut plans: PreparedPlan,
     request: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
+    listener: &mut EventListener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
-    layout::check(&plans.plan)?;
-    if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
-        pairs::check(&plans.plan)?;
+    layout::check_layout(&plans.plan)?;
+    if plans.plan.design.order == RunOrder::Paired && plans.resumed.is_none() {
+        pairs::check_paired(&plans.plan)?;
     }
     if plans.resumed.is_none() {
         check_rules(&plans.plan)?;
         if plans.plan.design.counting.is_some() {
-            instructions::prepare(&mut plans.plan)?;
+            instructions::prepare_counting(&mut plans.plan)?;
         }
     }
     if let Some(fleet) = &request.fleet {
-        return fleet::carry_out(plans, fleet, request, store, listener);
+        return fleet::measure_on_fleet(plans, fleet, request, store, listener);
     }
     check_processors(&plans.plan)?;
     build_packages(&plans.plan, listener)?;
     if plans.resumed.is_none() {
-        rehearsal::rehearse(&plans.plan, &plans.suite.failures, &request.settings)?;
+        rehearsal::rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
     }
     warn_before(&plans, request, listener)?;
-    carry_out(plans, request, store, listener)
+    execute_session(plans, request, store, listener)
 }
 
-/// Like [`measure`], without the checks and pre-flight warnings, which the caller has done already.
+/// Like [`measure_session`], without the checks and pre-flight warnings, which the caller has done already.
 ///
 /// # Errors
-/// See [`measure`].
-pub fn carry_out(
-    plans: Plans,
+/// See [`measure_session`].
+pub fn execute_session(
+    plans: PreparedPlan,
     request: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
+    listener: &mut EventListener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
-    let Plans {
+    let PreparedPlan {
         mut plan,
         suite,
         resumed,
         mut held,
     } = plans;
     let is_resumed = resumed.is_some();
-    let mut orders = Orders {
+    let mut orders = ExecuteOptions {
         fail_fast: request.fail_fast,
-        budget: plan.sampling.budget_ms.map(Duration::from_millis),
-        ..Orders::default()
+        time_budget: plan.sampling.budget_ms.map(Duration::from_millis),
+        ..ExecuteOptions::default()
     };
     let mut recorder = match resumed {
         Some(earlier) => {
-            (orders.done, orders.earlier) = (earlier.done, earlier.runs);
-            orders.silent = earlier.silent;
-            orders.failed = earlier.failed;
-            store.resume(earlier.number)?
+            (orders.completed_slots, orders.previous_runs) =
+                (earlier.completed_slots, earlier.runs);
+            orders.empty_slots = earlier.empty_slots;
+            orders.failed_slots = earlier.failed_slots;
+            store.resume_recording(earlier.number)?
         }
-        None => store.begin(
-            &header(&plan, suite, request),
+        None => store.begin_recording(
+            &session_header(&plan, suite, request),
             &serde_json::to_string(&plan)?,
         )?,
     };
     let number = recorder.number();
     if let Some(url) = &request.push {
-        recorder.owe(url, process::unix_ms())?;
+        recorder.queue_upload(url, process::unix_time_ms())?;
     }
-    let mut judge = Decider::new(&plan, &request.settings);
+    let mut judge = AnalysisStoppingRule::new(&plan, &request.settings);
     let mut ended = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
         // Only now is it certain that no other process measures this session.
-        let own = roles::have_again(placement, listener);
+        let own = roles::reacquire_machines(placement, listener);
         ended = own.map(|own| held = Some(own));
     }
     let ended = ended
@@ -124,17 +125,17 @@ pub fn carry_out(
     if ended.is_err() {
         // Keep what was measured before an error such as a full disk. If even this cannot be
         // written, the end of the process has the same effect.
-        let end = Event::Finished { interrupted: true };
+        let end = SessionEvent::Finished { interrupted: true };
         let _ = recorder.observe(&end);
         let _ = listener.observe(&end);
     }
     drop(recorder);
     harness::remove_builds();
-    process::forget_interrupt();
+    process::clear_interrupt();
     let measured = read_back(store, number, ended, plan.slots().len())?;
-    layout::keep_spreads(&measured.session, store)?;
+    layout::store_spreads(&measured.session, store)?;
     Ok(MeasuredSession {
-        advice: layout::advice(&measured.session),
+        advice: layout::suggest_runs_per_build(&measured.session),
         ..measured
     })
 }
@@ -144,14 +145,14 @@ pub fn carry_out(
 pub(super) fn read_back(
     store: &Store,
     number: i64,
-    ended: anyhow::Result<Ended>,
+    ended: anyhow::Result<SessionEnd>,
     planned: usize,
 ) -> anyhow::Result<MeasuredSession> {
-    let in_parts = store.run_count(number)? > LARGE_SESSION;
+    let in_parts = store.count_runs(number)? > LARGE_SESSION;
     let session = if in_parts {
-        store.session_without_runs(number)?
+        store.load_session_without_runs(number)?
     } else {
-        store.session(number)?
+        store.load_session(number)?
     };
     Ok(MeasuredSession {
         session,
@@ -164,11 +165,14 @@ pub(super) fn read_back(
 
 /// Builds everything for all variants, so that no run waits for a build and compile errors come
 /// before the first run.
-pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow::Result<()> {
-    let tell = teller(listener);
+pub(super) fn build_packages(
+    plan: &SessionPlan,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    let tell = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let built = harness::build(&job.source, variant, &tell);
+            let built = harness::build_if_package(&job.source, variant, &tell);
             // If the user interrupted, that is why the build failed.
             process::check_interrupted()?;
             built?;
@@ -178,7 +182,7 @@ pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow
 }
 
 /// Rejects processors that this process may not use.
-pub(super) fn check_processors(plan: &Plan) -> anyhow::Result<()> {
+pub(super) fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
     match &plan.pin {
         Some(pin) => Ok(pin.check_usable().context("in --pin")?),
         None => Ok(()),
@@ -186,10 +190,10 @@ pub(super) fn check_processors(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Rejects disturbance rules where single runs cannot be discarded and repeated.
-fn check_rules(plan: &Plan) -> anyhow::Result<()> {
-    let Plan { design, shared, .. } = plan;
+fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
+    let SessionPlan { design, shared, .. } = plan;
     ensure!(
-        design.reject.is_empty() || design.order == Order::Blocks,
+        design.reject.is_empty() || design.order == RunOrder::Blocks,
         "--reject repeats single runs at the end of their block, and there are none without '--order blocks'; what \
          disturbs one side of a pair disturbs the other\nhint: leave out --order or --reject"
     );
@@ -206,9 +210,9 @@ fn check_rules(plan: &Plan) -> anyhow::Result<()> {
 
 /// Warns about what would distort the results, before spending time on them.
 fn warn_before(
-    plans: &Plans,
+    plans: &PreparedPlan,
     request: &SessionRequest,
-    listener: &mut Listener<'_>,
+    listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
     let own = plans.suite.warnings.iter().cloned();
     let own = own.chain(reach_warning(&plans.plan, &request.settings));
@@ -217,7 +221,7 @@ fn warn_before(
         .then(|| undivided_warning(&plans.plan))
         .flatten();
     for sentence in own.chain(undivided) {
-        warn(listener, &sentence)?;
+        emit_warning(listener, &sentence)?;
     }
     let counting = plans.plan.design.counting.as_ref();
     if counting.is_some_and(|counting| !counting.times) {
@@ -225,11 +229,14 @@ fn warn_before(
         return Ok(());
     }
     // The order of a confirmation is fixed.
-    let may_be_paired = plans.plan.design.purpose == Purpose::Measured && !request.has_given_order;
-    let advice = pairs::advice(&plans.plan).filter(|_| may_be_paired);
+    let may_be_paired =
+        plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
+    let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
     match (environment::busy_machine(), advice) {
-        (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),
-        (Some(busy), None) => listener.observe(&Event::Busy(&busy)),
+        (Some(busy), Some(advice)) => {
+            listener.observe(&SessionEvent::Busy(&format!("{busy}\n{advice}")))
+        }
+        (Some(busy), None) => listener.observe(&SessionEvent::Busy(&busy)),
         (None, _) => Ok(()),
     }
 }
@@ -238,9 +245,9 @@ fn warn_before(
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
+pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
     match environment::busy_machine() {
-        Some(sentence) => listener.observe(&Event::Busy(&sentence)),
+        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
         None => Ok(()),
     }
 }
@@ -248,7 +255,7 @@ pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
 /// A warning if a fixed number of runs cannot give a verdict. Files that measure several cases per
 /// run, and `--metric all`, make more comparisons than are counted here. Experiments have their own
 /// rules.
-pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
+pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
     if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
     }
@@ -259,15 +266,16 @@ pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
         settings.metrics.len().max(1)
     };
     let comparisons = plan.jobs.len() * candidates * metrics;
-    analysis::out_of_reach(&plan.design, settings, comparisons)
+    analysis::explain_out_of_reach(&plan.design, settings, comparisons)
 }
 
 /// A warning that options for dividing a run into samples do not affect files that measure once per
 /// process.
-fn undivided_warning(plan: &Plan) -> Option<String> {
-    let undivided = |job: &&harness::Job| !harness::for_kind(job.source.kind).divides_runs();
-    let meaningless = |job: &harness::Job| {
-        let option = harness::meaningless_option(&job.source, plan.sampling.asked)?;
+fn undivided_warning(plan: &SessionPlan) -> Option<String> {
+    let undivided =
+        |job: &&harness::BenchmarkJob| !harness::harness_for(job.source.kind).divides_runs();
+    let meaningless = |job: &harness::BenchmarkJob| {
+        let option = harness::unsupported_option(&job.source, plan.sampling.asked)?;
         let name = &job.source.name;
         Some(format!(
             "The suite of '{name}' has no option for {option}: it does as usual."
@@ -285,26 +293,30 @@ fn undivided_warning(plan: &Plan) -> Option<String> {
 }
 
 /// The session before its first run.
-pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
+pub fn session_header(
+    plan: &SessionPlan,
+    suite: DiscoveredBenchmarks,
+    request: &SessionRequest,
+) -> Session {
     let experiment = plan.design.experiment.as_ref();
     let placement = experiment.and_then(|file| file.placement.as_ref());
     Session {
         id: uuid::Uuid::now_v7().to_string(),
         number: None,
-        started_unix_ms: process::unix_ms(),
-        state: State::Running,
+        started_unix_ms: process::unix_time_ms(),
+        state: SessionState::Running,
         tags: request.tags.clone(),
         command: request.command.clone(),
-        design: Design {
-            work: work(plan),
+        design: SessionDesign {
+            work: benchmark_digests(plan),
             ..plan.design.clone()
         },
         variants: plan.variants.clone(),
         metrics: Vec::new(),
-        environment: surroundings(plan, &suite, request),
-        origin: match (plan.design.purpose, request.origin()) {
+        environment: capture_environment(plan, &suite, request),
+        origin: match (plan.design.purpose, request.find_origin()) {
             // Uncommitted changes of the checkout do not affect an old revision.
-            (Purpose::Backfill, Some(origin)) => Some(Origin {
+            (SessionPurpose::Backfill, Some(origin)) => Some(CodeOrigin {
                 dirty: None,
                 ..origin
             }),
@@ -320,9 +332,9 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
 
 /// Digests of the files that define what benchmarks do. Programs and snippets are left out, because
 /// they are what changes, and so are recorded figures.
-fn work(plan: &Plan) -> BTreeMap<String, String> {
-    let is_benchmark = |source: &Source| {
-        !source.is_program() && !matches!(source.kind, Kind::Snippet(_) | Kind::Fake)
+fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
+    let is_benchmark = |source: &BenchmarkSource| {
+        !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)
     };
     let mut of_files: HashMap<&Path, Option<String>> = HashMap::new();
     let jobs = plan.jobs.iter().filter(|job| is_benchmark(&job.source));
@@ -338,16 +350,21 @@ fn work(plan: &Plan) -> BTreeMap<String, String> {
 
 /// Captures machine and programs once, before measuring. Versions of the baseline's program are
 /// known from describing its files; other programs are queried.
-fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environment {
+fn capture_environment(
+    plan: &SessionPlan,
+    suite: &DiscoveredBenchmarks,
+    request: &SessionRequest,
+) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
-        Some(job) => Some(harness::program_of(&job.source, variant)),
+        Some(job) => Some(harness::resolve_program_for(&job.source, variant)),
         None => variant.program.clone(),
     };
     let described = program_of(&plan.variants[0]);
     let known = &suite.versions;
-    let has_version =
-        |job: &harness::Job| harness::for_kind(job.source.kind).has_version(&job.source);
+    let has_version = |job: &harness::BenchmarkJob| {
+        harness::harness_for(job.source.kind).has_version(&job.source)
+    };
     let asks_version = plan.jobs.iter().all(has_version);
     let mut programs = Vec::new();
     let mut versions = Vec::new();
@@ -356,10 +373,10 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
             continue;
         };
         let is_known = described.as_ref() == Some(&program);
-        let path = process::resolve(&program).unwrap_or(program);
+        let path = process::resolve_program(&program).unwrap_or(program);
         let version = match asks_version {
             true if is_known && known.contains_key("node") => {
-                environment::ProgramVersion::of_javascript(known.clone())
+                environment::ProgramVersion::from_version_table(known.clone())
             }
             true => environment::program_version(&path),
             false => environment::ProgramVersion::default(),
@@ -367,7 +384,7 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
         programs.push((variant.name.clone(), path, version.text));
         versions.push(version.parts);
     }
-    let mut environment = request.environment(&programs);
+    let mut environment = request.capture_environment(&programs);
     for (program, parts) in environment.programs.iter_mut().zip(versions) {
         program.versions = parts;
     }
@@ -378,52 +395,52 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
 }
 
 /// Stopping rule that asks the analysis whether a case is settled.
-pub(crate) struct Decider {
+pub(crate) struct AnalysisStoppingRule {
     rule: analysis::StopRule,
-    looks: bool,
+    decides_by_runs: bool,
     /// The rule that finds the steady part of every run, if its time is a requested metric.
     steady: Option<SteadyRule>,
 }
 
 /// Whether runs decide when a case is settled, or instruction counts are compared.
-fn looks(plan: &Plan) -> bool {
-    let Plan {
+fn decides_by_runs(plan: &SessionPlan) -> bool {
+    let SessionPlan {
         sampling, design, ..
     } = plan;
-    let is_fixed = matches!(design.stopping, Stopping::Fixed { .. });
+    let is_fixed = matches!(design.stopping, StoppingDesign::Fixed { .. });
     !is_fixed || sampling.precision.is_some() || design.counting.is_some()
 }
 
 /// Whether runs are needed until the end of the measurement. If not, only those of open blocks are.
-pub(crate) fn looks_back(plan: &Plan) -> bool {
-    looks(plan) || plan.has_snippets()
+pub(crate) fn needs_earlier_runs(plan: &SessionPlan) -> bool {
+    decides_by_runs(plan) || plan.has_snippets()
 }
 
-impl Decider {
-    pub fn new(plan: &Plan, settings: &Settings) -> Decider {
-        Decider {
+impl AnalysisStoppingRule {
+    pub fn new(plan: &SessionPlan, settings: &AnalysisSettings) -> AnalysisStoppingRule {
+        AnalysisStoppingRule {
             rule: match plan.sampling.precision {
-                Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
+                Some(share) => analysis::StopRule::for_precision(share, &plan.design, settings),
                 None => analysis::StopRule::new(&plan.design, settings),
             },
-            looks: looks(plan),
+            decides_by_runs: decides_by_runs(plan),
             steady: plan.design.steady.filter(|rule| rule.is_metric),
         }
     }
 }
 
-impl Judge for Decider {
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        self.rule.decided(cases)
+impl StoppingRule for AnalysisStoppingRule {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        self.rule.settled_cases(cases)
     }
 
-    fn looks(&self) -> bool {
-        self.looks
+    fn inspects_runs(&self) -> bool {
+        self.decides_by_runs
     }
 
-    fn complete(&self, seen: &mut Observation) {
+    fn derive_metrics(&self, seen: &mut RunResult) {
         let Some(rule) = &self.steady else { return };
-        let [steady_time, ..] = analysis::warmup::metrics();
+        let [steady_time, ..] = analysis::warmup::warmup_metrics();
         seen.metrics.insert(0, steady_time);
         match analysis::warmup::steady_time(&seen.samples, rule) {
             Ok(sample) => seen.samples.insert(0, sample),

@@ -1,22 +1,22 @@
 //! Tries every case once to see whether it works.
 
-use super::{Listener, Plans};
-use speedwell_model::{Event, Failure, Observer};
-use speedwell_runner::{self as runner, Ended};
+use super::{EventListener, PreparedPlan};
+use speedwell_model::{SessionEvent, SessionObserver, StepFailure};
+use speedwell_runner::{self as runner, SessionEnd};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
 /// Result of a trial.
 #[derive(Debug)]
-pub struct Tried {
+pub struct TrialResult {
     /// Numbers of passed and failed cases, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
     /// Failures, starting with files that could not be described.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Lifetime of each slot's process.
     pub lived_ns: Vec<Option<u64>>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SessionEnd,
     file_of_slot: Vec<String>,
 }
 
@@ -24,14 +24,14 @@ pub struct Tried {
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub fn try_out(
-    plans: &Plans,
+pub fn try_cases(
+    plans: &PreparedPlan,
     fail_fast: bool,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<Tried> {
-    let mut tried = Tried::new(plans);
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<TrialResult> {
+    let mut tried = TrialResult::new(plans);
     for failure in &plans.suite.failures {
-        tried.fail(failure);
+        tried.add_failure(failure);
     }
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     tried.ended = runner::try_all(
@@ -46,8 +46,8 @@ pub fn try_out(
     Ok(tried)
 }
 
-impl Tried {
-    fn new(plans: &Plans) -> Tried {
+impl TrialResult {
+    fn new(plans: &PreparedPlan) -> TrialResult {
         // An experiment is tried under all its variants (`runner::try_all`).
         let times = match plans.plan.design.experiment {
             Some(_) => plans.plan.variants.len(),
@@ -57,25 +57,25 @@ impl Tried {
         let files: Vec<String> = jobs
             .flat_map(|job| repeat_n(job.source.name.clone(), times))
             .collect();
-        Tried {
+        TrialResult {
             files: BTreeMap::new(),
             failures: Vec::new(),
             lived_ns: vec![None; files.len()],
-            ended: Ended::Complete,
+            ended: SessionEnd::Complete,
             file_of_slot: files,
         }
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn add_failure(&mut self, failure: &StepFailure) {
         self.files.entry(failure.benchmark.clone()).or_default().1 += 1;
         self.failures.push(failure.clone());
     }
 }
 
-impl Observer for Tried {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for TrialResult {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
-            Event::RunFinished(run) => {
+            SessionEvent::RunFinished(run) => {
                 if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
                     *lived_ns = Some(run.wall_ns);
                 }
@@ -84,7 +84,7 @@ impl Observer for Tried {
                 let file = file.unwrap_or(&run.case.benchmark).clone();
                 self.files.entry(file).or_default().0 += 1;
             }
-            Event::Failed(failure) => self.fail(failure),
+            SessionEvent::Failed(failure) => self.add_failure(failure),
             _ => {}
         }
         Ok(())

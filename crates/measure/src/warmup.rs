@@ -2,17 +2,18 @@
 //! and `--steady`.
 //!
 //! Decides how many iterations make a point and how many points a process gives, from one discarded
-//! run of every case. `analysis::warmup` decides what is steady. Start at [`as_series`].
+//! run of every case. `analysis::warmup` decides what is steady. Start at [`plan_series`].
 
-use super::{Listener, Plans, SessionRequest, carry_out};
+use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};
-use speedwell_harness::{self as harness, Job, Kind};
+use speedwell_harness::{self as harness, BenchmarkJob, SourceKind};
 use speedwell_model::{
-    Design, Event, Length, Metric, Order, Run, Samples, SteadyRule, Stopping, quote,
+    Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
+    StoppingDesign, quote,
 };
-use speedwell_process::Interrupted;
+use speedwell_process::InterruptedEarly;
 use speedwell_results::store::Store;
-use speedwell_runner::Ended;
+use speedwell_runner::SessionEnd;
 use std::time::Duration;
 
 /// Length of a process's series.
@@ -27,40 +28,43 @@ pub enum SeriesLength {
 }
 
 /// Points of a default series: the number of iterations in Barrett et al., OOPSLA 2017.
-const POINTS: u64 = 2000;
+const DEFAULT_POINTS: u64 = 2000;
 /// Longest duration of a default series.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of points; longer series get longer points.
-const MOST_POINTS: u64 = 100_000;
+const MAX_POINTS: u64 = 100_000;
 /// Minimum number of points in which a change of level can be found.
-const FEWEST_POINTS: u64 = 50;
+const MIN_POINTS: u64 = 50;
 /// Minimum duration of a point, so that occasional interrupts do not dominate it.
-const POINT_NS: f64 = 1e6;
+const MIN_POINT_NS: f64 = 1e6;
 /// If there are few iterations, a point may be shorter, but not so short that reading the clock
 /// matters.
-const LEAST_POINT_NS: f64 = 50e3;
+const MIN_SHORT_POINT_NS: f64 = 50e3;
 /// If there are few iterations, those longer than this become single points.
-const SHORT_NS: f64 = 20e3;
+const SINGLE_POINT_NS: f64 = 20e3;
 
 /// Turns every run into a series of this length, in which `rule` finds the steady part.
 ///
 /// # Errors
 /// Fails if a case's loop is not the harness's, the order does not apply, the series is too short,
 /// or the user interrupts the discarded runs.
-pub fn as_series(
-    mut plans: Plans,
+pub fn plan_series(
+    mut plans: PreparedPlan,
     length: SeriesLength,
     rule: SteadyRule,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<Plans> {
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
     for job in &plans.plan.jobs {
-        check(job)?;
+        check_records_series(job)?;
     }
     ensure!(
-        matches!(plans.plan.design.order, Order::Blocks | Order::Alternate) && !plans.plan.shared,
+        matches!(
+            plans.plan.design.order,
+            RunOrder::Blocks | RunOrder::Alternate
+        ) && !plans.plan.shared,
         "every process is recorded from its first iteration on, alone\nhint: leave out --order"
     );
-    let runs = first_look(&plans, listener)?;
+    let runs = measure_iteration_times(&plans, listener)?;
     for job in &mut plans.plan.jobs {
         let name = job.label.clone();
         let of_job = runs.iter().filter(|run| run.case.id() == name);
@@ -70,41 +74,39 @@ pub fn as_series(
         let times = rates.map(|sample| 1e9 / sample.value);
         let time_ns = times.fold(f64::INFINITY, f64::min);
         if time_ns.is_finite() {
-            let samples = samples(length, time_ns).with_context(|| format!("in '{name}'"))?;
+            let samples = divide_series(length, time_ns).with_context(|| format!("in '{name}'"))?;
             job.samples = Some(samples);
         }
     }
     plans.plan.design.steady = Some(rule);
-    plans.plan.sampling.samples = usual(length);
+    plans.plan.sampling.samples = default_division(length);
     Ok(plans)
 }
 
 /// The division for a case that has failed: it will fail again and report why.
-fn usual(length: SeriesLength) -> Samples {
+fn default_division(length: SeriesLength) -> SampleDivision {
     let (count, iterations) = match length {
-        SeriesLength::Iterations(count) => {
-            (count.clamp(1, MOST_POINTS), count.div_ceil(MOST_POINTS))
-        }
-        _ => (POINTS, 1),
+        SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
+        _ => (DEFAULT_POINTS, 1),
     };
-    Samples {
+    SampleDivision {
         count: count as u32,
-        length: Length::Iterations(iterations.max(1)),
+        length: SampleLength::Iterations(iterations.max(1)),
         warmup_ns: 0,
     }
 }
 
-fn check(job: &Job) -> anyhow::Result<()> {
+fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
     let kind = job.source.kind;
-    if harness::for_kind(kind).records_series() {
+    if harness::harness_for(kind).records_series() {
         return Ok(());
     }
     let name = &job.source.name;
     let hint = match kind {
-        Kind::Node | Kind::NodeCore => {
+        SourceKind::Node | SourceKind::NodeCore => {
             "\nhint: speedwell warmup --code node 'CODE' measures code in a loop of ours"
         }
-        Kind::Suite => {
+        SourceKind::Suite => {
             "\nhint: a C++ file with speedwell.hpp has a loop of ours: speedwell new suite"
         }
         _ => "",
@@ -116,70 +118,81 @@ fn check(job: &Job) -> anyhow::Result<()> {
 }
 
 /// Runs every case and variant once to find out how long iterations take.
-fn first_look(plans: &Plans, listener: &mut Listener<'_>) -> anyhow::Result<Vec<Run>> {
-    listener.observe(&Event::Note("looking how long iterations are"))?;
+fn measure_iteration_times(
+    plans: &PreparedPlan,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<Vec<Run>> {
+    listener.observe(&SessionEvent::Note("looking how long iterations are"))?;
     let mut plan = plans.plan.clone();
-    plan.design = Design {
-        stopping: Stopping::Fixed { runs: 1 },
+    plan.design = SessionDesign {
+        stopping: StoppingDesign::Fixed { runs: 1 },
         runs_per_block: 1,
         ..plan.design
     };
-    plan.sampling.samples = Samples::default();
-    let suite = harness::discover::Suite::default();
+    plan.sampling.samples = SampleDivision::default();
+    let suite = harness::discover::DiscoveredBenchmarks::default();
     let mut store = Store::in_memory()?;
     let request = SessionRequest::default();
-    let mut silent = Silent;
-    let measured = carry_out(Plans::new(plan, suite), &request, &mut store, &mut silent)?;
-    if measured.ended? != Ended::Complete {
-        return Err(Interrupted.into());
+    let mut silent = SilentObserver;
+    let measured = execute_session(
+        PreparedPlan::new(plan, suite),
+        &request,
+        &mut store,
+        &mut silent,
+    )?;
+    if measured.ended? != SessionEnd::Complete {
+        return Err(InterruptedEarly.into());
     }
     Ok(measured.session.runs)
 }
 
 /// Ignores the events of discarded runs: what fails there will fail again.
-struct Silent;
+struct SilentObserver;
 
-impl speedwell_model::Observer for Silent {
-    fn observe(&mut self, _: &Event<'_>) -> anyhow::Result<()> {
+impl speedwell_model::SessionObserver for SilentObserver {
+    fn observe(&mut self, _: &SessionEvent<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
 /// Divides a process whose iterations take this long.
-fn samples(length: SeriesLength, time_ns: f64) -> anyhow::Result<Samples> {
+fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
     let lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
     let (iterations, count) = match length {
         SeriesLength::Usual => {
-            let iterations = lasting(POINT_NS);
-            let fitting = LONGEST.as_nanos() as f64 / (iterations as f64 * time_ns);
-            (iterations, POINTS.min(fitting as u64).max(FEWEST_POINTS))
+            let iterations = lasting(MIN_POINT_NS);
+            let fitting = MAX_DEFAULT_TIME.as_nanos() as f64 / (iterations as f64 * time_ns);
+            (
+                iterations,
+                DEFAULT_POINTS.min(fitting as u64).max(MIN_POINTS),
+            )
         }
         SeriesLength::Time(time) => {
             let whole_ns = time.as_nanos() as f64;
-            let iterations = lasting(POINT_NS.max(whole_ns / MOST_POINTS as f64));
+            let iterations = lasting(MIN_POINT_NS.max(whole_ns / MAX_POINTS as f64));
             let count = (whole_ns / (iterations as f64 * time_ns)) as u64;
-            (iterations, count.min(MOST_POINTS))
+            (iterations, count.min(MAX_POINTS))
         }
         SeriesLength::Iterations(all) => {
-            let least = if time_ns < SHORT_NS {
-                lasting(LEAST_POINT_NS)
+            let least = if time_ns < SINGLE_POINT_NS {
+                lasting(MIN_SHORT_POINT_NS)
             } else {
                 1
             };
-            let iterations = lasting(POINT_NS).min(all / POINTS).max(least);
-            let iterations = iterations.max(all.div_ceil(MOST_POINTS));
+            let iterations = lasting(MIN_POINT_NS).min(all / DEFAULT_POINTS).max(least);
+            let iterations = iterations.max(all.div_ceil(MAX_POINTS));
             (iterations, all / iterations)
         }
     };
     ensure!(
-        count >= FEWEST_POINTS,
-        "a series of {count} points is too short to find a change in it: there must be {FEWEST_POINTS}, and a point is \
+        count >= MIN_POINTS,
+        "a series of {count} points is too short to find a change in it: there must be {MIN_POINTS}, and a point is \
          {iterations} iterations\nhint: --iterations {} or more, or a longer --time",
-        FEWEST_POINTS * iterations
+        MIN_POINTS * iterations
     );
-    Ok(Samples {
+    Ok(SampleDivision {
         count: count as u32,
-        length: Length::Iterations(iterations),
+        length: SampleLength::Iterations(iterations),
         warmup_ns: 0,
     })
 }
@@ -189,10 +202,10 @@ mod tests {
     use super::*;
 
     fn divided(length: SeriesLength, time_ns: f64) -> (u32, u64) {
-        let samples = samples(length, time_ns).unwrap();
+        let samples = divide_series(length, time_ns).unwrap();
         match samples.length {
-            Length::Iterations(iterations) => (samples.count, iterations),
-            Length::TimeNs(_) => panic!("{samples:?}"),
+            SampleLength::Iterations(iterations) => (samples.count, iterations),
+            SampleLength::TimeNs(_) => panic!("{samples:?}"),
         }
     }
 
@@ -239,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_series_that_is_too_short_says_how_long_it_must_be() {
-        let told = samples(SeriesLength::Iterations(1000), 100.0)
+        let told = divide_series(SeriesLength::Iterations(1000), 100.0)
             .unwrap_err()
             .to_string();
         assert!(told.contains("a point is 500 iterations"), "{told}");

@@ -2,72 +2,74 @@
 //!
 //! Plain data, sent as JSON to the process that performs the run. Only that process knows the port and its address:
 //! `{port}` stays an unexpanded placeholder until then. A definition file describes many cases and variants;
-//! an assignment describes one case under one variant. Start at [`Assignment`].
+//! an assignment describes one case under one variant. Start at [`RunAssignment`].
 
 use super::load_spec::LoadSpec;
-use super::{Metric, Placement};
+use super::{MachinePlacement, Metric};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Instructions for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Assignment {
+pub struct RunAssignment {
     /// The program under test. Variants differ only in this field.
-    pub target: Target,
+    pub target: TargetProgram,
     /// The work that is measured.
-    pub work: Work,
+    pub work: TargetWork,
     /// Evidence that the variant took effect; without it the run fails.
-    pub proofs: Vec<Proof>,
+    pub proofs: Vec<VariantProof>,
     /// Metrics that the target itself reports.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<TargetMetric>,
     /// Further operating-system metrics to collect, although collecting them has a cost, such as
     /// `instructions:u`.
     pub also: Vec<String>,
     /// How processors are divided; `None` lets all processes use all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processors: Option<Shares>,
+    pub processors: Option<ProcessorShares>,
     /// Records a profile of the run instead of timing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profiling>,
+    pub profile: Option<ProfilingOptions>,
     /// Backing services of the target, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<BackingService>,
     /// Addresses of services that were started before the run and outlive it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Blank>,
+    pub kept: Vec<PlaceholderValue>,
     /// Inclusive range from which a free port is taken; `None` for any port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
     /// The machines of its roles, if they are assigned to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<Box<Placement>>,
+    pub placement: Option<Box<MachinePlacement>>,
 }
 
 /// The name of a placeholder and its value, filled in when the run starts: `db.port` and `20001`.
-pub type Blank = (String, String);
+pub type PlaceholderValue = (String, String);
 
-impl Assignment {
+impl RunAssignment {
     /// Expands these placeholders in the target and the load.
     #[must_use]
-    pub fn fill(mut self, blanks: &[Blank]) -> Assignment {
-        self.target = self.target.fill(blanks);
-        if let Work::Server(service) = &mut self.work {
+    pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> RunAssignment {
+        self.target = self.target.fill_placeholders(blanks);
+        if let TargetWork::Server(service) = &mut self.work {
             let spec = std::mem::take(&mut service.load.spec);
-            service.load.spec = spec.fill(&|text| filled(text, blanks));
+            service.load.spec = spec.fill_placeholders(&|text| fill_text(text, blanks));
         }
         self
     }
 }
 
 /// Expands these placeholders in `text`.
-pub fn filled(text: &str, blanks: &[Blank]) -> String {
-    let fill = |text: String, (name, value): &Blank| text.replace(&format!("{{{name}}}"), value);
+pub fn fill_text(text: &str, blanks: &[PlaceholderValue]) -> String {
+    let fill = |text: String, (name, value): &PlaceholderValue| {
+        text.replace(&format!("{{{name}}}"), value)
+    };
     blanks.iter().fold(text.to_owned(), fill)
 }
 
 /// How processors are divided between target and load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shares {
+pub struct ProcessorShares {
     /// Processors of the target.
     pub target: u32,
     /// Processors of the load generator.
@@ -76,7 +78,7 @@ pub struct Shares {
 
 /// How a run is profiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profiling {
+pub struct ProfilingOptions {
     /// The profiler.
     pub tool: ProfilingTool,
     /// Whether a server is recorded from the end of its warm-up instead of from its start.
@@ -97,36 +99,36 @@ pub enum ProfilingTool {
 
 /// The program under test and how to start it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Target {
+pub struct TargetProgram {
     /// Program and arguments, executed without a shell.
     pub command: Vec<String>,
     /// Its working directory.
     pub directory: PathBuf,
     /// Changes to the inherited environment, in order.
-    pub environment: Vec<Change>,
+    pub environment: Vec<EnvVarChange>,
     /// For a command, the exit status that means success.
     pub expected_exit: i32,
     /// Time limit in milliseconds.
     pub limit_ms: u64,
 }
 
-impl Target {
+impl TargetProgram {
     /// Expands these placeholders.
     #[must_use]
-    pub fn fill(mut self, blanks: &[Blank]) -> Target {
-        for text in self.texts_mut() {
-            *text = filled(text, blanks);
+    pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> TargetProgram {
+        for text in self.strings_mut() {
+            *text = fill_text(text, blanks);
         }
         self
     }
 
     /// The words of the command and the values of environment variables.
-    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+    pub fn strings_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let values = (self.environment.iter_mut()).filter_map(|change| match change {
-            Change::Unset(_) => None,
-            Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
-                Some(value)
-            }
+            EnvVarChange::Unset(_) => None,
+            EnvVarChange::Set(_, value)
+            | EnvVarChange::Append(_, value)
+            | EnvVarChange::Prepend(_, value) => Some(value),
         });
         self.command.iter_mut().chain(values)
     }
@@ -134,10 +136,10 @@ impl Target {
     /// The environment variables it sets, for a command line that a person could type.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
-            Change::Unset(_) => None,
-            Change::Set(name, value)
-            | Change::Append(name, value)
-            | Change::Prepend(name, value) => Some((name.clone(), value.clone())),
+            EnvVarChange::Unset(_) => None,
+            EnvVarChange::Set(name, value)
+            | EnvVarChange::Append(name, value)
+            | EnvVarChange::Prepend(name, value) => Some((name.clone(), value.clone())),
         });
         values.collect()
     }
@@ -146,7 +148,7 @@ impl Target {
 /// A change of one environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum EnvVarChange {
     /// Sets the variable to this value.
     Set(String, String),
     /// Removes the variable.
@@ -161,32 +163,32 @@ pub enum Change {
 /// The measured work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub enum Work {
+pub enum TargetWork {
     /// Runs the target to completion.
     Command,
     /// Starts the target as a server and sends a load to it.
-    Server(Box<Service>),
+    Server(Box<ServerWork>),
     /// Sends a load as `speedwell load` does, to a server started by its shell command or already running.
     Load(Box<LoadSpec>),
 }
 
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Service {
+pub struct ServerWork {
     /// The port passed to the server or known to be its port; `None` picks a free one.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
     /// When the server counts as ready.
-    pub ready: Ready,
+    pub ready: ReadinessCheck,
     /// How to stop the server.
-    pub stop: Stop,
+    pub stop: StopSignal,
     /// Number of live child processes required when it is ready and still at the end.
     pub children: Option<u32>,
     /// The load to send.
-    pub load: Traffic,
+    pub load: ServerLoad,
     /// What a correct response looks like.
-    pub verify: Verify,
+    pub verify: ResponseCheck,
 }
 
 /// A program that the target needs, such as a database. It starts before the target and stops after it, or later if its
@@ -196,25 +198,25 @@ pub struct BackingService {
     /// Its name.
     pub name: String,
     /// The program; `{port}` and `{host}` stay placeholders.
-    pub program: Target,
+    pub program: TargetProgram,
     /// A command that succeeds once the service is ready; `None` waits until it listens on its port.
     pub ready: Option<Vec<String>>,
     /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
     /// How to stop it.
-    pub stop: Stop,
+    pub stop: StopSignal,
     /// Its lifetime.
     #[serde(default)]
-    pub scope: Scope,
+    pub scope: ServiceScope,
 }
 
 impl BackingService {
     /// Expands these placeholders.
     #[must_use]
-    pub fn fill(mut self, blanks: &[Blank]) -> BackingService {
-        self.program = self.program.fill(blanks);
+    pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> BackingService {
+        self.program = self.program.fill_placeholders(blanks);
         for word in self.ready.iter_mut().flatten() {
-            *word = filled(word, blanks);
+            *word = fill_text(word, blanks);
         }
         self
     }
@@ -223,7 +225,7 @@ impl BackingService {
 /// Lifetime of a service; longer lifetimes compare greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum ServiceScope {
     /// One instance per run.
     #[default]
     Run,
@@ -235,23 +237,23 @@ pub enum Scope {
 
 /// Services shared by several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Keeping {
+pub struct ScopedServices {
     /// The services, in start order.
     pub services: Vec<BackingService>,
     /// Addresses of services with a longer lifetime, started before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Blank>,
-    /// As for [`Assignment`].
+    pub kept: Vec<PlaceholderValue>,
+    /// As for [`RunAssignment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
-    /// As for [`Assignment`].
+    /// As for [`RunAssignment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<Box<Placement>>,
+    pub placement: Option<Box<MachinePlacement>>,
 }
 
 /// A server is ready once it listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ready {
+pub struct ReadinessCheck {
     /// Path of the request; `None` only waits until it listens.
     pub path: Option<String>,
     /// Expected status of the response.
@@ -262,7 +264,7 @@ pub struct Ready {
 
 /// How a server is stopped. Processes that remain afterwards are killed and reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stop {
+pub struct StopSignal {
     /// Signal number.
     pub signal: i32,
     /// Grace period in milliseconds.
@@ -271,14 +273,14 @@ pub struct Stop {
 
 /// The load sent to a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Traffic {
+pub struct ServerLoad {
     /// The load; `{port}` in its URL stays a placeholder.
     pub spec: LoadSpec,
     /// Warm-up before the load, not measured.
-    pub warmup: Warmup,
+    pub warmup: LoadWarmup,
 }
 
-impl Traffic {
+impl ServerLoad {
     /// Requests in flight over all connections.
     pub fn in_flight(&self) -> u32 {
         self.spec.concurrency.unwrap_or(1)
@@ -288,7 +290,7 @@ impl Traffic {
 /// Warm-up requests sent before the measured load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Warmup {
+pub enum LoadWarmup {
     /// No warm-up.
     None,
     /// This many requests.
@@ -301,7 +303,7 @@ pub enum Warmup {
 
 /// What a correct response looks like; checked with one request before the load and one after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verify {
+pub struct ResponseCheck {
     /// Path of the request; by default the path of the load.
     pub path: Option<String>,
     /// Inclusive ranges of accepted statuses, also during the load.
@@ -330,9 +332,9 @@ pub enum BodyRule {
 
 /// Evidence that a variant took effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct VariantProof {
     /// Where to look.
-    pub place: Place,
+    pub place: ProofSource,
     /// Pattern that must match there.
     pub pattern: String,
     /// Whether to check after the target has exited instead of when it is ready.
@@ -342,7 +344,7 @@ pub struct Proof {
 /// Where a proof is searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum ProofSource {
     /// Standard output of the target.
     Stdout,
     /// Standard error of the target.
@@ -355,11 +357,11 @@ pub enum Place {
 
 /// A metric that the target reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct TargetMetric {
     /// Name, unit and direction.
     pub metric: Metric,
     /// Where to read it.
-    pub from: Origin,
+    pub from: MetricSource,
     /// Factor that converts the output's value to the metric's unit.
     pub factor: f64,
 }
@@ -367,7 +369,7 @@ pub struct Figure {
 /// Where a metric is read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum MetricSource {
     /// The group `value` of a pattern, or its first group; every match on stdout yields a value.
     Regex(String),
     /// A number in the JSON on stdout, by keys and indices: `results.0.time`.

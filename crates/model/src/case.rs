@@ -2,7 +2,7 @@
 //!
 //! A value has one canonical text form everywhere. Numbers use JavaScript's shortest round-trip form, because parameters
 //! of Node.js benchmarks arrive in that form and their identity must not depend on how they were read.
-//! Start at [`Case`] and [`Value`].
+//! Start at [`Case`] and [`ParameterValue`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct Case {
     /// `group/name`, with the file's extension where the benchmark is a file.
     pub benchmark: String,
     /// Parameter names and values in the order in which the benchmark reports them.
-    pub values: Vec<(String, Value)>,
+    pub values: Vec<(String, ParameterValue)>,
 }
 
 /// An error from parsing a case id.
@@ -61,7 +61,7 @@ impl std::error::Error for TooManyCases {}
 
 impl Case {
     /// Creates a case of `benchmark`.
-    pub fn new(benchmark: impl Into<String>, values: Vec<(String, Value)>) -> Case {
+    pub fn new(benchmark: impl Into<String>, values: Vec<(String, ParameterValue)>) -> Case {
         Case {
             benchmark: benchmark.into(),
             values,
@@ -75,9 +75,9 @@ impl Case {
     ///
     /// # Errors
     /// Returns an error if there are more than [`Case::MOST`], before creating any.
-    pub fn combinations(
-        parameters: &[(String, Vec<Value>)],
-    ) -> Result<Vec<Vec<(String, Value)>>, TooManyCases> {
+    pub fn cartesian_product(
+        parameters: &[(String, Vec<ParameterValue>)],
+    ) -> Result<Vec<Vec<(String, ParameterValue)>>, TooManyCases> {
         let counts = parameters.iter().map(|(_, values)| values.len());
         let product = counts.clone().map(|count| count as f64).product::<f64>();
         if product > Case::MOST as f64 {
@@ -86,7 +86,7 @@ impl Case {
                 product,
             });
         }
-        let mut rows: Vec<Vec<(String, Value)>> = vec![Vec::new()];
+        let mut rows: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
         for (name, values) in parameters {
             let longer = rows.iter().flat_map(|row| {
                 values.iter().map(move |value| {
@@ -162,7 +162,7 @@ impl Case {
     }
 
     /// The value of a parameter.
-    pub fn value(&self, name: &str) -> Option<&Value> {
+    pub fn value(&self, name: &str) -> Option<&ParameterValue> {
         self.values
             .iter()
             .find(|(known, _)| known == name)
@@ -183,14 +183,14 @@ impl fmt::Display for Case {
 }
 
 /// Splits a value off the front of `text`.
-fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
+fn take_value(text: &str) -> Result<(ParameterValue, &str), CaseError> {
     if !text.starts_with('"') {
         let end = text.find(' ').unwrap_or(text.len());
-        return Ok((Value::guess(&text[..end]), &text[end..]));
+        return Ok((ParameterValue::infer_value(&text[..end]), &text[end..]));
     }
     let mut words = serde_json::Deserializer::from_str(text).into_iter::<String>();
     match words.next() {
-        Some(Ok(word)) => Ok((Value::Text(word), &text[words.byte_offset()..])),
+        Some(Ok(word)) => Ok((ParameterValue::Text(word), &text[words.byte_offset()..])),
         _ => Err(CaseError::BadQuote(text.to_owned())),
     }
 }
@@ -198,7 +198,7 @@ fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
 /// A parameter's value: `1024`, `utf8`, `true`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ParameterValue {
     /// A Boolean.
     Bool(bool),
     /// A number; integers are exact up to 2^53 as in JavaScript.
@@ -219,42 +219,42 @@ pub enum ValueKind {
     Text,
 }
 
-impl Value {
+impl ParameterValue {
     /// The kind of this value.
     pub fn kind(&self) -> ValueKind {
         match self {
-            Value::Bool(_) => ValueKind::Bool,
-            Value::Number(_) => ValueKind::Number,
-            Value::Text(_) => ValueKind::Text,
+            ParameterValue::Bool(_) => ValueKind::Bool,
+            ParameterValue::Number(_) => ValueKind::Number,
+            ParameterValue::Text(_) => ValueKind::Text,
         }
     }
 
     /// Parses `text` as a value of `kind`.
     ///
     /// Numbers accept `10k`, `10M` and `1e6` as everywhere on the command line.
-    pub fn parse(text: &str, kind: ValueKind) -> Option<Value> {
+    pub fn parse(text: &str, kind: ValueKind) -> Option<ParameterValue> {
         match kind {
-            ValueKind::Bool => text.parse().ok().map(Value::Bool),
-            ValueKind::Number => number(text).map(Value::Number),
-            ValueKind::Text => Some(Value::Text(text.to_owned())),
+            ValueKind::Bool => text.parse().ok().map(ParameterValue::Bool),
+            ValueKind::Number => format_number(text).map(ParameterValue::Number),
+            ValueKind::Text => Some(ParameterValue::Text(text.to_owned())),
         }
     }
 
     /// Parses a value of unknown kind: as `true`/`false`, then as a plain number, then as text.
-    pub fn guess(text: &str) -> Value {
+    pub fn infer_value(text: &str) -> ParameterValue {
         if let Ok(truth) = text.parse() {
-            return Value::Bool(truth);
+            return ParameterValue::Bool(truth);
         }
         match text.parse::<f64>() {
-            Ok(number) if looks_numeric(text) => Value::Number(number),
-            _ => Value::Text(text.to_owned()),
+            Ok(number) if looks_numeric(text) => ParameterValue::Number(number),
+            _ => ParameterValue::Text(text.to_owned()),
         }
     }
 
     /// The value as a number, if it is one.
     pub fn as_number(&self) -> Option<f64> {
         match self {
-            Value::Number(number) => Some(*number),
+            ParameterValue::Number(number) => Some(*number),
             _ => None,
         }
     }
@@ -262,26 +262,28 @@ impl Value {
     /// The text passed to a program: unquoted, numbers in shortest form.
     pub fn plain(&self) -> String {
         match self {
-            Value::Text(text) => text.clone(),
+            ParameterValue::Text(text) => text.clone(),
             other => other.to_string(),
         }
     }
 }
 
 /// The canonical form: bare where unambiguous, otherwise a JSON string.
-impl fmt::Display for Value {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Bool(truth) => write!(out, "{truth}"),
-            Value::Number(number) => out.write_str(ryu_js::Buffer::new().format(*number)),
-            Value::Text(text) if is_bare(text) => out.write_str(text),
-            Value::Text(text) => write!(out, "{}", serde_json::Value::String(text.clone())),
+            ParameterValue::Bool(truth) => write!(out, "{truth}"),
+            ParameterValue::Number(number) => out.write_str(ryu_js::Buffer::new().format(*number)),
+            ParameterValue::Text(text) if is_bare(text) => out.write_str(text),
+            ParameterValue::Text(text) => {
+                write!(out, "{}", serde_json::Value::String(text.clone()))
+            }
         }
     }
 }
 
 /// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
-fn number(text: &str) -> Option<f64> {
+fn format_number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.char_indices().last()? {
         (at, 'k' | 'K') => (&text[..at], 1e3),
         (at, 'M') => (&text[..at], 1e6),
@@ -307,7 +309,7 @@ fn looks_numeric(text: &str) -> bool {
 
 fn is_bare(text: &str) -> bool {
     !text.is_empty()
-        && matches!(Value::guess(text), Value::Text(_))
+        && matches!(ParameterValue::infer_value(text), ParameterValue::Text(_))
         && !text
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || "\"'`=\\".contains(c))
@@ -334,19 +336,25 @@ mod tests {
         }
     }
 
-    fn text(value: &str) -> Value {
-        Value::Text(value.into())
+    fn text(value: &str) -> ParameterValue {
+        ParameterValue::Text(value.into())
     }
 
     #[test]
     fn the_id_does_not_depend_on_the_order_of_declaration() {
         let one = Case::new(
             "g/b",
-            vec![("n".into(), Value::Number(5.0)), ("e".into(), text("u"))],
+            vec![
+                ("n".into(), ParameterValue::Number(5.0)),
+                ("e".into(), text("u")),
+            ],
         );
         let two = Case::new(
             "g/b",
-            vec![("e".into(), text("u")), ("n".into(), Value::Number(5.0))],
+            vec![
+                ("e".into(), text("u")),
+                ("n".into(), ParameterValue::Number(5.0)),
+            ],
         );
         assert_eq!(one.id(), "g/b e=u n=5");
         assert_eq!(one.id(), two.id());
@@ -376,7 +384,10 @@ mod tests {
         assert_eq!(case.benchmark, "my bench/a=1 b.js");
         assert_eq!(
             case.values,
-            [("n".into(), Value::Number(5.0)), ("s".into(), text("x y"))]
+            [
+                ("n".into(), ParameterValue::Number(5.0)),
+                ("s".into(), text("x y"))
+            ]
         );
     }
 
@@ -405,7 +416,7 @@ mod tests {
     fn combinations_are_counted_before_they_are_made() {
         let values = |count: usize| {
             (0..count)
-                .map(|n| Value::Number(n as f64))
+                .map(|n| ParameterValue::Number(n as f64))
                 .collect::<Vec<_>>()
         };
         let parameters = |names: &str, count| -> Vec<_> {
@@ -414,17 +425,19 @@ mod tests {
                 .map(|name| (name.to_string(), values(count)))
                 .collect()
         };
-        let rows = Case::combinations(&parameters("ab", 2)).unwrap();
+        let rows = Case::cartesian_product(&parameters("ab", 2)).unwrap();
         let texts = rows.into_iter().map(|row| Case::new("g", row).id());
         assert_eq!(
             texts.collect::<Vec<_>>(),
             ["g a=0 b=0", "g a=0 b=1", "g a=1 b=0", "g a=1 b=1"]
         );
         assert_eq!(
-            Case::combinations(&parameters("abcde", 10)).unwrap().len(),
+            Case::cartesian_product(&parameters("abcde", 10))
+                .unwrap()
+                .len(),
             Case::MOST
         );
-        let told = Case::combinations(&parameters("abcdefgh", 100))
+        let told = Case::cartesian_product(&parameters("abcdefgh", 100))
             .unwrap_err()
             .to_string();
         assert!(
@@ -441,7 +454,7 @@ mod tests {
             (1e21, "1e+21"),
             (-0.5, "-0.5"),
         ] {
-            assert_eq!(Value::Number(number).to_string(), text);
+            assert_eq!(ParameterValue::Number(number).to_string(), text);
         }
     }
 
@@ -458,22 +471,26 @@ mod tests {
             ("g\nh", "\"g\\nh\""),
             ("NaN", "NaN"),
         ] {
-            assert_eq!(Value::Text(text.into()).to_string(), printed);
+            assert_eq!(ParameterValue::Text(text.into()).to_string(), printed);
         }
     }
 
     #[test]
     fn a_declared_number_refuses_words() {
         assert_eq!(
-            Value::parse("1e6", ValueKind::Number),
-            Some(Value::Number(1e6))
+            ParameterValue::parse("1e6", ValueKind::Number),
+            Some(ParameterValue::Number(1e6))
         );
         assert_eq!(
-            Value::parse("10k", ValueKind::Number),
-            Some(Value::Number(10_000.0))
+            ParameterValue::parse("10k", ValueKind::Number),
+            Some(ParameterValue::Number(10_000.0))
         );
         for wrong in ["abc", "", "inf", "nan", "k", "0x10"] {
-            assert_eq!(Value::parse(wrong, ValueKind::Number), None, "{wrong}");
+            assert_eq!(
+                ParameterValue::parse(wrong, ValueKind::Number),
+                None,
+                "{wrong}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A change in a series along a branch's revisions, with its confirmation and triage.
 
-use crate::Estimate;
+use crate::IntervalEstimate;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum ChangeState {
 /// A user's assessment of a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Judgement {
+pub enum ChangeTriage {
     /// Not assessed yet.
     #[default]
     Open,
@@ -37,7 +37,7 @@ pub enum Judgement {
 
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct RecordedChange {
     /// Its number, never reused; 0 before it is stored.
     pub number: i64,
     /// The last measured revision of the old level.
@@ -53,13 +53,13 @@ pub struct Change {
     ///
     /// Infinite where the old level is zero, or where too few points bound it. JSON has no such number and writes `null`.
     #[serde(deserialize_with = "ratio")]
-    pub ratio: Estimate,
+    pub ratio: IntervalEstimate,
     /// How well it is established.
     pub state: ChangeState,
     /// Number of the session that confirmed or refuted it.
     pub confirmed_by: Option<i64>,
     /// The user's assessment.
-    pub judgement: Judgement,
+    pub judgement: ChangeTriage,
     /// The user's reason.
     pub note: Option<String>,
     /// The user.
@@ -69,7 +69,7 @@ pub struct Change {
 }
 
 /// Reads a ratio, whose infinite figures JSON writes as `null`.
-fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<Estimate, D::Error> {
+fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<IntervalEstimate, D::Error> {
     #[derive(Deserialize)]
     struct Figures {
         value: Option<f64>,
@@ -78,7 +78,7 @@ fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<Estimate, D::Error> {
     }
     let Figures { value, low, high } = Figures::deserialize(source)?;
     let [value, low, high] = [value, low, high].map(|figure| figure.unwrap_or(f64::INFINITY));
-    Ok(Estimate { value, low, high })
+    Ok(IntervalEstimate { value, low, high })
 }
 
 /// Maximum length of a note in characters.
@@ -98,11 +98,11 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Change {
+impl RecordedChange {
     /// Whether it still needs triage.
     pub fn is_open(&self) -> bool {
         let is_there = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
-        self.judgement == Judgement::Open && is_there
+        self.judgement == ChangeTriage::Open && is_there
     }
 }
 
@@ -117,7 +117,7 @@ impl ChangeState {
     ];
 
     /// Looks up a state by its name.
-    pub fn of(name: &str) -> Option<ChangeState> {
+    pub fn from_name(name: &str) -> Option<ChangeState> {
         let known = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
         known.map(|(state, _)| *state)
     }
@@ -130,25 +130,25 @@ impl fmt::Display for ChangeState {
     }
 }
 
-impl Judgement {
+impl ChangeTriage {
     /// Every assessment with its name.
-    pub const NAMES: [(Judgement, &str); 4] = [
-        (Judgement::Open, "open"),
-        (Judgement::Accepted, "accepted"),
-        (Judgement::Wrong, "wrong"),
-        (Judgement::Fixed, "fixed"),
+    pub const NAMES: [(ChangeTriage, &str); 4] = [
+        (ChangeTriage::Open, "open"),
+        (ChangeTriage::Accepted, "accepted"),
+        (ChangeTriage::Wrong, "wrong"),
+        (ChangeTriage::Fixed, "fixed"),
     ];
 
     /// Looks up an assessment by its name.
-    pub fn of(name: &str) -> Option<Judgement> {
-        let known = Judgement::NAMES.iter().find(|(_, known)| *known == name);
+    pub fn from_name(name: &str) -> Option<ChangeTriage> {
+        let known = ChangeTriage::NAMES.iter().find(|(_, known)| *known == name);
         known.map(|(judgement, _)| *judgement)
     }
 }
 
-impl fmt::Display for Judgement {
+impl fmt::Display for ChangeTriage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Judgement::NAMES
+        let known = ChangeTriage::NAMES
             .iter()
             .find(|(judgement, _)| judgement == self);
         f.pad(known.map_or("", |(_, name)| name))
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     fn a_ratio_that_is_infinite_comes_back_from_json() {
-        let ratio = Estimate {
+        let ratio = IntervalEstimate {
             value: f64::INFINITY,
             low: 2.0,
             high: f64::INFINITY,
         };
-        let change = Change {
+        let change = RecordedChange {
             number: 1,
             before: "a".into(),
             after: "b".into(),
@@ -175,12 +175,15 @@ mod tests {
             ratio,
             state: ChangeState::Found,
             confirmed_by: None,
-            judgement: Judgement::Open,
+            judgement: ChangeTriage::Open,
             note: None,
             judged_by: None,
             judged_unix_ms: None,
         };
         let written = serde_json::to_string(&change).unwrap();
-        assert_eq!(serde_json::from_str::<Change>(&written).unwrap(), change);
+        assert_eq!(
+            serde_json::from_str::<RecordedChange>(&written).unwrap(),
+            change
+        );
     }
 }

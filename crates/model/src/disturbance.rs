@@ -1,16 +1,16 @@
 //! Kernel counters of a run, and the rules that discard disturbed runs.
 //!
 //! A rule may use kernel counters only, never the measured value or anything derived from it: discarding slow runs would
-//! bias the result. Start at [`Figure`] and [`Rules`].
+//! bias the result. Start at [`DisturbanceFigure`] and [`RejectRules`].
 
-use crate::{Run, Usage, nearest};
+use crate::{ResourceUsage, Run, nearest_name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// One of the twelve kernel figures recorded with every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Figure {
+pub enum DisturbanceFigure {
     /// Fraction of the machine's processor time that the hypervisor gave to other guests.
     Steal,
     /// Fraction of time in which at least one task waited for a processor.
@@ -37,83 +37,83 @@ pub enum Figure {
     Temperature,
 }
 
-impl Figure {
+impl DisturbanceFigure {
     /// All figures.
-    pub const ALL: [Figure; 12] = [
-        Figure::Steal,
-        Figure::Pressure,
-        Figure::Wait,
-        Figure::Involuntary,
-        Figure::Voluntary,
-        Figure::Migrations,
-        Figure::MinorFaults,
-        Figure::MajorFaults,
-        Figure::Frequency,
-        Figure::Throttled,
-        Figure::Load,
-        Figure::Temperature,
+    pub const ALL: [DisturbanceFigure; 12] = [
+        DisturbanceFigure::Steal,
+        DisturbanceFigure::Pressure,
+        DisturbanceFigure::Wait,
+        DisturbanceFigure::Involuntary,
+        DisturbanceFigure::Voluntary,
+        DisturbanceFigure::Migrations,
+        DisturbanceFigure::MinorFaults,
+        DisturbanceFigure::MajorFaults,
+        DisturbanceFigure::Frequency,
+        DisturbanceFigure::Throttled,
+        DisturbanceFigure::Load,
+        DisturbanceFigure::Temperature,
     ];
 
     /// Its name in rules and in exports.
     pub fn name(self) -> &'static str {
         match self {
-            Figure::Steal => "steal",
-            Figure::Pressure => "pressure",
-            Figure::Wait => "wait",
-            Figure::Involuntary => "involuntary",
-            Figure::Voluntary => "voluntary",
-            Figure::Migrations => "migrations",
-            Figure::MinorFaults => "minor_faults",
-            Figure::MajorFaults => "major_faults",
-            Figure::Frequency => "frequency",
-            Figure::Throttled => "throttled",
-            Figure::Load => "load",
-            Figure::Temperature => "temperature",
+            DisturbanceFigure::Steal => "steal",
+            DisturbanceFigure::Pressure => "pressure",
+            DisturbanceFigure::Wait => "wait",
+            DisturbanceFigure::Involuntary => "involuntary",
+            DisturbanceFigure::Voluntary => "voluntary",
+            DisturbanceFigure::Migrations => "migrations",
+            DisturbanceFigure::MinorFaults => "minor_faults",
+            DisturbanceFigure::MajorFaults => "major_faults",
+            DisturbanceFigure::Frequency => "frequency",
+            DisturbanceFigure::Throttled => "throttled",
+            DisturbanceFigure::Load => "load",
+            DisturbanceFigure::Temperature => "temperature",
         }
     }
 
     /// The unit of its numbers in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
         match self {
-            Figure::Steal | Figure::Pressure | Figure::Wait => "%",
-            Figure::Involuntary
-            | Figure::Voluntary
-            | Figure::Migrations
-            | Figure::MinorFaults
-            | Figure::MajorFaults => "/s",
-            Figure::Frequency => "MHz",
-            Figure::Temperature => "C",
-            Figure::Throttled | Figure::Load => "",
+            DisturbanceFigure::Steal | DisturbanceFigure::Pressure | DisturbanceFigure::Wait => "%",
+            DisturbanceFigure::Involuntary
+            | DisturbanceFigure::Voluntary
+            | DisturbanceFigure::Migrations
+            | DisturbanceFigure::MinorFaults
+            | DisturbanceFigure::MajorFaults => "/s",
+            DisturbanceFigure::Frequency => "MHz",
+            DisturbanceFigure::Temperature => "C",
+            DisturbanceFigure::Throttled | DisturbanceFigure::Load => "",
         }
     }
 
     /// Its value in a run, in the unit of rules; `None` where the kernel does not report it.
-    pub fn of(self, run: &Run) -> Option<f64> {
+    pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
-        let per_s = |count: fn(&Usage) -> Option<u64>| {
+        let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
             let count = count(run.usage.as_ref()?)?;
             (run.wall_ns > 0).then(|| count as f64 / (run.wall_ns as f64 / 1e9))
         };
         let around = run.surroundings.as_ref();
         match self {
-            Figure::Steal => percent(around?.steal),
-            Figure::Pressure => percent(around?.pressure),
-            Figure::Wait => percent(waited(run)),
-            Figure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
-            Figure::Voluntary => per_s(|usage| usage.voluntary_switches),
-            Figure::Migrations => per_s(|usage| usage.migrations),
-            Figure::MinorFaults => per_s(|usage| usage.minor_faults),
-            Figure::MajorFaults => per_s(|usage| usage.major_faults),
-            Figure::Frequency => around?.frequency_mhz.map(|[a, b]| a.min(b)),
-            Figure::Throttled => around?.throttled.map(|[a, b]| a.max(b) as f64),
-            Figure::Load => around?.load,
-            Figure::Temperature => around?.temperature_c,
+            DisturbanceFigure::Steal => percent(around?.steal),
+            DisturbanceFigure::Pressure => percent(around?.pressure),
+            DisturbanceFigure::Wait => percent(time_waited(run)),
+            DisturbanceFigure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
+            DisturbanceFigure::Voluntary => per_s(|usage| usage.voluntary_switches),
+            DisturbanceFigure::Migrations => per_s(|usage| usage.migrations),
+            DisturbanceFigure::MinorFaults => per_s(|usage| usage.minor_faults),
+            DisturbanceFigure::MajorFaults => per_s(|usage| usage.major_faults),
+            DisturbanceFigure::Frequency => around?.frequency_mhz.map(|[a, b]| a.min(b)),
+            DisturbanceFigure::Throttled => around?.throttled.map(|[a, b]| a.max(b) as f64),
+            DisturbanceFigure::Load => around?.load,
+            DisturbanceFigure::Temperature => around?.temperature_c,
         }
     }
 }
 
 /// Fraction of a process's lifetime in which it used no processor; `None` where threads used more than one.
-fn waited(run: &Run) -> Option<f64> {
+fn time_waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
     let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
@@ -121,25 +121,25 @@ fn waited(run: &Run) -> Option<f64> {
 
 /// A limit on one figure; runs that exceed it are disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
-    figure: Figure,
+pub struct RejectRule {
+    figure: DisturbanceFigure,
     is_above: bool,
     limit: f64,
 }
 
-impl Rule {
+impl RejectRule {
     /// Limits to suggest, the default ones first.
-    pub const OFFERED: [Rule; 6] = [
-        Rule::above(Figure::Steal, 1.0),
-        Rule::above(Figure::Involuntary, 50.0),
-        Rule::above(Figure::Throttled, 0.0),
-        Rule::above(Figure::Pressure, 10.0),
-        Rule::above(Figure::Migrations, 10.0),
-        Rule::above(Figure::MajorFaults, 1.0),
+    pub const OFFERED: [RejectRule; 6] = [
+        RejectRule::exceeded_by(DisturbanceFigure::Steal, 1.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Involuntary, 50.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Throttled, 0.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Pressure, 10.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Migrations, 10.0),
+        RejectRule::exceeded_by(DisturbanceFigure::MajorFaults, 1.0),
     ];
 
-    const fn above(figure: Figure, limit: f64) -> Rule {
-        Rule {
+    const fn exceeded_by(figure: DisturbanceFigure, limit: f64) -> RejectRule {
+        RejectRule {
             figure,
             is_above: true,
             limit,
@@ -148,7 +148,7 @@ impl Rule {
 
     /// Whether the run exceeds the limit; an unknown figure never does.
     pub fn is_broken_by(&self, run: &Run) -> bool {
-        self.figure.of(run).is_some_and(|value| {
+        self.figure.value_in(run).is_some_and(|value| {
             if self.is_above {
                 value > self.limit
             } else {
@@ -158,7 +158,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for RejectRule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_above { '>' } else { '<' };
         let (name, unit) = (self.figure.name(), self.figure.unit());
@@ -166,17 +166,17 @@ impl fmt::Display for Rule {
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for RejectRule {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rule, String> {
+    fn from_str(text: &str) -> Result<RejectRule, String> {
         let shape = || format!("'{text}' is no rule such as steal>1% or involuntary>50/s");
         let at = text.find(['>', '<']).ok_or_else(shape)?;
         let (name, limit) = (text[..at].trim(), text[at + 1..].trim());
         let figure = figure(name)?;
         let number = limit.strip_suffix(figure.unit()).unwrap_or(limit).trim();
         match number.parse() {
-            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => Ok(Rule {
+            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => Ok(RejectRule {
                 figure,
                 is_above: text[at..].starts_with('>'),
                 limit,
@@ -190,7 +190,7 @@ impl FromStr for Rule {
 }
 
 /// Looks up the figure that a rule names.
-fn figure(name: &str) -> Result<Figure, String> {
+fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     const MEASURED: [&str; 9] = [
         "wall",
         "time",
@@ -202,7 +202,7 @@ fn figure(name: &str) -> Result<Figure, String> {
         "rate",
         "elapsed",
     ];
-    if name == Figure::Wait.name() {
+    if name == DisturbanceFigure::Wait.name() {
         return Err(
             "a rule cannot use 'wait': it is a share of the time that is measured, so that slower runs would be \
              rejected for being slow"
@@ -215,15 +215,17 @@ fn figure(name: &str) -> Result<Figure, String> {
              sides different"
         ));
     }
-    let known = Figure::ALL.into_iter().find(|known| known.name() == name);
+    let known = DisturbanceFigure::ALL
+        .into_iter()
+        .find(|known| known.name() == name);
     known.ok_or_else(|| {
-        let names = Figure::ALL.map(|known| known.name().to_owned());
+        let names = DisturbanceFigure::ALL.map(|known| known.name().to_owned());
         let usable: Vec<&str> = names
             .iter()
             .map(String::as_str)
             .filter(|name| *name != "wait")
             .collect();
-        match nearest(name, &names) {
+        match nearest_name(name, &names) {
             Some(near) => format!("the kernel counts no '{name}'; did you mean '{near}'?"),
             None => format!(
                 "the kernel counts no '{name}'; there are {}",
@@ -236,15 +238,15 @@ fn figure(name: &str) -> Result<Figure, String> {
 /// At most three rules; a run that violates any of them is disturbed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Rules(Vec<Rule>);
+pub struct RejectRules(Vec<RejectRule>);
 
-impl Rules {
+impl RejectRules {
     /// Maximum number of rules: each further rule rejects more undisturbed runs.
     const MOST: usize = 3;
 
     /// The limits that mark runs as disturbed by default. They never reject a run.
-    pub fn usual() -> Rules {
-        Rules(Rule::OFFERED[..Rules::MOST].to_vec())
+    pub fn default_rules() -> RejectRules {
+        RejectRules(RejectRule::OFFERED[..RejectRules::MOST].to_vec())
     }
 
     /// Whether there are no rules.
@@ -253,48 +255,48 @@ impl Rules {
     }
 
     /// Iterates over the rules.
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+    pub fn iter(&self) -> impl Iterator<Item = &RejectRule> {
         self.0.iter()
     }
 
     /// The first rule that the run violates.
-    pub fn broken_by(&self, run: &Run) -> Option<&Rule> {
+    pub fn broken_by(&self, run: &Run) -> Option<&RejectRule> {
         self.iter().find(|rule| rule.is_broken_by(run))
     }
 }
 
-impl fmt::Display for Rules {
+impl fmt::Display for RejectRules {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules: Vec<String> = self.iter().map(ToString::to_string).collect();
         out.write_str(&rules.join(","))
     }
 }
 
-impl FromStr for Rules {
+impl FromStr for RejectRules {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rules, String> {
-        let rules: Vec<Rule> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    fn from_str(text: &str) -> Result<RejectRules, String> {
+        let rules: Vec<RejectRule> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         match rules.len() {
-            0..=Rules::MOST => Ok(Rules(rules)),
+            0..=RejectRules::MOST => Ok(RejectRules(rules)),
             count => Err(format!(
                 "{count} rules are too many: with more than {} too many runs are rejected by chance",
-                Rules::MOST
+                RejectRules::MOST
             )),
         }
     }
 }
 
-impl TryFrom<String> for Rules {
+impl TryFrom<String> for RejectRules {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Rules, String> {
+    fn try_from(text: String) -> Result<RejectRules, String> {
         text.parse()
     }
 }
 
-impl From<Rules> for String {
-    fn from(rules: Rules) -> String {
+impl From<RejectRules> for String {
+    fn from(rules: RejectRules) -> String {
         rules.to_string()
     }
 }
@@ -302,7 +304,7 @@ impl From<Rules> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Case, Surroundings};
+    use crate::{Case, KernelStats};
     use std::sync::Arc;
 
     fn run() -> Run {
@@ -314,7 +316,7 @@ mod tests {
             build: None,
             started_unix_ms: 0,
             wall_ns: 500_000_000,
-            usage: Some(Usage {
+            usage: Some(ResourceUsage {
                 user_ns: 300_000_000,
                 system_ns: 100_000_000,
                 max_rss_bytes: 0,
@@ -324,11 +326,11 @@ mod tests {
                 major_faults: Some(0),
                 migrations: None,
             }),
-            surroundings: Some(Surroundings {
+            surroundings: Some(KernelStats {
                 steal: Some(0.015),
                 frequency_mhz: Some([3000.0, 2400.0]),
                 throttled: Some([0, 2]),
-                ..Surroundings::default()
+                ..KernelStats::default()
             }),
             disturbed: None,
             machine: None,
@@ -340,7 +342,7 @@ mod tests {
 
     #[test]
     fn figures_are_shares_in_percent_and_counts_per_second() {
-        let values = Figure::ALL.map(|figure| figure.of(&run()));
+        let values = DisturbanceFigure::ALL.map(|figure| figure.value_in(&run()));
         let expected = [
             Some(1.5),
             None,
@@ -355,7 +357,7 @@ mod tests {
             None,
             None,
         ];
-        for ((value, expected), figure) in values.iter().zip(expected).zip(Figure::ALL) {
+        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::ALL) {
             let is_near = match (value, expected) {
                 (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
                 (value, expected) => value.is_none() && expected.is_none(),
@@ -370,23 +372,26 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_a_run_breaks_is_named_and_unknown_figures_break_none() {
-        let rules: Rules = "pressure>1%, frequency<2500MHz ,steal>1.2%"
+        let rules: RejectRules = "pressure>1%, frequency<2500MHz ,steal>1.2%"
             .parse()
             .unwrap();
         assert_eq!(
             rules.to_string(),
             "pressure>1%,frequency<2500MHz,steal>1.2%"
         );
-        let broken = |rules: &Rules| rules.broken_by(&run()).map(ToString::to_string);
+        let broken = |rules: &RejectRules| rules.broken_by(&run()).map(ToString::to_string);
         assert_eq!(broken(&rules).as_deref(), Some("frequency<2500MHz"));
         assert_eq!(broken(&"steal>1.5,load>0".parse().unwrap()), None);
-        assert_eq!(broken(&Rules::usual()).as_deref(), Some("steal>1%"));
-        assert!(Rules::default().broken_by(&run()).is_none());
+        assert_eq!(
+            broken(&RejectRules::default_rules()).as_deref(),
+            Some("steal>1%")
+        );
+        assert!(RejectRules::default().broken_by(&run()).is_none());
     }
 
     #[test]
     fn a_rule_cannot_use_what_is_measured_and_says_why() {
-        let refused = |text: &str| text.parse::<Rules>().unwrap_err();
+        let refused = |text: &str| text.parse::<RejectRules>().unwrap_err();
         for (text, part) in [
             ("time>3", "'time', which is measured: rejecting slow runs"),
             ("latency_p99>1", "which is measured"),

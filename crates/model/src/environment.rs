@@ -31,7 +31,7 @@ pub struct Environment {
     /// Further facts worth comparing, by name.
     pub facts: BTreeMap<String, String>,
     /// Every program measured.
-    pub programs: Vec<Program>,
+    pub programs: Vec<MeasuredProgram>,
     /// Version of Speedwell.
     pub speedwell: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Environment {
 /// A measured program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Program {
+pub struct MeasuredProgram {
     /// Name of the variant that uses it.
     pub variant: String,
     /// Its resolved path.
@@ -73,7 +73,7 @@ pub struct Program {
 /// Activity of processes and machine since the previous snapshot. Values that the kernel does not report are `None`;
 /// fractions are from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Snapshot {
+pub struct ActivitySnapshot {
     /// Processor utilization of the processes: 1 is one processor all the time.
     pub cpus: Option<f64>,
     /// Their resident memory, in bytes.
@@ -90,7 +90,7 @@ pub struct Snapshot {
 
 /// The false alarms of a calibration and their expected range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calibration {
+pub struct NoiseCalibration {
     /// Number of its session, valid within one store only.
     #[serde(skip)]
     pub session: i64,
@@ -107,7 +107,7 @@ pub struct Calibration {
     pub expected_high: u32,
 }
 
-impl Calibration {
+impl NoiseCalibration {
     /// Whether the number of false alarms is in the expected range.
     pub fn is_in_range(&self) -> bool {
         (self.expected_low..=self.expected_high).contains(&self.false_alarms)

@@ -1,18 +1,18 @@
 //! Events and failures during the execution of a plan.
 //!
 //! A failed child process is data: the step, the cause, and the command that repeats it. The runner knows neither the store
-//! nor the terminal; it notifies observers. Start at [`Failure`] and [`Event`].
+//! nor the terminal; it notifies observers. Start at [`StepFailure`] and [`SessionEvent`].
 
-use crate::performed::Stage;
+use crate::performed::RunStage;
 use crate::{Metric, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A step without a usable result. Other cases continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct StepFailure {
     /// Which step failed.
-    pub step: Step,
+    pub step: SessionStep,
     /// The benchmark, `group/name`.
     pub benchmark: String,
     /// The case id, when the step belonged to one case.
@@ -25,7 +25,7 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
     /// Why it failed.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// Last lines of the process's stderr.
     pub stderr_tail: String,
     /// Shell command that repeats the step.
@@ -35,7 +35,7 @@ pub struct Failure {
 /// A kind of step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Step {
+pub enum SessionStep {
     /// Listing the cases of a benchmark.
     Describe,
     /// Building a revision.
@@ -47,7 +47,7 @@ pub enum Step {
 /// Why a step failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Cause {
+pub enum FailureCause {
     /// The process exited with a status other than 0.
     Exit {
         /// The status.
@@ -83,7 +83,7 @@ pub enum Cause {
     /// A run of an experiment failed at one of its stages.
     Stage {
         /// The stage.
-        stage: Stage,
+        stage: RunStage,
         /// The reason.
         reason: String,
     },
@@ -94,38 +94,38 @@ pub enum Cause {
     },
 }
 
-impl Cause {
+impl FailureCause {
     /// Whether the benchmark was skipped rather than failed.
     pub fn is_skip(&self) -> bool {
-        matches!(self, Cause::Skipped { .. })
+        matches!(self, FailureCause::Skipped { .. })
     }
 
     /// Whether the code does not compile, recognized by the text that compilers and harnesses report.
-    pub fn is_not_compiled(&self) -> bool {
-        matches!(self, Cause::Invalid { reason } if reason.starts_with("does not compile"))
+    pub fn is_compile_error(&self) -> bool {
+        matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for FailureCause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::Exit { code } => write!(out, "exited with status {code}"),
-            Cause::Signal { signal } => {
+            FailureCause::Exit { code } => write!(out, "exited with status {code}"),
+            FailureCause::Signal { signal } => {
                 write!(out, "was killed by signal {signal}{}", signal_name(*signal))
             }
-            Cause::Timeout { limit_ms } => {
+            FailureCause::Timeout { limit_ms } => {
                 write!(
                     out,
                     "timeout: did not end within {} s",
                     *limit_ms as f64 / 1e3
                 )
             }
-            Cause::Start { reason } => write!(out, "could not be started: {reason}"),
-            Cause::Silent => write!(out, "reported nothing"),
-            Cause::Invalid { reason } => write!(out, "{reason}"),
-            Cause::Undone { reason } => write!(out, "failed in done: {reason}"),
-            Cause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
-            Cause::Skipped { reason } => write!(out, "skipped: {reason}"),
+            FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
+            FailureCause::Silent => write!(out, "reported nothing"),
+            FailureCause::Invalid { reason } => write!(out, "{reason}"),
+            FailureCause::Undone { reason } => write!(out, "failed in done: {reason}"),
+            FailureCause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
+            FailureCause::Skipped { reason } => write!(out, "skipped: {reason}"),
         }
     }
 }
@@ -147,7 +147,7 @@ fn signal_name(signal: i32) -> &'static str {
 
 /// An event during a session.
 #[derive(Debug, Clone)]
-pub enum Event<'a> {
+pub enum SessionEvent<'a> {
     /// Progress of listing cases.
     Described {
         /// Files listed so far.
@@ -202,7 +202,7 @@ pub enum Event<'a> {
     /// A process ended with results. A process that executes several cases sends several of these.
     RunFinished(&'a Run),
     /// A step failed.
-    Failed(&'a Failure),
+    Failed(&'a StepFailure),
     /// The case is settled and needs no more runs.
     CaseDecided {
         /// Case id.
@@ -234,10 +234,10 @@ pub enum Event<'a> {
 }
 
 /// Receives the events of a session: the store, the progress line, a row writer.
-pub trait Observer {
+pub trait SessionObserver {
     /// Handles an event.
     ///
     /// # Errors
     /// An error, for example because the disk is full, ends the session.
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()>;
 }

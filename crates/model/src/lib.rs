@@ -2,7 +2,7 @@
 //!
 //! This crate does no input or output and no statistics, and depends on no other crate of the workspace.
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
-//! [`Session`] (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
+//! [`ShellSession`] (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
 
 pub mod assignment;
 mod case;
@@ -25,27 +25,32 @@ mod text;
 mod unit_direction;
 mod variant;
 
-pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
-pub use change::{Change, ChangeState, Judgement, check_note};
-pub use disturbance::{Figure, Rule, Rules};
-pub use environment::{Calibration, Environment, Program, Snapshot};
-pub use failure::{Cause, Event, Failure, Observer, Step};
-pub use machine::{Machine, Pulse, SessionMachine};
-pub use metric::{Better, Estimate, Metric, Verdict};
-pub use origin::{Bisection, LineRevision, Origin, OriginRequest, OriginSource, short_revision};
-pub use placement::{Allocation, PlacedMachine, Placement};
-pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
-pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
+pub use case::{Case, CaseError, ParameterValue, TooManyCases, ValueKind};
+pub use change::{ChangeState, ChangeTriage, RecordedChange, check_note};
+pub use disturbance::{DisturbanceFigure, RejectRule, RejectRules};
+pub use environment::{ActivitySnapshot, Environment, MeasuredProgram, NoiseCalibration};
+pub use failure::{FailureCause, SessionEvent, SessionObserver, SessionStep, StepFailure};
+pub use machine::{Machine, SessionMachine, SpeedProbe};
+pub use metric::{IntervalEstimate, Metric, MetricDirection, Verdict};
+pub use origin::{
+    BisectionRange, CodeOrigin, LineRevision, OriginRequest, OriginSource, short_revision,
+};
+pub use placement::{MachineAllocation, MachinePlacement, PlacedMachine};
+pub use point::{
+    HistoryPoint, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint, SessionPoints,
+};
+pub use profile::{ProfileOutcome, ProfileRecording, ProfileTool, StackProfile, WeightUnit};
 pub use run::{
-    Batches, REPETITION, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window,
-    median,
+    BatchQuantiles, KernelStats, REPETITION, ResourceUsage, Run, RunSeries, RunValue, Sample,
+    SnippetTiming, TimingWindow, median,
 };
 pub use session::{
-    Clock, Counting, DefinitionFile, Design, Division, Layout, Length, Order, Purpose, Runs,
-    Samples, Sampling, Session, State, SteadyRule, Stopping, seed_of_step,
+    ComparedClock, DefinitionFile, InstructionCounting, LayoutVariation, RequestedDivision,
+    RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions, Session, SessionDesign,
+    SessionPurpose, SessionState, SteadyRule, StoppingDesign, seed_of_step,
 };
-pub use text::{milliseconds, nearest, parse_duration, placed, quote};
-pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};
+pub use text::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
+pub use variant::{BuildCommand, ErlangNodes, Snippet, SnippetLanguage, Variant, VariantWorktree};
 
 #[cfg(test)]
 mod tests {
@@ -65,17 +70,17 @@ mod tests {
     #[test]
     fn what_is_written_with_nothing_in_it_is_read_again() {
         is_read_as_written::<Revision>();
-        is_read_as_written::<Origin>();
+        is_read_as_written::<CodeOrigin>();
         is_read_as_written::<Environment>();
-        is_read_as_written::<Program>();
-        is_read_as_written::<Calibration>();
-        is_read_as_written::<Bisection>();
+        is_read_as_written::<MeasuredProgram>();
+        is_read_as_written::<NoiseCalibration>();
+        is_read_as_written::<BisectionRange>();
         is_read_as_written::<LineRevision>();
         is_read_as_written::<SessionMachine>();
-        is_read_as_written::<Usage>();
-        is_read_as_written::<Surroundings>();
-        is_read_as_written::<Layout>();
+        is_read_as_written::<ResourceUsage>();
+        is_read_as_written::<KernelStats>();
+        is_read_as_written::<LayoutVariation>();
         is_read_as_written::<load_spec::LoadSpec>();
-        is_read_as_written::<performed::Performed>();
+        is_read_as_written::<performed::StageReport>();
     }
 }

@@ -4,7 +4,7 @@
 //! Formats and judges nothing. Start reading at [`LoadRun`].
 
 use serde::{Deserialize, Serialize};
-use speedwell_load::measured::Measured;
+use speedwell_load::measured::LoadMeasurement;
 
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct LoadRun {
     /// Result of the probe request before the load; `None` with `--no-verify`.
     pub probe: Option<ProbeFacts>,
     /// Measurements, merged over all generators.
-    pub measured: Measured,
+    pub measured: LoadMeasurement,
     /// How the server fared, if it was started for the load.
     pub server: Option<ServerOutcome>,
     /// The part of each machine, if several generated the load.
@@ -64,7 +64,7 @@ pub struct LoadPart {
     pub ok: u64,
     /// Of these, failed ones.
     pub errors: u64,
-    /// Duration of its part, as [`Measured::elapsed_ns`].
+    /// Duration of its part, as [`Measured::parse_elapsed_ns`].
     pub elapsed_ns: u64,
     /// Utilization of its busiest thread, from 0 to 1.
     pub busiest: f64,

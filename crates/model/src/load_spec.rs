@@ -4,7 +4,7 @@
 //! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options,
 //! so that one spelling serves all three. It contains no defaults: `runner/load/build.rs` supplies them.
 
-use super::{Value, ValueKind, parse_duration};
+use super::{ParameterValue, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::net::IpAddr;
@@ -20,18 +20,18 @@ pub struct LoadSpec {
     /// Target URL.
     pub url: String,
     /// The load generator.
-    pub client: Client,
+    pub client: LoadClient,
 
     /// Requests in flight; with a rate, the initial number of connections.
     pub concurrency: Option<u32>,
     /// Requests per second, independent of the server's responses.
     pub rate: Option<f64>,
     /// Stages of changing or constant rate before `rate` applies.
-    pub ramp: Vec<Ramp>,
+    pub ramp: Vec<RateStage>,
     /// Whether arrivals are random (Poisson).
     pub poisson: bool,
     /// Pause of a client between a response and its next request.
-    pub think: Option<Pause>,
+    pub think: Option<ThinkPause>,
     /// Number of requests after which the load ends.
     pub count: Option<u64>,
     /// Duration of the load.
@@ -158,26 +158,26 @@ impl LoadSpec {
     /// Formats the load as arguments of `speedwell load`: the URL, then `--name=value` for every field that is set.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = vec![self.url.clone()];
-        args.extend(self.options().flat_map(|(name, value)| match value {
+        args.extend(self.set_options().flat_map(|(name, value)| match value {
             Json::Bool(_) => vec![format!("--{name}")],
-            Json::Array(values) => values.iter().map(|v| option(&name, v)).collect(),
-            value => vec![option(&name, &value)],
+            Json::Array(values) => values.iter().map(|v| format_option(&name, v)).collect(),
+            value => vec![format_option(&name, &value)],
         }));
         args
     }
 
     /// Long names of the options that are set.
     pub fn option_names(&self) -> Vec<String> {
-        self.options().map(|(name, _)| name).collect()
+        self.set_options().map(|(name, _)| name).collect()
     }
 
     /// The fields that differ from their defaults.
-    fn options(&self) -> impl Iterator<Item = (String, Json)> {
+    fn set_options(&self) -> impl Iterator<Item = (String, Json)> {
         let nothing = LoadSpec {
             url: self.url.clone(),
             ..LoadSpec::default()
         };
-        let (fields, usual) = (fields(self), fields(&nothing));
+        let (fields, usual) = (to_json_fields(self), to_json_fields(&nothing));
         fields
             .into_iter()
             .filter(move |(name, value)| usual.get(name) != Some(value))
@@ -186,7 +186,7 @@ impl LoadSpec {
     /// Applies `fill` to every text that may contain placeholders in a definition file: URL, server command, request, and
     /// expected body.
     #[must_use]
-    pub fn fill(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
+    pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
         let texts = [
             &mut self.serve,
@@ -206,7 +206,7 @@ impl LoadSpec {
     /// Reduces the load to a single request. wrk, which ends by time only, needs a whole second.
     #[must_use]
     pub fn single_request(self) -> LoadSpec {
-        let ends_by_time = self.client == Client::Wrk;
+        let ends_by_time = self.client == LoadClient::Wrk;
         LoadSpec {
             concurrency: Some(1),
             pipeline: None,
@@ -230,14 +230,14 @@ impl LoadSpec {
 }
 
 /// Serializes the fields; every field is a string, a number, a flag or a list of strings.
-fn fields(spec: &LoadSpec) -> Map<String, Json> {
+fn to_json_fields(spec: &LoadSpec) -> Map<String, Json> {
     match serde_json::to_value(spec) {
         Ok(Json::Object(fields)) => fields,
         _ => Map::new(),
     }
 }
 
-fn option(name: &str, value: &Json) -> String {
+fn format_option(name: &str, value: &Json) -> String {
     match value {
         Json::String(text) => format!("--{name}={text}"),
         value => format!("--{name}={value}"),
@@ -247,7 +247,7 @@ fn option(name: &str, value: &Json) -> String {
 /// Programs that can generate a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Client {
+pub enum LoadClient {
     /// Speedwell's own generator.
     #[default]
     Builtin,
@@ -261,28 +261,28 @@ pub enum Client {
     H2load,
 }
 
-impl Client {
+impl LoadClient {
     /// All clients by name, which is also the name of the program.
-    pub const NAMES: [(&str, Client); 5] = [
-        ("builtin", Client::Builtin),
-        ("ab", Client::Ab),
-        ("wrk", Client::Wrk),
-        ("autocannon", Client::Autocannon),
-        ("h2load", Client::H2load),
+    pub const NAMES: [(&str, LoadClient); 5] = [
+        ("builtin", LoadClient::Builtin),
+        ("ab", LoadClient::Ab),
+        ("wrk", LoadClient::Wrk),
+        ("autocannon", LoadClient::Autocannon),
+        ("h2load", LoadClient::H2load),
     ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        let found = Client::NAMES.iter().find(|(_, client)| *client == self);
+        let found = LoadClient::NAMES.iter().find(|(_, client)| *client == self);
         found.map_or("", |(name, _)| name)
     }
 }
 
-impl FromStr for Client {
+impl FromStr for LoadClient {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Client, String> {
-        let found = Client::NAMES.iter().find(|(name, _)| *name == text);
+    fn from_str(text: &str) -> Result<LoadClient, String> {
+        let found = LoadClient::NAMES.iter().find(|(name, _)| *name == text);
         found
             .map(|(_, client)| *client)
             .ok_or_else(|| format!("'{text}' is not a client"))
@@ -292,7 +292,7 @@ impl FromStr for Client {
 /// A stage of a load: its rate changes evenly from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Ramp {
+pub struct RateStage {
     /// Requests per second at its beginning.
     pub from: f64,
     /// Requests per second at its end.
@@ -301,34 +301,34 @@ pub struct Ramp {
     pub duration: Duration,
 }
 
-impl FromStr for Ramp {
+impl FromStr for RateStage {
     type Err = String;
 
     /// Parses `0-1000:30s` (a ramp) or `1000:1m` (a constant rate).
-    fn from_str(text: &str) -> Result<Ramp, String> {
+    fn from_str(text: &str) -> Result<RateStage, String> {
         let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
         let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
         let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
         let length = parse_duration(length)
             .ok_or_else(|| format!("'{length}' is not a duration such as 500ms, 3s or 2m"))?;
-        Ok(Ramp {
-            from: number(from).ok_or_else(wrong)?,
-            to: number(to).ok_or_else(wrong)?,
+        Ok(RateStage {
+            from: parse_number(from).ok_or_else(wrong)?,
+            to: parse_number(to).ok_or_else(wrong)?,
             duration: length,
         })
     }
 }
 
-impl TryFrom<String> for Ramp {
+impl TryFrom<String> for RateStage {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Ramp, String> {
+    fn try_from(text: String) -> Result<RateStage, String> {
         text.parse()
     }
 }
 
-impl From<Ramp> for String {
-    fn from(ramp: Ramp) -> String {
+impl From<RateStage> for String {
+    fn from(ramp: RateStage) -> String {
         format!(
             "{}-{}:{}",
             ramp.from,
@@ -341,18 +341,18 @@ impl From<Ramp> for String {
 /// A pause between a response and the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Pause {
+pub struct ThinkPause {
     /// Its length, or its mean.
     pub length: Duration,
     /// Whether pauses are of random length, exponentially distributed.
     pub is_random: bool,
 }
 
-impl FromStr for Pause {
+impl FromStr for ThinkPause {
     type Err = String;
 
     /// Parses `100ms`, or `'100ms exp'` for random pauses with that mean.
-    fn from_str(text: &str) -> Result<Pause, String> {
+    fn from_str(text: &str) -> Result<ThinkPause, String> {
         let mut words = text.split_whitespace();
         let length = words.next().and_then(parse_duration);
         let is_random = match (words.next(), words.next()) {
@@ -362,30 +362,30 @@ impl FromStr for Pause {
         };
         length
             .zip(is_random)
-            .map(|(length, is_random)| Pause { length, is_random })
+            .map(|(length, is_random)| ThinkPause { length, is_random })
             .ok_or_else(|| format!("'{text}' is not a pause such as 100ms or '100ms exp'"))
     }
 }
 
-impl TryFrom<String> for Pause {
+impl TryFrom<String> for ThinkPause {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Pause, String> {
+    fn try_from(text: String) -> Result<ThinkPause, String> {
         text.parse()
     }
 }
 
-impl From<Pause> for String {
-    fn from(pause: Pause) -> String {
+impl From<ThinkPause> for String {
+    fn from(pause: ThinkPause) -> String {
         let random = if pause.is_random { " exp" } else { "" };
         format!("{}{random}", duration_text::text_of(pause.length))
     }
 }
 
 /// Parses a non-negative number: `10k`, `2M`, `1e6`, `0.5`.
-fn number(text: &str) -> Option<f64> {
-    match Value::parse(text.trim(), ValueKind::Number) {
-        Some(Value::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
+fn parse_number(text: &str) -> Option<f64> {
+    match ParameterValue::parse(text.trim(), ValueKind::Number) {
+        Some(ParameterValue::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
         _ => None,
     }
 }
@@ -402,7 +402,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
         Some((figure, "h")) => (figure, 3600.0),
         Some(_) => ("", 1.0),
     };
-    match number(figure) {
+    match parse_number(figure) {
         Some(rate) if rate > 0.0 => Ok(rate / seconds),
         _ => Err(format!(
             "'{text}' is not a rate such as 500, 10k or 500/s (requests per second)"
@@ -510,7 +510,7 @@ mod tests {
     fn a_load_is_the_same_after_a_journey_as_json() {
         let spec = LoadSpec {
             url: "http://h/".to_owned(),
-            client: Client::Wrk,
+            client: LoadClient::Wrk,
             rate: Some(0.1),
             ramp: vec!["0-1k:30s".parse().unwrap(), "200:1500ms".parse().unwrap()],
             think: Some("100us exp".parse().unwrap()),
@@ -530,7 +530,7 @@ mod tests {
     fn options_are_written_as_they_are_typed() {
         let spec = LoadSpec {
             url: "http://h/".to_owned(),
-            client: Client::Ab,
+            client: LoadClient::Ab,
             concurrency: Some(5),
             rate: Some(1000.0),
             time: Some(Duration::from_secs(90)),
@@ -576,7 +576,7 @@ mod tests {
     #[test]
     fn stages_rise_or_stay() {
         let seconds = Duration::from_secs(30);
-        let stage = |from, to| Ramp {
+        let stage = |from, to| RateStage {
             from,
             to,
             duration: seconds,
@@ -584,13 +584,13 @@ mod tests {
         assert_eq!("0-1k:30s".parse(), Ok(stage(0.0, 1000.0)));
         assert_eq!("200:30".parse(), Ok(stage(200.0, 200.0)));
         for wrong in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
-            assert!(wrong.parse::<Ramp>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RateStage>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn pauses_are_fixed_or_random() {
-        let is_random = |text: &str| text.parse::<Pause>().map(|pause| pause.is_random);
+        let is_random = |text: &str| text.parse::<ThinkPause>().map(|pause| pause.is_random);
         assert_eq!(
             (is_random("5ms"), is_random("5ms exp")),
             (Ok(false), Ok(true))

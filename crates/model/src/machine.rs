@@ -47,12 +47,12 @@ pub struct SessionMachine {
     pub uncertainty_ns: u64,
     /// Results of the fixed probe workload before and after its shards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pulses: Vec<Pulse>,
+    pub pulses: Vec<SpeedProbe>,
 }
 
 /// Times of two fixed workloads, which reveal a machine that is slower than usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pulse {
+pub struct SpeedProbe {
     /// Time of the probe, in milliseconds since the Unix epoch by the machine's own clock.
     pub at_unix_ms: i64,
     /// Arithmetic on integers.

@@ -6,7 +6,7 @@ use std::fmt;
 /// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
+pub enum MetricDirection {
     /// More is better: throughput.
     Higher,
     /// Less is better: time, latency, memory, errors.
@@ -23,7 +23,7 @@ pub struct Metric {
     /// The unit of the stored values, in its usual symbol: `1/s`, `ns`, `B`.
     pub unit: String,
     /// The direction of improvement.
-    pub better: Better,
+    pub better: MetricDirection,
 }
 
 impl Metric {
@@ -39,7 +39,7 @@ impl Metric {
     /// Time per iteration and worker at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
-    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] spent working, without waiting.
+    /// Processor time per iteration over all workers: the part of [`Metric::DEFAULT_DURATION`] spent working, without waiting.
     pub const CPU_TIME: &'static str = "cpu_time";
 
     /// Instructions per iteration.
@@ -68,16 +68,20 @@ impl Metric {
 
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
-        Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)
+        Metric::new(Metric::THROUGHPUT, "1/s", MetricDirection::Higher)
     }
 
     /// Processor time per iteration in nanoseconds, lower is better.
     pub fn cpu_time() -> Metric {
-        Metric::new(Metric::CPU_TIME, "ns", Better::Lower)
+        Metric::new(Metric::CPU_TIME, "ns", MetricDirection::Lower)
     }
 
     /// Creates a metric from its three parts.
-    pub fn new(name: impl Into<String>, unit: impl Into<String>, better: Better) -> Metric {
+    pub fn new(
+        name: impl Into<String>,
+        unit: impl Into<String>,
+        better: MetricDirection,
+    ) -> Metric {
         Metric {
             name: name.into(),
             unit: unit.into(),
@@ -88,7 +92,7 @@ impl Metric {
 
 /// A point estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct IntervalEstimate {
     /// The point estimate.
     pub value: f64,
     /// Lower end of the interval.
@@ -97,7 +101,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-impl Estimate {
+impl IntervalEstimate {
     /// Whether the whole interval lies within `low..=high`.
     pub fn lies_within(&self, low: f64, high: f64) -> bool {
         self.low >= low && self.high <= high

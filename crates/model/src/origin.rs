@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The revision that a session measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Origin {
+pub struct CodeOrigin {
     /// Commit id, or the user's name for the revision.
     pub revision: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
@@ -66,7 +66,7 @@ pub struct OriginRequest {
 /// Length of an abbreviated commit id.
 const SHORT: usize = 10;
 
-impl Origin {
+impl CodeOrigin {
     /// The revision, abbreviated if it is a commit id.
     pub fn short(&self) -> &str {
         short_revision(&self.revision)
@@ -81,7 +81,7 @@ pub fn short_revision(revision: &str) -> &str {
 
 /// A range of revisions, one of which changed a benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bisection {
+pub struct BisectionRange {
     /// The range as the user typed it: `v1.4..HEAD`.
     pub range: String,
     /// The revisions from good to bad, each the parent of the next.
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn ids_are_shortened_and_names_are_not() {
-        let origin = |revision: &str| Origin {
+        let origin = |revision: &str| CodeOrigin {
             revision: revision.to_owned(),
-            ..Origin::default()
+            ..CodeOrigin::default()
         };
         let id = "8d75325f00aabbccddeeff00112233445566778899";
         assert_eq!(origin(&id[..40]).short(), "8d75325f00");

@@ -1,5 +1,5 @@
 //! The outcome of one run of an experiment: its metrics, or the stage at which it failed. Plain data, sent as JSON
-//! by the process that performed the run. Start at [`Performed`].
+//! by the process that performed the run. Start at [`StageReport`].
 
 use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,34 @@ use std::fmt;
 
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Performed {
+pub struct StageReport {
     /// Its metrics, in the order of reports.
-    pub figures: Vec<Measure>,
+    pub figures: Vec<ReportedMetric>,
     /// Notes on the metrics for the reader, as whole sentences.
     pub notes: Vec<String>,
     /// Why the run failed, if it did. Its metrics are kept only if the failure was in stopping the target.
     pub failure: Option<StageFailure>,
 }
 
-impl Performed {
+impl StageReport {
     /// Adds a metric with one value.
-    pub fn tell(&mut self, metric: Metric, value: f64) {
-        self.figures.push(Measure::new(metric, vec![value]));
+    pub fn add_metric(&mut self, metric: Metric, value: f64) {
+        self.figures.push(ReportedMetric::new(metric, vec![value]));
     }
 
     /// Adds a metric with the value of a sample and the duration and iterations that it covers.
-    pub fn tell_sample(&mut self, metric: Metric, sample: &Sample) {
-        self.figures.push(Measure {
+    pub fn add_sample(&mut self, metric: Metric, sample: &Sample) {
+        self.figures.push(ReportedMetric {
             elapsed_ns: sample.elapsed_ns,
             iterations: sample.iterations,
-            ..Measure::new(metric, vec![sample.value])
+            ..ReportedMetric::new(metric, vec![sample.value])
         });
     }
 }
 
 /// The values of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measure {
+pub struct ReportedMetric {
     /// The metric.
     pub metric: Metric,
     /// Values in the metric's unit.
@@ -47,10 +47,10 @@ pub struct Measure {
     pub iterations: Option<f64>,
 }
 
-impl Measure {
+impl ReportedMetric {
     /// Values without duration and iterations.
-    pub fn new(metric: Metric, values: Vec<f64>) -> Measure {
-        Measure {
+    pub fn new(metric: Metric, values: Vec<f64>) -> ReportedMetric {
+        ReportedMetric {
             metric,
             values,
             elapsed_ns: None,
@@ -63,7 +63,7 @@ impl Measure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageFailure {
     /// The stage that failed.
-    pub stage: Stage,
+    pub stage: RunStage,
     /// Reason, phrased as the end of a sentence about the stage.
     pub reason: String,
     /// Last lines of the target's stderr.
@@ -73,7 +73,7 @@ pub struct StageFailure {
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum RunStage {
     /// Checking that the port is free.
     Port,
     /// Starting the target.
@@ -104,30 +104,30 @@ pub enum Stage {
     ProofAtExit,
 }
 
-impl Stage {
+impl RunStage {
     /// Whether the metrics of a run that failed at this stage are valid.
-    pub fn is_after_the_figures(self) -> bool {
-        self == Stage::Stop
+    pub fn keeps_metrics(self) -> bool {
+        self == RunStage::Stop
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for RunStage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Stage::Port => "port",
-            Stage::Start => "start",
-            Stage::Ready => "ready",
-            Stage::Proof => "proof of the variant",
-            Stage::Verify => "verify",
-            Stage::Warmup => "warmup",
-            Stage::Profile => "profile",
-            Stage::Load => "load",
-            Stage::Served => "served",
-            Stage::VerifyAgain => "verify after the load",
-            Stage::Alive => "alive",
-            Stage::Figures => "figures",
-            Stage::Stop => "stop",
-            Stage::ProofAtExit => "proof of the variant at exit",
+            RunStage::Port => "port",
+            RunStage::Start => "start",
+            RunStage::Ready => "ready",
+            RunStage::Proof => "proof of the variant",
+            RunStage::Verify => "verify",
+            RunStage::Warmup => "warmup",
+            RunStage::Profile => "profile",
+            RunStage::Load => "load",
+            RunStage::Served => "served",
+            RunStage::VerifyAgain => "verify after the load",
+            RunStage::Alive => "alive",
+            RunStage::Figures => "figures",
+            RunStage::Stop => "stop",
+            RunStage::ProofAtExit => "proof of the variant at exit",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The assignment of an experiment's roles to machines. Start at [`Placement`].
+//! The assignment of an experiment's roles to machines. Start at [`MachinePlacement`].
 
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The machines of an experiment with roles on several machines; the same for all its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct MachinePlacement {
     /// The fleet file.
     pub fleet: PathBuf,
     /// The local folder of the definition file.
@@ -22,12 +22,12 @@ pub struct Placement {
     pub load: Vec<usize>,
     /// The job that holds all machines, if a scheduler allocates them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocation: Option<Allocation>,
+    pub allocation: Option<MachineAllocation>,
 }
 
 /// One scheduler job that holds the machines of all roles of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Allocation {
+pub struct MachineAllocation {
     /// Unique name of the job.
     pub name: String,
     /// Job id.
@@ -59,7 +59,7 @@ pub struct PlacedMachine {
     pub environment: Environment,
 }
 
-impl Placement {
+impl MachinePlacement {
     /// The machine of a service; by default the target's machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
         let own = self.services.iter().find(|(known, _)| known == name);
@@ -85,7 +85,7 @@ impl Placement {
 
     /// Returns a copy without the environments, which runs do not need.
     #[must_use]
-    pub fn for_a_run(&self) -> Placement {
+    pub fn for_a_run(&self) -> MachinePlacement {
         let mut own = self.clone();
         for machine in &mut own.machines {
             machine.environment = Environment::default();
@@ -107,7 +107,7 @@ impl Placement {
     }
 
     /// Describes which role ran on which machine, as a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn describe_machines(&self) -> String {
         let name = |at: &usize| self.machines[*at].name.as_str();
         let loads: Vec<&str> = self.load.iter().map(name).collect();
         let services = self.services.iter();

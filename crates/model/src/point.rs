@@ -1,6 +1,6 @@
-//! History: one [`Point`] per session and [`SeriesKey`], placed on a branch's line of revisions.
+//! History: one [`HistoryPoint`] per session and [`SeriesKey`], placed on a branch's line of revisions.
 
-use crate::{Machine, Metric, Purpose, State};
+use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
 
 /// Identifies a series over time. The machine is not part of the key: change detection combines all machines of a case.
@@ -16,7 +16,7 @@ pub struct SeriesKey {
 
 /// The result of one session for one case, variant and metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct HistoryPoint {
     /// Median over runs, in the unit of the metric.
     pub value: f64,
     /// Confidence interval of the median, if there are enough runs.
@@ -60,13 +60,13 @@ impl PointKind {
     ];
 
     /// The kind of a session's points.
-    pub fn of(state: State, purpose: Purpose) -> PointKind {
+    pub fn of(state: SessionState, purpose: SessionPurpose) -> PointKind {
         match (purpose, state) {
-            (Purpose::Confirm, _) => PointKind::Confirm,
-            (Purpose::Bisect, _) => PointKind::Bisect,
-            (Purpose::Backfill, _) => PointKind::Backfill,
-            (Purpose::Measured, State::Imported) => PointKind::Imported,
-            (Purpose::Measured, _) => PointKind::Measured,
+            (SessionPurpose::Confirm, _) => PointKind::Confirm,
+            (SessionPurpose::Bisect, _) => PointKind::Bisect,
+            (SessionPurpose::Backfill, _) => PointKind::Backfill,
+            (SessionPurpose::Measured, SessionState::Imported) => PointKind::Imported,
+            (SessionPurpose::Measured, _) => PointKind::Measured,
         }
     }
 
@@ -104,7 +104,7 @@ pub struct Revision {
 
 /// A revision's position on the line, with or without a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landmark {
+pub struct RevisionMarker {
     /// Index of the revision on the line.
     pub position: u32,
     /// Commit time in milliseconds since the Unix epoch.
@@ -136,5 +136,5 @@ pub struct SessionPoint {
     /// The measured revision, if known.
     pub revision: Option<Revision>,
     /// The value.
-    pub point: Point,
+    pub point: HistoryPoint,
 }

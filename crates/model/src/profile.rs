@@ -1,6 +1,6 @@
 //! Profiles: weighted call stacks, and the recordings of a session.
 //!
-//! Knows nothing about recording or drawing. Start at [`Profile`].
+//! Knows nothing about recording or drawing. Start at [`StackProfile`].
 
 use crate::Case;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ const BETWEEN_FRAMES: char = ';';
 
 /// The stacks of one recording or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct StackProfile {
     /// The profiler, which determines what is invisible.
     pub tool: ProfileTool,
     /// The unit of the weights.
@@ -52,10 +52,10 @@ pub enum WeightUnit {
     Unknown,
 }
 
-impl Profile {
+impl StackProfile {
     /// Creates a profile without stacks.
-    pub fn new(tool: ProfileTool, unit: WeightUnit) -> Profile {
-        Profile {
+    pub fn new(tool: ProfileTool, unit: WeightUnit) -> StackProfile {
+        StackProfile {
             tool,
             unit,
             samples: None,
@@ -83,7 +83,7 @@ impl Profile {
     }
 
     /// Adds all stacks and samples of another recording by the same profiler.
-    pub fn merge(&mut self, other: &Profile) {
+    pub fn merge(&mut self, other: &StackProfile) {
         for (stack, weight) in other.folded() {
             let known = self.stacks.entry(stack.to_owned()).or_default();
             *known = known.saturating_add(weight);
@@ -113,7 +113,7 @@ impl Profile {
 }
 
 /// Writes folded stacks: one stack, a space and its weight per line.
-impl fmt::Display for Profile {
+impl fmt::Display for StackProfile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (stack, weight) in self.folded() {
             writeln!(out, "{stack} {weight}")?;
@@ -138,21 +138,21 @@ impl ProfileTool {
 
 /// The profile of one case under one variant, from a separate run that was not timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recording {
+pub struct ProfileRecording {
     /// The case.
     pub case: Case,
     /// The name of the variant.
     pub variant: String,
     /// The profile.
-    pub profile: Recorded,
+    pub profile: ProfileOutcome,
 }
 
 /// A profile, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Recorded {
+pub enum ProfileOutcome {
     /// The profile. Shared, because parts of a session are copied.
-    Taken(Arc<Profile>),
+    Taken(Arc<StackProfile>),
     /// Why there is no profile, as the end of a sentence.
     Missing(String),
 }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn weights_of_the_same_stack_add_up_and_the_text_is_folded() {
-        let mut profile = Profile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
+        let mut profile = StackProfile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
         profile.add(["main", "work"], 3);
         profile.add(["main", "idle"], 1);
         profile.add(["main", "work"], 4);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_name_with_the_separator_stays_one_frame() {
-        let mut profile = Profile::new(ProfileTool::Perf, WeightUnit::Unknown);
+        let mut profile = StackProfile::new(ProfileTool::Perf, WeightUnit::Unknown);
         profile.add(["main", "Lorg/Foo;::run"], 1);
         assert_eq!(
             profile.stacks().next().unwrap().0,

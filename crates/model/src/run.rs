@@ -28,14 +28,14 @@ pub struct Run {
     pub wall_ns: u64,
     /// Resource usage of the process and its waited-for children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<KernelStats>,
     /// The rule that rejected it, if rules were set before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
-    /// Index of the machine that executed it in [`crate::Session::machines`], if the session has any.
+    /// Index of the machine that executed it in [`crate::ShellSession::machines`], if the session has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
     /// All reported values in order, without the warm-up.
@@ -57,7 +57,7 @@ impl Run {
 
 /// Resource usage of a process tree (`getrusage`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Processor time in user mode.
     pub user_ns: u64,
     /// Processor time in kernel mode.
@@ -80,7 +80,7 @@ pub struct Usage {
     pub migrations: Option<u64>,
 }
 
-impl Usage {
+impl ResourceUsage {
     /// Processor time in both modes.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
@@ -91,7 +91,7 @@ impl Usage {
 /// to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Surroundings {
+pub struct KernelStats {
     /// Fraction of the machine's processor time that the hypervisor gave to other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
@@ -144,7 +144,7 @@ pub struct RunValue {
 
 /// The values of one variant for one case and metric.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct RunSeries {
     /// The case.
     pub case: Arc<Case>,
     /// The variant's name.
@@ -155,7 +155,7 @@ pub struct Series {
     pub runs: Vec<RunValue>,
 }
 
-impl Series {
+impl RunSeries {
     /// The values in order of execution.
     pub fn values(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.value).collect()
@@ -192,12 +192,12 @@ pub struct SnippetTiming {
     /// Number of workers.
     pub workers: u32,
     /// The windows, or samples of fixed length, in order.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimingWindow>,
     /// Iterations per second over all windows together. It is less biased than the mean over short windows, which end
     /// with an iteration: the mean of 1/x exceeds the reciprocal of the mean of x.
     pub per_s: Option<f64>,
     /// Quantiles over single batches; `None` if there were none after the warm-up.
-    pub batches: Option<Batches>,
+    pub batches: Option<BatchQuantiles>,
     /// Processor time per iteration in nanoseconds, over all workers: one value per sample of fixed length, otherwise one
     /// for all windows; empty if the harness cannot measure it.
     pub cpu_ns: Vec<f64>,
@@ -225,7 +225,7 @@ impl Run {
 
 /// One measuring window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct TimingWindow {
     /// Iterations per second over all workers.
     pub per_s: f64,
     /// Its length, in nanoseconds.
@@ -237,7 +237,7 @@ pub struct Window {
 /// Time per iteration of single batches, in nanoseconds: quantiles per worker, averaged over workers.
 /// An undisturbed batch shows the cost of the snippet even on a busy machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Batches {
+pub struct BatchQuantiles {
     /// Minimum.
     pub min_ns: f64,
     /// 5th percentile.

@@ -1,9 +1,9 @@
 //! Everything that one invocation measured, and its experimental design: how and how much it measured per case, as the
-//! analysis needs it. Start at [`Session`] and [`Design`].
+//! analysis needs it. Start at [`ShellSession`] and [`SessionDesign`].
 
 use crate::{
-    Bisection, Calibration, Environment, Failure, Metric, Origin, Placement, Recording, Rules, Run,
-    RunValue, Series, SessionMachine, Variant,
+    BisectionRange, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
+    ProfileRecording, RejectRules, Run, RunSeries, RunValue, SessionMachine, StepFailure, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum SessionState {
     /// Still measuring, or killed before it could record its end.
     Running,
     /// Ended as planned.
@@ -36,13 +36,13 @@ pub struct Session {
     /// Start, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
     /// How it ended.
-    pub state: State,
+    pub state: SessionState,
     /// User-defined tags.
     pub tags: Vec<String>,
     /// The command line that started it.
     pub command: Vec<String>,
     /// The experimental design.
-    pub design: Design,
+    pub design: SessionDesign,
     /// The variants in the order given; the design names the baseline.
     pub variants: Vec<Variant>,
     /// Every metric that the runs report; the first is the primary one.
@@ -51,17 +51,17 @@ pub struct Session {
     pub environment: Environment,
     /// The revision of the measured code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<CodeOrigin>,
     /// Finished runs in order of execution.
     pub runs: Vec<Run>,
     /// Steps without a usable result.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Profiles from runs that were recorded instead of timed; at most one per case and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub profiles: Vec<Recording>,
+    pub profiles: Vec<ProfileRecording>,
     /// The false alarm rate of this machine, if the session was a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<Calibration>,
+    pub calibration: Option<NoiseCalibration>,
     /// The measuring machines, if they differ from the machine that recorded the session. [`Run::machine`] is an index
     /// into this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +70,7 @@ pub struct Session {
 
 impl Session {
     /// Returns a copy with only the matching runs, without failures and profiles.
-    pub fn part(&self, belongs: impl Fn(&Run) -> bool) -> Session {
+    pub fn with_runs(&self, belongs: impl Fn(&Run) -> bool) -> Session {
         let runs = self.runs.iter().filter(|run| belongs(run));
         Session {
             id: self.id.clone(),
@@ -94,7 +94,7 @@ impl Session {
 
     /// Returns a copy that looks as if only one variant had been measured.
     pub fn only_variant(&self, name: &str) -> Session {
-        let mut one = self.part(|run| *run.variant == *name);
+        let mut one = self.with_runs(|run| *run.variant == *name);
         one.variants.retain(|variant| variant.name == name);
         one.design.baseline = name.to_owned();
         one.environment
@@ -102,7 +102,8 @@ impl Session {
             .retain(|program| program.variant == name);
         // An experiment compares variants; one variant cannot answer its question.
         one.design.experiment = None;
-        let is_own = |failure: &&Failure| failure.variant.as_deref().is_none_or(|own| own == name);
+        let is_own =
+            |failure: &&StepFailure| failure.variant.as_deref().is_none_or(|own| own == name);
         one.failures = self.failures.iter().filter(is_own).cloned().collect();
         let recordings = self.profiles.iter();
         let own = recordings.filter(|recording| *recording.variant == *name);
@@ -111,9 +112,9 @@ impl Session {
     }
 
     /// All series of `metric`, ordered by the first appearance of the case, then of the variant.
-    pub fn series(&self, metric: &Metric) -> Vec<Series> {
+    pub fn series(&self, metric: &Metric) -> Vec<RunSeries> {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();
-        let mut all: Vec<Series> = Vec::new();
+        let mut all: Vec<RunSeries> = Vec::new();
         for run in &self.runs {
             let Some(value) = run.value_of(&metric.name) else {
                 continue;
@@ -121,7 +122,7 @@ impl Session {
             let place = *places
                 .entry((run.case.id(), run.variant.clone()))
                 .or_insert_with(|| {
-                    all.push(Series {
+                    all.push(RunSeries {
                         case: run.case.clone(),
                         variant: run.variant.clone(),
                         metric: metric.clone(),
@@ -147,7 +148,7 @@ impl Session {
 /// The order in which runs were executed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum RunOrder {
     /// Randomized blocks.
     #[default]
     Blocks,
@@ -162,17 +163,17 @@ pub enum Order {
     Imported,
 }
 
-impl Order {
+impl RunOrder {
     /// Whether the order of the sides was randomized, so that a matching test is valid.
     pub fn is_randomised(self) -> bool {
-        matches!(self, Order::Blocks | Order::Paired)
+        matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
 }
 
 /// When measuring a case ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Stopping {
+pub enum StoppingDesign {
     /// After a fixed number of runs per variant.
     Fixed {
         /// Runs per variant.
@@ -191,11 +192,11 @@ pub enum Stopping {
 
 /// How a session was, or will be, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Design {
+pub struct SessionDesign {
     /// Order of execution.
-    pub order: Order,
+    pub order: RunOrder,
     /// Rule for the number of runs.
-    pub stopping: Stopping,
+    pub stopping: StoppingDesign,
     /// Name of the reference variant.
     pub baseline: String,
     /// Seed of every random choice of the plan.
@@ -215,32 +216,36 @@ pub struct Design {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
     /// Rules that discard a disturbed run and repeat its slot.
-    #[serde(default, skip_serializing_if = "Rules::is_empty")]
-    pub reject: Rules,
+    #[serde(default, skip_serializing_if = "RejectRules::is_empty")]
+    pub reject: RejectRules,
     /// How instructions were counted, if they were measured instead of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counting: Option<Counting>,
+    pub counting: Option<InstructionCounting>,
     /// If set, each run is a time series from its first iteration on, and this rule finds its steady part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyRule>,
     /// Which parts of a program's memory layout vary between runs.
-    #[serde(default, skip_serializing_if = "Layout::is_usual")]
-    pub layout: Layout,
+    #[serde(default, skip_serializing_if = "LayoutVariation::is_default")]
+    pub layout: LayoutVariation,
     /// The range of revisions under bisection, if the session is a bisection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bisection: Option<Bisection>,
+    pub bisection: Option<BisectionRange>,
     /// Why it is measured.
-    #[serde(default, skip_serializing_if = "Purpose::is_usual")]
-    pub purpose: Purpose,
+    #[serde(default, skip_serializing_if = "SessionPurpose::is_default")]
+    pub purpose: SessionPurpose,
     /// Digests of the source files of each benchmark, by its name: a different digest means different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
 }
 
-impl Design {
+impl SessionDesign {
     /// A design with one run of each variant per block and defaults for the rest.
-    pub fn new(order: Order, stopping: Stopping, baseline: impl Into<String>) -> Design {
-        Design {
+    pub fn new(
+        order: RunOrder,
+        stopping: StoppingDesign,
+        baseline: impl Into<String>,
+    ) -> SessionDesign {
+        SessionDesign {
             order,
             stopping,
             baseline: baseline.into(),
@@ -250,12 +255,12 @@ impl Design {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
-            reject: Rules::default(),
+            reject: RejectRules::default(),
             counting: None,
             steady: None,
-            layout: Layout::default(),
+            layout: LayoutVariation::default(),
             bisection: None,
-            purpose: Purpose::default(),
+            purpose: SessionPurpose::default(),
             work: BTreeMap::new(),
         }
     }
@@ -265,7 +270,7 @@ impl Design {
 /// such values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum SessionPurpose {
     /// For its own result.
     #[default]
     Measured,
@@ -277,9 +282,9 @@ pub enum Purpose {
     Backfill,
 }
 
-impl Purpose {
-    fn is_usual(&self) -> bool {
-        *self == Purpose::Measured
+impl SessionPurpose {
+    fn is_default(&self) -> bool {
+        *self == SessionPurpose::Measured
     }
 }
 
@@ -292,7 +297,7 @@ pub struct SteadyRule {
     pub least_share: f64,
     /// The clock to use; by default processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
+    pub clock: Option<ComparedClock>,
     /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
     /// is about warm-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -319,20 +324,20 @@ impl Default for SteadyRule {
 /// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
-impl Design {
+impl SessionDesign {
     /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
     /// whether sharing the processor changes their ratio. The seed alone determines which of eight rounds it is.
     pub fn is_alone(&self, block: u32) -> bool {
         let (group, place) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
-        self.order == Order::Paired && u64::from(place) == drawn
+        self.order == RunOrder::Paired && u64::from(place) == drawn
     }
 
     /// Maximum number of runs per variant and case.
-    pub fn most_runs(&self) -> u32 {
+    pub fn max_runs(&self) -> u32 {
         match &self.stopping {
-            Stopping::Fixed { runs } => *runs,
-            Stopping::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
+            StoppingDesign::Fixed { runs } => *runs,
+            StoppingDesign::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
         }
     }
 
@@ -340,7 +345,7 @@ impl Design {
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
-            builds => self.most_runs().div_ceil(builds).max(1),
+            builds => self.max_runs().div_ceil(builds).max(1),
         }
     }
 
@@ -352,7 +357,7 @@ impl Design {
 
 /// How instructions are counted: by a tool that executes the program deterministically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counting {
+pub struct InstructionCounting {
     /// The tool and its version, once known.
     pub tool: String,
     /// Whether a model of caches estimates cycles.
@@ -375,13 +380,13 @@ pub struct DefinitionFile {
     pub cpus: u32,
     /// The machines of its roles, if it assigns them to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<Box<Placement>>,
+    pub placement: Option<Box<MachinePlacement>>,
 }
 
 /// How many runs each variant of a case gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Runs {
+pub enum RunCount {
     /// Exactly this many.
     Fixed(u32),
     /// As many as the sequential design needs, at most as many as at its last look.
@@ -391,22 +396,22 @@ pub enum Runs {
 /// How the harness divides a run into samples, where the harness controls the loop. A file that starts
 /// and stops the clock itself always measures once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Samples {
+pub struct SampleDivision {
     /// Samples in one run.
     pub count: u32,
     /// What ends a sample.
-    pub length: Length,
+    pub length: SampleLength,
     /// Duration of discarded iterations before the first sample.
     pub warmup_ns: u64,
 }
 
 /// The parts of a run's division that the user set; frameworks choose their own defaults for the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Division {
+pub struct RequestedDivision {
     /// Samples in one run.
     pub count: Option<u32>,
     /// What ends a sample.
-    pub length: Option<Length>,
+    pub length: Option<SampleLength>,
     /// Warm-up before the first sample.
     pub warmup_ns: Option<u64>,
 }
@@ -414,28 +419,28 @@ pub struct Division {
 /// What ends a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Length {
+pub enum SampleLength {
     /// As many iterations as take about this long; the harness calibrates the number.
     TimeNs(u64),
     /// Exactly this many iterations.
     Iterations(u64),
 }
 
-impl Default for Samples {
+impl Default for SampleDivision {
     /// A third of a second per run. The run is the unit of independence, so more runs help more
     /// than more samples per run (docs/why/statistics.md, "One value per process"). A sample of
     /// 50 ms is a million times the clock's resolution, and 100 ms of warm-up let the processor
     /// reach its steady frequency.
-    fn default() -> Samples {
-        Samples {
+    fn default() -> SampleDivision {
+        SampleDivision {
             count: 5,
-            length: Length::TimeNs(50_000_000),
+            length: SampleLength::TimeNs(50_000_000),
             warmup_ns: 100_000_000,
         }
     }
 }
 
-impl Sampling {
+impl SamplingOptions {
     /// Default time limit of a run.
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
 }
@@ -443,7 +448,7 @@ impl Sampling {
 /// The clock whose time is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Clock {
+pub enum ComparedClock {
     /// Elapsed time between start and end, waiting included.
     #[default]
     Wall,
@@ -453,9 +458,9 @@ pub enum Clock {
 
 /// The sampling options of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sampling {
+pub struct SamplingOptions {
     /// Runs per case and variant.
-    pub runs: Runs,
+    pub runs: RunCount,
     /// Stops a case without comparison when the relative half width of its interval falls below this fraction.
     pub precision: Option<f64>,
     /// Time limit of one run.
@@ -465,13 +470,13 @@ pub struct Sampling {
     pub budget_ms: Option<u64>,
     /// How the harness divides a run, where it controls the loop.
     #[serde(default)]
-    pub samples: Samples,
+    pub samples: SampleDivision,
     /// The parts of the division that the user set.
     #[serde(default)]
-    pub asked: Division,
+    pub asked: RequestedDivision,
     /// The clock whose time is compared.
     #[serde(default)]
-    pub clock: Clock,
+    pub clock: ComparedClock,
 }
 
 /// Derives the seed of a step: a 31-bit number, which every language represents exactly. Uses the Weyl increment and the
@@ -485,7 +490,7 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
 /// the contents above the stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Layout {
+pub struct LayoutVariation {
     /// Number of builds of every variant, each linked with a different order of functions and data; 0 for the normal build only.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub builds: u32,
@@ -500,10 +505,10 @@ pub struct Layout {
     pub align: bool,
 }
 
-impl Layout {
+impl LayoutVariation {
     /// Whether nothing is varied.
-    pub fn is_usual(&self) -> bool {
-        *self == Layout::default()
+    pub fn is_default(&self) -> bool {
+        *self == LayoutVariation::default()
     }
 }
 

@@ -22,12 +22,12 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Converts to whole milliseconds, at least one.
-pub fn milliseconds(time: Duration) -> u64 {
+pub fn as_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 /// Replaces the first text of each pair by the second, from left to right, without searching replacements again.
-pub fn placed(text: &str, pairs: &[(String, String)]) -> String {
+pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     loop {
@@ -47,7 +47,7 @@ pub fn placed(text: &str, pairs: &[(String, String)]) -> String {
 }
 
 /// Returns the name closest to `word` by edit distance, if it is close enough to suggest.
-pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
+pub fn nearest_name<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
     let limit = (word.chars().count() / 3).max(1);
     let rated = known
         .iter()

@@ -1,9 +1,9 @@
 //! Infers the direction of improvement from a unit.
 //!
 //! Time, memory and their amount per unit of work are costs; work per time is a gain. Every other unit has no direction,
-//! because misses, errors and retries per second are rates, too. Start at [`Better::of_unit`].
+//! because misses, errors and retries per second are rates, too. Start at [`MetricDirection::from_unit`].
 
-use crate::Better;
+use crate::MetricDirection;
 
 /// Units of time, in lower case.
 const TIMES: [&str; 25] = [
@@ -98,19 +98,19 @@ const RATES: [&str; 11] = [
     "qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm",
 ];
 
-impl Better {
+impl MetricDirection {
     /// The direction implied by a unit: `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`, `MB/s` and `qps` are
     /// gains; `misses/s` and `%` imply none.
-    pub fn of_unit(unit: &str) -> Better {
+    pub fn of_unit(unit: &str) -> MetricDirection {
         let unit = unit.trim().trim_start_matches(['#', '[', '(']);
         let unit = unit.trim_end_matches([']', ')']).to_lowercase();
         let unit = unit.replace(" per ", "/").replace("_per_", "/");
         match unit.rsplit_once('/') {
-            Some((amount, of)) if is_time(of) && is_work(amount) => Better::Higher,
-            Some((amount, of)) if is_cost(amount) && is_work(of) => Better::Lower,
-            None if is_cost(&unit) => Better::Lower,
-            None if is_rate(&unit) => Better::Higher,
-            _ => Better::Unknown,
+            Some((amount, of)) if is_time(of) && is_work(amount) => MetricDirection::Higher,
+            Some((amount, of)) if is_cost(amount) && is_work(of) => MetricDirection::Lower,
+            None if is_cost(&unit) => MetricDirection::Lower,
+            None if is_rate(&unit) => MetricDirection::Higher,
+            _ => MetricDirection::Unknown,
         }
     }
 }
@@ -120,14 +120,14 @@ fn is_time(text: &str) -> bool {
     let text = text
         .trim()
         .trim_start_matches(|letter: char| letter.is_ascii_digit());
-    TIMES.contains(&text) || singular(text).is_some_and(|one| TIMES.contains(&&*one))
+    TIMES.contains(&text) || singular_unit(text).is_some_and(|one| TIMES.contains(&&*one))
 }
 
 /// Whether `text` is a unit of work, with or without a prefix: `ops`, `kreq`, `M rows`, `1`, or empty.
 fn is_work(text: &str) -> bool {
     let text = text.trim();
     let is_known = |text: &str| {
-        WORK.contains(&text) || singular(text).is_some_and(|one| WORK.contains(&&*one))
+        WORK.contains(&text) || singular_unit(text).is_some_and(|one| WORK.contains(&&*one))
     };
     text.is_empty() || text == "1" || without_prefix(text).any(is_known)
 }
@@ -150,7 +150,7 @@ fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the singular of an English plural.
-fn singular(text: &str) -> Option<String> {
+fn singular_unit(text: &str) -> Option<String> {
     match text.strip_suffix("ies") {
         Some(stem) => Some(format!("{stem}y")),
         None => text.strip_suffix('s').map(str::to_owned),
@@ -162,9 +162,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_all(units: &[&str], better: Better) {
+    fn assert_all(units: &[&str], better: MetricDirection) {
         for unit in units {
-            assert_eq!(Better::of_unit(unit), better, "{unit}");
+            assert_eq!(MetricDirection::of_unit(unit), better, "{unit}");
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
                 "[#/sec]",
                 "entries/s",
             ],
-            Better::Higher,
+            MetricDirection::Higher,
         );
     }
 
@@ -215,7 +215,7 @@ mod tests {
                 "ns", "us", "µs", "ms", "s", "seconds", "ns/op", "ms/req", "B", "KiB", "MB",
                 "bytes", "B/op", "s/iter",
             ],
-            Better::Lower,
+            MetricDirection::Lower,
         );
     }
 
@@ -241,7 +241,7 @@ mod tests {
                 "misses",
                 "V",
             ],
-            Better::Unknown,
+            MetricDirection::Unknown,
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Variants: program, flags, environment, the revision they are built from, or a snippet with its hooks.
-//! Start at [`Variant`] and [`Snippet`].
+//! Start at [`ExperimentVariant`] and [`TestSnippet`].
 
-use crate::case::Value;
-use crate::text::placed;
+use crate::case::ParameterValue;
+use crate::text::format_fixed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Variant {
     pub snippet: Option<Snippet>,
     /// The worktree of its revision, if it does not use the code of the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<Worktree>,
+    pub worktree: Option<VariantWorktree>,
     /// The built file that replaces the target, such as one of several compared jars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl Variant {
 
 /// A worktree of one revision, with its build command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worktree {
+pub struct VariantWorktree {
     /// Full commit id.
     pub revision: String,
     /// The revision as the user typed it: `main`.
@@ -76,10 +76,10 @@ pub struct Worktree {
     pub folder: PathBuf,
     /// The build command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub build: Option<Build>,
+    pub build: Option<BuildCommand>,
 }
 
-impl Worktree {
+impl VariantWorktree {
     /// Abbreviated commit id.
     pub fn short_revision(&self) -> &str {
         self.revision.get(..7).unwrap_or(&self.revision)
@@ -94,7 +94,7 @@ impl Worktree {
 
 /// How a revision is built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Build {
+pub struct BuildCommand {
     /// The shell command.
     pub command: String,
     /// Working directory, relative to the worktree's root.
@@ -106,7 +106,7 @@ pub struct Build {
 /// Languages of snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum SnippetLanguage {
     /// Erlang.
     Erlang,
     /// Elixir.
@@ -129,54 +129,54 @@ pub enum Language {
     Sh,
 }
 
-impl Language {
+impl SnippetLanguage {
     /// All languages, in the order of listings.
-    pub const ALL: [Language; 10] = [
-        Language::Erlang,
-        Language::Elixir,
-        Language::Node,
-        Language::Python,
-        Language::C,
-        Language::Cpp,
-        Language::Go,
-        Language::Rust,
-        Language::Java,
-        Language::Sh,
+    pub const ALL: [SnippetLanguage; 10] = [
+        SnippetLanguage::Erlang,
+        SnippetLanguage::Elixir,
+        SnippetLanguage::Node,
+        SnippetLanguage::Python,
+        SnippetLanguage::C,
+        SnippetLanguage::Cpp,
+        SnippetLanguage::Go,
+        SnippetLanguage::Rust,
+        SnippetLanguage::Java,
+        SnippetLanguage::Sh,
     ];
 
     /// Its name on the command line and in the protocol.
-    pub fn word(self) -> &'static str {
+    pub fn keyword(self) -> &'static str {
         match self {
-            Language::Erlang => "erlang",
-            Language::Elixir => "elixir",
-            Language::Node => "node",
-            Language::Python => "python",
-            Language::C => "c",
-            Language::Cpp => "cpp",
-            Language::Go => "go",
-            Language::Rust => "rust",
-            Language::Java => "java",
-            Language::Sh => "sh",
+            SnippetLanguage::Erlang => "erlang",
+            SnippetLanguage::Elixir => "elixir",
+            SnippetLanguage::Node => "node",
+            SnippetLanguage::Python => "python",
+            SnippetLanguage::C => "c",
+            SnippetLanguage::Cpp => "cpp",
+            SnippetLanguage::Go => "go",
+            SnippetLanguage::Rust => "rust",
+            SnippetLanguage::Java => "java",
+            SnippetLanguage::Sh => "sh",
         }
     }
 
     /// Looks up a language by its name.
-    pub fn of_word(word: &str) -> Option<Language> {
-        Language::ALL
+    pub fn of_word(word: &str) -> Option<SnippetLanguage> {
+        SnippetLanguage::ALL
             .into_iter()
-            .find(|language| language.word() == word)
+            .find(|language| language.keyword() == word)
     }
 
     /// Whether snippets are compiled to a separate program before measuring.
     pub fn is_compiled(self) -> bool {
-        use Language::*;
+        use SnippetLanguage::*;
         matches!(self, C | Cpp | Go | Rust | Java)
     }
 }
 
-impl fmt::Display for Language {
+impl fmt::Display for SnippetLanguage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.word())
+        out.write_str(self.keyword())
     }
 }
 
@@ -184,7 +184,7 @@ impl fmt::Display for Language {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snippet {
     /// Its language.
-    pub language: Language,
+    pub language: SnippetLanguage,
     /// Code of one iteration.
     pub runner: String,
     /// Executed once before the workers start; returns the shared value.
@@ -213,13 +213,13 @@ pub struct Snippet {
     pub paths: Vec<PathBuf>,
     /// Other nodes of a distributed Erlang or Elixir system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Nodes>,
+    pub nodes: Option<ErlangNodes>,
 }
 
 /// Nodes of a distributed Erlang system.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Nodes {
+pub enum ErlangNodes {
     /// This many connected nodes on this machine, including the measuring one.
     Local(u32),
     /// A running node that executes the code.
@@ -238,7 +238,7 @@ impl Snippet {
                               folded away.";
 
     /// Creates a snippet without hooks.
-    pub fn new(language: Language, runner: impl Into<String>) -> Snippet {
+    pub fn new(language: SnippetLanguage, runner: impl Into<String>) -> Snippet {
         Snippet {
             language,
             runner: runner.into(),
@@ -256,7 +256,7 @@ impl Snippet {
 
     /// Returns the snippet of one case: replaces every `{NAME}` by the case's value of that parameter. The parameters that
     /// all snippets have, code and number of workers, are not substituted.
-    pub fn filled<'a>(&'a self, values: &[(String, Value)]) -> Cow<'a, Snippet> {
+    pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
         let is_own = |name: &str| !matches!(name, "code" | "concurrency");
         let own: Vec<(String, String)> = values
             .iter()
@@ -266,7 +266,7 @@ impl Snippet {
         if own.is_empty() {
             return Cow::Borrowed(self);
         }
-        let fill = |text: &String| placed(text, &own);
+        let fill = |text: &String| format_fixed(text, &own);
         Cow::Owned(Snippet {
             runner: fill(&self.runner),
             init: self.init.as_ref().map(fill),

@@ -3,19 +3,19 @@
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axis {
+pub struct ChartAxis {
     /// Axis label with the unit; may be empty.
     pub label: String,
     /// Scale that maps values to distances.
-    pub scale: Scale,
+    pub scale: AxisScale,
 }
 
-impl Axis {
+impl ChartAxis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
         }
     }
 
@@ -23,7 +23,7 @@ impl Axis {
     pub fn log2(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            scale: Scale::Log2,
+            scale: AxisScale::Log2,
         }
     }
 
@@ -31,7 +31,7 @@ impl Axis {
     pub fn log10(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            scale: Scale::Log10,
+            scale: AxisScale::Log10,
         }
     }
 
@@ -39,14 +39,14 @@ impl Axis {
     pub fn nines(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            scale: Scale::Nines,
+            scale: AxisScale::Nines,
         }
     }
 
     /// The label, marked as logarithmic if applicable, since the ticks do not make that obvious.
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn full_label(&self) -> String {
         match self.scale {
-            Scale::Log2 | Scale::Log10 if !self.label.trim().is_empty() => {
+            AxisScale::Log2 | AxisScale::Log10 if !self.label.trim().is_empty() => {
                 format!("{} (logarithmic)", self.label)
             }
             _ => self.label.clone(),
@@ -54,9 +54,9 @@ impl Axis {
     }
 
     /// Scale of a value axis. Categories make no sense there and are treated as linear.
-    pub(crate) fn value_scale(&self) -> &Scale {
+    pub(crate) fn value_scale(&self) -> &AxisScale {
         match &self.scale {
-            Scale::Category(_) => &Scale::Linear,
+            AxisScale::Category(_) => &AxisScale::Linear,
             scale => scale,
         }
     }
@@ -65,14 +65,14 @@ impl Axis {
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {
             label: label.into(),
-            scale: Scale::Category(names),
+            scale: AxisScale::Category(names),
         }
     }
 }
 
 /// How the values of an axis map to distances.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal differences are equal distances.
     #[default]
     Linear,

@@ -1,25 +1,25 @@
 //! Categories along one direction, values along the other. Upright (categories at the bottom) if
 //! every label fits completely below its band, else sideways with the labels at the left, where
-//! long names are readable. Charts draw through [`Banded::rect`] and [`Banded::point`], independent
+//! long names are readable. Charts draw through [`BandPlot::rect`] and [`BandPlot::point`], independent
 //! of the orientation.
 
-use crate::Axis;
+use crate::ChartAxis;
 use crate::axes::{
-    bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis, draw_left_label, left_gutter,
-    left_ticks, top_strip,
+    bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis, draw_left_label,
+    left_gutter_width, left_ticks, top_strip_height,
 };
 use crate::category_labels::{CategoryLabels, wanted_height};
 use crate::colour::{GRID, MUTED};
-use crate::scale::{Extent, Mapping};
-use crate::svg::{Anchor, Rect, Svg, Text};
+use crate::scale::{AxisExtent, AxisMapping};
+use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;
 
 /// Share of a band that marks may fill; the rest separates neighbors.
-const FILLED: f64 = 0.8;
+const FILLED_SHARE: f64 = 0.8;
 /// Maximum distance between marks of a band, so that they are perceived as a group.
-const WIDEST_SLOT_PX: f64 = 84.0;
+const MAX_SLOT_PX: f64 = 84.0;
 /// Below this mark width, sideways is more readable, since the sheet can grow.
-const NARROWEST_UPRIGHT_PX: f64 = 14.0;
+const MIN_UPRIGHT_PX: f64 = 14.0;
 /// Typical width of an upright value axis at the left.
 const USUAL_GUTTER: f64 = 60.0;
 /// Maximum share of the width for labels at the left.
@@ -27,37 +27,37 @@ const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
 
 /// The plot of a category chart.
-pub(crate) struct Banded {
+pub(crate) struct BandPlot {
     /// Area of the data.
-    pub plot: Rect,
+    pub plot: PixelRect,
     /// Maps values to pixels, along either direction.
-    pub value: Mapping,
+    pub value: AxisMapping,
     upright: bool,
-    sheet: Rect,
+    sheet: PixelRect,
     labels: CategoryLabels,
     axis_label: String,
     count: usize,
     slots: usize,
 }
 
-impl Banded {
+impl BandPlot {
     /// Lays out categories with `slots` marks each in `sheet`.
     pub fn lay_out(
-        sheet: Rect,
+        sheet: PixelRect,
         labels: &[&str],
         slots: usize,
-        axis: &Axis,
-        extent: Extent,
+        axis: &ChartAxis,
+        extent: AxisExtent,
     ) -> Self {
         let (count, slots) = (labels.len().max(1), slots.max(1));
         let (plot, value, upright, labels) = match upright_labels(labels, slots, sheet.width()) {
             Some(labels) => {
-                let bottom = sheet.bottom - labels.height() - 8.0;
-                let top = sheet.top + top_strip(&axis.label);
-                let value = Mapping::new(axis, extent, bottom.max(top + 8.0), top);
-                let left = sheet.left + left_gutter(&left_ticks(&value));
+                let bottom = sheet.bottom - labels.tallest_px() - 8.0;
+                let top = sheet.top + top_strip_height(&axis.label);
+                let value = AxisMapping::new(axis, extent, bottom.max(top + 8.0), top);
+                let left = sheet.left + left_gutter_width(&left_ticks(&value));
                 (
-                    Rect::new(left, top, sheet.right, bottom),
+                    PixelRect::new(left, top, sheet.right, bottom),
                     value,
                     true,
                     labels,
@@ -67,12 +67,13 @@ impl Banded {
                 let bottom = sheet.bottom - bottom_height(&axis.label);
                 let top = sheet.top + top_margin(sheet);
                 let band_px = ((bottom - top) / count as f64).max(0.1);
-                let labels = CategoryLabels::beside(labels, band_px, sheet.width() * LABEL_SHARE);
-                let left = sheet.left + labels.width() + LABEL_GAP;
-                let plot = Rect::new(left, top, sheet.right - 8.0, bottom);
+                let labels =
+                    CategoryLabels::beside_bands(labels, band_px, sheet.width() * LABEL_SHARE);
+                let left = sheet.left + labels.widest_px() + LABEL_GAP;
+                let plot = PixelRect::new(left, top, sheet.right - 8.0, bottom);
                 (
                     plot,
-                    Mapping::new(axis, extent, plot.left, plot.right),
+                    AxisMapping::new(axis, extent, plot.left, plot.right),
                     false,
                     labels,
                 )
@@ -84,7 +85,7 @@ impl Banded {
             upright,
             sheet,
             labels,
-            axis_label: axis.described(),
+            axis_label: axis.full_label(),
             count,
             slots,
         }
@@ -101,7 +102,7 @@ impl Banded {
         } else {
             24.0
         };
-        let marks = slots as f64 * mark_px / FILLED + 4.0;
+        let marks = slots as f64 * mark_px / FILLED_SHARE + 4.0;
         let column = width * LABEL_SHARE;
         let band = labels
             .iter()
@@ -111,8 +112,8 @@ impl Banded {
     }
 
     /// Draws everything except the data.
-    pub fn draw_axes(&self, svg: &mut Svg) {
-        let Rect {
+    pub fn draw_axes(&self, svg: &mut SvgWriter) {
+        let PixelRect {
             left,
             right,
             top,
@@ -129,8 +130,8 @@ impl Banded {
             self.labels
                 .draw_beside(svg, left - LABEL_GAP, |band| self.band_middle(band));
         }
-        let base = if self.value.reaches(0.0) {
-            self.value.at(0.0)
+        let base = if self.value.contains_value(0.0) {
+            self.value.pixel_at(0.0)
         } else {
             self.value.start_px()
         };
@@ -142,39 +143,42 @@ impl Banded {
     }
 
     /// Separates bands of several marks by thin lines.
-    fn separate_bands(&self, svg: &mut Svg) {
+    fn separate_bands(&self, svg: &mut SvgWriter) {
         if self.slots == 1 || self.band_px() < 12.0 {
             return;
         }
-        svg.group("grid").set("stroke", GRID).containing(|svg| {
-            for band in 1..self.count {
-                let y = self.plot.top + band as f64 * self.band_px();
-                svg.line((self.sheet.left, y), (self.plot.right, y)).close();
-            }
-        });
+        svg.start_group("grid")
+            .set_text("stroke", GRID)
+            .end_with(|svg| {
+                for band in 1..self.count {
+                    let y = self.plot.top + band as f64 * self.band_px();
+                    svg.start_line((self.sheet.left, y), (self.plot.right, y))
+                        .end_empty();
+                }
+            });
     }
 
     /// Marks a band as having no data, if there is room.
-    pub fn draw_no_data(&self, svg: &mut Svg, band: usize) {
+    pub fn draw_no_data(&self, svg: &mut SvgWriter, band: usize) {
         const SIZE_PX: f64 = 11.0;
         let middle = self.band_middle(band);
         let text = match self.upright {
             true if self.band_px() > 60.0 => {
-                Text::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
-                    .anchored(Anchor::Middle)
+                TextLine::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
+                    .with_anchor(TextAnchor::Middle)
             }
             false if self.band_px() > 14.0 => {
                 let baseline = middle + SIZE_PX * CAP_HEIGHT / 2.0;
-                Text::at("no data", self.plot.left + 8.0, baseline, SIZE_PX)
+                TextLine::at("no data", self.plot.left + 8.0, baseline, SIZE_PX)
             }
             _ => return,
         };
-        svg.text(&text.coloured(MUTED));
+        svg.write_text(&text.with_color(MUTED));
     }
 
     /// Width of a mark in pixels, across the value direction.
     pub fn slot_px(&self) -> f64 {
-        (self.band_px() * FILLED / self.slots as f64).min(WIDEST_SLOT_PX)
+        (self.band_px() * FILLED_SHARE / self.slots as f64).min(MAX_SLOT_PX)
     }
 
     /// Pixel at the center of a mark, across the value direction.
@@ -204,7 +208,7 @@ impl Banded {
 
     /// Returns the point at `across` (in pixels) and `value`.
     pub fn point(&self, across: f64, value: f64) -> (f64, f64) {
-        let along = self.value.at(value);
+        let along = self.value.pixel_at(value);
         if self.upright {
             (across, along)
         } else {
@@ -213,12 +217,12 @@ impl Banded {
     }
 
     /// Returns the rectangle between two pixels across and two values.
-    pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> Rect {
+    pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
         let (one, other) = (
             self.point(across.0, values.0),
             self.point(across.1, values.1),
         );
-        Rect {
+        PixelRect {
             left: one.0.min(other.0),
             top: one.1.min(other.1),
             right: one.0.max(other.0),
@@ -230,15 +234,15 @@ impl Banded {
 /// Lays out labels below the bands if an upright chart is feasible.
 fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryLabels> {
     let band_px = (width - USUAL_GUTTER) / labels.len().max(1) as f64;
-    let wide_enough = band_px * FILLED / slots as f64 >= NARROWEST_UPRIGHT_PX;
+    let wide_enough = band_px * FILLED_SHARE / slots as f64 >= MIN_UPRIGHT_PX;
     if wide_enough {
-        CategoryLabels::below(labels, band_px)
+        CategoryLabels::below_slots(labels, band_px)
     } else {
         None
     }
 }
 
 /// Space above a sideways plot: tall plots repeat the tick labels there.
-fn top_margin(sheet: Rect) -> f64 {
+fn top_margin(sheet: PixelRect) -> f64 {
     if sheet.height() > 1000.0 { 18.0 } else { 4.0 }
 }

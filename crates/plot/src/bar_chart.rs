@@ -1,15 +1,15 @@
 //! Grouped bars with intervals. Bars start at zero, because their lengths are compared; on a
 //! logarithmic axis, which has no zero, they start at the lower end.
 
-use crate::banded::Banded;
+use crate::banded::BandPlot;
 use crate::colour::{INK, PAPER};
-use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
-use crate::numeral::figure;
-use crate::page::{Figure, count, list};
-use crate::scale::{Extent, can_show};
-use crate::style::{Style, define_hatchings, hatched};
-use crate::svg::{Rect, Svg};
-use crate::{Axis, Scale};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, SeriesLineup, omitted_note};
+use crate::numeral::format_figure;
+use crate::page::{SheetContent, format_count, join_names};
+use crate::scale::{AxisExtent, can_show};
+use crate::style::{SeriesStyle, define_hatchings, full_fill};
+use crate::svg::{PixelRect, SvgWriter};
+use crate::{AxisScale, ChartAxis};
 
 /// Maximum thickness of a bar.
 const THICKEST_PX: f64 = 72.0;
@@ -22,7 +22,7 @@ pub struct BarChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// Value axis. A category scale makes no sense here and is treated as linear.
-    pub value_axis: Axis,
+    pub value_axis: ChartAxis,
     /// Groups of bars, in order.
     pub categories: Vec<BarCategory>,
 }
@@ -33,12 +33,12 @@ pub struct BarCategory {
     /// Label of the group; a line break separates name and description.
     pub label: String,
     /// Bars, side by side.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<ChartBar>,
 }
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bar {
+pub struct ChartBar {
     /// Name of the series: equal names have equal colors in all categories.
     pub name: String,
     /// Length of the bar.
@@ -56,8 +56,8 @@ impl BarCategory {
 }
 
 impl BarChart {
-    fn lineup(&self) -> Lineup<'_> {
-        Lineup::of_categories(self.categories.iter().map(BarCategory::names))
+    fn series_lineup(&self) -> SeriesLineup<'_> {
+        SeriesLineup::of_categories(self.categories.iter().map(BarCategory::names))
     }
 
     fn labels(&self) -> Vec<&str> {
@@ -67,101 +67,116 @@ impl BarChart {
             .collect()
     }
 
-    fn bars(&self) -> impl Iterator<Item = &Bar> {
+    fn bars(&self) -> impl Iterator<Item = &ChartBar> {
         self.categories.iter().flat_map(|category| &category.bars)
     }
 
-    fn scale(&self) -> &Scale {
+    fn scale(&self) -> &AxisScale {
         self.value_axis.value_scale()
     }
 
-    fn shown(&self, bar: &Bar) -> bool {
+    fn can_show_bar(&self, bar: &ChartBar) -> bool {
         can_show(self.scale(), bar.value)
     }
 
-    fn extent(&self) -> Option<Extent> {
-        let shown = self.bars().filter(|bar| self.shown(bar));
+    fn extent(&self) -> Option<AxisExtent> {
+        let shown = self.bars().filter(|bar| self.can_show_bar(bar));
         let ends = shown
             .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
             .flatten();
         // A logarithmic axis cannot show zero, so including it has no effect there.
-        Extent::of_values(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
+        AxisExtent::of_values(self.scale(), ends)
+            .map(|extent| extent.extended_to(0.0).with_padding(0.06))
     }
 }
 
-impl Figure for BarChart {
-    fn header(&self) -> Header<'_> {
-        let omitted = self.bars().filter(|bar| !self.shown(bar)).count();
-        Header {
+impl SheetContent for BarChart {
+    fn header(&self) -> ChartHeader<'_> {
+        let omitted = self.bars().filter(|bar| !self.can_show_bar(bar)).count();
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: omitted_note(omitted, &[self.scale()]),
-            legend: Key::list(&self.lineup().names(), Swatch::Bar),
+            legend: LegendKey::legend_keys(&self.series_lineup().names(), LegendSwatch::Bar),
         }
     }
 
     fn summary(&self) -> String {
         format!(
             "Bar chart of {} in {}: {}.",
-            count(self.bars().count(), "bar", "s"),
-            count(self.categories.len(), "group", "s"),
-            list(&self.labels()),
+            format_count(self.bars().count(), "bar", "s"),
+            format_count(self.categories.len(), "group", "s"),
+            join_names(&self.labels()),
         )
     }
 
     fn is_empty(&self) -> bool {
-        !self.bars().any(|bar| self.shown(bar))
+        !self.bars().any(|bar| self.can_show_bar(bar))
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
-        let axis = Axis {
+        let axis = ChartAxis {
             label: self.value_axis.label.clone(),
             scale: self.scale().clone(),
         };
-        let lineup = self.lineup();
-        let banded = Banded::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
+        let lineup = self.series_lineup();
+        let banded = BandPlot::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
         define_hatchings(svg, lineup.len(), false);
         banded.draw_axes(svg);
         for (band, category) in self.categories.iter().enumerate() {
-            if !category.bars.iter().any(|bar| self.shown(bar)) {
+            if !category.bars.iter().any(|bar| self.can_show_bar(bar)) {
                 banded.draw_no_data(svg, band);
             }
             for (slot, bar) in lineup
-                .slots(category.names())
+                .series_slots(category.names())
                 .into_iter()
                 .zip(&category.bars)
             {
-                if self.shown(bar) {
+                if self.can_show_bar(bar) {
                     let middle = banded.slot_middle(band, slot);
-                    let tooltip = describe(&category.label, bar);
-                    draw_bar(svg, &banded, bar, Style::of_series(slot), middle, &tooltip);
+                    let tooltip = bar_tooltip(&category.label, bar);
+                    draw_bar(
+                        svg,
+                        &banded,
+                        bar,
+                        SeriesStyle::of_series(slot),
+                        middle,
+                        &tooltip,
+                    );
                 }
             }
         }
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        Banded::natural_height(&self.labels(), self.lineup().len(), width)
+        BandPlot::natural_height(&self.labels(), self.series_lineup().len(), width)
     }
 }
 
-fn draw_bar(svg: &mut Svg, banded: &Banded, bar: &Bar, style: Style, middle: f64, tooltip: &str) {
+fn draw_bar(
+    svg: &mut SvgWriter,
+    banded: &BandPlot,
+    bar: &ChartBar,
+    style: SeriesStyle,
+    middle: f64,
+    tooltip: &str,
+) {
     let half = (banded.slot_px() * 0.9).min(THICKEST_PX) / 2.0;
     let rect = banded.rect((middle - half, middle + half), (0.0, bar.value));
-    svg.element("rect")
-        .set("class", "bar")
-        .num("x", rect.left)
-        .num("y", rect.top)
-        .num("width", rect.right - rect.left)
-        .num("height", rect.bottom - rect.top)
-        .set("fill", &hatched(style))
-        .titled(tooltip);
+    svg.start_element("rect")
+        .set_text("class", "bar")
+        .set_number("x", rect.left)
+        .set_number("y", rect.top)
+        .set_number("width", rect.right - rect.left)
+        .set_number("height", rect.bottom - rect.top)
+        .set_text("fill", &full_fill(style))
+        .end_with_tooltip(tooltip);
     draw_interval(svg, banded, bar, middle, (half * 0.5).min(6.0));
 }
 
 /// Draws the interval as a line with caps, on a pale background that keeps it visible over the bar.
-fn draw_interval(svg: &mut Svg, banded: &Banded, bar: &Bar, middle: f64, cap: f64) {
+fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle: f64, cap: f64) {
     let (low, high) = (bar.low.unwrap_or(bar.value), bar.high.unwrap_or(bar.value));
     if low.is_nan() || high.is_nan() || low == high {
         return;
@@ -178,23 +193,32 @@ fn draw_interval(svg: &mut Svg, banded: &Banded, bar: &Bar, middle: f64, cap: f6
     };
     let shaft = line(banded.point(middle, low), banded.point(middle, high));
     let data = [shaft, stop(low), stop(high)].concat();
-    svg.group("interval").set("fill", "none").containing(|svg| {
-        for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
-            let path = svg.element("path").set("d", &data).set("stroke", colour);
-            path.num("stroke-width", width).close();
-        }
-    });
+    svg.start_group("interval")
+        .set_text("fill", "none")
+        .end_with(|svg| {
+            for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
+                let path = svg
+                    .start_element("path")
+                    .set_text("d", &data)
+                    .set_text("stroke", colour);
+                path.set_number("stroke-width", width).end_empty();
+            }
+        });
 }
 
-fn describe(category: &str, bar: &Bar) -> String {
+fn bar_tooltip(category: &str, bar: &ChartBar) -> String {
     let parts = [category, bar.name.as_str()];
     let named: Vec<&str> = parts
         .into_iter()
         .filter(|part| !part.trim().is_empty())
         .collect();
     let interval = match (bar.low, bar.high) {
-        (Some(low), Some(high)) => format!("\n{} to {}", figure(low), figure(high)),
+        (Some(low), Some(high)) => format!("\n{} to {}", format_figure(low), format_figure(high)),
         _ => String::new(),
     };
-    format!("{}: {}{interval}", named.join(", "), figure(bar.value))
+    format!(
+        "{}: {}{interval}",
+        named.join(", "),
+        format_figure(bar.value)
+    )
 }

@@ -1,45 +1,45 @@
 //! Divides the values of all series of a histogram into the same bins. Bins have equal width on the
 //! screen, i.e. equal ratios on a logarithmic axis.
 
-use crate::scale::{Extent, Projection};
+use crate::scale::{AxisExtent, ScaleProjection};
 
 /// More bins would be too thin to see, fewer would hide the shape.
-const MOST: f64 = 80.0;
-const FEWEST: f64 = 5.0;
+const MAX_BINS: f64 = 80.0;
+const MIN_BINS: f64 = 5.0;
 
 /// A value and its number of occurrences.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Counted {
+pub(crate) struct CountedValue {
     pub value: f64,
     pub count: u64,
 }
 
-pub(crate) fn total(values: &[Counted]) -> u64 {
+pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
     values.iter().map(|of| of.count).sum()
 }
 
 /// The edges of the bins, in projected space.
-pub(crate) struct Bins {
-    projection: Projection,
+pub(crate) struct HistogramBins {
+    projection: ScaleProjection,
     first: f64,
     width: f64,
     count: usize,
 }
 
-impl Bins {
+impl HistogramBins {
     /// Chooses bins for values that can all be shown; each list is a series. `None` without values.
-    pub fn of_series(projection: Projection, series: &[Vec<Counted>]) -> Option<Self> {
-        let project = |values: &Vec<Counted>| -> Vec<Counted> {
-            let project = |of: &Counted| {
+    pub fn of_series(projection: ScaleProjection, series: &[Vec<CountedValue>]) -> Option<Self> {
+        let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
+            let project = |of: &CountedValue| {
                 projection
-                    .forward(of.value)
-                    .map(|value| Counted { value, ..*of })
+                    .project(of.value)
+                    .map(|value| CountedValue { value, ..*of })
             };
-            let mut projected: Vec<Counted> = values.iter().filter_map(project).collect();
+            let mut projected: Vec<CountedValue> = values.iter().filter_map(project).collect();
             projected.sort_by(|one, other| one.value.total_cmp(&other.value));
             projected
         };
-        let series: Vec<Vec<Counted>> = series
+        let series: Vec<Vec<CountedValue>> = series
             .iter()
             .map(project)
             .filter(|s| !s.is_empty())
@@ -54,11 +54,11 @@ impl Bins {
             .max_by(f64::total_cmp)?;
         let span = high - low;
         if span <= low.abs().max(high.abs()) * 1e-11 || span < f64::MIN_POSITIVE * 1e6 {
-            return Some(Self::around(projection, low));
+            return Some(Self::single_bin(projection, low));
         }
         let widths = series.iter().filter_map(|values| freedman_diaconis(values));
-        let width = widths.min_by(f64::total_cmp).unwrap_or(span / FEWEST);
-        let width = round_width(width.clamp(span / MOST, span / FEWEST), projection);
+        let width = widths.min_by(f64::total_cmp).unwrap_or(span / MIN_BINS);
+        let width = round_width(width.clamp(span / MAX_BINS, span / MIN_BINS), projection);
         let first = (low / width + 1e-9).floor();
         let count = ((high / width - first).floor() as usize + 1).max(1);
         Some(Self {
@@ -70,10 +70,10 @@ impl Bins {
     }
 
     /// Creates one bin around a single value.
-    fn around(projection: Projection, value: f64) -> Self {
+    fn single_bin(projection: ScaleProjection, value: f64) -> Self {
         let width = match projection {
-            Projection::Linear if value == 0.0 => 1.0,
-            Projection::Linear => value.abs() * 0.02,
+            ScaleProjection::Linear if value == 0.0 => 1.0,
+            ScaleProjection::Linear => value.abs() * 0.02,
             _ => 0.1,
         };
         Self {
@@ -85,10 +85,10 @@ impl Bins {
     }
 
     /// Number of values in each bin.
-    pub fn counts(&self, values: &[Counted]) -> Vec<u64> {
+    pub fn bin_counts(&self, values: &[CountedValue]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
         for of in values {
-            let Some(value) = self.projection.forward(of.value) else {
+            let Some(value) = self.projection.project(of.value) else {
                 continue;
             };
             // The cast to an integer saturates at zero, as needed for a value on the first edge.
@@ -98,40 +98,46 @@ impl Bins {
         counts
     }
 
-    pub fn ends(&self, bin: usize) -> (f64, f64) {
-        let edge = |at: usize| self.projection.back(self.first + at as f64 * self.width);
+    pub fn bin_ends(&self, bin: usize) -> (f64, f64) {
+        let edge = |at: usize| {
+            self.projection
+                .unproject(self.first + at as f64 * self.width)
+        };
         (edge(bin), edge(bin + 1))
     }
 
     /// Extent of the axis that the bins cover, with some padding.
-    pub fn extent(&self, scale: &crate::Scale) -> Option<Extent> {
-        let (low, high) = (self.ends(0).0, self.ends(self.count - 1).1);
-        Extent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
+    pub fn extent(&self, scale: &crate::AxisScale) -> Option<AxisExtent> {
+        let (low, high) = (self.bin_ends(0).0, self.bin_ends(self.count - 1).1);
+        AxisExtent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
     }
 }
 
 /// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator"
 /// (1981): twice the interquartile range over the cube root of the number of values. `None` if
 /// zero.
-fn freedman_diaconis(sorted: &[Counted]) -> Option<f64> {
-    let range = quantile(sorted, 0.75)? - quantile(sorted, 0.25)?;
-    let width = 2.0 * range / (total(sorted) as f64).cbrt();
+fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
+    let range = counted_quantile(sorted, 0.75)? - counted_quantile(sorted, 0.25)?;
+    let width = 2.0 * range / (total_count(sorted) as f64).cbrt();
     (width > 0.0).then_some(width)
 }
 
 /// Interpolates linearly between order statistics, as in `tukey`: type 7 of Hyndman and Fan (1996).
-fn quantile(sorted: &[Counted], p: f64) -> Option<f64> {
-    let position = p * total(sorted).checked_sub(1)? as f64;
+fn counted_quantile(sorted: &[CountedValue], p: f64) -> Option<f64> {
+    let position = p * total_count(sorted).checked_sub(1)? as f64;
     let below = position.floor() as u64;
     let share = position - below as f64;
-    let (low, high) = (at_rank(sorted, below)?, at_rank(sorted, below + 1));
+    let (low, high) = (
+        value_at_rank(sorted, below)?,
+        value_at_rank(sorted, below + 1),
+    );
     Some(low * (1.0 - share) + high.unwrap_or(low) * share)
 }
 
 /// Returns the value with `rank` values before it.
-fn at_rank(sorted: &[Counted], rank: u64) -> Option<f64> {
+fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
     let mut passed = 0;
-    let reaches = |of: &&Counted| {
+    let reaches = |of: &&CountedValue| {
         passed += of.count;
         passed > rank
     };
@@ -140,8 +146,8 @@ fn at_rank(sorted: &[Counted], rank: u64) -> Option<f64> {
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that edges are round values; on a
 /// logarithmic axis no width does.
-fn round_width(width: f64, projection: Projection) -> f64 {
-    if projection != Projection::Linear {
+fn round_width(width: f64, projection: ScaleProjection) -> f64 {
+    if projection != ScaleProjection::Linear {
         return width;
     }
     let magnitude = 10.0_f64.powi(width.log10().floor() as i32);
@@ -157,16 +163,16 @@ fn round_width(width: f64, projection: Projection) -> f64 {
 mod tests {
     use super::*;
 
-    fn once(values: &[f64]) -> Vec<Counted> {
-        let once = |value: &f64| Counted {
+    fn once(values: &[f64]) -> Vec<CountedValue> {
+        let once = |value: &f64| CountedValue {
             value: *value,
             count: 1,
         };
         values.iter().map(once).collect()
     }
 
-    fn linear(values: &[f64]) -> Bins {
-        Bins::of_series(Projection::Linear, &[once(values)]).unwrap()
+    fn linear(values: &[f64]) -> HistogramBins {
+        HistogramBins::of_series(ScaleProjection::Linear, &[once(values)]).unwrap()
     }
 
     #[test]
@@ -175,10 +181,10 @@ mod tests {
             .map(|at| f64::from(at * 37 % 1000) / 100.0)
             .collect();
         let bins = linear(&values);
-        let counts = bins.counts(&once(&values));
+        let counts = bins.bin_counts(&once(&values));
         assert_eq!(counts.iter().sum::<u64>(), 1000);
         for (bin, count) in counts.iter().enumerate() {
-            let (low, high) = bins.ends(bin);
+            let (low, high) = bins.bin_ends(bin);
             let inside = |value: &&f64| **value >= low - 1e-9 && **value < high - 1e-9;
             assert_eq!(
                 values.iter().filter(inside).count() as u64,
@@ -193,38 +199,42 @@ mod tests {
         // 0..=999: the interquartile range is 499.5, 2 * 499.5 / 10 = 99.9, which rounds to 100.
         let values: Vec<f64> = (0..1000).map(f64::from).collect();
         let bins = linear(&values);
-        assert_eq!((bins.ends(0), bins.count), ((0.0, 100.0), 10));
+        assert_eq!((bins.bin_ends(0), bins.count), ((0.0, 100.0), 10));
     }
 
     #[test]
     fn a_value_that_occurred_often_counts_as_often() {
         let each = [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0];
         let counted = [(1.0, 3), (2.0, 1), (5.0, 2), (9.0, 1)];
-        let counted: Vec<Counted> = counted
-            .map(|(value, count)| Counted { value, count })
+        let counted: Vec<CountedValue> = counted
+            .map(|(value, count)| CountedValue { value, count })
             .to_vec();
         let (one, other) = (
             linear(&each),
-            Bins::of_series(Projection::Linear, std::slice::from_ref(&counted)).unwrap(),
+            HistogramBins::of_series(ScaleProjection::Linear, std::slice::from_ref(&counted))
+                .unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
-        assert_eq!(one.counts(&once(&each)), other.counts(&counted));
+        assert_eq!(one.bin_counts(&once(&each)), other.bin_counts(&counted));
     }
 
     #[test]
     fn equal_values_and_wild_ones_have_bins_too() {
-        assert_eq!(linear(&[5.0; 7]).counts(&once(&[5.0; 7])), [7]);
+        assert_eq!(linear(&[5.0; 7]).bin_counts(&once(&[5.0; 7])), [7]);
         assert_eq!(linear(&[0.0]).count, 1);
         let wild = [1.0, 1.1, 1.2, 1e12];
-        assert!(linear(&wild).count <= 2 * MOST as usize);
-        assert_eq!(linear(&wild).counts(&once(&wild)).iter().sum::<u64>(), 4);
+        assert!(linear(&wild).count <= 2 * MAX_BINS as usize);
+        assert_eq!(
+            linear(&wild).bin_counts(&once(&wild)).iter().sum::<u64>(),
+            4
+        );
     }
 
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins = Bins::of_series(Projection::Log10, &[once(&values)]).unwrap();
-        let ratio = |bin| bins.ends(bin).1 / bins.ends(bin).0;
+        let bins = HistogramBins::of_series(ScaleProjection::Log10, &[once(&values)]).unwrap();
+        let ratio = |bin| bins.bin_ends(bin).1 / bins.bin_ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }
 }

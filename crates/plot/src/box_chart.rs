@@ -1,14 +1,14 @@
 //! Distributions side by side: Tukey box plots overlaid with every value as a point. A single box
 //! is drawn in `box_mark`.
 
-use crate::banded::Banded;
+use crate::banded::BandPlot;
 use crate::box_mark::BoxMark;
-use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
-use crate::page::{Figure, count, list};
-use crate::scale::{Extent, can_show};
-use crate::style::{Style, define_hatchings};
-use crate::svg::{Rect, Svg};
-use crate::{Axis, Scale};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, SeriesLineup, omitted_note};
+use crate::page::{SheetContent, format_count, join_names};
+use crate::scale::{AxisExtent, can_show};
+use crate::style::{SeriesStyle, define_hatchings};
+use crate::svg::{PixelRect, SvgWriter};
+use crate::{AxisScale, ChartAxis};
 
 /// A box plot that also shows every value as a point.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct BoxChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// Value axis. A category scale makes no sense here and is treated as linear.
-    pub value_axis: Axis,
+    pub value_axis: ChartAxis,
     /// Groups of boxes, in order.
     pub categories: Vec<BoxCategory>,
 }
@@ -51,8 +51,8 @@ impl BoxCategory {
 }
 
 impl BoxChart {
-    fn lineup(&self) -> Lineup<'_> {
-        Lineup::of_categories(self.categories.iter().map(BoxCategory::names))
+    fn series_lineup(&self) -> SeriesLineup<'_> {
+        SeriesLineup::of_categories(self.categories.iter().map(BoxCategory::names))
     }
 
     fn labels(&self) -> Vec<&str> {
@@ -72,23 +72,26 @@ impl BoxChart {
         boxes.filter_map(|series| series.center)
     }
 
-    fn shown(&self, value: f64) -> bool {
+    fn can_show_value(&self, value: f64) -> bool {
         can_show(self.scale(), value)
     }
 
-    fn scale(&self) -> &Scale {
+    fn scale(&self) -> &AxisScale {
         self.value_axis.value_scale()
     }
 }
 
-impl Figure for BoxChart {
-    fn header(&self) -> Header<'_> {
-        let omitted = self.values().filter(|value| !self.shown(*value)).count();
-        Header {
+impl SheetContent for BoxChart {
+    fn header(&self) -> ChartHeader<'_> {
+        let omitted = self
+            .values()
+            .filter(|value| !self.can_show_value(*value))
+            .count();
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: omitted_note(omitted, &[self.scale()]),
-            legend: Key::list(&self.lineup().names(), Swatch::Box),
+            legend: LegendKey::legend_keys(&self.series_lineup().names(), LegendSwatch::Box),
         }
     }
 
@@ -98,53 +101,56 @@ impl Figure for BoxChart {
             .iter()
             .map(|category| category.boxes.len())
             .sum();
-        let values = self.values().filter(|value| self.shown(*value)).count();
+        let values = self
+            .values()
+            .filter(|value| self.can_show_value(*value))
+            .count();
         format!(
             "Box plot of {} in {} ({}): {}.",
-            count(boxes, "box", "es"),
-            count(self.categories.len(), "group", "s"),
-            count(values, "value", "s"),
-            list(&self.labels()),
+            format_count(boxes, "box", "es"),
+            format_count(self.categories.len(), "group", "s"),
+            format_count(values, "value", "s"),
+            join_names(&self.labels()),
         )
     }
 
     fn is_empty(&self) -> bool {
-        !self.values().any(|value| self.shown(value))
+        !self.values().any(|value| self.can_show_value(value))
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
-        let Some(extent) = Extent::of_values(self.scale(), self.values().chain(self.centers()))
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
+        let Some(extent) = AxisExtent::of_values(self.scale(), self.values().chain(self.centers()))
         else {
             return;
         };
-        let extent = extent.including_near_zero().padded(0.05);
-        let axis = Axis {
+        let extent = extent.including_near_zero().with_padding(0.05);
+        let axis = ChartAxis {
             label: self.value_axis.label.clone(),
             scale: self.scale().clone(),
         };
-        let lineup = self.lineup();
-        let banded = Banded::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
+        let lineup = self.series_lineup();
+        let banded = BandPlot::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
         define_hatchings(svg, lineup.len(), true);
         banded.draw_axes(svg);
         for (band, category) in self.categories.iter().enumerate() {
             let mut values = category.boxes.iter().flat_map(|series| &series.values);
-            if !values.any(|value| self.shown(*value)) {
+            if !values.any(|value| self.can_show_value(*value)) {
                 banded.draw_no_data(svg, band);
             }
             for (slot, series) in lineup
-                .slots(category.names())
+                .series_slots(category.names())
                 .into_iter()
                 .zip(&category.boxes)
             {
                 let mut sorted = series.values.clone();
-                sorted.retain(|value| self.shown(*value));
+                sorted.retain(|value| self.can_show_value(*value));
                 sorted.sort_by(f64::total_cmp);
                 let mark = BoxMark {
                     category: &category.label,
                     name: &series.name,
                     sorted: &sorted,
-                    center: series.center.filter(|center| self.shown(*center)),
-                    style: Style::of_series(slot),
+                    center: series.center.filter(|center| self.can_show_value(*center)),
+                    style: SeriesStyle::of_series(slot),
                     middle: banded.slot_middle(band, slot),
                 };
                 mark.draw(svg, &banded);
@@ -153,6 +159,6 @@ impl Figure for BoxChart {
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        Banded::natural_height(&self.labels(), self.lineup().len(), width)
+        BandPlot::natural_height(&self.labels(), self.series_lineup().len(), width)
     }
 }

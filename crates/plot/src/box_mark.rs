@@ -1,9 +1,9 @@
 //! A single box of a box plot: box, median, whiskers, and its values as points.
 
-use crate::banded::Banded;
-use crate::numeral::figure;
-use crate::style::{Style, hatched_tint};
-use crate::svg::Svg;
+use crate::banded::BandPlot;
+use crate::numeral::format_figure;
+use crate::style::{SeriesStyle, pale_fill};
+use crate::svg::SvgWriter;
 
 /// Maximum thickness of a box.
 const THICKEST_PX: f64 = 72.0;
@@ -16,22 +16,22 @@ pub(crate) struct BoxMark<'a> {
     pub sorted: &'a [f64],
     /// Position of the line across the box, if not the median.
     pub center: Option<f64>,
-    pub style: Style,
+    pub style: SeriesStyle,
     /// Center in pixels, across the value direction.
     pub middle: f64,
 }
 
 impl BoxMark<'_> {
-    pub fn draw(&self, svg: &mut Svg, banded: &Banded) {
-        let Some(tukey) = Tukey::of_sorted(self.sorted) else {
+    pub fn draw(&self, svg: &mut SvgWriter, banded: &BandPlot) {
+        let Some(tukey) = TukeyStats::of_sorted(self.sorted) else {
             return;
         };
-        let tukey = tukey.centered(self.center);
+        let tukey = tukey.with_center(self.center);
         let half = (banded.slot_px() * 0.86).min(THICKEST_PX) / 2.0;
-        svg.group("series")
-            .set("stroke", &self.style.colour())
-            .num("stroke-width", if half < 3.0 { 0.6 } else { 1.2 })
-            .containing(|svg| {
+        svg.start_group("series")
+            .set_text("stroke", &self.style.color())
+            .set_number("stroke-width", if half < 3.0 { 0.6 } else { 1.2 })
+            .end_with(|svg| {
                 self.draw_whiskers(svg, banded, &tukey, half * 0.4);
                 self.draw_box(svg, banded, &tukey, half);
                 self.draw_points(svg, banded, half);
@@ -39,47 +39,49 @@ impl BoxMark<'_> {
             });
     }
 
-    fn draw_whiskers(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, cap: f64) {
+    fn draw_whiskers(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, cap: f64) {
         let arms = [
             (tukey.low_quartile, tukey.low_whisker),
             (tukey.high_quartile, tukey.high_whisker),
         ];
         for (from, to) in arms {
             let middle = banded.point(self.middle, to);
-            svg.line(banded.point(self.middle, from), middle)
-                .set("class", "whisker")
-                .close();
+            svg.start_line(banded.point(self.middle, from), middle)
+                .set_text("class", "whisker")
+                .end_empty();
             let (one, other) = (
                 banded.point(self.middle - cap, to),
                 banded.point(self.middle + cap, to),
             );
-            svg.line(one, other).set("class", "cap").close();
+            svg.start_line(one, other)
+                .set_text("class", "cap")
+                .end_empty();
         }
     }
 
-    fn draw_box(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, half: f64) {
+    fn draw_box(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, half: f64) {
         let across = (self.middle - half, self.middle + half);
         let rect = banded.rect(across, (tukey.low_quartile, tukey.high_quartile));
-        svg.element("rect")
-            .set("class", "box")
-            .num("x", rect.left)
-            .num("y", rect.top)
-            .num("width", rect.right - rect.left)
-            .num("height", rect.bottom - rect.top)
-            .set("fill", &hatched_tint(self.style))
-            .titled(&self.describe(tukey));
+        svg.start_element("rect")
+            .set_text("class", "box")
+            .set_number("x", rect.left)
+            .set_number("y", rect.top)
+            .set_number("width", rect.right - rect.left)
+            .set_number("height", rect.bottom - rect.top)
+            .set_text("fill", &pale_fill(self.style))
+            .end_with_tooltip(&self.tooltip(tukey));
     }
 
-    fn draw_center(&self, svg: &mut Svg, banded: &Banded, tukey: &Tukey, half: f64) {
+    fn draw_center(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, half: f64) {
         let ends = [self.middle - half, self.middle + half];
         let [one, other] = ends.map(|across| banded.point(across, tukey.center));
-        let line = svg.line(one, other).set("class", "median");
-        line.num("stroke-width", if half > 5.0 { 2.5 } else { 1.5 })
-            .close();
+        let line = svg.start_line(one, other).set_text("class", "median");
+        line.set_number("stroke-width", if half > 5.0 { 2.5 } else { 1.5 })
+            .end_empty();
     }
 
-    fn draw_points(&self, svg: &mut Svg, banded: &Banded, half: f64) {
-        let radius = self.radius(half);
+    fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half: f64) {
+        let radius = self.point_radius(half);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
         // Exclude the category from the tooltips, where it would make up most of the file.
         let name = match self.name.trim() {
@@ -87,23 +89,23 @@ impl BoxMark<'_> {
             name => format!("{name}: "),
         };
         let points = svg
-            .group("points")
-            .set("stroke", "none")
-            .set("fill", &self.style.colour());
-        points.num("fill-opacity", opacity).containing(|svg| {
-            for (value, offset) in self.sorted.iter().zip(offsets(self.sorted)) {
+            .start_group("points")
+            .set_text("stroke", "none")
+            .set_text("fill", &self.style.color());
+        points.set_number("fill-opacity", opacity).end_with(|svg| {
+            for (value, offset) in self.sorted.iter().zip(point_offsets(self.sorted)) {
                 let room = (half - radius).max(0.0) * 1.7;
                 let (x, y) = banded.point(self.middle + offset * room, *value);
-                svg.element("path")
-                    .set("class", "point")
-                    .set("d", &self.style.marker().path(x, y, radius))
-                    .titled(&format!("{name}{}", figure(*value)));
+                svg.start_element("path")
+                    .set_text("class", "point")
+                    .set_text("d", &self.style.marker().path(x, y, radius))
+                    .end_with_tooltip(&format!("{name}{}", format_figure(*value)));
             }
         });
     }
 
     /// Point radius: smaller for many points or a thin box.
-    fn radius(&self, half: f64) -> f64 {
+    fn point_radius(&self, half: f64) -> f64 {
         let crowded = match self.sorted.len() {
             0..40 => 2.8,
             40..200 => 2.2,
@@ -113,7 +115,7 @@ impl BoxMark<'_> {
     }
 
     /// Start of a tooltip: category and name.
-    fn owner(&self) -> String {
+    fn tooltip_owner(&self) -> String {
         let parts = [self.category, self.name];
         let named: Vec<&str> = parts
             .into_iter()
@@ -126,15 +128,15 @@ impl BoxMark<'_> {
         }
     }
 
-    fn describe(&self, tukey: &Tukey) -> String {
+    fn tooltip(&self, tukey: &TukeyStats) -> String {
         format!(
             "{}{}\nquartiles {} to {}\nwhiskers {} to {}\nn = {}",
-            self.owner(),
+            self.tooltip_owner(),
             tukey.describe_center(),
-            figure(tukey.low_quartile),
-            figure(tukey.high_quartile),
-            figure(tukey.low_whisker),
-            figure(tukey.high_whisker),
+            format_figure(tukey.low_quartile),
+            format_figure(tukey.high_quartile),
+            format_figure(tukey.low_whisker),
+            format_figure(tukey.high_whisker),
             self.sorted.len(),
         )
     }
@@ -144,7 +146,7 @@ impl BoxMark<'_> {
 
 /// Quartiles and whiskers of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Tukey {
+pub(crate) struct TukeyStats {
     /// Lowest value within 1.5 interquartile ranges of the box.
     pub low_whisker: f64,
     pub low_quartile: f64,
@@ -156,7 +158,7 @@ pub(crate) struct Tukey {
     pub high_whisker: f64,
 }
 
-impl Tukey {
+impl TukeyStats {
     /// Computes the statistics of finite values in ascending order; `None` if there are none.
     pub fn of_sorted(sorted: &[f64]) -> Option<Self> {
         let (first, last) = (*sorted.first()?, *sorted.last()?);
@@ -192,18 +194,21 @@ impl Tukey {
     }
 
     /// Moves the line to `center`, if given.
-    pub fn centered(self, center: Option<f64>) -> Self {
+    pub fn with_center(self, center: Option<f64>) -> Self {
         let center = center.unwrap_or(self.median);
         Self { center, ..self }
     }
 
     /// Tooltip text for the line: `median 5`, preceded by the compared estimate if that differs.
     pub fn describe_center(&self) -> String {
-        let median = format!("median {}", figure(self.median));
+        let median = format!("median {}", format_figure(self.median));
         if self.center == self.median {
             median
         } else {
-            format!("compared {}\n{median} of all runs", figure(self.center))
+            format!(
+                "compared {}\n{median} of all runs",
+                format_figure(self.center)
+            )
         }
     }
 }
@@ -225,7 +230,7 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
 /// Returns offsets in [-0.5, 0.5] for values in ascending order. Points spread wider where many
 /// values are close together, so that the outline of the cloud shows the distribution (a sina plot;
 /// N. Sidiropoulos et al., 2018).
-pub(crate) fn offsets(sorted: &[f64]) -> Vec<f64> {
+pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     let densities = densities(sorted);
     // Fewer values than this hardly touch and need not use the full width.
     const CROWD: f64 = 6.0;
@@ -270,7 +275,7 @@ fn van_der_corput(mut index: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn close(got: Tukey, wanted: [f64; 5]) {
+    fn close(got: TukeyStats, wanted: [f64; 5]) {
         let got = [
             got.low_whisker,
             got.low_quartile,
@@ -290,21 +295,21 @@ mod tests {
         let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
         values.sort_by(f64::total_cmp);
         close(
-            Tukey::of_sorted(&values).unwrap(),
+            TukeyStats::of_sorted(&values).unwrap(),
             [11.8, 11.925, 12.15, 12.375, 12.6],
         );
     }
 
     #[test]
     fn one_value_and_equal_values_are_a_line() {
-        close(Tukey::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
-        close(Tukey::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
-        assert_eq!(Tukey::of_sorted(&[]), None);
+        close(TukeyStats::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
+        close(TukeyStats::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
+        assert_eq!(TukeyStats::of_sorted(&[]), None);
     }
 
     #[test]
     fn equal_values_do_not_lie_on_each_other() {
-        let mut offsets = offsets(&[1.0; 16]);
+        let mut offsets = point_offsets(&[1.0; 16]);
         offsets.sort_by(f64::total_cmp);
         assert!(offsets.windows(2).all(|pair| pair[1] - pair[0] > 0.01));
         assert!(offsets.iter().all(|offset| offset.abs() <= 0.5));
@@ -314,7 +319,7 @@ mod tests {
     fn a_lonely_value_stays_near_the_middle() {
         let mut values = vec![1.0; 50];
         values.push(100.0);
-        let offsets = offsets(&values);
+        let offsets = point_offsets(&values);
         assert!(offsets[50].abs() < 0.02);
         assert!(offsets.iter().any(|offset| offset.abs() > 0.4));
     }
@@ -326,7 +331,7 @@ mod tests {
 
     #[test]
     fn extreme_values_do_no_harm() {
-        assert_eq!(offsets(&[f64::MIN, f64::MAX]).len(), 2);
-        assert!(offsets(&[]).is_empty());
+        assert_eq!(point_offsets(&[f64::MIN, f64::MAX]).len(), 2);
+        assert!(point_offsets(&[]).is_empty());
     }
 }

@@ -1,20 +1,20 @@
 //! Labels of categories: line breaks, font size, and omission of labels that do not fit.
 
 use crate::colour::{INK, MUTED};
-use crate::svg::{Anchor, Svg, Text};
-use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
+use crate::svg::{SvgWriter, TextAnchor, TextLine};
+use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
 /// Font size in pixels of labels with enough room.
 pub(crate) const LABEL_PX: f64 = 12.5;
 /// Smallest readable font size.
-const SMALLEST_PX: f64 = 8.5;
+const MIN_LABEL_PX: f64 = 8.5;
 /// Distance between baselines, as a share of the font size.
-const LEADING: f64 = 1.25;
+const LINE_SPACING: f64 = 1.25;
 
 /// Labels of all categories, wrapped into lines.
 #[derive(Clone, Debug)]
 pub(crate) struct CategoryLabels {
-    blocks: Vec<Wrapped>,
+    blocks: Vec<WrappedLabel>,
     size_px: f64,
     /// Only every `stride`th label is drawn.
     stride: usize,
@@ -24,9 +24,9 @@ pub(crate) struct CategoryLabels {
 impl CategoryLabels {
     /// Lays out labels in a column left of bands of height `band_px`: in the largest size, and then
     /// the narrowest column up to `max_width`, at which they are complete.
-    pub fn beside(labels: &[&str], band_px: f64, max_width: f64) -> Self {
-        let largest = (band_px / LEADING).clamp(SMALLEST_PX, LABEL_PX);
-        let smaller = [11.0, 10.0, 9.0, SMALLEST_PX]
+    pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
+        let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
+        let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]
             .into_iter()
             .filter(|size| *size < largest);
         let whole = std::iter::once(largest).chain(smaller).find_map(|size_px| {
@@ -35,10 +35,11 @@ impl CategoryLabels {
         });
         let (size_px, blocks) = whole.unwrap_or_else(|| {
             let size_px = largest.min(10.0);
-            let cut = |label: &&str| wrap(label, max_width, size_px, lines(band_px, size_px));
+            let cut =
+                |label: &&str| wrap_text(label, max_width, size_px, max_lines(band_px, size_px));
             (size_px, labels.iter().map(cut).collect())
         });
-        let stride = (size_px * LEADING * 0.96 / band_px).ceil().max(1.0) as usize;
+        let stride = (size_px * LINE_SPACING * 0.96 / band_px).ceil().max(1.0) as usize;
         Self {
             blocks,
             size_px,
@@ -49,11 +50,11 @@ impl CategoryLabels {
 
     /// Lays out labels centered below positions `slot_px` apart; `None` if one of them does not
     /// fit.
-    pub fn below(labels: &[&str], slot_px: f64) -> Option<Self> {
+    pub fn below_slots(labels: &[&str], slot_px: f64) -> Option<Self> {
         let width = slot_px - 10.0;
-        let blocks: Vec<Wrapped> = labels
+        let blocks: Vec<WrappedLabel> = labels
             .iter()
-            .map(|label| wrap(label, width, LABEL_PX, 3))
+            .map(|label| wrap_text(label, width, LABEL_PX, 3))
             .collect();
         let whole = blocks.iter().all(|block| block.whole);
         whole.then_some(Self {
@@ -67,7 +68,7 @@ impl CategoryLabels {
     /// How far in pixels slanted labels would extend to the left of the first slot.
     pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
         let reach = |(at, label): (usize, &&str)| {
-            let high = room_for(label, LABEL_PX) / std::f64::consts::SQRT_2;
+            let high = reserved_width(label, LABEL_PX) / std::f64::consts::SQRT_2;
             high.min(max_height) + 4.0 - (at as f64 + 0.5) * slot_px
         };
         labels.iter().enumerate().map(reach).fold(0.0, f64::max)
@@ -81,8 +82,8 @@ impl CategoryLabels {
         let block = |(at, label): (usize, &&str)| {
             let reach = (reach_px + (at as f64 + 0.5) * slot_px) * std::f64::consts::SQRT_2;
             let one_line = label.split_whitespace().collect::<Vec<_>>().join(" ");
-            let text = elide(&one_line, longest.min(reach), LABEL_PX);
-            wrap(&text, f64::INFINITY, LABEL_PX, 1)
+            let text = truncate_end(&one_line, longest.min(reach), LABEL_PX);
+            wrap_text(&text, f64::INFINITY, LABEL_PX, 1)
         };
         let blocks = labels.iter().enumerate().map(block).collect();
         Self {
@@ -94,17 +95,17 @@ impl CategoryLabels {
     }
 
     /// Width in pixels of the widest label.
-    pub fn width(&self) -> f64 {
+    pub fn widest_px(&self) -> f64 {
         self.blocks
             .iter()
-            .map(|block| block.width(self.size_px))
+            .map(|block| block.widest_line(self.size_px))
             .fold(0.0, f64::max)
     }
 
     /// Height in pixels of the tallest label.
-    pub fn height(&self) -> f64 {
+    pub fn tallest_px(&self) -> f64 {
         if self.slanted {
-            return self.width() / std::f64::consts::SQRT_2 + self.size_px;
+            return self.widest_px() / std::f64::consts::SQRT_2 + self.size_px;
         }
         let lines = self
             .blocks
@@ -112,57 +113,70 @@ impl CategoryLabels {
             .map(|block| block.lines.len())
             .max()
             .unwrap_or(0);
-        lines as f64 * self.size_px * LEADING
+        lines as f64 * self.size_px * LINE_SPACING
     }
 
     /// Draws the labels right-aligned at `right`, each centered on its position.
-    pub fn draw_beside(&self, svg: &mut Svg, right: f64, places: impl Fn(usize) -> f64) {
-        svg.group("labels").containing(|svg| {
+    pub fn draw_beside(&self, svg: &mut SvgWriter, right: f64, places: impl Fn(usize) -> f64) {
+        svg.start_group("labels").end_with(|svg| {
             for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
-                let height = block.lines.len() as f64 * self.size_px * LEADING;
-                self.draw_block(svg, block, right, places(at) - height / 2.0, Anchor::End);
+                let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
+                self.draw_block(
+                    svg,
+                    block,
+                    right,
+                    places(at) - height / 2.0,
+                    TextAnchor::End,
+                );
             }
         });
     }
 
     /// Draws the labels below `top`, each at its position.
-    pub fn draw_below(&self, svg: &mut Svg, top: f64, places: impl Fn(usize) -> f64) {
-        svg.group("labels").containing(|svg| {
+    pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, places: impl Fn(usize) -> f64) {
+        svg.start_group("labels").end_with(|svg| {
             for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 if self.slanted {
                     self.draw_slanted(svg, block, places(at), top)
                 } else {
-                    self.draw_block(svg, block, places(at), top, Anchor::Middle)
+                    self.draw_block(svg, block, places(at), top, TextAnchor::Middle)
                 }
             }
         });
     }
 
-    fn draw_block(&self, svg: &mut Svg, block: &Wrapped, x: f64, top: f64, anchor: Anchor) {
+    fn draw_block(
+        &self,
+        svg: &mut SvgWriter,
+        block: &WrappedLabel,
+        x: f64,
+        top: f64,
+        anchor: TextAnchor,
+    ) {
         for (row, line) in block.lines.iter().enumerate() {
-            let middle = top + (row as f64 + 0.5) * self.size_px * LEADING;
+            let middle = top + (row as f64 + 0.5) * self.size_px * LINE_SPACING;
             let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
             // The first line of a multi-line label is the name, the others describe it.
             let colour = if line.source == 0 { INK } else { MUTED };
-            let text = Text::at(&line.text, x, baseline, self.size_px);
-            svg.text(&text.anchored(anchor).coloured(colour));
+            let text = TextLine::at(&line.text, x, baseline, self.size_px);
+            svg.write_text(&text.with_anchor(anchor).with_color(colour));
         }
     }
 
-    fn draw_slanted(&self, svg: &mut Svg, block: &Wrapped, x: f64, top: f64) {
+    fn draw_slanted(&self, svg: &mut SvgWriter, block: &WrappedLabel, x: f64, top: f64) {
         for line in &block.lines {
-            let text = Text::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
-            svg.text(&Text {
+            let text = TextLine::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
+            svg.write_text(&TextLine {
                 turn_degrees: -45.0,
-                ..text.anchored(Anchor::End)
+                ..text.with_anchor(TextAnchor::End)
             });
         }
     }
 }
 
 /// Number of text lines that fit into a band.
-fn lines(band_px: f64, size_px: f64) -> usize {
-    ((band_px - 6.0) / (size_px * LEADING))
+fn max_lines(band_px: f64, size_px: f64) -> usize {
+    ((band_px - 6.0) / (size_px * LINE_SPACING))
         .floor()
         .clamp(1.0, 4.0) as usize
 }
@@ -174,13 +188,20 @@ fn whole_column(
     band_px: f64,
     max_width: f64,
     size_px: f64,
-) -> Option<Vec<Wrapped>> {
-    let broken = |share: &f64| -> Vec<Wrapped> {
-        let fill = |label: &&str| wrap(label, share * max_width, size_px, lines(band_px, size_px));
+) -> Option<Vec<WrappedLabel>> {
+    let broken = |share: &f64| -> Vec<WrappedLabel> {
+        let fill = |label: &&str| {
+            wrap_text(
+                label,
+                share * max_width,
+                size_px,
+                max_lines(band_px, size_px),
+            )
+        };
         labels.iter().map(fill).collect()
     };
-    let unbroken = |blocks: &Vec<Wrapped>| blocks.iter().all(Wrapped::unbroken);
-    let whole = |blocks: &Vec<Wrapped>| blocks.iter().all(|block| block.whole);
+    let unbroken = |blocks: &Vec<WrappedLabel>| blocks.iter().all(WrappedLabel::is_unbroken);
+    let whole = |blocks: &Vec<WrappedLabel>| blocks.iter().all(|block| block.whole);
     let shares = [0.45, 0.66, 0.8, 1.0];
     let narrow = shares[..2].iter().map(broken).find(unbroken);
     narrow.or_else(|| shares.iter().map(broken).find(whole))
@@ -188,8 +209,8 @@ fn whole_column(
 
 /// Preferred height in pixels of a category label beside its band.
 pub(crate) fn wanted_height(label: &str, max_width: f64) -> f64 {
-    let lines = wrap(label, max_width, LABEL_PX, 4).lines.len();
-    lines as f64 * LABEL_PX * LEADING + 9.0
+    let lines = wrap_text(label, max_width, LABEL_PX, 4).lines.len();
+    lines as f64 * LABEL_PX * LINE_SPACING + 9.0
 }
 
 #[cfg(test)]
@@ -198,34 +219,36 @@ mod tests {
 
     #[test]
     fn short_labels_take_little_room_and_long_ones_are_broken() {
-        let short = CategoryLabels::beside(&["a", "b"], 30.0, 300.0);
-        assert!(short.width() < 20.0);
+        let short = CategoryLabels::beside_bands(&["a", "b"], 30.0, 300.0);
+        assert!(short.widest_px() < 20.0);
         let label = "string_decoder/string-decoder.js n=25000 len=1024 encoding=base64-utf8";
-        let long = CategoryLabels::beside(&[label], 60.0, 200.0);
-        assert!(long.blocks[0].lines.len() > 1 && long.blocks[0].whole && long.width() <= 200.0);
+        let long = CategoryLabels::beside_bands(&[label], 60.0, 200.0);
+        assert!(
+            long.blocks[0].lines.len() > 1 && long.blocks[0].whole && long.widest_px() <= 200.0
+        );
     }
 
     #[test]
     fn crowded_labels_shrink_and_then_thin_out() {
         let labels = vec!["x"; 200];
-        let crowded = CategoryLabels::beside(&labels, 3.0, 300.0);
-        assert_eq!(crowded.size_px, SMALLEST_PX);
-        assert!(crowded.stride as f64 * 3.0 >= SMALLEST_PX);
-        assert_eq!(CategoryLabels::beside(&labels, 12.0, 300.0).stride, 1);
+        let crowded = CategoryLabels::beside_bands(&labels, 3.0, 300.0);
+        assert_eq!(crowded.size_px, MIN_LABEL_PX);
+        assert!(crowded.stride as f64 * 3.0 >= MIN_LABEL_PX);
+        assert_eq!(CategoryLabels::beside_bands(&labels, 12.0, 300.0).stride, 1);
     }
 
     #[test]
     fn labels_below_either_fit_whole_or_not_at_all() {
-        assert!(CategoryLabels::below(&["node 18", "node 20"], 80.0).is_some());
-        assert!(CategoryLabels::below(&["incomprehensibilities"], 80.0).is_none());
+        assert!(CategoryLabels::below_slots(&["node 18", "node 20"], 80.0).is_some());
+        assert!(CategoryLabels::below_slots(&["incomprehensibilities"], 80.0).is_none());
     }
 
     #[test]
     fn slanted_labels_stay_on_the_sheet() {
         let label = "a very long name of a place on the axis that cannot be shown whole";
         let slanted = CategoryLabels::slanted_below(&[label, label], 40.0, 100.0, 30.0);
-        assert!(slanted.height() <= 100.5);
-        let first = room_for(&slanted.blocks[0].lines[0].text, LABEL_PX);
+        assert!(slanted.tallest_px() <= 100.5);
+        let first = reserved_width(&slanted.blocks[0].lines[0].text, LABEL_PX);
         assert!(first / std::f64::consts::SQRT_2 <= 50.5);
     }
 }

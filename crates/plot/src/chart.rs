@@ -1,9 +1,9 @@
 //! The main type of this crate: a chart of any kind, and its output formats. Each kind is drawn in
 //! its own file; the surrounding sheet in `page`.
 
-use crate::page::Size;
-use crate::page::{self, Figure};
-use crate::svg::Medium;
+use crate::page::ImageSize;
+use crate::page::{self, SheetContent};
+use crate::svg::OutputMedium;
 use crate::{
     BarChart, BoxChart, FlameChart, ForestChart, GridChart, HistogramChart, LineChart, RunsChart,
     ScatterChart, TrendChart,
@@ -11,7 +11,7 @@ use crate::{
 
 /// A chart of any kind.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Chart {
+pub enum AnyChart {
     /// Distributions side by side.
     Box(BoxChart),
     /// Points in the plane.
@@ -34,31 +34,31 @@ pub enum Chart {
     Trend(TrendChart),
 }
 
-impl Chart {
+impl AnyChart {
     /// Renders the chart as SVG. The output is deterministic.
-    pub fn svg(&self, size: Size) -> String {
-        page::render(self.figure(), size, Medium::File)
+    pub fn svg(&self, size: ImageSize) -> String {
+        page::render_sheet(self.as_figure(), size, OutputMedium::File)
     }
 
     /// Renders the chart as SVG with text as outlines: it looks the same in every program
     /// regardless of fonts, but its text cannot be selected or searched.
-    pub fn svg_outlined(&self, size: Size) -> String {
-        page::render(self.figure(), size, Medium::Painter)
+    pub fn svg_outlined(&self, size: ImageSize) -> String {
+        page::render_sheet(self.as_figure(), size, OutputMedium::Painter)
     }
 
     /// Renders the chart as SVG for embedding in an HTML page, `width_px` wide with its natural
     /// height. Its colors are CSS variables that the page must set;
-    /// [`page_colours`](crate::page_colours) lists them with their values for white paper. Its
+    /// [`page_colors`](crate::page_colors) lists them with their values for white paper. Its
     /// element IDs start with `id`, which must be unique on the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
-        let medium = Medium::Page(id.to_owned());
-        page::render_in_full(self.figure(), width_px, medium, true)
+        let medium = OutputMedium::Page(id.to_owned());
+        page::render_in_full(self.as_figure(), width_px, medium, true)
     }
 
-    /// Same as [`Chart::svg_on_page`], without a title, for use below a heading of the page.
+    /// Same as [`AnyChart::svg_on_page`], without a title, for use below a heading of the page.
     pub fn svg_below_heading(&self, width_px: u32, id: &str) -> String {
-        let medium = Medium::Page(id.to_owned());
-        page::render_in_full(self.figure(), width_px, medium, false)
+        let medium = OutputMedium::Page(id.to_owned());
+        page::render_in_full(self.as_figure(), width_px, medium, false)
     }
 
     /// Renders the chart as a PNG file of exactly `size`.
@@ -66,7 +66,7 @@ impl Chart {
     /// # Errors
     /// Returns [`PlotError`](crate::PlotError) if the size is zero or too large to paint.
     #[cfg(feature = "png")]
-    pub fn png(&self, size: Size) -> Result<Vec<u8>, crate::PlotError> {
+    pub fn png(&self, size: ImageSize) -> Result<Vec<u8>, crate::PlotError> {
         self.png_zoomed(size, 1)
     }
 
@@ -74,20 +74,20 @@ impl Chart {
     /// print: the file has `zoom * size` pixels.
     ///
     /// # Errors
-    /// See [`Chart::png`].
+    /// See [`AnyChart::render_png`].
     #[cfg(feature = "png")]
-    pub fn png_zoomed(&self, size: Size, zoom: u32) -> Result<Vec<u8>, crate::PlotError> {
-        crate::png::encode(&self.svg_outlined(size), size, zoom)
+    pub fn png_zoomed(&self, size: ImageSize, zoom: u32) -> Result<Vec<u8>, crate::PlotError> {
+        crate::png::encode_png(&self.svg_outlined(size), size, zoom)
     }
 
     /// A size with room for every label of this chart: 960 wide, or 1280 for many small charts,
     /// with a height that depends on the number of categories or rows.
-    pub fn natural_size(&self) -> Size {
-        let figure = self.figure();
-        page::natural_size(figure, figure.natural_width(), &Medium::File)
+    pub fn natural_size(&self) -> ImageSize {
+        let figure = self.as_figure();
+        page::natural_size(figure, figure.natural_width(), &OutputMedium::File)
     }
 
-    fn figure(&self) -> &dyn Figure {
+    fn as_figure(&self) -> &dyn SheetContent {
         match self {
             Self::Box(chart) => chart,
             Self::Scatter(chart) => chart,

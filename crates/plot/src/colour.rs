@@ -24,25 +24,25 @@ pub(crate) const NEUTRAL: &str = "#6b7280";
 pub(crate) const PAPER: &str = "#ffffff";
 
 /// Series colors, in order.
-pub(crate) const COLOURS: [&str; 7] = [
+pub(crate) const SERIES_COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
 ];
 
 /// A user-defined series color: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rgb(pub u8, pub u8, pub u8);
+pub struct RgbColor(pub u8, pub u8, pub u8);
 
-impl FromStr for Rgb {
+impl FromStr for RgbColor {
     type Err = ();
 
     /// Parses `#rrggbb`.
-    fn from_str(text: &str) -> Result<Rgb, ()> {
+    fn from_str(text: &str) -> Result<RgbColor, ()> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
         let part = |at: usize| {
             let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
             u8::from_str_radix(pair, 16).map_err(|_| ())
         };
-        Ok(Rgb(part(0)?, part(2)?, part(4)?))
+        Ok(RgbColor(part(0)?, part(2)?, part(4)?))
     }
 }
 
@@ -51,12 +51,12 @@ const TINT: f64 = 0.22;
 pub(crate) const PALE_LINE: f64 = 0.45;
 pub(crate) const FULL_LINE: f64 = 0.6;
 
-pub(crate) fn tint(colour: &str) -> String {
-    blend(colour, TINT)
+pub(crate) fn tint_color(colour: &str) -> String {
+    blend_with_white(colour, TINT)
 }
 
 /// Blends a color with white, as an opaque color that is unaffected by overlaps.
-pub(crate) fn blend(colour: &str, share: f64) -> String {
+pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
     let channel = |at: usize| {
         let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
         (255.0 - (255.0 - f64::from(full)) * share).round() as u8
@@ -66,7 +66,7 @@ pub(crate) fn blend(colour: &str, share: f64) -> String {
 
 /// CSS variables for the chart colors, which a page sets. Choosing colors for a dark page is up to
 /// it.
-static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let plain = [
         ("ink", INK),
         ("muted", MUTED),
@@ -80,23 +80,26 @@ static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         .into_iter()
         .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
         .collect();
-    for (at, colour) in COLOURS.into_iter().enumerate() {
+    for (at, colour) in SERIES_COLORS.into_iter().enumerate() {
         all.push((format!("--plot-series-{at}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
-            all.push((format!("--plot-{name}-{at}"), blend(colour, share)));
+            all.push((
+                format!("--plot-{name}-{at}"),
+                blend_with_white(colour, share),
+            ));
         }
     }
     all
 });
 
 /// All variables used by charts on a page, with their colors on white paper.
-pub fn page_colours() -> &'static [(String, String)] {
-    &VARIABLES
+pub fn page_colors() -> &'static [(String, String)] {
+    &PAGE_VARIABLES
 }
 
 /// Returns the variable of a known color; other values are returned unchanged.
-pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
-    match VARIABLES.iter().find(|(_, light)| light == colour) {
+pub(crate) fn to_variable(colour: &str) -> Cow<'_, str> {
+    match PAGE_VARIABLES.iter().find(|(_, light)| light == colour) {
         Some((name, _)) => format!("var({name})").into(),
         None => colour.into(),
     }
@@ -109,15 +112,15 @@ mod tests {
 
     #[test]
     fn a_share_of_a_colour_lies_between_it_and_white() {
-        assert_eq!(blend("#000000", 0.5), "#808080");
-        assert_eq!(blend("#0072b2", 0.0), "#ffffff");
-        assert_eq!(blend("#0072b2", 1.0), "#0072b2");
+        assert_eq!(blend_with_white("#000000", 0.5), "#808080");
+        assert_eq!(blend_with_white("#0072b2", 0.0), "#ffffff");
+        assert_eq!(blend_with_white("#0072b2", 1.0), "#0072b2");
     }
 
     #[test]
     fn no_two_variables_share_a_colour() {
         // Variables are looked up by color, so a duplicate could never be used.
-        let colours: HashSet<_> = page_colours().iter().map(|(_, light)| light).collect();
-        assert_eq!(colours.len(), page_colours().len());
+        let colours: HashSet<_> = page_colors().iter().map(|(_, light)| light).collect();
+        assert_eq!(colours.len(), page_colors().len());
     }
 }

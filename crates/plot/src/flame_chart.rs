@@ -1,13 +1,13 @@
 //! Flame graphs: functions as boxes as wide as their cost, below their callers. Colored by kind of
-//! code, or by the change of cost compared with another side. Boxes are placed by [`Rows`];
+//! code, or by the change of cost compared with another side. Boxes are placed by [`FlameRows`];
 //! `fitting` shortens names to fit their boxes.
 
 use crate::colour::{INK, MUTED, NEUTRAL, PAPER};
-use crate::header::{Header, Key, Swatch};
-use crate::page::{Figure, count};
-use crate::style::Style;
-use crate::svg::{Rect, Svg, Text};
-use crate::text::{elide, room_for};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch};
+use crate::page::{SheetContent, format_count};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::text::{reserved_width, truncate_end};
 use std::borrow::Cow;
 
 /// Height of a box, including the gap to the next one.
@@ -15,13 +15,13 @@ const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
 /// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which are never
 /// confused.
-const MORE: usize = 1;
-const LESS: usize = 0;
+const MORE_COLOR: usize = 1;
+const LESS_COLOR: usize = 0;
 /// Range of opacity: pale enough for text, but always visible.
-const PALEST: f64 = 0.1;
-const FULLEST: f64 = 0.75;
+const MIN_OPACITY: f64 = 0.1;
+const MAX_OPACITY: f64 = 0.75;
 /// First series color for kinds of code, not used by changes: orange, light blue, gray.
-const FIRST_KIND: usize = 4;
+const FIRST_KIND_COLOR: usize = 4;
 /// Opacity of kinds of code, which are less informative than changes.
 const KIND_TINT: f64 = 0.3;
 
@@ -49,7 +49,7 @@ pub struct FlameFrame {
     /// Total cost including callees, in the unit of [`FlameChart::full`].
     pub weight: f64,
     /// Meaning of its color.
-    pub part: FlamePart,
+    pub part: FrameColoring,
     /// Tooltip.
     pub tooltip: String,
     /// Callees, from left to right.
@@ -58,7 +58,7 @@ pub struct FlameFrame {
 
 /// Meaning of a box color.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FlamePart {
+pub enum FrameColoring {
     /// Index into [`FlameChart::kinds`].
     Kind(usize),
     /// Change of cost relative to the other side: 1 if only this side has it, -1 if it has
@@ -66,48 +66,50 @@ pub enum FlamePart {
     Change(f64),
 }
 
-impl Default for FlamePart {
+impl Default for FrameColoring {
     fn default() -> Self {
         Self::Kind(0)
     }
 }
 
 impl FlameChart {
-    fn rows(&self, width: f64) -> Rows<'_> {
-        Rows::place(&self.frames, self.full, width)
+    fn rows(&self, width: f64) -> FlameRows<'_> {
+        FlameRows::place_frames(&self.frames, self.full, width)
     }
 
     /// Width used before the actual width is known, to report above the chart how many boxes are
     /// too narrow.
     fn assumed_width(&self) -> f64 {
-        f64::from(crate::Size::default().width_px)
+        f64::from(crate::ImageSize::default().width_px)
     }
 
     fn has_changes(&self) -> bool {
-        let changes = |frame: &FlameFrame| matches!(frame.part, FlamePart::Change(_));
+        let changes = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
         self.frames.iter().any(changes)
     }
 }
 
-impl Figure for FlameChart {
-    fn header(&self) -> Header<'_> {
-        let key = |name: &str, colour| Key {
+impl SheetContent for FlameChart {
+    fn header(&self) -> ChartHeader<'_> {
+        let key = |name: &str, colour| LegendKey {
             name: name.to_owned(),
-            swatch: Swatch::Tint(Style::of_series(colour)),
+            swatch: LegendSwatch::Tint(SeriesStyle::of_series(colour)),
         };
         let kinds = self.kinds.iter().enumerate();
         let legend = if self.has_changes() {
             vec![
-                key("costs more (all of it: outlined)", MORE),
-                key("costs less", LESS),
+                key("costs more (all of it: outlined)", MORE_COLOR),
+                key("costs less", LESS_COLOR),
             ]
         } else {
-            kinds.map(|(at, name)| key(name, FIRST_KIND + at)).collect()
+            kinds
+                .map(|(at, name)| key(name, FIRST_KIND_COLOR + at))
+                .collect()
         };
-        Header {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: self.rows(self.assumed_width()).left_out(),
+            note: self.rows(self.assumed_width()).omitted_note(),
             legend,
         }
     }
@@ -118,8 +120,8 @@ impl Figure for FlameChart {
         let widest = widest.map_or("", |placed| placed.frame.name.as_str());
         format!(
             "Flame graph of {} in {}; the widest is {widest}.",
-            count(rows.boxes.len(), "box", "es"),
-            count(rows.depth, "row", "s"),
+            format_count(rows.boxes.len(), "box", "es"),
+            format_count(rows.depth, "row", "s"),
         )
     }
 
@@ -127,7 +129,7 @@ impl Figure for FlameChart {
         self.rows(self.assumed_width()).boxes.is_empty()
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         for placed in self.rows(area.width()).boxes {
             draw_box(svg, &placed, area);
         }
@@ -138,60 +140,66 @@ impl Figure for FlameChart {
     }
 }
 
-fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
+fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
     let frame = placed.frame;
-    let (colour, cover) = look(frame.part);
+    let (colour, cover) = fill_style(frame.part);
     let (x, y) = (
         area.left + placed.left,
         area.top + placed.row as f64 * ROW_PX,
     );
-    let label = fitting(&frame.name, placed.width, TEXT_PX);
-    svg.group("frame").containing(|svg| {
-        svg.element("title").containing_text(&frame.tooltip);
-        svg.element("rect")
-            .num("x", x)
-            .num("y", y)
-            .num("width", placed.width)
-            .num("height", ROW_PX - 1.0)
-            .set("fill", &colour)
-            .num("fill-opacity", cover)
-            .set("stroke", &outline(frame.part, placed.width))
-            .num("stroke-width", 0.5)
-            .close();
+    let label = fit_name(&frame.name, placed.width, TEXT_PX);
+    svg.start_group("frame").end_with(|svg| {
+        svg.start_element("title").end_with_text(&frame.tooltip);
+        svg.start_element("rect")
+            .set_number("x", x)
+            .set_number("y", y)
+            .set_number("width", placed.width)
+            .set_number("height", ROW_PX - 1.0)
+            .set_text("fill", &colour)
+            .set_number("fill-opacity", cover)
+            .set_text("stroke", &outline_color(frame.part, placed.width))
+            .set_number("stroke-width", 0.5)
+            .end_empty();
         if let Some(label) = label {
-            let text = Text::at(&label, x + PADDING_PX, y + 12.0, TEXT_PX);
-            svg.text(&text.coloured(ink(frame.part)));
+            let text = TextLine::at(&label, x + PADDING_PX, y + 12.0, TEXT_PX);
+            svg.write_text(&text.with_color(text_color(frame.part)));
         }
     });
 }
 
 /// Color and opacity of a box.
-fn look(part: FlamePart) -> (Cow<'static, str>, f64) {
+fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
     match part {
-        FlamePart::Kind(kind) => (Style::of_series(FIRST_KIND + kind).colour(), KIND_TINT),
-        FlamePart::Change(0.0) => (NEUTRAL.into(), PALEST),
-        FlamePart::Change(change) => {
-            let style = Style::of_series(if change > 0.0 { MORE } else { LESS });
+        FrameColoring::Kind(kind) => (
+            SeriesStyle::of_series(FIRST_KIND_COLOR + kind).color(),
+            KIND_TINT,
+        ),
+        FrameColoring::Change(0.0) => (NEUTRAL.into(), MIN_OPACITY),
+        FrameColoring::Change(change) => {
+            let style = SeriesStyle::of_series(if change > 0.0 { MORE_COLOR } else { LESS_COLOR });
             let strength = change.abs().min(1.0);
-            (style.colour(), PALEST + strength * (FULLEST - PALEST))
+            (
+                style.color(),
+                MIN_OPACITY + strength * (MAX_OPACITY - MIN_OPACITY),
+            )
         }
     }
 }
 
 /// Outlines boxes that only one side has in their color, so that they are recognizable without
 /// color; narrow ones would consist of outline only.
-fn outline(part: FlamePart, width: f64) -> Cow<'static, str> {
+fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),
-        FlamePart::Change(change) if change.abs() >= 1.0 => look(part).0,
+        FrameColoring::Change(change) if change.abs() >= 1.0 => fill_style(part).0,
         _ => PAPER.into(),
     }
 }
 
 /// Text color: muted for negligible changes.
-fn ink(part: FlamePart) -> &'static str {
+fn text_color(part: FrameColoring) -> &'static str {
     match part {
-        FlamePart::Change(change) if change.abs() < 0.01 => MUTED,
+        FrameColoring::Change(change) if change.abs() < 0.01 => MUTED,
         _ => INK,
     }
 }
@@ -199,12 +207,12 @@ fn ink(part: FlamePart) -> &'static str {
 // Layout: callers above callees, side by side in the given order.
 
 /// Narrower boxes are invisible, and thousands of them make a file that slows browsers down.
-const NARROWEST_PX: f64 = 0.6;
+const MIN_BOX_PX: f64 = 0.6;
 /// Deeper rows are omitted: a recursion of hundreds would fill many screens.
-const MOST_ROWS: usize = 90;
+const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
-pub(crate) struct Placed<'a> {
+pub(crate) struct PlacedFrame<'a> {
     pub frame: &'a FlameFrame,
     pub left: f64,
     pub width: f64,
@@ -214,56 +222,62 @@ pub(crate) struct Placed<'a> {
 
 /// All placed boxes.
 #[derive(Default)]
-pub(crate) struct Rows<'a> {
-    pub boxes: Vec<Placed<'a>>,
+pub(crate) struct FlameRows<'a> {
+    pub boxes: Vec<PlacedFrame<'a>>,
     /// Number of rows.
     pub depth: usize,
     too_narrow: usize,
     too_deep: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> FlameRows<'a> {
     /// Places the boxes on a sheet of `width` pixels that represents a weight of `full`.
-    pub fn place(frames: &'a [FlameFrame], full: f64, width: f64) -> Self {
+    pub fn place_frames(frames: &'a [FlameFrame], full: f64, width: f64) -> Self {
         let mut rows = Self::default();
         if full > 0.0 && full.is_finite() {
-            rows.put(frames, 0.0, 0, width / full);
+            rows.place_row(frames, 0.0, 0, width / full);
         }
         rows
     }
 
-    fn put(&mut self, frames: &'a [FlameFrame], mut left: f64, row: usize, px_per_weight: f64) {
+    fn place_row(
+        &mut self,
+        frames: &'a [FlameFrame],
+        mut left: f64,
+        row: usize,
+        px_per_weight: f64,
+    ) {
         for frame in frames {
             let width = frame.weight * px_per_weight;
             // NaN weights cannot be drawn either.
-            if width.is_nan() || width < NARROWEST_PX {
+            if width.is_nan() || width < MIN_BOX_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
-            } else if row >= MOST_ROWS {
+            } else if row >= MAX_ROWS {
                 self.too_deep += 1;
             } else {
-                self.boxes.push(Placed {
+                self.boxes.push(PlacedFrame {
                     frame,
                     left,
                     width,
                     row,
                 });
                 self.depth = self.depth.max(row + 1);
-                self.put(&frame.children, left, row + 1, px_per_weight);
+                self.place_row(&frame.children, left, row + 1, px_per_weight);
             }
             left += width.max(0.0);
         }
     }
 
     /// Describes the omitted boxes.
-    pub fn left_out(&self) -> Option<String> {
-        let narrow = count(self.too_narrow, "tower", "s");
-        let deep = count(self.too_deep, "tower", "s");
+    pub fn omitted_note(&self) -> Option<String> {
+        let narrow = format_count(self.too_narrow, "tower", "s");
+        let deep = format_count(self.too_deep, "tower", "s");
         match (self.too_narrow, self.too_deep) {
             (0, 0) => None,
             (_, 0) => Some(format!("Not drawn, narrower than a pixel: {narrow}.")),
-            (0, _) => Some(format!("Cut off below row {MOST_ROWS}: {deep}.")),
+            (0, _) => Some(format!("Cut off below row {MAX_ROWS}: {deep}.")),
             _ => Some(format!(
-                "Not drawn, narrower than a pixel: {narrow}; cut off below row {MOST_ROWS}: {deep}."
+                "Not drawn, narrower than a pixel: {narrow}; cut off below row {MAX_ROWS}: {deep}."
             )),
         }
     }
@@ -274,26 +288,26 @@ impl<'a> Rows<'a> {
 /// Padding in pixels beside the text.
 pub(crate) const PADDING_PX: f64 = 3.0;
 /// Fewer letters are not informative.
-const FEWEST_LETTERS: usize = 3;
+const MIN_LETTERS: usize = 3;
 
 /// Returns the name, or its part after the scopes, or a truncated form of that with an ellipsis;
 /// `None` if not even that fits.
-pub(crate) fn fitting(name: &str, width_px: f64, size_px: f64) -> Option<String> {
+pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
     let room = width_px - 2.0 * PADDING_PX;
     // Fast path: most boxes are too narrow for any text.
-    if room < room_for("iii", size_px) {
+    if room < reserved_width("iii", size_px) {
         return None;
     }
-    if room_for(name, size_px) <= room {
+    if reserved_width(name, size_px) <= room {
         return Some(name.to_owned());
     }
-    let short = without_scope(name);
-    let label = elide(short, room, size_px);
-    (label.chars().count() > FEWEST_LETTERS || label == short).then_some(label)
+    let short = strip_scopes(name);
+    let label = truncate_end(short, room, size_px);
+    (label.chars().count() > MIN_LETTERS || label == short).then_some(label)
 }
 
 /// Strips leading namespaces, ignoring those in brackets: `a::b<c::d>::e` becomes `e`.
-fn without_scope(name: &str) -> &str {
+fn strip_scopes(name: &str) -> &str {
     let mut open = 0_i32;
     let mut start = 0;
     let bytes = name.as_bytes();
@@ -329,7 +343,7 @@ mod tests {
             frame(60.0, vec![frame(20.0, vec![]), frame(30.0, vec![])]),
             frame(40.0, vec![]),
         ];
-        let rows = Rows::place(&frames, 200.0, 400.0);
+        let rows = FlameRows::place_frames(&frames, 200.0, 400.0);
         let places: Vec<_> = rows
             .boxes
             .iter()
@@ -344,36 +358,39 @@ mod tests {
                 (0, 120.0, 80.0)
             ]
         );
-        assert_eq!((rows.depth, rows.left_out()), (2, None));
+        assert_eq!((rows.depth, rows.omitted_note()), (2, None));
     }
 
     #[test]
     fn what_is_left_out_is_told() {
         let mut deep = frame(1.0, vec![]);
-        for _ in 0..MOST_ROWS {
+        for _ in 0..MAX_ROWS {
             deep = frame(1.0, vec![deep]);
         }
         let frames = [deep, frame(0.0001, vec![]), frame(f64::NAN, vec![])];
-        let rows = Rows::place(&frames, 1.0, 100.0);
-        assert_eq!(rows.depth, MOST_ROWS);
+        let rows = FlameRows::place_frames(&frames, 1.0, 100.0);
+        assert_eq!(rows.depth, MAX_ROWS);
         assert_eq!(
-            rows.left_out().unwrap(),
+            rows.omitted_note().unwrap(),
             "Not drawn, narrower than a pixel: 1 tower; cut off below row 90: 1 tower."
         );
     }
 
     #[test]
     fn namespaces_go_before_letters_do() {
-        let room = |text: &str| room_for(text, 11.0) + 2.0 * PADDING_PX + 0.1;
+        let room = |text: &str| reserved_width(text, 11.0) + 2.0 * PADDING_PX + 0.1;
         let name = "v8::internal::(anonymous namespace)::Invoke";
-        assert_eq!(fitting(name, room(name), 11.0).as_deref(), Some(name));
+        assert_eq!(fit_name(name, room(name), 11.0).as_deref(), Some(name));
         assert_eq!(
-            fitting(name, room("Invoke"), 11.0).as_deref(),
+            fit_name(name, room("Invoke"), 11.0).as_deref(),
             Some("Invoke")
         );
-        assert_eq!(fitting(name, room("Invo…"), 11.0).as_deref(), Some("Invo…"));
-        assert_eq!(fitting(name, 4.0, 11.0), None);
-        assert_eq!(fitting("ab", room("abc"), 11.0).as_deref(), Some("ab"));
+        assert_eq!(
+            fit_name(name, room("Invo…"), 11.0).as_deref(),
+            Some("Invo…")
+        );
+        assert_eq!(fit_name(name, 4.0, 11.0), None);
+        assert_eq!(fit_name("ab", room("abc"), 11.0).as_deref(), Some("ab"));
     }
 
     #[test]
@@ -384,7 +401,7 @@ mod tests {
             ("JS:fib lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
             ("odd::", "odd::"),
         ] {
-            assert_eq!(without_scope(name), short);
+            assert_eq!(strip_scopes(name), short);
         }
     }
 }

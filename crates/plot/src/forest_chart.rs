@@ -4,14 +4,14 @@
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
 use crate::colour::{AXIS, BAND, INK, MUTED};
-use crate::header::{Header, Key, Swatch, omitted_note};
-use crate::numeral::{figure, fixed};
-use crate::page::{Figure, count, list};
-use crate::scale::{Extent, Mapping};
-use crate::style::Mark;
-use crate::svg::{Anchor, Rect, Svg, Text};
-use crate::text::{CAP_HEIGHT, room_for};
-use crate::{Axis, Scale};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
+use crate::numeral::{format_figure, format_fixed};
+use crate::page::{SheetContent, format_count, join_names};
+use crate::scale::{AxisExtent, AxisMapping};
+use crate::style::VerdictMark;
+use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::text::{CAP_HEIGHT, reserved_width};
+use crate::{AxisScale, ChartAxis};
 
 /// A forest plot: estimates with intervals, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,7 @@ pub struct ForestChart {
 }
 
 impl ForestChart {
-    fn shown(&self) -> impl Iterator<Item = &ForestRow> {
+    fn finite_rows(&self) -> impl Iterator<Item = &ForestRow> {
         self.rows.iter().filter(|row| row.estimate.is_finite())
     }
 
@@ -43,14 +43,14 @@ impl ForestChart {
         self.rows.iter().map(|row| row.label.as_str()).collect()
     }
 
-    pub(crate) fn axis(&self) -> Axis {
+    pub(crate) fn axis(&self) -> ChartAxis {
         let far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
-        let scale = if self.percent && self.shown().any(far) {
-            Scale::Change
+        let scale = if self.percent && self.finite_rows().any(far) {
+            AxisScale::Change
         } else {
-            Scale::Linear
+            AxisScale::Linear
         };
-        Axis {
+        ChartAxis {
             label: self.x_label.clone(),
             scale,
         }
@@ -58,28 +58,33 @@ impl ForestChart {
 
     /// Extent from the lowest to the highest end. An interval much wider than the others is cut at
     /// four median half-widths from the estimates, so as not to squeeze them, and ends in an arrow.
-    pub(crate) fn extent(&self) -> Option<Extent> {
+    pub(crate) fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
-        let estimates = Extent::of_values(&scale, self.shown().map(|row| row.estimate))?;
-        let projected = |value: f64| estimates.projection().forward(value);
+        let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
+        let projected = |value: f64| estimates.projection().project(value);
         let half = |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
-        let mut halves: Vec<f64> = self.shown().filter_map(half).collect();
+        let mut halves: Vec<f64> = self.finite_rows().filter_map(half).collect();
         halves.sort_by(f64::total_cmp);
         let median = halves.get(halves.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self.shown().flat_map(|row| [row.low, row.high]);
+        let ends = self.finite_rows().flat_map(|row| [row.low, row.high]);
         let ends = ends
             .filter_map(projected)
             .map(|end| end.clamp(lowest, highest));
-        let all = ends.fold(estimates, Extent::reaching);
+        let all = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
-        let all = band.chain([self.reference]).fold(all, Extent::including);
+        let all = band
+            .chain([self.reference])
+            .fold(all, AxisExtent::extended_to);
         Some(all.padded_across(0.04))
     }
 
     /// Number of decimals at which a typical interval has two significant digits.
-    fn decimals(&self) -> usize {
-        let mut widths: Vec<f64> = self.shown().map(|row| (row.high - row.low).abs()).collect();
+    fn figure_decimals(&self) -> usize {
+        let mut widths: Vec<f64> = self
+            .finite_rows()
+            .map(|row| (row.high - row.low).abs())
+            .collect();
         widths.retain(|width| width.is_finite() && *width > 0.0);
         widths.sort_by(f64::total_cmp);
         let width = widths.get(widths.len() / 2).copied().unwrap_or(1.0);
@@ -87,16 +92,19 @@ impl ForestChart {
     }
 
     /// The formatted figures of all rows.
-    pub(crate) fn figures(&self) -> Vec<String> {
-        let decimals = self.decimals();
-        self.rows.iter().map(|row| figures(row, decimals)).collect()
+    pub(crate) fn row_figures(&self) -> Vec<String> {
+        let decimals = self.figure_decimals();
+        self.rows
+            .iter()
+            .map(|row| format_figures(row, decimals))
+            .collect()
     }
 }
 
 /// Formats a row as `1.02 [0.99, 1.05]`.
-fn figures(row: &ForestRow, decimals: usize) -> String {
+fn format_figures(row: &ForestRow, decimals: usize) -> String {
     let [estimate, low, high] =
-        [row.estimate, row.low, row.high].map(|value| fixed(value, decimals));
+        [row.estimate, row.low, row.high].map(|value| format_fixed(value, decimals));
     match (
         row.estimate.is_finite(),
         row.low.is_nan() || row.high.is_nan(),
@@ -107,39 +115,39 @@ fn figures(row: &ForestRow, decimals: usize) -> String {
     }
 }
 
-impl Figure for ForestChart {
-    fn header(&self) -> Header<'_> {
-        let used = |mark: &Mark| self.shown().any(|row| row.mark == *mark);
-        let key = |mark| Key {
-            name: Mark::word(mark).into(),
-            swatch: Swatch::Forest(mark),
+impl SheetContent for ForestChart {
+    fn header(&self) -> ChartHeader<'_> {
+        let used = |mark: &VerdictMark| self.finite_rows().any(|row| row.mark == *mark);
+        let key = |mark| LegendKey {
+            name: VerdictMark::word(mark).into(),
+            swatch: LegendSwatch::Forest(mark),
         };
-        Header {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: omitted_note(self.rows.len() - self.shown().count(), &[]),
-            legend: Mark::ALL.into_iter().filter(used).map(key).collect(),
+            note: omitted_note(self.rows.len() - self.finite_rows().count(), &[]),
+            legend: VerdictMark::ALL.into_iter().filter(used).map(key).collect(),
         }
     }
 
     fn summary(&self) -> String {
-        let verdicts = Mark::ALL.map(|mark| {
-            let rows = self.shown().filter(|row| row.mark == mark).count();
+        let verdicts = VerdictMark::ALL.map(|mark| {
+            let rows = self.finite_rows().filter(|row| row.mark == mark).count();
             format!("{rows} {}", mark.word())
         });
-        let rows = count(self.rows.len(), "row", "s");
+        let rows = format_count(self.rows.len(), "row", "s");
         format!(
             "Forest plot of {rows}: {}. Rows: {}.",
             verdicts.join(", "),
-            list(&self.labels())
+            join_names(&self.labels())
         )
     }
 
     fn is_empty(&self) -> bool {
-        self.shown().next().is_none()
+        self.finite_rows().next().is_none()
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
         ForestPlot::lay_out(self, area, extent).draw(svg);
     }
@@ -163,7 +171,7 @@ pub struct ForestRow {
     /// Upper end of the interval; infinity if open.
     pub high: f64,
     /// Verdict of the interval.
-    pub mark: Mark,
+    pub mark: VerdictMark,
 }
 
 // Drawing of a forest plot: labels, marks with intervals, and the column of figures.
@@ -179,10 +187,10 @@ const HEAD_PX: f64 = 22.0;
 /// Layout of columns and rows of a forest plot.
 pub(crate) struct ForestPlot<'a> {
     chart: &'a ForestChart,
-    sheet: Rect,
-    plot: Rect,
+    sheet: PixelRect,
+    plot: PixelRect,
     labels: CategoryLabels,
-    x: Mapping,
+    x: AxisMapping,
     row_px: f64,
     figures: Vec<String>,
     with_column: bool,
@@ -190,24 +198,24 @@ pub(crate) struct ForestPlot<'a> {
 
 impl<'a> ForestPlot<'a> {
     /// Lays out the rows of `chart` in `sheet`.
-    pub fn lay_out(chart: &'a ForestChart, sheet: Rect, extent: Extent) -> Self {
+    pub fn lay_out(chart: &'a ForestChart, sheet: PixelRect, extent: AxisExtent) -> Self {
         let top = sheet.top + HEAD_PX;
         let bottom = (sheet.bottom - bottom_height(&chart.x_label)).max(top + 8.0);
         let row_px = (bottom - top) / chart.rows.len().max(1) as f64;
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
-        let labels = CategoryLabels::beside(&labels, row_px, sheet.width() * LABEL_SHARE);
-        let left = sheet.left + labels.width() + LABEL_GAP;
-        let figures = chart.figures();
+        let labels = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * LABEL_SHARE);
+        let left = sheet.left + labels.widest_px() + LABEL_GAP;
+        let figures = chart.row_figures();
         let widest = figures
             .iter()
-            .map(|text| room_for(text, FIGURES_PX))
+            .map(|text| reserved_width(text, FIGURES_PX))
             .fold(0.0, f64::max);
         // Omit the column of figures if it would leave too little for the plot; the tooltips
         // contain them, too.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
-        let plot = Rect::new(left, top, sheet.right - column, bottom);
-        let x = Mapping::new(&chart.axis(), extent, plot.left, plot.right);
+        let plot = PixelRect::new(left, top, sheet.right - column, bottom);
+        let x = AxisMapping::new(&chart.axis(), extent, plot.left, plot.right);
         Self {
             chart,
             sheet,
@@ -231,7 +239,7 @@ impl<'a> ForestPlot<'a> {
         row_px * chart.rows.len() as f64 + HEAD_PX + bottom_height(&chart.x_label)
     }
 
-    pub fn draw(&self, svg: &mut Svg) {
+    pub fn draw(&self, svg: &mut SvgWriter) {
         self.draw_ground(svg);
         for (at, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
@@ -255,8 +263,8 @@ impl<'a> ForestPlot<'a> {
     }
 
     /// Draws band, axis, reference line and labels.
-    fn draw_ground(&self, svg: &mut Svg) {
-        let Rect { top, bottom, .. } = self.plot;
+    fn draw_ground(&self, svg: &mut SvgWriter) {
+        let PixelRect { top, bottom, .. } = self.plot;
         draw_band(svg, self.chart, &self.x, (top, bottom));
         draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
         draw_reference(svg, self.chart, &self.x, (top, bottom));
@@ -265,7 +273,7 @@ impl<'a> ForestPlot<'a> {
     }
 
     /// Draws the column of figures, as many rows as fit.
-    fn draw_figures(&self, svg: &mut Svg) {
+    fn draw_figures(&self, svg: &mut SvgWriter) {
         let size_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if size_px < 7.0 {
             (7.0 / size_px).ceil() as usize
@@ -273,14 +281,14 @@ impl<'a> ForestPlot<'a> {
             1
         };
         let size_px = size_px.max(7.0);
-        svg.group("figures").containing(|svg| {
-            let head = Text::at(
+        svg.start_group("figures").end_with(|svg| {
+            let head = TextLine::at(
                 "estimate [interval]",
                 self.sheet.right,
                 self.plot.top - 8.0,
                 11.0,
             );
-            svg.text(&head.anchored(Anchor::End).coloured(MUTED));
+            svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
             for (at, figures) in self.figures.iter().enumerate().step_by(stride) {
                 let baseline = self.row_middle(at) + size_px * CAP_HEIGHT / 2.0;
                 let colour = if self.chart.rows[at].estimate.is_finite() {
@@ -288,8 +296,8 @@ impl<'a> ForestPlot<'a> {
                 } else {
                     MUTED
                 };
-                let text = Text::at(figures, self.sheet.right, baseline, size_px);
-                svg.text(&text.anchored(Anchor::End).coloured(colour));
+                let text = TextLine::at(figures, self.sheet.right, baseline, size_px);
+                svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
             }
         });
     }
@@ -297,81 +305,87 @@ impl<'a> ForestPlot<'a> {
 
 /// Shades negligible differences from `top` to `bottom`.
 pub(crate) fn draw_band(
-    svg: &mut Svg,
+    svg: &mut SvgWriter,
     chart: &ForestChart,
-    x: &Mapping,
+    x: &AxisMapping,
     (top, bottom): (f64, f64),
 ) {
     let Some((low, high)) = chart.band else {
         return;
     };
-    let (one, other) = (x.at(low), x.at(high));
-    svg.element("rect")
-        .set("class", "band")
-        .num("x", one.min(other))
-        .num("y", top)
-        .num("width", (other - one).abs())
-        .num("height", bottom - top)
-        .set("fill", BAND)
-        .titled(&format!("{} to {}", figure(low), figure(high)));
+    let (one, other) = (x.pixel_at(low), x.pixel_at(high));
+    svg.start_element("rect")
+        .set_text("class", "band")
+        .set_number("x", one.min(other))
+        .set_number("y", top)
+        .set_number("width", (other - one).abs())
+        .set_number("height", bottom - top)
+        .set_text("fill", BAND)
+        .end_with_tooltip(&format!(
+            "{} to {}",
+            format_figure(low),
+            format_figure(high)
+        ));
 }
 
 /// Draws the reference line, at which there is no difference.
 pub(crate) fn draw_reference(
-    svg: &mut Svg,
+    svg: &mut SvgWriter,
     chart: &ForestChart,
-    x: &Mapping,
+    x: &AxisMapping,
     (top, bottom): (f64, f64),
 ) {
-    let reference = x.at(chart.reference);
-    svg.line((reference, top), (reference, bottom))
-        .set("class", "reference")
-        .set("stroke", AXIS)
-        .num("stroke-width", 1.5)
-        .close();
+    let reference = x.pixel_at(chart.reference);
+    svg.start_line((reference, top), (reference, bottom))
+        .set_text("class", "reference")
+        .set_text("stroke", AXIS)
+        .set_number("stroke-width", 1.5)
+        .end_empty();
 }
 
 /// Draws the mark of a row with its interval, centered in a row of the given height.
 pub(crate) fn draw_row(
-    svg: &mut Svg,
+    svg: &mut SvgWriter,
     row: &ForestRow,
-    x: &Mapping,
+    x: &AxisMapping,
     (y, row_px): (f64, f64),
     tooltip: &str,
 ) {
-    let radius = mark_px(row_px);
-    let colour = row.mark.colour();
-    svg.group("row")
-        .set("stroke", colour)
-        .set("fill", colour)
-        .containing(|svg| {
+    let radius = mark_radius(row_px);
+    let colour = row.mark.color();
+    svg.start_group("row")
+        .set_text("stroke", colour)
+        .set_text("fill", colour)
+        .end_with(|svg| {
             if !row.low.is_nan() && !row.high.is_nan() {
                 let width = if row_px > 8.0 { 2.2 } else { 1.0 };
-                let (low, high) = (x.at(row.low), x.at(row.high));
-                let line = svg.line((low, y), (high, y)).set("class", "interval");
-                line.num("stroke-width", width).close();
+                let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
+                let line = svg
+                    .start_line((low, y), (high, y))
+                    .set_text("class", "interval");
+                line.set_number("stroke-width", width).end_empty();
                 for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
-                    draw_end(svg, x.reaches(end), at, y, turn, radius);
+                    draw_end(svg, x.contains_value(end), at, y, turn, radius);
                 }
             }
             row.mark
-                .draw(svg, x.at(row.estimate), y, radius, Some(tooltip));
+                .draw(svg, x.pixel_at(row.estimate), y, radius, Some(tooltip));
         });
 }
 
 /// Radius of a mark in a row of the given height.
-pub(crate) fn mark_px(row_px: f64) -> f64 {
+pub(crate) fn mark_radius(row_px: f64) -> f64 {
     (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44)
 }
 
 /// Draws a cap at the end of the interval, or an arrow if it continues beyond the plot.
-pub(crate) fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
+pub(crate) fn draw_end(svg: &mut SvgWriter, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
     if inside {
         let half = radius * 0.7;
-        svg.line((x, y - half), (x, y + half))
-            .set("class", "cap")
-            .num("stroke-width", 1.4)
-            .close();
+        svg.start_line((x, y - half), (x, y + half))
+            .set_text("class", "cap")
+            .set_number("stroke-width", 1.4)
+            .end_empty();
         return;
     }
     let back = x - turn * radius * 1.6;
@@ -380,9 +394,9 @@ pub(crate) fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, r
         y - radius,
         y + radius
     );
-    svg.element("polygon")
-        .set("class", "open")
-        .set("points", &points)
-        .set("stroke", "none")
-        .close();
+    svg.start_element("polygon")
+        .set_text("class", "open")
+        .set_text("points", &points)
+        .set_text("stroke", "none")
+        .end_empty();
 }

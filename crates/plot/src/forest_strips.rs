@@ -1,16 +1,16 @@
 //! A forest plot in pieces: one small drawing per row on a common axis, for embedding in the rows
 //! of a table whose other columns have the names and figures.
 //!
-//! Standalone pages get self-contained drawings ([`ForestChart::strips`]); if a style sheet is
-//! available, the parts common to all rows are written once ([`ForestChart::strips_sharing`]).
+//! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet is
+//! available, the parts common to all rows are written once ([`ForestChart::render_shared_strips`]).
 
 use crate::axes::small_ticks;
 use crate::colour::MUTED;
 use crate::forest_chart::{
-    ForestChart, ForestRow, draw_band, draw_end, draw_reference, draw_row, mark_px,
+    ForestChart, ForestRow, draw_band, draw_end, draw_reference, draw_row, mark_radius,
 };
-use crate::scale::Mapping;
-use crate::svg::{Anchor, Medium, Svg, Text, decimal};
+use crate::scale::AxisMapping;
+use crate::svg::{OutputMedium, SvgWriter, TextAnchor, TextLine, format_decimal};
 
 /// Margin at both ends, for half of a mark.
 const MARGIN: f64 = 8.0;
@@ -21,7 +21,7 @@ const TICK_PX: f64 = 10.5;
 const GROUND: &str = "ground";
 
 /// The pieces of a forest plot, each an SVG for a page; see
-/// [`svg_on_page`](crate::Chart::svg_on_page) for its colors. They have no accessible text: the
+/// [`svg_on_page`](crate::AnyChart::svg_on_page) for its colors. They have no accessible text: the
 /// table row must describe them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForestStrips {
@@ -34,33 +34,34 @@ pub struct ForestStrips {
 impl ForestChart {
     /// Renders the plot in pieces, each `width_px` wide; `None` if there is nothing to show. The
     /// table provides title, labels and figures. The pieces contain no IDs.
-    pub fn strips(&self, width_px: u32) -> Option<ForestStrips> {
+    pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
         let width = f64::from(width_px);
-        let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
+        let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
-            shown.then(|| sheet("", width, STRIP_PX, |svg| self.strip(svg, row, &x)))
+            shown.then(|| render_sheet("", width, STRIP_PX, |svg| self.draw_strip(svg, row, &x)))
         };
         Some(ForestStrips {
-            axis: sheet("", width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
+            axis: render_sheet("", width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
             rows: self.rows.iter().map(row).collect(),
         })
     }
 
-    /// Same as [`strips`](ForestChart::strips) in a third of the size: parts common to all rows are
+    /// Same as [`render_strips`](ForestChart::strips) in a third of the size: parts common to all rows are
     /// in the axis, under an ID that starts with `table`, and the page styles lines and marks by
     /// the classes `better`, `worse`, `same`, `unclear`, `interval` and `estimate`.
-    pub fn strips_sharing(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
+    pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
         let width = f64::from(width_px);
-        let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
+        let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
-            shown.then(|| sheet(table, width, STRIP_PX, |svg| terse_strip(svg, row, &x)))
+            shown
+                .then(|| render_sheet(table, width, STRIP_PX, |svg| draw_terse_strip(svg, row, &x)))
         };
-        let axis = sheet(table, width, AXIS_PX, |svg| {
-            svg.element("defs").containing(|svg| {
-                let ground = svg.element("g").set("id", GROUND);
-                ground.containing(|svg| self.ground(svg, &x));
+        let axis = render_sheet(table, width, AXIS_PX, |svg| {
+            svg.start_element("defs").end_with(|svg| {
+                let ground = svg.start_element("g").set_text("id", GROUND);
+                ground.end_with(|svg| self.draw_ground(svg, &x));
             });
             draw_ticks(svg, &x, width);
         });
@@ -70,43 +71,50 @@ impl ForestChart {
         })
     }
 
-    fn strip(&self, svg: &mut Svg, row: &ForestRow, x: &Mapping) {
-        self.ground(svg, x);
+    fn draw_strip(&self, svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
+        self.draw_ground(svg, x);
         draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
     }
 
-    fn ground(&self, svg: &mut Svg, x: &Mapping) {
+    fn draw_ground(&self, svg: &mut SvgWriter, x: &AxisMapping) {
         draw_band(svg, self, x, (0.0, STRIP_PX));
         draw_reference(svg, self, x, (0.0, STRIP_PX));
     }
 }
 
-fn terse_strip(svg: &mut Svg, row: &ForestRow, x: &Mapping) {
-    let (y, radius) = (STRIP_PX / 2.0, mark_px(STRIP_PX));
-    let ground = svg.element("use").set("href", &format!("#{GROUND}"));
-    ground.close();
-    svg.group(row.mark.word()).containing(|svg| {
+fn draw_terse_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
+    let (y, radius) = (STRIP_PX / 2.0, mark_radius(STRIP_PX));
+    let ground = svg
+        .start_element("use")
+        .set_text("href", &format!("#{GROUND}"));
+    ground.end_empty();
+    svg.start_group(row.mark.word()).end_with(|svg| {
         if !row.low.is_nan() && !row.high.is_nan() {
-            let (low, high) = (x.at(row.low), x.at(row.high));
-            let mut path = format!("M{} {y}H{}", decimal(low), decimal(high));
+            let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
+            let mut path = format!("M{} {y}H{}", format_decimal(low), format_decimal(high));
             for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
-                if x.reaches(end) {
-                    path += &format!("M{} {}v8", decimal(at), y - 4.0);
+                if x.contains_value(end) {
+                    path += &format!("M{} {}v8", format_decimal(at), y - 4.0);
                 } else {
                     draw_end(svg, false, at, y, turn, radius);
                 }
             }
-            let interval = svg.element("path").set("class", "interval");
-            interval.set("d", &path).close();
+            let interval = svg.start_element("path").set_text("class", "interval");
+            interval.set_text("d", &path).end_empty();
         }
-        let shape = row.mark.marker().path(x.at(row.estimate), y, radius);
-        let estimate = svg.element("path").set("class", "estimate");
-        estimate.set("d", &shape).close();
+        let shape = row.mark.marker().path(x.pixel_at(row.estimate), y, radius);
+        let estimate = svg.start_element("path").set_text("class", "estimate");
+        estimate.set_text("d", &shape).end_empty();
     });
 }
 
-fn sheet(table: &str, width: f64, height: f64, content: impl FnOnce(&mut Svg)) -> String {
-    let (wide, high) = (decimal(width), decimal(height));
+fn render_sheet(
+    table: &str,
+    width: f64,
+    height: f64,
+    content: impl FnOnce(&mut SvgWriter),
+) -> String {
+    let (wide, high) = (format_decimal(width), format_decimal(height));
     let attributes = [
         ("class", "strip"),
         ("width", wide.as_str()),
@@ -114,32 +122,32 @@ fn sheet(table: &str, width: f64, height: f64, content: impl FnOnce(&mut Svg)) -
         ("viewBox", &format!("0 0 {wide} {high}")),
         ("aria-hidden", "true"),
     ];
-    Svg::document(Medium::Page(table.to_owned()), &attributes, content)
+    SvgWriter::write_document(OutputMedium::Page(table.to_owned()), &attributes, content)
 }
 
-fn draw_ticks(svg: &mut Svg, x: &Mapping, width: f64) {
+fn draw_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
     for tick in small_ticks(x, TICK_PX) {
         // Move a number at the end of the axis inside instead of cutting it off.
-        let place = x.at(tick.value);
+        let place = x.pixel_at(tick.value);
         let anchor = match place {
-            near if near < MARGIN * 2.0 => Anchor::Start,
-            near if near > width - MARGIN * 2.0 => Anchor::End,
-            _ => Anchor::Middle,
+            near if near < MARGIN * 2.0 => TextAnchor::Start,
+            near if near > width - MARGIN * 2.0 => TextAnchor::End,
+            _ => TextAnchor::Middle,
         };
         let place = match anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => place,
-            Anchor::End => width,
+            TextAnchor::Start => 0.0,
+            TextAnchor::Middle => place,
+            TextAnchor::End => width,
         };
-        let text = Text::at(&tick.label, place, AXIS_PX - 3.0, TICK_PX);
-        svg.text(&text.anchored(anchor).coloured(MUTED));
+        let text = TextLine::at(&tick.label, place, AXIS_PX - 3.0, TICK_PX);
+        svg.write_text(&text.with_anchor(anchor).with_color(MUTED));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::Mark;
+    use crate::style::VerdictMark;
 
     fn row(estimate: f64, low: f64, high: f64) -> ForestRow {
         ForestRow {
@@ -147,7 +155,7 @@ mod tests {
             estimate,
             low,
             high,
-            mark: Mark::Better,
+            mark: VerdictMark::Better,
         }
     }
 
@@ -167,7 +175,7 @@ mod tests {
             ],
             ..ForestChart::default()
         };
-        let strips = chart.strips(200).unwrap();
+        let strips = chart.render_strips(200).unwrap();
         let [Some(first), None, Some(last)] = &strips.rows[..] else {
             panic!("{:?}", strips.rows)
         };
@@ -176,7 +184,7 @@ mod tests {
             "symmetric around the reference"
         );
         assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
-        assert_eq!(ForestChart::default().strips(200), None);
+        assert_eq!(ForestChart::default().render_strips(200), None);
     }
 
     #[test]
@@ -186,8 +194,8 @@ mod tests {
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],
             ..ForestChart::default()
         };
-        let whole = chart.strips(200).unwrap();
-        let shared = chart.strips_sharing(200, "t-1").unwrap();
+        let whole = chart.render_strips(200).unwrap();
+        let shared = chart.render_shared_strips(200, "t-1").unwrap();
         assert!(shared.axis.contains("<g id=\"t-1-ground\">"));
         assert!(shared.axis.contains("class=\"band\""), "{}", shared.axis);
         for (whole, shared) in whole.rows.iter().zip(&shared.rows) {

@@ -1,20 +1,20 @@
 //! Small multiples (E. Tufte, "Envisioning Information", 1990): the same small chart for each of
 //! many cases. Panels share an axis if it leaves enough room for the data of each.
 
-use crate::axes::{Plane, draw_bottom_label};
+use crate::axes::{PointPlane, draw_bottom_label};
 use crate::colour::{INK, MUTED};
-use crate::header::{Header, Key, Swatch, omitted_note};
-use crate::histogram_bars::Labels;
-use crate::page::{Figure, count, list};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
+use crate::histogram_bars::LabelPlacement;
+use crate::page::{SheetContent, format_count, join_names};
 use crate::point_series::{PointData, PointSeries};
-use crate::scale::Extent;
-use crate::svg::{Anchor, Rect, Svg, Text};
-use crate::text::{elide, wrap};
+use crate::scale::AxisExtent;
+use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::text::{truncate_end, wrap_text};
 use crate::value_data::ValueData;
-use crate::{Axis, HistogramSeries, Sequence, Size};
+use crate::{ChartAxis, HistogramSeries, ImageSize, ValueSequence};
 
 /// Width of a sheet with four columns; fewer fit the default width.
-const WIDE_PX: u32 = 1280;
+const FOUR_COLUMNS_PX: u32 = 1280;
 const TITLE_PX: f64 = 12.5;
 const TITLE_LINE: f64 = 15.0;
 const LABEL_PX: f64 = 13.0;
@@ -22,7 +22,7 @@ const LABEL_PX: f64 = 13.0;
 const LABEL_STRIP: f64 = 26.0;
 /// Maximum length of a shared axis, relative to the longest that a panel needs by itself. Beyond,
 /// the levels of the panels would hide their details.
-const MOST_SHARED: f64 = 4.0;
+const MAX_SHARED_FACTOR: f64 = 4.0;
 
 /// Small charts of the same kind, each with a title, with axes of the same quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,9 +32,9 @@ pub struct GridChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// Bottom axis of all panels.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// Left axis of point panels.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Panels, in reading order.
     pub panels: Vec<GridPanel>,
 }
@@ -56,17 +56,17 @@ pub enum GridMarks {
     /// Frequencies of values, or the values themselves if few.
     Values(Vec<HistogramSeries>),
     /// Values in order.
-    Sequence(Sequence),
+    Sequence(ValueSequence),
 }
 
 /// Extents of both axes of a panel; panels of values have no left axis to share.
-type Extents = (Extent, Option<Extent>);
+type PanelExtents = (AxisExtent, Option<AxisExtent>);
 
 /// A view of a panel's data.
 enum PanelData<'a> {
     Points(PointData<'a>),
     Values(ValueData<'a>),
-    Sequence(&'a Sequence, [&'a Axis; 2]),
+    Sequence(&'a ValueSequence, [&'a ChartAxis; 2]),
 }
 
 impl PanelData<'_> {
@@ -78,11 +78,13 @@ impl PanelData<'_> {
         }
     }
 
-    fn legend(&self) -> Vec<Key> {
+    fn legend(&self) -> Vec<LegendKey> {
         match self {
-            Self::Points(data) => data.legend(Swatch::Points),
-            Self::Values(data) if data.are_few() => Key::list(&data.names(), Swatch::Points),
-            Self::Values(data) => Key::list(&data.names(), Swatch::Area),
+            Self::Points(data) => data.legend(LegendSwatch::Points),
+            Self::Values(data) if data.has_few_values() => {
+                LegendKey::legend_keys(&data.names(), LegendSwatch::Points)
+            }
+            Self::Values(data) => LegendKey::legend_keys(&data.names(), LegendSwatch::Area),
             Self::Sequence(..) => Vec::new(),
         }
     }
@@ -103,17 +105,17 @@ impl PanelData<'_> {
         }
     }
 
-    fn extents(&self) -> Option<Extents> {
+    fn extents(&self) -> Option<PanelExtents> {
         match self {
             Self::Points(data) => data.extents(false).map(|(x, y)| (x, Some(y))),
             Self::Values(data) => data.extent().map(|x| (x, None)),
-            Self::Sequence(data, [x, y]) => data.extents(x, y).map(|(x, y)| (x, Some(y))),
+            Self::Sequence(data, [x, y]) => data.axis_extents(x, y).map(|(x, y)| (x, Some(y))),
         }
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect, (x, y): Extents) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect, (x, y): PanelExtents) {
         match self {
-            Self::Values(data) => data.draw(svg, area, x, Labels::OfSheet),
+            Self::Values(data) => data.draw(svg, area, x, LabelPlacement::OfSheet),
             Self::Sequence(data, axes) => {
                 if let Some(plane) = bare_plane(*axes, area, (x, y)) {
                     data.draw(svg, &plane, axes[1]);
@@ -134,16 +136,16 @@ impl PanelData<'_> {
 }
 
 /// Plane of a panel, whose axes are labeled once for all panels.
-fn bare_plane(axes: [&Axis; 2], area: Rect, (x, y): Extents) -> Option<Plane> {
-    let bare = axes.map(|axis| Axis {
+fn bare_plane(axes: [&ChartAxis; 2], area: PixelRect, (x, y): PanelExtents) -> Option<PointPlane> {
+    let bare = axes.map(|axis| ChartAxis {
         label: String::new(),
         scale: axis.scale.clone(),
     });
-    Some(Plane::lay_out(area, (&bare[0], x), (&bare[1], y?)))
+    Some(PointPlane::lay_out(area, (&bare[0], x), (&bare[1], y?)))
 }
 
 impl GridChart {
-    fn data(&self) -> impl Iterator<Item = PanelData<'_>> {
+    fn panel_data(&self) -> impl Iterator<Item = PanelData<'_>> {
         self.panels.iter().map(|panel| match &panel.marks {
             GridMarks::Points(series) => PanelData::Points(PointData {
                 x: &self.x,
@@ -156,17 +158,17 @@ impl GridChart {
     }
 
     /// Extents of each panel; `None` for a panel without data.
-    fn extents(&self) -> Vec<Option<Extents>> {
-        let own: Vec<Option<Extents>> = self.data().map(|data| data.extents()).collect();
-        let x = shared(own.iter().flatten().map(|(x, _)| *x));
-        let y = shared(own.iter().flatten().filter_map(|(_, y)| *y));
+    fn extents(&self) -> Vec<Option<PanelExtents>> {
+        let own: Vec<Option<PanelExtents>> = self.panel_data().map(|data| data.extents()).collect();
+        let x = shared_extent(own.iter().flatten().map(|(x, _)| *x));
+        let y = shared_extent(own.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
-            |(own_x, own_y): Extents| (x.unwrap_or(own_x), own_y.map(|own| y.unwrap_or(own)));
+            |(own_x, own_y): PanelExtents| (x.unwrap_or(own_x), own_y.map(|own| y.unwrap_or(own)));
         own.into_iter().map(|own| own.map(fitted)).collect()
     }
 
     /// Note about panels with different axes.
-    fn differing(&self) -> Option<String> {
+    fn different_axes_note(&self) -> Option<String> {
         let extents = self.extents();
         let mut shown = extents.iter().flatten();
         let first = shown.next()?;
@@ -177,28 +179,30 @@ impl GridChart {
 
     /// Label above all panels.
     fn top_label(&self) -> Option<String> {
-        match self.data().next()? {
-            PanelData::Points(_) | PanelData::Sequence(..) => Some(self.y.described()),
+        match self.panel_data().next()? {
+            PanelData::Points(_) | PanelData::Sequence(..) => Some(self.y.full_label()),
             PanelData::Values(data) => data.height_unit().map(str::to_owned),
         }
     }
 
-    fn draw_labels(&self, svg: &mut Svg, area: Rect) {
-        let label = elide(
+    fn draw_labels(&self, svg: &mut SvgWriter, area: PixelRect) {
+        let label = truncate_end(
             &self.top_label().unwrap_or_default(),
             area.width(),
             LABEL_PX,
         );
-        svg.group("y-label").containing(|svg| {
-            svg.text(&Text::at(&label, area.left, area.top + LABEL_PX, LABEL_PX).coloured(INK));
+        svg.start_group("y-label").end_with(|svg| {
+            svg.write_text(
+                &TextLine::at(&label, area.left, area.top + LABEL_PX, LABEL_PX).with_color(INK),
+            );
         });
-        draw_bottom_label(svg, area, area.bottom, &self.x.described());
+        draw_bottom_label(svg, area, area.bottom, &self.x.full_label());
     }
 
     /// Area of the sheet available to panels.
-    fn inner(&self, area: Rect) -> Rect {
+    fn panel_area(&self, area: PixelRect) -> PixelRect {
         let top = self.top_label().map_or(0.0, |_| LABEL_STRIP);
-        Rect::new(
+        PixelRect::new(
             area.left,
             area.top + top,
             area.right,
@@ -208,23 +212,26 @@ impl GridChart {
 }
 
 /// The common extent of all panels, unless the data of one would get lost on it.
-fn shared(own: impl Iterator<Item = Extent>) -> Option<Extent> {
-    let own: Vec<Extent> = own.collect();
-    let span = |extent: &Extent| extent.high - extent.low;
+fn shared_extent(own: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
+    let own: Vec<AxisExtent> = own.collect();
+    let span = |extent: &AxisExtent| extent.high - extent.low;
     let longest = own.iter().map(span).fold(0.0, f64::max);
-    let all = own
-        .into_iter()
-        .reduce(|all, one| all.reaching(one.low).reaching(one.high))?;
-    (span(&all) <= longest * MOST_SHARED).then_some(all)
+    let all = own.into_iter().reduce(|all, one| {
+        all.extended_to_projected(one.low)
+            .extended_to_projected(one.high)
+    })?;
+    (span(&all) <= longest * MAX_SHARED_FACTOR).then_some(all)
 }
 
 /// Draws the title of a panel and returns the remaining area below.
-fn draw_title(svg: &mut Svg, title: &str, area: Rect) -> Rect {
-    let lines = wrap(title, area.width(), TITLE_PX, 2).lines;
+fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
+    let lines = wrap_text(title, area.width(), TITLE_PX, 2).lines;
     let mut y = area.top;
     for line in &lines {
         y += TITLE_LINE;
-        svg.text(&Text::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).coloured(INK));
+        svg.write_text(
+            &TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).with_color(INK),
+        );
     }
     // Align the plots of a row at the top if there is enough room.
     let lines = if area.height() > 130.0 {
@@ -233,22 +240,26 @@ fn draw_title(svg: &mut Svg, title: &str, area: Rect) -> Rect {
         lines.len()
     };
     let top = area.top + lines as f64 * TITLE_LINE + 4.0;
-    Rect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
+    PixelRect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
 }
 
-fn draw_words(svg: &mut Svg, words: &str, area: Rect) {
-    let words = elide(words, area.width(), LABEL_PX);
-    let text = Text::at(&words, area.middle_x(), area.middle_y(), LABEL_PX);
-    svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+fn draw_message(svg: &mut SvgWriter, words: &str, area: PixelRect) {
+    let words = truncate_end(words, area.width(), LABEL_PX);
+    let text = TextLine::at(&words, area.middle_x(), area.middle_y(), LABEL_PX);
+    svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
 }
 
-impl Figure for GridChart {
-    fn header(&self) -> Header<'_> {
-        let omitted = self.data().map(|data| data.count_omitted()).sum();
+impl SheetContent for GridChart {
+    fn header(&self) -> ChartHeader<'_> {
+        let omitted = self.panel_data().map(|data| data.count_omitted()).sum();
         let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
-        let notes: Vec<String> = self.differing().into_iter().chain(omitted).collect();
-        let legend = self.data().next().map(|data| data.legend());
-        Header {
+        let notes: Vec<String> = self
+            .different_axes_note()
+            .into_iter()
+            .chain(omitted)
+            .collect();
+        let legend = self.panel_data().next().map(|data| data.legend());
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
@@ -257,43 +268,47 @@ impl Figure for GridChart {
     }
 
     fn summary(&self) -> String {
-        let panels = count(self.panels.len(), "panel", "s");
-        let values: usize = self.data().map(|data| data.count_shown()).sum();
+        let panels = format_count(self.panels.len(), "panel", "s");
+        let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series = self.data().next();
-        let series = series.map_or(String::new(), |data| list(&data.names()));
+        let series = self.panel_data().next();
+        let series = series.map_or(String::new(), |data| join_names(&data.names()));
         let of_series = match series.as_str() {
             "" => String::new(),
             names => format!(" of {names}"),
         };
         format!(
             "{panels} with {}{of_series}: {}.",
-            count(values, "value", "s"),
-            list(&titles)
+            format_count(values, "value", "s"),
+            join_names(&titles)
         )
     }
 
     fn is_empty(&self) -> bool {
-        self.data().all(|data| data.count_shown() == 0)
+        self.panel_data().all(|data| data.count_shown() == 0)
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         self.draw_labels(svg, area);
-        let layout = GridLayout::for_panels(self.panels.len(), self.inner(area));
-        let places = layout.places();
-        let panels = self.panels.iter().zip(self.data()).zip(self.extents());
+        let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
+        let places = layout.capacity();
+        let panels = self
+            .panels
+            .iter()
+            .zip(self.panel_data())
+            .zip(self.extents());
         for (at, ((panel, data), extents)) in panels.enumerate().take(places) {
-            let place = layout.place(at);
+            let place = layout.panel_rect(at);
             let more = self.panels.len() - at;
             if at + 1 == places && more > 1 {
-                draw_words(svg, &format!("{more} more have no room"), place);
+                draw_message(svg, &format!("{more} more have no room"), place);
                 break;
             }
-            svg.group("panel").containing(|svg| {
+            svg.start_group("panel").end_with(|svg| {
                 let plot = draw_title(svg, &panel.title, place);
                 match extents {
                     Some(extents) => data.draw(svg, plot, extents),
-                    None => draw_words(svg, "no data", plot),
+                    None => draw_message(svg, "no data", plot),
                 }
             });
         }
@@ -301,8 +316,8 @@ impl Figure for GridChart {
 
     fn natural_width(&self) -> u32 {
         match self.panels.len() {
-            0..=9 => Size::default().width_px,
-            _ => WIDE_PX,
+            0..=9 => ImageSize::default().width_px,
+            _ => FOUR_COLUMNS_PX,
         }
     }
 
@@ -314,8 +329,8 @@ impl Figure for GridChart {
 // Layout of a grid: two to four columns depending on the number of panels, fewer on a narrow sheet.
 
 /// Minimum readable size of a panel.
-const LEAST_WIDTH_PX: f64 = 150.0;
-const LEAST_HEIGHT_PX: f64 = 96.0;
+const MIN_WIDTH_PX: f64 = 150.0;
+const MIN_HEIGHT_PX: f64 = 96.0;
 const NATURAL_HEIGHT_PX: f64 = 204.0;
 /// Gap in pixels between panels.
 const BETWEEN_PX: f64 = 22.0;
@@ -324,14 +339,14 @@ const BETWEEN_PX: f64 = 22.0;
 pub(crate) struct GridLayout {
     columns: usize,
     rows: usize,
-    sheet: Rect,
+    sheet: PixelRect,
 }
 
 impl GridLayout {
     /// Lays out as many of `panels` in `sheet` as are readable.
-    pub fn for_panels(panels: usize, sheet: Rect) -> Self {
-        let columns = columns(panels, sheet.width());
-        let fitting = (sheet.height() / LEAST_HEIGHT_PX).max(1.0) as usize;
+    pub fn for_panels(panels: usize, sheet: PixelRect) -> Self {
+        let columns = column_count(panels, sheet.width());
+        let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;
         Self {
             columns,
             rows: panels.div_ceil(columns).clamp(1, fitting),
@@ -340,36 +355,36 @@ impl GridLayout {
     }
 
     /// Number of panels that fit.
-    pub fn places(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.columns * self.rows
     }
 
     /// Area of the panel at this index, in reading order.
-    pub fn place(&self, at: usize) -> Rect {
+    pub fn panel_rect(&self, at: usize) -> PixelRect {
         let (row, column) = (at / self.columns, at % self.columns);
         let wide = (self.sheet.width() + BETWEEN_PX) / self.columns as f64;
         let high = self.sheet.height() / self.rows as f64;
         let left = self.sheet.left + column as f64 * wide;
         let top = self.sheet.top + row as f64 * high;
         let gap = BETWEEN_PX.min(high / 4.0);
-        Rect::new(left, top, left + wide - BETWEEN_PX, top + high - gap)
+        PixelRect::new(left, top, left + wide - BETWEEN_PX, top + high - gap)
     }
 
     /// Preferred height of this many panels on a sheet of the given width.
     pub fn natural_height(panels: usize, width: f64) -> f64 {
-        panels.div_ceil(columns(panels, width)) as f64 * NATURAL_HEIGHT_PX
+        panels.div_ceil(column_count(panels, width)) as f64 * NATURAL_HEIGHT_PX
     }
 }
 
 /// Number of columns: few panels are large, many are small; all have the same size.
-fn columns(panels: usize, width: f64) -> usize {
+fn column_count(panels: usize, width: f64) -> usize {
     let wanted = match panels {
         0 | 1 => 1,
         2..=4 => 2,
         5..=9 => 3,
         _ => 4,
     };
-    wanted.min((width / LEAST_WIDTH_PX) as usize).max(1)
+    wanted.min((width / MIN_WIDTH_PX) as usize).max(1)
 }
 
 #[cfg(test)]
@@ -377,7 +392,7 @@ mod tests {
     use super::*;
 
     fn grid(panels: usize, width: f64, height: f64) -> (usize, usize) {
-        let layout = GridLayout::for_panels(panels, Rect::new(0.0, 0.0, width, height));
+        let layout = GridLayout::for_panels(panels, PixelRect::new(0.0, 0.0, width, height));
         (layout.columns, layout.rows)
     }
 
@@ -402,9 +417,9 @@ mod tests {
 
     #[test]
     fn panels_lie_inside_of_the_sheet_and_apart() {
-        let sheet = Rect::new(10.0, 20.0, 910.0, 620.0);
+        let sheet = PixelRect::new(10.0, 20.0, 910.0, 620.0);
         let layout = GridLayout::for_panels(6, sheet);
-        let places: Vec<Rect> = (0..6).map(|at| layout.place(at)).collect();
+        let places: Vec<PixelRect> = (0..6).map(|at| layout.panel_rect(at)).collect();
         assert!(places[0].right < places[1].left && places[0].bottom < places[3].top);
         assert!((places[2].right - sheet.right).abs() < 1e-9);
         assert!(places[5].bottom <= sheet.bottom);
@@ -412,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_low_sheet_has_places_for_the_first_panels_only() {
-        let layout = GridLayout::for_panels(24, Rect::new(0.0, 0.0, 800.0, 200.0));
-        assert_eq!(layout.places(), 8);
+        let layout = GridLayout::for_panels(24, PixelRect::new(0.0, 0.0, 800.0, 200.0));
+        assert_eq!(layout.capacity(), 8);
     }
 }

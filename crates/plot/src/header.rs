@@ -1,11 +1,11 @@
 //! Title, subtitle, notes and legend at the top of the sheet, and the position and style of each
 //! series in all of them.
 
-use crate::Scale;
-use crate::colour::{INK, MUTED, PAPER, tint};
-use crate::style::{Mark, Style, hatched, hatched_tint};
-use crate::svg::{Element, Rect, Svg, Text};
-use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
+use crate::AxisScale;
+use crate::colour::{INK, MUTED, PAPER, tint_color};
+use crate::style::{SeriesStyle, VerdictMark, full_fill, pale_fill};
+use crate::svg::{OpenElement, PixelRect, SvgWriter, TextLine};
+use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
 const TITLE_PX: f64 = 18.0;
 const TITLE_LINE: f64 = 24.0;
@@ -16,45 +16,45 @@ const GAP: f64 = 14.0;
 
 /// Contents above a chart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Header<'a> {
+pub(crate) struct ChartHeader<'a> {
     pub title: &'a str,
     pub subtitle: Option<&'a str>,
     /// Note about omitted data, as a line below the subtitle.
     pub note: Option<String>,
-    pub legend: Vec<Key>,
+    pub legend: Vec<LegendKey>,
 }
 
-impl Header<'_> {
+impl ChartHeader<'_> {
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();
         let note = self.note.as_deref().unwrap_or_default();
         let lines = |text: &str, size_px, max_lines| match text.trim() {
             "" => None,
-            text => Some(wrap(text, width, size_px, max_lines)),
+            text => Some(wrap_text(text, width, size_px, max_lines)),
         };
         PlacedHeader {
             title: lines(self.title, TITLE_PX, 2),
             subtitle: lines(subtitle, SUBTITLE_PX, 3),
             note: lines(note, SUBTITLE_PX, 3),
-            legend: Legend::lay_out(&self.legend, width),
+            legend: LegendLayout::lay_out(&self.legend, width),
         }
     }
 }
 
 /// A header with wrapped lines.
 pub(crate) struct PlacedHeader {
-    title: Option<Wrapped>,
-    subtitle: Option<Wrapped>,
-    note: Option<Wrapped>,
-    legend: Legend,
+    title: Option<WrappedLabel>,
+    subtitle: Option<WrappedLabel>,
+    note: Option<WrappedLabel>,
+    legend: LegendLayout,
 }
 
 impl PlacedHeader {
     /// Height in pixels, including the gap to the chart.
     pub fn height(&self) -> f64 {
         let count =
-            |wrapped: &Option<Wrapped>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
+            |wrapped: &Option<WrappedLabel>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
         count(&self.title) * TITLE_LINE
             + (count(&self.subtitle) + count(&self.note)) * SUBTITLE_LINE
             + self.legend.height()
@@ -62,15 +62,16 @@ impl PlacedHeader {
     }
 
     /// Draws the header with its upper left corner at (`left`, `top`).
-    pub fn draw(&self, svg: &mut Svg, left: f64, top: f64) {
+    pub fn draw(&self, svg: &mut SvgWriter, left: f64, top: f64) {
         let mut y = top;
-        let mut write = |svg: &mut Svg, block: &Option<Wrapped>, size_px, line_px, colour| {
-            for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
-                y += line_px;
-                let text = Text::at(&line.text, left, y - line_px * 0.27, size_px);
-                svg.text(&text.coloured(colour));
-            }
-        };
+        let mut write =
+            |svg: &mut SvgWriter, block: &Option<WrappedLabel>, size_px, line_px, colour| {
+                for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
+                    y += line_px;
+                    let text = TextLine::at(&line.text, left, y - line_px * 0.27, size_px);
+                    svg.write_text(&text.with_color(colour));
+                }
+            };
         write(svg, &self.title, TITLE_PX, TITLE_LINE, INK);
         write(svg, &self.subtitle, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
         write(svg, &self.note, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
@@ -79,13 +80,13 @@ impl PlacedHeader {
 }
 
 /// Returns a note such as "2 values not shown" with the reason; `None` if no values were omitted.
-pub(crate) fn omitted_note(count: usize, scales: &[&Scale]) -> Option<String> {
+pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String> {
     let logarithmic = scales
         .iter()
-        .any(|scale| matches!(scale, Scale::Log2 | Scale::Log10));
+        .any(|scale| matches!(scale, AxisScale::Log2 | AxisScale::Log10));
     let named = scales
         .iter()
-        .any(|scale| matches!(scale, Scale::Category(_) | Scale::Nines));
+        .any(|scale| matches!(scale, AxisScale::Category(_) | AxisScale::Nines));
     let reason = match (logarithmic, named) {
         (true, _) => "not finite, or not positive on a logarithmic axis",
         (false, true) => "not finite, or without a place on the axis",
@@ -105,34 +106,34 @@ const MAX_ROWS: usize = 4;
 
 /// One entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct LegendKey {
     pub name: String,
-    pub swatch: Swatch,
+    pub swatch: LegendSwatch,
 }
 
-impl Key {
+impl LegendKey {
     /// Creates one key per name; none if there is nothing to distinguish.
-    pub fn list(names: &[&str], swatch: impl Fn(Style) -> Swatch) -> Vec<Self> {
+    pub fn legend_keys(names: &[&str], swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<Self> {
         if names.iter().all(|name| name.trim().is_empty()) {
             return Vec::new();
         }
         let key = |(at, name): (usize, &&str)| Self {
             name: (*name).to_owned(),
-            swatch: swatch(Style::of_series(at)),
+            swatch: swatch(SeriesStyle::of_series(at)),
         };
         names.iter().enumerate().map(key).collect()
     }
 }
 
 /// A laid out legend, relative to its upper left corner.
-pub(crate) struct Legend {
-    keys: Vec<(f64, usize, Key)>,
+pub(crate) struct LegendLayout {
+    keys: Vec<(f64, usize, LegendKey)>,
     rows: usize,
     more: Option<(f64, String)>,
 }
 
-impl Legend {
-    pub fn lay_out(keys: &[Key], width: f64) -> Self {
+impl LegendLayout {
+    pub fn lay_out(keys: &[LegendKey], width: f64) -> Self {
         let mut legend = Self {
             keys: Vec::new(),
             rows: 0,
@@ -141,8 +142,8 @@ impl Legend {
         let (mut x, mut row) = (0.0, 0);
         for (at, key) in keys.iter().enumerate() {
             let swatch = key.swatch.width();
-            let name = elide(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
-            let wide = swatch + room_for(&name, SIZE_PX);
+            let name = truncate_end(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
+            let wide = swatch + reserved_width(&name, SIZE_PX);
             // Reserve room in the last row for the number of omitted names.
             let spare = if row + 1 == MAX_ROWS && at + 1 < keys.len() {
                 90.0
@@ -159,7 +160,7 @@ impl Legend {
             legend.keys.push((
                 x,
                 row,
-                Key {
+                LegendKey {
                     name,
                     swatch: key.swatch,
                 },
@@ -179,22 +180,22 @@ impl Legend {
         }
     }
 
-    pub fn draw(&self, svg: &mut Svg, left: f64, top: f64) {
+    pub fn draw(&self, svg: &mut SvgWriter, left: f64, top: f64) {
         if self.keys.is_empty() {
             return;
         }
         let middle = |row: usize| top + 8.0 + (row as f64 + 0.5) * ROW;
-        svg.group("legend").containing(|svg| {
+        svg.start_group("legend").end_with(|svg| {
             for (x, row, key) in &self.keys {
                 let (x, y) = (left + x, middle(*row));
                 key.swatch.draw(svg, x, y);
                 let baseline = y + SIZE_PX * CAP_HEIGHT / 2.0;
                 let start = x + key.swatch.width();
-                svg.text(&Text::at(&key.name, start, baseline, SIZE_PX));
+                svg.write_text(&TextLine::at(&key.name, start, baseline, SIZE_PX));
             }
             if let Some((x, text)) = &self.more {
                 let baseline = middle(self.rows - 1) + SIZE_PX * CAP_HEIGHT / 2.0;
-                svg.text(&Text::at(text, left + x, baseline, SIZE_PX).coloured(MUTED));
+                svg.write_text(&TextLine::at(text, left + x, baseline, SIZE_PX).with_color(MUTED));
             }
         });
     }
@@ -203,26 +204,26 @@ impl Legend {
 // The sample beside a name in the legend, which looks like the marks of the chart.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Swatch {
-    Box(Style),
-    Bar(Style),
-    Line(Style),
-    Points(Style),
-    Area(Style),
+pub(crate) enum LegendSwatch {
+    Box(SeriesStyle),
+    Bar(SeriesStyle),
+    Line(SeriesStyle),
+    Points(SeriesStyle),
+    Area(SeriesStyle),
     /// A tinted area without hatching.
-    Tint(Style),
-    Forest(Mark),
+    Tint(SeriesStyle),
+    Forest(VerdictMark),
     /// A marker filled with the background color.
-    Hollow(Style),
+    Hollow(SeriesStyle),
     /// A line within a band of its color.
-    Level(Style),
+    Level(SeriesStyle),
     /// A dotted line without markers.
-    Dotted(Style),
+    Dotted(SeriesStyle),
     /// A cross that marks a missing value.
     Failure,
 }
 
-impl Swatch {
+impl LegendSwatch {
     /// Width in pixels, including the gap to the name.
     pub fn width(self) -> f64 {
         match self {
@@ -233,112 +234,120 @@ impl Swatch {
     }
 
     /// Draws the swatch right of `x`, centered on `y`.
-    pub fn draw(self, svg: &mut Svg, x: f64, y: f64) {
-        let rect = Rect::new(x, y - 6.0, x + 18.0, y + 6.0);
+    pub fn draw(self, svg: &mut SvgWriter, x: f64, y: f64) {
+        let rect = PixelRect::new(x, y - 6.0, x + 18.0, y + 6.0);
         match self {
             Self::Box(style) => {
-                area(svg, rect, &hatched_tint(style), style).close();
-                marker(svg, style, x + 9.0, y, 3.0);
+                draw_area(svg, rect, &pale_fill(style), style).end_empty();
+                draw_marker(svg, style, x + 9.0, y, 3.0);
             }
-            Self::Bar(style) => area(svg, rect, &hatched(style), style).close(),
-            Self::Tint(style) => area(svg, rect, &style.colour(), style)
-                .num("fill-opacity", 0.45)
-                .close(),
-            Self::Area(style) => area(svg, rect, &style.colour(), style)
-                .num("fill-opacity", 0.45)
-                .set_some("stroke-dasharray", style.dash())
-                .close(),
+            Self::Bar(style) => draw_area(svg, rect, &full_fill(style), style).end_empty(),
+            Self::Tint(style) => draw_area(svg, rect, &style.color(), style)
+                .set_number("fill-opacity", 0.45)
+                .end_empty(),
+            Self::Area(style) => draw_area(svg, rect, &style.color(), style)
+                .set_number("fill-opacity", 0.45)
+                .set_nonempty("stroke-dasharray", style.dash())
+                .end_empty(),
             Self::Line(style) => {
-                long_line(svg, x, y, &style.colour())
-                    .set_some("stroke-dasharray", style.dash())
-                    .close();
-                marker(svg, style, x + 14.0, y, 4.5);
+                draw_sample_line(svg, x, y, &style.color())
+                    .set_nonempty("stroke-dasharray", style.dash())
+                    .end_empty();
+                draw_marker(svg, style, x + 14.0, y, 4.5);
             }
-            Self::Points(style) => marker(svg, style, x + 5.0, y, 4.5),
+            Self::Points(style) => draw_marker(svg, style, x + 5.0, y, 4.5),
             Self::Forest(mark) => mark.draw(svg, x + 5.0, y, 5.0, None),
             Self::Hollow(style) => svg
-                .element("path")
-                .set("d", &style.marker().path(x + 5.0, y, 4.0))
-                .set("fill", PAPER)
-                .set("stroke", &style.colour())
-                .num("stroke-width", 1.4)
-                .close(),
+                .start_element("path")
+                .set_text("d", &style.marker().path(x + 5.0, y, 4.0))
+                .set_text("fill", PAPER)
+                .set_text("stroke", &style.color())
+                .set_number("stroke-width", 1.4)
+                .end_empty(),
             Self::Level(style) => {
-                let band = Rect {
+                let band = PixelRect {
                     right: x + 28.0,
                     ..rect
                 };
-                let band = area(svg, band, &tint(&style.colour()), style);
-                band.num("stroke-width", 0.0).close();
-                long_line(svg, x, y, INK).close();
+                let band = draw_area(svg, band, &tint_color(&style.color()), style);
+                band.set_number("stroke-width", 0.0).end_empty();
+                draw_sample_line(svg, x, y, INK).end_empty();
             }
-            Self::Dotted(style) => dotted(long_line(svg, x, y, &style.colour())).close(),
-            Self::Failure => draw_failure(svg, x + 5.0, y).close(),
+            Self::Dotted(style) => {
+                make_dotted(draw_sample_line(svg, x, y, &style.color())).end_empty()
+            }
+            Self::Failure => draw_failure(svg, x + 5.0, y).end_empty(),
         }
     }
 }
 
-fn long_line<'a>(svg: &'a mut Svg, x: f64, y: f64, colour: &str) -> Element<'a> {
-    let line = svg.line((x, y), (x + 28.0, y));
-    line.set("stroke", colour).num("stroke-width", 2.0)
+fn draw_sample_line<'a>(svg: &'a mut SvgWriter, x: f64, y: f64, colour: &str) -> OpenElement<'a> {
+    let line = svg.start_line((x, y), (x + 28.0, y));
+    line.set_text("stroke", colour)
+        .set_number("stroke-width", 2.0)
 }
 
 /// Turns a line into round dots.
-pub(crate) fn dotted(line: Element<'_>) -> Element<'_> {
-    line.set("stroke-dasharray", "1.5 4")
-        .set("stroke-linecap", "round")
+pub(crate) fn make_dotted(line: OpenElement<'_>) -> OpenElement<'_> {
+    line.set_text("stroke-dasharray", "1.5 4")
+        .set_text("stroke-linecap", "round")
 }
 
 /// Draws the cross that marks a failure.
-pub(crate) fn draw_failure(svg: &mut Svg, x: f64, y: f64) -> Element<'_> {
+pub(crate) fn draw_failure(svg: &mut SvgWriter, x: f64, y: f64) -> OpenElement<'_> {
     const ARM_PX: f64 = 3.5;
     let (left, top) = (x - ARM_PX, y - ARM_PX);
     let arms = format!(
         "M{left:.1} {top:.1}l{d} {d}m0 -{d}l-{d} {d}",
         d = 2.0 * ARM_PX
     );
-    svg.element("path")
-        .set("d", &arms)
-        .set("stroke", INK)
-        .num("stroke-width", 1.5)
+    svg.start_element("path")
+        .set_text("d", &arms)
+        .set_text("stroke", INK)
+        .set_number("stroke-width", 1.5)
 }
 
-fn area<'a>(svg: &'a mut Svg, rect: Rect, fill: &str, style: Style) -> Element<'a> {
-    svg.element("rect")
-        .num("x", rect.left)
-        .num("y", rect.top)
-        .num("width", rect.width())
-        .num("height", rect.height())
-        .set("fill", fill)
-        .set("stroke", &style.colour())
+fn draw_area<'a>(
+    svg: &'a mut SvgWriter,
+    rect: PixelRect,
+    fill: &str,
+    style: SeriesStyle,
+) -> OpenElement<'a> {
+    svg.start_element("rect")
+        .set_number("x", rect.left)
+        .set_number("y", rect.top)
+        .set_number("width", rect.width())
+        .set_number("height", rect.height())
+        .set_text("fill", fill)
+        .set_text("stroke", &style.color())
 }
 
-fn marker(svg: &mut Svg, style: Style, x: f64, y: f64, radius: f64) {
-    svg.element("path")
-        .set("d", &style.marker().path(x, y, radius))
-        .set("fill", &style.colour())
-        .set("stroke", PAPER)
-        .num("stroke-width", if radius > 4.0 { 1.0 } else { 0.0 })
-        .close();
+fn draw_marker(svg: &mut SvgWriter, style: SeriesStyle, x: f64, y: f64, radius: f64) {
+    svg.start_element("path")
+        .set_text("d", &style.marker().path(x, y, radius))
+        .set_text("fill", &style.color())
+        .set_text("stroke", PAPER)
+        .set_number("stroke-width", if radius > 4.0 { 1.0 } else { 0.0 })
+        .end_empty();
 }
 
 // Positions of series within categories. A series has the same position, color and marker in all
 // categories, even if another is missing.
 
 /// The positions of all series, in order of first appearance.
-pub(crate) struct Lineup<'a> {
+pub(crate) struct SeriesLineup<'a> {
     /// Name, and number of preceding series of the same name in the same category.
     places: Vec<(&'a str, usize)>,
 }
 
-impl<'a> Lineup<'a> {
+impl<'a> SeriesLineup<'a> {
     /// Assigns positions to the series of all categories.
     pub fn of_categories<I: IntoIterator<Item = &'a str>>(
         categories: impl IntoIterator<Item = I>,
     ) -> Self {
         let mut places = Vec::new();
         for category in categories {
-            for place in numbered(category) {
+            for place in number_names(category) {
                 if !places.contains(&place) {
                     places.push(place);
                 }
@@ -348,14 +357,14 @@ impl<'a> Lineup<'a> {
     }
 
     /// Positions of the series of one category.
-    pub fn slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+    pub fn series_slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
         let slot = |place| {
             self.places
                 .iter()
                 .position(|known| *known == place)
                 .unwrap_or(0)
         };
-        numbered(category).into_iter().map(slot).collect()
+        number_names(category).into_iter().map(slot).collect()
     }
 
     /// Names, one per position.
@@ -369,7 +378,7 @@ impl<'a> Lineup<'a> {
     }
 }
 
-fn numbered<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+fn number_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut numbered: Vec<(&str, usize)> = Vec::new();
     for name in names {
         let before = numbered
@@ -387,11 +396,11 @@ mod tests {
 
     #[test]
     fn the_header_grows_with_what_it_holds() {
-        let bare = Header {
+        let bare = ChartHeader {
             title: "t",
-            ..Header::default()
+            ..ChartHeader::default()
         };
-        let full = Header {
+        let full = ChartHeader {
             subtitle: Some("s"),
             note: Some("n".into()),
             ..bare.clone()
@@ -404,56 +413,59 @@ mod tests {
 
     #[test]
     fn left_out_values_are_counted_with_the_reason() {
-        assert_eq!(omitted_note(0, &[&Scale::Linear]), None);
-        let one = omitted_note(1, &[&Scale::Linear]).unwrap();
+        assert_eq!(omitted_note(0, &[&AxisScale::Linear]), None);
+        let one = omitted_note(1, &[&AxisScale::Linear]).unwrap();
         assert_eq!(one, "1 value not shown (not finite)");
         assert!(
-            omitted_note(2, &[&Scale::Log2])
+            omitted_note(2, &[&AxisScale::Log2])
                 .unwrap()
                 .starts_with("2 values not shown (not fin")
         );
     }
 
-    fn keys(count: usize) -> Vec<Key> {
+    fn keys(count: usize) -> Vec<LegendKey> {
         let names: Vec<String> = (0..count).map(|at| format!("series number {at}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Key::list(&names, Swatch::Points)
+        LegendKey::legend_keys(&names, LegendSwatch::Points)
     }
 
     #[test]
     fn keys_flow_into_rows_within_the_width() {
-        let legend = Legend::lay_out(&keys(7), 400.0);
+        let legend = LegendLayout::lay_out(&keys(7), 400.0);
         assert!(legend.rows > 1 && legend.more.is_none());
         for (x, _, key) in &legend.keys {
-            assert!(x + key.swatch.width() + room_for(&key.name, SIZE_PX) <= 400.0);
+            assert!(x + key.swatch.width() + reserved_width(&key.name, SIZE_PX) <= 400.0);
         }
     }
 
     #[test]
     fn what_has_no_room_is_counted() {
-        let legend = Legend::lay_out(&keys(60), 400.0);
+        let legend = LegendLayout::lay_out(&keys(60), 400.0);
         assert_eq!(legend.rows, MAX_ROWS);
         let (x, text) = legend.more.as_ref().unwrap();
         assert_eq!(*text, format!("and {} more", 60 - legend.keys.len()));
-        assert!(x + room_for(text, SIZE_PX) <= 400.0);
+        assert!(x + reserved_width(text, SIZE_PX) <= 400.0);
     }
 
     #[test]
     fn nameless_series_need_no_legend() {
-        assert!(Key::list(&["", " "], Swatch::Bar).is_empty());
-        assert_eq!(Legend::lay_out(&[], 400.0).height(), 0.0);
+        assert!(LegendKey::legend_keys(&["", " "], LegendSwatch::Bar).is_empty());
+        assert_eq!(LegendLayout::lay_out(&[], 400.0).height(), 0.0);
     }
 
     #[test]
     fn a_series_keeps_its_place_where_another_is_missing() {
-        let lineup = Lineup::of_categories([vec!["old", "new"], vec!["new"]]);
+        let lineup = SeriesLineup::of_categories([vec!["old", "new"], vec!["new"]]);
         assert_eq!(lineup.names(), ["old", "new"]);
-        assert_eq!(lineup.slots(["new"]), [1]);
+        assert_eq!(lineup.series_slots(["new"]), [1]);
     }
 
     #[test]
     fn equal_names_in_one_category_stand_side_by_side() {
-        let lineup = Lineup::of_categories([vec!["", ""]]);
-        assert_eq!((lineup.len(), lineup.slots(["", ""])), (2, vec![0, 1]));
+        let lineup = SeriesLineup::of_categories([vec!["", ""]]);
+        assert_eq!(
+            (lineup.len(), lineup.series_slots(["", ""])),
+            (2, vec![0, 1])
+        );
     }
 }

@@ -2,11 +2,11 @@
 //! more get one row each over the same axis, because more than two overlapping histograms are
 //! unreadable.
 
-use crate::Axis;
-use crate::header::{Header, Key, Swatch, omitted_note};
-use crate::histogram_bars::Labels;
-use crate::page::{Figure, count, list};
-use crate::svg::{Rect, Svg};
+use crate::ChartAxis;
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
+use crate::histogram_bars::LabelPlacement;
+use crate::page::{SheetContent, format_count, join_names};
+use crate::svg::{PixelRect, SvgWriter};
 use crate::value_data::{HistogramSeries, ValueData};
 
 /// Histograms over a common axis. Up to twenty values per series are drawn individually: the shape
@@ -18,7 +18,7 @@ pub struct HistogramChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// Value axis. A category scale makes no sense here and is treated as linear.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// Values by series.
     pub series: Vec<HistogramSeries>,
 }
@@ -29,15 +29,15 @@ impl HistogramChart {
     }
 }
 
-impl Figure for HistogramChart {
-    fn header(&self) -> Header<'_> {
+impl SheetContent for HistogramChart {
+    fn header(&self) -> ChartHeader<'_> {
         let data = self.data();
-        let legend = if data.in_rows() {
+        let legend = if data.uses_rows() {
             Vec::new()
         } else {
-            Key::list(&data.names(), Swatch::Area)
+            LegendKey::legend_keys(&data.names(), LegendSwatch::Area)
         };
-        Header {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: omitted_note(data.count_omitted(), &[data.scale()]),
@@ -47,8 +47,8 @@ impl Figure for HistogramChart {
 
     fn summary(&self) -> String {
         let data = self.data();
-        let values = count(data.count_shown(), "value", "s");
-        let kind = if data.are_few() {
+        let values = format_count(data.count_shown(), "value", "s");
+        let kind = if data.has_few_values() {
             "Strip chart"
         } else {
             "Histogram"
@@ -56,7 +56,7 @@ impl Figure for HistogramChart {
         format!(
             "{kind} of {values} in {} series: {}.",
             self.series.len(),
-            list(&data.names())
+            join_names(&data.names())
         )
     }
 
@@ -64,10 +64,10 @@ impl Figure for HistogramChart {
         self.data().count_shown() == 0
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let data = self.data();
         if let Some(extent) = data.extent() {
-            data.draw(svg, area, extent, Labels::Own);
+            data.draw(svg, area, extent, LabelPlacement::Own);
         }
     }
 

@@ -2,11 +2,11 @@
 //! with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
 //! execution, a metric over revisions, and small multiples.
 //!
-//! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; no setup is needed. Text
+//! A chart is plain data. [`AnyChart::render_svg`] and [`AnyChart::render_png`] draw it; no setup is needed. Text
 //! widths come from an embedded font, so the same data give the same bytes on every machine and
 //! text never overlaps. Colors are those of Okabe and Ito; everything shown by color is also shown
-//! by a marker, dash or hatching. [`Chart::svg_on_page`] draws for a page with a dark and a light
-//! theme. Start at [`Chart`].
+//! by a marker, dash or hatching. [`AnyChart::svg_on_page`] draws for a page with a dark and a light
+//! theme. Start at [`AnyChart`].
 //!
 //! ```
 //! use speedwell_plot::{Axis, BarCategory, Bar, BarChart, Chart, Size};
@@ -66,25 +66,25 @@ mod trend_point;
 mod trend_spark;
 mod value_data;
 
-pub use axis::{Axis, Scale};
-pub use bar_chart::{Bar, BarCategory, BarChart};
+pub use axis::{AxisScale, ChartAxis};
+pub use bar_chart::{BarCategory, BarChart, ChartBar};
 pub use box_chart::{BoxCategory, BoxChart, BoxSeries};
-pub use chart::Chart;
-pub use colour::{Rgb, page_colours};
-pub use flame_chart::{FlameChart, FlameFrame, FlamePart};
+pub use chart::AnyChart;
+pub use colour::{RgbColor, page_colors};
+pub use flame_chart::{FlameChart, FlameFrame, FrameColoring};
 pub use forest_chart::{ForestChart, ForestRow};
 pub use forest_strips::ForestStrips;
 pub use grid_chart::{GridChart, GridMarks, GridPanel};
 pub use histogram_chart::HistogramChart;
 pub use line_chart::LineChart;
-pub use page::Size;
+pub use page::ImageSize;
 #[cfg(feature = "png")]
 pub use png::PlotError;
-pub use point_series::{Point, PointSeries};
+pub use point_series::{ChartPoint, PointSeries};
 pub use runs_chart::RunsChart;
 pub use scatter_chart::ScatterChart;
-pub use sequence::Sequence;
-pub use style::Mark;
+pub use sequence::ValueSequence;
+pub use style::VerdictMark;
 pub use text::text_width;
 pub use trend_axis::TrendAxis;
 pub use trend_chart::{TrendChart, TrendLevel};

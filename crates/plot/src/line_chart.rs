@@ -1,14 +1,14 @@
 //! Points connected by lines, with intervals as error bars.
 
-use crate::Axis;
-use crate::axes::Plane;
-use crate::box_mark::offsets;
-use crate::header::{Header, Swatch};
-use crate::numeral::figure;
-use crate::page::{Figure, count, list};
-use crate::point_series::{Point, PointData, PointSeries};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
+use crate::ChartAxis;
+use crate::axes::PointPlane;
+use crate::box_mark::point_offsets;
+use crate::header::{ChartHeader, LegendSwatch};
+use crate::numeral::format_figure;
+use crate::page::{SheetContent, format_count, join_names};
+use crate::point_series::{ChartPoint, PointData, PointSeries};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
 
 /// Radius of the dot of an observation, and the distance and spread of these dots beside their
 /// point.
@@ -24,14 +24,14 @@ pub struct LineChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// The bottom axis.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// The left axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// The lines.
     pub series: Vec<PointSeries>,
     /// Observations from which the points of each series were estimated, such as single runs, in
     /// the order of the series: drawn faintly beside the points. May be empty.
-    pub observations: Vec<Vec<Point>>,
+    pub observations: Vec<Vec<ChartPoint>>,
     /// Number of series at the end that are curves, such as fitted ones: their points were not
     /// measured and have no markers.
     pub curves: usize,
@@ -43,101 +43,118 @@ impl LineChart {
     }
 
     /// Axes that fit the points, their intervals and the observations.
-    fn plane(&self, area: Rect) -> Option<Plane> {
+    fn plane(&self, area: PixelRect) -> Option<PointPlane> {
         let data = self.data();
         let (x, mut y) = data.extents(true)?;
-        for point in self.observed() {
-            y = y.including(point.y);
+        for point in self.shown_observations() {
+            y = y.extended_to(point.y);
         }
-        Some(Plane::lay_out(area, (&self.x, x), (&self.y, y)))
+        Some(PointPlane::lay_out(area, (&self.x, x), (&self.y, y)))
     }
 
     /// All observations that both axes can show.
-    fn observed(&self) -> impl Iterator<Item = &Point> {
+    fn shown_observations(&self) -> impl Iterator<Item = &ChartPoint> {
         let data = self.data();
         let all = self.observations.iter().flatten();
-        all.filter(move |point| data.shown(point))
+        all.filter(move |point| data.can_show_point(point))
     }
 
     /// Draws dots right of the points, so that neither hides the other.
-    fn draw_observations(&self, svg: &mut Svg, plane: &Plane, at: usize, style: Style) {
+    fn draw_observations(
+        &self,
+        svg: &mut SvgWriter,
+        plane: &PointPlane,
+        at: usize,
+        style: SeriesStyle,
+    ) {
         let data = self.data();
         let observed = self.observations.get(at).into_iter().flatten();
-        let mut observed: Vec<&Point> = observed.filter(|point| data.shown(point)).collect();
+        let mut observed: Vec<&ChartPoint> = observed
+            .filter(|point| data.can_show_point(point))
+            .collect();
         observed.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
         let group = svg
-            .group("observations")
-            .set("fill", &style.colour())
-            .num("fill-opacity", 0.35);
-        group.containing(|svg| {
+            .start_group("observations")
+            .set_text("fill", &style.color())
+            .set_number("fill-opacity", 0.35);
+        group.end_with(|svg| {
             for of_point in observed.chunk_by(|one, other| one.x == other.x) {
                 let values: Vec<f64> = of_point.iter().map(|point| point.y).collect();
-                for (point, offset) in of_point.iter().zip(offsets(&values)) {
+                for (point, offset) in of_point.iter().zip(point_offsets(&values)) {
                     let aside = OBSERVED_ASIDE_PX + offset * OBSERVED_SPREAD_PX;
                     let series = self.series.get(at).map_or("", |series| &series.name);
-                    svg.element("circle")
-                        .set("class", "observation")
-                        .num("cx", plane.x.at(point.x) + aside)
-                        .num("cy", plane.y.at(point.y))
-                        .num("r", OBSERVED_PX)
-                        .titled(&format!("{series}\none run: {}", figure(point.y)));
+                    svg.start_element("circle")
+                        .set_text("class", "observation")
+                        .set_number("cx", plane.x.pixel_at(point.x) + aside)
+                        .set_number("cy", plane.y.pixel_at(point.y))
+                        .set_number("r", OBSERVED_PX)
+                        .end_with_tooltip(&format!(
+                            "{series}\none run: {}",
+                            format_figure(point.y)
+                        ));
                 }
             }
         });
     }
 
     /// Segments of a line between gaps, in ascending order of x.
-    fn stretches(&self, series: &PointSeries) -> Vec<Vec<Point>> {
+    fn line_segments(&self, series: &PointSeries) -> Vec<Vec<ChartPoint>> {
         let data = self.data();
         let mut points = series.points.clone();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
-        let stretches = points.split(|point| !data.shown(point));
+        let stretches = points.split(|point| !data.can_show_point(point));
         stretches
             .filter(|stretch| !stretch.is_empty())
-            .map(<[Point]>::to_vec)
+            .map(<[ChartPoint]>::to_vec)
             .collect()
     }
 
-    fn draw_line(&self, svg: &mut Svg, plane: &Plane, series: &PointSeries, style: Style) {
+    fn draw_line(
+        &self,
+        svg: &mut SvgWriter,
+        plane: &PointPlane,
+        series: &PointSeries,
+        style: SeriesStyle,
+    ) {
         for stretch in self
-            .stretches(series)
+            .line_segments(series)
             .iter()
             .filter(|stretch| stretch.len() > 1)
         {
-            let corner = |point: &Point| {
-                let (x, y) = (plane.x.at(point.x), plane.y.at(point.y));
+            let corner = |point: &ChartPoint| {
+                let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
                 format!("{x:.2},{y:.2}")
             };
             let corners: Vec<String> = stretch.iter().map(corner).collect();
-            svg.element("polyline")
-                .set("class", "line")
-                .set("points", &corners.join(" "))
-                .set("fill", "none")
-                .set("stroke", &style.colour())
-                .num("stroke-width", 2.0)
-                .set("stroke-linejoin", "round")
-                .set_some("stroke-dasharray", style.dash())
-                .close();
+            svg.start_element("polyline")
+                .set_text("class", "line")
+                .set_text("points", &corners.join(" "))
+                .set_text("fill", "none")
+                .set_text("stroke", &style.color())
+                .set_number("stroke-width", 2.0)
+                .set_text("stroke-linejoin", "round")
+                .set_nonempty("stroke-dasharray", style.dash())
+                .end_empty();
         }
     }
 }
 
-impl Figure for LineChart {
-    fn header(&self) -> Header<'_> {
-        Header {
+impl SheetContent for LineChart {
+    fn header(&self) -> ChartHeader<'_> {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            ..self.data().header(Swatch::Line)
+            ..self.data().header(LegendSwatch::Line)
         }
     }
 
     fn summary(&self) -> String {
         let data = self.data();
-        let points = count(data.count_shown(), "point", "s");
-        let lines = count(self.series.len(), "line", "s");
+        let points = format_count(data.count_shown(), "point", "s");
+        let lines = format_count(self.series.len(), "line", "s");
         format!(
             "Line chart of {lines} with {points}: {}.",
-            list(&data.names())
+            join_names(&data.names())
         )
     }
 
@@ -145,7 +162,7 @@ impl Figure for LineChart {
         self.data().count_shown() == 0
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let data = self.data();
         let Some(plane) = self.plane(area) else {
             return;
@@ -181,35 +198,37 @@ impl Figure for LineChart {
 }
 
 fn draw_intervals(
-    svg: &mut Svg,
-    plane: &Plane,
+    svg: &mut SvgWriter,
+    plane: &PointPlane,
     data: &PointData<'_>,
     series: &PointSeries,
-    style: Style,
+    style: SeriesStyle,
 ) {
     const CAP_PX: f64 = 4.0;
-    let bounded = |point: &&Point| {
+    let bounded = |point: &&ChartPoint| {
         let ends = [point.low, point.high];
-        data.shown(point)
+        data.can_show_point(point)
             && ends.iter().flatten().next().is_some()
             && !ends.contains(&Some(f64::NAN))
     };
-    let group = svg.group("intervals").set("stroke", &style.colour());
+    let group = svg
+        .start_group("intervals")
+        .set_text("stroke", &style.color());
     group
-        .num("stroke-width", 1.3)
-        .num("stroke-opacity", 0.75)
-        .containing(|svg| {
+        .set_number("stroke-width", 1.3)
+        .set_number("stroke-opacity", 0.75)
+        .end_with(|svg| {
             for point in series.points.iter().filter(bounded) {
-                let x = plane.x.at(point.x);
-                let low = plane.y.at(point.low.unwrap_or(point.y));
-                let high = plane.y.at(point.high.unwrap_or(point.y));
-                svg.line((x, low), (x, high))
-                    .set("class", "interval")
-                    .close();
+                let x = plane.x.pixel_at(point.x);
+                let low = plane.y.pixel_at(point.low.unwrap_or(point.y));
+                let high = plane.y.pixel_at(point.high.unwrap_or(point.y));
+                svg.start_line((x, low), (x, high))
+                    .set_text("class", "interval")
+                    .end_empty();
                 for end in [low, high] {
-                    svg.line((x - CAP_PX, end), (x + CAP_PX, end))
-                        .set("class", "cap")
-                        .close();
+                    svg.start_line((x - CAP_PX, end), (x + CAP_PX, end))
+                        .set_text("class", "cap")
+                        .end_empty();
                 }
             }
         });

@@ -8,7 +8,7 @@ const LARGEST_PLAIN: f64 = 1e15;
 const SMALLEST_PLAIN: f64 = 1e-4;
 
 /// Formats a single number: six significant digits with thousands separators.
-pub(crate) fn figure(value: f64) -> String {
+pub(crate) fn format_figure(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -24,19 +24,19 @@ pub(crate) fn figure(value: f64) -> String {
     }
     let magnitude = value.abs();
     if !(SMALLEST_PLAIN..LARGEST_PLAIN).contains(&magnitude) {
-        let (mantissa, exponent) = split(value);
-        return power(&trimmed(format!("{mantissa:.5}")), exponent);
+        let (mantissa, exponent) = split_exponent(value);
+        return format_power(&trim_zeros(format!("{mantissa:.5}")), exponent);
     }
     let decimals = (5 - exponent_of(magnitude)).clamp(0, 9) as usize;
-    grouped(&trimmed(format!("{value:.decimals$}")))
+    group_thousands(&trim_zeros(format!("{value:.decimals$}")))
 }
 
 /// Formats a number with a fixed number of decimals and thousands separators.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+pub(crate) fn format_fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() || value.abs() >= LARGEST_PLAIN {
-        return figure(value);
+        return format_figure(value);
     }
-    grouped(&format!("{value:.decimals$}"))
+    group_thousands(&format!("{value:.decimals$}"))
 }
 
 /// Labels for evenly spaced ticks `step` apart, with the same suffix and number of decimals.
@@ -65,7 +65,7 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         } else {
             format!(
                 "{}{suffix}",
-                grouped(&format!("{:.decimals$}", value / unit))
+                group_thousands(&format!("{:.decimals$}", value / unit))
             )
         }
     };
@@ -80,7 +80,10 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
         if value.abs() < step * 1e-6 {
             "0".into()
         } else {
-            power(&signed(format!("{:.decimals$}", scaled(value))), exponent)
+            format_power(
+                &with_minus_sign(format!("{:.decimals$}", scaled(value))),
+                exponent,
+            )
         }
     };
     values.iter().map(|value| label(*value)).collect()
@@ -96,7 +99,7 @@ pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
         .iter()
         .map(|value| {
             if plain {
-                short(*value)
+                format_short(*value)
             } else {
                 log10_power(*value)
             }
@@ -105,21 +108,21 @@ pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
 }
 
 fn log10_power(value: f64) -> String {
-    let (mantissa, exponent) = split(value);
-    let mantissa = trimmed(format!("{mantissa:.2}"));
+    let (mantissa, exponent) = split_exponent(value);
+    let mantissa = trim_zeros(format!("{mantissa:.2}"));
     if mantissa == "1" {
-        format!("10{}", raised(exponent))
+        format!("10{}", superscript(exponent))
     } else {
-        power(&mantissa, exponent)
+        format_power(&mantissa, exponent)
     }
 }
 
-fn short(value: f64) -> String {
+fn format_short(value: f64) -> String {
     let (unit, suffix) = SUFFIXES
         .into_iter()
         .find(|(unit, _)| value >= unit * 0.999)
         .unwrap_or((1.0, ""));
-    format!("{}{suffix}", trimmed(format!("{:.3}", value / unit)))
+    format!("{}{suffix}", trim_zeros(format!("{:.3}", value / unit)))
 }
 
 /// Labels for powers of two, given by exponent: `64`, `1,024`, with binary suffixes from 16Ki.
@@ -135,19 +138,19 @@ fn log2_label(exponent: i32, suffixed: bool) -> String {
     const BINARY: [&str; 5] = ["", "Ki", "Mi", "Gi", "Ti"];
     match exponent {
         0..10 => format!("{}", 1_u64 << exponent),
-        10..14 if !suffixed => grouped(&format!("{}", 1_u64 << exponent)),
+        10..14 if !suffixed => group_thousands(&format!("{}", 1_u64 << exponent)),
         10..50 => format!(
             "{}{}",
             1_u64 << (exponent % 10),
             BINARY[(exponent / 10) as usize]
         ),
-        -6..0 => trimmed(format!("{:.6}", 2.0_f64.powi(exponent))),
-        _ => format!("2{}", raised(exponent)),
+        -6..0 => trim_zeros(format!("{:.6}", 2.0_f64.powi(exponent))),
+        _ => format!("2{}", superscript(exponent)),
     }
 }
 
 /// Splits a finite, nonzero number into a mantissa in [1, 10) and an exponent.
-fn split(value: f64) -> (f64, i32) {
+fn split_exponent(value: f64) -> (f64, i32) {
     let exponent = exponent_of(value.abs());
     (scaled_down(value, exponent), exponent)
 }
@@ -178,11 +181,11 @@ fn decimals_of(step: f64) -> usize {
     (0..=15).find(exact).unwrap_or(15)
 }
 
-fn power(mantissa: &str, exponent: i32) -> String {
-    format!("{mantissa}×10{}", raised(exponent))
+fn format_power(mantissa: &str, exponent: i32) -> String {
+    format!("{mantissa}×10{}", superscript(exponent))
 }
 
-fn raised(exponent: i32) -> String {
+fn superscript(exponent: i32) -> String {
     let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raise = |letter: char| {
         letter
@@ -193,16 +196,16 @@ fn raised(exponent: i32) -> String {
 }
 
 /// Removes trailing zeros from the decimals and uses a minus sign instead of a hyphen.
-fn trimmed(text: String) -> String {
+fn trim_zeros(text: String) -> String {
     let text = if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         text
     };
-    signed(text)
+    with_minus_sign(text)
 }
 
-fn signed(text: String) -> String {
+fn with_minus_sign(text: String) -> String {
     match text.strip_prefix(['-', '−']) {
         Some(rest) if rest.chars().all(|letter| "0.".contains(letter)) => rest.to_owned(),
         Some(rest) => format!("−{rest}"),
@@ -211,8 +214,8 @@ fn signed(text: String) -> String {
 }
 
 /// Inserts commas as thousands separators: `−12,345.6`.
-fn grouped(text: &str) -> String {
-    let text = signed(text.to_owned());
+fn group_thousands(text: &str) -> String {
+    let text = with_minus_sign(text.to_owned());
     let (sign, rest) = text
         .strip_prefix('−')
         .map_or(("", text.as_str()), |rest| ("−", rest));
@@ -249,7 +252,7 @@ mod tests {
             1e-9,
             -3.2e20,
         ]
-        .map(figure);
+        .map(format_figure);
         let wanted = [
             "0",
             "1",
@@ -261,9 +264,9 @@ mod tests {
             "−3.2×10²⁰",
         ];
         assert_eq!(written, wanted);
-        assert_eq!(figure(f64::INFINITY), "∞");
-        assert_eq!(figure(f64::NAN), "not a number");
-        assert_eq!(figure(5e-324), "4.94066×10⁻³²⁴");
+        assert_eq!(format_figure(f64::INFINITY), "∞");
+        assert_eq!(format_figure(f64::NAN), "not a number");
+        assert_eq!(format_figure(5e-324), "4.94066×10⁻³²⁴");
     }
 
     #[test]
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn fixed_decimals_keep_their_zeros() {
-        assert_eq!(fixed(1234.5, 2), "1,234.50");
-        assert_eq!(fixed(-0.001, 1), "0.0");
+        assert_eq!(format_fixed(1234.5, 2), "1,234.50");
+        assert_eq!(format_fixed(-0.001, 1), "0.0");
     }
 }

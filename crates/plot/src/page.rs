@@ -2,8 +2,8 @@
 //! the remaining area for the chart itself.
 
 use crate::colour::{MUTED, PAPER};
-use crate::header::Header;
-use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
+use crate::header::ChartHeader;
+use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, format_decimal};
 
 /// Margin in a separate file.
 const MARGIN: f64 = 20.0;
@@ -11,9 +11,9 @@ const MARGIN: f64 = 20.0;
 const MARGIN_ON_PAGE: f64 = 4.0;
 
 /// Interface of a chart to the sheet.
-pub(crate) trait Figure {
+pub(crate) trait SheetContent {
     /// Title, subtitle, notes and legend.
-    fn header(&self) -> Header<'_>;
+    fn header(&self) -> ChartHeader<'_>;
 
     /// Describes the chart in one or two sentences, for users who cannot see it.
     fn summary(&self) -> String;
@@ -27,11 +27,11 @@ pub(crate) trait Figure {
     fn is_empty(&self) -> bool;
 
     /// Draws axes and marks into `area`; only called if there is something to show.
-    fn draw(&self, svg: &mut Svg, area: Rect);
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect);
 
     /// Preferred width in pixels of the whole sheet in a separate file.
     fn natural_width(&self) -> u32 {
-        Size::default().width_px
+        ImageSize::default().width_px
     }
 
     /// Preferred height in pixels of the chart below its header, on a sheet area of `width` pixels.
@@ -39,15 +39,19 @@ pub(crate) trait Figure {
 }
 
 /// Draws a complete sheet.
-pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String {
+pub(crate) fn render_sheet(
+    figure: &dyn SheetContent,
+    size: ImageSize,
+    medium: OutputMedium,
+) -> String {
     draw_sheet(figure, figure.header(), size, medium)
 }
 
 /// Draws a sheet of the given width and natural height, with or without its title.
 pub(crate) fn render_in_full(
-    figure: &dyn Figure,
+    figure: &dyn SheetContent,
     width_px: u32,
-    medium: Medium,
+    medium: OutputMedium,
     titled: bool,
 ) -> String {
     let mut header = figure.header();
@@ -58,8 +62,13 @@ pub(crate) fn render_in_full(
     draw_sheet(figure, header, size, medium)
 }
 
-fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Medium) -> String {
-    let margin = margin(&medium);
+fn draw_sheet(
+    figure: &dyn SheetContent,
+    header: ChartHeader<'_>,
+    size: ImageSize,
+    medium: OutputMedium,
+) -> String {
+    let margin = sheet_margin(&medium);
     let (width, height) = (
         f64::from(size.width_px.max(1)),
         f64::from(size.height_px.max(1)),
@@ -68,7 +77,7 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
     let spoken = [figure.header().title, summary.as_str()]
         .map(str::trim)
         .join(". ");
-    let (wide, high) = (decimal(width), decimal(height));
+    let (wide, high) = (format_decimal(width), format_decimal(height));
     let attributes = [
         ("width", wide.as_str()),
         ("height", high.as_str()),
@@ -77,17 +86,17 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
         ("aria-label", spoken.trim_start_matches(". ")),
     ];
     // A page has its own background, and duplicated text in its charts would add up.
-    let alone = !matches!(medium, Medium::Page(_));
-    Svg::document(medium, &attributes, |svg| {
+    let alone = !matches!(medium, OutputMedium::Page(_));
+    SvgWriter::write_document(medium, &attributes, |svg| {
         if alone {
             draw_paper(svg, header.title, &summary, (width, height));
         }
         let placed = header.lay_out(width - 2.0 * margin);
         placed.draw(svg, margin, margin);
         let top = margin + placed.height();
-        let area = Rect::new(margin, top, width - margin, height - margin);
+        let area = PixelRect::new(margin, top, width - margin, height - margin);
         if figure.is_empty() {
-            no_data(svg, area)
+            draw_no_data(svg, area)
         } else {
             figure.draw(svg, area)
         }
@@ -96,28 +105,37 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
 
 /// Draws the background of a chart in a separate file, and text for programs that ignore ARIA
 /// labels.
-fn draw_paper(svg: &mut Svg, title: &str, summary: &str, (width, height): (f64, f64)) {
-    svg.element("title").containing_text(title);
-    svg.element("desc").containing_text(summary);
-    svg.element("rect")
-        .num("width", width)
-        .num("height", height)
-        .set("fill", PAPER)
-        .close();
+fn draw_paper(svg: &mut SvgWriter, title: &str, summary: &str, (width, height): (f64, f64)) {
+    svg.start_element("title").end_with_text(title);
+    svg.start_element("desc").end_with_text(summary);
+    svg.start_element("rect")
+        .set_number("width", width)
+        .set_number("height", height)
+        .set_text("fill", PAPER)
+        .end_empty();
 }
 
-fn no_data(svg: &mut Svg, area: Rect) {
-    let text = Text::at("no data", area.middle_x(), area.middle_y(), 15.0);
-    svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+fn draw_no_data(svg: &mut SvgWriter, area: PixelRect) {
+    let text = TextLine::at("no data", area.middle_x(), area.middle_y(), 15.0);
+    svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
 }
 
 /// Size with the given width and the natural height of the chart.
-pub(crate) fn natural_size(figure: &dyn Figure, width_px: u32, medium: &Medium) -> Size {
+pub(crate) fn natural_size(
+    figure: &dyn SheetContent,
+    width_px: u32,
+    medium: &OutputMedium,
+) -> ImageSize {
     size_below(figure, &figure.header(), width_px, medium)
 }
 
-fn size_below(figure: &dyn Figure, header: &Header<'_>, width_px: u32, medium: &Medium) -> Size {
-    let margin = margin(medium);
+fn size_below(
+    figure: &dyn SheetContent,
+    header: &ChartHeader<'_>,
+    width_px: u32,
+    medium: &OutputMedium,
+) -> ImageSize {
+    let margin = sheet_margin(medium);
     let inner = f64::from(width_px) - 2.0 * margin;
     let header = header.lay_out(inner).height();
     let chart = if figure.is_empty() {
@@ -126,29 +144,29 @@ fn size_below(figure: &dyn Figure, header: &Header<'_>, width_px: u32, medium: &
         figure.natural_height(inner)
     };
     let height_px = (header + chart + 2.0 * margin).ceil() as u32;
-    Size {
+    ImageSize {
         width_px,
         height_px,
     }
 }
 
-fn margin(medium: &Medium) -> f64 {
+fn sheet_margin(medium: &OutputMedium) -> f64 {
     match medium {
-        Medium::File | Medium::Painter => MARGIN,
-        Medium::Page(_) => MARGIN_ON_PAGE,
+        OutputMedium::File | OutputMedium::Painter => MARGIN,
+        OutputMedium::Page(_) => MARGIN_ON_PAGE,
     }
 }
 
 // Phrases for the accessible summaries.
 
 /// Formats a number with its noun and plural ending: `1 box`, `2 boxes`.
-pub(crate) fn count(number: usize, noun: &str, plural_ending: &str) -> String {
+pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> String {
     let ending = if number == 1 { "" } else { plural_ending };
     format!("{number} {noun}{ending}")
 }
 
 /// Joins names by commas, at most six of them.
-pub(crate) fn list(names: &[&str]) -> String {
+pub(crate) fn join_names(names: &[&str]) -> String {
     const MOST: usize = 6;
     let shown = names
         .iter()
@@ -164,14 +182,14 @@ pub(crate) fn list(names: &[&str]) -> String {
 
 /// Width and height of an image in pixels (CSS pixels in SVG).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct ImageSize {
     /// Width in pixels.
     pub width_px: u32,
     /// Height in pixels.
     pub height_px: u32,
 }
 
-impl Default for Size {
+impl Default for ImageSize {
     /// 960 by 640: a 3:2 image whose text is still readable at half that width.
     fn default() -> Self {
         Self {
@@ -187,9 +205,9 @@ mod tests {
 
     #[test]
     fn phrases_agree_in_number() {
-        assert_eq!(count(1, "box", "es"), "1 box");
-        assert_eq!(count(0, "value", "s"), "0 values");
-        assert_eq!(list(&["a", "b"]), "a, b");
-        assert_eq!(list(&["a"; 8]), "a, a, a, a, a, a and 2 more");
+        assert_eq!(format_count(1, "box", "es"), "1 box");
+        assert_eq!(format_count(0, "value", "s"), "0 values");
+        assert_eq!(join_names(&["a", "b"]), "a, b");
+        assert_eq!(join_names(&["a"; 8]), "a, a, a, a, a, a and 2 more");
     }
 }

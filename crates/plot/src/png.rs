@@ -5,7 +5,7 @@ use std::fmt;
 
 use resvg::{tiny_skia, usvg};
 
-use crate::Size;
+use crate::ImageSize;
 
 /// Why an image could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl fmt::Display for PlotError {
 impl std::error::Error for PlotError {}
 
 /// Rasterizes `svg`, laid out for `size`, enlarged by `zoom`.
-pub(crate) fn encode(svg: &str, size: Size, zoom: u32) -> Result<Vec<u8>, PlotError> {
+pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);
     let bad_size = PlotError::Size {

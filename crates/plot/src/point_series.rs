@@ -1,14 +1,14 @@
 //! Points in the plane, shared by scatter and line charts: the data, which of them can be shown,
 //! and axes that fit them.
 
-use crate::axes::Plane;
-use crate::colour::{PAPER, Rgb};
-use crate::header::{Header, Key, Swatch, omitted_note};
-use crate::numeral::figure;
-use crate::scale::{Extent, can_show};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
-use crate::{Axis, Scale};
+use crate::axes::PointPlane;
+use crate::colour::{PAPER, RgbColor};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
+use crate::numeral::format_figure;
+use crate::scale::{AxisExtent, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
+use crate::{AxisScale, ChartAxis};
 
 /// The points of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,21 +16,21 @@ pub struct PointSeries {
     /// Name in the legend.
     pub name: String,
     /// Points; a line connects them in ascending order of x.
-    pub points: Vec<Point>,
+    pub points: Vec<ChartPoint>,
     /// Custom color; by default one of the color-blind-safe series colors.
-    pub colour: Option<Rgb>,
+    pub colour: Option<RgbColor>,
 }
 
 impl PointSeries {
     /// Style of the series at this index.
-    pub(crate) fn style(&self, at: usize) -> Style {
-        Style::of_series(at).coloured(self.colour)
+    pub(crate) fn style(&self, at: usize) -> SeriesStyle {
+        SeriesStyle::of_series(at).with_color(self.colour)
     }
 }
 
 /// A point, optionally with an interval around its y.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct ChartPoint {
     /// Coordinate along the bottom axis; an index for a category axis.
     pub x: f64,
     /// Coordinate along the left axis.
@@ -41,7 +41,7 @@ pub struct Point {
     pub high: Option<f64>,
 }
 
-impl Point {
+impl ChartPoint {
     /// Creates a point without an interval.
     pub fn new(x: f64, y: f64) -> Self {
         Self {
@@ -65,8 +65,8 @@ impl Point {
 
 /// A view of the data of a point chart.
 pub(crate) struct PointData<'a> {
-    pub x: &'a Axis,
-    pub y: &'a Axis,
+    pub x: &'a ChartAxis,
+    pub y: &'a ChartAxis,
     pub series: &'a [PointSeries],
 }
 
@@ -74,21 +74,21 @@ impl<'a> PointData<'a> {
     /// Preferred height of a point chart below its header.
     pub const NATURAL_HEIGHT_PX: f64 = 520.0;
 
-    pub fn new(x: &'a Axis, y: &'a Axis, series: &'a [PointSeries]) -> Self {
+    pub fn new(x: &'a ChartAxis, y: &'a ChartAxis, series: &'a [PointSeries]) -> Self {
         Self { x, y, series }
     }
 
     /// Header parts derived from the data: a note on omitted points, and the legend.
-    pub fn header(&self, swatch: impl Fn(Style) -> Swatch) -> Header<'a> {
-        Header {
+    pub fn header(&self, swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> ChartHeader<'a> {
+        ChartHeader {
             note: omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]),
             legend: self.legend(swatch),
-            ..Header::default()
+            ..ChartHeader::default()
         }
     }
 
-    pub fn legend(&self, swatch: impl Fn(Style) -> Swatch) -> Vec<Key> {
-        let mut keys = Key::list(&self.names(), &swatch);
+    pub fn legend(&self, swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<LegendKey> {
+        let mut keys = LegendKey::legend_keys(&self.names(), &swatch);
         for (at, (key, series)) in keys.iter_mut().zip(self.series).enumerate() {
             key.swatch = swatch(series.style(at));
         }
@@ -96,20 +96,24 @@ impl<'a> PointData<'a> {
     }
 
     /// Whether both axes can show the point.
-    pub fn shown(&self, point: &Point) -> bool {
+    pub fn can_show_point(&self, point: &ChartPoint) -> bool {
         can_show(&self.x.scale, point.x) && can_show(&self.y.scale, point.y)
     }
 
-    fn points(&self) -> impl Iterator<Item = &'a Point> {
+    fn points(&self) -> impl Iterator<Item = &'a ChartPoint> {
         self.series.iter().flat_map(|series| &series.points)
     }
 
     pub fn count_omitted(&self) -> usize {
-        self.points().filter(|point| !self.shown(point)).count()
+        self.points()
+            .filter(|point| !self.can_show_point(point))
+            .count()
     }
 
     pub fn count_shown(&self) -> usize {
-        self.points().filter(|point| self.shown(point)).count()
+        self.points()
+            .filter(|point| self.can_show_point(point))
+            .count()
     }
 
     pub fn names(&self) -> Vec<&'a str> {
@@ -120,15 +124,18 @@ impl<'a> PointData<'a> {
     }
 
     /// Axes that fit all points and, optionally, their intervals.
-    pub fn plane(&self, sheet: Rect, intervals: bool) -> Option<Plane> {
+    pub fn plane(&self, sheet: PixelRect, intervals: bool) -> Option<PointPlane> {
         let (x, y) = self.extents(intervals)?;
-        Some(Plane::lay_out(sheet, (self.x, x), (self.y, y)))
+        Some(PointPlane::lay_out(sheet, (self.x, x), (self.y, y)))
     }
 
     /// Extents of both axes for all points and, optionally, their intervals.
-    pub fn extents(&self, intervals: bool) -> Option<(Extent, Extent)> {
-        let shown: Vec<&Point> = self.points().filter(|point| self.shown(point)).collect();
-        let ends = |point: &&Point| {
+    pub fn extents(&self, intervals: bool) -> Option<(AxisExtent, AxisExtent)> {
+        let shown: Vec<&ChartPoint> = self
+            .points()
+            .filter(|point| self.can_show_point(point))
+            .collect();
+        let ends = |point: &&ChartPoint| {
             let (low, high) = if intervals {
                 (point.low, point.high)
             } else {
@@ -141,71 +148,83 @@ impl<'a> PointData<'a> {
         Some((x, y))
     }
 
-    pub fn describe(&self, series: &PointSeries, point: &Point) -> String {
+    pub fn point_tooltip(&self, series: &PointSeries, point: &ChartPoint) -> String {
         let name = match series.name.trim() {
             "" => String::new(),
             name => format!("{name}\n"),
         };
         let mut text = format!(
             "{name}{}: {}\n{}: {}",
-            named(self.x, "x"),
-            place(self.x, point.x),
-            named(self.y, "y"),
-            place(self.y, point.y)
+            axis_name(self.x, "x"),
+            format_value(self.x, point.x),
+            axis_name(self.y, "y"),
+            format_value(self.y, point.y)
         );
         if let (Some(low), Some(high)) = (point.low, point.high) {
-            text.push_str(&format!("\n{} to {}", figure(low), figure(high)));
+            text.push_str(&format!(
+                "\n{} to {}",
+                format_figure(low),
+                format_figure(high)
+            ));
         }
         text
     }
 
     pub fn draw_markers(
         &self,
-        svg: &mut Svg,
-        plane: &Plane,
+        svg: &mut SvgWriter,
+        plane: &PointPlane,
         series: &PointSeries,
-        style: Style,
+        style: SeriesStyle,
         radius: f64,
     ) {
         let group = svg
-            .group("points")
-            .set("fill", &style.colour())
-            .set("stroke", PAPER);
+            .start_group("points")
+            .set_text("fill", &style.color())
+            .set_text("stroke", PAPER);
         group
-            .num("stroke-width", if radius > 3.0 { 1.0 } else { 0.5 })
-            .containing(|svg| {
-                for point in series.points.iter().filter(|point| self.shown(point)) {
-                    let (x, y) = (plane.x.at(point.x), plane.y.at(point.y));
-                    svg.element("path")
-                        .set("class", "point")
-                        .set("d", &style.marker().path(x, y, radius))
-                        .titled(&self.describe(series, point));
+            .set_number("stroke-width", if radius > 3.0 { 1.0 } else { 0.5 })
+            .end_with(|svg| {
+                for point in series
+                    .points
+                    .iter()
+                    .filter(|point| self.can_show_point(point))
+                {
+                    let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
+                    svg.start_element("path")
+                        .set_text("class", "point")
+                        .set_text("d", &style.marker().path(x, y, radius))
+                        .end_with_tooltip(&self.point_tooltip(series, point));
                 }
             });
     }
 }
 
-fn extent(axis: &Axis, values: impl Iterator<Item = f64>, padding: f64) -> Option<Extent> {
+fn extent(axis: &ChartAxis, values: impl Iterator<Item = f64>, padding: f64) -> Option<AxisExtent> {
     match &axis.scale {
-        Scale::Category(names) => Some(Extent::of_names(names.len())),
-        scale => Extent::of_values(scale, values).map(|e| e.including_near_zero().padded(padding)),
+        AxisScale::Category(names) => Some(AxisExtent::of_names(names.len())),
+        scale => AxisExtent::of_values(scale, values)
+            .map(|e| e.including_near_zero().with_padding(padding)),
     }
 }
 
 /// Label of an axis, with its unit.
-fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
+fn axis_name<'a>(axis: &'a ChartAxis, otherwise: &'a str) -> &'a str {
     match axis.label.trim() {
         "" => otherwise,
         label => label,
     }
 }
 
-fn place(axis: &Axis, value: f64) -> String {
+fn format_value(axis: &ChartAxis, value: f64) -> String {
     match &axis.scale {
-        Scale::Category(names) => {
+        AxisScale::Category(names) => {
             let at = value.round().max(0.0) as usize;
-            names.get(at).cloned().unwrap_or_else(|| figure(value))
+            names
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| format_figure(value))
         }
-        _ => figure(value),
+        _ => format_figure(value),
     }
 }

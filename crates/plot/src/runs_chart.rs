@@ -1,17 +1,17 @@
 //! Values in measurement order, which shows drift, next to a box for each series on the same axis,
 //! for comparison.
 
-use crate::Axis;
-use crate::axes::Plane;
-use crate::box_mark::Tukey;
+use crate::ChartAxis;
+use crate::axes::PointPlane;
+use crate::box_mark::TukeyStats;
 use crate::colour::{GRID, PAPER};
-use crate::header::{Header, Swatch};
-use crate::numeral::figure;
-use crate::page::{Figure, count, list};
-use crate::point_series::{Point, PointData, PointSeries};
-use crate::scale::{Extent, Mapping, can_show};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
+use crate::header::{ChartHeader, LegendSwatch};
+use crate::numeral::format_figure;
+use crate::page::{SheetContent, format_count, join_names};
+use crate::point_series::{ChartPoint, PointData, PointSeries};
+use crate::scale::{AxisExtent, AxisMapping, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
 
 /// Height of the chart below its header: low enough for several on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
@@ -24,9 +24,9 @@ pub struct RunsChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// Order of execution.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// Value axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Values of each series; x is the position in the order of execution.
     pub series: Vec<PointSeries>,
     /// Positions on the bottom axis at which one part of the plan ends and the next starts; drawn
@@ -43,112 +43,131 @@ impl RunsChart {
     }
 
     /// Axes that fit all runs. The bottom axis starts at the first run.
-    fn plane(&self, sheet: Rect) -> Option<Plane> {
+    fn plane(&self, sheet: PixelRect) -> Option<PointPlane> {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
-        let shown: Vec<&Point> = points.filter(|point| data.shown(point)).collect();
-        let x = Extent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
+        let shown: Vec<&ChartPoint> = points.filter(|point| data.can_show_point(point)).collect();
+        let x = AxisExtent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
         let centers = self.centers.iter().flatten().copied();
         let centers = centers.filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
-        let y = Extent::of_values(&self.y.scale, values)?;
-        let (x, y) = (x.padded(0.03), y.including_near_zero().padded(0.06));
-        Some(Plane::lay_out(sheet, (&self.x, x), (&self.y, y)).of_positions())
+        let y = AxisExtent::of_values(&self.y.scale, values)?;
+        let (x, y) = (
+            x.with_padding(0.03),
+            y.including_near_zero().with_padding(0.06),
+        );
+        Some(PointPlane::lay_out(sheet, (&self.x, x), (&self.y, y)).with_whole_x())
     }
 
     /// Box statistics per series; `None` for a series without values that can be shown.
-    fn tukeys(&self) -> Vec<Option<Tukey>> {
+    fn box_stats(&self) -> Vec<Option<TukeyStats>> {
         let data = self.data();
         let center = |at: usize| {
             let given = self.centers.get(at).copied().flatten();
             given.filter(|center| can_show(&self.y.scale, *center))
         };
         let tukey = |(at, series): (usize, &PointSeries)| {
-            let shown = series.points.iter().filter(|point| data.shown(point));
+            let shown = series
+                .points
+                .iter()
+                .filter(|point| data.can_show_point(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
-            Tukey::of_sorted(&values).map(|tukey| tukey.centered(center(at)))
+            TukeyStats::of_sorted(&values).map(|tukey| tukey.with_center(center(at)))
         };
         self.series.iter().enumerate().map(tukey).collect()
     }
 
-    fn draw_breaks(&self, svg: &mut Svg, plane: &Plane) {
-        let Rect { top, bottom, .. } = plane.plot;
-        let line = |at: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.at(*at));
-        let inside = self.breaks.iter().filter(|at| plane.x.reaches(**at));
+    fn draw_breaks(&self, svg: &mut SvgWriter, plane: &PointPlane) {
+        let PixelRect { top, bottom, .. } = plane.plot;
+        let line = |at: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.pixel_at(*at));
+        let inside = self.breaks.iter().filter(|at| plane.x.contains_value(**at));
         let data: String = inside.map(line).collect();
         if !data.is_empty() {
-            let path = svg.element("path").set("class", "breaks").set("d", &data);
-            path.set("stroke", GRID).close();
+            let path = svg
+                .start_element("path")
+                .set_text("class", "breaks")
+                .set_text("d", &data);
+            path.set_text("stroke", GRID).end_empty();
         }
     }
 
     /// Draws a line across the plot at the median of each series, or at the compared estimate.
-    fn draw_centers(&self, svg: &mut Svg, plane: &Plane, tukeys: &[Option<Tukey>]) {
+    fn draw_centers(&self, svg: &mut SvgWriter, plane: &PointPlane, tukeys: &[Option<TukeyStats>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
-            let (style, Some(tukey)) = (Style::of_series(at), tukey) else {
+            let (style, Some(tukey)) = (SeriesStyle::of_series(at), tukey) else {
                 continue;
             };
-            let y = plane.y.at(tukey.center);
-            let line = svg.line((plane.plot.left, y), (plane.plot.right, y));
-            line.set("class", "median")
-                .set("stroke", &style.colour())
-                .num("stroke-width", 1.2)
-                .num("stroke-opacity", 0.6)
-                .set_some("stroke-dasharray", style.dash())
-                .close();
+            let y = plane.y.pixel_at(tukey.center);
+            let line = svg.start_line((plane.plot.left, y), (plane.plot.right, y));
+            line.set_text("class", "median")
+                .set_text("stroke", &style.color())
+                .set_number("stroke-width", 1.2)
+                .set_number("stroke-opacity", 0.6)
+                .set_nonempty("stroke-dasharray", style.dash())
+                .end_empty();
         }
     }
 
     /// Draws the marks of all runs. A shape is defined once and referenced for every run: a page
     /// can contain thousands of these charts.
-    fn draw_runs(&self, svg: &mut Svg, plane: &Plane) {
+    fn draw_runs(&self, svg: &mut SvgWriter, plane: &PointPlane) {
         let data = self.data();
         let radius = match data.count_shown() {
             0..80 => 3.6,
             80..300 => 2.6,
             _ => 1.8,
         };
-        svg.element("defs").containing(|svg| {
+        svg.start_element("defs").end_with(|svg| {
             for at in 0..self.series.len() {
-                let shape = svg.element("path").set("id", &format!("run{at}"));
-                let outline = Style::of_series(at).marker().path(0.0, 0.0, radius);
-                shape.set("d", &outline).close();
+                let shape = svg
+                    .start_element("path")
+                    .set_text("id", &format!("run{at}"));
+                let outline = SeriesStyle::of_series(at).marker().path(0.0, 0.0, radius);
+                shape.set_text("d", &outline).end_empty();
             }
         });
         for (at, series) in self.series.iter().enumerate() {
             let group = svg
-                .group("points")
-                .set("fill", &Style::of_series(at).colour())
-                .set("stroke", PAPER)
-                .num("stroke-width", 0.7);
-            group.containing(|svg| {
-                for point in series.points.iter().filter(|point| data.shown(point)) {
-                    svg.element("use")
-                        .set("class", "point")
-                        .set("href", &format!("#run{at}"))
-                        .num("x", plane.x.at(point.x))
-                        .num("y", plane.y.at(point.y))
-                        .titled(&format!("run {}: {}", figure(point.x), figure(point.y)));
+                .start_group("points")
+                .set_text("fill", &SeriesStyle::of_series(at).color())
+                .set_text("stroke", PAPER)
+                .set_number("stroke-width", 0.7);
+            group.end_with(|svg| {
+                for point in series
+                    .points
+                    .iter()
+                    .filter(|point| data.can_show_point(point))
+                {
+                    svg.start_element("use")
+                        .set_text("class", "point")
+                        .set_text("href", &format!("#run{at}"))
+                        .set_number("x", plane.x.pixel_at(point.x))
+                        .set_number("y", plane.y.pixel_at(point.y))
+                        .end_with_tooltip(&format!(
+                            "run {}: {}",
+                            format_figure(point.x),
+                            format_figure(point.y)
+                        ));
                 }
             });
         }
     }
 }
 
-impl Figure for RunsChart {
-    fn header(&self) -> Header<'_> {
-        Header {
+impl SheetContent for RunsChart {
+    fn header(&self) -> ChartHeader<'_> {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            ..self.data().header(Swatch::Line)
+            ..self.data().header(LegendSwatch::Line)
         }
     }
 
     fn summary(&self) -> String {
         let data = self.data();
-        let runs = count(data.count_shown(), "value", "s");
-        let median = |(name, tukey): (&&str, &Option<Tukey>)| match tukey {
+        let runs = format_count(data.count_shown(), "value", "s");
+        let median = |(name, tukey): (&&str, &Option<TukeyStats>)| match tukey {
             Some(tukey) => {
                 let center = tukey.describe_center().replace('\n', ", ");
                 format!("{name} ({center})")
@@ -156,27 +175,27 @@ impl Figure for RunsChart {
             None => (*name).to_owned(),
         };
         let names = data.names();
-        let medians: Vec<String> = names.iter().zip(&self.tukeys()).map(median).collect();
+        let medians: Vec<String> = names.iter().zip(&self.box_stats()).map(median).collect();
         let medians: Vec<&str> = medians.iter().map(String::as_str).collect();
-        format!("{runs} in order of execution: {}.", list(&medians))
+        format!("{runs} in order of execution: {}.", join_names(&medians))
     }
 
     fn is_empty(&self) -> bool {
         self.data().count_shown() == 0
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
-        let boxes_px = RunsBoxes::width(self.series.len(), area.width());
-        let left = Rect::new(area.left, area.top, area.right - boxes_px, area.bottom);
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
+        let boxes_px = RunsBoxes::boxes_width(self.series.len(), area.width());
+        let left = PixelRect::new(area.left, area.top, area.right - boxes_px, area.bottom);
         let Some(plane) = self.plane(left) else {
             return;
         };
-        let tukeys = self.tukeys();
+        let tukeys = self.box_stats();
         self.draw_breaks(svg, &plane);
         plane.draw_axes(svg);
         self.draw_centers(svg, &plane, &tukeys);
         self.draw_runs(svg, &plane);
-        RunsBoxes::beside(plane.plot, area.right, &tukeys).draw(svg, &plane.y);
+        RunsBoxes::place_beside(plane.plot, area.right, &tukeys).draw(svg, &plane.y);
     }
 
     fn natural_height(&self, _width: f64) -> f64 {
@@ -189,7 +208,7 @@ impl Figure for RunsChart {
 /// Pixels per box including the gap to the next, if there is room.
 const SLOT_PX: f64 = 30.0;
 /// Maximum share of the chart's width for all boxes.
-const MOST_OF_WIDTH: f64 = 0.35;
+const MAX_WIDTH_SHARE: f64 = 0.35;
 /// Gap in pixels between the runs and the first box.
 const GAP: f64 = 8.0;
 
@@ -197,17 +216,17 @@ const GAP: f64 = 8.0;
 pub(crate) struct RunsBoxes<'a> {
     left: f64,
     slot_px: f64,
-    tukeys: &'a [Option<Tukey>],
+    tukeys: &'a [Option<TukeyStats>],
 }
 
 impl<'a> RunsBoxes<'a> {
     /// Width in pixels of `count` boxes in a chart of the given width.
-    pub fn width(count: usize, chart_px: f64) -> f64 {
-        (count as f64 * SLOT_PX + GAP).min(chart_px * MOST_OF_WIDTH)
+    pub fn boxes_width(count: usize, chart_px: f64) -> f64 {
+        (count as f64 * SLOT_PX + GAP).min(chart_px * MAX_WIDTH_SHARE)
     }
 
     /// Places boxes right of `plot`, up to `right`.
-    pub fn beside(plot: Rect, right: f64, tukeys: &'a [Option<Tukey>]) -> Self {
+    pub fn place_beside(plot: PixelRect, right: f64, tukeys: &'a [Option<TukeyStats>]) -> Self {
         let left = plot.right + GAP;
         Self {
             left,
@@ -218,15 +237,15 @@ impl<'a> RunsBoxes<'a> {
     }
 
     /// Draws every box along the value axis.
-    pub fn draw(&self, svg: &mut Svg, y: &Mapping) {
-        svg.group("boxes").containing(|svg| {
+    pub fn draw(&self, svg: &mut SvgWriter, y: &AxisMapping) {
+        svg.start_group("boxes").end_with(|svg| {
             for (at, tukey) in self.tukeys.iter().enumerate() {
                 let Some(tukey) = tukey else { continue };
                 let middle = self.left + (at as f64 + 0.5) * self.slot_px;
                 draw_box(
                     svg,
                     tukey,
-                    Style::of_series(at),
+                    SeriesStyle::of_series(at),
                     y,
                     (middle, self.slot_px * 0.32),
                 );
@@ -236,36 +255,47 @@ impl<'a> RunsBoxes<'a> {
 }
 
 /// Draws a box around `middle`, extending by `half` pixels to both sides.
-fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, half): (f64, f64)) {
-    let (low, high) = (y.at(tukey.low_quartile), y.at(tukey.high_quartile));
+fn draw_box(
+    svg: &mut SvgWriter,
+    tukey: &TukeyStats,
+    style: SeriesStyle,
+    y: &AxisMapping,
+    (middle, half): (f64, f64),
+) {
+    let (low, high) = (
+        y.pixel_at(tukey.low_quartile),
+        y.pixel_at(tukey.high_quartile),
+    );
     let whiskers = format!(
         "M{middle:.1} {low:.1}V{:.1}M{middle:.1} {high:.1}V{:.1}",
-        y.at(tukey.low_whisker),
-        y.at(tukey.high_whisker)
+        y.pixel_at(tukey.low_whisker),
+        y.pixel_at(tukey.high_whisker)
     );
     let tooltip = format!(
         "{}\nquartiles {} to {}",
         tukey.describe_center(),
-        figure(tukey.low_quartile),
-        figure(tukey.high_quartile)
+        format_figure(tukey.low_quartile),
+        format_figure(tukey.high_quartile)
     );
-    let group = svg.group("series").set("stroke", &style.colour());
-    group.set("fill", &style.colour()).containing(|svg| {
-        svg.element("path").set("d", &whiskers).close();
-        svg.element("rect")
-            .set("class", "box")
-            .num("x", middle - half)
-            .num("y", high.min(low))
-            .num("width", 2.0 * half)
-            .num("height", (low - high).abs())
-            .num("fill-opacity", 0.2)
-            .titled(&tooltip);
-        let center = y.at(tukey.center);
-        svg.line((middle - half, center), (middle + half, center))
-            .num("stroke-width", 2.4)
-            .close();
-        svg.element("path")
-            .set("d", &style.marker().path(middle, center, 2.8))
-            .close();
+    let group = svg.start_group("series").set_text("stroke", &style.color());
+    group.set_text("fill", &style.color()).end_with(|svg| {
+        svg.start_element("path")
+            .set_text("d", &whiskers)
+            .end_empty();
+        svg.start_element("rect")
+            .set_text("class", "box")
+            .set_number("x", middle - half)
+            .set_number("y", high.min(low))
+            .set_number("width", 2.0 * half)
+            .set_number("height", (low - high).abs())
+            .set_number("fill-opacity", 0.2)
+            .end_with_tooltip(&tooltip);
+        let center = y.pixel_at(tukey.center);
+        svg.start_line((middle - half, center), (middle + half, center))
+            .set_number("stroke-width", 2.4)
+            .end_empty();
+        svg.start_element("path")
+            .set_text("d", &style.marker().path(middle, center, 2.8))
+            .end_empty();
     });
 }

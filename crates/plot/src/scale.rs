@@ -1,27 +1,27 @@
 //! Maps values to distances: the extent that an axis shows, and the position of each value. Knows
 //! nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
-//! [`Mapping`].
+//! [`AxisMapping`].
 
-use crate::{Axis, Scale};
+use crate::{AxisScale, ChartAxis};
 
 // The extent of an axis. Its ends are in projected space (logarithms on a logarithmic scale), so
 // that padding is even on the screen.
 
-/// Low and high end of an axis in projected space; low < high after [`Extent::padded`].
+/// Low and high end of an axis in projected space; low < high after [`AxisExtent::with_padding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extent {
+pub(crate) struct AxisExtent {
     pub low: f64,
     pub high: f64,
-    projection: Projection,
+    projection: ScaleProjection,
 }
 
-impl Extent {
+impl AxisExtent {
     /// Spans all values that the scale can show; `None` if there are none.
-    pub fn of_values(scale: &Scale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let projection = Projection::of_scale(scale);
+    pub fn of_values(scale: &AxisScale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let projection = ScaleProjection::of_scale(scale);
         let mut shown = values
             .into_iter()
-            .filter_map(|value| projection.forward(value));
+            .filter_map(|value| projection.project(value));
         let first = shown.next()?;
         let start = Self {
             low: first,
@@ -40,24 +40,24 @@ impl Extent {
         Self {
             low: -0.5,
             high: count.max(1) as f64 - 0.5,
-            projection: Projection::Linear,
+            projection: ScaleProjection::Linear,
         }
     }
 
-    pub fn projection(&self) -> Projection {
+    pub fn projection(&self) -> ScaleProjection {
         self.projection
     }
 
     /// Extends to `value`, if the scale can show it.
-    pub fn including(self, value: f64) -> Self {
-        match self.projection.forward(value) {
-            Some(projected) => self.reaching(projected),
+    pub fn extended_to(self, value: f64) -> Self {
+        match self.projection.project(value) {
+            Some(projected) => self.extended_to_projected(projected),
             None => self,
         }
     }
 
     /// Extends to a position in projected space.
-    pub fn reaching(self, projected: f64) -> Self {
+    pub fn extended_to_projected(self, projected: f64) -> Self {
         Self {
             low: self.low.min(projected),
             high: self.high.max(projected),
@@ -72,22 +72,22 @@ impl Extent {
             self.low.abs().min(self.high.abs()),
             self.low.abs().max(self.high.abs()),
         );
-        let linear = self.projection == Projection::Linear;
+        let linear = self.projection == ScaleProjection::Linear;
         if linear && near <= far / 3.0 && self.low * self.high > 0.0 {
-            return self.including(0.0);
+            return self.extended_to(0.0);
         }
         self
     }
 
     /// Pads both ends by a share of the span, but never across zero, which would suggest values of
     /// the other sign. Equal values get a default span.
-    pub fn padded(self, share: f64) -> Self {
+    pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
-        let linear = self.projection == Projection::Linear;
+        let linear = self.projection == ScaleProjection::Linear;
         // Spans near the resolution of a double would have indistinguishable ticks.
         if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!linear && span < 1e-9) {
-            return self.opened();
+            return self.default_span();
         }
         let mut wide = Self {
             low: self.low - span * share,
@@ -96,14 +96,14 @@ impl Extent {
         };
         // Beyond these powers, ticks have no representable values.
         let (least, most) = match self.projection {
-            Projection::Log2 => (-1022.0, 1023.0),
-            Projection::Log10 => (-307.0, 308.0),
+            ScaleProjection::Log2 => (-1022.0, 1023.0),
+            ScaleProjection::Log10 => (-307.0, 308.0),
             _ => (f64::NEG_INFINITY, f64::INFINITY),
         };
         wide.low = wide.low.max(self.low.min(least));
         wide.high = wide.high.min(self.high.max(most));
         // There are no values below 0 % either.
-        if (linear || self.projection == Projection::Nines) && self.low >= 0.0 {
+        if (linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
             wide.low = wide.low.max(0.0);
         }
         if linear && self.high <= 0.0 {
@@ -114,7 +114,7 @@ impl Extent {
 
     /// Pads both ends by a share of the span, possibly across zero.
     pub fn padded_across(self, share: f64) -> Self {
-        let padded = self.padded(0.0);
+        let padded = self.with_padding(0.0);
         let more = (padded.high - padded.low) * share;
         Self {
             low: padded.low - more,
@@ -124,13 +124,13 @@ impl Extent {
     }
 
     /// Creates a span around a single value.
-    fn opened(self) -> Self {
+    fn default_span(self) -> Self {
         let middle = self.low / 2.0 + self.high / 2.0;
         let half = match self.projection {
-            Projection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
-            Projection::Linear => middle.abs() * 0.05,
-            Projection::Log2 => 1.0,
-            Projection::Log10 | Projection::Nines | Projection::Change => 0.5,
+            ScaleProjection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
+            ScaleProjection::Linear => middle.abs() * 0.05,
+            ScaleProjection::Log2 => 1.0,
+            ScaleProjection::Log10 | ScaleProjection::Nines | ScaleProjection::Change => 0.5,
         };
         Self {
             low: middle - half,
@@ -147,7 +147,7 @@ impl Extent {
 const LINEAR_LIMIT: f64 = 4e307;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Projection {
+pub(crate) enum ScaleProjection {
     Linear,
     Log2,
     Log10,
@@ -155,19 +155,19 @@ pub(crate) enum Projection {
     Change,
 }
 
-impl Projection {
-    pub fn of_scale(scale: &Scale) -> Self {
+impl ScaleProjection {
+    pub fn of_scale(scale: &AxisScale) -> Self {
         match scale {
-            Scale::Linear | Scale::Category(_) => Self::Linear,
-            Scale::Log2 => Self::Log2,
-            Scale::Log10 => Self::Log10,
-            Scale::Nines => Self::Nines,
-            Scale::Change => Self::Change,
+            AxisScale::Linear | AxisScale::Category(_) => Self::Linear,
+            AxisScale::Log2 => Self::Log2,
+            AxisScale::Log10 => Self::Log10,
+            AxisScale::Nines => Self::Nines,
+            AxisScale::Change => Self::Change,
         }
     }
 
     /// Projects a value; `None` if the scale cannot show it.
-    pub fn forward(self, value: f64) -> Option<f64> {
+    pub fn project(self, value: f64) -> Option<f64> {
         let projected = match self {
             Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
             Self::Log2 => value.log2(),
@@ -182,7 +182,7 @@ impl Projection {
         projected.is_finite().then_some(projected)
     }
 
-    pub fn back(self, projected: f64) -> f64 {
+    pub fn unproject(self, projected: f64) -> f64 {
         match self {
             Self::Linear => projected,
             Self::Log2 => projected.exp2(),
@@ -194,10 +194,10 @@ impl Projection {
 }
 
 /// Whether `scale` can show `value`.
-pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
+pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
     match scale {
-        Scale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
-        other => Projection::of_scale(other).forward(value).is_some(),
+        AxisScale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
+        other => ScaleProjection::of_scale(other).project(value).is_some(),
     }
 }
 
@@ -206,17 +206,17 @@ pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
 
 /// An axis laid out along a range of pixels.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapping {
-    scale: Scale,
-    pub(crate) extent: Extent,
+pub(crate) struct AxisMapping {
+    scale: AxisScale,
+    pub(crate) extent: AxisExtent,
     from_px: f64,
     to_px: f64,
     pub(crate) whole_numbers: bool,
 }
 
-impl Mapping {
+impl AxisMapping {
     /// Maps `extent` to the pixels `from_px..to_px`; `from_px` is the low end and may be larger.
-    pub fn new(axis: &Axis, extent: Extent, from_px: f64, to_px: f64) -> Self {
+    pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
         Self {
             scale: axis.scale.clone(),
             extent,
@@ -227,7 +227,7 @@ impl Mapping {
     }
 
     /// Restricts ticks to whole numbers, for counts.
-    pub fn of_counts(self) -> Self {
+    pub fn with_whole_numbers(self) -> Self {
         Self {
             whole_numbers: true,
             ..self
@@ -235,21 +235,21 @@ impl Mapping {
     }
 
     /// Pixel of a value. Values outside, or that cannot be shown, are drawn at the edge.
-    pub fn at(&self, value: f64) -> f64 {
+    pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high
         } else {
             self.extent.low
         };
-        let projected = self.extent.projection().forward(value).unwrap_or(edge);
-        let Extent { low, high, .. } = self.extent;
+        let projected = self.extent.projection().project(value).unwrap_or(edge);
+        let AxisExtent { low, high, .. } = self.extent;
         let share = ((projected - low) / (high - low)).clamp(0.0, 1.0);
         self.from_px + share * (self.to_px - self.from_px)
     }
 
     /// Whether the axis extends to `value`.
-    pub fn reaches(&self, value: f64) -> bool {
-        let projected = self.extent.projection().forward(value);
+    pub fn contains_value(&self, value: f64) -> bool {
+        let projected = self.extent.projection().project(value);
         let slack = (self.extent.high - self.extent.low) * 1e-9;
         projected.is_some_and(|at| at >= self.extent.low - slack && at <= self.extent.high + slack)
     }
@@ -266,7 +266,7 @@ impl Mapping {
     /// Names of a category axis.
     pub fn names(&self) -> Option<&[String]> {
         match &self.scale {
-            Scale::Category(names) => Some(names),
+            AxisScale::Category(names) => Some(names),
             _ => None,
         }
     }
@@ -276,15 +276,15 @@ impl Mapping {
 mod tests {
     use super::*;
 
-    fn linear(values: &[f64]) -> Extent {
-        Extent::of_values(&Scale::Linear, values.iter().copied()).unwrap()
+    fn linear(values: &[f64]) -> AxisExtent {
+        AxisExtent::of_values(&AxisScale::Linear, values.iter().copied()).unwrap()
     }
 
     #[test]
     fn what_cannot_be_shown_does_not_count() {
         let extent = linear(&[f64::NAN, 3.0, f64::INFINITY, 7.0]);
         assert_eq!((extent.low, extent.high), (3.0, 7.0));
-        assert_eq!(Extent::of_values(&Scale::Log10, [0.0, -1.0]), None);
+        assert_eq!(AxisExtent::of_values(&AxisScale::Log10, [0.0, -1.0]), None);
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn padding_does_not_cross_zero() {
-        let extent = linear(&[0.0, 10.0]).padded(0.1);
+        let extent = linear(&[0.0, 10.0]).with_padding(0.1);
         assert_eq!((extent.low, extent.high), (0.0, 11.0));
     }
 
@@ -309,83 +309,96 @@ mod tests {
             &[f64::MAX, f64::MIN],
             &[5e-324, 1e-320],
         ] {
-            let extent = linear(values).padded(0.05);
+            let extent = linear(values).with_padding(0.05);
             assert!(extent.low < extent.high, "{values:?}");
             assert!((extent.high - extent.low).is_finite(), "{values:?}");
         }
-        let log = Extent::of_values(&Scale::Log2, [8.0]).unwrap().padded(0.05);
+        let log = AxisExtent::of_values(&AxisScale::Log2, [8.0])
+            .unwrap()
+            .with_padding(0.05);
         assert_eq!((log.low, log.high), (2.0, 4.0));
     }
 
     #[test]
     fn each_scale_says_what_it_has_a_place_for() {
-        let names = Scale::Category(vec!["a".into(), "b".into()]);
+        let names = AxisScale::Category(vec!["a".into(), "b".into()]);
         assert!(can_show(&names, 1.0) && !can_show(&names, 2.0) && !can_show(&names, f64::NAN));
-        assert!(can_show(&Scale::Linear, -1.0) && !can_show(&Scale::Linear, f64::INFINITY));
-        assert!(can_show(&Scale::Log2, 0.5) && !can_show(&Scale::Log2, 0.0));
-        assert!(!can_show(&Scale::Log10, -1.0) && !can_show(&Scale::Log10, f64::NAN));
+        assert!(can_show(&AxisScale::Linear, -1.0) && !can_show(&AxisScale::Linear, f64::INFINITY));
+        assert!(can_show(&AxisScale::Log2, 0.5) && !can_show(&AxisScale::Log2, 0.0));
+        assert!(!can_show(&AxisScale::Log10, -1.0) && !can_show(&AxisScale::Log10, f64::NAN));
     }
 
     #[test]
     fn each_further_nine_is_the_same_distance() {
-        let at = |value| Projection::Nines.forward(value);
+        let at = |value| ScaleProjection::Nines.project(value);
         assert_eq!((at(0.0), at(100.0), at(-1.0)), (Some(0.0), None, None));
         for (percent, nines) in [(90.0, 1.0), (99.0, 2.0), (99.99, 4.0)] {
             assert!((at(percent).unwrap() - nines).abs() < 1e-9);
-            assert!((Projection::Nines.back(nines) - percent).abs() < 1e-9);
+            assert!((ScaleProjection::Nines.unproject(nines) - percent).abs() < 1e-9);
         }
     }
 
     #[test]
     fn a_doubling_and_a_halving_are_the_same_distance() {
-        let at = |percent| Projection::Change.forward(percent);
+        let at = |percent| ScaleProjection::Change.project(percent);
         assert_eq!((at(0.0), at(-100.0), at(-101.0)), (Some(0.0), None, None));
         assert!((at(100.0).unwrap() + at(-50.0).unwrap()).abs() < 1e-12);
-        assert!((Projection::Change.back(at(300.0).unwrap()) - 300.0).abs() < 1e-9);
+        assert!((ScaleProjection::Change.unproject(at(300.0).unwrap()) - 300.0).abs() < 1e-9);
     }
 
     #[test]
     fn back_undoes_forward() {
-        for projection in [Projection::Linear, Projection::Log2, Projection::Log10] {
+        for projection in [
+            ScaleProjection::Linear,
+            ScaleProjection::Log2,
+            ScaleProjection::Log10,
+        ] {
             for value in [1e-12, 1.0, 3.5, 1e12] {
-                let there = projection.forward(value).unwrap();
-                assert!((projection.back(there) / value - 1.0).abs() < 1e-12);
+                let there = projection.project(value).unwrap();
+                assert!((projection.unproject(there) / value - 1.0).abs() < 1e-12);
             }
         }
     }
 
-    fn mapping(axis: &Axis, values: [f64; 2]) -> Mapping {
-        let extent = Extent::of_values(&axis.scale, values).unwrap();
-        Mapping::new(axis, extent, 0.0, 100.0)
+    fn mapping(axis: &ChartAxis, values: [f64; 2]) -> AxisMapping {
+        let extent = AxisExtent::of_values(&axis.scale, values).unwrap();
+        AxisMapping::new(axis, extent, 0.0, 100.0)
     }
 
     #[test]
     fn linear_and_logarithmic_places() {
-        let linear = mapping(&Axis::linear(""), [0.0, 10.0]);
+        let linear = mapping(&ChartAxis::linear(""), [0.0, 10.0]);
         assert_eq!(
-            (linear.at(0.0), linear.at(5.0), linear.at(10.0)),
+            (
+                linear.pixel_at(0.0),
+                linear.pixel_at(5.0),
+                linear.pixel_at(10.0)
+            ),
             (0.0, 50.0, 100.0)
         );
-        let log = mapping(&Axis::log10(""), [1.0, 100.0]);
-        assert!((log.at(10.0) - 50.0).abs() < 1e-9);
+        let log = mapping(&ChartAxis::log10(""), [1.0, 100.0]);
+        assert!((log.pixel_at(10.0) - 50.0).abs() < 1e-9);
     }
 
     #[test]
     fn what_lies_outside_is_at_the_edge() {
-        let log = mapping(&Axis::log2(""), [1.0, 4.0]);
-        assert_eq!((log.at(0.0), log.at(-5.0), log.at(1e9)), (0.0, 0.0, 100.0));
+        let log = mapping(&ChartAxis::log2(""), [1.0, 4.0]);
         assert_eq!(
-            (log.at(f64::INFINITY), log.at(f64::NEG_INFINITY)),
+            (log.pixel_at(0.0), log.pixel_at(-5.0), log.pixel_at(1e9)),
+            (0.0, 0.0, 100.0)
+        );
+        assert_eq!(
+            (log.pixel_at(f64::INFINITY), log.pixel_at(f64::NEG_INFINITY)),
             (100.0, 0.0)
         );
-        assert!(log.reaches(4.0) && !log.reaches(4.1) && !log.reaches(0.0));
+        assert!(log.contains_value(4.0) && !log.contains_value(4.1) && !log.contains_value(0.0));
     }
 
     #[test]
     fn named_places_are_in_the_middle_of_their_share() {
-        let axis = Axis::category("", vec!["a".into(), "b".into()]);
-        let mapping = Mapping::new(&axis, Extent::of_names(2), 0.0, 100.0);
-        assert_eq!((mapping.at(0.0), mapping.at(1.0)), (25.0, 75.0));
+        let axis = ChartAxis::category("", vec!["a".into(), "b".into()]);
+        let mapping = AxisMapping::new(&axis, AxisExtent::of_names(2), 0.0, 100.0);
+        assert_eq!((mapping.pixel_at(0.0), mapping.pixel_at(1.0)), (25.0, 75.0));
         assert_eq!(mapping.ticks(1).len(), 2);
     }
 }

@@ -1,10 +1,10 @@
 //! Points in the plane, with one marker and color per series.
 
-use crate::Axis;
-use crate::header::{Header, Swatch};
-use crate::page::{Figure, count, list};
+use crate::ChartAxis;
+use crate::header::{ChartHeader, LegendSwatch};
+use crate::page::{SheetContent, format_count, join_names};
 use crate::point_series::{PointData, PointSeries};
-use crate::svg::{Rect, Svg};
+use crate::svg::{PixelRect, SvgWriter};
 
 /// Points in the plane. Does not draw intervals; see [`LineChart`](crate::LineChart).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,9 +14,9 @@ pub struct ScatterChart {
     /// Subtitle.
     pub subtitle: Option<String>,
     /// The bottom axis.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// The left axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Points by series.
     pub series: Vec<PointSeries>,
 }
@@ -27,22 +27,22 @@ impl ScatterChart {
     }
 }
 
-impl Figure for ScatterChart {
-    fn header(&self) -> Header<'_> {
-        Header {
+impl SheetContent for ScatterChart {
+    fn header(&self) -> ChartHeader<'_> {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            ..self.data().header(Swatch::Points)
+            ..self.data().header(LegendSwatch::Points)
         }
     }
 
     fn summary(&self) -> String {
         let data = self.data();
-        let points = count(data.count_shown(), "point", "s");
+        let points = format_count(data.count_shown(), "point", "s");
         format!(
             "Scatter chart of {points} in {} series: {}.",
             self.series.len(),
-            list(&data.names())
+            join_names(&data.names())
         )
     }
 
@@ -50,7 +50,7 @@ impl Figure for ScatterChart {
         self.data().count_shown() == 0
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let data = self.data();
         let Some(plane) = data.plane(area, false) else {
             return;
@@ -61,9 +61,9 @@ impl Figure for ScatterChart {
             200..1000 => (3.0, 0.7),
             _ => (2.2, 0.55),
         };
-        svg.group("series")
-            .num("opacity", opacity)
-            .containing(|svg| {
+        svg.start_group("series")
+            .set_number("opacity", opacity)
+            .end_with(|svg| {
                 for (at, series) in self.series.iter().enumerate() {
                     data.draw_markers(svg, &plane, series, series.style(at), radius);
                 }

@@ -1,21 +1,21 @@
 //! A panel with the values of a process in order: spikes as hollow points, a line at every level,
 //! and shading behind the steady part.
 
-use crate::Axis;
-use crate::axes::Plane;
+use crate::ChartAxis;
+use crate::axes::PointPlane;
 use crate::colour::{BAND, INK, PAPER};
-use crate::numeral::figure;
-use crate::scale::{Extent, can_show};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
+use crate::numeral::format_figure;
+use crate::scale::{AxisExtent, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
 use std::ops::Range;
 
 /// Maximum number of points drawn; more would overlap in a small panel.
-const MOST_POINTS: usize = 1500;
+const MAX_POINTS: usize = 1500;
 
 /// Values in order with the detected levels and spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sequence {
+pub struct ValueSequence {
     /// Values; the first is at 0 on the bottom axis.
     pub values: Vec<f64>,
     /// Distance between consecutive values on the bottom axis.
@@ -28,8 +28,8 @@ pub struct Sequence {
     pub shaded_from: Option<usize>,
 }
 
-impl Sequence {
-    pub(crate) fn count_shown(&self, y: &Axis) -> usize {
+impl ValueSequence {
+    pub(crate) fn count_shown(&self, y: &ChartAxis) -> usize {
         let shown = self
             .values
             .iter()
@@ -38,7 +38,11 @@ impl Sequence {
     }
 
     /// Extents of both axes for the values; spikes beyond are drawn at the edge.
-    pub(crate) fn extents(&self, x: &Axis, y: &Axis) -> Option<(Extent, Extent)> {
+    pub(crate) fn axis_extents(
+        &self,
+        x: &ChartAxis,
+        y: &ChartAxis,
+    ) -> Option<(AxisExtent, AxisExtent)> {
         let is_usual = |(at, _): &(usize, &f64)| self.spikes.binary_search(at).is_err();
         let usual = self.values.iter().enumerate().filter(is_usual);
         let values = usual.map(|(_, value)| *value);
@@ -46,58 +50,61 @@ impl Sequence {
         let shown = values
             .chain(levels)
             .filter(|value| can_show(&y.scale, *value));
-        let y = Extent::of_values(&y.scale, shown)?;
+        let y = AxisExtent::of_values(&y.scale, shown)?;
         let end = self.values.len() as f64 * self.step;
-        let x = Extent::of_values(&x.scale, [0.0, end])?;
-        Some((x.padded(0.01), y.including_near_zero().padded(0.06)))
+        let x = AxisExtent::of_values(&x.scale, [0.0, end])?;
+        Some((
+            x.with_padding(0.01),
+            y.including_near_zero().with_padding(0.06),
+        ))
     }
 
-    pub(crate) fn draw(&self, svg: &mut Svg, plane: &Plane, y: &Axis) {
-        let Rect {
+    pub(crate) fn draw(&self, svg: &mut SvgWriter, plane: &PointPlane, y: &ChartAxis) {
+        let PixelRect {
             top, bottom, right, ..
         } = plane.plot;
-        let x_of = |at: usize| plane.x.at(at as f64 * self.step);
-        let y_of = |value: f64| plane.y.at(value).clamp(top, bottom);
+        let x_of = |at: usize| plane.x.pixel_at(at as f64 * self.step);
+        let y_of = |value: f64| plane.y.pixel_at(value).clamp(top, bottom);
         if let Some(from) = self.shaded_from.map(x_of) {
-            svg.element("rect")
-                .set("class", "shade")
-                .num("x", from)
-                .num("y", top)
-                .num("width", (right - from).max(0.0))
-                .num("height", bottom - top)
-                .set("fill", BAND)
-                .close();
+            svg.start_element("rect")
+                .set_text("class", "shade")
+                .set_number("x", from)
+                .set_number("y", top)
+                .set_number("width", (right - from).max(0.0))
+                .set_number("height", bottom - top)
+                .set_text("fill", BAND)
+                .end_empty();
         }
         plane.draw_axes(svg);
-        let colour = Style::of_series(0).colour();
-        let stride = self.values.len().div_ceil(MOST_POINTS).max(1);
+        let colour = SeriesStyle::of_series(0).color();
+        let stride = self.values.len().div_ceil(MAX_POINTS).max(1);
         let drawn = self.values.iter().enumerate().step_by(stride);
         let drawn = drawn.filter(|(at, value)| {
             can_show(&y.scale, **value) && self.spikes.binary_search(at).is_err()
         });
         let dot = |(at, value): (usize, &f64)| format!("M{:.1} {:.1}h0", x_of(at), y_of(*value));
         let dots: String = drawn.map(dot).collect();
-        svg.element("path")
-            .set("class", "points")
-            .set("d", &dots)
-            .set("stroke", &colour)
-            .set("stroke-linecap", "round")
-            .num("stroke-width", 2.2)
-            .num("stroke-opacity", 0.7)
-            .close();
+        svg.start_element("path")
+            .set_text("class", "points")
+            .set_text("d", &dots)
+            .set_text("stroke", &colour)
+            .set_text("stroke-linecap", "round")
+            .set_number("stroke-width", 2.2)
+            .set_number("stroke-opacity", 0.7)
+            .end_empty();
         let spikes = self.spikes.iter().filter(|at| {
             let value = self.values.get(**at);
             value.is_some_and(|value| can_show(&y.scale, *value))
         });
         for at in spikes {
-            svg.element("circle")
-                .set("class", "spike")
-                .num("cx", x_of(*at))
-                .num("cy", y_of(self.values[*at]))
-                .num("r", 2.0)
-                .set("fill", PAPER)
-                .set("stroke", &colour)
-                .close();
+            svg.start_element("circle")
+                .set_text("class", "spike")
+                .set_number("cx", x_of(*at))
+                .set_number("cy", y_of(self.values[*at]))
+                .set_number("r", 2.0)
+                .set_text("fill", PAPER)
+                .set_text("stroke", &colour)
+                .end_empty();
         }
         for (points, level) in self
             .levels
@@ -105,11 +112,11 @@ impl Sequence {
             .filter(|(_, level)| can_show(&y.scale, *level))
         {
             let y = y_of(*level);
-            svg.line((x_of(points.start), y), (x_of(points.end), y))
-                .set("class", "level")
-                .set("stroke", INK)
-                .num("stroke-width", 1.4)
-                .titled(&format!("level {}", figure(*level)));
+            svg.start_line((x_of(points.start), y), (x_of(points.end), y))
+                .set_text("class", "level")
+                .set_text("stroke", INK)
+                .set_number("stroke-width", 1.4)
+                .end_with_tooltip(&format!("level {}", format_figure(*level)));
         }
     }
 }

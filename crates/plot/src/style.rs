@@ -3,38 +3,40 @@
 //! Seven colors (`colour.rs`) combined with seven markers, shifted on every round, distinguish 49
 //! series.
 
-use crate::colour::{COLOURS, FULL_LINE, NEUTRAL, PALE_LINE, PAPER, Rgb, blend, tint};
-use crate::svg::{Svg, decimal};
+use crate::colour::{
+    FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,
+};
+use crate::svg::{SvgWriter, format_decimal};
 use std::borrow::Cow;
 
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
+pub(crate) struct SeriesStyle {
     index: usize,
-    own: Option<Rgb>,
+    own: Option<RgbColor>,
 }
 
-impl Style {
+impl SeriesStyle {
     pub fn of_series(index: usize) -> Self {
         Self { index, own: None }
     }
 
     /// Overrides the color, if given.
-    pub fn coloured(self, own: Option<Rgb>) -> Self {
+    pub fn with_color(self, own: Option<RgbColor>) -> Self {
         Self { own, ..self }
     }
 
-    pub fn colour(self) -> Cow<'static, str> {
+    pub fn color(self) -> Cow<'static, str> {
         match self.own {
-            Some(Rgb(red, green, blue)) => format!("#{red:02x}{green:02x}{blue:02x}").into(),
-            None => COLOURS[self.index % COLOURS.len()].into(),
+            Some(RgbColor(red, green, blue)) => format!("#{red:02x}{green:02x}{blue:02x}").into(),
+            None => SERIES_COLORS[self.index % SERIES_COLORS.len()].into(),
         }
     }
 
-    pub fn marker(self) -> Marker {
-        let round = self.index / COLOURS.len();
-        Marker::ALL[(self.index + round) % Marker::ALL.len()]
+    pub fn marker(self) -> MarkerShape {
+        let round = self.index / SERIES_COLORS.len();
+        MarkerShape::ALL[(self.index + round) % MarkerShape::ALL.len()]
     }
 
     /// Dash pattern of a line as SVG's `stroke-dasharray`; empty for a solid line.
@@ -51,7 +53,7 @@ impl Style {
 // Shapes of points. All have about the same area at the same radius, so that none dominates.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Marker {
+pub(crate) enum MarkerShape {
     Circle,
     Square,
     TriangleUp,
@@ -61,7 +63,7 @@ pub(crate) enum Marker {
     Plus,
 }
 
-impl Marker {
+impl MarkerShape {
     pub const ALL: [Self; 7] = [
         Self::Circle,
         Self::Square,
@@ -75,7 +77,7 @@ impl Marker {
     /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
         let corners: &[(f64, f64)] = match self {
-            Self::Circle => return circle(x, y, radius),
+            Self::Circle => return circle_path(x, y, radius),
             // Half the side of a square with the circle's area is sqrt(pi) / 2 of the radius.
             Self::Square => &[
                 (-0.886, -0.886),
@@ -93,9 +95,9 @@ impl Marker {
         let mut path = String::new();
         for (at, (dx, dy)) in corners.iter().enumerate() {
             path.push(if at == 0 { 'M' } else { 'L' });
-            path.push_str(&decimal(x + dx * radius));
+            path.push_str(&format_decimal(x + dx * radius));
             path.push(' ');
-            path.push_str(&decimal(y + dy * radius));
+            path.push_str(&format_decimal(y + dy * radius));
         }
         path.push('Z');
         path
@@ -133,9 +135,9 @@ const CROSS: [(f64, f64); 12] = [
     (-0.566, 0.0),
 ];
 
-fn circle(x: f64, y: f64, radius: f64) -> String {
-    let (left, right) = (decimal(x - radius), decimal(x + radius));
-    let (y, radius) = (decimal(y), decimal(radius));
+fn circle_path(x: f64, y: f64, radius: f64) -> String {
+    let (left, right) = (format_decimal(x - radius), format_decimal(x + radius));
+    let (y, radius) = (format_decimal(y), format_decimal(radius));
     format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
 }
 
@@ -143,44 +145,44 @@ fn circle(x: f64, y: f64, radius: f64) -> String {
 // the color, so that several charts on one page may define it redundantly.
 
 /// `fill` value for a full area of this style.
-pub(crate) fn hatched(style: Style) -> String {
+pub(crate) fn full_fill(style: SeriesStyle) -> String {
     match style.hatching() {
-        0 => style.colour().into_owned(),
-        _ => format!("url(#{})", id(style, "full")),
+        0 => style.color().into_owned(),
+        _ => format!("url(#{})", hatching_id(style, "full")),
     }
 }
 
 /// `fill` value for a pale area of this style, behind other marks.
-pub(crate) fn hatched_tint(style: Style) -> String {
+pub(crate) fn pale_fill(style: SeriesStyle) -> String {
     match style.hatching() {
-        0 => tint(&style.colour()),
-        _ => format!("url(#{})", id(style, "pale")),
+        0 => tint_color(&style.color()),
+        _ => format!("url(#{})", hatching_id(style, "pale")),
     }
 }
 
 /// Defines the hatchings that the first `count` styles need, either full or pale.
-pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
+pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, pale: bool) {
     // After 35 styles (7 colors, 5 hatchings) the combinations repeat.
-    let styles: Vec<Style> = (0..count.min(35))
-        .map(Style::of_series)
+    let styles: Vec<SeriesStyle> = (0..count.min(35))
+        .map(SeriesStyle::of_series)
         .filter(|style| style.hatching() > 0)
         .collect();
     if styles.is_empty() {
         return;
     }
-    svg.element("defs").containing(|svg| {
+    svg.start_element("defs").end_with(|svg| {
         for style in styles {
-            define(svg, style, pale);
+            define_hatching(svg, style, pale);
         }
     });
 }
 
-fn define(svg: &mut Svg, style: Style, pale: bool) {
-    let colour = style.colour();
+fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, pale: bool) {
+    let colour = style.color();
     let (ground, line) = if pale {
-        (tint(&colour), blend(&colour, PALE_LINE))
+        (tint_color(&colour), blend_with_white(&colour, PALE_LINE))
     } else {
-        (colour.to_string(), blend(&colour, FULL_LINE))
+        (colour.to_string(), blend_with_white(&colour, FULL_LINE))
     };
     let (data, width) = match style.hatching() {
         1 => ("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.3),
@@ -188,32 +190,35 @@ fn define(svg: &mut Svg, style: Style, pale: bool) {
         3 => ("M-2 6L2 10M0 0L8 8M6 -2L10 2", 1.3),
         _ => ("M4 0V8", 1.3),
     };
-    svg.element("pattern")
-        .set("id", &id(style, if pale { "pale" } else { "full" }))
-        .num("width", 8.0)
-        .num("height", 8.0)
-        .set("patternUnits", "userSpaceOnUse")
-        .containing(|svg| {
-            svg.element("rect")
-                .num("width", 8.0)
-                .num("height", 8.0)
-                .set("fill", &ground)
-                .close();
-            svg.element("path")
-                .set("d", data)
-                .set("stroke", &line)
-                .num("stroke-width", width)
-                .close();
+    svg.start_element("pattern")
+        .set_text(
+            "id",
+            &hatching_id(style, if pale { "pale" } else { "full" }),
+        )
+        .set_number("width", 8.0)
+        .set_number("height", 8.0)
+        .set_text("patternUnits", "userSpaceOnUse")
+        .end_with(|svg| {
+            svg.start_element("rect")
+                .set_number("width", 8.0)
+                .set_number("height", 8.0)
+                .set_text("fill", &ground)
+                .end_empty();
+            svg.start_element("path")
+                .set_text("d", data)
+                .set_text("stroke", &line)
+                .set_number("stroke-width", width)
+                .end_empty();
         });
 }
 
-fn id(style: Style, kind: &str) -> String {
-    format!("hatch-{kind}-{}-{}", style.hatching(), &style.colour()[1..])
+fn hatching_id(style: SeriesStyle, kind: &str) -> String {
+    format!("hatch-{kind}-{}-{}", style.hatching(), &style.color()[1..])
 }
 
 /// Verdict of an interval about an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mark {
+pub enum VerdictMark {
     /// Better than the reference: a green triangle pointing up.
     Better,
     /// Worse than the reference: a red triangle pointing down.
@@ -224,7 +229,7 @@ pub enum Mark {
     Unclear,
 }
 
-impl Mark {
+impl VerdictMark {
     /// All marks, in legend order.
     pub(crate) const ALL: [Self; 4] = [Self::Better, Self::Worse, Self::Same, Self::Unclear];
 
@@ -238,7 +243,7 @@ impl Mark {
     }
 
     /// Colors of Okabe and Ito: bluish green, vermilion, blue, and a gray.
-    pub(crate) fn colour(self) -> &'static str {
+    pub(crate) fn color(self) -> &'static str {
         match self {
             Self::Better => "#009e73",
             Self::Worse => "#d55e00",
@@ -247,36 +252,43 @@ impl Mark {
         }
     }
 
-    pub(crate) fn marker(self) -> Marker {
+    pub(crate) fn marker(self) -> MarkerShape {
         match self {
-            Self::Better => Marker::TriangleUp,
-            Self::Worse => Marker::TriangleDown,
-            Self::Same => Marker::Square,
-            Self::Unclear => Marker::Circle,
+            Self::Better => MarkerShape::TriangleUp,
+            Self::Worse => MarkerShape::TriangleDown,
+            Self::Same => MarkerShape::Square,
+            Self::Unclear => MarkerShape::Circle,
         }
     }
 
     /// Draws the mark at (`x`, `y`): with a tooltip as an estimate of the chart, without as a
     /// swatch of its legend.
-    pub(crate) fn draw(self, svg: &mut Svg, x: f64, y: f64, radius: f64, tooltip: Option<&str>) {
+    pub(crate) fn draw(
+        self,
+        svg: &mut SvgWriter,
+        x: f64,
+        y: f64,
+        radius: f64,
+        tooltip: Option<&str>,
+    ) {
         let hollow = self == Self::Unclear;
         // Half of the outline of a hollow mark lies outside of it.
         let radius = if hollow { radius - 0.6 } else { radius };
         let (fill, stroke) = if hollow {
-            (PAPER, self.colour())
+            (PAPER, self.color())
         } else {
-            (self.colour(), PAPER)
+            (self.color(), PAPER)
         };
         let shape = svg
-            .element("path")
-            .set("class", if tooltip.is_some() { "estimate" } else { "key" })
-            .set("d", &self.marker().path(x, y, radius))
-            .set("fill", fill)
-            .set("stroke", stroke)
-            .num("stroke-width", if hollow { 1.8 } else { 1.0 });
+            .start_element("path")
+            .set_text("class", if tooltip.is_some() { "estimate" } else { "key" })
+            .set_text("d", &self.marker().path(x, y, radius))
+            .set_text("fill", fill)
+            .set_text("stroke", stroke)
+            .set_number("stroke-width", if hollow { 1.8 } else { 1.0 });
         match tooltip {
-            Some(tooltip) => shape.titled(tooltip),
-            None => shape.close(),
+            Some(tooltip) => shape.end_with_tooltip(tooltip),
+            None => shape.end_empty(),
         }
     }
 }
@@ -290,8 +302,8 @@ mod tests {
         let looks: std::collections::HashSet<_> = (0..49)
             .map(|index| {
                 (
-                    Style::of_series(index).colour(),
-                    Style::of_series(index).marker(),
+                    SeriesStyle::of_series(index).color(),
+                    SeriesStyle::of_series(index).marker(),
                 )
             })
             .collect();
@@ -300,17 +312,23 @@ mod tests {
 
     #[test]
     fn a_colour_of_its_own_is_written_as_it_was_read() {
-        let own: Rgb = "#8d6e4b".parse().unwrap();
-        assert_eq!(Style::of_series(0).coloured(Some(own)).colour(), "#8d6e4b");
+        let own: RgbColor = "#8d6e4b".parse().unwrap();
+        assert_eq!(
+            SeriesStyle::of_series(0).with_color(Some(own)).color(),
+            "#8d6e4b"
+        );
         for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {
-            assert!(wrong.parse::<Rgb>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RgbColor>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn neighbours_differ_without_colour() {
         for index in 0..48 {
-            let (one, next) = (Style::of_series(index), Style::of_series(index + 1));
+            let (one, next) = (
+                SeriesStyle::of_series(index),
+                SeriesStyle::of_series(index + 1),
+            );
             assert_ne!(one.marker(), next.marker());
             assert_ne!(one.dash(), next.dash());
             assert_ne!(one.hatching(), next.hatching());

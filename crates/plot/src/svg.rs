@@ -1,14 +1,14 @@
 //! A minimal SVG writer: elements, attributes and text, as needed by the charts. Numbers have at
 //! most two decimals, so that a chart is the same text everywhere.
 
-use crate::colour::{INK, themed};
-use crate::text::{FAMILIES, outline, text_width};
+use crate::colour::{INK, to_variable};
+use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Target of a drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Medium {
+pub(crate) enum OutputMedium {
     /// A separate file. Text can be selected, searched and read aloud.
     File,
     /// A rasterizer without fonts: text is outlined.
@@ -20,7 +20,7 @@ pub(crate) enum Medium {
 
 /// Which part of a text line is at its x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchor {
+pub(crate) enum TextAnchor {
     Start,
     Middle,
     End,
@@ -28,18 +28,18 @@ pub(crate) enum Anchor {
 
 /// A line of text. `y` is the baseline.
 #[derive(Clone, Debug)]
-pub(crate) struct Text<'a> {
+pub(crate) struct TextLine<'a> {
     pub content: &'a str,
     pub x: f64,
     pub y: f64,
     pub size_px: f64,
-    pub anchor: Anchor,
+    pub anchor: TextAnchor,
     pub colour: &'a str,
     /// Clockwise around (x, y).
     pub turn_degrees: f64,
 }
 
-impl<'a> Text<'a> {
+impl<'a> TextLine<'a> {
     /// Creates text that starts at (x, y).
     pub fn at(content: &'a str, x: f64, y: f64, size_px: f64) -> Self {
         Self {
@@ -47,31 +47,31 @@ impl<'a> Text<'a> {
             x,
             y,
             size_px,
-            anchor: Anchor::Start,
+            anchor: TextAnchor::Start,
             colour: INK,
             turn_degrees: 0.0,
         }
     }
 
-    pub fn anchored(self, anchor: Anchor) -> Self {
+    pub fn with_anchor(self, anchor: TextAnchor) -> Self {
         Self { anchor, ..self }
     }
 
-    pub fn coloured(self, colour: &'a str) -> Self {
+    pub fn with_color(self, colour: &'a str) -> Self {
         Self { colour, ..self }
     }
 }
 
 /// Writer of an SVG document.
-pub(crate) struct Svg {
+pub(crate) struct SvgWriter {
     out: String,
-    medium: Medium,
+    medium: OutputMedium,
 }
 
-impl Svg {
+impl SvgWriter {
     /// Writes a complete document: `attributes` of the root, and its contents by `content`.
-    pub fn document(
-        medium: Medium,
+    pub fn write_document(
+        medium: OutputMedium,
         attributes: &[(&str, &str)],
         content: impl FnOnce(&mut Self),
     ) -> String {
@@ -80,142 +80,151 @@ impl Svg {
             medium,
         };
         // A page knows the SVG namespace and sets the font families of its charts.
-        let alone = !matches!(svg.medium, Medium::Page(_));
-        let mut root = svg.element("svg");
+        let alone = !matches!(svg.medium, OutputMedium::Page(_));
+        let mut root = svg.start_element("svg");
         if alone {
-            root = root.set("xmlns", "http://www.w3.org/2000/svg");
+            root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
         }
         root = attributes
             .iter()
-            .fold(root, |root, (name, value)| root.set(name, value));
+            .fold(root, |root, (name, value)| root.set_text(name, value));
         if alone {
-            root = root.set("font-family", FAMILIES);
+            root = root.set_text("font-family", FONT_FAMILIES);
         }
-        root.containing(content);
+        root.end_with(content);
         svg.out
     }
 
     /// Starts an element; it must be ended by `close`, `titled` or `containing`.
-    pub fn element(&mut self, tag: &'static str) -> Element<'_> {
+    pub fn start_element(&mut self, tag: &'static str) -> OpenElement<'_> {
         self.out.push('<');
         self.out.push_str(tag);
-        Element { svg: self, tag }
+        OpenElement { svg: self, tag }
     }
 
     /// Starts a straight line.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) -> Element<'_> {
-        self.element("line")
-            .num("x1", from.0)
-            .num("y1", from.1)
-            .num("x2", to.0)
-            .num("y2", to.1)
+    pub fn start_line(&mut self, from: (f64, f64), to: (f64, f64)) -> OpenElement<'_> {
+        self.start_element("line")
+            .set_number("x1", from.0)
+            .set_number("y1", from.1)
+            .set_number("x2", to.0)
+            .set_number("y2", to.1)
     }
 
     /// Starts a group of elements that share its attributes.
-    pub fn group(&mut self, class: &str) -> Element<'_> {
-        self.element("g").set("class", class)
+    pub fn start_group(&mut self, class: &str) -> OpenElement<'_> {
+        self.start_element("g").set_text("class", class)
     }
 
     /// Writes a line of text.
-    pub fn text(&mut self, text: &Text<'_>) {
+    pub fn write_text(&mut self, text: &TextLine<'_>) {
         if text.content.trim().is_empty() {
             return;
         }
         match &self.medium {
-            Medium::File | Medium::Page(_) => self.live(text),
-            Medium::Painter => self.outlined(text),
+            OutputMedium::File | OutputMedium::Page(_) => self.write_live_text(text),
+            OutputMedium::Painter => self.write_outlines(text),
         }
     }
 
-    fn live(&mut self, text: &Text<'_>) {
+    fn write_live_text(&mut self, text: &TextLine<'_>) {
         let anchor = match text.anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            TextAnchor::Start => "start",
+            TextAnchor::Middle => "middle",
+            TextAnchor::End => "end",
         };
-        let element = self.element("text").num("x", text.x).num("y", text.y);
+        let element = self
+            .start_element("text")
+            .set_number("x", text.x)
+            .set_number("y", text.y);
         let mut element = element
-            .num("font-size", text.size_px)
-            .set("fill", text.colour);
-        if text.anchor != Anchor::Start {
-            element = element.set("text-anchor", anchor);
+            .set_number("font-size", text.size_px)
+            .set_text("fill", text.colour);
+        if text.anchor != TextAnchor::Start {
+            element = element.set_text("text-anchor", anchor);
         }
-        turned(element, text).containing_text(text.content);
+        rotate_text(element, text).end_with_text(text.content);
     }
 
-    fn outlined(&mut self, text: &Text<'_>) {
+    fn write_outlines(&mut self, text: &TextLine<'_>) {
         let width = text_width(text.content, text.size_px);
         let x = match text.anchor {
-            Anchor::Start => text.x,
-            Anchor::Middle => text.x - width / 2.0,
-            Anchor::End => text.x - width,
+            TextAnchor::Start => text.x,
+            TextAnchor::Middle => text.x - width / 2.0,
+            TextAnchor::End => text.x - width,
         };
-        let data = outline(text.content, text.size_px, x, text.y);
+        let data = text_outline(text.content, text.size_px, x, text.y);
         let element = self
-            .element("path")
-            .set("d", &data)
-            .set("fill", text.colour);
-        turned(element, text).close();
+            .start_element("path")
+            .set_text("d", &data)
+            .set_text("fill", text.colour);
+        rotate_text(element, text).end_empty();
     }
 }
 
-fn turned<'a>(element: Element<'a>, text: &Text<'_>) -> Element<'a> {
+fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement<'a> {
     if text.turn_degrees == 0.0 {
         return element;
     }
-    let (turn, x, y) = (decimal(text.turn_degrees), decimal(text.x), decimal(text.y));
-    element.set("transform", &format!("rotate({turn} {x} {y})"))
+    let (turn, x, y) = (
+        format_decimal(text.turn_degrees),
+        format_decimal(text.x),
+        format_decimal(text.y),
+    );
+    element.set_text("transform", &format!("rotate({turn} {x} {y})"))
 }
 
 /// An element whose start tag is still open.
 #[must_use = "an element must be ended"]
-pub(crate) struct Element<'a> {
-    svg: &'a mut Svg,
+pub(crate) struct OpenElement<'a> {
+    svg: &'a mut SvgWriter,
     tag: &'static str,
 }
 
-impl Element<'_> {
+impl OpenElement<'_> {
     /// Sets a numeric attribute.
-    pub fn num(self, name: &str, value: f64) -> Self {
+    pub fn set_number(self, name: &str, value: f64) -> Self {
         // Writing to a `String` cannot fail.
-        let _ = write!(self.svg.out, " {name}=\"{}\"", decimal(value));
+        let _ = write!(self.svg.out, " {name}=\"{}\"", format_decimal(value));
         self
     }
 
     /// Sets a text attribute.
-    pub fn set(self, name: &str, value: &str) -> Self {
+    pub fn set_text(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
         match &self.svg.medium {
-            Medium::Page(id) => escape(&on_page(id, name, value), &mut self.svg.out),
-            Medium::File | Medium::Painter => escape(value, &mut self.svg.out),
+            OutputMedium::Page(id) => {
+                escape_xml(&adapt_to_page(id, name, value), &mut self.svg.out)
+            }
+            OutputMedium::File | OutputMedium::Painter => escape_xml(value, &mut self.svg.out),
         }
         self.svg.out.push('"');
         self
     }
 
     /// Sets an attribute unless the text is empty.
-    pub fn set_some(self, name: &str, value: &str) -> Self {
+    pub fn set_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() {
             self
         } else {
-            self.set(name, value)
+            self.set_text(name, value)
         }
     }
 
     /// Ends an element without content.
-    pub fn close(self) {
+    pub fn end_empty(self) {
         self.svg.out.push_str("/>\n");
     }
 
     /// Ends an element whose only content is a tooltip.
-    pub fn titled(self, tooltip: &str) {
+    pub fn end_with_tooltip(self, tooltip: &str) {
         self.svg.out.push_str("><title>");
-        escape(tooltip, &mut self.svg.out);
+        escape_xml(tooltip, &mut self.svg.out);
         let _ = writeln!(self.svg.out, "</title></{}>", self.tag);
     }
 
     /// Ends an element after writing its content.
-    pub fn containing(self, content: impl FnOnce(&mut Svg)) {
+    pub fn end_with(self, content: impl FnOnce(&mut SvgWriter)) {
         let Self { svg, tag } = self;
         svg.out.push_str(">\n");
         content(svg);
@@ -223,23 +232,23 @@ impl Element<'_> {
     }
 
     /// Ends an element whose only content is text.
-    pub fn containing_text(self, text: &str) {
+    pub fn end_with_text(self, text: &str) {
         self.svg.out.push('>');
-        escape(text, &mut self.svg.out);
+        escape_xml(text, &mut self.svg.out);
         let _ = writeln!(self.svg.out, "</{}>", self.tag);
     }
 }
 
 /// Adapts an attribute value to a page that contains other drawings with their own IDs and colors
 /// that follow its theme.
-fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
+fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
         "href" => value.replacen('#', &format!("#{id}-"), 1).into(),
         "fill" | "stroke" | "marker-start" | "marker-mid" | "marker-end" => {
             match value.strip_prefix("url(#") {
                 Some(rest) => format!("url(#{id}-{rest}").into(),
-                None => themed(value),
+                None => to_variable(value),
             }
         }
         _ => value.into(),
@@ -247,7 +256,7 @@ fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
 }
 
 /// Formats a number with at most two decimals, without trailing zeros or negative zero.
-pub(crate) fn decimal(value: f64) -> String {
+pub(crate) fn format_decimal(value: f64) -> String {
     let hundredths = (value * 100.0).round();
     let text = format!(
         "{:.2}",
@@ -261,7 +270,7 @@ pub(crate) fn decimal(value: f64) -> String {
 }
 
 /// Escapes characters that XML reserves, and replaces those that XML 1.0 (section 2.2) forbids.
-fn escape(text: &str, out: &mut String) {
+fn escape_xml(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
             '&' => out.push_str("&amp;"),
@@ -279,14 +288,14 @@ fn escape(text: &str, out: &mut String) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rect {
+pub(crate) struct PixelRect {
     pub left: f64,
     pub top: f64,
     pub right: f64,
     pub bottom: f64,
 }
 
-impl Rect {
+impl PixelRect {
     /// Creates a rectangle with a nonempty interior, even on a sheet that is too small for its
     /// contents.
     pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
@@ -322,7 +331,7 @@ mod tests {
     #[test]
     fn numbers_are_short_and_never_minus_zero() {
         assert_eq!(
-            [1.0, 1.256, -0.001, 100.0, -2.5].map(decimal),
+            [1.0, 1.256, -0.001, 100.0, -2.5].map(format_decimal),
             ["1", "1.26", "0", "100", "-2.5"]
         );
     }
@@ -330,16 +339,19 @@ mod tests {
     #[test]
     fn what_xml_reserves_or_forbids_is_replaced() {
         let mut out = String::new();
-        escape("a<b> & \"c\"\u{1b}[1m\u{202e}", &mut out);
+        escape_xml("a<b> & \"c\"\u{1b}[1m\u{202e}", &mut out);
         assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m\u{fffd}");
     }
 
     #[test]
     fn text_is_written_live_or_as_outlines() {
-        let write =
-            |medium| Svg::document(medium, &[], |svg| svg.text(&Text::at("Hi", 1.0, 2.0, 10.0)));
-        assert!(write(Medium::File).contains(">Hi</text>"));
-        let outlined = write(Medium::Painter);
+        let write = |medium| {
+            SvgWriter::write_document(medium, &[], |svg| {
+                svg.write_text(&TextLine::at("Hi", 1.0, 2.0, 10.0))
+            })
+        };
+        assert!(write(OutputMedium::File).contains(">Hi</text>"));
+        let outlined = write(OutputMedium::Painter);
         assert!(outlined.contains("<path d=\"M") && !outlined.contains("<text"));
     }
 
@@ -353,7 +365,7 @@ mod tests {
             ("fill", "none", "none"),
             ("class", INK, INK),
         ] {
-            assert_eq!(on_page("c7", name, value), written);
+            assert_eq!(adapt_to_page("c7", name, value), written);
         }
     }
 }

@@ -9,19 +9,19 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 // hundredth of a line's width, and without it the measured width and the painted outline agree
 // exactly.
 
-static FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
+static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 
-static FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
+static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
         reason = "the file is compiled in, and every test parses it"
     )]
-    Face::parse(FILE, 0).expect("the embedded font is well formed")
+    Face::parse(FONT_FILE, 0).expect("the embedded font is well formed")
 });
 
 /// Font families named in SVG text. Inter is followed by fonts that are not wider, so that text
-/// laid out for Inter fits; for the last resort see [`room_for`].
-pub(crate) const FAMILIES: &str =
+/// laid out for Inter fits; for the last resort see [`reserved_width`].
+pub(crate) const FONT_FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
 /// Height of a capital letter as a share of the font size (from the font's OS/2 table: 2048 /
@@ -34,66 +34,66 @@ pub(crate) const CAP_HEIGHT: f64 = 0.727;
 /// assert!(speedwell_plot::text_width("wide label", 12.0) > speedwell_plot::text_width("label", 12.0));
 /// ```
 pub fn text_width(text: &str, size_px: f64) -> f64 {
-    let units: u32 = text.chars().map(advance).sum();
-    f64::from(units) * size_px / f64::from(FACE.units_per_em())
+    let units: u32 = text.chars().map(letter_width).sum();
+    f64::from(units) * size_px / f64::from(FONT_FACE.units_per_em())
 }
 
-/// Width in pixels to reserve for a line of text. A viewer without any of [`FAMILIES`] uses its own
+/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses its own
 /// font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
-pub(crate) fn room_for(text: &str, size_px: f64) -> f64 {
+pub(crate) fn reserved_width(text: &str, size_px: f64) -> f64 {
     const WIDEST_FACE: f64 = 1.08;
     text_width(text, size_px) * WIDEST_FACE
 }
 
 /// Cached widths of Latin letters: they make up nearly all labels, and searching the font's tables
 /// for every letter took most of the time of a chart with many labels.
-static LATIN: LazyLock<Vec<u32>> =
+static LATIN_WIDTHS: LazyLock<Vec<u32>> =
     LazyLock::new(|| ('\0'..='\u{24f}').map(advance_in_font).collect());
 
 /// Width of a letter in font units.
-fn advance(letter: char) -> u32 {
-    let known = LATIN.get(letter as usize).copied();
+fn letter_width(letter: char) -> u32 {
+    let known = LATIN_WIDTHS.get(letter as usize).copied();
     known.unwrap_or_else(|| advance_in_font(letter))
 }
 
 /// Looks up a width in the font. A missing letter counts as a full square, as used in Chinese,
 /// Japanese and Korean fonts.
 fn advance_in_font(letter: char) -> u32 {
-    match FACE.glyph_index(letter) {
-        Some(glyph) => u32::from(FACE.glyph_hor_advance(glyph).unwrap_or(0)),
-        None => u32::from(FACE.units_per_em()),
+    match FONT_FACE.glyph_index(letter) {
+        Some(glyph) => u32::from(FONT_FACE.glyph_hor_advance(glyph).unwrap_or(0)),
+        None => u32::from(FONT_FACE.units_per_em()),
     }
 }
 
 /// Outlines of a line of text as SVG path data, with the origin of the first letter at (`x`,
 /// `baseline`).
-pub(crate) fn outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
-    let scale = size_px / f64::from(FACE.units_per_em());
-    let mut pen = Pen {
+pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
+    let scale = size_px / f64::from(FONT_FACE.units_per_em());
+    let mut pen = OutlinePen {
         data: String::new(),
         x,
         baseline,
         scale,
     };
     for letter in text.chars() {
-        let glyph = FACE.glyph_index(letter).unwrap_or(GlyphId(0));
+        let glyph = FONT_FACE.glyph_index(letter).unwrap_or(GlyphId(0));
         // A glyph without contours (a blank) returns `None`, which is not an error.
-        let _ = FACE.outline_glyph(glyph, &mut pen);
-        pen.x += f64::from(advance(letter)) * scale;
+        let _ = FONT_FACE.outline_glyph(glyph, &mut pen);
+        pen.x += f64::from(letter_width(letter)) * scale;
     }
     pen.data
 }
 
-struct Pen {
+struct OutlinePen {
     data: String,
     x: f64,
     baseline: f64,
     scale: f64,
 }
 
-impl Pen {
+impl OutlinePen {
     /// Appends a path command and its points, converted from font units (y up) to pixels (y down).
-    fn put(&mut self, command: char, points: &[(f32, f32)]) {
+    fn append_command(&mut self, command: char, points: &[(f32, f32)]) {
         self.data.push(command);
         for (x, y) in points {
             let x = self.x + f64::from(*x) * self.scale;
@@ -104,18 +104,18 @@ impl Pen {
     }
 }
 
-impl OutlineBuilder for Pen {
+impl OutlineBuilder for OutlinePen {
     fn move_to(&mut self, x: f32, y: f32) {
-        self.put('M', &[(x, y)]);
+        self.append_command('M', &[(x, y)]);
     }
     fn line_to(&mut self, x: f32, y: f32) {
-        self.put('L', &[(x, y)]);
+        self.append_command('L', &[(x, y)]);
     }
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        self.put('Q', &[(x1, y1), (x, y)]);
+        self.append_command('Q', &[(x1, y1), (x, y)]);
     }
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        self.put('C', &[(x1, y1), (x2, y2), (x, y)]);
+        self.append_command('C', &[(x1, y1), (x2, y2), (x, y)]);
     }
     fn close(&mut self) {
         self.data.push('Z');
@@ -128,7 +128,7 @@ impl OutlineBuilder for Pen {
 
 /// A line of a wrapped label.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct WrappedLine {
     pub text: String,
     /// Index of the original line; a label with line breaks has several.
     pub source: usize,
@@ -136,16 +136,16 @@ pub(crate) struct Line {
 
 /// A label wrapped into lines.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wrapped {
+pub(crate) struct WrappedLabel {
     /// Lines from top to bottom; at least one.
-    pub lines: Vec<Line>,
+    pub lines: Vec<WrappedLine>,
     /// Whether nothing was truncated and no word was broken between two letters.
     pub whole: bool,
 }
 
-impl Wrapped {
+impl WrappedLabel {
     /// Whether every original line is a single line here.
-    pub fn unbroken(&self) -> bool {
+    pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.whole
             && sources
@@ -154,28 +154,33 @@ impl Wrapped {
     }
 
     /// Width in pixels of the widest line.
-    pub fn width(&self, size_px: f64) -> f64 {
+    pub fn widest_line(&self, size_px: f64) -> f64 {
         self.lines
             .iter()
-            .map(|line| room_for(&line.text, size_px))
+            .map(|line| reserved_width(&line.text, size_px))
             .fold(0.0, f64::max)
     }
 }
 
 /// Wraps `text` into at most `max_lines` lines of at most `max_width` pixels.
-pub(crate) fn wrap(text: &str, max_width: f64, size_px: f64, max_lines: usize) -> Wrapped {
+pub(crate) fn wrap_text(
+    text: &str,
+    max_width: f64,
+    size_px: f64,
+    max_lines: usize,
+) -> WrappedLabel {
     let max_lines = max_lines.max(1);
-    let mut filler = Filler::new(max_width, size_px);
+    let mut filler = LineFiller::new(max_width, size_px);
     for (source, paragraph) in text.lines().enumerate() {
-        filler.paragraph(paragraph.trim(), source);
+        filler.fill_paragraph(paragraph.trim(), source);
     }
-    let Filler {
+    let LineFiller {
         mut lines,
         mut whole,
         ..
     } = filler;
     if lines.is_empty() {
-        lines.push(Line {
+        lines.push(WrappedLine {
             text: String::new(),
             source: 0,
         });
@@ -186,48 +191,51 @@ pub(crate) fn wrap(text: &str, max_width: f64, size_px: f64, max_lines: usize) -
             .iter()
             .map(|line| line.text.as_str())
             .collect();
-        let last = elide_middle(&rest.join(" "), max_width, size_px);
+        let last = truncate_middle(&rest.join(" "), max_width, size_px);
         lines.truncate(max_lines);
         lines[max_lines - 1].text = last;
     }
-    Wrapped { lines, whole }
+    WrappedLabel { lines, whole }
 }
 
 /// Returns `text`, or its longest prefix that fits `max_width` with an ellipsis.
-pub(crate) fn elide(text: &str, max_width: f64, size_px: f64) -> String {
-    if room_for(text, size_px) <= max_width {
+pub(crate) fn truncate_end(text: &str, max_width: f64, size_px: f64) -> String {
+    if reserved_width(text, size_px) <= max_width {
         return text.to_owned();
     }
-    let room = max_width - room_for("…", size_px);
-    format!("{}…", beginning(text.chars(), room, size_px).trim_end())
+    let room = max_width - reserved_width("…", size_px);
+    format!(
+        "{}…",
+        fitting_prefix(text.chars(), room, size_px).trim_end()
+    )
 }
 
 /// Returns the text, or replaces its middle by an ellipsis: names with a common prefix often differ
 /// in their last letters.
-fn elide_middle(text: &str, max_width: f64, size_px: f64) -> String {
-    if room_for(text, size_px) <= max_width {
+fn truncate_middle(text: &str, max_width: f64, size_px: f64) -> String {
+    if reserved_width(text, size_px) <= max_width {
         return text.to_owned();
     }
-    let half = ((max_width - room_for("…", size_px)) / 2.0).max(0.0);
-    let backwards = beginning(text.chars().rev(), half, size_px);
+    let half = ((max_width - reserved_width("…", size_px)) / 2.0).max(0.0);
+    let backwards = fitting_prefix(text.chars().rev(), half, size_px);
     let end: String = backwards.chars().rev().collect();
-    let start = beginning(text.chars(), half, size_px);
+    let start = fitting_prefix(text.chars(), half, size_px);
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
 /// Returns as many letters as fit.
-fn beginning(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
+fn fitting_prefix(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
     let mut width = 0.0;
     let fits = |letter: &char| {
-        width += room_for(letter.encode_utf8(&mut [0; 4]), size_px);
+        width += reserved_width(letter.encode_utf8(&mut [0; 4]), size_px);
         width <= max_width
     };
     letters.take_while(fits).collect()
 }
 
 /// Fills lines with pieces of text.
-struct Filler {
-    lines: Vec<Line>,
+struct LineFiller {
+    lines: Vec<WrappedLine>,
     line: String,
     line_width: f64,
     source: usize,
@@ -236,7 +244,7 @@ struct Filler {
     size_px: f64,
 }
 
-impl Filler {
+impl LineFiller {
     fn new(max_width: f64, size_px: f64) -> Self {
         Self {
             lines: Vec::new(),
@@ -249,19 +257,19 @@ impl Filler {
         }
     }
 
-    fn paragraph(&mut self, paragraph: &str, source: usize) {
+    fn fill_paragraph(&mut self, paragraph: &str, source: usize) {
         self.source = source;
-        for word in pieces(paragraph, |letter| letter == ' ') {
-            if self.put(word) {
+        for word in split_pieces(paragraph, |letter| letter == ' ') {
+            if self.append_piece(word) {
                 continue;
             }
-            for part in pieces(word, |letter| "/-_,=:".contains(letter)) {
-                if self.put(part) {
+            for part in split_pieces(word, |letter| "/-_,=:".contains(letter)) {
+                if self.append_piece(part) {
                     continue;
                 }
                 self.whole = false;
                 for letter in part.chars() {
-                    self.put(letter.encode_utf8(&mut [0; 4]));
+                    self.append_piece(letter.encode_utf8(&mut [0; 4]));
                 }
             }
         }
@@ -270,9 +278,9 @@ impl Filler {
 
     /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
     /// single letter always fits, to guarantee termination.
-    fn put(&mut self, piece: &str) -> bool {
+    fn append_piece(&mut self, piece: &str) -> bool {
         // A trailing blank takes no room.
-        let seen = room_for(piece.trim_end(), self.size_px);
+        let seen = reserved_width(piece.trim_end(), self.size_px);
         if self.line_width + seen > self.max_width {
             if seen > self.max_width && piece.chars().count() > 1 {
                 return false;
@@ -280,7 +288,7 @@ impl Filler {
             self.end_line();
         }
         self.line.push_str(piece);
-        self.line_width += room_for(piece, self.size_px);
+        self.line_width += reserved_width(piece, self.size_px);
         true
     }
 
@@ -288,7 +296,7 @@ impl Filler {
         self.line_width = 0.0;
         let text = std::mem::take(&mut self.line).trim_end().to_owned();
         if !text.is_empty() {
-            self.lines.push(Line {
+            self.lines.push(WrappedLine {
                 text,
                 source: self.source,
             });
@@ -297,7 +305,7 @@ impl Filler {
 }
 
 /// Splits a text after each run of separators; joining the pieces gives the text again.
-fn pieces(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
+fn split_pieces(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut letters = text.char_indices().peekable();
@@ -329,17 +337,20 @@ mod tests {
     #[test]
     fn the_font_has_the_letters_that_charts_write() {
         for letter in "−×·…±≥≤→µσΔ²⁻⁹₂éßñЖ∞".chars() {
-            assert!(FACE.glyph_index(letter).is_some(), "{letter} is missing");
+            assert!(
+                FONT_FACE.glyph_index(letter).is_some(),
+                "{letter} is missing"
+            );
         }
     }
 
     #[test]
     fn an_outline_begins_at_the_pen_and_a_blank_has_none() {
-        assert!(outline("I", 10.0, 100.0, 50.0).starts_with("M10"));
-        assert!(outline(" ", 10.0, 0.0, 0.0).is_empty());
+        assert!(text_outline("I", 10.0, 100.0, 50.0).starts_with("M10"));
+        assert!(text_outline(" ", 10.0, 0.0, 0.0).is_empty());
     }
 
-    fn texts(wrapped: &Wrapped) -> Vec<&str> {
+    fn texts(wrapped: &WrappedLabel) -> Vec<&str> {
         wrapped
             .lines
             .iter()
@@ -349,16 +360,16 @@ mod tests {
 
     #[test]
     fn a_label_breaks_at_blanks_first() {
-        let width = room_for("buffer-compare.js", 12.0) + 0.1;
-        let wrapped = wrap("buffer-compare.js size=16 n=4", width, 12.0, 9);
+        let width = reserved_width("buffer-compare.js", 12.0) + 0.1;
+        let wrapped = wrap_text("buffer-compare.js size=16 n=4", width, 12.0, 9);
         assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
         assert!(wrapped.whole);
     }
 
     #[test]
     fn a_wide_word_breaks_behind_its_separators() {
-        let width = room_for("string_decoder/", 12.0) + 0.1;
-        let wrapped = wrap("string_decoder/string-decoder.js", width, 12.0, 9);
+        let width = reserved_width("string_decoder/", 12.0) + 0.1;
+        let wrapped = wrap_text("string_decoder/string-decoder.js", width, 12.0, 9);
         assert_eq!(
             texts(&wrapped),
             ["string_decoder/", "string-", "decoder.js"]
@@ -368,24 +379,24 @@ mod tests {
 
     #[test]
     fn a_word_without_separators_breaks_between_letters_and_says_so() {
-        let wrapped = wrap("abcdefghij", room_for("abcde", 12.0), 12.0, 9);
+        let wrapped = wrap_text("abcdefghij", reserved_width("abcde", 12.0), 12.0, 9);
         assert_eq!(texts(&wrapped).concat(), "abcdefghij");
         assert!(!wrapped.whole && wrapped.lines.len() >= 2);
     }
 
     #[test]
     fn line_breaks_of_the_label_are_kept_and_numbered() {
-        let wrapped = wrap("file.js\nsize=16", 500.0, 12.0, 4);
+        let wrapped = wrap_text("file.js\nsize=16", 500.0, 12.0, 4);
         assert_eq!(texts(&wrapped), ["file.js", "size=16"]);
         assert_eq!(wrapped.lines[1].source, 1);
     }
 
     #[test]
     fn too_many_lines_end_in_an_ellipsis_that_fits() {
-        let width = room_for("one two", 12.0);
-        let wrapped = wrap("one two three four five six", width, 12.0, 2);
+        let width = reserved_width("one two", 12.0);
+        let wrapped = wrap_text("one two three four five six", width, 12.0, 2);
         assert_eq!(wrapped.lines.len(), 2);
-        assert!(wrapped.lines[1].text.contains('…') && wrapped.width(12.0) <= width);
+        assert!(wrapped.lines[1].text.contains('…') && wrapped.widest_line(12.0) <= width);
         assert!(
             wrapped.lines[1].text.ends_with('x'),
             "the end of 'six' is kept"
@@ -395,8 +406,8 @@ mod tests {
 
     #[test]
     fn no_room_and_no_text_end_well() {
-        assert_eq!(texts(&wrap("", 100.0, 12.0, 3)), [""]);
-        assert_eq!(texts(&wrap("ab", 0.0, 12.0, 3)), ["a", "b"]);
-        assert_eq!(elide("abc", 0.0, 12.0), "…");
+        assert_eq!(texts(&wrap_text("", 100.0, 12.0, 3)), [""]);
+        assert_eq!(texts(&wrap_text("ab", 0.0, 12.0, 3)), ["a", "b"]);
+        assert_eq!(truncate_end("abc", 0.0, 12.0), "…");
     }
 }

@@ -1,11 +1,11 @@
 //! Tick positions of an axis. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis
 //! has powers of its base, with 2 and 5 between decades if there is room.
 
-use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
-use crate::scale::{Extent, Mapping, Projection};
+use crate::numeral::{even_labels, format_figure, log2_labels, log10_labels};
+use crate::scale::{AxisExtent, AxisMapping, ScaleProjection};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
+pub(crate) struct AxisTick {
     /// Position, as a data value.
     pub value: f64,
     /// Label; empty for a minor tick.
@@ -14,19 +14,19 @@ pub(crate) struct Tick {
 
 /// Returns about `about` labeled ticks, followed by unlabeled minor ticks (only between whole
 /// decades).
-pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Tick> {
+pub(crate) fn extent_ticks(extent: AxisExtent, about: usize, whole_numbers: bool) -> Vec<AxisTick> {
     let about = about.clamp(1, 50);
     match extent.projection() {
-        Projection::Linear => even(extent.low, extent.high, about, whole_numbers),
-        Projection::Log2 => doublings(extent, about),
-        Projection::Log10 => decades(extent, about),
-        Projection::Nines => nines(extent, about),
-        Projection::Change => changes(extent, about),
+        ScaleProjection::Linear => even_ticks(extent.low, extent.high, about, whole_numbers),
+        ScaleProjection::Log2 => log2_ticks(extent, about),
+        ScaleProjection::Log10 => log10_ticks(extent, about),
+        ScaleProjection::Nines => nines_ticks(extent, about),
+        ScaleProjection::Change => change_ticks(extent, about),
     }
 }
 
 /// Ticks at equal steps of the value.
-fn even(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Tick> {
+fn even_ticks(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<AxisTick> {
     let mut step = nice_step((high - low) / about as f64);
     if whole_numbers {
         step = step.max(1.0);
@@ -38,7 +38,7 @@ fn even(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Tick> {
     let values: Vec<f64> = (0..count)
         .map(|at| (first + f64::from(at)) * step)
         .collect();
-    labelled(&values, even_labels(&values, step))
+    label_ticks(&values, even_labels(&values, step))
 }
 
 /// Rounds up to 1, 2 or 5 times a power of ten.
@@ -54,38 +54,38 @@ fn nice_step(rough: f64) -> f64 {
     nice * magnitude
 }
 
-fn doublings(extent: Extent, about: usize) -> Vec<Tick> {
+fn log2_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     let octaves = extent.high - extent.low;
     if octaves < 2.0 {
-        return even(extent.low.exp2(), extent.high.exp2(), about, false);
+        return even_ticks(extent.low.exp2(), extent.high.exp2(), about, false);
     }
-    let exponents = exponents(extent, about);
+    let exponents = whole_exponents(extent, about);
     let values: Vec<f64> = exponents
         .iter()
         .map(|exponent| f64::from(*exponent).exp2())
         .collect();
-    labelled(&values, log2_labels(&exponents))
+    label_ticks(&values, log2_labels(&exponents))
 }
 
-fn decades(extent: Extent, about: usize) -> Vec<Tick> {
+fn log10_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     let span = extent.high - extent.low;
-    let back = |projected: f64| Projection::Log10.back(projected);
+    let back = |projected: f64| ScaleProjection::Log10.unproject(projected);
     if span < 0.9 {
-        return even(back(extent.low), back(extent.high), about, false);
+        return even_ticks(back(extent.low), back(extent.high), about, false);
     }
     if span < 2.0 || span * 3.0 <= about as f64 * 1.3 {
-        let values = mantissas(extent, &[1.0, 2.0, 5.0]);
-        return labelled(&values, log10_labels(&values));
+        let values = scaled_mantissas(extent, &[1.0, 2.0, 5.0]);
+        return label_ticks(&values, log10_labels(&values));
     }
-    let exponents = exponents(extent, about);
+    let exponents = whole_exponents(extent, about);
     let values: Vec<f64> = exponents
         .iter()
         .map(|exponent| power_of_ten(*exponent))
         .collect();
-    let mut ticks = labelled(&values, log10_labels(&values));
+    let mut ticks = label_ticks(&values, log10_labels(&values));
     if span.ceil() <= about as f64 {
-        let between = mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
-        ticks.extend(between.into_iter().map(|value| Tick {
+        let between = scaled_mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        ticks.extend(between.into_iter().map(|value| AxisTick {
             value,
             label: String::new(),
         }));
@@ -94,7 +94,7 @@ fn decades(extent: Extent, about: usize) -> Vec<Tick> {
 }
 
 /// Ticks at 0, 50, 90, 99, 99.9 ... and, if there is room, at 25, 75 and 95.
-fn nines(extent: Extent, about: usize) -> Vec<Tick> {
+fn nines_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     let most = (extent.high + 1e-9).min(12.0).floor() as i32;
     let whole = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
     let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(whole).collect();
@@ -102,7 +102,7 @@ fn nines(extent: Extent, about: usize) -> Vec<Tick> {
         values.extend([25.0, 75.0, 95.0]);
     }
     let inside = |value: &f64| {
-        let at = Projection::Nines.forward(*value);
+        let at = ScaleProjection::Nines.project(*value);
         at.is_some_and(|at| at >= extent.low - 1e-9 && at <= extent.high + 1e-9)
     };
     values.retain(inside);
@@ -114,19 +114,19 @@ fn nines(extent: Extent, about: usize) -> Vec<Tick> {
         format!("{value:.decimals$}")
     };
     let ascending: Vec<f64> = kept.into_iter().rev().collect();
-    labelled(&ascending, ascending.iter().map(label).collect())
+    label_ticks(&ascending, ascending.iter().map(label).collect())
 }
 
 /// Ticks at 0 and at round changes on both sides, as many as fit.
-fn changes(extent: Extent, about: usize) -> Vec<Tick> {
+fn change_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     const FALLS: [f64; 8] = [-20.0, -50.0, -75.0, -90.0, -95.0, -99.0, -99.9, -99.99];
     let growths = (0..9).flat_map(|exponent| {
         let unit = power_of_ten(exponent + 1);
         [2.0, 5.0, 10.0].map(|mantissa| mantissa * unit)
     });
     let at = |value: f64| {
-        Projection::Change
-            .forward(value)
+        ScaleProjection::Change
+            .project(value)
             .unwrap_or(f64::NEG_INFINITY)
     };
     let apart = (extent.high - extent.low) / about as f64;
@@ -142,12 +142,12 @@ fn changes(extent: Extent, about: usize) -> Vec<Tick> {
     }
     values.retain(|value| (extent.low - 1e-9..=extent.high + 1e-9).contains(&at(*value)));
     values.sort_by(f64::total_cmp);
-    let labels = values.iter().map(|value| figure(*value));
-    labelled(&values, labels.collect())
+    let labels = values.iter().map(|value| format_figure(*value));
+    label_ticks(&values, labels.collect())
 }
 
 /// Whole exponents within the extent, thinned to about `about`.
-fn exponents(extent: Extent, about: usize) -> Vec<i32> {
+fn whole_exponents(extent: AxisExtent, about: usize) -> Vec<i32> {
     let first = (extent.low - 1e-9).ceil() as i32;
     let last = (extent.high + 1e-9).floor() as i32;
     let stride = (f64::from(last - first) / about as f64).ceil().max(1.0) as i32;
@@ -157,7 +157,7 @@ fn exponents(extent: Extent, about: usize) -> Vec<i32> {
 }
 
 /// The values `mantissa * 10^n` within the extent, ascending.
-fn mantissas(extent: Extent, mantissas: &[f64]) -> Vec<f64> {
+fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
     let decades = extent.low.floor() as i32..=extent.high.ceil() as i32;
     let inside = |value: &f64| {
         let at = value.log10();
@@ -179,30 +179,30 @@ fn power_of_ten(exponent: i32) -> f64 {
     }
 }
 
-fn labelled(values: &[f64], labels: Vec<String>) -> Vec<Tick> {
+fn label_ticks(values: &[f64], labels: Vec<String>) -> Vec<AxisTick> {
     values
         .iter()
         .zip(labels)
-        .map(|(value, label)| Tick {
+        .map(|(value, label)| AxisTick {
             value: *value,
             label,
         })
         .collect()
 }
 
-impl Mapping {
+impl AxisMapping {
     /// Returns about `about` ticks; for a category axis all its names.
-    pub fn ticks(&self, about: usize) -> Vec<Tick> {
+    pub fn ticks(&self, about: usize) -> Vec<AxisTick> {
         match self.names() {
             Some(names) => names
                 .iter()
                 .enumerate()
-                .map(|(at, name)| Tick {
+                .map(|(at, name)| AxisTick {
                     value: at as f64,
                     label: name.clone(),
                 })
                 .collect(),
-            None => ticks(self.extent, about, self.whole_numbers),
+            None => extent_ticks(self.extent, about, self.whole_numbers),
         }
     }
 }
@@ -210,11 +210,11 @@ impl Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scale;
+    use crate::AxisScale;
 
-    fn labels(scale: &Scale, values: &[f64], about: usize) -> Vec<String> {
-        let extent = Extent::of_values(scale, values.iter().copied()).unwrap();
-        let ticks = ticks(extent, about, false);
+    fn labels(scale: &AxisScale, values: &[f64], about: usize) -> Vec<String> {
+        let extent = AxisExtent::of_values(scale, values.iter().copied()).unwrap();
+        let ticks = extent_ticks(extent, about, false);
         ticks
             .into_iter()
             .map(|tick| tick.label)
@@ -225,20 +225,23 @@ mod tests {
     #[test]
     fn linear_ticks_are_round_and_inside() {
         assert_eq!(
-            labels(&Scale::Linear, &[0.0, 10.0], 5),
+            labels(&AxisScale::Linear, &[0.0, 10.0], 5),
             ["0", "2", "4", "6", "8", "10"]
         );
         assert_eq!(
-            labels(&Scale::Linear, &[0.3, 0.9], 3),
+            labels(&AxisScale::Linear, &[0.3, 0.9], 3),
             ["0.4", "0.6", "0.8"]
         );
-        assert_eq!(labels(&Scale::Linear, &[-7.0, 7.0], 4), ["−5", "0", "5"]);
+        assert_eq!(
+            labels(&AxisScale::Linear, &[-7.0, 7.0], 4),
+            ["−5", "0", "5"]
+        );
     }
 
     #[test]
     fn ticks_of_changes_are_round_and_apart() {
         assert_eq!(
-            labels(&Scale::Change, &[-60.0, 1618.0], 6),
+            labels(&AxisScale::Change, &[-60.0, 1618.0], 6),
             ["−50", "0", "100", "500"]
         );
     }
@@ -246,11 +249,11 @@ mod tests {
     #[test]
     fn a_binary_axis_has_powers_of_two() {
         assert_eq!(
-            labels(&Scale::Log2, &[1.0, 64.0], 10),
+            labels(&AxisScale::Log2, &[1.0, 64.0], 10),
             ["1", "2", "4", "8", "16", "32", "64"]
         );
         assert_eq!(
-            labels(&Scale::Log2, &[1.0, 1048576.0], 5),
+            labels(&AxisScale::Log2, &[1.0, 1048576.0], 5),
             ["1", "16", "256", "4Ki", "64Ki", "1Mi"]
         );
     }
@@ -258,19 +261,19 @@ mod tests {
     #[test]
     fn a_decimal_axis_has_decades_or_halves_of_them() {
         assert_eq!(
-            labels(&Scale::Log10, &[1.0, 1e6], 7),
+            labels(&AxisScale::Log10, &[1.0, 1e6], 7),
             ["1", "10", "100", "1k", "10k", "100k", "1M"]
         );
         assert_eq!(
-            labels(&Scale::Log10, &[1.0, 20.0], 5),
+            labels(&AxisScale::Log10, &[1.0, 20.0], 5),
             ["1", "2", "5", "10", "20"]
         );
         assert_eq!(
-            labels(&Scale::Log10, &[100.0, 120.0], 4),
+            labels(&AxisScale::Log10, &[100.0, 120.0], 4),
             ["100", "105", "110", "115", "120"]
         );
         assert_eq!(
-            labels(&Scale::Log10, &[1e-300, 1e300], 2),
+            labels(&AxisScale::Log10, &[1e-300, 1e300], 2),
             ["10⁻³⁰⁰", "10⁰", "10³⁰⁰"]
         );
     }
@@ -278,23 +281,23 @@ mod tests {
     #[test]
     fn a_percentile_axis_counts_nines() {
         assert_eq!(
-            labels(&Scale::Nines, &[0.0, 99.99], 6),
+            labels(&AxisScale::Nines, &[0.0, 99.99], 6),
             ["0", "50", "90", "99", "99.9", "99.99"]
         );
         assert_eq!(
-            labels(&Scale::Nines, &[0.0, 99.0], 9),
+            labels(&AxisScale::Nines, &[0.0, 99.0], 9),
             ["0", "25", "50", "75", "90", "95", "99"]
         );
         assert_eq!(
-            labels(&Scale::Nines, &[0.0, 99.9999], 4),
+            labels(&AxisScale::Nines, &[0.0, 99.9999], 4),
             ["50", "99", "99.99", "99.9999"]
         );
     }
 
     #[test]
     fn whole_number_axes_have_no_fractions() {
-        let extent = Extent::of_values(&Scale::Linear, [0.0, 2.0]).unwrap();
-        let labels: Vec<_> = ticks(extent, 8, true)
+        let extent = AxisExtent::of_values(&AxisScale::Linear, [0.0, 2.0]).unwrap();
+        let labels: Vec<_> = extent_ticks(extent, 8, true)
             .into_iter()
             .map(|tick| tick.label)
             .collect();
@@ -309,10 +312,10 @@ mod tests {
             (1e15, 1e15 + 64.0),
             (-1e-9, 1.0),
         ] {
-            let extent = Extent::of_values(&Scale::Linear, [low, high])
+            let extent = AxisExtent::of_values(&AxisScale::Linear, [low, high])
                 .unwrap()
-                .padded(0.05);
-            let ticks = ticks(extent, 6, false);
+                .with_padding(0.05);
+            let ticks = extent_ticks(extent, 6, false);
             assert!((2..=14).contains(&ticks.len()), "{low} {high} {ticks:?}");
             assert!(ticks.windows(2).all(|pair| pair[0].value < pair[1].value));
         }

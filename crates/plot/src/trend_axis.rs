@@ -3,16 +3,16 @@
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::colour::{AXIS, INK, MUTED};
-use crate::scale::Mapping;
-use crate::svg::{Anchor, Rect, Svg, Text};
-use crate::text::{elide, room_for};
+use crate::scale::AxisMapping;
+use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::text::{reserved_width, truncate_end};
 
 /// Height of a row of labels, length of a tick above it, and minimum gap between two labels.
 const ROW_PX: f64 = 17.0;
 const TICK_LENGTH_PX: f64 = 5.0;
 const BETWEEN_PX: f64 = 14.0;
 /// Longer tags are truncated.
-const LONGEST_TAG_PX: f64 = 110.0;
+const MAX_TAG_PX: f64 = 110.0;
 
 /// Meaning of the positions of a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub enum TrendAxis {
     Time,
 }
 
-pub(crate) type Label = (f64, String);
+pub(crate) type PositionLabel = (f64, String);
 
 /// Contents of the area below a trend.
 pub(crate) struct TrendFoot<'a> {
     pub axis: TrendAxis,
     pub label: &'a str,
     /// Revisions by position, ascending.
-    pub revisions: Vec<Label>,
-    pub tags: Vec<Label>,
+    pub revisions: Vec<PositionLabel>,
+    pub tags: Vec<PositionLabel>,
 }
 
 impl TrendFoot<'_> {
@@ -42,25 +42,25 @@ impl TrendFoot<'_> {
     }
 
     /// Draws everything below `plot`.
-    pub fn draw(&self, svg: &mut Svg, sheet: Rect, plot: Rect, x: &Mapping) {
-        let Rect { left, right, .. } = plot;
+    pub fn draw(&self, svg: &mut SvgWriter, sheet: PixelRect, plot: PixelRect, x: &AxisMapping) {
+        let PixelRect { left, right, .. } = plot;
         draw_base_line(svg, (left, plot.bottom), (right, plot.bottom));
         let ends = (sheet.left, sheet.right);
         let ticks = match self.axis {
-            TrendAxis::Revisions => placed(&self.revisions, x, ends),
-            TrendAxis::Time => dates(x, ends),
+            TrendAxis::Revisions => place_labels(&self.revisions, x, ends),
+            TrendAxis::Time => date_labels(x, ends),
         };
         let top = plot.bottom + TICK_LENGTH_PX;
-        let tick = |svg: &mut Svg, at: f64| {
-            svg.line((at, plot.bottom), (at, top))
-                .set("stroke", AXIS)
-                .close();
+        let tick = |svg: &mut SvgWriter, at: f64| {
+            svg.start_line((at, plot.bottom), (at, top))
+                .set_text("stroke", AXIS)
+                .end_empty();
         };
-        svg.group("x-ticks").containing(|svg| {
-            for Written { at, middle, text } in &ticks {
+        svg.start_group("x-ticks").end_with(|svg| {
+            for PlacedLabel { at, middle, text } in &ticks {
                 tick(svg, *at);
-                let text = Text::at(text, *middle, top + TICK_PX, TICK_PX);
-                svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+                let text = TextLine::at(text, *middle, top + TICK_PX, TICK_PX);
+                svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
             }
         });
         self.draw_tags(svg, ends, plot, x);
@@ -69,26 +69,26 @@ impl TrendFoot<'_> {
     }
 
     /// Draws a thin line at every tag, and the names that fit.
-    fn draw_tags(&self, svg: &mut Svg, ends: (f64, f64), plot: Rect, x: &Mapping) {
+    fn draw_tags(&self, svg: &mut SvgWriter, ends: (f64, f64), plot: PixelRect, x: &AxisMapping) {
         if self.tags.is_empty() {
             return;
         }
-        let short = |(at, name): &Label| (*at, elide(name, LONGEST_TAG_PX, TICK_PX));
-        let short: Vec<Label> = self.tags.iter().map(short).collect();
+        let short = |(at, name): &PositionLabel| (*at, truncate_end(name, MAX_TAG_PX, TICK_PX));
+        let short: Vec<PositionLabel> = self.tags.iter().map(short).collect();
         let baseline = plot.bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX;
-        svg.group("tags").containing(|svg| {
-            for (at, name) in self.tags.iter().filter(|(at, _)| x.reaches(*at)) {
-                let at = x.at(*at);
-                svg.line((at, plot.top), (at, plot.bottom))
-                    .set("class", "tag")
-                    .set("stroke", AXIS)
-                    .num("stroke-width", 0.8)
-                    .set("stroke-dasharray", "1 3")
-                    .titled(name);
+        svg.start_group("tags").end_with(|svg| {
+            for (at, name) in self.tags.iter().filter(|(at, _)| x.contains_value(*at)) {
+                let at = x.pixel_at(*at);
+                svg.start_line((at, plot.top), (at, plot.bottom))
+                    .set_text("class", "tag")
+                    .set_text("stroke", AXIS)
+                    .set_number("stroke-width", 0.8)
+                    .set_text("stroke-dasharray", "1 3")
+                    .end_with_tooltip(name);
             }
-            for Written { middle, text, .. } in placed(&short, x, ends) {
-                let text = Text::at(&text, middle, baseline, TICK_PX);
-                svg.text(&text.anchored(Anchor::Middle).coloured(INK));
+            for PlacedLabel { middle, text, .. } in place_labels(&short, x, ends) {
+                let text = TextLine::at(&text, middle, baseline, TICK_PX);
+                svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(INK));
             }
         });
     }
@@ -96,21 +96,24 @@ impl TrendFoot<'_> {
 
 /// A label that fits: its position in pixels, and the center of its text, which stays on the sheet.
 #[derive(Debug, PartialEq)]
-struct Written {
+struct PlacedLabel {
     at: f64,
     middle: f64,
     text: String,
 }
 
 /// Selects as many labels as fit: the newest first, then the oldest, then those halfway between.
-fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
-    let inside: Vec<&Label> = labels.iter().filter(|(at, _)| x.reaches(*at)).collect();
+fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
+    let inside: Vec<&PositionLabel> = labels
+        .iter()
+        .filter(|(at, _)| x.contains_value(*at))
+        .collect();
     let mut taken: Vec<(f64, f64)> = Vec::new();
     let mut written = Vec::new();
-    for at in halving(inside.len()) {
+    for at in halving_order(inside.len()) {
         let (value, text) = inside[at];
-        let half = room_for(text, TICK_PX) / 2.0;
-        let at = x.at(*value);
+        let half = reserved_width(text, TICK_PX) / 2.0;
+        let at = x.pixel_at(*value);
         let middle = at.min(ends.1 - half).max(ends.0 + half);
         let (low, high) = (middle - half - BETWEEN_PX, middle + half);
         if taken
@@ -119,7 +122,7 @@ fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
         {
             taken.push((middle - half, high));
             let text = text.clone();
-            written.push(Written { at, middle, text });
+            written.push(PlacedLabel { at, middle, text });
         }
     }
     written.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -128,7 +131,7 @@ fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
 
 /// Order of selection: the last index, the first, and then repeatedly the middles between selected
 /// ones.
-fn halving(count: usize) -> Vec<usize> {
+fn halving_order(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
@@ -150,48 +153,48 @@ fn halving(count: usize) -> Vec<usize> {
 const MINUTE_MS: f64 = 60e3;
 const DAY_MS: f64 = 86.4e6;
 /// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond are meaningless.
-const FARTHEST_MS: f64 = 8.64e15;
+const MAX_DATE_MS: f64 = 8.64e15;
 
 /// A step from one date to the next, finest first.
 #[derive(Clone, Copy)]
-enum Step {
+enum DateStep {
     Minutes(f64),
     Days(f64),
     Months(i64),
 }
 
-const STEPS: [Step; 19] = [
-    Step::Minutes(1.0),
-    Step::Minutes(5.0),
-    Step::Minutes(15.0),
-    Step::Minutes(60.0),
-    Step::Minutes(180.0),
-    Step::Minutes(720.0),
-    Step::Days(1.0),
-    Step::Days(2.0),
-    Step::Days(7.0),
-    Step::Days(14.0),
-    Step::Months(1),
-    Step::Months(2),
-    Step::Months(3),
-    Step::Months(6),
-    Step::Months(12),
-    Step::Months(24),
-    Step::Months(60),
-    Step::Months(120),
-    Step::Months(1200),
+const DATE_STEPS: [DateStep; 19] = [
+    DateStep::Minutes(1.0),
+    DateStep::Minutes(5.0),
+    DateStep::Minutes(15.0),
+    DateStep::Minutes(60.0),
+    DateStep::Minutes(180.0),
+    DateStep::Minutes(720.0),
+    DateStep::Days(1.0),
+    DateStep::Days(2.0),
+    DateStep::Days(7.0),
+    DateStep::Days(14.0),
+    DateStep::Months(1),
+    DateStep::Months(2),
+    DateStep::Months(3),
+    DateStep::Months(6),
+    DateStep::Months(12),
+    DateStep::Months(24),
+    DateStep::Months(60),
+    DateStep::Months(120),
+    DateStep::Months(1200),
 ];
 
-fn dates(x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
+fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let (low, high) = (x.extent.low, x.extent.high);
-    if low.abs() > FARTHEST_MS || high.abs() > FARTHEST_MS {
+    if low.abs() > MAX_DATE_MS || high.abs() > MAX_DATE_MS {
         return Vec::new();
     }
     // Labels are at least a few letters wide, so more than these cannot fit.
     let most = x.length_px() / 30.0;
-    for step in STEPS {
-        let labels = step.labels(low, high, most);
-        let written = placed(&labels, x, ends);
+    for step in DATE_STEPS {
+        let labels = step.step_labels(low, high, most);
+        let written = place_labels(&labels, x, ends);
         if !labels.is_empty() && written.len() == labels.len() {
             return written;
         }
@@ -199,9 +202,9 @@ fn dates(x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
     Vec::new()
 }
 
-impl Step {
+impl DateStep {
     /// Dates of this step from `low` to `high`; none if there are more than `most`.
-    fn labels(self, low: f64, high: f64, most: f64) -> Vec<Label> {
+    fn step_labels(self, low: f64, high: f64, most: f64) -> Vec<PositionLabel> {
         let length = match self {
             Self::Minutes(minutes) => minutes * MINUTE_MS,
             Self::Days(days) => days * DAY_MS,
@@ -212,22 +215,22 @@ impl Step {
         }
         match self {
             Self::Months(months) => {
-                let first = civil(low).month_number().div_euclid(months) * months;
+                let first = civil_date(low).month_number().div_euclid(months) * months;
                 let starts = (0..).map(|at| first + at * months).map(start_of_month);
                 let inside = starts.take_while(|at| *at <= high).filter(|at| *at >= low);
-                inside.map(|at| (at, self.text(at))).collect()
+                inside.map(|at| (at, self.format_date(at))).collect()
             }
             Self::Minutes(_) | Self::Days(_) => {
                 let first = (low / length).ceil() as i64;
                 let last = (high / length).floor() as i64;
                 let inside = (first..=last).map(|at| at as f64 * length);
-                inside.map(|at| (at, self.text(at))).collect()
+                inside.map(|at| (at, self.format_date(at))).collect()
             }
         }
     }
 
-    fn text(self, at_ms: f64) -> String {
-        let Date { year, month, day } = civil(at_ms);
+    fn format_date(self, at_ms: f64) -> String {
+        let CivilDate { year, month, day } = civil_date(at_ms);
         match self {
             Self::Minutes(_) => {
                 let minute = (at_ms.rem_euclid(DAY_MS) / MINUTE_MS) as u32;
@@ -240,13 +243,13 @@ impl Step {
     }
 }
 
-struct Date {
+struct CivilDate {
     year: i64,
     month: i64,
     day: i64,
 }
 
-impl Date {
+impl CivilDate {
     /// Months since the year 0.
     fn month_number(&self) -> i64 {
         self.year * 12 + self.month - 1
@@ -255,7 +258,7 @@ impl Date {
 
 /// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). Years start in
 /// March, so that the leap day is the last day of a year.
-fn civil(at_ms: f64) -> Date {
+fn civil_date(at_ms: f64) -> CivilDate {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -268,14 +271,14 @@ fn civil(at_ms: f64) -> Date {
     } else {
         shifted - 9
     };
-    Date {
+    CivilDate {
         year: era * 400 + year_of_era + i64::from(month <= 2),
         month,
         day: day_of_year - (153 * shifted + 2) / 5 + 1,
     }
 }
 
-/// Start of a month, numbered from the year 0: the inverse of [`civil`].
+/// Start of a month, numbered from the year 0: the inverse of [`civil_date`].
 fn start_of_month(number: i64) -> f64 {
     let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
     let year = year - i64::from(month <= 2);
@@ -289,8 +292,8 @@ fn start_of_month(number: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Axis;
-    use crate::scale::Extent;
+    use crate::ChartAxis;
+    use crate::scale::AxisExtent;
 
     /// Expected values from `date -u -d @SECONDS +%F`.
     #[test]
@@ -302,20 +305,21 @@ mod tests {
             (4_107_542_400.0, 2100, 3, 1),
             (-1.0, 1969, 12, 31),
         ] {
-            let date = civil(seconds * 1e3);
+            let date = civil_date(seconds * 1e3);
             assert_eq!((date.year, date.month, date.day), (year, month, day));
         }
         for number in 12 * 1890..12 * 2110 {
-            let date = civil(start_of_month(number));
+            let date = civil_date(start_of_month(number));
             assert_eq!((date.month_number(), date.day), (number, 1));
         }
     }
 
     fn days(count: f64, width: f64) -> Vec<String> {
         let low = 1_767_225_600e3; // 2026-01-01
-        let extent = Extent::of_values(&crate::Scale::Linear, [low, low + count * DAY_MS]).unwrap();
-        let x = Mapping::new(&Axis::linear(""), extent, 0.0, width);
-        let written = dates(&x, (-20.0, width + 20.0));
+        let extent =
+            AxisExtent::of_values(&crate::AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
+        let x = AxisMapping::new(&ChartAxis::linear(""), extent, 0.0, width);
+        let written = date_labels(&x, (-20.0, width + 20.0));
         written.into_iter().map(|label| label.text).collect()
     }
 
@@ -336,10 +340,10 @@ mod tests {
 
     #[test]
     fn the_newest_and_the_oldest_come_first_and_all_come_once() {
-        assert_eq!(halving(0), [0; 0]);
-        assert_eq!(halving(1), [0]);
-        assert_eq!(halving(5), [4, 0, 2, 1, 3]);
-        let mut all = halving(1000);
+        assert_eq!(halving_order(0), [0; 0]);
+        assert_eq!(halving_order(1), [0]);
+        assert_eq!(halving_order(5), [4, 0, 2, 1, 3]);
+        let mut all = halving_order(1000);
         all.sort_unstable();
         assert_eq!(all, (0..1000).collect::<Vec<_>>());
     }

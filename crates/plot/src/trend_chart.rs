@@ -4,30 +4,33 @@
 //! Decides which range of values is shown. Points are drawn in `trend_point`, changes and notes in
 //! `trend_marks`, the area below in `trend_axis`. Does not detect changes.
 
-use crate::axes::{draw_left_axis, draw_left_label, left_gutter, left_ticks, top_strip};
-use crate::colour::{INK, tint};
-use crate::header::{Header, Key, Swatch, dotted, omitted_note};
-use crate::numeral::figure;
-use crate::page::{Figure, count, list};
+use crate::axes::{
+    draw_left_axis, draw_left_label, left_gutter_width, left_ticks, top_strip_height,
+};
+use crate::colour::{INK, tint_color};
+use crate::header::{ChartHeader, LegendKey, LegendSwatch, make_dotted, omitted_note};
+use crate::numeral::format_figure;
+use crate::page::{SheetContent, format_count, join_names};
 use crate::point_series::PointSeries;
-use crate::scale::{Extent, Mapping, can_show};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
+use crate::scale::{AxisExtent, AxisMapping, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
 use crate::trend_axis::{TrendAxis, TrendFoot};
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_point::{
-    MOST_POINTS, PointField, TrendDetail, TrendPoint, buckets, largest, style_of_machine,
+    MAX_SINGLE_POINTS, PointField, TrendDetail, TrendPoint, largest_bucket, make_buckets,
+    style_of_machine,
 };
-use crate::{Axis, Scale};
+use crate::{AxisScale, ChartAxis};
 
 /// Height of the plot on a wide and on a narrow sheet, and its minimum next to labels.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;
-const LEAST_PLOT_PX: f64 = 110.0;
+const MIN_PLOT_PX: f64 = 110.0;
 const RIGHT_PX: f64 = 8.0;
 /// Minimum width of a level, for one with a single point.
-const LEAST_LEVEL_PX: f64 = 8.0;
+const MIN_LEVEL_PX: f64 = 8.0;
 
 /// A metric over the revisions of a line, or over time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +44,7 @@ pub struct TrendChart {
     /// Label below the positions; may be empty.
     pub x_label: String,
     /// Value axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Unit of the values in tooltips; may be empty.
     pub unit: String,
     /// Names of the machines that points refer to. Their markers differ.
@@ -79,7 +82,7 @@ pub struct TrendLevel {
 
 impl TrendChart {
     /// Points that can be shown, in ascending order of position.
-    pub(crate) fn shown(&self) -> Vec<&TrendPoint> {
+    pub(crate) fn shown_points(&self) -> Vec<&TrendPoint> {
         let shown = self
             .points
             .iter()
@@ -90,7 +93,7 @@ impl TrendChart {
     }
 
     /// Positions that buckets must not cross.
-    pub(crate) fn borders(&self) -> Vec<f64> {
+    pub(crate) fn bucket_borders(&self) -> Vec<f64> {
         let works = self
             .notes
             .iter()
@@ -98,12 +101,12 @@ impl TrendChart {
         let works = works.map(|note| note.x);
         self.changes
             .iter()
-            .map(TrendChange::border)
+            .map(TrendChange::border_position)
             .chain(works)
             .collect()
     }
 
-    pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<Extent> {
+    pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<AxisExtent> {
         let further = self.continuation.iter().flat_map(|series| &series.points);
         let further = further.map(|point| point.x);
         let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
@@ -115,19 +118,19 @@ impl TrendChart {
             .chain(further)
             .chain(levels)
             .chain(failures.map(|note| note.x));
-        Extent::of_values(&Scale::Linear, places)
+        AxisExtent::of_values(&AxisScale::Linear, places)
     }
 
     /// Range of values shown. Contains levels and points; intervals may be cut, since a very wide
     /// one would flatten all others.
-    pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<Extent> {
+    pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
         const MOST_OF_INTERVALS: f64 = 0.4;
         let scale = self.y.value_scale();
         let further = self.continuation.iter().flat_map(|series| &series.points);
         let values = inside.iter().map(|point| point.at.y);
         let values = values.chain(further.map(|point| point.y));
         let values = values.chain(self.levels.iter().map(|level| level.value));
-        let core = Extent::of_values(scale, values)?;
+        let core = AxisExtent::of_values(scale, values)?;
         let most = match core.high - core.low {
             0.0 => f64::INFINITY,
             span => span * MOST_OF_INTERVALS,
@@ -137,9 +140,9 @@ impl TrendChart {
             .flat_map(|point| [point.at.low, point.at.high]);
         let bands = self.levels.iter().flat_map(|level| [level.low, level.high]);
         let ends = ends.chain(bands).flatten();
-        let ends = ends.filter_map(|end| core.projection().forward(end));
+        let ends = ends.filter_map(|end| core.projection().project(end));
         let all = ends.fold(core, |all, end| {
-            all.reaching(end.clamp(core.low - most, core.high + most))
+            all.extended_to_projected(end.clamp(core.low - most, core.high + most))
         });
         Some(all)
     }
@@ -147,16 +150,16 @@ impl TrendChart {
     /// Which points are drawn at the edge: isolated ones that lie farther outside the central 90 %
     /// of all points than the width of that range. Two adjacent points are not strays, nor is the
     /// newest point: they may start a new level.
-    pub(crate) fn strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
+    pub(crate) fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const FEWEST: usize = 20;
         let Some(all) =
-            Extent::of_values(self.y.value_scale(), shown.iter().map(|point| point.at.y))
+            AxisExtent::of_values(self.y.value_scale(), shown.iter().map(|point| point.at.y))
         else {
             return Vec::new();
         };
         let projected: Vec<f64> = shown
             .iter()
-            .map(|point| all.projection().forward(point.at.y).unwrap_or(all.low))
+            .map(|point| all.projection().project(point.at.y).unwrap_or(all.low))
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
@@ -182,30 +185,38 @@ impl TrendChart {
         (0..shown.len()).map(stray).collect()
     }
 
-    fn note(&self) -> Option<String> {
-        let shown = self.shown();
+    fn omission_note(&self) -> Option<String> {
+        let shown = self.shown_points();
         let scales = [self.y.value_scale()];
         let mut notes: Vec<String> = omitted_note(self.points.len() - shown.len(), &scales)
             .into_iter()
             .collect();
-        let strays = self.strays(&shown).iter().filter(|stray| **stray).count();
+        let strays = self
+            .find_strays(&shown)
+            .iter()
+            .filter(|stray| **stray)
+            .count();
         if strays > 0 {
-            let points = count(strays, "point", "s");
+            let points = format_count(strays, "point", "s");
             notes.push(format!("{points} beyond the axis: an arrow at its end"));
         }
-        let inside = without(&shown, &self.strays(&shown));
-        if inside.len() > MOST_POINTS {
-            let size = largest(&buckets(&inside, &self.borders(), MOST_POINTS));
+        let inside = without_strays(&shown, &self.find_strays(&shown));
+        if inside.len() > MAX_SINGLE_POINTS {
+            let size = largest_bucket(&make_buckets(
+                &inside,
+                &self.bucket_borders(),
+                MAX_SINGLE_POINTS,
+            ));
             notes.push(format!(
                 "{} points: each mark is the median of up to {size}, its bar goes from the smallest to the largest",
-                figure(inside.len() as f64)
+                format_figure(inside.len() as f64)
             ));
         }
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    fn legend(&self) -> Vec<Key> {
-        let key = |name: &str, swatch| Key {
+    fn legend(&self) -> Vec<LegendKey> {
+        let key = |name: &str, swatch| LegendKey {
             name: name.to_owned(),
             swatch,
         };
@@ -215,34 +226,36 @@ impl TrendChart {
             let mut reasons: Vec<&str> = aside.map(|point| &*point.aside).collect();
             reasons.sort_unstable();
             reasons.dedup();
-            let swatch = Swatch::Hollow(style_of_machine(first.machine));
+            let swatch = LegendSwatch::Hollow(style_of_machine(first.machine));
             keys.push(key(&reasons.join(" or "), swatch));
         }
         if !self.levels.is_empty() {
             let machine = self.levels.iter().find_map(|level| level.machine);
             let style = style_of_machine(machine.unwrap_or(0));
-            keys.push(key("level with its interval", Swatch::Level(style)));
+            keys.push(key("level with its interval", LegendSwatch::Level(style)));
         }
         if let Some(further) = &self.continuation {
             let name = format!("{}, after the branch", further.name);
-            keys.push(key(&name, Swatch::Dotted(style_of_continuation())));
+            keys.push(key(&name, LegendSwatch::Dotted(style_of_continuation())));
         }
         if self
             .notes
             .iter()
             .any(|note| note.kind == TrendNoteKind::Failure)
         {
-            keys.push(key("failed", Swatch::Failure));
+            keys.push(key("failed", LegendSwatch::Failure));
         }
         // Last, because there may be more than fit.
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
-            keys.extend(machines.map(|(at, name)| key(name, Swatch::Points(style_of_machine(at)))));
+            keys.extend(
+                machines.map(|(at, name)| key(name, LegendSwatch::Points(style_of_machine(at)))),
+            );
         }
         keys
     }
 
-    fn foot(&self, shown: &[&TrendPoint]) -> TrendFoot<'_> {
+    fn trend_foot(&self, shown: &[&TrendPoint]) -> TrendFoot<'_> {
         let mut revisions: Vec<(f64, String)> = shown
             .iter()
             .filter(|point| !point.is_aside())
@@ -264,64 +277,67 @@ impl TrendChart {
     }
 }
 
-pub(crate) fn without<'a>(points: &[&'a TrendPoint], strays: &[bool]) -> Vec<&'a TrendPoint> {
+pub(crate) fn without_strays<'a>(
+    points: &[&'a TrendPoint],
+    strays: &[bool],
+) -> Vec<&'a TrendPoint> {
     let inside = points.iter().zip(strays).filter(|(_, stray)| !**stray);
     inside.map(|(point, _)| *point).collect()
 }
 
-fn style_of_continuation() -> Style {
+fn style_of_continuation() -> SeriesStyle {
     style_of_machine(1)
 }
 
 /// Layout of everything drawn.
-struct Layout<'a> {
+struct TrendLayout<'a> {
     chart: &'a TrendChart,
-    sheet: Rect,
-    plot: Rect,
-    x: Mapping,
-    y: Mapping,
+    sheet: PixelRect,
+    plot: PixelRect,
+    x: AxisMapping,
+    y: AxisMapping,
     shown: Vec<&'a TrendPoint>,
     strays: Vec<bool>,
     marks: TrendMarks<'a>,
     foot: TrendFoot<'a>,
 }
 
-impl<'a> Layout<'a> {
-    fn new(chart: &'a TrendChart, sheet: Rect) -> Option<Self> {
-        let shown = chart.shown();
-        let strays = chart.strays(&shown);
+impl<'a> TrendLayout<'a> {
+    fn new(chart: &'a TrendChart, sheet: PixelRect) -> Option<Self> {
+        let shown = chart.shown_points();
+        let strays = chart.find_strays(&shown);
         let x = chart.x_extent(&shown)?.padded_across(0.015);
         let y = chart
-            .y_extent(&without(&shown, &strays))?
+            .y_extent(&without_strays(&shown, &strays))?
             .including_near_zero()
-            .padded(0.05);
-        let foot = chart.foot(&shown);
-        let axis = Axis {
+            .with_padding(0.05);
+        let foot = chart.trend_foot(&shown);
+        let axis = ChartAxis {
             label: String::new(),
             scale: chart.y.value_scale().clone(),
         };
         let (above, bottom) = (
-            sheet.top + top_strip(&chart.y.label),
+            sheet.top + top_strip_height(&chart.y.label),
             sheet.bottom - foot.height(),
         );
         // The width of the labels hardly changes with the height, so the height without words is
         // accurate enough.
-        let draft = Mapping::new(&axis, y, bottom.max(above + LEAST_PLOT_PX), above);
-        let left = sheet.left + left_gutter(&left_ticks(&draft));
+        let draft = AxisMapping::new(&axis, y, bottom.max(above + MIN_PLOT_PX), above);
+        let left = sheet.left + left_gutter_width(&left_ticks(&draft));
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
-        let x = Mapping::new(&Axis::linear(""), x, left, right);
-        let most = ((bottom - above - LEAST_PLOT_PX) / TrendMarks::LANE_PX)
+        let x = AxisMapping::new(&ChartAxis::linear(""), x, left, right);
+        let most = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX)
             .floor()
             .max(0.0);
         let ends = (sheet.left, sheet.right.max(right));
         let marks = TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, most as usize);
-        let plot = Rect::new(left, above + marks.height(), right, bottom);
+        let plot = PixelRect::new(left, above + marks.height(), right, bottom);
         Some(Self {
             chart,
             sheet,
             plot,
             x,
-            y: Mapping::new(&axis, y, plot.bottom, plot.top),
+            y: AxisMapping::new(&axis, y, plot.bottom, plot.top),
             shown,
             strays,
             marks,
@@ -329,11 +345,11 @@ impl<'a> Layout<'a> {
         })
     }
 
-    fn draw(&self, svg: &mut Svg) {
-        let label = self.chart.y.described();
+    fn draw(&self, svg: &mut SvgWriter) {
+        let label = self.chart.y.full_label();
         draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
-        let above = Rect {
-            top: self.sheet.top + top_strip(&label),
+        let above = PixelRect {
+            top: self.sheet.top + top_strip_height(&label),
             ..self.plot
         };
         draw_left_label(svg, self.sheet, above, &label);
@@ -348,72 +364,74 @@ impl<'a> Layout<'a> {
     }
 
     /// Horizontal ends of a level in pixels.
-    fn ends(&self, level: &TrendLevel) -> (f64, f64) {
-        let (from, to) = (self.x.at(level.from), self.x.at(level.to));
-        let more = ((LEAST_LEVEL_PX - (to - from)) / 2.0).max(0.0);
+    fn level_ends(&self, level: &TrendLevel) -> (f64, f64) {
+        let (from, to) = (self.x.pixel_at(level.from), self.x.pixel_at(level.to));
+        let more = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
         (from - more, to + more)
     }
 
-    fn levels(&self) -> impl Iterator<Item = &TrendLevel> {
+    fn shown_levels(&self) -> impl Iterator<Item = &TrendLevel> {
         let scale = self.chart.y.value_scale();
         let levels = self.chart.levels.iter();
         levels.filter(|level| can_show(scale, level.value))
     }
 
-    fn draw_bands(&self, svg: &mut Svg) {
-        svg.group("bands").containing(|svg| {
-            for level in self.levels() {
+    fn draw_bands(&self, svg: &mut SvgWriter) {
+        svg.start_group("bands").end_with(|svg| {
+            for level in self.shown_levels() {
                 let (Some(low), Some(high)) = (level.low, level.high) else {
                     continue;
                 };
-                let (from, to) = self.ends(level);
-                let (low, high) = (self.y.at(low), self.y.at(high));
+                let (from, to) = self.level_ends(level);
+                let (low, high) = (self.y.pixel_at(low), self.y.pixel_at(high));
                 let style = style_of_machine(level.machine.unwrap_or(0));
-                svg.element("rect")
-                    .num("x", from)
-                    .num("y", high)
-                    .num("width", to - from)
-                    .num("height", (low - high).max(0.0))
-                    .set("fill", &tint(&style.colour()))
-                    .close();
+                svg.start_element("rect")
+                    .set_number("x", from)
+                    .set_number("y", high)
+                    .set_number("width", to - from)
+                    .set_number("height", (low - high).max(0.0))
+                    .set_text("fill", &tint_color(&style.color()))
+                    .end_empty();
             }
         });
     }
 
-    fn draw_levels(&self, svg: &mut Svg) {
-        svg.group("levels")
-            .set("stroke", INK)
-            .num("stroke-width", 2.0)
-            .containing(|svg| {
-                for level in self.levels() {
-                    let (from, to) = self.ends(level);
-                    let y = self.y.at(level.value);
+    fn draw_levels(&self, svg: &mut SvgWriter) {
+        svg.start_group("levels")
+            .set_text("stroke", INK)
+            .set_number("stroke-width", 2.0)
+            .end_with(|svg| {
+                for level in self.shown_levels() {
+                    let (from, to) = self.level_ends(level);
+                    let y = self.y.pixel_at(level.value);
                     let interval = match (level.low, level.high) {
-                        (Some(low), Some(high)) => format!(" [{}, {}]", figure(low), figure(high)),
+                        (Some(low), Some(high)) => {
+                            format!(" [{}, {}]", format_figure(low), format_figure(high))
+                        }
                         _ => String::new(),
                     };
                     let machine = level.machine.and_then(|at| self.chart.machines.get(at));
                     let machine = machine.map_or(String::new(), |name| format!("\n{name}"));
-                    let value = [&*figure(level.value), &*self.chart.unit].join(" ");
-                    svg.line((from, y), (to, y))
-                        .set("class", "level")
-                        .titled(&format!("level {}{interval}{machine}", value.trim()));
+                    let value = [&*format_figure(level.value), &*self.chart.unit].join(" ");
+                    svg.start_line((from, y), (to, y))
+                        .set_text("class", "level")
+                        .end_with_tooltip(&format!("level {}{interval}{machine}", value.trim()));
                 }
             });
     }
 
     /// Draws the level lines again, so that many points do not hide them. Pointer events reach the
     /// points below.
-    fn draw_levels_above(&self, svg: &mut Svg) {
-        svg.group("levels-above")
-            .set("stroke", INK)
-            .num("stroke-width", 2.0)
-            .set("pointer-events", "none")
-            .containing(|svg| {
-                for level in self.levels() {
-                    let (from, to) = self.ends(level);
-                    let y = self.y.at(level.value);
-                    svg.line((from, y), (to, y)).close();
+    fn draw_levels_above(&self, svg: &mut SvgWriter) {
+        svg.start_group("levels-above")
+            .set_text("stroke", INK)
+            .set_number("stroke-width", 2.0)
+            .set_text("pointer-events", "none")
+            .end_with(|svg| {
+                for level in self.shown_levels() {
+                    let (from, to) = self.level_ends(level);
+                    let y = self.y.pixel_at(level.value);
+                    svg.start_line((from, y), (to, y)).end_empty();
                 }
                 self.draw_slopes(svg);
             });
@@ -421,31 +439,31 @@ impl<'a> Layout<'a> {
 
     /// Connects the middle of a level to that of the next one of the same machine where the metric
     /// drifts.
-    fn draw_slopes(&self, svg: &mut Svg) {
+    fn draw_slopes(&self, svg: &mut SvgWriter) {
         let middle = |level: &TrendLevel| {
-            let (from, to) = self.ends(level);
-            (f64::midpoint(from, to), self.y.at(level.value))
+            let (from, to) = self.level_ends(level);
+            (f64::midpoint(from, to), self.y.pixel_at(level.value))
         };
         for change in self.chart.changes.iter().filter(|change| change.is_drift) {
             let begins_after = |level: &&TrendLevel| level.from >= change.after;
-            for after in self.levels().filter(begins_after) {
+            for after in self.shown_levels().filter(begins_after) {
                 let of_machine = |level: &&TrendLevel| level.machine == after.machine;
                 let earlier = |level: &&TrendLevel| level.to < after.from;
-                let earlier = self.levels().filter(of_machine).filter(earlier);
+                let earlier = self.shown_levels().filter(of_machine).filter(earlier);
                 let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
                 let Some(before) = before.filter(|level| level.to <= change.before) else {
                     continue;
                 };
-                svg.line(middle(before), middle(after))
-                    .set("class", "slope")
-                    .set("stroke", change.colour())
-                    .set("stroke-dasharray", "7 4")
-                    .close();
+                svg.start_line(middle(before), middle(after))
+                    .set_text("class", "slope")
+                    .set_text("stroke", change.colour())
+                    .set_text("stroke-dasharray", "7 4")
+                    .end_empty();
             }
         }
     }
 
-    fn draw_continuation(&self, svg: &mut Svg) {
+    fn draw_continuation(&self, svg: &mut SvgWriter) {
         let Some(further) = &self.chart.continuation else {
             return;
         };
@@ -454,19 +472,20 @@ impl<'a> Layout<'a> {
         let shown = shown.filter(|point| point.x.is_finite() && can_show(scale, point.y));
         let mut shown: Vec<(f64, f64)> = shown.map(|point| (point.x, point.y)).collect();
         shown.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let corner = |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x.at(*x), self.y.at(*y));
+        let corner =
+            |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x.pixel_at(*x), self.y.pixel_at(*y));
         let corners: Vec<String> = shown.iter().map(corner).collect();
         let line = svg
-            .element("polyline")
-            .set("class", "continuation")
-            .set("points", &corners.join(" "))
-            .set("fill", "none")
-            .set("stroke", &style_of_continuation().colour())
-            .num("stroke-width", 2.0);
-        dotted(line).titled(&further.name);
+            .start_element("polyline")
+            .set_text("class", "continuation")
+            .set_text("points", &corners.join(" "))
+            .set_text("fill", "none")
+            .set_text("stroke", &style_of_continuation().color())
+            .set_number("stroke-width", 2.0);
+        make_dotted(line).end_with_tooltip(&further.name);
     }
 
-    fn draw_points(&self, svg: &mut Svg) {
+    fn draw_points(&self, svg: &mut SvgWriter) {
         let field = PointField {
             plot: self.plot,
             x: &self.x,
@@ -475,8 +494,11 @@ impl<'a> Layout<'a> {
             unit: &self.chart.unit,
             detail: self.chart.detail,
         };
-        let inside = without(&self.shown, &self.strays);
-        field.draw(svg, &buckets(&inside, &self.chart.borders(), MOST_POINTS));
+        let inside = without_strays(&self.shown, &self.strays);
+        field.draw(
+            svg,
+            &make_buckets(&inside, &self.chart.bucket_borders(), MAX_SINGLE_POINTS),
+        );
         let strays = self
             .shown
             .iter()
@@ -486,26 +508,26 @@ impl<'a> Layout<'a> {
     }
 }
 
-impl Figure for TrendChart {
-    fn header(&self) -> Header<'_> {
-        Header {
+impl SheetContent for TrendChart {
+    fn header(&self) -> ChartHeader<'_> {
+        ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
-            note: self.note(),
+            note: self.omission_note(),
             legend: self.legend(),
         }
     }
 
     fn summary(&self) -> String {
-        let points = count(self.shown().len(), "point", "s");
+        let points = format_count(self.shown_points().len(), "point", "s");
         let machines: Vec<&str> = self.machines.iter().map(String::as_str).collect();
         let machines = match machines[..] {
             [] => String::new(),
-            _ => format!(" of {}", list(&machines)),
+            _ => format!(" of {}", join_names(&machines)),
         };
         let changes = match self.changes.len() {
             0 => "no change".to_owned(),
-            changes => count(changes, "change", "s"),
+            changes => format_count(changes, "change", "s"),
         };
         let said: Vec<&str> = self
             .changes
@@ -526,11 +548,11 @@ impl Figure for TrendChart {
     }
 
     fn is_empty(&self) -> bool {
-        self.shown().is_empty()
+        self.shown_points().is_empty()
     }
 
-    fn draw(&self, svg: &mut Svg, area: Rect) {
-        if let Some(layout) = Layout::new(self, area) {
+    fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
+        if let Some(layout) = TrendLayout::new(self, area) {
             layout.draw(svg);
         }
     }
@@ -542,10 +564,10 @@ impl Figure for TrendChart {
             PLOT_PX
         };
         // On an unlimited sheet every label gets a lane.
-        let Some(layout) = Layout::new(self, Rect::new(0.0, 0.0, width, 1e6)) else {
+        let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };
-        let above = top_strip(&self.y.label) + layout.marks.height();
-        above + plot.max(LEAST_PLOT_PX) + layout.foot.height()
+        let above = top_strip_height(&self.y.label) + layout.marks.height();
+        above + plot.max(MIN_PLOT_PX) + layout.foot.height()
     }
 }

@@ -4,10 +4,10 @@
 
 use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
-use crate::scale::Mapping;
-use crate::style::Mark;
-use crate::svg::{Rect, Svg, Text};
-use crate::text::{elide, room_for};
+use crate::scale::AxisMapping;
+use crate::style::VerdictMark;
+use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::text::{reserved_width, truncate_end};
 
 /// Font size and lane height of the labels of changes and of notes.
 const CHANGE_PX: f64 = 12.0;
@@ -15,16 +15,16 @@ const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
 /// Radius of a change mark, and its maximum extent to both sides including the ring.
-const RADIUS_PX: f64 = 5.0;
+const MARK_RADIUS_PX: f64 = 5.0;
 const MARK_HALF_PX: f64 = 10.0;
 /// Gap in pixels between a mark and its label, and at both ends of labels.
 const GAP_PX: f64 = 4.0;
 /// Maximum width of a note label, beyond which it is truncated, and maximum number of lanes for
 /// notes.
-const LONGEST_NOTE_PX: f64 = 190.0;
-const NOTE_LANES: usize = 2;
+const MAX_NOTE_PX: f64 = 190.0;
+const MAX_NOTE_LANES: usize = 2;
 /// Maximum number of lanes for change labels in full, without the verdict, and with the state only.
-const LANES: [usize; 3] = [3, 9, usize::MAX];
+const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 
 /// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl TrendState {
     }
 
     /// Whether it turned out not to be a change.
-    fn is_over(self) -> bool {
+    fn is_invalidated(self) -> bool {
         matches!(self, Self::Refuted | Self::Withdrawn)
     }
 }
@@ -74,7 +74,7 @@ pub struct TrendChange {
     /// to level.
     pub is_drift: bool,
     /// Whether it is good or bad.
-    pub mark: Mark,
+    pub mark: VerdictMark,
     /// Size in a few letters: `+4.8 %`.
     pub size: String,
     /// Full description, as a sentence.
@@ -83,20 +83,20 @@ pub struct TrendChange {
 
 impl TrendChange {
     /// Position of the border: halfway.
-    pub(crate) fn border(&self) -> f64 {
+    pub(crate) fn border_position(&self) -> f64 {
         self.before / 2.0 + self.after / 2.0
     }
 
     pub(crate) fn colour(&self) -> &'static str {
-        if self.state.is_over() {
+        if self.state.is_invalidated() {
             NEUTRAL
         } else {
-            self.mark.colour()
+            self.mark.color()
         }
     }
 
     /// Label: complete for form 0, without the verdict for 1, without the size for 2.
-    fn words(&self, form: usize) -> String {
+    fn change_label(&self, form: usize) -> String {
         let verdict = if form == 0 { self.mark.word() } else { "" };
         let size = if form < 2 { self.size.trim() } else { "" };
         let drift = if self.is_drift { "drift " } else { "" };
@@ -113,37 +113,37 @@ impl TrendChange {
     }
 
     /// Draws its mark at (`x`, `y`): shape and label repeat what the color shows.
-    pub(crate) fn draw_mark(&self, svg: &mut Svg, x: f64, y: f64, radius: f64) {
+    pub(crate) fn draw_mark(&self, svg: &mut SvgWriter, x: f64, y: f64, radius: f64) {
         let colour = self.colour();
         let shape = self.mark.marker();
         let is_sure = matches!(self.state, TrendState::Found | TrendState::Confirmed);
         let is_filled = is_sure && !self.is_drift;
         let dash = if self.is_drift { "2.2 1.8" } else { "" };
-        svg.element("path")
-            .set("class", self.state.word())
-            .set("d", &shape.path(x, y, radius))
-            .set("fill", if is_filled { colour } else { PAPER })
-            .set("stroke", colour)
-            .num("stroke-width", 1.7)
-            .set_some("stroke-dasharray", dash)
-            .close();
+        svg.start_element("path")
+            .set_text("class", self.state.word())
+            .set_text("d", &shape.path(x, y, radius))
+            .set_text("fill", if is_filled { colour } else { PAPER })
+            .set_text("stroke", colour)
+            .set_number("stroke-width", 1.7)
+            .set_nonempty("stroke-dasharray", dash)
+            .end_empty();
         match self.state {
             TrendState::Confirmed => svg
-                .element("path")
-                .set("class", "ring")
-                .set("d", &shape.path(x, y, radius * 1.6))
-                .set("fill", "none")
-                .set("stroke", colour)
-                .num("stroke-width", 1.2)
-                .close(),
+                .start_element("path")
+                .set_text("class", "ring")
+                .set_text("d", &shape.path(x, y, radius * 1.6))
+                .set_text("fill", "none")
+                .set_text("stroke", colour)
+                .set_number("stroke-width", 1.2)
+                .end_empty(),
             TrendState::Refuted | TrendState::Withdrawn => svg
-                .line(
+                .start_line(
                     (x - radius - 1.0, y + radius + 1.0),
                     (x + radius + 1.0, y - radius - 1.0),
                 )
-                .set("stroke", colour)
-                .num("stroke-width", 1.5)
-                .close(),
+                .set_text("stroke", colour)
+                .set_number("stroke-width", 1.5)
+                .end_empty(),
             _ => {}
         }
     }
@@ -192,7 +192,7 @@ impl TrendNote {
 
 /// Placement of a label: its lane above the plot, counted from the plot, and its left end.
 #[derive(Clone, Debug)]
-struct Placed {
+struct PlacedText {
     x: f64,
     lane: usize,
     left: f64,
@@ -202,19 +202,19 @@ struct Placed {
 
 /// Places `text` right of each position or, at the end of the sheet, left of it, in the lowest free
 /// lane.
-fn in_lanes(
+fn place_in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,
     half: f64,
     (start, end): (f64, f64),
-) -> Vec<Placed> {
+) -> Vec<PlacedText> {
     let mut lanes: Vec<Vec<(f64, f64)>> = Vec::new();
     let place = |(x, text): (f64, String)| {
         let gap = half + GAP_PX;
         let room = (end - x).max(x - start) - gap - GAP_PX;
         let whole = text;
-        let text = elide(&whole, room.max(24.0), size_px);
-        let wide = room_for(&text, size_px);
+        let text = truncate_end(&whole, room.max(24.0), size_px);
+        let wide = reserved_width(&text, size_px);
         let is_right = x + gap + wide <= end || end - x >= x - start;
         let left = if is_right { x + gap } else { x - gap - wide };
         let (low, high) = (
@@ -230,7 +230,7 @@ fn in_lanes(
             lanes.push(Vec::new());
         }
         lanes[lane].push((low, high));
-        Placed {
+        PlacedText {
             x,
             lane,
             left,
@@ -241,14 +241,14 @@ fn in_lanes(
     texts.into_iter().map(place).collect()
 }
 
-fn count_lanes(placed: &[Placed]) -> usize {
+fn count_lanes(placed: &[PlacedText]) -> usize {
     placed.iter().map(|words| words.lane + 1).max().unwrap_or(0)
 }
 
 /// Changes and notes with the placement of their labels, from left to right.
 pub(crate) struct TrendMarks<'a> {
-    changes: Vec<(&'a TrendChange, Placed)>,
-    notes: Vec<(&'a TrendNote, Option<Placed>)>,
+    changes: Vec<(&'a TrendChange, PlacedText)>,
+    notes: Vec<(&'a TrendNote, Option<PlacedText>)>,
     failures: Vec<&'a TrendNote>,
     lanes: usize,
     note_lanes: usize,
@@ -262,46 +262,52 @@ impl<'a> TrendMarks<'a> {
     /// lane keeps its mark.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
-        x: &Mapping,
+        x: &AxisMapping,
         ends: (f64, f64),
         most: usize,
     ) -> Self {
         let mut changes: Vec<&TrendChange> = changes
             .iter()
-            .filter(|change| x.reaches(change.border()))
+            .filter(|change| x.contains_value(change.border_position()))
             .collect();
-        changes.sort_by(|one, other| one.border().total_cmp(&other.border()));
+        changes.sort_by(|one, other| one.border_position().total_cmp(&other.border_position()));
         let words = |form: usize| {
-            let words = |change: &&TrendChange| (x.at(change.border()), change.words(form));
+            let words = |change: &&TrendChange| {
+                (
+                    x.pixel_at(change.border_position()),
+                    change.change_label(form),
+                )
+            };
             let texts = changes.iter().map(words).collect();
-            in_lanes(texts, CHANGE_PX, MARK_HALF_PX, ends)
+            place_in_lanes(texts, CHANGE_PX, MARK_HALF_PX, ends)
         };
         let fits = |(form, limit): (usize, usize)| {
             let placed = words(form);
             let is_whole = placed.iter().all(|words| !words.is_cut);
             (is_whole && count_lanes(&placed) <= limit.min(most)).then_some(placed)
         };
-        let placed = LANES.into_iter().enumerate().find_map(fits);
-        let placed = placed.unwrap_or_else(|| words(LANES.len() - 1));
+        let placed = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
+        let placed = placed.unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> = notes
             .iter()
-            .filter(|note| note.is_line() && x.reaches(note.x))
+            .filter(|note| note.is_line() && x.contains_value(note.x))
             .collect();
         lines.sort_by(|one, other| one.x.total_cmp(&other.x));
         let is_labelled = |note: &&&TrendNote| !note.label.trim().is_empty();
         let label = |note: &&TrendNote| {
-            let label = elide(&note.label, LONGEST_NOTE_PX, NOTE_PX);
-            (x.at(note.x), label)
+            let label = truncate_end(&note.label, MAX_NOTE_PX, NOTE_PX);
+            (x.pixel_at(note.x), label)
         };
         let texts = lines.iter().filter(is_labelled).map(label).collect();
-        let mut labels = in_lanes(texts, NOTE_PX, 0.0, ends).into_iter();
+        let mut labels = place_in_lanes(texts, NOTE_PX, 0.0, ends).into_iter();
         let mut own = |note: &TrendNote| {
             let label = is_labelled(&&note).then(|| labels.next()).flatten();
-            label.filter(|label| label.lane < NOTE_LANES)
+            label.filter(|label| label.lane < MAX_NOTE_LANES)
         };
-        let labels: Vec<Option<Placed>> = lines.iter().map(|note| own(note)).collect();
+        let labels: Vec<Option<PlacedText>> = lines.iter().map(|note| own(note)).collect();
         let note_lanes = labels.iter().flatten().map(|label| label.lane + 1).max();
-        let failed = |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.reaches(note.x);
+        let failed =
+            |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.contains_value(note.x);
         Self {
             lanes: count_lanes(&placed).min(most),
             note_lanes: note_lanes.unwrap_or(0),
@@ -317,68 +323,71 @@ impl<'a> TrendMarks<'a> {
     }
 
     /// Draws, behind the data, the range of each change and the lines of the notes.
-    pub fn draw_behind(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
-        svg.group("borders").containing(|svg| {
+    pub fn draw_behind(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
+        svg.start_group("borders").end_with(|svg| {
             for (change, _) in &self.changes {
-                let (from, to) = (x.at(change.before), x.at(change.after));
-                svg.element("rect")
-                    .num("x", from)
-                    .num("y", plot.top)
-                    .num("width", (to - from).max(0.0))
-                    .num("height", plot.height())
-                    .set("fill", change.colour())
-                    .num("fill-opacity", 0.12)
-                    .close();
+                let (from, to) = (x.pixel_at(change.before), x.pixel_at(change.after));
+                svg.start_element("rect")
+                    .set_number("x", from)
+                    .set_number("y", plot.top)
+                    .set_number("width", (to - from).max(0.0))
+                    .set_number("height", plot.height())
+                    .set_text("fill", change.colour())
+                    .set_number("fill-opacity", 0.12)
+                    .end_empty();
             }
         });
-        svg.group("notes").containing(|svg| {
+        svg.start_group("notes").end_with(|svg| {
             for (note, label) in &self.notes {
-                let at = x.at(note.x);
-                let top = plot.top - label.as_ref().map_or(0.0, |label| self.note_height(label));
+                let at = x.pixel_at(note.x);
+                let top = plot.top
+                    - label
+                        .as_ref()
+                        .map_or(0.0, |label| self.label_distance(label));
                 let (dash, width) = match note.kind {
                     TrendNoteKind::Work => ("", 1.4),
                     TrendNoteKind::Remark => ("1 3", 1.0),
                     _ => ("5 3", 0.9),
                 };
-                svg.line((at, top), (at, plot.bottom))
-                    .set("class", "note")
-                    .set("stroke", AXIS)
-                    .num("stroke-width", width)
-                    .set_some("stroke-dasharray", dash)
-                    .titled(note.tooltip());
+                svg.start_line((at, top), (at, plot.bottom))
+                    .set_text("class", "note")
+                    .set_text("stroke", AXIS)
+                    .set_number("stroke-width", width)
+                    .set_nonempty("stroke-dasharray", dash)
+                    .end_with_tooltip(note.tooltip());
             }
         });
     }
 
     /// Distance from the plot to the bottom of a note's label.
-    fn note_height(&self, label: &Placed) -> f64 {
+    fn label_distance(&self, label: &PlacedText) -> f64 {
         GAP_PX + label.lane as f64 * NOTE_LANE_PX + NOTE_LANE_PX
     }
 
     /// Draws, above the data, borders, marks and labels.
-    pub fn draw(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
-        let height = |words: &Placed| {
+    pub fn draw(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
+        let height = |words: &PlacedText| {
             // A mark without a lane is drawn at the upper edge of the plot.
             let Some(lane) = Some(words.lane).filter(|lane| *lane < self.lanes) else {
-                return plot.top + RADIUS_PX;
+                return plot.top + MARK_RADIUS_PX;
             };
             let lanes = self.note_lanes as f64 * NOTE_LANE_PX + lane as f64 * CHANGE_LANE_PX;
             plot.top - GAP_PX - lanes - CHANGE_LANE_PX / 2.0
         };
-        svg.group("borders").containing(|svg| {
+        svg.start_group("borders").end_with(|svg| {
             for (change, words) in &self.changes {
                 let dash = match change.state {
                     _ if change.is_drift => "7 4",
                     TrendState::Found | TrendState::Confirmed => "",
                     _ => "3 3",
                 };
-                let at = x.at(change.border());
-                svg.line((at, height(words)), (at, plot.bottom))
-                    .set("class", "border")
-                    .set("stroke", change.colour())
-                    .num("stroke-width", 1.2)
-                    .set_some("stroke-dasharray", dash)
-                    .close();
+                let at = x.pixel_at(change.border_position());
+                svg.start_line((at, height(words)), (at, plot.bottom))
+                    .set_text("class", "border")
+                    .set_text("stroke", change.colour())
+                    .set_number("stroke-width", 1.2)
+                    .set_nonempty("stroke-dasharray", dash)
+                    .end_empty();
             }
         });
         self.draw_note_labels(svg, plot);
@@ -389,56 +398,67 @@ impl<'a> TrendMarks<'a> {
         self.draw_failures(svg, plot, x);
     }
 
-    fn draw_note_labels(&self, svg: &mut Svg, plot: Rect) {
-        svg.group("note-labels").containing(|svg| {
+    fn draw_note_labels(&self, svg: &mut SvgWriter, plot: PixelRect) {
+        svg.start_group("note-labels").end_with(|svg| {
             for (_, label) in &self.notes {
                 let Some(label) = label else { continue };
-                let middle = plot.top - self.note_height(label) + NOTE_LANE_PX / 2.0;
-                write(svg, label, (middle, NOTE_PX), MUTED);
+                let middle = plot.top - self.label_distance(label) + NOTE_LANE_PX / 2.0;
+                draw_label(svg, label, (middle, NOTE_PX), MUTED);
             }
         });
     }
 
-    fn draw_failures(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
+    fn draw_failures(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
         const ABOVE_AXIS_PX: f64 = 6.0;
-        svg.group("failures").containing(|svg| {
+        svg.start_group("failures").end_with(|svg| {
             for failure in &self.failures {
-                draw_failure(svg, x.at(failure.x), plot.bottom - ABOVE_AXIS_PX)
-                    .set("class", "failure")
-                    .titled(failure.tooltip());
+                draw_failure(svg, x.pixel_at(failure.x), plot.bottom - ABOVE_AXIS_PX)
+                    .set_text("class", "failure")
+                    .end_with_tooltip(failure.tooltip());
             }
         });
     }
 }
 
 /// Draws mark and label of a change, reachable by keyboard and readable by screen readers.
-fn draw_change(svg: &mut Svg, change: &TrendChange, words: &Placed, (y, is_written): (f64, bool)) {
-    svg.group("change")
-        .set("tabindex", "0")
-        .set("role", "img")
-        .set("aria-label", &change.description)
-        .set("data-state", change.state.word())
-        .set("data-verdict", change.mark.word())
-        .set_some("data-change", &change.name)
-        .containing(|svg| {
-            svg.element("title").containing_text(&change.description);
+fn draw_change(
+    svg: &mut SvgWriter,
+    change: &TrendChange,
+    words: &PlacedText,
+    (y, is_written): (f64, bool),
+) {
+    svg.start_group("change")
+        .set_text("tabindex", "0")
+        .set_text("role", "img")
+        .set_text("aria-label", &change.description)
+        .set_text("data-state", change.state.word())
+        .set_text("data-verdict", change.mark.word())
+        .set_nonempty("data-change", &change.name)
+        .end_with(|svg| {
+            svg.start_element("title")
+                .end_with_text(&change.description);
             if is_written {
-                write(svg, words, (y, CHANGE_PX), INK);
+                draw_label(svg, words, (y, CHANGE_PX), INK);
             }
-            change.draw_mark(svg, words.x, y, RADIUS_PX);
+            change.draw_mark(svg, words.x, y, MARK_RADIUS_PX);
         });
 }
 
 /// Draws a label on a background that hides the lines behind it.
-fn write(svg: &mut Svg, words: &Placed, (middle, size_px): (f64, f64), colour: &str) {
-    let wide = room_for(&words.text, size_px);
-    svg.element("rect")
-        .num("x", words.left - 1.0)
-        .num("y", middle - size_px * 0.6)
-        .num("width", wide + 2.0)
-        .num("height", size_px * 1.2)
-        .set("fill", PAPER)
-        .close();
-    let text = Text::at(&words.text, words.left, middle + size_px * 0.36, size_px);
-    svg.text(&text.coloured(colour));
+fn draw_label(
+    svg: &mut SvgWriter,
+    words: &PlacedText,
+    (middle, size_px): (f64, f64),
+    colour: &str,
+) {
+    let wide = reserved_width(&words.text, size_px);
+    svg.start_element("rect")
+        .set_number("x", words.left - 1.0)
+        .set_number("y", middle - size_px * 0.6)
+        .set_number("width", wide + 2.0)
+        .set_number("height", size_px * 1.2)
+        .set_text("fill", PAPER)
+        .end_empty();
+    let text = TextLine::at(&words.text, words.left, middle + size_px * 0.36, size_px);
+    svg.write_text(&text.with_color(colour));
 }

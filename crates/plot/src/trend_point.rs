@@ -2,24 +2,24 @@
 //! points than are distinguishable are combined into buckets. The details of a point are in
 //! `trend_detail`.
 
-use crate::Axis;
+use crate::ChartAxis;
 use crate::colour::PAPER;
-use crate::point_series::Point;
-use crate::scale::{Mapping, can_show};
-use crate::style::Style;
-use crate::svg::{Element, Rect, Svg};
+use crate::point_series::ChartPoint;
+use crate::scale::{AxisMapping, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{OpenElement, PixelRect, SvgWriter};
 use std::borrow::Cow;
 
 /// Above this number of points, buckets are drawn.
-pub(crate) const MOST_POINTS: usize = 1000;
+pub(crate) const MAX_SINGLE_POINTS: usize = 1000;
 /// Approximate number of buckets.
-const BUCKETS: usize = 400;
+const BUCKET_COUNT: usize = 400;
 
 /// Result of one session in a [`TrendChart`](crate::TrendChart).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrendPoint {
     /// Position or time, value and interval.
-    pub at: Point,
+    pub at: ChartPoint,
     /// Index into the machines of the chart.
     pub machine: usize,
     /// Why it belongs to no level, such as uncommitted changes; drawn hollow. Empty for regular
@@ -41,7 +41,7 @@ impl TrendPoint {
     }
 
     /// Whether both axes can show it.
-    pub(crate) fn can_be_shown(&self, y: &Axis) -> bool {
+    pub(crate) fn can_be_shown(&self, y: &ChartAxis) -> bool {
         self.at.x.is_finite() && can_show(y.value_scale(), self.at.y)
     }
 }
@@ -59,16 +59,16 @@ pub enum TrendDetail {
 }
 
 /// The points behind a mark: one, or neighbors of the same machine between two borders.
-pub(crate) struct Bucket<'a> {
+pub(crate) struct PointBucket<'a> {
     pub points: Vec<&'a TrendPoint>,
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> PointBucket<'a> {
     fn first(&self) -> Option<&'a TrendPoint> {
         self.points.first().copied()
     }
 
-    pub fn only(&self) -> Option<&'a TrendPoint> {
+    pub fn single_point(&self) -> Option<&'a TrendPoint> {
         match self.points[..] {
             [only] => Some(only),
             _ => None,
@@ -81,8 +81,8 @@ impl<'a> Bucket<'a> {
 
     /// Position, median, and ends of the bar: the interval of a single point, else minimum and
     /// maximum.
-    pub fn at(&self) -> Point {
-        if let Some(only) = self.only() {
+    pub fn summary_point(&self) -> ChartPoint {
+        if let Some(only) = self.single_point() {
             return only.at;
         }
         let middle = |mut values: Vec<f64>| {
@@ -95,7 +95,7 @@ impl<'a> Bucket<'a> {
             }
         };
         let values = || self.points.iter().map(|point| point.at.y);
-        Point::with_interval(
+        ChartPoint::with_interval(
             middle(self.points.iter().map(|point| point.at.x).collect()),
             middle(values().collect()),
             values().fold(f64::INFINITY, f64::min),
@@ -106,14 +106,14 @@ impl<'a> Bucket<'a> {
 
 /// Groups points into one mark each, or into buckets that contain neither points of two machines
 /// nor from both sides of a border. `points` are in ascending order of position.
-pub(crate) fn buckets<'a>(
+pub(crate) fn make_buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
     most: usize,
-) -> Vec<Bucket<'a>> {
+) -> Vec<PointBucket<'a>> {
     let size = match points.len() {
         few if few <= most => 1,
-        many => many.div_ceil(most.min(BUCKETS)),
+        many => many.div_ceil(most.min(BUCKET_COUNT)),
     };
     let stretch = |point: &TrendPoint| borders.iter().filter(|at| **at < point.at.x).count();
     let mut alike: Vec<(usize, usize, bool, &TrendPoint)> = points
@@ -128,7 +128,7 @@ pub(crate) fn buckets<'a>(
         let number = group.len().div_ceil(size);
         let bucket = |at: usize| {
             let points = &group[at * group.len() / number..(at + 1) * group.len() / number];
-            Bucket {
+            PointBucket {
                 points: points.iter().map(|(.., point)| *point).collect(),
             }
         };
@@ -138,33 +138,33 @@ pub(crate) fn buckets<'a>(
 }
 
 /// Number of points in the largest bucket.
-pub(crate) fn largest(buckets: &[Bucket<'_>]) -> usize {
+pub(crate) fn largest_bucket(buckets: &[PointBucket<'_>]) -> usize {
     let sizes = buckets.iter().map(|bucket| bucket.points.len());
     sizes.max().unwrap_or(0)
 }
 
 /// Style of a machine's marks. The colors of better and worse are reserved for changes.
-pub(crate) fn style_of_machine(machine: usize) -> Style {
+pub(crate) fn style_of_machine(machine: usize) -> SeriesStyle {
     const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
     let round = machine / LOOKS.len();
-    Style::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
+    SeriesStyle::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
 }
 
-fn shape_of(machine: usize, is_aside: bool) -> String {
+fn shape_id(machine: usize, is_aside: bool) -> String {
     let kind = if is_aside { "aside" } else { "point" };
     format!("{kind}{machine}")
 }
 
 /// Style of a kind of mark: points aside are hollow.
-struct Look {
+struct MarkerLook {
     fill: Cow<'static, str>,
     stroke: Cow<'static, str>,
     stroke_px: f64,
 }
 
-impl Look {
-    fn of((machine, is_aside): (usize, bool), radius: f64) -> Look {
-        let colour = style_of_machine(machine).colour();
+impl MarkerLook {
+    fn of((machine, is_aside): (usize, bool), radius: f64) -> MarkerLook {
+        let colour = style_of_machine(machine).color();
         let (fill, stroke) = if is_aside {
             (PAPER.into(), colour)
         } else {
@@ -175,26 +175,26 @@ impl Look {
             (false, true) => 0.8,
             (false, false) => 0.4,
         };
-        Look {
+        MarkerLook {
             fill,
             stroke,
             stroke_px,
         }
     }
 
-    fn set<'e>(&self, element: Element<'e>) -> Element<'e> {
+    fn apply_look<'e>(&self, element: OpenElement<'e>) -> OpenElement<'e> {
         element
-            .set("fill", &self.fill)
-            .set("stroke", &self.stroke)
-            .num("stroke-width", self.stroke_px)
+            .set_text("fill", &self.fill)
+            .set_text("stroke", &self.stroke)
+            .set_number("stroke-width", self.stroke_px)
     }
 }
 
 /// Area and common data of the points.
 pub(crate) struct PointField<'a> {
-    pub plot: Rect,
-    pub x: &'a Mapping,
-    pub y: &'a Mapping,
+    pub plot: PixelRect,
+    pub x: &'a AxisMapping,
+    pub y: &'a AxisMapping,
     pub machines: &'a [String],
     pub unit: &'a str,
     pub detail: TrendDetail,
@@ -202,18 +202,18 @@ pub(crate) struct PointField<'a> {
 
 impl PointField<'_> {
     /// Draws all bars and markers, by machine.
-    pub fn draw(&self, svg: &mut Svg, buckets: &[Bucket<'_>]) {
+    pub fn draw(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let radius = (1.1 * self.plot.width() / buckets.len().max(1) as f64).clamp(1.9, 3.8);
         let mut kinds: Vec<(usize, bool)> = buckets
             .iter()
-            .filter_map(Bucket::first)
+            .filter_map(PointBucket::first)
             .map(|point| (point.machine, point.is_aside()))
             .collect();
         kinds.sort_unstable();
         kinds.dedup();
         self.define_shapes(svg, &kinds, radius);
         for kind in kinds {
-            let of_kind: Vec<&Bucket<'_>> = buckets
+            let of_kind: Vec<&PointBucket<'_>> = buckets
                 .iter()
                 .filter(|bucket| {
                     let first = bucket.first();
@@ -231,20 +231,20 @@ impl PointField<'_> {
     }
 
     /// Defines each shape once, for all points of its kind.
-    fn define_shapes(&self, svg: &mut Svg, kinds: &[(usize, bool)], radius: f64) {
+    fn define_shapes(&self, svg: &mut SvgWriter, kinds: &[(usize, bool)], radius: f64) {
         let outline = |machine: usize| style_of_machine(machine).marker().path(0.0, 0.0, radius);
-        svg.element("defs").containing(|svg| {
+        svg.start_element("defs").end_with(|svg| {
             if self.detail == TrendDetail::Nothing {
                 for (machine, is_aside) in kinds {
-                    let look = Look::of((*machine, *is_aside), radius);
+                    let look = MarkerLook::of((*machine, *is_aside), radius);
                     // In pixels, and not clipped at the edge of the shape.
-                    svg.element("marker")
-                        .set("id", &shape_of(*machine, *is_aside))
-                        .set("markerUnits", "userSpaceOnUse")
-                        .set("overflow", "visible")
-                        .containing(|svg| {
-                            let shape = svg.element("path").set("d", &outline(*machine));
-                            look.set(shape).close();
+                    svg.start_element("marker")
+                        .set_text("id", &shape_id(*machine, *is_aside))
+                        .set_text("markerUnits", "userSpaceOnUse")
+                        .set_text("overflow", "visible")
+                        .end_with(|svg| {
+                            let shape = svg.start_element("path").set_text("d", &outline(*machine));
+                            look.apply_look(shape).end_empty();
                         });
                 }
                 return;
@@ -252,100 +252,110 @@ impl PointField<'_> {
             let mut machines: Vec<usize> = kinds.iter().map(|(machine, _)| *machine).collect();
             machines.dedup();
             for machine in machines {
-                let shape = svg.element("path").set("id", &shape_of(machine, false));
-                shape.set("d", &outline(machine)).close();
+                let shape = svg
+                    .start_element("path")
+                    .set_text("id", &shape_id(machine, false));
+                shape.set_text("d", &outline(machine)).end_empty();
             }
         });
     }
 
-    fn draw_bars(&self, svg: &mut Svg, buckets: &[&Bucket<'_>], machine: usize) {
-        let bar = |bucket: &&Bucket<'_>| {
-            let at = bucket.at();
+    fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[&PointBucket<'_>], machine: usize) {
+        let bar = |bucket: &&PointBucket<'_>| {
+            let at = bucket.summary_point();
             let (low, high) = (at.low?, at.high?);
             if low.is_nan() || high.is_nan() {
                 return None;
             }
-            let (low, high) = (self.y.at(low), self.y.at(high));
+            let (low, high) = (self.y.pixel_at(low), self.y.pixel_at(high));
             let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
             // A bar without height is invisible.
-            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.at(at.x)))
+            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.pixel_at(at.x)))
         };
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {
-            svg.element("path")
-                .set("class", "intervals")
-                .set("d", &bars)
-                .set("stroke", &style_of_machine(machine).colour())
-                .num("stroke-width", 1.2)
-                .num("stroke-opacity", 0.5)
-                .close();
+            svg.start_element("path")
+                .set_text("class", "intervals")
+                .set_text("d", &bars)
+                .set_text("stroke", &style_of_machine(machine).color())
+                .set_number("stroke-width", 1.2)
+                .set_number("stroke-opacity", 0.5)
+                .end_empty();
         }
     }
 
     fn draw_markers(
         &self,
-        svg: &mut Svg,
-        buckets: &[&Bucket<'_>],
+        svg: &mut SvgWriter,
+        buckets: &[&PointBucket<'_>],
         kind: (usize, bool),
         radius: f64,
     ) {
         let (machine, is_aside) = kind;
-        let look = Look::of(kind, radius);
-        let shape = format!("#{}", shape_of(machine, false));
+        let look = MarkerLook::of(kind, radius);
+        let shape = format!("#{}", shape_id(machine, false));
         let class = if is_aside { "points aside" } else { "points" };
         let group = svg
-            .group(class)
-            .set("fill", &look.fill)
-            .set("stroke", &look.stroke)
-            .set_some("data-unit", self.unit);
-        group.num("stroke-width", look.stroke_px).containing(|svg| {
-            for bucket in buckets {
-                let at = bucket.at();
-                let (x, y) = (self.x.at(at.x), self.y.at(at.y));
-                let mark = svg.element("use");
-                let mark = match self.detail {
-                    TrendDetail::Full => mark.set("class", "point").set("href", &shape),
-                    _ => mark.set("href", &shape),
-                };
-                self.say(mark.num("x", x).num("y", y), bucket);
-            }
-        });
+            .start_group(class)
+            .set_text("fill", &look.fill)
+            .set_text("stroke", &look.stroke)
+            .set_nonempty("data-unit", self.unit);
+        group
+            .set_number("stroke-width", look.stroke_px)
+            .end_with(|svg| {
+                for bucket in buckets {
+                    let at = bucket.summary_point();
+                    let (x, y) = (self.x.pixel_at(at.x), self.y.pixel_at(at.y));
+                    let mark = svg.start_element("use");
+                    let mark = match self.detail {
+                        TrendDetail::Full => {
+                            mark.set_text("class", "point").set_text("href", &shape)
+                        }
+                        _ => mark.set_text("href", &shape),
+                    };
+                    self.end_mark(mark.set_number("x", x).set_number("y", y), bucket);
+                }
+            });
     }
 
     /// Draws all marks of a kind as markers on the vertices of an invisible line, in a tenth of the
     /// text.
     fn draw_vertices(
         &self,
-        svg: &mut Svg,
-        buckets: &[&Bucket<'_>],
+        svg: &mut SvgWriter,
+        buckets: &[&PointBucket<'_>],
         (machine, is_aside): (usize, bool),
     ) {
-        let vertex = |bucket: &&Bucket<'_>| {
-            let at = bucket.at();
-            format!(" {:.1} {:.1}", self.x.at(at.x), self.y.at(at.y))
+        let vertex = |bucket: &&PointBucket<'_>| {
+            let at = bucket.summary_point();
+            format!(" {:.1} {:.1}", self.x.pixel_at(at.x), self.y.pixel_at(at.y))
         };
         let vertices: String = buckets.iter().map(vertex).collect();
         // A line with a single vertex would not be drawn.
         let end = if buckets.len() == 1 { "h0" } else { "" };
-        let marker = format!("url(#{})", shape_of(machine, is_aside));
-        svg.element("path")
-            .set("class", if is_aside { "points aside" } else { "points" })
-            .set("d", &format!("M{}{end}", vertices.trim_start()))
-            .set("fill", "none")
-            .set("marker-start", &marker)
-            .set("marker-mid", &marker)
-            .set("marker-end", &marker)
-            .close();
+        let marker = format!("url(#{})", shape_id(machine, is_aside));
+        svg.start_element("path")
+            .set_text("class", if is_aside { "points aside" } else { "points" })
+            .set_text("d", &format!("M{}{end}", vertices.trim_start()))
+            .set_text("fill", "none")
+            .set_text("marker-start", &marker)
+            .set_text("marker-mid", &marker)
+            .set_text("marker-end", &marker)
+            .end_empty();
     }
 
     /// Draws arrows at the ends of the axis for points beyond it.
-    pub fn draw_strays<'p>(&self, svg: &mut Svg, strays: impl Iterator<Item = &'p TrendPoint>) {
+    pub fn draw_strays<'p>(
+        &self,
+        svg: &mut SvgWriter,
+        strays: impl Iterator<Item = &'p TrendPoint>,
+    ) {
         const HALF_PX: f64 = 3.5;
-        svg.group("strays").containing(|svg| {
+        svg.start_group("strays").end_with(|svg| {
             for point in strays {
-                let x = self.x.at(point.at.x);
+                let x = self.x.pixel_at(point.at.x);
                 // The mapping puts values beyond the axis at its end.
-                let y = self.y.at(point.at.y);
+                let y = self.y.pixel_at(point.at.y);
                 let is_high = y < self.plot.middle_y();
                 let back = if is_high { 7.0 } else { -7.0 };
                 let arrow = format!(
@@ -354,10 +364,13 @@ impl PointField<'_> {
                     y + back,
                     x - HALF_PX
                 );
-                let colour = style_of_machine(point.machine).colour();
-                let mark = svg.element("path").set("class", "stray").set("d", &arrow);
-                let mark = mark.set("fill", PAPER).set("stroke", &colour);
-                self.say_one(mark.num("stroke-width", 1.4), point);
+                let colour = style_of_machine(point.machine).color();
+                let mark = svg
+                    .start_element("path")
+                    .set_text("class", "stray")
+                    .set_text("d", &arrow);
+                let mark = mark.set_text("fill", PAPER).set_text("stroke", &colour);
+                self.end_point_mark(mark.set_number("stroke-width", 1.4), point);
             }
         });
     }

@@ -2,22 +2,24 @@
 //! which can be shown, whether as bars or individually, and the extent of the axis.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
-use crate::bins::{Bins, Counted, total};
-use crate::box_mark::{Tukey, offsets};
+use crate::bins::{CountedValue, HistogramBins, total_count};
+use crate::box_mark::{TukeyStats, point_offsets};
 use crate::category_labels::CategoryLabels;
 use crate::colour::PAPER;
-use crate::histogram_bars::{Labels, NAME_GAP, NAME_SHARE, Plots, Tally, height_unit};
-use crate::numeral::figure;
-use crate::scale::{Extent, Mapping, Projection, can_show};
-use crate::style::Style;
-use crate::svg::{Rect, Svg};
-use crate::{Axis, Scale};
+use crate::histogram_bars::{
+    HistogramPlots, LabelPlacement, NAME_GAP, NAME_SHARE, SeriesTally, height_unit,
+};
+use crate::numeral::format_figure;
+use crate::scale::{AxisExtent, AxisMapping, ScaleProjection, can_show};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter};
+use crate::{AxisScale, ChartAxis};
 
 /// Maximum number of series whose bars share a plot.
-const MOST_OVERLAID: usize = 2;
+const MAX_OVERLAID: usize = 2;
 /// Up to this many values per series are drawn individually: bins would contain two or three each
 /// (the rule of H. Sturges, 1926, would make five bins).
-const FEW: u64 = 20;
+const MAX_INDIVIDUAL: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
 
@@ -35,20 +37,20 @@ pub struct HistogramSeries {
 /// A view of the values of a chart.
 pub(crate) struct ValueData<'a> {
     /// The axis without category names, which values do not have.
-    x: Axis,
+    x: ChartAxis,
     series: &'a [HistogramSeries],
 }
 
 impl<'a> ValueData<'a> {
-    pub fn new(x: &Axis, series: &'a [HistogramSeries]) -> Self {
+    pub fn new(x: &ChartAxis, series: &'a [HistogramSeries]) -> Self {
         let mut x = x.clone();
-        if matches!(x.scale, Scale::Category(_)) {
-            x.scale = Scale::Linear;
+        if matches!(x.scale, AxisScale::Category(_)) {
+            x.scale = AxisScale::Linear;
         }
         Self { x, series }
     }
 
-    pub fn scale(&self) -> &Scale {
+    pub fn scale(&self) -> &AxisScale {
         &self.x.scale
     }
 
@@ -60,56 +62,68 @@ impl<'a> ValueData<'a> {
     }
 
     pub fn count_shown(&self) -> usize {
-        let shown = self.series.iter().map(|series| self.shown(series));
-        shown.map(|values| total(&values) as usize).sum()
+        let shown = self.series.iter().map(|series| self.shown_values(series));
+        shown.map(|values| total_count(&values) as usize).sum()
     }
 
     pub fn count_omitted(&self) -> usize {
-        let all = self.series.iter().flat_map(counted);
+        let all = self.series.iter().flat_map(counted_values);
         all.map(|of| of.count as usize).sum::<usize>() - self.count_shown()
     }
 
     /// Whether no series has enough values for bars.
-    pub fn are_few(&self) -> bool {
-        let most = self.series.iter().map(|series| total(&self.shown(series)));
-        most.max().unwrap_or(0) <= FEW
+    pub fn has_few_values(&self) -> bool {
+        let most = self
+            .series
+            .iter()
+            .map(|series| total_count(&self.shown_values(series)));
+        most.max().unwrap_or(0) <= MAX_INDIVIDUAL
     }
 
     /// Whether each series has its own row.
-    pub fn in_rows(&self) -> bool {
-        self.are_few() || self.series.len() > MOST_OVERLAID
+    pub fn uses_rows(&self) -> bool {
+        self.has_few_values() || self.series.len() > MAX_OVERLAID
     }
 
     /// Extent of the axis for the values; `None` without values.
-    pub fn extent(&self) -> Option<Extent> {
-        if self.are_few() {
-            let values = self.series.iter().flat_map(|series| self.shown(series));
-            let extent = Extent::of_values(self.scale(), values.map(|of| of.value))?;
-            return Some(extent.padded(0.04));
+    pub fn extent(&self) -> Option<AxisExtent> {
+        if self.has_few_values() {
+            let values = self
+                .series
+                .iter()
+                .flat_map(|series| self.shown_values(series));
+            let extent = AxisExtent::of_values(self.scale(), values.map(|of| of.value))?;
+            return Some(extent.with_padding(0.04));
         }
-        self.bins()?.extent(self.scale())
+        self.value_bins()?.extent(self.scale())
     }
 
     /// Draws all series over `extent` of the axis.
-    pub fn draw(&self, svg: &mut Svg, area: Rect, extent: Extent, labels: Labels) {
+    pub fn draw(
+        &self,
+        svg: &mut SvgWriter,
+        area: PixelRect,
+        extent: AxisExtent,
+        labels: LabelPlacement,
+    ) {
         let mut x = self.x.clone();
-        if labels == Labels::OfSheet {
+        if labels == LabelPlacement::OfSheet {
             x.label.clear();
         }
-        if self.are_few() {
+        if self.has_few_values() {
             let label = &self.x.label;
-            return draw_strips(svg, area, (&x, extent), &self.strips(labels), label);
+            return draw_strips(svg, area, (&x, extent), &self.value_strips(labels), label);
         }
-        let Some(bins) = self.bins() else {
+        let Some(bins) = self.value_bins() else {
             return;
         };
-        let plots = Plots {
+        let plots = HistogramPlots {
             bins: &bins,
-            tallies: &self.tallies(&bins, labels),
+            tallies: &self.series_tallies(&bins, labels),
             as_shares: self.as_shares(),
             labels,
         };
-        if self.in_rows() {
+        if self.uses_rows() {
             plots.draw_rows(svg, area, &x, extent);
         } else {
             plots.draw_overlaid(svg, area, &x, extent);
@@ -118,56 +132,59 @@ impl<'a> ValueData<'a> {
 
     /// Unit of the bar heights, if there are bars.
     pub fn height_unit(&self) -> Option<&'static str> {
-        (!self.are_few()).then(|| height_unit(self.as_shares()))
+        (!self.has_few_values()).then(|| height_unit(self.as_shares()))
     }
 
     pub fn natural_height(&self) -> f64 {
         let rows = self.series.len() as f64;
-        match (self.are_few(), self.in_rows()) {
+        match (self.has_few_values(), self.uses_rows()) {
             (true, _) => rows * STRIP_PX + 60.0,
             (_, true) => rows * ROW_PX + 80.0,
             _ => 480.0,
         }
     }
 
-    fn shown(&self, series: &HistogramSeries) -> Vec<Counted> {
-        counted(series)
+    fn shown_values(&self, series: &HistogramSeries) -> Vec<CountedValue> {
+        counted_values(series)
             .filter(|of| of.count > 0 && can_show(self.scale(), of.value))
             .collect()
     }
 
-    fn bins(&self) -> Option<Bins> {
-        let values: Vec<Vec<Counted>> = self
+    fn value_bins(&self) -> Option<HistogramBins> {
+        let values: Vec<Vec<CountedValue>> = self
             .series
             .iter()
-            .map(|series| self.shown(series))
+            .map(|series| self.shown_values(series))
             .collect();
-        Bins::of_series(Projection::of_scale(self.scale()), &values)
+        HistogramBins::of_series(ScaleProjection::of_scale(self.scale()), &values)
     }
 
     /// Whether heights are percentages: counts of series of different size are not comparable.
     fn as_shares(&self) -> bool {
-        let mut sizes = self.series.iter().map(|series| total(&self.shown(series)));
+        let mut sizes = self
+            .series
+            .iter()
+            .map(|series| total_count(&self.shown_values(series)));
         let first = sizes.next();
         sizes.any(|size| Some(size) != first)
     }
 
     /// Bars of all series, with comparable heights.
-    fn tallies(&self, bins: &Bins, labels: Labels) -> Vec<Tally<'_>> {
+    fn series_tallies(&self, bins: &HistogramBins, labels: LabelPlacement) -> Vec<SeriesTally<'_>> {
         let as_shares = self.as_shares();
         let tally = |(at, series): (usize, &'a HistogramSeries)| {
-            let values = self.shown(series);
-            let total = total(&values);
+            let values = self.shown_values(series);
+            let total = total_count(&values);
             let unit = if as_shares {
                 100.0 / total.max(1) as f64
             } else {
                 1.0
             };
-            Tally {
+            SeriesTally {
                 name: &series.name,
-                label: label(series, labels),
-                style: Style::of_series(at),
-                counts: bins.counts(&values),
+                label: row_label(series, labels),
+                style: SeriesStyle::of_series(at),
+                counts: bins.bin_counts(&values),
                 total,
                 unit,
             }
@@ -175,16 +192,16 @@ impl<'a> ValueData<'a> {
         self.series.iter().enumerate().map(tally).collect()
     }
 
-    fn strips(&self, labels: Labels) -> Vec<Strip<'a>> {
+    fn value_strips(&self, labels: LabelPlacement) -> Vec<ValueStrip<'a>> {
         let strip = |(at, series): (usize, &'a HistogramSeries)| {
-            let shown = self.shown(series);
-            let each = |of: &Counted| vec![of.value; of.count as usize];
+            let shown = self.shown_values(series);
+            let each = |of: &CountedValue| vec![of.value; of.count as usize];
             let mut values: Vec<f64> = shown.iter().flat_map(each).collect();
             values.sort_by(f64::total_cmp);
-            Strip {
+            ValueStrip {
                 name: &series.name,
-                label: label(series, labels),
-                style: Style::of_series(at),
+                label: row_label(series, labels),
+                style: SeriesStyle::of_series(at),
                 values,
             }
         };
@@ -193,15 +210,15 @@ impl<'a> ValueData<'a> {
 }
 
 /// Label beside the row of a series.
-fn label(series: &HistogramSeries, labels: Labels) -> &str {
+fn row_label(series: &HistogramSeries, labels: LabelPlacement) -> &str {
     match labels {
-        Labels::Own => &series.name,
-        Labels::OfSheet => "",
+        LabelPlacement::Own => &series.name,
+        LabelPlacement::OfSheet => "",
     }
 }
 
 /// Each value with its number of occurrences.
-fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
+fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue> + '_ {
     let count = |at: usize| {
         if series.counts.is_empty() {
             1
@@ -210,7 +227,7 @@ fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
         }
     };
     let values = series.values.iter().enumerate();
-    values.map(move |(at, value)| Counted {
+    values.map(move |(at, value)| CountedValue {
         value: *value,
         count: count(at),
     })
@@ -226,32 +243,36 @@ const LARGEST_PX: f64 = 4.4;
 const SMALLEST_PX: f64 = 2.2;
 
 /// The values of a series.
-pub(crate) struct Strip<'a> {
+pub(crate) struct ValueStrip<'a> {
     pub name: &'a str,
     /// Label beside its row.
     pub label: &'a str,
-    pub style: Style,
+    pub style: SeriesStyle,
     /// In ascending order.
     pub values: Vec<f64>,
 }
 
 /// Draws a row for each of `strips`; tooltips name the values by `quantity`.
 pub(crate) fn draw_strips(
-    svg: &mut Svg,
-    sheet: Rect,
-    (x, extent): (&Axis, Extent),
-    strips: &[Strip<'_>],
+    svg: &mut SvgWriter,
+    sheet: PixelRect,
+    (x, extent): (&ChartAxis, AxisExtent),
+    strips: &[ValueStrip<'_>],
     quantity: &str,
 ) {
     let bottom = (sheet.bottom - bottom_height(&x.label)).max(sheet.top + 8.0);
     let row_px = (bottom - sheet.top) / strips.len().max(1) as f64;
     let labels: Vec<&str> = strips.iter().map(|strip| strip.label).collect();
     let named = labels.iter().any(|label| !label.trim().is_empty());
-    let names = CategoryLabels::beside(&labels, row_px, sheet.width() * NAME_SHARE);
-    let aside = if named { names.width() + NAME_GAP } else { 8.0 };
-    let plot = Rect::new(sheet.left + aside, sheet.top, sheet.right - 8.0, bottom);
-    let along = Mapping::new(x, extent, plot.left, plot.right);
-    draw_bottom_axis(svg, sheet, plot, &along, &x.described());
+    let names = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * NAME_SHARE);
+    let aside = if named {
+        names.widest_px() + NAME_GAP
+    } else {
+        8.0
+    };
+    let plot = PixelRect::new(sheet.left + aside, sheet.top, sheet.right - 8.0, bottom);
+    let along = AxisMapping::new(x, extent, plot.left, plot.right);
+    draw_bottom_axis(svg, sheet, plot, &along, &x.full_label());
     let middle = |at: usize| plot.top + (at as f64 + 0.5) * row_px;
     if named {
         names.draw_beside(svg, plot.left - NAME_GAP, middle);
@@ -262,48 +283,48 @@ pub(crate) fn draw_strips(
 }
 
 fn draw_strip(
-    svg: &mut Svg,
-    along: &Mapping,
-    strip: &Strip<'_>,
+    svg: &mut SvgWriter,
+    along: &AxisMapping,
+    strip: &ValueStrip<'_>,
     (middle, row_px): (f64, f64),
     quantity: &str,
 ) {
-    let Some(tukey) = Tukey::of_sorted(&strip.values) else {
+    let Some(tukey) = TukeyStats::of_sorted(&strip.values) else {
         return;
     };
-    let colour = strip.style.colour();
-    let (x, half) = (along.at(tukey.median), row_px * MEDIAN / 2.0);
-    svg.line((x, middle - half), (x, middle + half))
-        .set("class", "median")
-        .set("stroke", &colour)
-        .num("stroke-width", 1.6)
-        .close();
+    let colour = strip.style.color();
+    let (x, half) = (along.pixel_at(tukey.median), row_px * MEDIAN / 2.0);
+    svg.start_line((x, middle - half), (x, middle + half))
+        .set_text("class", "median")
+        .set_text("stroke", &colour)
+        .set_number("stroke-width", 1.6)
+        .end_empty();
     let radius = (row_px / 9.0).clamp(SMALLEST_PX, LARGEST_PX);
     let group = svg
-        .group("points")
-        .set("fill", &colour)
-        .num("fill-opacity", 0.8)
-        .set("stroke", PAPER)
-        .num("stroke-width", 0.7);
-    group.containing(|svg| {
-        for (value, offset) in strip.values.iter().zip(offsets(&strip.values)) {
+        .start_group("points")
+        .set_text("fill", &colour)
+        .set_number("fill-opacity", 0.8)
+        .set_text("stroke", PAPER)
+        .set_number("stroke-width", 0.7);
+    group.end_with(|svg| {
+        for (value, offset) in strip.values.iter().zip(point_offsets(&strip.values)) {
             let y = middle + offset * row_px * SPREAD;
-            let outline = strip.style.marker().path(along.at(*value), y, radius);
-            svg.element("path")
-                .set("class", "point")
-                .set("d", &outline)
-                .titled(&describe(strip, quantity, *value));
+            let outline = strip.style.marker().path(along.pixel_at(*value), y, radius);
+            svg.start_element("path")
+                .set_text("class", "point")
+                .set_text("d", &outline)
+                .end_with_tooltip(&value_tooltip(strip, quantity, *value));
         }
     });
 }
 
-fn describe(strip: &Strip<'_>, quantity: &str, value: f64) -> String {
+fn value_tooltip(strip: &ValueStrip<'_>, quantity: &str, value: f64) -> String {
     let name = match strip.name.trim() {
         "" => String::new(),
         name => format!("{name}\n"),
     };
     match quantity.trim() {
-        "" => format!("{name}{}", figure(value)),
-        quantity => format!("{name}{quantity}: {}", figure(value)),
+        "" => format!("{name}{}", format_figure(value)),
+        quantity => format!("{name}{quantity}: {}", format_figure(value)),
     }
 }

@@ -1,6 +1,6 @@
 //! Announces work besides measuring for the status line, such as compiling for half a minute.
 //!
-//! Code announces its work without knowing whether anybody shows it. Start at [`begin`].
+//! Code announces its work without knowing whether anybody shows it. Start at [`begin_activity`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,28 +8,28 @@ static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
 /// Announced work, until this is dropped.
 #[derive(Debug)]
-pub struct Activity(u64);
+pub struct ActivityGuard(u64);
 
 /// Announces work in a few words, such as `compiling x.cpp with c++`.
-pub fn begin(words: impl Into<String>) -> Activity {
-    let mut running = locked();
+pub fn begin_activity(words: impl Into<String>) -> ActivityGuard {
+    let mut running = lock_running();
     let number = running.last().map_or(0, |(number, _)| number + 1);
     running.push((number, words.into()));
-    Activity(number)
+    ActivityGuard(number)
 }
 
 /// Returns the most recently started work that has not ended.
-pub fn activity() -> Option<String> {
-    locked().last().map(|(_, words)| words.clone())
+pub fn current_activity() -> Option<String> {
+    lock_running().last().map(|(_, words)| words.clone())
 }
 
-impl Drop for Activity {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        locked().retain(|(number, _)| *number != self.0);
+        lock_running().retain(|(number, _)| *number != self.0);
     }
 }
 
-fn locked() -> MutexGuard<'static, Vec<(u64, String)>> {
+fn lock_running() -> MutexGuard<'static, Vec<(u64, String)>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn work_is_shown_until_it_ends() {
         // Other tests may compile at the same time, so only look for our own work.
-        let is_running = |words: &str| locked().iter().any(|(_, own)| own == words);
-        let first = begin("first of two");
-        let second = begin("second of two");
+        let is_running = |words: &str| lock_running().iter().any(|(_, own)| own == words);
+        let first = begin_activity("first of two");
+        let second = begin_activity("second of two");
         assert!(is_running("first of two") && is_running("second of two"));
         drop(first);
         assert!(!is_running("first of two") && is_running("second of two"));

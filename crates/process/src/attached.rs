@@ -4,9 +4,9 @@
 //! has its own session and another parent. Neither has a time limit. Start at [`run_attached`] and
 //! [`spawn_detached`].
 
-use crate::interrupt::interrupted;
+use crate::interrupt::is_interrupt_requested;
 use crate::process_tree;
-use crate::spec::Ended;
+use crate::spec::ProcessEnd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal, setsid,
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
 /// measurements.
-const PULSE: Timespec = Timespec {
+const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
@@ -35,7 +35,7 @@ pub fn run_attached<S: AsRef<OsStr>>(
     arguments: &[S],
     directory: &Path,
     grace: Duration,
-) -> io::Result<Ended> {
+) -> io::Result<ProcessEnd> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory);
     // SAFETY: one system call, which is async-signal-safe and touches no memory.
@@ -46,22 +46,25 @@ pub fn run_attached<S: AsRef<OsStr>>(
             Ok(())
         });
     }
-    let mut child = process_tree::spawn(&mut command)?;
-    let ended = wait(&mut child, grace);
-    process_tree::forget(Pid::from_child(&child));
+    let mut child = process_tree::spawn_watched(&mut command)?;
+    let ended = wait_with_grace(&mut child, grace);
+    process_tree::unregister(Pid::from_child(&child));
     ended
 }
 
-fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
+fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd> {
     let pid = Pid::from_child(child);
     let end = pidfd_open(pid, PidfdFlags::empty())?;
     let mut asked: Option<Instant> = None;
     loop {
         // Whatever poll returns, check the child.
-        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&PULSE));
+        let _ = poll(
+            &mut [PollFd::new(&end, PollFlags::IN)],
+            Some(&POLL_INTERVAL),
+        );
         if let Some(status) = child.try_wait()? {
-            return Ok(if interrupted() {
-                Ended::Interrupted
+            return Ok(if is_interrupt_requested() {
+                ProcessEnd::Interrupted
             } else {
                 status.into()
             });
@@ -69,7 +72,7 @@ fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
         match asked {
             // Sent once: the child would take a second signal for a second interrupt and end at
             // once.
-            None if interrupted() => {
+            None if is_interrupt_requested() => {
                 asked = Some(Instant::now());
                 let _ = kill_process(pid, Signal::TERM);
             }
@@ -117,15 +120,15 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(2);
 
-    fn run(script: &str) -> Ended {
+    fn run(script: &str) -> ProcessEnd {
         run_attached(Path::new("/bin/sh"), &["-c", script], Path::new("/"), GRACE).unwrap()
     }
 
     #[test]
     fn the_way_a_child_ends_is_told() {
-        assert_eq!(run("exit 0"), Ended::Exit(0));
-        assert_eq!(run("exit 7"), Ended::Exit(7));
-        assert_eq!(run("kill -9 $$"), Ended::Signal(9));
+        assert_eq!(run("exit 0"), ProcessEnd::Exit(0));
+        assert_eq!(run("exit 7"), ProcessEnd::Exit(7));
+        assert_eq!(run("kill -9 $$"), ProcessEnd::Signal(9));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 /// Kind of private channel that a child gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
+pub enum ChannelKind {
     /// No channel.
     None,
     /// One end of a stream socket, its descriptor in the variable `NODE_CHANNEL_FD`: Node.js's own
@@ -25,7 +25,7 @@ pub enum Channel {
 
 /// What to do after receiving a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// Continues listening.
     Wait,
     /// Sends these bytes, then continues listening.
@@ -36,7 +36,7 @@ pub enum Next {
 
 /// A standard stream of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -44,40 +44,40 @@ pub enum Stream {
 }
 
 /// Protocol spoken over the private channel.
-pub trait Conversation {
+pub trait ChildConversation {
     /// Returns bytes to send as soon as the child has started.
-    fn opening(&mut self) -> Vec<u8> {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
     /// Handles a line, without its newline.
-    fn received(&mut self, line: &[u8]) -> Next;
+    fn handle_line(&mut self, line: &[u8]) -> NextStep;
 
     /// Observes output of the child on a standard stream.
-    fn wrote(&mut self, _stream: Stream, _bytes: &[u8]) {}
+    fn observe_output(&mut self, _stream: OutputStream, _bytes: &[u8]) {}
 
     /// Called while nothing arrives. Returns bytes to send if an answer is overdue.
-    fn waiting(&mut self) -> Option<Vec<u8>> {
+    fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
         None
     }
 
     /// Called when the user interrupts us. Returns what to send to the child and its time to end;
     /// `None` kills it.
-    fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
+    fn stop_request(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }
 }
 
 /// A conversation that sends nothing and expects nothing.
-impl Conversation for () {
-    fn received(&mut self, _line: &[u8]) -> Next {
-        Next::Wait
+impl ChildConversation for () {
+    fn handle_line(&mut self, _line: &[u8]) -> NextStep {
+        NextStep::Wait
     }
 }
 
 /// Descriptors of an opened channel.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
+pub(super) struct ChannelEnds {
     /// Our read end.
     pub read: Option<OwnedFd>,
     /// Our write end.
@@ -88,13 +88,13 @@ pub(super) struct Ends {
     pub environment: Vec<(&'static str, String)>,
 }
 
-impl Channel {
+impl ChannelKind {
     /// Opens both ends, all close-on-exec; the child's are moved into place after the fork.
-    pub(super) fn open(self) -> io::Result<Ends> {
-        let mut ends = Ends::default();
+    pub(super) fn open(self) -> io::Result<ChannelEnds> {
+        let mut ends = ChannelEnds::default();
         match self {
-            Channel::None => {}
-            Channel::NodeSocket => {
+            ChannelKind::None => {}
+            ChannelKind::NodeSocket => {
                 let (ours, theirs) = socket_pair()?;
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
@@ -103,22 +103,22 @@ impl Channel {
                 ends.environment
                     .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }
-            Channel::Harness => {
-                let (commands_out, commands_in) = pipe()?;
-                let (events_out, events_in) = pipe()?;
+            ChannelKind::Harness => {
+                let (commands_out, commands_in) = open_pipe()?;
+                let (events_out, events_in) = open_pipe()?;
                 ends.write = Some(commands_in);
                 ends.read = Some(events_out);
                 ends.child.push((commands_out, 3));
                 ends.child.push((events_in, 4));
                 ends.environment.push(("SPEEDWELL_FDS", "3,4".into()));
             }
-            Channel::Stdout => {
-                let (ours, theirs) = pipe()?;
+            ChannelKind::Stdout => {
+                let (ours, theirs) = open_pipe()?;
                 ends.read = Some(ours);
                 ends.child.push((theirs, 1));
             }
-            Channel::Pipe(variable) => {
-                let (ours, theirs) = pipe()?;
+            ChannelKind::Pipe(variable) => {
+                let (ours, theirs) = open_pipe()?;
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push((variable, "3".into()));
@@ -132,7 +132,7 @@ impl Channel {
 }
 
 /// Opens a pipe as (read end, write end), close-on-exec.
-pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn open_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 

@@ -1,5 +1,5 @@
-//! Interrupts by the user: Ctrl-C, or a signal to end. Start at [`on_interrupt`] and
-//! [`interrupted`].
+//! Interrupts by the user: Ctrl-C, or a signal to end. Start at [`install_handlers`] and
+//! [`is_interrupt_requested`].
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 /// Signals this close together count as one interrupt: `timeout`, `npm` and `make` forward a Ctrl-C
 /// that the terminal sends to us, too. Nobody presses the key as fast.
-const SAME_WISH: Duration = Duration::from_millis(100);
+const DEBOUNCE_TIME: Duration = Duration::from_millis(100);
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// When the current interrupt arrived, in ns since the handlers were registered.
-static REQUESTED_AT: AtomicU64 = AtomicU64::new(0);
+static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Makes SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once. A second
+/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us at once. A second
 /// signal while the first is being handled ends us with status 130. Further calls have no effect.
 ///
 /// # Errors
 /// The handlers could not be installed.
-pub fn on_interrupt() -> io::Result<()> {
+pub fn install_handlers() -> io::Result<()> {
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
@@ -29,17 +29,18 @@ pub fn on_interrupt() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // SAFETY: the handler reads the clock, accesses atomics and may exit the process, all of
         // which is async-signal-safe.
-        unsafe { low_level::register(signal, move || request(start))? };
+        unsafe { low_level::register(signal, move || handle_signal(start))? };
     }
     Ok(())
 }
 
-fn request(start: Instant) {
+fn handle_signal(start: Instant) {
     let now = start.elapsed();
-    if !REQUESTED.load(Ordering::Relaxed) {
-        REQUESTED_AT.store(now.as_nanos() as u64, Ordering::Relaxed);
-        REQUESTED.store(true, Ordering::Relaxed);
-    } else if now > Duration::from_nanos(REQUESTED_AT.load(Ordering::Relaxed)) + SAME_WISH {
+    if !IS_INTERRUPTED.load(Ordering::Relaxed) {
+        INTERRUPTED_AT_NS.store(now.as_nanos() as u64, Ordering::Relaxed);
+        IS_INTERRUPTED.store(true, Ordering::Relaxed);
+    } else if now > Duration::from_nanos(INTERRUPTED_AT_NS.load(Ordering::Relaxed)) + DEBOUNCE_TIME
+    {
         low_level::exit(130);
     }
 }
@@ -47,37 +48,37 @@ fn request(start: Instant) {
 /// Error: the user interrupted before the first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted before anything was measured")]
-pub struct Interrupted;
+pub struct InterruptedEarly;
 
 /// Returns an error if the user has interrupted, for steps before the first run whose result would
 /// be useless.
 ///
 /// # Errors
 /// The user has interrupted.
-pub fn check_interrupted() -> Result<(), Interrupted> {
-    if interrupted() {
-        Err(Interrupted)
+pub fn check_interrupted() -> Result<(), InterruptedEarly> {
+    if is_interrupt_requested() {
+        Err(InterruptedEarly)
     } else {
         Ok(())
     }
 }
 
 /// Whether the user has interrupted us.
-pub fn interrupted() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+pub fn is_interrupt_requested() -> bool {
+    IS_INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// The flag behind [`interrupted`], for loops that poll it themselves.
+/// The flag behind [`is_interrupt_requested`], for loops that poll it themselves.
 pub fn interrupt_flag() -> &'static AtomicBool {
-    &REQUESTED
+    &IS_INTERRUPTED
 }
 
 /// Interrupts this process as a user would, for example because its client has gone away.
-pub fn interrupt() {
-    REQUESTED.store(true, Ordering::Relaxed);
+pub fn request_interrupt() {
+    IS_INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
 /// Clears an interrupt that has been handled.
-pub fn forget_interrupt() {
-    REQUESTED.store(false, Ordering::Relaxed);
+pub fn clear_interrupt() {
+    IS_INTERRUPTED.store(false, Ordering::Relaxed);
 }

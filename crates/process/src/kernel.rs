@@ -5,13 +5,13 @@
 //! `attached.rs`) and in a signal handler (`interrupt.rs`).
 
 use rustix::process::Pid;
-use speedwell_model::Usage;
+use speedwell_model::ResourceUsage;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// Waits for a child and returns its status and resource usage (wait4(2)).
-pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
+pub fn reap_child(child: Pid) -> io::Result<(ExitStatus, ResourceUsage)> {
     let mut status = 0;
     // SAFETY: both pointers are valid for the call; rusage is plain data.
     let usage = unsafe {
@@ -27,7 +27,7 @@ pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     Ok((
         ExitStatus::from_raw(status),
-        Usage {
+        ResourceUsage {
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
             max_rss_bytes: usage.ru_maxrss as u64 * 1024,
@@ -42,7 +42,7 @@ pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
 
 /// Disables address randomization for programs that this process executes from now on
 /// (personality(2)). A sandbox may forbid it; then it has no effect.
-pub fn keep_addresses() {
+pub fn disable_address_randomization() {
     // SAFETY: the call changes a number in the kernel and nothing in memory.
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
 }
@@ -65,54 +65,58 @@ pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
 
 /// Scheduling policy of a thread (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scheduling {
+pub struct ThreadScheduling {
     policy: libc::c_long,
-    parameters: Parameters,
+    parameters: SchedulingParameters,
 }
 
 /// Argument of sched_setscheduler(2). The system calls are made directly: musl's functions of these
 /// names only return ENOSYS, because POSIX means processes and Linux means threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-struct Parameters {
+struct SchedulingParameters {
     priority: libc::c_int,
 }
 
 /// Stands for the calling thread in these system calls.
-const THIS: libc::c_long = 0;
+const CALLING_THREAD: libc::c_long = 0;
 
-impl Scheduling {
+impl ThreadScheduling {
     /// Scheduling ahead of every process without real-time priority (`SCHED_FIFO`).
-    pub fn real_time(priority: i32) -> Scheduling {
-        Scheduling {
+    pub fn real_time(priority: i32) -> ThreadScheduling {
+        ThreadScheduling {
             policy: libc::SCHED_FIFO.into(),
-            parameters: Parameters { priority },
+            parameters: SchedulingParameters { priority },
         }
     }
 
     /// Returns the scheduling of the calling thread.
-    pub fn current() -> io::Result<Scheduling> {
-        let mut parameters = Parameters { priority: 0 };
+    pub fn current_scheduling() -> io::Result<ThreadScheduling> {
+        let mut parameters = SchedulingParameters { priority: 0 };
         // SAFETY: the calls write to the given structure, which outlives them.
         let (policy, read) = unsafe {
             (
-                libc::syscall(libc::SYS_sched_getscheduler, THIS),
-                libc::syscall(libc::SYS_sched_getparam, THIS, &raw mut parameters),
+                libc::syscall(libc::SYS_sched_getscheduler, CALLING_THREAD),
+                libc::syscall(
+                    libc::SYS_sched_getparam,
+                    CALLING_THREAD,
+                    &raw mut parameters,
+                ),
             )
         };
         if policy < 0 || read != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Scheduling { policy, parameters })
+        Ok(ThreadScheduling { policy, parameters })
     }
 
     /// Applies it to the calling thread.
-    pub fn enter(self) -> io::Result<()> {
+    pub fn apply(self) -> io::Result<()> {
         // SAFETY: the call reads the given structure, which outlives it.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,
-                THIS,
+                CALLING_THREAD,
                 self.policy,
                 &raw const self.parameters,
             )

@@ -2,8 +2,8 @@
 //! whole process tree.
 //!
 //! Knows nothing of benchmarks. Starts one program, listens to it until it ends or its time is up,
-//! and leaves no process behind. Start with [`run`]; [`Spec`] describes what to start and
-//! [`Outcome`] how it ended.
+//! and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to start and
+//! [`ProcessOutcome`] how it ended.
 
 mod activity;
 mod attached;
@@ -20,22 +20,25 @@ mod sock_diag;
 mod spec;
 mod stopwatch;
 
-pub use activity::{Activity, activity, begin as begin_activity};
+pub use activity::{ActivityGuard, begin_activity, current_activity};
 pub use attached::{run_attached, spawn_detached};
-pub use channel::{Channel, Conversation, Next, Stream};
+pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
 pub use interrupt::{
-    Interrupted, check_interrupted, forget_interrupt, interrupt, interrupt_flag, interrupted,
-    on_interrupt,
+    InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
+    is_interrupt_requested, request_interrupt,
 };
-pub use listen::{run, unix_ms};
+pub use listen::{run_child, unix_time_ms};
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
-    Companion, Identity, LeftBehind, adopt_orphans, cpu_ns_of, cpu_ns_of_others, name_of, names_of,
-    peak_rss_bytes_of, tree_of, wants_processor,
+    CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
+    name_of, names_of, peak_rss_bytes_of, tree_of, wants_processor,
 };
-pub use scheduling::{CpuSet, RealTime, TimeSlice, UnusableCpu};
-pub use scratch::{Scratch, user};
-pub use service::Service;
-pub use spec::{Capture, Ended, Outcome, Shutdown, ShutdownOutcome, Spec, replay, resolve};
-pub use speedwell_clock::Clock;
-pub use stopwatch::{Stopwatch, Timed};
+pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
+pub use scratch::{ScratchFolder, effective_user_id};
+pub use service::ServiceProcess;
+pub use spec::{
+    CapturedStream, ProcessEnd, ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy,
+    resolve_program, shell_line,
+};
+pub use speedwell_clock::WaitClock;
+pub use stopwatch::{ProcessStopwatch, TimedExecution};

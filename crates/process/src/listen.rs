@@ -1,11 +1,11 @@
 //! Runs one child from start to end: sets up descriptors, process group and death signal, then
-//! listens and decides when to end it. Start at [`run`].
+//! listens and decides when to end it. Start at [`run_child`].
 
-use crate::channel::{self, Conversation, Ends, Next};
-use crate::kernel::{keep_addresses, reap};
+use crate::channel::{self, ChannelEnds, ChildConversation, NextStep};
+use crate::kernel::{disable_address_randomization, reap_child};
 use crate::{
-    Capture, Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree,
-    tree_of,
+    CapturedStream, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, ShutdownOutcome,
+    ShutdownPolicy, is_interrupt_requested, process_tree, tree_of,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup2, fcntl_dupfd_cloexec, read, write};
@@ -13,8 +13,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
-use speedwell_clock::Clock;
-use speedwell_model::Usage;
+use speedwell_clock::WaitClock;
+use speedwell_model::ResourceUsage;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -24,30 +24,33 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
 /// measurements.
-const PULSE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
 ///
 /// # Errors
-/// The program could not be started. Everything that happens later is part of the [`Outcome`].
-pub fn run(spec: &Spec, conversation: &mut dyn Conversation) -> io::Result<Outcome> {
+/// The program could not be started. Everything that happens later is part of the [`ProcessOutcome`].
+pub fn run_child(
+    spec: &ProcessSpec,
+    conversation: &mut dyn ChildConversation,
+) -> io::Result<ProcessOutcome> {
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run`], but passes the pid to `started`. With `end`, the child lives until that pipe
+/// Like [`run_child`], but passes the pid to `started`. With `end`, the child lives until that pipe
 /// closes, despite interrupts; it is then asked to end, and killed if it does not.
 pub(super) fn run_until(
-    spec: &Spec,
-    conversation: &mut dyn Conversation,
+    spec: &ProcessSpec,
+    conversation: &mut dyn ChildConversation,
     end: Option<OwnedFd>,
     started: impl FnOnce(i32),
-) -> io::Result<Outcome> {
-    let started_unix_ms = unix_ms();
+) -> io::Result<ProcessOutcome> {
+    let started_unix_ms = unix_time_ms();
     let begin = Instant::now();
-    let child = start(spec)?;
+    let child = start_child(spec)?;
     let group = child.pid;
     started(group.as_raw_pid());
-    let mut listener = Listener::new(child, spec, conversation);
+    let mut listener = ChildListener::new(child, spec, conversation);
     let is_held = end.is_some();
     listener.stop_source = match end {
         Some(pipe) => StopSource::Pipe(pipe),
@@ -57,15 +60,15 @@ pub(super) fn run_until(
     let wall_ns = begin.elapsed().as_nanos() as u64;
     // The last moment at which an ended process still has entries in /proc.
     let migrations = process_tree::migrations_of(group);
-    let (status, usage) = reap(group)?;
-    process_tree::forget(group);
-    let by_itself = Ended::from(status);
+    let (status, usage) = reap_child(group)?;
+    process_tree::unregister(group);
+    let by_itself = ProcessEnd::from(status);
     let shutdown = listener.end_requested.map(|requested| ShutdownOutcome {
         manner: by_itself,
         took_ns: requested.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });
-    listener.drain();
+    listener.read_remaining();
     // Only for held children: scanning all processes takes time that would distort runs of
     // microseconds.
     let left = if is_held {
@@ -73,12 +76,12 @@ pub(super) fn run_until(
     } else {
         Vec::new()
     };
-    let strays = process_tree::clear(group, &left);
-    Ok(Outcome {
+    let strays = process_tree::kill_leftovers(group, &left);
+    Ok(ProcessOutcome {
         ended: ended.unwrap_or(by_itself),
         wall_ns,
         started_unix_ms,
-        usage: Usage {
+        usage: ResourceUsage {
             migrations,
             ..usage
         },
@@ -90,7 +93,7 @@ pub(super) fn run_until(
 }
 
 /// Milliseconds since the Unix epoch.
-pub fn unix_ms() -> i64 {
+pub fn unix_time_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_millis() as i64)
@@ -106,31 +109,35 @@ enum StopSource {
     Decided,
 }
 
-struct Listener<'a> {
-    child: Running,
-    conversation: &'a mut dyn Conversation,
-    clock: Clock,
+struct ChildListener<'a> {
+    child: RunningChild,
+    conversation: &'a mut dyn ChildConversation,
+    clock: WaitClock,
     /// In terms of `clock`.
     deadline: Instant,
     stop_source: StopSource,
-    shutdown: Shutdown,
+    shutdown: ShutdownPolicy,
     /// When the child was asked to end, in real time.
     end_requested: Option<Instant>,
     was_killed: bool,
-    stopped: Option<Ended>,
+    stopped: Option<ProcessEnd>,
     lingering: bool,
     /// The held child has been asked to cancel.
     notified: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
-    stdout: Capture,
-    stderr: Capture,
+    stdout: CapturedStream,
+    stderr: CapturedStream,
 }
 
-impl<'a> Listener<'a> {
-    fn new(child: Running, spec: &Spec, conversation: &'a mut dyn Conversation) -> Self {
-        let unsent = conversation.opening();
-        Listener {
+impl<'a> ChildListener<'a> {
+    fn new(
+        child: RunningChild,
+        spec: &ProcessSpec,
+        conversation: &'a mut dyn ChildConversation,
+    ) -> Self {
+        let unsent = conversation.opening_bytes();
+        ChildListener {
             child,
             conversation,
             clock: spec.clock,
@@ -144,25 +151,25 @@ impl<'a> Listener<'a> {
             notified: false,
             line: Vec::new(),
             unsent,
-            stdout: Capture::default(),
-            stderr: Capture::default(),
+            stdout: CapturedStream::default(),
+            stderr: CapturedStream::default(),
         }
     }
 
     /// Listens until the process has ended. Returns the reason if we ended it.
-    fn listen(&mut self) -> Option<Ended> {
+    fn listen(&mut self) -> Option<ProcessEnd> {
         loop {
             self.unsent
-                .extend(self.conversation.waiting().into_iter().flatten());
-            self.send();
-            if let Some(reason) = self.overdue() {
+                .extend(self.conversation.overdue_bytes().into_iter().flatten());
+            self.send_pending();
+            if let Some(reason) = self.check_overdue() {
                 let _ = kill_process_group(self.child.pid, Signal::KILL);
                 self.was_killed = true;
-                self.wait(Duration::from_secs(10));
+                self.wait_for_events(Duration::from_secs(10));
                 return Some(reason);
             }
-            let left = self.clock.until(self.deadline);
-            if self.wait(self.clock.turn(left.min(PULSE))) {
+            let left = self.clock.time_until(self.deadline);
+            if self.wait_for_events(self.clock.max_wait(left.min(POLL_INTERVAL))) {
                 return self.stopped;
             }
         }
@@ -170,47 +177,49 @@ impl<'a> Listener<'a> {
 
     /// Returns why the child must be killed, if its time is up. A child that can be asked to end is
     /// asked first.
-    fn overdue(&mut self) -> Option<Ended> {
+    fn check_overdue(&mut self) -> Option<ProcessEnd> {
         let grace = match &self.stop_source {
-            StopSource::User if interrupted() => match self.conversation.stopping() {
-                None => return Some(Ended::Interrupted),
-                Some((words, grace)) => {
-                    self.unsent.extend(words);
-                    Some(grace)
+            StopSource::User if is_interrupt_requested() => {
+                match self.conversation.stop_request() {
+                    None => return Some(ProcessEnd::Interrupted),
+                    Some((words, grace)) => {
+                        self.unsent.extend(words);
+                        Some(grace)
+                    }
                 }
-            },
+            }
             StopSource::Pipe(pipe) if is_closed(pipe) => {
                 let _ = kill_process_group(self.child.pid, self.shutdown.signal);
                 self.end_requested = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
             // The holder decides what follows; the child only has to finish its current answer.
-            StopSource::Pipe(_) if interrupted() && !self.notified => {
+            StopSource::Pipe(_) if is_interrupt_requested() && !self.notified => {
                 self.notified = true;
-                let words = self.conversation.stopping();
+                let words = self.conversation.stop_request();
                 self.unsent
                     .extend(words.into_iter().flat_map(|(words, _)| words));
-                self.send();
+                self.send_pending();
                 None
             }
             _ => None,
         };
         if let Some(grace) = grace {
             self.stop_source = StopSource::Decided;
-            self.stopped = Some(Ended::Interrupted);
+            self.stopped = Some(ProcessEnd::Interrupted);
             self.deadline = self.clock.now() + grace;
-            self.send();
+            self.send_pending();
         }
         let late = self.clock.now() >= self.deadline;
         late.then_some(match (self.stopped, self.lingering) {
             (Some(reason), _) => reason,
-            (None, true) => Ended::Lingered,
-            (None, false) => Ended::Timeout,
+            (None, true) => ProcessEnd::Lingered,
+            (None, false) => ProcessEnd::Timeout,
         })
     }
 
     /// Waits for something to read and reads it. Returns whether the process has ended.
-    fn wait(&mut self, longest: Duration) -> bool {
+    fn wait_for_events(&mut self, longest: Duration) -> bool {
         let writing = self
             .child
             .write
@@ -267,30 +276,32 @@ impl<'a> Listener<'a> {
         let bytes = &buffer[..count];
         match which {
             0 => {
-                self.conversation.wrote(Stream::Stdout, bytes);
+                self.conversation
+                    .observe_output(OutputStream::Stdout, bytes);
                 self.stdout.push(bytes);
             }
             1 => {
-                self.conversation.wrote(Stream::Stderr, bytes);
+                self.conversation
+                    .observe_output(OutputStream::Stderr, bytes);
                 self.stderr.push(bytes);
             }
-            _ => self.take(bytes),
+            _ => self.handle_channel_bytes(bytes),
         }
         true
     }
 
     /// Splits channel data into lines and handles each.
-    fn take(&mut self, bytes: &[u8]) {
+    fn handle_channel_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte != b'\n' {
                 self.line.push(byte);
                 continue;
             }
             let line = std::mem::take(&mut self.line);
-            match self.conversation.received(&line) {
-                Next::Wait => {}
-                Next::Send(bytes) => self.unsent.extend(bytes),
-                Next::Linger(patience) => {
+            match self.conversation.handle_line(&line) {
+                NextStep::Wait => {}
+                NextStep::Send(bytes) => self.unsent.extend(bytes),
+                NextStep::Linger(patience) => {
                     self.lingering = true;
                     self.deadline = self.deadline.min(self.clock.now() + patience);
                 }
@@ -299,7 +310,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Writes pending bytes, as far as the pipe accepts them.
-    fn send(&mut self) {
+    fn send_pending(&mut self) {
         let Some(fd) = self
             .child
             .write
@@ -318,13 +329,13 @@ impl<'a> Listener<'a> {
 
     /// Reads what the ended process left in the pipes. Surviving children may keep them open, so
     /// stop at "nothing available" instead of "closed".
-    fn drain(&mut self) {
+    fn read_remaining(&mut self) {
         for which in 0..3 {
             while self.read_stream(which) {}
         }
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.conversation.received(&line);
+            self.conversation.handle_line(&line);
         }
     }
 }
@@ -346,7 +357,7 @@ fn is_closed(pipe: &OwnedFd) -> bool {
 }
 
 /// A running child and our ends of its streams.
-pub(super) struct Running {
+pub(super) struct RunningChild {
     /// Process id, which is also the id of its process group.
     pub pid: Pid,
     /// Becomes readable when the process ends.
@@ -361,15 +372,15 @@ pub(super) struct Running {
     pub write: Option<OwnedFd>,
 }
 
-pub(super) fn start(spec: &Spec) -> io::Result<Running> {
-    let Ends {
+pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
+    let ChannelEnds {
         read,
         write,
         child,
         environment,
     } = spec.channel.open()?;
-    let (stdout, stdout_child) = channel::pipe()?;
-    let (stderr, stderr_child) = channel::pipe()?;
+    let (stdout, stdout_child) = channel::open_pipe()?;
+    let (stderr, stderr_child) = channel::open_pipe()?;
     channel::set_nonblocking(&stdout)?;
     channel::set_nonblocking(&stderr)?;
 
@@ -390,23 +401,23 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     if let Some(folder) = &spec.directory {
         command.current_dir(folder);
     }
-    let moves = clear_of_targets(child)?;
+    let moves = move_above_targets(child)?;
     let is_fixed = spec.is_fixed;
-    let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
+    let mask = spec.pin.as_ref().map(crate::CpuSet::to_mask);
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
     // everything it uses was allocated before.
     unsafe {
         command.pre_exec(move || {
             if is_fixed {
-                keep_addresses();
+                disable_address_randomization();
             }
-            prepare(&moves, mask.as_ref())
+            prepare_child(&moves, mask.as_ref())
         });
     }
-    let pid = Pid::from_child(&process_tree::spawn(&mut command)?);
+    let pid = Pid::from_child(&process_tree::spawn_watched(&mut command)?);
     // Closes the child's ends of its streams, which the command still holds.
     drop(command);
-    Ok(Running {
+    Ok(RunningChild {
         pid,
         pidfd: pidfd_open(pid, PidfdFlags::empty())?,
         stdout: Some(stdout),
@@ -417,7 +428,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
 }
 
 /// Moves descriptors above the numbers they will get in the child, so that none overwrites another.
-fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()
         .map(|(fd, target)| {
@@ -428,7 +439,7 @@ fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, Ra
 }
 
 /// Runs in the child before exec: only system calls, which rustix makes without the C library.
-fn prepare(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
+fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
     for (from, to) in moves {
         // SAFETY: the number belongs to this descriptor from now on, or to one that is unused until
         // exec. ManuallyDrop keeps it open.

@@ -19,10 +19,10 @@ const UNIX_LISTENS: u32 = 1 << 16;
 /// to every address of the machine.
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
-    let listening = sock_diag::listening(port).unwrap_or_else(|_| in_tables(port));
+    let listening = sock_diag::query_listening(port).unwrap_or_else(|_| sockets_in_tables(port));
     let reached = listening
         .into_iter()
-        .filter(|(bound, _)| takes(*bound, address.ip()));
+        .filter(|(bound, _)| receives_connections(*bound, address.ip()));
     reached.map(|(_, number)| number).collect()
 }
 
@@ -35,14 +35,14 @@ pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
             // Num RefCount Protocol Flags Type St Inode Path; a path may contain spaces.
             let flags = line.split_whitespace().nth(3)?;
             let flags = u32::from_str_radix(flags, 16).ok()?;
-            let (inode, bound) = line_end(line)?;
+            let (inode, bound) = inode_and_path(line)?;
             (flags & UNIX_LISTENS != 0 && bound == path).then_some(inode)
         })
         .collect()
 }
 
 /// Returns inode and path of a line; the inode is padded with spaces.
-fn line_end(line: &str) -> Option<(u64, &str)> {
+fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     let mut rest = line;
     for _ in 0..6 {
         rest = rest.trim_start().split_once(' ')?.1;
@@ -81,7 +81,7 @@ fn socket_number(link: &str) -> Option<u64> {
 }
 
 /// Returns the bound address and inode of each listening socket of a port.
-fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
+fn sockets_in_tables(port: u16) -> Vec<(IpAddr, u64)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables
         .iter()
@@ -90,7 +90,7 @@ fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (address, own_port) = fields.get(1)?.split_once(':')?;
         let fits = u16::from_str_radix(own_port, 16).ok()? == port && *fields.get(3)? == TCP_LISTEN;
-        fits.then(|| Some((ip(address)?, fields.get(9)?.parse().ok()?)))?
+        fits.then(|| Some((parse_table_address(address)?, fields.get(9)?.parse().ok()?)))?
     };
     texts
         .flat_map(|text| text.lines().skip(1).filter_map(of_line).collect::<Vec<_>>())
@@ -99,7 +99,7 @@ fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
 
 /// Whether a socket bound to `bound` receives connections to `wanted`. A socket bound to all IPv6
 /// addresses also receives IPv4, unless IPV6_V6ONLY is set, which the table does not show.
-fn takes(bound: IpAddr, wanted: IpAddr) -> bool {
+fn receives_connections(bound: IpAddr, wanted: IpAddr) -> bool {
     match bound {
         IpAddr::V6(bound) if bound.is_unspecified() => true,
         IpAddr::V4(bound) if bound.is_unspecified() => wanted.to_canonical().is_ipv4(),
@@ -108,7 +108,7 @@ fn takes(bound: IpAddr, wanted: IpAddr) -> bool {
 }
 
 /// Parses an address of the table: hexadecimal 32-bit words in native byte order.
-fn ip(text: &str) -> Option<IpAddr> {
+fn parse_table_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = text.get(at * 8..at * 8 + 8)?;
         Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
@@ -174,9 +174,9 @@ mod tests {
                 all.retain(|(bound, _)| *bound == address.ip());
                 all
             };
-            let told = own(in_tables(address.port()));
+            let told = own(sockets_in_tables(address.port()));
             assert_eq!(told.len(), 1, "{bind}");
-            match sock_diag::listening(address.port()) {
+            match sock_diag::query_listening(address.port()) {
                 Ok(answer) => assert_eq!(own(answer), told, "{bind}"),
                 Err(error) => eprintln!("skipped: the kernel does not answer: {error}"),
             }

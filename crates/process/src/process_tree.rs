@@ -3,7 +3,7 @@
 //!
 //! A child's process group is killed as a whole, but a descendant may have left the group (a
 //! daemon). As a "subreaper" we become the parent of such orphans and so learn of them. Start at
-//! [`tree_of`], [`clear`] and [`Identity::own`].
+//! [`tree_of`], [`kill_leftovers`] and [`ProcessIdentity::current_process`].
 
 use crate::kernel::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
@@ -22,18 +22,18 @@ use std::{fs, io};
 
 /// Fields of /proc/PID/stat (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
+struct ProcessStat {
     parent: i32,
     group: i32,
     /// Own processor time; `waited_ticks` is that of children it has waited for.
-    own_ticks: u64,
+    cpu_ticks: u64,
     waited_ticks: u64,
 }
 
 /// Returns the living processes of the tree of `root`, including it: its descendants and its
 /// process group.
 pub fn tree_of(root: i32) -> Vec<i32> {
-    members(&processes(), root)
+    tree_members(&read_processes(), root)
 }
 
 /// Returns the living processes of several trees. Scans nothing if there are no roots.
@@ -41,15 +41,18 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
     }
-    let all = processes();
-    roots.iter().flat_map(|root| members(&all, *root)).collect()
+    let all = read_processes();
+    roots
+        .iter()
+        .flat_map(|root| tree_members(&all, *root))
+        .collect()
 }
 
 /// Returns the processor time of the tree in nanoseconds, without ended members whose parent has
 /// not waited for them. `None` if no process is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
-    let all = processes();
-    let tree = members(&all, root);
+    let all = read_processes();
+    let tree = tree_members(&all, root);
     let spent = tree.iter().map(|pid| {
         let stat = &all[pid];
         own_cpu_ns(*pid, stat) + ns_of_ticks(stat.waited_ticks)
@@ -59,9 +62,11 @@ pub fn cpu_ns_of(root: i32) -> Option<u64> {
 
 /// Returns the processor time, in nanoseconds, of each process that does not descend from this one.
 pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
-    let all = processes();
-    let own = Identity::own().pid;
-    let others = all.iter().filter(|(pid, _)| !descends(&all, **pid, own));
+    let all = read_processes();
+    let own = ProcessIdentity::current_process().pid;
+    let others = all
+        .iter()
+        .filter(|(pid, _)| !is_descendant(&all, **pid, own));
     others
         .map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat)))
         .collect()
@@ -69,8 +74,8 @@ pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
 
 /// Returns the processor time of the process alone, with tick resolution if its clock cannot be
 /// read.
-fn own_cpu_ns(pid: i32, stat: &Stat) -> u64 {
-    cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.own_ticks))
+fn own_cpu_ns(pid: i32, stat: &ProcessStat) -> u64 {
+    cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.cpu_ticks))
 }
 
 fn ns_of_ticks(ticks: u64) -> u64 {
@@ -106,12 +111,12 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
 /// Whether a descendant of this process is running or waiting for a processor; `None` if there is
 /// no descendant. The state of a thread is `R` in both cases (proc_pid_stat(5)).
 pub fn wants_processor() -> Option<bool> {
-    let all = processes();
-    let own = Identity::own().pid;
+    let all = read_processes();
+    let own = ProcessIdentity::current_process().pid;
     let descendants: Vec<i32> = all
         .keys()
         .copied()
-        .filter(|pid| *pid != own && descends(&all, *pid, own))
+        .filter(|pid| *pid != own && is_descendant(&all, *pid, own))
         .collect();
     let wants = |pid: &i32| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
@@ -147,7 +152,7 @@ pub fn names_of(pids: &[i32]) -> String {
     }
 }
 
-fn processes() -> BTreeMap<i32, Stat> {
+fn read_processes() -> BTreeMap<i32, ProcessStat> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return BTreeMap::new();
     };
@@ -156,21 +161,21 @@ fn processes() -> BTreeMap<i32, Stat> {
         .filter_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
             let text = fs::read_to_string(entry.path().join("stat")).ok()?;
-            Some((pid, stat(&text)?))
+            Some((pid, parse_stat(&text)?))
         })
         .collect()
 }
 
 /// Parses a stat line. The name is in parentheses and may contain anything, including parentheses.
-fn stat(text: &str) -> Option<Stat> {
+fn parse_stat(text: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let ended = matches!(fields.first(), Some(&"Z" | &"X"));
-    (!ended).then_some(Stat {
+    (!ended).then_some(ProcessStat {
         parent: number(1)? as i32,
         group: number(2)? as i32,
         // User mode plus kernel mode.
-        own_ticks: number(11)? + number(12)?,
+        cpu_ticks: number(11)? + number(12)?,
         waited_ticks: number(13)? + number(14)?,
     })
 }
@@ -180,7 +185,7 @@ fn is_runnable(stat: &str) -> bool {
     after_name.trim_start().starts_with('R')
 }
 
-fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
+fn is_descendant(all: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
     let mut at = pid;
     // Bounds the walk: no process has more ancestors than there are processes, whatever changes
     // during the walk.
@@ -196,8 +201,9 @@ fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
     false
 }
 
-fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
-    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(all, *pid, root);
+fn tree_members(all: &BTreeMap<i32, ProcessStat>, root: i32) -> Vec<i32> {
+    let belongs =
+        |(pid, stat): (&i32, &ProcessStat)| stat.group == root || is_descendant(all, *pid, root);
     all.iter()
         .filter(|(pid, stat)| belongs((pid, stat)))
         .map(|(pid, _)| *pid)
@@ -217,10 +223,10 @@ pub fn adopt_orphans() {
 
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
 /// of the `known` group members.
-pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
+pub(super) fn kill_leftovers(group: Pid, known: &[i32]) -> BTreeSet<String> {
     // Collected first: processes killed with the group can no longer be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
-        trees_of(&orphans())
+        trees_of(&unwatched_children())
     } else {
         BTreeSet::new()
     };
@@ -229,14 +235,14 @@ pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
     // Usually nothing of it is left.
     let _ = kill_process_group(group, Signal::KILL);
     if ADOPTING.load(Ordering::Relaxed) {
-        names.extend(end_all(orphans));
+        names.extend(kill_repeatedly(unwatched_children));
     }
     names
 }
 
 /// Kills all processes that `find` returns, repeatedly until it returns none. Returns the names of
 /// those that were alive.
-fn end_all(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
+fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
     // Killing an orphan may hand us its children, so look again until none is left.
@@ -247,7 +253,7 @@ fn end_all(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
         }
         for pid in found {
             let name = name_or_number(pid);
-            if end(pid) {
+            if kill_and_reap(pid) {
                 names.insert(name);
             }
         }
@@ -265,43 +271,47 @@ fn name_or_number(pid: i32) -> String {
 /// Ignores orphans that existed before; kept ones live until this value is dropped. No other thread
 /// may start processes during that time.
 #[derive(Debug)]
-pub struct LeftBehind {
+pub struct OrphanTracker {
     earlier: BTreeSet<i32>,
     kept: BTreeSet<i32>,
 }
 
-impl LeftBehind {
+impl OrphanTracker {
     /// Starts tracking orphans.
-    pub fn watch() -> LeftBehind {
+    pub fn start_tracking() -> OrphanTracker {
         adopt_orphans();
-        LeftBehind {
-            earlier: orphans().into_iter().collect(),
+        OrphanTracker {
+            earlier: unwatched_children().into_iter().collect(),
             kept: BTreeSet::new(),
         }
     }
 
     /// Keeps what a command has left behind on purpose, such as a service for later commands.
-    pub fn keep(&mut self) {
-        self.kept.extend(self.new_ones());
+    pub fn keep_new(&mut self) {
+        self.kept.extend(self.new_orphans());
     }
 
     /// Kills what a command has left behind. Returns the names of the processes.
-    pub fn end(&self) -> BTreeSet<String> {
-        end_all(|| self.new_ones())
+    pub fn kill_new(&self) -> BTreeSet<String> {
+        kill_repeatedly(|| self.new_orphans())
     }
 
-    fn new_ones(&self) -> Vec<i32> {
-        let mut found = orphans();
+    fn new_orphans(&self) -> Vec<i32> {
+        let mut found = unwatched_children();
         found.retain(|pid| !self.earlier.contains(pid) && !self.kept.contains(pid));
         found
     }
 }
 
-impl Drop for LeftBehind {
+impl Drop for OrphanTracker {
     fn drop(&mut self) {
         let kept: Vec<i32> = std::mem::take(&mut self.kept).into_iter().collect();
-        let services = || orphans().into_iter().filter(|pid| kept.contains(pid));
-        end_all(|| {
+        let services = || {
+            unwatched_children()
+                .into_iter()
+                .filter(|pid| kept.contains(pid))
+        };
+        kill_repeatedly(|| {
             trees_of(&services().collect::<Vec<_>>())
                 .into_iter()
                 .collect()
@@ -310,7 +320,7 @@ impl Drop for LeftBehind {
 }
 
 /// Kills and reaps one adopted process. Returns whether it was still alive.
-fn end(pid: i32) -> bool {
+fn kill_and_reap(pid: i32) -> bool {
     let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
             .rsplit(')')
@@ -329,7 +339,7 @@ fn end(pid: i32) -> bool {
 /// Returns our children that no thread waits for, under the lock that is held while starting one.
 ///
 /// While any child has a listener, an orphan may belong to it, so cleanup waits for the last child.
-fn orphans() -> Vec<i32> {
+fn unwatched_children() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();
     };
@@ -363,22 +373,22 @@ static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 /// A child that runs alongside the measured processes, such as a connection to another machine.
 /// While this value lives, the child does not count as their leftover.
 #[derive(Debug)]
-pub struct Companion {
+pub struct CompanionProcess {
     pid: i32,
 }
 
-impl Companion {
+impl CompanionProcess {
     /// Registers a child that was just started.
-    pub fn of(child: &Child) -> Companion {
+    pub fn of(child: &Child) -> CompanionProcess {
         let pid = child.id() as i32;
         if let Ok(mut companions) = COMPANIONS.lock() {
             companions.push(pid);
         }
-        Companion { pid }
+        CompanionProcess { pid }
     }
 }
 
-impl Drop for Companion {
+impl Drop for CompanionProcess {
     fn drop(&mut self) {
         if let Ok(mut companions) = COMPANIONS.lock() {
             companions.retain(|known| *known != self.pid);
@@ -390,7 +400,7 @@ impl Drop for Companion {
 static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// Starts and registers a child in one step, so that no other thread takes it for an orphan.
-pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(super) fn spawn_watched(command: &mut Command) -> io::Result<Child> {
     let mut watched = WATCHED
         .lock()
         .map_err(|_| io::Error::other("a listening thread panicked"))?;
@@ -400,7 +410,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Unregisters a child after it was reaped.
-pub(super) fn forget(pid: Pid) {
+pub(super) fn unregister(pid: Pid) {
     if let Ok(mut watched) = WATCHED.lock() {
         watched.retain(|&known| known != pid.as_raw_pid());
     }
@@ -408,7 +418,7 @@ pub(super) fn forget(pid: Pid) {
 
 /// Identifies a process uniquely on its machine: pids are reused, but not with the same start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
     pub machine: Option<String>,
     /// Boot id of the kernel (random(4), `boot_id`).
@@ -421,25 +431,25 @@ pub struct Identity {
     pub started_ticks: Option<i64>,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Identifies this process.
-    pub fn own() -> Identity {
+    pub fn current_process() -> ProcessIdentity {
         let line = |file: &str| Some(fs::read_to_string(file).ok()?.trim().to_owned());
         let numbering = fs::read_link("/proc/self/ns/pid").ok();
         let pid = std::process::id() as i32;
-        Identity {
+        ProcessIdentity {
             machine: line("/etc/machine-id").filter(|id| !id.is_empty()),
             boot: line("/proc/sys/kernel/random/boot_id"),
             numbering: numbering.map(|link| link.to_string_lossy().into_owned()),
             pid,
-            started_ticks: start_of(pid),
+            started_ticks: start_ticks(pid),
         }
     }
 
     /// Whether the process has ended; `None` if that is unknown here, because it belongs to another
     /// machine or a container.
     pub fn has_ended(&self) -> Option<bool> {
-        self.has_ended_for(&Identity::own())
+        self.has_ended_for(&ProcessIdentity::current_process())
     }
 
     /// Sends it SIGINT, as Ctrl-C would, if it lives on this machine.
@@ -455,7 +465,7 @@ impl Identity {
         }
     }
 
-    fn has_ended_for(&self, viewer: &Identity) -> Option<bool> {
+    fn has_ended_for(&self, viewer: &ProcessIdentity) -> Option<bool> {
         let same =
             |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
         if !same(&self.boot, &viewer.boot)? {
@@ -465,13 +475,13 @@ impl Identity {
         if !same(&self.numbering, &viewer.numbering)? {
             return None;
         }
-        Some(self.started_ticks.is_none() || start_of(self.pid) != self.started_ticks)
+        Some(self.started_ticks.is_none() || start_ticks(self.pid) != self.started_ticks)
     }
 }
 
 /// Returns the start time of a living process (proc_pid_stat(5), field 22). Its name, in
 /// parentheses, may contain anything.
-fn start_of(pid: i32) -> Option<i64> {
+fn start_ticks(pid: i32) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let has_ended = matches!(fields.first(), Some(&"Z" | &"X"));
@@ -484,10 +494,10 @@ mod tests {
 
     #[test]
     fn a_tree_is_descendants_and_members_of_the_group() {
-        let stat = |parent, group| Stat {
+        let stat = |parent, group| ProcessStat {
             parent,
             group,
-            own_ticks: 0,
+            cpu_ticks: 0,
             waited_ticks: 0,
         };
         let all = BTreeMap::from([
@@ -499,21 +509,24 @@ mod tests {
             (13, stat(1, 10)),
             (20, stat(1, 20)),
         ]);
-        assert_eq!(members(&all, 10), [10, 11, 12, 13]);
-        assert!(members(&all, 99).is_empty());
+        assert_eq!(tree_members(&all, 10), [10, 11, 12, 13]);
+        assert!(tree_members(&all, 99).is_empty());
     }
 
     #[test]
     fn odd_names_do_not_shift_the_fields() {
         let text = "7 (a) (b c) S 3 5 5 0 -1 0 0 0 0 0 10 4 1 2 20 0";
-        let expected = Stat {
+        let expected = ProcessStat {
             parent: 3,
             group: 5,
-            own_ticks: 14,
+            cpu_ticks: 14,
             waited_ticks: 3,
         };
-        assert_eq!(super::stat(text), Some(expected));
-        assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
+        assert_eq!(super::parse_stat(text), Some(expected));
+        assert_eq!(
+            super::parse_stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"),
+            None
+        );
         assert!(!is_runnable(text) && is_runnable("7 (a) S) R 3 5 5 0"));
     }
 
@@ -524,7 +537,7 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        let companion = Companion::of(&child);
+        let companion = CompanionProcess::of(&child);
         assert_eq!(without_companions([1, pid, 2].into_iter()), [1, 2]);
         drop(companion);
         assert_eq!(without_companions([1, pid, 2].into_iter()), [1, pid, 2]);
@@ -541,23 +554,23 @@ mod tests {
 
     #[test]
     fn a_process_lives_until_it_ends_and_its_number_alone_says_nothing() {
-        let own = Identity::own();
+        let own = ProcessIdentity::current_process();
         assert_eq!(own.has_ended(), Some(false));
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        let of_child = Identity {
+        let of_child = ProcessIdentity {
             pid,
-            started_ticks: start_of(pid),
+            started_ticks: start_ticks(pid),
             ..own.clone()
         };
         assert_eq!(of_child.has_ended(), Some(false));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(of_child.has_ended(), Some(true));
-        let reused = Identity {
+        let reused = ProcessIdentity {
             started_ticks: own.started_ticks.map(|ticks| ticks - 1),
             ..own
         };
@@ -566,11 +579,11 @@ mod tests {
 
     #[test]
     fn of_other_machines_and_containers_nothing_is_known() {
-        let own = Identity {
+        let own = ProcessIdentity {
             machine: Some("m".into()),
-            ..Identity::own()
+            ..ProcessIdentity::current_process()
         };
-        let other = |change: fn(&mut Identity)| {
+        let other = |change: fn(&mut ProcessIdentity)| {
             let mut other = own.clone();
             change(&mut other);
             other.has_ended_for(&own)

@@ -1,8 +1,8 @@
 //! CPU affinity (`--pin 0,2-4`), time slices and real-time priority of threads.
 //!
-//! Start at [`CpuSet`], [`TimeSlice`] and [`RealTime`].
+//! Start at [`CpuSet`], [`TimeSlice`] and [`RealTimeGuard`].
 
-use crate::kernel::Scheduling;
+use crate::kernel::ThreadScheduling;
 use rustix::thread;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -37,7 +37,7 @@ impl CpuSet {
     ///
     /// # Errors
     /// The system does not report them.
-    pub fn usable() -> io::Result<CpuSet> {
+    pub fn usable_by_thread() -> io::Result<CpuSet> {
         let mask = thread::sched_getaffinity(None)?;
         let all = 0..thread::CpuSet::MAX_CPU;
         Ok(all.filter(|cpu| mask.is_set(*cpu)).collect())
@@ -48,7 +48,7 @@ impl CpuSet {
     /// # Errors
     /// Names one that it may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
-        let Ok(usable) = CpuSet::usable() else {
+        let Ok(usable) = CpuSet::usable_by_thread() else {
             // A system that does not report them rejects the set in `bind`.
             return Ok(());
         };
@@ -63,8 +63,8 @@ impl CpuSet {
     ///
     /// # Errors
     /// The system does not allow it.
-    pub fn bind(&self) -> io::Result<()> {
-        Ok(thread::sched_setaffinity(None, &self.mask())?)
+    pub fn bind_thread(&self) -> io::Result<()> {
+        Ok(thread::sched_setaffinity(None, &self.to_mask())?)
     }
 
     /// Formats the set with ranges: `0-3,6`.
@@ -87,7 +87,7 @@ impl CpuSet {
     }
 
     /// Converts to the kernel's representation.
-    pub(super) fn mask(&self) -> thread::CpuSet {
+    pub(super) fn to_mask(&self) -> thread::CpuSet {
         let mut mask = thread::CpuSet::new();
         for &cpu in &self.0 {
             mask.set(cpu);
@@ -181,31 +181,31 @@ impl From<CpuSet> for String {
 }
 
 /// Priority among real-time processes: above ordinary ones, below most kernel threads.
-const PRIORITY: i32 = 10;
+const REAL_TIME_PRIORITY: i32 = 10;
 
 /// Real-time priority: until this is dropped, the thread that created it, and threads it starts,
 /// run ahead of every process without real-time priority (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
-pub struct RealTime {
-    before: Scheduling,
+pub struct RealTimeGuard {
+    before: ThreadScheduling,
 }
 
-impl RealTime {
+impl RealTimeGuard {
     /// Raises the priority of the calling thread.
     ///
     /// # Errors
     /// The operating system does not permit it.
-    pub fn enter() -> io::Result<RealTime> {
-        let before = Scheduling::current()?;
-        Scheduling::real_time(PRIORITY).enter()?;
-        Ok(RealTime { before })
+    pub fn raise_priority() -> io::Result<RealTimeGuard> {
+        let before = ThreadScheduling::current_scheduling()?;
+        ThreadScheduling::real_time(REAL_TIME_PRIORITY).apply()?;
+        Ok(RealTimeGuard { before })
     }
 }
 
-impl Drop for RealTime {
+impl Drop for RealTimeGuard {
     fn drop(&mut self) {
         // A thread may always lower its priority.
-        let _ = self.before.enter();
+        let _ = self.before.apply();
     }
 }
 
@@ -215,15 +215,19 @@ mod tests {
 
     #[test]
     fn a_thread_is_bound_to_some_of_the_processors_it_may_use() {
-        let usable = CpuSet::usable().unwrap();
+        let usable = CpuSet::usable_by_thread().unwrap();
         let last: CpuSet = usable.cpus().last().copied().into_iter().collect();
         let bound = std::thread::spawn(move || {
-            last.bind().unwrap();
-            (CpuSet::usable().unwrap(), last)
+            last.bind_thread().unwrap();
+            (CpuSet::usable_by_thread().unwrap(), last)
         });
         let (now, wanted) = bound.join().unwrap();
         assert_eq!(now, wanted);
-        assert_eq!(CpuSet::usable().unwrap(), usable, "other threads are not");
+        assert_eq!(
+            CpuSet::usable_by_thread().unwrap(),
+            usable,
+            "other threads are not"
+        );
     }
 
     #[test]
@@ -236,21 +240,22 @@ mod tests {
 
     #[test]
     fn the_priority_is_inherited_by_threads_and_given_back() {
-        let before = Scheduling::current().unwrap();
-        match RealTime::enter() {
+        let before = ThreadScheduling::current_scheduling().unwrap();
+        match RealTimeGuard::raise_priority() {
             Err(error) => eprintln!("skipped: no real-time priority here: {error}"),
             Ok(guard) => {
                 assert_eq!(
-                    Scheduling::current().unwrap(),
-                    Scheduling::real_time(PRIORITY)
+                    ThreadScheduling::current_scheduling().unwrap(),
+                    ThreadScheduling::real_time(REAL_TIME_PRIORITY)
                 );
-                let inherited = std::thread::spawn(|| Scheduling::current().unwrap())
-                    .join()
-                    .unwrap();
-                assert_eq!(inherited, Scheduling::real_time(PRIORITY));
+                let inherited =
+                    std::thread::spawn(|| ThreadScheduling::current_scheduling().unwrap())
+                        .join()
+                        .unwrap();
+                assert_eq!(inherited, ThreadScheduling::real_time(REAL_TIME_PRIORITY));
                 drop(guard);
             }
         }
-        assert_eq!(Scheduling::current().unwrap(), before);
+        assert_eq!(ThreadScheduling::current_scheduling().unwrap(), before);
     }
 }

@@ -11,31 +11,31 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Common prefix of the folder names.
-const PREFIX: &str = "speedwell-scratch-";
+const FOLDER_PREFIX: &str = "speedwell-scratch-";
 
 /// A folder younger than this may belong to a process that has not locked it yet.
-const SETTLING: Duration = Duration::from_secs(60);
+const MIN_ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// A temporary folder.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     folder: PathBuf,
     _lock: File,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Creates a new folder.
     ///
     /// # Errors
     /// It cannot be created.
-    pub fn new() -> Result<Scratch> {
+    pub fn new() -> Result<ScratchFolder> {
         let place = std::env::temp_dir();
-        remove_abandoned(&place, SETTLING);
-        Scratch::below(&place)
+        remove_abandoned(&place, MIN_ABANDONED_AGE);
+        ScratchFolder::create_in(&place)
     }
 
-    fn below(place: &Path) -> Result<Scratch> {
-        let folder = place.join(format!("{PREFIX}{}", uuid::Uuid::now_v7().simple()));
+    fn create_in(place: &Path) -> Result<ScratchFolder> {
+        let folder = place.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
         let cannot = || format!("cannot make the folder '{}'", folder.display());
         // Fails if anything of that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
@@ -45,7 +45,7 @@ impl Scratch {
         let lock = File::open(&folder).with_context(cannot)?;
         // Where locks are unsupported, only its young age protects the folder from others.
         let _ = lock.try_lock();
-        Ok(Scratch {
+        Ok(ScratchFolder {
             folder,
             _lock: lock,
         })
@@ -62,7 +62,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // A later process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
@@ -70,17 +70,21 @@ impl Drop for Scratch {
 }
 
 /// Effective user id, the owner of the files we create.
-pub fn user() -> u32 {
+pub fn effective_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
 /// Removes folders of this user that no process has locked.
 fn remove_abandoned(place: &Path, settling: Duration) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if !entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(FOLDER_PREFIX)
+        {
             continue;
         }
-        let own = |data: &fs::Metadata| data.is_dir() && data.uid() == user();
+        let own = |data: &fs::Metadata| data.is_dir() && data.uid() == effective_user_id();
         // These metadata are those of a link itself, not of its target.
         let Some(data) = entry.metadata().ok().filter(own) else {
             continue;
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn only_its_owner_may_enter_and_it_is_gone_afterwards() {
-        let scratch = Scratch::new().unwrap();
+        let scratch = ScratchFolder::new().unwrap();
         let folder = scratch.folder().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
@@ -115,14 +119,15 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
         let place = tempfile::tempdir().unwrap();
-        let used = Scratch::below(place.path()).unwrap();
-        let left = place.path().join(format!("{PREFIX}0"));
+        let used = ScratchFolder::create_in(place.path()).unwrap();
+        let left = place.path().join(format!("{FOLDER_PREFIX}0"));
         fs::create_dir(&left).unwrap();
         fs::write(left.join("body"), "x").unwrap();
         let elsewhere = place.path().join("mine");
         fs::create_dir(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, place.path().join(format!("{PREFIX}1"))).unwrap();
-        remove_abandoned(place.path(), SETTLING);
+        std::os::unix::fs::symlink(&elsewhere, place.path().join(format!("{FOLDER_PREFIX}1")))
+            .unwrap();
+        remove_abandoned(place.path(), MIN_ABANDONED_AGE);
         assert!(left.exists(), "it may have been made this moment");
         remove_abandoned(place.path(), Duration::ZERO);
         assert!(used.folder().exists() && !left.exists() && elsewhere.exists());

@@ -1,11 +1,11 @@
 //! A child that runs until we no longer need it: a server under load.
 //!
 //! It survives Ctrl-C, because its open requests have to be completed first. Start at
-//! [`Service::start`].
+//! [`ServiceProcess::start_child`].
 
-use super::{Conversation, Outcome, Spec, channel};
+use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
 use crate::listen::run_until;
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -14,37 +14,37 @@ use std::time::Duration;
 
 /// A process that lives this long after losing its connections is not dying. Large core dumps take
 /// a while.
-const DYING: Duration = Duration::from_secs(2);
-const PULSE: Duration = Duration::from_millis(5);
+const DEATH_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running child. Dropping it ends the child and all processes it started.
 #[derive(Debug)]
-pub struct Service {
+pub struct ServiceProcess {
     pid: i32,
-    clock: Clock,
+    clock: WaitClock,
     /// Closing it tells the child's thread to end the child.
     order: Option<OwnedFd>,
-    listener: Option<JoinHandle<io::Result<Outcome>>>,
+    listener: Option<JoinHandle<io::Result<ProcessOutcome>>>,
 }
 
-impl Service {
+impl ServiceProcess {
     /// Starts a child. The limit of `spec` is its maximum lifetime.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(spec: Spec) -> io::Result<Service> {
-        Service::conversing(spec, ())
+    pub fn start(spec: ProcessSpec) -> io::Result<ServiceProcess> {
+        ServiceProcess::start_with_conversation(spec, ())
     }
 
     /// Starts a child with a conversation over its private channel, in a thread of its own.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn conversing(
-        spec: Spec,
-        mut conversation: impl Conversation + Send + 'static,
-    ) -> io::Result<Service> {
-        let (end, order) = channel::pipe()?;
+    pub fn start_with_conversation(
+        spec: ProcessSpec,
+        mut conversation: impl ChildConversation + Send + 'static,
+    ) -> io::Result<ServiceProcess> {
+        let (end, order) = channel::open_pipe()?;
         let clock = spec.clock;
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive it: the kernel kills a child when the
@@ -58,13 +58,13 @@ impl Service {
                 })
             })?;
         match started.recv() {
-            Ok(pid) => Ok(Service {
+            Ok(pid) => Ok(ServiceProcess {
                 pid,
                 clock,
                 order: Some(order),
                 listener: Some(listener),
             }),
-            Err(_) => match joined(listener) {
+            Err(_) => match join_listener(listener) {
                 Err(error) => Err(error),
                 Ok(_) => Err(io::Error::other("it ended before it was started")),
             },
@@ -77,7 +77,7 @@ impl Service {
     }
 
     /// Clock of its time limit.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> WaitClock {
         self.clock
     }
 
@@ -90,8 +90,8 @@ impl Service {
     /// its end can be observed.
     pub fn is_dying(&self) -> bool {
         let begin = self.clock.now();
-        while !self.has_ended() && self.clock.since(begin) < DYING {
-            self.clock.wait(PULSE);
+        while !self.has_ended() && self.clock.elapsed_since(begin) < DEATH_TIMEOUT {
+            self.clock.wait(POLL_INTERVAL);
         }
         self.has_ended()
     }
@@ -100,26 +100,26 @@ impl Service {
     ///
     /// # Errors
     /// Waiting for its end failed.
-    pub fn stop(mut self) -> io::Result<Outcome> {
+    pub fn stop_and_wait(mut self) -> io::Result<ProcessOutcome> {
         self.order = None;
         match self.listener.take() {
-            Some(listener) => joined(listener),
+            Some(listener) => join_listener(listener),
             None => Err(io::Error::other("it was stopped before")),
         }
     }
 }
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         self.order = None;
         if let Some(listener) = self.listener.take() {
             // A caller that drops the service does not need its outcome.
-            let _ = joined(listener);
+            let _ = join_listener(listener);
         }
     }
 }
 
-fn joined(listener: JoinHandle<io::Result<Outcome>>) -> io::Result<Outcome> {
+fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result<ProcessOutcome> {
     listener
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the thread that listened to it panicked")))
@@ -128,17 +128,17 @@ fn joined(listener: JoinHandle<io::Result<Outcome>>) -> io::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ended;
+    use crate::ProcessEnd;
     use std::time::{Duration, Instant};
 
-    fn shell(script: &str) -> Service {
-        let mut spec = Spec::new("/bin/sh").args(["-c", script]);
+    fn shell(script: &str) -> ServiceProcess {
+        let mut spec = ProcessSpec::new("/bin/sh").args(["-c", script]);
         // Long enough for a regular exit, even on a busy machine.
         spec.shutdown.grace = Duration::from_secs(30);
-        Service::start(spec).unwrap()
+        ServiceProcess::start(spec).unwrap()
     }
 
-    fn until(done: impl Fn() -> bool) {
+    fn wait_until(done: impl Fn() -> bool) {
         let begin = Instant::now();
         while !done() && begin.elapsed() < Duration::from_secs(50) {
             std::thread::sleep(Duration::from_millis(5));
@@ -153,25 +153,25 @@ mod tests {
             "trap 'echo bye; exit 7' TERM; touch '{}'; while :; do sleep 0.05; done",
             ready.display()
         ));
-        until(|| ready.exists());
+        wait_until(|| ready.exists());
         assert!(!service.has_ended());
-        let outcome = service.stop().unwrap();
+        let outcome = service.stop_and_wait().unwrap();
         assert_eq!(outcome.stdout.text(), "bye\n");
-        assert_eq!(outcome.ended, Ended::Interrupted);
+        assert_eq!(outcome.ended, ProcessEnd::Interrupted);
     }
 
     #[test]
     fn one_that_ends_by_itself_is_told_with_its_status() {
         let service = shell("echo oops >&2; exit 3");
-        until(|| service.has_ended());
-        let outcome = service.stop().unwrap();
-        assert_eq!(outcome.ended, Ended::Exit(3));
+        wait_until(|| service.has_ended());
+        let outcome = service.stop_and_wait().unwrap();
+        assert_eq!(outcome.ended, ProcessEnd::Exit(3));
         assert_eq!(outcome.stderr.last_lines(1), "oops");
     }
 
     #[test]
     fn what_cannot_be_started_is_an_error() {
-        let error = Service::start(Spec::new("/nowhere/x")).unwrap_err();
+        let error = ServiceProcess::start(ProcessSpec::new("/nowhere/x")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

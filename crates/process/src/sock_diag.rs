@@ -23,13 +23,13 @@ const TCP: u8 = 6;
 const LISTENS: u32 = 1 << 10;
 
 /// Maximum size of one response.
-const LARGEST: usize = 32 << 10;
+const MAX_RESPONSE_BYTES: usize = 32 << 10;
 
 /// Returns the bound address and inode of each listening socket of a port.
 ///
 /// # Errors
 /// The kernel does not support such queries, or denies them.
-pub(super) fn listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
+pub(super) fn query_listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
     let kernel = socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -37,12 +37,12 @@ pub(super) fn listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
         Some(netlink::SOCK_DIAG),
     )?;
     let mut found = Vec::new();
-    let mut buffer = vec![0; LARGEST];
+    let mut buffer = vec![0; MAX_RESPONSE_BYTES];
     for family in [AddressFamily::INET, AddressFamily::INET6] {
-        send(&kernel, &request(family, port), SendFlags::empty())?;
+        send(&kernel, &build_request(family, port), SendFlags::empty())?;
         loop {
             let (_, length) = recv(&kernel, &mut buffer[..], RecvFlags::empty())?;
-            if read(&buffer[..length.min(LARGEST)], &mut found)? {
+            if parse_response(&buffer[..length.min(MAX_RESPONSE_BYTES)], &mut found)? {
                 break;
             }
         }
@@ -50,7 +50,7 @@ pub(super) fn listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
     Ok(found)
 }
 
-fn request(family: AddressFamily, port: u16) -> Vec<u8> {
+fn build_request(family: AddressFamily, port: u16) -> Vec<u8> {
     let length = (HEADER_LENGTH + REQUEST_LENGTH) as u32;
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(BY_FAMILY.to_ne_bytes());
@@ -65,21 +65,21 @@ fn request(family: AddressFamily, port: u16) -> Vec<u8> {
 }
 
 /// Extracts the sockets from one response. Returns whether it was the last.
-fn read(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool> {
+fn parse_response(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool> {
     let garbled = || io::Error::from(io::ErrorKind::InvalidData);
     while !messages.is_empty() {
-        let length = number(messages, 0).ok_or_else(garbled)? as usize;
+        let length = read_u32(messages, 0).ok_or_else(garbled)? as usize;
         let kind = messages.get(4..6).ok_or_else(garbled)?;
         let body = messages.get(HEADER_LENGTH..length).ok_or_else(garbled)?;
         match u16::from_ne_bytes([kind[0], kind[1]]) {
             DONE | ERROR => {
-                let error = number(body, 0).map_or(0, |error| error as i32);
+                let error = read_u32(body, 0).map_or(0, |error| error as i32);
                 return match error {
                     0 => Ok(true),
                     error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
                 };
             }
-            _ => found.push(socket(body).ok_or_else(garbled)?),
+            _ => found.push(parse_socket(body).ok_or_else(garbled)?),
         }
         messages = messages
             .get(length.next_multiple_of(4)..)
@@ -89,16 +89,16 @@ fn read(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool>
 }
 
 /// Returns address and inode of one entry.
-fn socket(answer: &[u8]) -> Option<(IpAddr, u64)> {
+fn parse_socket(answer: &[u8]) -> Option<(IpAddr, u64)> {
     let address: [u8; 16] = answer.get(8..24)?.try_into().ok()?;
     let address = match AddressFamily::from_raw(u16::from(*answer.first()?)) {
         AddressFamily::INET => Ipv4Addr::from(*address.first_chunk()?).into(),
         _ => Ipv6Addr::from(address).into(),
     };
-    Some((address, u64::from(number(answer, ANSWER_LENGTH - 4)?)))
+    Some((address, u64::from(read_u32(answer, ANSWER_LENGTH - 4)?)))
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     let own = bytes.get(at..at + 4)?;
     Some(u32::from_ne_bytes(own.try_into().ok()?))
 }

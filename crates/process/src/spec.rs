@@ -1,12 +1,12 @@
 //! What to start and for how long, how a program is located, and how its process ended.
 //!
-//! Start at [`Spec`] and [`Outcome`].
+//! Start at [`ProcessSpec`] and [`ProcessOutcome`].
 
-use crate::{Channel, CpuSet};
+use crate::{ChannelKind, CpuSet};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
-use speedwell_clock::Clock;
-use speedwell_model::{Cause, Usage, quote};
+use speedwell_clock::WaitClock;
+use speedwell_model::{FailureCause, ResourceUsage, quote};
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// A program to start once.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct ProcessSpec {
     /// The program: a path, or a name to be found in `PATH`.
     pub program: PathBuf,
     /// Command-line arguments.
@@ -33,11 +33,11 @@ pub struct Spec {
     /// Time limit after which it is killed.
     pub limit: Duration,
     /// Private channel.
-    pub channel: Channel,
+    pub channel: ChannelKind,
     /// How it is asked to end before its limit.
-    pub shutdown: Shutdown,
+    pub shutdown: ShutdownPolicy,
     /// Clock of its time limit and grace period; measured times are always real.
-    pub clock: Clock,
+    pub clock: WaitClock,
     /// Whether it gets only its own variables and fixed addresses, so that its behavior depends on
     /// its program alone.
     pub is_fixed: bool,
@@ -45,26 +45,26 @@ pub struct Spec {
 
 /// How a child is asked to end before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shutdown {
+pub struct ShutdownPolicy {
     /// Signal that its group gets.
     pub signal: Signal,
     /// Time it may take to end.
     pub grace: Duration,
 }
 
-impl Default for Shutdown {
-    fn default() -> Shutdown {
-        Shutdown {
+impl Default for ShutdownPolicy {
+    fn default() -> ShutdownPolicy {
+        ShutdownPolicy {
             signal: Signal::TERM,
             grace: Duration::from_secs(3),
         }
     }
 }
 
-impl Spec {
+impl ProcessSpec {
     /// Describes `program` without arguments, with a limit of one minute.
-    pub fn new(program: impl AsRef<Path>) -> Spec {
-        Spec {
+    pub fn new(program: impl AsRef<Path>) -> ProcessSpec {
+        ProcessSpec {
             program: program.as_ref().to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -72,28 +72,28 @@ impl Spec {
             directory: None,
             pin: None,
             limit: Duration::from_secs(60),
-            channel: Channel::None,
-            shutdown: Shutdown::default(),
-            clock: Clock::REAL,
+            channel: ChannelKind::None,
+            shutdown: ShutdownPolicy::default(),
+            clock: WaitClock::REAL,
             is_fixed: false,
         }
     }
 
     /// Adds arguments.
-    pub fn args<I: IntoIterator<Item = S>, S: Into<String>>(mut self, arguments: I) -> Spec {
+    pub fn args<I: IntoIterator<Item = S>, S: Into<String>>(mut self, arguments: I) -> ProcessSpec {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
     /// Sets a variable.
-    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Spec {
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> ProcessSpec {
         self.environment.push((name.into(), value.into()));
         self
     }
 }
 
 /// Returns a shell line equivalent to `spec`: folder, variables, program, arguments.
-pub fn replay(spec: &Spec) -> String {
+pub fn shell_line(spec: &ProcessSpec) -> String {
     let mut words = Vec::new();
     if let Some(folder) = &spec.directory {
         words.push(format!("cd {} &&", quote(&folder.to_string_lossy())));
@@ -108,7 +108,7 @@ pub fn replay(spec: &Spec) -> String {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// By itself, with this status.
     Exit(i32),
     /// By a signal that was not ours.
@@ -122,41 +122,43 @@ pub enum Ended {
 }
 
 /// For a process that we did not end.
-impl From<ExitStatus> for Ended {
-    fn from(status: ExitStatus) -> Ended {
+impl From<ExitStatus> for ProcessEnd {
+    fn from(status: ExitStatus) -> ProcessEnd {
         match status.signal() {
-            Some(signal) => Ended::Signal(signal),
-            None => Ended::Exit(status.code().unwrap_or_default()),
+            Some(signal) => ProcessEnd::Signal(signal),
+            None => ProcessEnd::Exit(status.code().unwrap_or_default()),
         }
     }
 }
 
 /// Formats as the end of a sentence about the process.
-impl fmt::Display for Ended {
+impl fmt::Display for ProcessEnd {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Exit(code) => Cause::Exit { code: *code }.fmt(out),
-            Ended::Signal(signal) => Cause::Signal { signal: *signal }.fmt(out),
-            Ended::Timeout | Ended::Lingered | Ended::Interrupted => write!(out, "was ended"),
+            ProcessEnd::Exit(code) => FailureCause::Exit { code: *code }.fmt(out),
+            ProcessEnd::Signal(signal) => FailureCause::Signal { signal: *signal }.fmt(out),
+            ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted => {
+                write!(out, "was ended")
+            }
         }
     }
 }
 
 /// Everything known of a process that has ended.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct ProcessOutcome {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     /// Wall time from just before its start to its end.
     pub wall_ns: u64,
     /// Start time in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
     /// Resources used by it and the children it waited for.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
     /// Captured stdout.
-    pub stdout: Capture,
+    pub stdout: CapturedStream,
     /// Captured stderr.
-    pub stderr: Capture,
+    pub stderr: CapturedStream,
     /// Names of processes that it left behind and we killed.
     pub strays: BTreeSet<String>,
     /// How the shutdown went, if it was asked to end.
@@ -167,16 +169,16 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
     /// By itself with a status, by the signal it was sent, or by being killed.
-    pub manner: Ended,
+    pub manner: ProcessEnd,
     /// Time from the request to its end.
     pub took_ns: u64,
     /// Whether it did not end in time and was killed.
     pub was_killed: bool,
 }
 
-impl Outcome {
+impl ProcessOutcome {
     /// Describes the processes it left behind, if any.
-    pub fn leftovers(&self) -> Option<String> {
+    pub fn describe_leftovers(&self) -> Option<String> {
         // Without counts, so that the same sentence for several runs is reported once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
@@ -186,12 +188,12 @@ impl Outcome {
     }
 
     /// Returns the cause of failure, if the process failed.
-    pub fn cause(&self, limit: std::time::Duration) -> Option<Cause> {
+    pub fn failure_cause(&self, limit: std::time::Duration) -> Option<FailureCause> {
         match self.ended {
-            Ended::Exit(0) | Ended::Lingered | Ended::Interrupted => None,
-            Ended::Exit(code) => Some(Cause::Exit { code }),
-            Ended::Signal(signal) => Some(Cause::Signal { signal }),
-            Ended::Timeout => Some(Cause::Timeout {
+            ProcessEnd::Exit(0) | ProcessEnd::Lingered | ProcessEnd::Interrupted => None,
+            ProcessEnd::Exit(code) => Some(FailureCause::Exit { code }),
+            ProcessEnd::Signal(signal) => Some(FailureCause::Signal { signal }),
+            ProcessEnd::Timeout => Some(FailureCause::Timeout {
                 limit_ms: limit.as_millis() as u64,
             }),
         }
@@ -203,7 +205,7 @@ impl Outcome {
 ///
 /// # Errors
 /// There is no such program, or it is not executable.
-pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
+pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     let found = if program.components().count() > 1 {
         program.exists().then(|| program.to_owned())
     } else {
@@ -225,26 +227,26 @@ pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Bytes kept from the beginning, and as many from the end.
-const KEPT_BYTES: usize = 64 * 1024;
+const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Beginning and end of a captured stream. A child may write gigabytes; we keep 128 KiB.
 #[derive(Debug, Default, Clone)]
-pub struct Capture {
+pub struct CapturedStream {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total_bytes: u64,
 }
 
-impl Capture {
+impl CapturedStream {
     /// Appends data.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
-        let space = KEPT_BYTES - self.head.len().min(KEPT_BYTES);
+        let space = MAX_KEPT_BYTES - self.head.len().min(MAX_KEPT_BYTES);
         let (head, rest) = bytes.split_at(space.min(bytes.len()));
         self.head.extend_from_slice(head);
         // Only the last KEPT_BYTES can survive, however large the input.
-        let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT_BYTES);
+        let rest = &rest[rest.len().saturating_sub(MAX_KEPT_BYTES)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(MAX_KEPT_BYTES);
         self.tail.drain(..excess);
         self.tail.extend(rest);
     }
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut capture = Capture::default();
+        let mut capture = CapturedStream::default();
         capture.push(b"first\n");
         for _ in 0..1000 {
             capture.push(&[b'x'; 4096]);
@@ -289,14 +291,14 @@ mod tests {
         let text = capture.text();
         assert!(text.starts_with("first\n") && text.ends_with("last\n"));
         assert!(text.contains("bytes left out"));
-        assert!(text.len() < 3 * KEPT_BYTES);
+        assert!(text.len() < 3 * MAX_KEPT_BYTES);
         assert_eq!(capture.total_bytes(), 6 + 1000 * 4096 + 6);
         assert_eq!(capture.last_lines(1), "last");
     }
 
     #[test]
     fn a_short_stream_is_kept_whole() {
-        let mut capture = Capture::default();
+        let mut capture = CapturedStream::default();
         capture.push(b"one\ntwo\n\n");
         assert_eq!(capture.text(), "one\ntwo\n\n");
         assert_eq!(capture.last_lines(5), "one\ntwo");

@@ -1,10 +1,10 @@
 //! Times one short process from start to end, including its resource usage.
 //!
 //! Nothing listens to the process and no thread waits beside it: the result is the time the
-//! operating system takes to start, execute and end it. Start at [`Stopwatch::time`].
+//! operating system takes to start, execute and end it. Start at [`ProcessStopwatch::time_process`].
 
-use crate::kernel::reap;
-use crate::spec::Ended;
+use crate::kernel::reap_child;
+use crate::spec::ProcessEnd;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
 use std::process::Command;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Cost of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timed {
+pub struct TimedExecution {
     /// From just before its start until its end was known, in nanoseconds.
     pub wall_ns: u64,
     /// Processor time in user mode, in nanoseconds.
@@ -23,23 +23,23 @@ pub struct Timed {
     /// Peak resident set.
     pub max_rss_bytes: u64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ProcessEnd,
 }
 
 /// Times processes one after the other. Another thread may kill the running one and all that would
 /// follow.
 #[derive(Debug, Default)]
-pub struct Stopwatch {
+pub struct ProcessStopwatch {
     running: AtomicI32,
     stopped: AtomicBool,
 }
 
-impl Stopwatch {
+impl ProcessStopwatch {
     /// Executes `command` and waits for its end.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn time(&self, command: &mut Command) -> io::Result<Timed> {
+    pub fn time_process(&self, command: &mut Command) -> io::Result<TimedExecution> {
         let begin = Instant::now();
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
@@ -48,11 +48,11 @@ impl Stopwatch {
             kill(pid);
         }
         // Waits by pid: the process leads a group of its own only if the command says so.
-        let waited = reap(pid);
+        let waited = reap_child(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
         let (status, usage) = waited?;
-        Ok(Timed {
+        Ok(TimedExecution {
             wall_ns,
             user_ns: usage.user_ns,
             system_ns: usage.system_ns,
@@ -70,11 +70,11 @@ impl Stopwatch {
     }
 
     /// Allows processes to be started again.
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Whether [`Stopwatch::stop`] was called.
+    /// Whether [`ProcessStopwatch::stop_and_wait`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }

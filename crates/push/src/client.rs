@@ -1,9 +1,9 @@
 //! Requests to the server: sends the token, and reports whether a retry may help.
 //!
-//! Rejects redirects, which would take the token along. Start at [`Client::send`].
+//! Rejects redirects, which would take the token along. Start at [`UploadClient::upload_session`].
 
-use crate::lines::Lines;
-use crate::place::Place;
+use crate::lines::SessionLines;
+use crate::place::UploadTarget;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
@@ -13,28 +13,28 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-const CONNECTING: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a whole request: 8 MiB take four minutes at 32 kB/s.
-const LIMIT: Duration = Duration::from_secs(300);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a session that is sent in one request.
-const AT_ONCE: usize = 8 << 20;
+const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
 /// How often the server may ask for a line other than the next one.
-const MOST_MOVES: u32 = 100;
+const MAX_POSITION_CHANGES: u32 = 100;
 /// Maximum size of a response.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 
 /// A secret that is never printed.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct UploadToken(String);
 
-impl Token {
+impl UploadToken {
     /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> Token {
-        Token(text.as_ref().trim().to_owned())
+    pub fn new(text: impl AsRef<str>) -> UploadToken {
+        UploadToken(text.as_ref().trim().to_owned())
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for UploadToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Token(secret)")
     }
@@ -42,7 +42,7 @@ impl fmt::Debug for Token {
 
 /// Outcome of sending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum UploadOutcome {
     /// The server has stored it.
     Stored,
     /// The server already had it.
@@ -51,10 +51,10 @@ pub enum Sent {
 
 /// Why a session was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum UploadError {
     /// A retry may help.
     #[error("{reason}")]
-    Passing {
+    Retryable {
         /// What went wrong.
         reason: String,
         /// The delay before a retry, if the server asks for one.
@@ -62,15 +62,15 @@ pub enum Failure {
     },
     /// No retry will help.
     #[error("{reason}")]
-    Refused {
+    Rejected {
         /// The server's message.
         reason: String,
     },
 }
 
-impl Failure {
-    fn passing(reason: impl Into<String>) -> Failure {
-        Failure::Passing {
+impl UploadError {
+    fn retryable(reason: impl Into<String>) -> UploadError {
+        UploadError::Retryable {
             reason: reason.into(),
             after: None,
         }
@@ -79,27 +79,30 @@ impl Failure {
 
 /// Sends sessions to servers.
 #[derive(Debug)]
-pub struct Client {
+pub struct UploadClient {
     agent: Agent,
-    token: Option<Token>,
+    token: Option<UploadToken>,
 }
 
 /// A response that is not a failure, or that says where to continue.
-enum Answer {
+enum ServerReply {
     Done(StatusCode, Value),
-    Elsewhere(u64),
-    Missing,
+    ContinueAt(u64),
+    NotStarted,
 }
 
-impl Client {
+impl UploadClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(token: Option<Token>) -> Client {
-        Client::trusting(token, Vec::new())
+    pub fn new(token: Option<UploadToken>) -> UploadClient {
+        UploadClient::with_authorities(token, Vec::new())
     }
 
-    /// Like [`Client::new`], with additional certificate authorities.
-    pub fn trusting(token: Option<Token>, authorities: Vec<Certificate<'static>>) -> Client {
+    /// Like [`UploadClient::new`], with additional certificate authorities.
+    pub fn with_authorities(
+        token: Option<UploadToken>,
+        authorities: Vec<Certificate<'static>>,
+    ) -> UploadClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
@@ -115,11 +118,11 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_connect(Some(CONNECTING))
-            .timeout_global(Some(LIMIT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
             .user_agent("speedwell")
             .build();
-        Client {
+        UploadClient {
             agent: config.into(),
             token,
         }
@@ -129,72 +132,87 @@ impl Client {
     ///
     /// # Errors
     /// Fails if the server is unreachable or rejects the session.
-    pub fn send(&self, place: &Place, lines: &Lines<'_>) -> Result<Sent, Failure> {
-        let address = place.session(lines.id);
-        if let Some(text) = lines.text.at_once(AT_ONCE) {
+    pub fn upload_session(
+        &self,
+        place: &UploadTarget,
+        lines: &SessionLines<'_>,
+    ) -> Result<UploadOutcome, UploadError> {
+        let address = place.session_url(lines.id);
+        if let Some(text) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
             let whole = format!("{address}?sha256={}", lines.sha256);
-            return match self.ask(Method::PUT, &whole, text)? {
-                Answer::Done(status, _) => Ok(sent(status)),
-                Answer::Elsewhere(_) | Answer::Missing => {
-                    Err(Failure::passing("the session arrived damaged"))
+            return match self.send_request(Method::PUT, &whole, text)? {
+                ServerReply::Done(status, _) => Ok(upload_outcome(status)),
+                ServerReply::ContinueAt(_) | ServerReply::NotStarted => {
+                    Err(UploadError::retryable("the session arrived damaged"))
                 }
             };
         }
         self.send_parts(&address, lines)
     }
 
-    fn send_parts(&self, address: &str, lines: &Lines<'_>) -> Result<Sent, Failure> {
+    fn send_parts(
+        &self,
+        address: &str,
+        lines: &SessionLines<'_>,
+    ) -> Result<UploadOutcome, UploadError> {
         let unreadable = |error: io::Error| {
-            Failure::passing(format!("the lines of the session cannot be read: {error}"))
+            UploadError::retryable(format!("the lines of the session cannot be read: {error}"))
         };
-        let part = |from: u64| lines.text.part(from).map_err(unreadable);
-        let count = lines.text.count();
-        let mut next = match self.ask(Method::PUT, address, &part(0)?)? {
-            Answer::Done(_, body) if body["state"] == "known" => {
-                return known(&body, lines);
+        let part = |from: u64| lines.text.read_part(from).map_err(unreadable);
+        let count = lines.text.line_count();
+        let mut next = match self.send_request(Method::PUT, address, &part(0)?)? {
+            ServerReply::Done(_, body) if body["state"] == "known" => {
+                return check_same_session(&body, lines);
             }
-            Answer::Done(_, body) => place_of(&body)?,
-            Answer::Elsewhere(next) => next,
-            Answer::Missing => return Err(Failure::passing("the server forgot the session")),
+            ServerReply::Done(_, body) => received_lines(&body)?,
+            ServerReply::ContinueAt(next) => next,
+            ServerReply::NotStarted => {
+                return Err(UploadError::retryable("the server forgot the session"));
+            }
         };
         let mut moves = 0;
         loop {
             let answer = if next < count {
-                self.ask(Method::PATCH, &format!("{address}?at={next}"), &part(next)?)?
+                self.send_request(Method::PATCH, &format!("{address}?at={next}"), &part(next)?)?
             } else {
                 let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
-                self.ask(Method::POST, &format!("{address}/finish"), body.as_bytes())?
+                self.send_request(Method::POST, &format!("{address}/finish"), body.as_bytes())?
             };
             match answer {
-                Answer::Done(_, body) if body["state"] == "arriving" => {
-                    let now = place_of(&body)?;
+                ServerReply::Done(_, body) if body["state"] == "arriving" => {
+                    let now = received_lines(&body)?;
                     moves += u32::from(now <= next);
                     next = now;
                 }
-                Answer::Done(status, body) if body["state"] == "known" => {
-                    known(&body, lines)?;
-                    return Ok(sent(status));
+                ServerReply::Done(status, body) if body["state"] == "known" => {
+                    check_same_session(&body, lines)?;
+                    return Ok(upload_outcome(status));
                 }
-                Answer::Done(status, _) => return Ok(sent(status)),
+                ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
                 // Another process sends the same session, or the server dropped what it had.
-                Answer::Elsewhere(0) | Answer::Missing => {
-                    return Err(Failure::passing(
+                ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
+                    return Err(UploadError::retryable(
                         "the server wants the session again from its beginning",
                     ));
                 }
-                Answer::Elsewhere(now) => {
+                ServerReply::ContinueAt(now) => {
                     moves += 1;
                     next = now;
                 }
             }
-            if moves > MOST_MOVES {
-                return Err(Failure::passing("the server gets no further"));
+            if moves > MAX_POSITION_CHANGES {
+                return Err(UploadError::retryable("the server gets no further"));
             }
         }
     }
 
-    fn ask(&self, method: Method, address: &str, body: &[u8]) -> Result<Answer, Failure> {
-        let (body, is_packed) = packed(body);
+    fn send_request(
+        &self,
+        method: Method,
+        address: &str,
+        body: &[u8],
+    ) -> Result<ServerReply, UploadError> {
+        let (body, is_packed) = compress_text(body);
         let mut request = Request::builder()
             .method(method)
             .uri(address)
@@ -206,11 +224,15 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {}", token.0));
         }
-        let request = request.body(body).map_err(|error| Failure::Refused {
+        let request = request.body(body).map_err(|error| UploadError::Rejected {
             reason: format!("the request cannot be made: {error}"),
         })?;
         let answer = self.agent.run(request);
-        judged(answer.map_err(|error| Failure::passing(unreached(&error.to_string())))?)
+        interpret_response(
+            answer.map_err(|error| {
+                UploadError::retryable(explain_connect_error(&error.to_string()))
+            })?,
+        )
     }
 }
 
@@ -218,7 +240,7 @@ impl Client {
 ///
 /// # Errors
 /// Fails if there is none, or one cannot be parsed.
-pub fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
+pub fn parse_authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
     let parts = ureq::tls::parse_pem(pem).map(|part| part.map_err(|error| error.to_string()));
     let mut found = Vec::new();
     for part in parts {
@@ -233,7 +255,7 @@ pub fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
 }
 
 /// Explains why a server was not reached, with advice if its certificate is not trusted.
-fn unreached(words: &str) -> String {
+fn explain_connect_error(words: &str) -> String {
     const CERTIFICATE: &str = "invalid peer certificate: ";
     let Some((_, why)) = words.split_once(CERTIFICATE) else {
         return words.to_owned();
@@ -256,70 +278,74 @@ fn unreached(words: &str) -> String {
     format!("the certificate of the server is refused: {why}")
 }
 
-fn sent(status: StatusCode) -> Sent {
+fn upload_outcome(status: StatusCode) -> UploadOutcome {
     match status {
-        StatusCode::CREATED => Sent::Stored,
-        _ => Sent::Known,
+        StatusCode::CREATED => UploadOutcome::Stored,
+        _ => UploadOutcome::Known,
     }
 }
 
 /// Accepts a session that the server already has, if it is the same.
-fn known(body: &Value, lines: &Lines<'_>) -> Result<Sent, Failure> {
+fn check_same_session(
+    body: &Value,
+    lines: &SessionLines<'_>,
+) -> Result<UploadOutcome, UploadError> {
     if body["sha256"] == lines.sha256 {
-        return Ok(Sent::Known);
+        return Ok(UploadOutcome::Known);
     }
-    Err(Failure::Refused {
+    Err(UploadError::Rejected {
         reason: format!("another session '{}' is there", lines.id),
     })
 }
 
-fn place_of(body: &Value) -> Result<u64, Failure> {
+fn received_lines(body: &Value) -> Result<u64, UploadError> {
     let lines = body["lines"].as_u64();
-    lines.ok_or_else(|| Failure::passing("the server does not say how far it is"))
+    lines.ok_or_else(|| UploadError::retryable("the server does not say how far it is"))
 }
 
-fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
+fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadError> {
     let status = answer.status();
     let after = answer.headers().get("retry-after");
     let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let text = answer
         .body_mut()
         .with_config()
-        .limit(MOST_BYTES)
+        .limit(MAX_RESPONSE_BYTES)
         .read_to_string();
-    let text = text.map_err(|error| Failure::passing(format!("the answer breaks off: {error}")))?;
+    let text =
+        text.map_err(|error| UploadError::retryable(format!("the answer breaks off: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // Any other response comes from an intermediary.
         return if body["state"].is_string() {
-            Ok(Answer::Done(status, body))
+            Ok(ServerReply::Done(status, body))
         } else {
-            Err(Failure::passing(
+            Err(UploadError::retryable(
                 "the answer is not that of a server of Speedwell",
             ))
         };
     }
     if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
-        return Ok(Answer::Elsewhere(lines));
+        return Ok(ServerReply::ContinueAt(lines));
     }
-    let said = said(status, &body);
+    let said = refusal_message(status, &body);
     if status == StatusCode::NOT_FOUND && said.contains("was not begun") {
-        return Ok(Answer::Missing);
+        return Ok(ServerReply::NotStarted);
     }
     let is_passing = status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status.is_server_error();
     Err(if is_passing {
-        Failure::Passing {
+        UploadError::Retryable {
             reason: said,
             after: after.map(Duration::from_secs),
         }
     } else {
-        Failure::Refused { reason: said }
+        UploadError::Rejected { reason: said }
     })
 }
 
-fn said(status: StatusCode, body: &Value) -> String {
+fn refusal_message(status: StatusCode, body: &Value) -> String {
     if status.is_redirection() {
         return format!(
             "status {}: it leads elsewhere, and the token stays here",
@@ -342,7 +368,7 @@ fn said(status: StatusCode, body: &Value) -> String {
 
 /// Compresses text with gzip and returns whether it did. Text that compresses too well would be
 /// taken for a zip bomb, so it is sent as is.
-pub(crate) fn packed(text: &[u8]) -> (Vec<u8>, bool) {
+pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let written = packer.write_all(text).and_then(|()| packer.finish());
     match written {
@@ -374,11 +400,11 @@ mod tests {
             ),
             ("io: Connection refused", "io: Connection refused"),
         ] {
-            let said = unreached(error);
+            let said = explain_connect_error(error);
             assert!(said.contains(words), "{said}");
         }
         assert!(
-            authorities(b"hello")
+            parse_authorities(b"hello")
                 .unwrap_err()
                 .contains("no certificate")
         );
@@ -386,11 +412,11 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_bomb_is_not_packed() {
-        assert!(!packed(&vec![b'0'; 1 << 20]).1);
+        assert!(!compress_text(&vec![b'0'; 1 << 20]).1);
         let text: Vec<u8> = (0..20_000_u32)
             .flat_map(|n| format!("{}\n", n * 7919).into_bytes())
             .collect();
-        let (small, is_packed) = packed(&text);
+        let (small, is_packed) = compress_text(&text);
         assert!(is_packed && small.len() < text.len() / 2);
     }
 }

@@ -1,6 +1,6 @@
 //! Sends sessions to a Speedwell server, exactly once even if responses are lost.
 //!
-//! [`Place`] is a project on a server; [`Client::send`] sends the lines of a session there: small
+//! [`UploadTarget`] is a project on a server; [`UploadClient::upload_session`] sends the lines of a session there: small
 //! sessions in one request, others in parts, resuming where the server says. A failure says whether
 //! a retry may help; when to retry, and what to keep until then, is decided elsewhere. This crate
 //! knows nothing about a session but its lines and their digest.
@@ -24,6 +24,6 @@ mod client;
 mod lines;
 mod place;
 
-pub use client::{Client, Failure, Sent, Token, authorities};
-pub use lines::{Filed, Lines, Text};
-pub use place::{Misplaced, Place};
+pub use client::{UploadClient, UploadError, UploadOutcome, UploadToken, parse_authorities};
+pub use lines::{LineFile, LineSource, SessionLines};
+pub use place::{ParseTargetError, UploadTarget};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct UploadTarget {
     /// Base URL, without the project and a trailing slash.
     server: String,
     project: String,
@@ -13,39 +13,39 @@ pub struct Place {
 
 /// Why a text does not identify a project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum ParseTargetError {
     /// It is not the address of a project.
     #[error("'{0}' is no address of a project on a server\nhint: https://HOST/PROJECT")]
-    Address(String),
+    InvalidAddress(String),
     /// The token would be sent unencrypted.
     #[error(
         "'{0}' is not encrypted, so that the token could be read on its way\nhint: https://; http:// only leads to this machine"
     )]
-    Plain(String),
+    Unencrypted(String),
     /// It contains credentials.
     #[error(
         "the address holds a user or a password, which everybody who lists processes can read\nhint: set SPEEDWELL_TOKEN"
     )]
-    Login,
+    HasCredentials,
 }
 
-impl Place {
+impl UploadTarget {
     /// Address of a session of the project in the API.
-    pub(crate) fn session(&self, id: &str) -> String {
+    pub(crate) fn session_url(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }
 }
 
-impl FromStr for Place {
-    type Err = Misplaced;
+impl FromStr for UploadTarget {
+    type Err = ParseTargetError;
 
-    fn from_str(text: &str) -> Result<Place, Misplaced> {
-        let no_address = || Misplaced::Address(text.to_owned());
+    fn from_str(text: &str) -> Result<UploadTarget, ParseTargetError> {
+        let no_address = || ParseTargetError::InvalidAddress(text.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(no_address)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (host, path) = rest.split_once('/').ok_or_else(no_address)?;
         if host.contains('@') {
-            return Err(Misplaced::Login);
+            return Err(ParseTargetError::HasCredentials);
         }
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let project = path.rsplit('/').next().unwrap_or_default();
@@ -57,11 +57,11 @@ impl FromStr for Place {
         match scheme {
             "https" => {}
             "http" if is_this_machine(host) => {}
-            "http" => return Err(Misplaced::Plain(text.to_owned())),
+            "http" => return Err(ParseTargetError::Unencrypted(text.to_owned())),
             _ => return Err(no_address()),
         }
         let server = rest.strip_suffix(project).unwrap_or(rest);
-        Ok(Place {
+        Ok(UploadTarget {
             server: format!("{scheme}://{}", server.trim_end_matches('/')),
             project: project.to_owned(),
         })
@@ -80,7 +80,7 @@ fn is_this_machine(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for UploadTarget {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.server, self.project)
     }
@@ -90,8 +90,9 @@ impl fmt::Display for Place {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<String, Misplaced> {
-        text.parse::<Place>().map(|place| place.session("x"))
+    fn read(text: &str) -> Result<String, ParseTargetError> {
+        text.parse::<UploadTarget>()
+            .map(|place| place.session_url("x"))
     }
 
     #[test]
@@ -113,18 +114,24 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Ok(address));
         }
-        let place: Place = "https://h/core/".parse().unwrap();
+        let place: UploadTarget = "https://h/core/".parse().unwrap();
         assert_eq!(place.to_string(), "https://h/core");
     }
 
     #[test]
     fn what_would_give_a_secret_away_is_refused() {
-        assert!(matches!(read("http://h/core"), Err(Misplaced::Plain(_))));
+        assert!(matches!(
+            read("http://h/core"),
+            Err(ParseTargetError::Unencrypted(_))
+        ));
         assert!(matches!(
             read("http://127.0.0.1.evil/core"),
-            Err(Misplaced::Plain(_))
+            Err(ParseTargetError::Unencrypted(_))
         ));
-        assert_eq!(read("https://me:secret@h/core"), Err(Misplaced::Login));
+        assert_eq!(
+            read("https://me:secret@h/core"),
+            Err(ParseTargetError::HasCredentials)
+        );
         for text in [
             "h/core",
             "https://h",
@@ -134,7 +141,10 @@ mod tests {
             "https://h/core?x=1",
             "https://h/a b/core",
         ] {
-            assert!(matches!(read(text), Err(Misplaced::Address(_))), "{text}");
+            assert!(
+                matches!(read(text), Err(ParseTargetError::InvalidAddress(_))),
+                "{text}"
+            );
         }
     }
 }

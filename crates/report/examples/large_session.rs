@@ -11,15 +11,15 @@
 //! measures both.
 
 use anyhow::{Context, ensure};
-use speedwell_analysis::Settings;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_model::{
-    Case, Design, Environment, Metric, Order, Run, Sample, Session, SessionMachine, State,
-    Stopping, Surroundings, Usage, Value, Variant,
+    Case, Environment, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample,
+    Session, SessionDesign, SessionMachine, SessionState, StoppingDesign, Variant,
 };
-use speedwell_report::session::in_parts;
-use speedwell_report::{Output, print};
-use speedwell_results::spool::{Block, lines_of_runs, runs_of_lines};
-use speedwell_results::store::{BlockOrigin, Merged, Store};
+use speedwell_report::session::report_session_in_parts;
+use speedwell_report::{OutputOptions, print_document};
+use speedwell_results::spool::{SpoolBlock, parse_runs, serialize_runs};
+use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,47 +27,47 @@ use std::time::Instant;
 const VARIANTS: [&str; 2] = ["old", "new"];
 
 /// Runs of each variant in a block.
-const PER_BLOCK: u32 = 2;
+const RUNS_PER_BLOCK: u32 = 2;
 
-const SAMPLES: usize = 5;
+const SAMPLES_PER_RUN: usize = 5;
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["make", file, cases, runs] => make(file, cases, runs),
-        ["report", file, format] => report(file, format),
+        ["make", file, cases, runs] => build_session(file, cases, runs),
+        ["report", file, format] => report_session(file, format),
         _ => anyhow::bail!("make FILE CASES RUNS_OF_EACH_VARIANT, or report FILE FORMAT"),
     }
 }
 
 /// Reports session @1 case by case.
-fn report(file: &str, format: &str) -> anyhow::Result<()> {
+fn report_session(file: &str, format: &str) -> anyhow::Result<()> {
     let store = Store::open_to_read(Path::new(file))?;
-    let output = Output {
+    let output = OutputOptions {
         format: Some(format.parse()?),
         width: Some(120),
-        ..Output::default()
+        ..OutputOptions::default()
     };
-    let document = store.by_cases(1, |stored| {
-        let header = (stored.header(), stored.runs());
-        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
-        in_parts(header, parts, &Settings::default(), &output, |_| {})
+    let document = store.with_session_by_cases(1, |stored| {
+        let header = (stored.header(), stored.total_runs());
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.for_each_part(visit);
+        report_session_in_parts(header, parts, &AnalysisSettings::default(), &output, |_| {})
     })?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    print(&document, &output, &mut out)?;
+    print_document(&document, &output, &mut out)?;
     Ok(())
 }
 
-fn make(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
+fn build_session(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
     let cases: u32 = cases.parse().context("the number of cases")?;
     let runs: u32 = runs.parse().context("the number of runs")?;
     ensure!(
-        runs.is_multiple_of(PER_BLOCK),
-        "a block has {PER_BLOCK} runs of each variant"
+        runs.is_multiple_of(RUNS_PER_BLOCK),
+        "a block has {RUNS_PER_BLOCK} runs of each variant"
     );
     let begin = Instant::now();
-    fill(Path::new(file), cases, runs)?;
+    fill_store(Path::new(file), cases, runs)?;
     let seconds = begin.elapsed().as_secs_f64();
     let all = f64::from(cases) * f64::from(runs) * VARIANTS.len() as f64;
     println!(
@@ -78,22 +78,22 @@ fn make(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
 }
 
 /// Stores the session block by block; every block contains all cases, as in a real session.
-fn fill(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
+fn fill_store(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
     let mut store = Store::open(file)?;
-    let mut merger = store.begin_merging(&session(runs), "{}", &[])?;
+    let mut merger = store.begin_merging(&empty_session(runs), "{}", &[])?;
     merger.set_machine(0, &SessionMachine::default(), false)?;
-    let known: Vec<Arc<Case>> = (0..cases).map(case).collect();
-    let mut random = Random(1);
+    let known: Vec<Arc<Case>> = (0..cases).map(numbered_case).collect();
+    let mut random = SplitMixRandom(1);
     let mut slot = 0;
-    for block in 0..runs / PER_BLOCK {
+    for block in 0..runs / RUNS_PER_BLOCK {
         for (case, job) in known.iter().zip(0..) {
-            let runs = runs_of(case, (job, block), &mut slot, &mut random);
-            let lines = lines_of_runs(&runs)?;
-            let whole = Block {
+            let runs = case_runs(case, (job, block), &mut slot, &mut random);
+            let lines = serialize_runs(&runs)?;
+            let whole = SpoolBlock {
                 job,
                 block,
                 slots: runs.iter().map(|run| run.slot).collect(),
-                runs: runs_of_lines(&lines)?,
+                runs: parse_runs(&lines)?,
                 failures: Vec::new(),
                 metrics: vec![(0, Metric::throughput())],
             };
@@ -103,28 +103,28 @@ fn fill(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
                 attempt: 0,
             };
             ensure!(
-                merger.merge(origin, &whole)? == Merged::New,
+                merger.merge_block(origin, &whole)? == MergeOutcome::New,
                 "block {block} of case {job} was there"
             );
         }
     }
-    merger.finish(false)
+    merger.finish_session(false)
 }
 
 /// The session before its first run. The design omits machines: they add little to a report.
-fn session(runs: u32) -> Session {
-    let stopping = Stopping::Fixed { runs };
+fn empty_session(runs: u32) -> Session {
+    let stopping = StoppingDesign::Fixed { runs };
     Session {
         id: "large".into(),
         number: None,
         started_unix_ms: 1_700_000_000_000,
-        state: State::Running,
+        state: SessionState::Running,
         tags: Vec::new(),
         command: vec!["large_session".into()],
-        design: Design {
+        design: SessionDesign {
             seed: 1,
-            runs_per_block: PER_BLOCK,
-            ..Design::new(Order::Blocks, stopping, VARIANTS[0])
+            runs_per_block: RUNS_PER_BLOCK,
+            ..SessionDesign::new(RunOrder::Blocks, stopping, VARIANTS[0])
         },
         variants: VARIANTS.into_iter().map(Variant::plain).collect(),
         metrics: vec![Metric::throughput()],
@@ -138,20 +138,22 @@ fn session(runs: u32) -> Session {
     }
 }
 
-fn case(number: u32) -> Arc<Case> {
+fn numbered_case(number: u32) -> Arc<Case> {
     let name = format!("group-{:02}/case-{number:05}", number / 500);
-    let size = Value::Number(f64::from(1 << (number % 12)));
+    let size = ParameterValue::Number(f64::from(1 << (number % 12)));
     Arc::new(Case::new(name, vec![("size".to_owned(), size)]))
 }
 
 /// The runs of a case in a block, shuffled. Every tenth case is 2 % slower under the new variant.
-fn runs_of(
+fn case_runs(
     case: &Arc<Case>,
     (job, block): (u32, u32),
     slot: &mut u32,
-    random: &mut Random,
+    random: &mut SplitMixRandom,
 ) -> Vec<Run> {
-    let mut order: Vec<usize> = (0..PER_BLOCK).flat_map(|_| 0..VARIANTS.len()).collect();
+    let mut order: Vec<usize> = (0..RUNS_PER_BLOCK)
+        .flat_map(|_| 0..VARIANTS.len())
+        .collect();
     for at in (1..order.len()).rev() {
         order.swap(at, (random.next() * (at + 1) as f64) as usize);
     }
@@ -170,15 +172,15 @@ fn runs_of(
             elapsed_ns: Some(50_000_000),
             iterations: Some((level / 20.0).round()),
         };
-        let samples = (0..SAMPLES).map(sample).collect();
+        let samples = (0..SAMPLES_PER_RUN).map(sample).collect();
         *slot += 1;
-        finished(case, VARIANTS[variant], (*slot - 1, block), samples)
+        finished_run(case, VARIANTS[variant], (*slot - 1, block), samples)
     };
     order.into_iter().map(run).collect()
 }
 
 /// A run with everything that is recorded on Linux.
-fn finished(
+fn finished_run(
     case: &Arc<Case>,
     variant: &str,
     (slot, block): (u32, u32),
@@ -192,7 +194,7 @@ fn finished(
         build: None,
         started_unix_ms: 1_700_000_000_000 + i64::from(slot),
         wall_ns: 412_345_678,
-        usage: Some(Usage {
+        usage: Some(ResourceUsage {
             user_ns: 390_000_000,
             system_ns: 12_000_000,
             max_rss_bytes: 48 << 20,
@@ -202,11 +204,11 @@ fn finished(
             major_faults: Some(0),
             migrations: Some(1),
         }),
-        surroundings: Some(Surroundings {
+        surroundings: Some(KernelStats {
             steal: Some(0.0),
             pressure: Some(0.001),
             load: Some(0.52),
-            ..Surroundings::default()
+            ..KernelStats::default()
         }),
         disturbed: None,
         machine: Some(0),
@@ -217,9 +219,9 @@ fn finished(
 }
 
 /// A reproducible generator of numbers in [0, 1) (SplitMix64: Steele, Lea, Flood 2014).
-struct Random(u64);
+struct SplitMixRandom(u64);
 
-impl Random {
+impl SplitMixRandom {
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

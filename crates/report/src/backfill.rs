@@ -1,8 +1,8 @@
-//! The report of `backfill`: revisions of a line that got points later. Start at [`backfill`].
+//! The report of `backfill`: revisions of a line that got points later. Start at [`report_backfill`].
 
-use crate::document::{Block, Document};
-use crate::figure::count;
-use crate::table::{Cell, Column, Columns, Emphasis, Kind};
+use crate::document::{Document, ReportBlock};
+use crate::figure::format_count;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
 use speedwell_model::{Revision, short_revision};
 
 /// A revision and its outcome.
@@ -32,7 +32,7 @@ pub enum BackfillOutcome {
 }
 
 impl BackfillOutcome {
-    fn words(self) -> &'static str {
+    fn outcome_text(self) -> &'static str {
         match self {
             BackfillOutcome::Measured => "measured",
             BackfillOutcome::Known => "had a point",
@@ -48,7 +48,7 @@ impl BackfillOutcome {
 
 /// Builds the report: the number of points, and each revision examined. `all` is the number of
 /// revisions on the line.
-pub fn backfill(lines: &[BackfillLine], all: usize) -> Document {
+pub fn report_backfill(lines: &[BackfillLine], all: usize) -> Document {
     let mut document = Document::new("backfill");
     let of = |wanted: &dyn Fn(BackfillOutcome) -> bool| {
         lines.iter().filter(|line| wanted(line.outcome)).count()
@@ -56,7 +56,7 @@ pub fn backfill(lines: &[BackfillLine], all: usize) -> Document {
     let mut parts = vec![format!(
         "{} of {} have a point",
         of(&BackfillOutcome::has_point),
-        count(all, "revision", "revisions")
+        format_count(all, "revision", "revisions")
     )];
     parts.push(format!(
         "{} measured now",
@@ -66,50 +66,53 @@ pub fn backfill(lines: &[BackfillLine], all: usize) -> Document {
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
-    document.push(Block::Headline(parts.join(", ")));
-    document.push(Block::Table(columns().table("revisions", lines)));
+    document.push(ReportBlock::Headline(parts.join(", ")));
+    document.push(ReportBlock::Table(
+        backfill_columns().build_table("revisions", lines),
+    ));
     document
 }
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns().sort_keys()
+    backfill_columns().sort_keys()
 }
 
-fn columns() -> Columns<BackfillLine> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::words("revision", "revision"),
+fn backfill_columns() -> ColumnSet<BackfillLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::words("revision", "revision"),
         |line: &BackfillLine| {
             let id = &line.revision.id;
-            Cell::words(id).shown(short_revision(id))
+            ReportCell::words(id).with_text(short_revision(id))
         },
     );
-    columns.add(Column::words("outcome", "outcome"), |line| {
-        let cell = Cell::words(line.outcome.words());
+    columns.add_column(ReportColumn::words("outcome", "outcome"), |line| {
+        let cell = ReportCell::words(line.outcome.outcome_text());
         if line.outcome.has_point() {
             cell
         } else {
-            cell.emphasised(Emphasis::Caution)
+            cell.with_emphasis(TextEmphasis::Caution)
         }
     });
-    columns.add(Column::figure("session", "session"), |line| {
-        match line.session {
-            Some(number) => Cell::value(number).shown(format!("@{number}")),
-            None => Cell::words(""),
-        }
-    });
-    columns.add(Column::figure("failures", "failed cases"), |line| {
+    columns.add_column(
+        ReportColumn::figure("session", "session"),
+        |line| match line.session {
+            Some(number) => ReportCell::value(number).with_text(format!("@{number}")),
+            None => ReportCell::words(""),
+        },
+    );
+    columns.add_column(ReportColumn::figure("failures", "failed cases"), |line| {
         let shown = if line.failures == 0 {
             String::new()
         } else {
             line.failures.to_string()
         };
-        Cell::value(line.failures).shown(shown)
+        ReportCell::value(line.failures).with_text(shown)
     });
-    columns.add(
-        Column::new("subject", "subject", Kind::Label).expendable(1),
-        |line| Cell::words(line.revision.subject.clone().unwrap_or_default()),
+    columns.add_column(
+        ReportColumn::new("subject", "subject", ColumnKind::Label).expendable(1),
+        |line| ReportCell::words(line.revision.subject.clone().unwrap_or_default()),
     );
     columns
 }

@@ -1,53 +1,62 @@
 //! The report of a bisection: the revision that introduced the change, or the remaining candidates.
 
-use super::output::Output;
-use crate::document::{Block, Document};
-use crate::failures::failures;
+use super::output::OutputOptions;
+use crate::document::{Document, ReportBlock};
+use crate::failures::report_failures;
 use crate::figure::{
-    Uncertainty, change_with_interval, count, good_and_bad, moment, quantity, setting,
+    Uncertainty, format_change_interval, format_count, format_moment, format_quantity,
+    format_setting, quality_words,
 };
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Table};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TextEmphasis};
 use serde_json::json;
-use speedwell_analysis::bisect::{Answer, Confirmed, Ends, Found, Outcome, Part};
-use speedwell_analysis::confirm::Confirmation;
-use speedwell_model::{Better, Estimate, Failure, LineRevision, Metric, median};
+use speedwell_analysis::bisect::{
+    BisectAnswer, BisectFindings, BisectOutcome, BisectedChange, ChangeConfirmation, EndsComparison,
+};
+use speedwell_analysis::confirm::ConfirmationResult;
+use speedwell_model::{
+    IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
+};
 
 /// Longest list of revisions that is not folded.
-const SHOWN: usize = 20;
+const MAX_LISTED_REVISIONS: usize = 20;
 
 /// Builds the report.
-pub fn bisect(found: &Found, failed: &[Failure], output: &Output) -> Document {
+pub fn report_bisection(
+    found: &BisectFindings,
+    failed: &[StepFailure],
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("bisection");
-    document.push(Block::Headline(headline(found)));
+    document.push(ReportBlock::Headline(bisection_headline(found)));
     if let Some(answer) = &found.answer
         && !answer.parts.is_empty()
     {
-        document.push(Block::Table(changes(found, &answer.parts)));
+        document.push(ReportBlock::Table(changes_table(found, &answer.parts)));
     }
-    document.extend(left(found));
+    document.extend(remaining_candidates(found));
     output.add_detail(&mut document, |_, document| {
         document.extend(ends_note(found))
     });
-    let revisions = measured(found);
+    let revisions = measured_revisions(found);
     if !revisions.is_empty() {
-        document.push(Block::Appendix {
+        document.push(ReportBlock::Appendix {
             title: format!(
                 "{} measured",
-                count(revisions.len(), "revision", "revisions")
+                format_count(revisions.len(), "revision", "revisions")
             ),
             instead: None,
-            blocks: vec![Block::Table(
-                revision_columns(found).table("measured", &revisions),
+            blocks: vec![ReportBlock::Table(
+                revision_columns(found).build_table("measured", &revisions),
             )],
         });
     }
-    document.attach("range", json!(found.bisection.range));
-    document.attach("revisions", json!(found.bisection.line.len()));
-    document.attach(
+    document.attach_data("range", json!(found.bisection.range));
+    document.attach_data("revisions", json!(found.bisection.line.len()));
+    document.attach_data(
         "found",
-        json!(found.answer.as_ref().is_some_and(Answer::is_found)),
+        json!(found.answer.as_ref().is_some_and(BisectAnswer::is_found)),
     );
-    document.append(failures(failed, output.verbosity));
+    document.append_document(report_failures(failed, output.verbosity));
     document
 }
 
@@ -56,11 +65,11 @@ pub fn sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }
 
-fn headline(found: &Found) -> String {
+fn bisection_headline(found: &BisectFindings) -> String {
     let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
     match (ends.or(found.standing.ends), &found.answer) {
-        (Some(Ends::Unmeasurable(place)), _) => format!(
+        (Some(EndsComparison::Unmeasurable(place)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
             if place == 0 {
                 "the good end"
@@ -70,90 +79,92 @@ fn headline(found: &Found) -> String {
             line[place].short(),
             found.bisection.range
         ),
-        (Some(Ends::Alike(change)), _) => format!(
+        (Some(EndsComparison::Alike(change)), _) => format!(
             "the ends do not differ by {} or more: {}",
-            setting(found.state.delta),
+            format_setting(found.state.delta),
             of_metric(found, &change)
         ),
-        (Some(Ends::Unclear(change)), _) => format!(
+        (Some(EndsComparison::Unclear(change)), _) => format!(
             "unclear whether the ends differ by {} or more: {}",
-            setting(found.state.delta),
+            format_setting(found.state.delta),
             of_metric(found, &change)
         ),
-        (_, Some(answer)) if answer.is_found() => of_found(found, answer),
-        (_, Some(answer)) if answer.has_changed_benchmark() => of_found(found, answer),
+        (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
+        (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
         (_, Some(_)) => format!(
             "not confirmed: with 95 % the change is in {}",
-            left_words(found)
+            remaining_text(found)
         ),
         (_, None) => format!(
             "not found yet: with 95 % the change is in {}",
-            left_words(found)
+            remaining_text(found)
         ),
     }
 }
 
-fn of_found(found: &Found, answer: &Answer) -> String {
+fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     let line = &found.bisection.line;
     match answer.parts.as_slice() {
-        [part] if part.before + 1 == part.after => effect(found, part, line[part.after].short()),
+        [part] if part.before + 1 == part.after => {
+            effect_text(found, part, line[part.after].short())
+        }
         [part] => {
-            let several = count(part.after - part.before, "revision", "revisions");
+            let several = format_count(part.after - part.before, "revision", "revisions");
             let place = format!("one of {several} after {}", line[part.before].short());
-            effect(found, part, &place)
+            effect_text(found, part, &place)
         }
         parts => {
             let effects = parts
                 .iter()
-                .map(|part| effect(found, part, line[part.after].short()));
+                .map(|part| effect_text(found, part, line[part.after].short()));
             effects.collect::<Vec<_>>().join("; ")
         }
     }
 }
 
 /// `abc made it slower: +4.8 % [+4.1, +5.5]`
-fn effect(found: &Found, part: &Part, place: &str) -> String {
+fn effect_text(found: &BisectFindings, part: &BisectedChange, place: &str) -> String {
     match part.confirmed {
-        Confirmed::Hangs => format!(
+        ChangeConfirmation::Hangs => format!(
             "{place} exceeds the time limit, and {} does not",
             found.bisection.line[part.before].short()
         ),
-        Confirmed::BenchmarkChanged => {
+        ChangeConfirmation::BenchmarkChanged => {
             format!("not confirmed: {place} changed the benchmark itself")
         }
-        Confirmed::NotFound => format!("{place} was not confirmed"),
-        Confirmed::Measured(confirmation) => {
+        ChangeConfirmation::NotFound => format!("{place} was not confirmed"),
+        ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
-            let size = change_with_interval(&change);
-            format!("{place} made it {}: {size}", direction(found, &change))
+            let size = format_change_interval(&change);
+            format!("{place} made it {}: {size}", direction_word(found, &change))
         }
     }
 }
 
 /// `slower`
-fn direction(found: &Found, change: &Estimate) -> &'static str {
+fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static str {
     let Some(metric) = &found.metric else {
         return "different";
     };
-    let (good, bad) = good_and_bad(metric);
-    let is_better = (change.value > 0.0) == (metric.better == Better::Higher);
+    let (good, bad) = quality_words(metric);
+    let is_better = (change.value > 0.0) == (metric.better == MetricDirection::Higher);
     if is_better { good } else { bad }
 }
 
 /// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
-fn of_metric(found: &Found, change: &Estimate) -> String {
-    let size = change_with_interval(change);
+fn of_metric(found: &BisectFindings, change: &IntervalEstimate) -> String {
+    let size = format_change_interval(change);
     match &found.metric {
         Some(metric) => format!(
             "{} {size} ({})",
             metric.name,
-            crate::figure::direction(metric.better)
+            crate::figure::better_direction(metric.better)
         ),
         None => size,
     }
 }
 
-fn left_words(found: &Found) -> String {
+fn remaining_text(found: &BisectFindings) -> String {
     let all = found.bisection.line.len() - 1;
     match found.standing.set.as_slice() {
         &[only] => found.bisection.line[only].short().to_owned(),
@@ -162,28 +173,35 @@ fn left_words(found: &Found) -> String {
 }
 
 /// The table of the changes.
-fn changes(found: &Found, parts: &[Part]) -> Table {
+fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let line = found.bisection.line.clone();
-    let mut columns: Columns<Part> = Columns::new();
+    let mut columns: ColumnSet<BisectedChange> = ColumnSet::new();
     let at = line.clone();
-    add_revision(&mut columns, move |part: &Part| at[part.after].clone());
-    let at = line;
-    columns.add(Column::words("change", "change"), |part: &Part| {
-        let Confirmed::Measured(confirmation) = part.confirmed else {
-            let is_hanging = part.confirmed == Confirmed::Hangs;
-            let words = if is_hanging {
-                "exceeds the time limit"
-            } else {
-                ""
-            };
-            return Cell::figure(None).shown(words);
-        };
-        let change = confirmation.change();
-        Cell::figure(Some(change.value)).shown(change_with_interval(&change))
+    add_revision_columns(&mut columns, move |part: &BisectedChange| {
+        at[part.after].clone()
     });
-    let ends = |part: &Part| match part.confirmed {
-        Confirmed::Measured(confirmation) => Some(confirmation.change()),
-        Confirmed::Hangs | Confirmed::BenchmarkChanged | Confirmed::NotFound => None,
+    let at = line;
+    columns.add_column(
+        ReportColumn::words("change", "change"),
+        |part: &BisectedChange| {
+            let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
+                let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
+                let words = if is_hanging {
+                    "exceeds the time limit"
+                } else {
+                    ""
+                };
+                return ReportCell::figure(None).with_text(words);
+            };
+            let change = confirmation.change();
+            ReportCell::figure(Some(change.value)).with_text(format_change_interval(&change))
+        },
+    );
+    let ends = |part: &BisectedChange| match part.confirmed {
+        ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
+        ChangeConfirmation::Hangs
+        | ChangeConfirmation::BenchmarkChanged
+        | ChangeConfirmation::NotFound => None,
     };
     columns.add_figure("change_low", move |part| {
         ends(part).map(|change| change.low)
@@ -191,56 +209,63 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
     columns.add_figure("change_high", move |part| {
         ends(part).map(|change| change.high)
     });
-    columns.add(Column::words("state", "state"), |part| {
+    columns.add_column(ReportColumn::words("state", "state"), |part| {
         match part.confirmed {
-            Confirmed::Measured(Confirmation::Refuted(_)) => {
-                Cell::words("refuted").emphasised(Emphasis::Caution)
+            ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
+                ReportCell::words("refuted").with_emphasis(TextEmphasis::Caution)
             }
-            Confirmed::BenchmarkChanged => {
-                Cell::words("the benchmark itself changed").emphasised(Emphasis::Caution)
+            ChangeConfirmation::BenchmarkChanged => {
+                ReportCell::words("the benchmark itself changed")
+                    .with_emphasis(TextEmphasis::Caution)
             }
-            Confirmed::NotFound => Cell::words("not confirmed").emphasised(Emphasis::Caution),
-            Confirmed::Measured(Confirmation::Confirmed(_)) | Confirmed::Hangs => {
-                Cell::words("confirmed").emphasised(Emphasis::Strong)
+            ChangeConfirmation::NotFound => {
+                ReportCell::words("not confirmed").with_emphasis(TextEmphasis::Caution)
+            }
+            ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
+            | ChangeConfirmation::Hangs => {
+                ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
             }
         }
     });
     columns.add_value("before", move |part| at[part.before].id.clone());
-    columns.table("changes", parts)
+    columns.build_table("changes", parts)
 }
 
 /// Adds the columns that identify the revision.
-fn add_revision<T>(columns: &mut Columns<T>, of: impl Fn(&T) -> LineRevision + Clone + 'static) {
+fn add_revision_columns<T>(
+    columns: &mut ColumnSet<T>,
+    of: impl Fn(&T) -> LineRevision + Clone + 'static,
+) {
     let own = of.clone();
-    columns.add(
-        Column::new("revision", "revision", Kind::Identifier),
+    columns.add_column(
+        ReportColumn::new("revision", "revision", ColumnKind::Identifier),
         move |item| {
             let revision = own(item);
-            Cell::value(revision.id.clone()).shown(revision.short())
+            ReportCell::value(revision.id.clone()).with_text(revision.short())
         },
     );
     let own = of.clone();
-    columns.add(
-        Column::words("date", "written (UTC)").expendable(2),
-        move |item| Cell::words(moment(own(item).authored_unix_ms)),
+    columns.add_column(
+        ReportColumn::words("date", "written (UTC)").expendable(2),
+        move |item| ReportCell::words(format_moment(own(item).authored_unix_ms)),
     );
     let own = of.clone();
-    columns.add(
-        Column::words("author", "author").expendable(1),
-        move |item| Cell::words(own(item).author),
+    columns.add_column(
+        ReportColumn::words("author", "author").expendable(1),
+        move |item| ReportCell::words(own(item).author),
     );
-    columns.add(
-        Column::new("subject", "subject", Kind::Label),
-        move |item| Cell::words(of(item).subject),
+    columns.add_column(
+        ReportColumn::new("subject", "subject", ColumnKind::Label),
+        move |item| ReportCell::words(of(item).subject),
     );
 }
 
 /// The revisions that may contain the change, where no single one was found.
-fn left(found: &Found) -> Vec<Block> {
-    let is_found = found.answer.as_ref().is_some_and(Answer::is_found);
+fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
+    let is_found = found.answer.as_ref().is_some_and(BisectAnswer::is_found);
     let is_search = !matches!(
         found.standing.ends,
-        Some(Ends::Alike(_) | Ends::Unmeasurable(_))
+        Some(EndsComparison::Alike(_) | EndsComparison::Unmeasurable(_))
     );
     let set: Vec<usize> = match &found.answer {
         Some(answer) if is_found => {
@@ -259,34 +284,34 @@ fn left(found: &Found) -> Vec<Block> {
         return Vec::new();
     }
     let line = found.bisection.line.clone();
-    let mut columns: Columns<usize> = Columns::new();
-    add_revision(&mut columns, move |place: &usize| line[*place].clone());
-    let table = Block::Table(columns.table("candidates", &set));
-    if set.len() <= SHOWN {
+    let mut columns: ColumnSet<usize> = ColumnSet::new();
+    add_revision_columns(&mut columns, move |place: &usize| line[*place].clone());
+    let table = ReportBlock::Table(columns.build_table("candidates", &set));
+    if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
-    vec![Block::Appendix {
-        title: format!("{} left", count(set.len(), "revision", "revisions")),
+    vec![ReportBlock::Appendix {
+        title: format!("{} left", format_count(set.len(), "revision", "revisions")),
         instead: None,
         blocks: vec![table],
     }]
 }
 
 /// The difference between the ends, unless it is the answer itself.
-fn ends_note(found: &Found) -> Option<Block> {
-    let Some(Ends::Differ(change)) = found.standing.ends else {
+fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
+    let Some(EndsComparison::Differ(change)) = found.standing.ends else {
         return None;
     };
-    Some(Block::Note(format!(
+    Some(ReportBlock::Note(format!(
         "{} in all: {}, {}. A change is confirmed by measuring its revision and the one before it again.",
         found.bisection.range,
-        change_with_interval(&change),
-        direction(found, &change)
+        format_change_interval(&change),
+        direction_word(found, &change)
     )))
 }
 
 /// A revision with its measured values.
-struct Measured {
+struct MeasuredRevision {
     revision: LineRevision,
     values: Vec<f64>,
     hung: usize,
@@ -294,16 +319,16 @@ struct Measured {
     is_unbuildable: bool,
 }
 
-fn measured(found: &Found) -> Vec<Measured> {
+fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
     let state = &found.state;
     let of = |(place, revision): (usize, &LineRevision)| {
         let own = || state.slots.values().filter(move |(own, _)| *own == place);
-        let count = |wanted: Outcome| own().filter(|(_, outcome)| *outcome == wanted).count();
-        Measured {
+        let count = |wanted: BisectOutcome| own().filter(|(_, outcome)| *outcome == wanted).count();
+        MeasuredRevision {
             revision: revision.clone(),
-            values: state.values(place),
-            hung: count(Outcome::Hung),
-            failed: count(Outcome::Failed),
+            values: state.values_of_revision(place),
+            hung: count(BisectOutcome::Hung),
+            failed: count(BisectOutcome::Failed),
             is_unbuildable: state.unbuildable.contains(&place),
         }
     };
@@ -312,27 +337,27 @@ fn measured(found: &Found) -> Vec<Measured> {
         .collect()
 }
 
-fn revision_columns(found: &Found) -> Columns<Measured> {
-    let mut columns: Columns<Measured> = Columns::new();
-    add_revision(&mut columns, |own: &Measured| own.revision.clone());
-    columns.add(Column::figure("runs", "runs"), |own| {
-        Cell::count(own.values.len() as u64)
+fn revision_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
+    let mut columns: ColumnSet<MeasuredRevision> = ColumnSet::new();
+    add_revision_columns(&mut columns, |own: &MeasuredRevision| own.revision.clone());
+    columns.add_column(ReportColumn::figure("runs", "runs"), |own| {
+        ReportCell::count(own.values.len() as u64)
     });
     let metric = found.metric.clone();
     let name = metric
         .as_ref()
         .map_or("value", |metric: &Metric| &metric.name);
-    columns.add(
-        Column::figure("median", format!("{name}, median")),
+    columns.add_column(
+        ReportColumn::figure("median", format!("{name}, median")),
         move |own| {
             let unit = metric.as_ref().map_or("", |metric| &metric.unit);
-            Cell::shown_figure(median(&mut own.values.clone()), |value| {
-                quantity(value, unit, Uncertainty::Unknown)
+            ReportCell::shown_figure(median(&mut own.values.clone()), |value| {
+                format_quantity(value, unit, Uncertainty::Unknown)
             })
         },
     );
-    columns.add(Column::words("outcome", "outcome"), |own| {
-        Cell::words(match own {
+    columns.add_column(ReportColumn::words("outcome", "outcome"), |own| {
+        ReportCell::words(match own {
             own if own.is_unbuildable => "not built",
             own if own.hung > 0 => "exceeds the time limit",
             own if own.failed > 0 => "fails",

@@ -1,15 +1,17 @@
 //! Lists of what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
-//! Decides on wording and columns; callers decide where a row links to. Start with [`benchmarks`].
+//! Decides on wording and columns; callers decide where a row links to. Start with [`list_benchmarks`].
 
-use crate::document::{Block, Chart, Document};
-use crate::figure::{count, moment, share, spell};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Name, Row};
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::{format_count, format_moment, format_number, format_share};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, RowName, TextEmphasis,
+};
 use serde_json::json;
-use speedwell_model::Calibration;
-use speedwell_plot::{Bar, BarCategory, BarChart};
+use speedwell_model::NoiseCalibration;
+use speedwell_plot::{BarCategory, BarChart, ChartBar};
 use speedwell_results::store::{
-    Overview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
+    SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
 };
 
 /// A project in the list of projects.
@@ -18,7 +20,7 @@ pub struct ProjectLine {
     /// Its name.
     pub name: String,
     /// Its newest session.
-    pub newest: Option<Overview>,
+    pub newest: Option<SessionOverview>,
     /// The number of its sessions; `None` if there are too many to count.
     pub sessions: Option<usize>,
     /// The number of sessions begun on each of the last seven days, with the day's name.
@@ -26,66 +28,69 @@ pub struct ProjectLine {
 }
 
 /// Adds the commands for first-time users.
-pub fn nothing_measured(document: &mut Document) {
-    document.push(Block::Headline("no session yet".into()));
-    document.push(Block::Paragraph(
+pub fn add_first_steps(document: &mut Document) {
+    document.push(ReportBlock::Headline("no session yet".into()));
+    document.push(ReportBlock::Paragraph(
         "What is measured is shown here as soon as it begins.".into(),
     ));
-    document.push(Block::Command {
+    document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
         line: "speedwell run bench/".into(),
     });
-    document.push(Block::Command {
+    document.push(ReportBlock::Command {
         label: "or a line of code".into(),
         line: "speedwell eval python 'sum(range(1000))'".into(),
     });
 }
 
 /// Lists the projects.
-pub fn projects(projects: &[ProjectLine]) -> Document {
+pub fn list_projects(projects: &[ProjectLine]) -> Document {
     let mut document = Document::new("overview");
     if projects.iter().all(|project| project.newest.is_none()) {
-        nothing_measured(&mut document);
+        add_first_steps(&mut document);
     } else {
         let week: usize = projects.iter().map(sessions_of_week).sum();
-        document.push(Block::Headline(format!(
+        document.push(ReportBlock::Headline(format!(
             "{}, {} in the last seven days",
-            count(projects.len(), "project", "projects"),
-            count(week, "session", "sessions")
+            format_count(projects.len(), "project", "projects"),
+            format_count(week, "session", "sessions")
         )));
     }
-    let mut columns = Columns::<ProjectLine>::new();
-    columns.add(
-        Column::new("project", "project", Kind::Label),
-        |project: &ProjectLine| Cell::words(&project.name),
+    let mut columns = ColumnSet::<ProjectLine>::new();
+    columns.add_column(
+        ReportColumn::new("project", "project", ColumnKind::Label),
+        |project: &ProjectLine| ReportCell::words(&project.name),
     );
-    columns.add(
-        Column::figure("newest", "newest session"),
-        |project| match &project.newest {
-            Some(newest) => Cell::value(newest.number).shown(format!("@{}", newest.number)),
-            None => Cell::default(),
-        },
-    );
-    columns.add(
-        Column::words("started_unix_ms", "started (UTC)"),
+    columns.add_column(
+        ReportColumn::figure("newest", "newest session"),
         |project| match &project.newest {
             Some(newest) => {
-                Cell::value(newest.started_unix_ms).shown(moment(newest.started_unix_ms))
+                ReportCell::value(newest.number).with_text(format!("@{}", newest.number))
             }
-            None => Cell::default(),
+            None => ReportCell::default(),
         },
     );
-    columns.add(Column::figure("sessions", "sessions"), |project| {
-        up_to_a_thousand(project.sessions)
+    columns.add_column(
+        ReportColumn::words("started_unix_ms", "started (UTC)"),
+        |project| match &project.newest {
+            Some(newest) => ReportCell::value(newest.started_unix_ms)
+                .with_text(format_moment(newest.started_unix_ms)),
+            None => ReportCell::default(),
+        },
+    );
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
+        capped_count_cell(project.sessions)
     });
-    columns.add(Column::figure("week", "in seven days"), |project| {
-        counted(sessions_of_week(project))
+    columns.add_column(ReportColumn::figure("week", "in seven days"), |project| {
+        count_cell(sessions_of_week(project))
     });
-    document.push(Block::Table(columns.table("projects", projects)));
+    document.push(ReportBlock::Table(
+        columns.build_table("projects", projects),
+    ));
     for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
-        document.push_charts([Chart::new(
+        document.push_charts([ReportChart::new(
             format!("Sessions of {} in the last seven days", project.name),
-            speedwell_plot::Chart::Bar(week_chart(project)),
+            speedwell_plot::AnyChart::Bar(week_chart(project)),
         )]);
     }
     document
@@ -98,10 +103,10 @@ fn sessions_of_week(project: &ProjectLine) -> usize {
 fn week_chart(project: &ProjectLine) -> BarChart {
     let category = |(day, sessions): &(String, usize)| BarCategory {
         label: day.clone(),
-        bars: vec![Bar {
+        bars: vec![ChartBar {
             name: "sessions".into(),
             value: *sessions as f64,
-            ..Bar::default()
+            ..ChartBar::default()
         }],
     };
     BarChart {
@@ -112,136 +117,150 @@ fn week_chart(project: &ProjectLine) -> BarChart {
 }
 
 /// A session count; `None` means that counting stopped at the limit.
-fn up_to_a_thousand(sessions: Option<usize>) -> Cell {
-    sessions.map_or_else(|| Cell::text("more than 1,000"), counted)
+fn capped_count_cell(sessions: Option<usize>) -> ReportCell {
+    sessions.map_or_else(|| ReportCell::text("more than 1,000"), count_cell)
 }
 
-fn counted(number: usize) -> Cell {
-    Cell::value(number).shown(spell(number as f64, 0))
+fn count_cell(number: usize) -> ReportCell {
+    ReportCell::value(number).with_text(format_number(number as f64, 0))
 }
 
 /// Lists all benchmarks by group.
-pub fn benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
+pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let mut document = Document::new("benchmarks");
     if benchmarks.is_empty() {
-        nothing_measured(&mut document);
+        add_first_steps(&mut document);
         return document;
     }
     let cases = benchmarks.iter().map(|benchmark| benchmark.cases).sum();
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "{} with {}",
-        count(benchmarks.len(), "benchmark", "benchmarks"),
-        count(cases, "case", "cases")
+        format_count(benchmarks.len(), "benchmark", "benchmarks"),
+        format_count(cases, "case", "cases")
     )));
-    let mut columns = Columns::<StoredBenchmark>::new();
-    columns.add(
-        Column::new("benchmark", "benchmark", Kind::Label),
+    let mut columns = ColumnSet::<StoredBenchmark>::new();
+    columns.add_column(
+        ReportColumn::new("benchmark", "benchmark", ColumnKind::Label),
         |benchmark: &StoredBenchmark| {
-            let (_, name) = group_of(&benchmark.name);
-            Cell::words(&benchmark.name).shown(name)
+            let (_, name) = split_group(&benchmark.name);
+            ReportCell::words(&benchmark.name).with_text(name)
         },
     );
-    columns.add(Column::figure("cases", "cases"), |benchmark| {
-        counted(benchmark.cases)
+    columns.add_column(ReportColumn::figure("cases", "cases"), |benchmark| {
+        count_cell(benchmark.cases)
     });
-    columns.add(Column::figure("sessions", "sessions"), |benchmark| {
-        up_to_a_thousand(benchmark.sessions)
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |benchmark| {
+        capped_count_cell(benchmark.sessions)
     });
-    columns.add(Column::figure("newest", "newest session"), |benchmark| {
-        Cell::value(benchmark.newest).shown(format!("@{}", benchmark.newest))
-    });
-    columns.add(
-        Column::words("ended_unix_ms", "measured last (UTC)"),
-        |benchmark| Cell::value(benchmark.ended_unix_ms).shown(moment(benchmark.ended_unix_ms)),
+    columns.add_column(
+        ReportColumn::figure("newest", "newest session"),
+        |benchmark| ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest)),
+    );
+    columns.add_column(
+        ReportColumn::words("ended_unix_ms", "measured last (UTC)"),
+        |benchmark| {
+            ReportCell::value(benchmark.ended_unix_ms)
+                .with_text(format_moment(benchmark.ended_unix_ms))
+        },
     );
     let mut rows = Vec::new();
     let mut group = "";
     for benchmark in benchmarks {
-        let (own, _) = group_of(&benchmark.name);
+        let (own, _) = split_group(&benchmark.name);
         if own != group {
             group = own;
-            rows.push(Row::Group(Name::plain(own)));
+            rows.push(ReportRow::Group(RowName::plain(own)));
         }
-        rows.push(columns.row(benchmark));
+        rows.push(columns.build_row(benchmark));
     }
-    document.push(Block::Table(columns.table_of_rows("benchmarks", rows)));
+    document.push(ReportBlock::Table(
+        columns.table_of_rows("benchmarks", rows),
+    ));
     document
 }
 
 /// Splits a benchmark's name into its group and its name in the group.
-fn group_of(name: &str) -> (&str, &str) {
+fn split_group(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
 /// Lists the cases of one benchmark.
-pub fn cases_of(benchmark: &str, cases: &[StoredCase]) -> Document {
+pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
     let mut document = Document::new("benchmark");
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "{benchmark}: {}",
-        count(cases.len(), "case", "cases")
+        format_count(cases.len(), "case", "cases")
     )));
-    let mut columns = Columns::<StoredCase>::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |case: &StoredCase| Cell::words(&case.id),
+    let mut columns = ColumnSet::<StoredCase>::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |case: &StoredCase| ReportCell::words(&case.id),
     );
-    columns.add(Column::figure("sessions", "sessions"), |case| {
-        up_to_a_thousand(case.sessions)
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |case| {
+        capped_count_cell(case.sessions)
     });
-    columns.add(Column::figure("runs", "runs"), |case| match case.sessions {
-        Some(_) => counted(case.runs),
-        None => Cell::value(case.runs).shown(format!("more than {}", spell(case.runs as f64, 0))),
+    columns.add_column(ReportColumn::figure("runs", "runs"), |case| {
+        match case.sessions {
+            Some(_) => count_cell(case.runs),
+            None => ReportCell::value(case.runs)
+                .with_text(format!("more than {}", format_number(case.runs as f64, 0))),
+        }
     });
-    columns.add(Column::figure("newest", "newest session"), |case| {
-        Cell::value(case.newest).shown(format!("@{}", case.newest))
+    columns.add_column(ReportColumn::figure("newest", "newest session"), |case| {
+        ReportCell::value(case.newest).with_text(format!("@{}", case.newest))
     });
-    document.push(Block::Table(columns.table("cases", cases)));
+    document.push(ReportBlock::Table(columns.build_table("cases", cases)));
     document
 }
 
 /// Lists all machines; `calibrated` returns the calibration of each, if there is one.
-pub fn machines(
+pub fn list_machines(
     machines: &[StoredMachine],
-    calibrated: &dyn Fn(&StoredMachine) -> Option<Calibration>,
+    calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
 ) -> Document {
     let mut document = Document::new("machines");
     let words = match machines.len() {
         0 => "no machine is known yet".to_owned(),
-        some => count(some, "machine", "machines"),
+        some => format_count(some, "machine", "machines"),
     };
-    document.push(Block::Headline(words));
+    document.push(ReportBlock::Headline(words));
     if machines.is_empty() {
-        document.push(Block::Paragraph(
+        document.push(ReportBlock::Paragraph(
             "A machine is known from its first complete session.".into(),
         ));
     }
-    let known: Vec<(&StoredMachine, Option<Calibration>)> = machines
+    let known: Vec<(&StoredMachine, Option<NoiseCalibration>)> = machines
         .iter()
         .map(|machine| (machine, calibrated(machine)))
         .collect();
     let owned: Vec<MachineLine> = known.into_iter().map(MachineLine::from_stored).collect();
-    let mut columns = Columns::<MachineLine>::new();
-    columns.add(
-        Column::new("machine", "machine", Kind::Label),
-        |line: &MachineLine| Cell::words(&line.title),
+    let mut columns = ColumnSet::<MachineLine>::new();
+    columns.add_column(
+        ReportColumn::new("machine", "machine", ColumnKind::Label),
+        |line: &MachineLine| ReportCell::words(&line.title),
     );
     columns.add_value("number", |line| line.stored.number);
-    columns.add(Column::words("class", "processor"), |line| {
-        Cell::words(line.stored.machine.class.clone().unwrap_or_default())
+    columns.add_column(ReportColumn::words("class", "processor"), |line| {
+        ReportCell::words(line.stored.machine.class.clone().unwrap_or_default())
     });
-    columns.add(Column::figure("sessions", "sessions"), |line| {
-        counted(line.stored.sessions)
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |line| {
+        count_cell(line.stored.sessions)
     });
-    columns.add(Column::words("first_unix_ms", "first (UTC)"), |line| {
-        Cell::value(line.stored.first_unix_ms).shown(moment(line.stored.first_unix_ms))
+    columns.add_column(
+        ReportColumn::words("first_unix_ms", "first (UTC)"),
+        |line| {
+            ReportCell::value(line.stored.first_unix_ms)
+                .with_text(format_moment(line.stored.first_unix_ms))
+        },
+    );
+    columns.add_column(ReportColumn::words("last_unix_ms", "last (UTC)"), |line| {
+        ReportCell::value(line.stored.last_unix_ms)
+            .with_text(format_moment(line.stored.last_unix_ms))
     });
-    columns.add(Column::words("last_unix_ms", "last (UTC)"), |line| {
-        Cell::value(line.stored.last_unix_ms).shown(moment(line.stored.last_unix_ms))
-    });
-    columns.add(Column::words("calibration", "calibration"), |line| {
+    columns.add_column(ReportColumn::words("calibration", "calibration"), |line| {
         calibration_cell(line.calibration.as_ref())
     });
-    document.push(Block::Table(columns.table("machines", &owned)));
+    document.push(ReportBlock::Table(columns.build_table("machines", &owned)));
     document
 }
 
@@ -249,11 +268,13 @@ pub fn machines(
 struct MachineLine {
     title: String,
     stored: StoredMachine,
-    calibration: Option<Calibration>,
+    calibration: Option<NoiseCalibration>,
 }
 
 impl MachineLine {
-    fn from_stored((stored, calibration): (&StoredMachine, Option<Calibration>)) -> MachineLine {
+    fn from_stored(
+        (stored, calibration): (&StoredMachine, Option<NoiseCalibration>),
+    ) -> MachineLine {
         MachineLine {
             title: stored.machine.title().to_owned(),
             stored: stored.clone(),
@@ -262,42 +283,44 @@ impl MachineLine {
     }
 }
 
-fn calibration_cell(known: Option<&Calibration>) -> Cell {
+fn calibration_cell(known: Option<&NoiseCalibration>) -> ReportCell {
     match known {
-        None => Cell::text("never calibrated").emphasised(Emphasis::Muted),
-        Some(known) if known.is_in_range() => Cell::words("calibrated").emphasised(Emphasis::Good),
+        None => ReportCell::text("never calibrated").with_emphasis(TextEmphasis::Muted),
+        Some(known) if known.is_in_range() => {
+            ReportCell::words("calibrated").with_emphasis(TextEmphasis::Good)
+        }
         Some(known) => {
             let words = if known.false_alarms < known.expected_low {
                 "too few false alarms"
             } else {
                 "too many false alarms"
             };
-            Cell::words(words).emphasised(Emphasis::Bad)
+            ReportCell::words(words).with_emphasis(TextEmphasis::Bad)
         }
     }
 }
 
 /// Describes one machine: its name and class. Its properties are listed in the environment facts of
 /// its newest session.
-pub fn machine(machine: &StoredMachine) -> Document {
+pub fn describe_machine(machine: &StoredMachine) -> Document {
     let mut document = Document::new("machine");
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "{}: {}",
         machine.machine.title(),
-        count(machine.sessions, "session", "sessions")
+        format_count(machine.sessions, "session", "sessions")
     )));
     let facts = [
         ("Host", machine.machine.name.clone()),
         ("Label", machine.machine.label.clone()),
         ("Processor", machine.machine.class.clone()),
-        ("First session", Some(moment(machine.first_unix_ms))),
-        ("Last session", Some(moment(machine.last_unix_ms))),
+        ("First session", Some(format_moment(machine.first_unix_ms))),
+        ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
     let known = facts
         .into_iter()
         .filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
-    document.push(Block::Facts(known.collect()));
-    document.attach(
+    document.push(ReportBlock::Facts(known.collect()));
+    document.attach_data(
         "machine",
         json!({"number": machine.number, "id": machine.machine.id, "name": machine.machine.name,
             "label": machine.machine.label, "class": machine.machine.class}),
@@ -307,7 +330,7 @@ pub fn machine(machine: &StoredMachine) -> Document {
 
 /// A change in the environment of a machine: session, property, old and new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CircumstanceChange {
+pub struct EnvironmentChange {
     /// The first session with the new value.
     pub session: i64,
     /// What changed.
@@ -319,46 +342,50 @@ pub struct CircumstanceChange {
 }
 
 /// Lists what changed on a machine from session to session.
-pub fn circumstance_changes(changes: &[CircumstanceChange]) -> Document {
+pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
     let mut document = Document::new("machine");
     document.push_heading(2, "What changed");
     if changes.is_empty() {
-        document.push(Block::Paragraph(
+        document.push(ReportBlock::Paragraph(
             "Nothing that could move figures, as far as it was recorded.".into(),
         ));
         return document;
     }
-    let mut columns = Columns::<CircumstanceChange>::new();
-    columns.add(
-        Column::new("session", "session", Kind::Label),
-        |change: &CircumstanceChange| {
-            Cell::value(change.session).shown(format!("@{}", change.session))
+    let mut columns = ColumnSet::<EnvironmentChange>::new();
+    columns.add_column(
+        ReportColumn::new("session", "session", ColumnKind::Label),
+        |change: &EnvironmentChange| {
+            ReportCell::value(change.session).with_text(format!("@{}", change.session))
         },
     );
-    columns.add(Column::words("name", "what"), |change| {
-        Cell::words(&change.name)
+    columns.add_column(ReportColumn::words("name", "what"), |change| {
+        ReportCell::words(&change.name)
     });
-    columns.add(Column::words("before", "before"), |change| {
-        Cell::words(&change.before)
+    columns.add_column(ReportColumn::words("before", "before"), |change| {
+        ReportCell::words(&change.before)
     });
-    columns.add(Column::words("after", "after"), |change| {
-        Cell::words(&change.after)
+    columns.add_column(ReportColumn::words("after", "after"), |change| {
+        ReportCell::words(&change.after)
     });
-    document.push(Block::Table(columns.table("circumstances", changes)));
+    document.push(ReportBlock::Table(
+        columns.build_table("circumstances", changes),
+    ));
     document
 }
 
 /// Lists all calibrations, newest first.
-pub fn calibrations(calibrations: &[StoredCalibration]) -> Document {
+pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
-        document.push(Block::Headline("no machine was calibrated yet".into()));
-        document.push(Block::Paragraph(
+        document.push(ReportBlock::Headline(
+            "no machine was calibrated yet".into(),
+        ));
+        document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times: it shows how often this machine takes equal things for \
              different, which should be as often as the confidence says."
                 .into(),
         ));
-        document.push(Block::Command {
+        document.push(ReportBlock::Command {
             label: "calibrate this machine".into(),
             line: "speedwell doctor --calibrate FILE".into(),
         });
@@ -368,53 +395,65 @@ pub fn calibrations(calibrations: &[StoredCalibration]) -> Document {
         .iter()
         .filter(|calibration| !calibration.found.is_in_range())
         .count();
-    document.push(Block::Headline(match unfit {
+    document.push(ReportBlock::Headline(match unfit {
         0 => format!(
             "{}, all with as many false alarms as expected",
-            count(calibrations.len(), "calibration", "calibrations")
+            format_count(calibrations.len(), "calibration", "calibrations")
         ),
         some => format!(
             "{}, {some} with too many or too few false alarms",
-            count(calibrations.len(), "calibration", "calibrations")
+            format_count(calibrations.len(), "calibration", "calibrations")
         ),
     }));
-    let table = calibration_columns().table("calibrations", calibrations);
-    document.push(Block::Table(table));
+    let table = calibration_columns().build_table("calibrations", calibrations);
+    document.push(ReportBlock::Table(table));
     document
 }
 
-fn calibration_columns() -> Columns<StoredCalibration> {
-    let mut columns = Columns::<StoredCalibration>::new();
-    columns.add(
-        Column::new("session", "session", Kind::Label),
+fn calibration_columns() -> ColumnSet<StoredCalibration> {
+    let mut columns = ColumnSet::<StoredCalibration>::new();
+    columns.add_column(
+        ReportColumn::new("session", "session", ColumnKind::Label),
         |line: &StoredCalibration| {
-            Cell::value(line.found.session).shown(format!("@{}", line.found.session))
+            ReportCell::value(line.found.session).with_text(format!("@{}", line.found.session))
         },
     );
-    columns.add(Column::words("started_unix_ms", "started (UTC)"), |line| {
-        Cell::value(line.found.started_unix_ms).shown(moment(line.found.started_unix_ms))
+    columns.add_column(
+        ReportColumn::words("started_unix_ms", "started (UTC)"),
+        |line| {
+            ReportCell::value(line.found.started_unix_ms)
+                .with_text(format_moment(line.found.started_unix_ms))
+        },
+    );
+    columns.add_column(ReportColumn::words("host", "host"), |line| {
+        ReportCell::words(line.host.clone().unwrap_or_default())
     });
-    columns.add(Column::words("host", "host"), |line| {
-        Cell::words(line.host.clone().unwrap_or_default())
+    columns.add_column(
+        ReportColumn::words("cpu", "processor").expendable(1),
+        |line| ReportCell::words(line.cpu.clone().unwrap_or_default()),
+    );
+    columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |line| {
+        ReportCell::count(line.found.comparisons)
     });
-    columns.add(Column::words("cpu", "processor").expendable(1), |line| {
-        Cell::words(line.cpu.clone().unwrap_or_default())
-    });
-    columns.add(Column::figure("comparisons", "comparisons"), |line| {
-        Cell::count(line.found.comparisons)
-    });
-    columns.add(Column::figure("false_alarms", "false alarms"), |line| {
-        let found = &line.found;
-        let part = f64::from(found.false_alarms) / f64::from(found.comparisons.max(1));
-        Cell::value(found.false_alarms).shown(format!("{} ({})", found.false_alarms, share(part)))
-    });
-    columns.add(Column::figure("expected_high", "expected"), |line| {
-        Cell::value(line.found.expected_high).shown(format!(
+    columns.add_column(
+        ReportColumn::figure("false_alarms", "false alarms"),
+        |line| {
+            let found = &line.found;
+            let part = f64::from(found.false_alarms) / f64::from(found.comparisons.max(1));
+            ReportCell::value(found.false_alarms).with_text(format!(
+                "{} ({})",
+                found.false_alarms,
+                format_share(part)
+            ))
+        },
+    );
+    columns.add_column(ReportColumn::figure("expected_high", "expected"), |line| {
+        ReportCell::value(line.found.expected_high).with_text(format!(
             "{} to {}",
             line.found.expected_low, line.found.expected_high
         ))
     });
-    columns.add(Column::words("result", "result"), |line| {
+    columns.add_column(ReportColumn::words("result", "result"), |line| {
         calibration_cell(Some(&line.found))
     });
     columns

@@ -4,14 +4,14 @@
 //! Decides which comparisons are marked. `calibration` in the analysis crate decides how a machine
 //! is calibrated, `builds` there what builds of one source show.
 
-use speedwell_analysis::{self as analysis, Findings, Withheld};
-use speedwell_model::{Session, State};
+use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
+use speedwell_model::{Session, SessionState};
 use speedwell_results::store::Store;
 
 /// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that another
 /// build of the same source might have made. Withholds the verdicts of running sessions.
 pub fn mark_known<'s>(
-    findings: &mut Findings,
+    findings: &mut AnalysisFindings,
     sessions: impl IntoIterator<Item = &'s Session>,
     store: &Store,
 ) {
@@ -23,21 +23,21 @@ pub fn mark_known<'s>(
         .iter()
         .find_map(|session| is_measured(session, store))
     {
-        findings.withhold(&Withheld::HasNotEnded(number));
+        findings.withhold(&WithheldReason::HasNotEnded(number));
     }
     if sessions
         .iter()
         .all(|session| session.design.layout.builds == 0)
     {
-        let known = |case: &str, metric: &str| store.layout_spread(case, metric).ok()?;
-        analysis::mark_layout(findings, &known);
+        let known = |case: &str, metric: &str| store.latest_layout_spread(case, metric).ok()?;
+        analysis::note_layout_effects(findings, &known);
     }
     for session in sessions {
         let machine = &session.environment;
-        let Ok(Some(known)) = store.calibration_of(machine) else {
+        let Ok(Some(known)) = store.latest_calibration(machine) else {
             continue;
         };
-        let warning = analysis::uncalibrated(machine, &known);
+        let warning = analysis::warn_uncalibrated(machine, &known);
         let is_new = |text: &String| !findings.warnings.contains(text);
         findings.warnings.extend(warning.filter(is_new));
     }
@@ -45,7 +45,9 @@ pub fn mark_known<'s>(
 
 /// The number of a session of this store that is still measured: the process that records it is not known to have ended.
 fn is_measured(session: &Session, store: &Store) -> Option<i64> {
-    let number = session.number.filter(|_| session.state == State::Running)?;
-    let known = store.overview(number).ok()??;
+    let number = session
+        .number
+        .filter(|_| session.state == SessionState::Running)?;
+    let known = store.find_overview(number).ok()??;
     (known.id == session.id && !known.is_killed).then_some(number)
 }

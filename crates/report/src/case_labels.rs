@@ -6,10 +6,10 @@
 //! visible further up; machine-readable columns keep full ids. The short form of a name omits the
 //! names of parameters, which are then in the heading.
 
-use crate::table::{Columns, Name, Row, number};
+use crate::table::{ColumnSet, ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
-use speedwell_model::{Better, Case, Metric, Value};
+use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -20,40 +20,40 @@ pub struct CaseLabels {
     /// What all cases share, for the caption: a benchmark, a folder, parameters. May be empty.
     pub shared: String,
     /// Headings and rows in the order of the table.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LabelLine>,
     /// Whether the lines so far end below a heading.
     is_open: bool,
 }
 
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum LabelLine {
     /// A heading over the lines that follow; an empty one ends the previous group.
-    Group(Name),
+    Group(RowName),
     /// The case at `index` of the input list.
     Case {
         /// Position in the list.
         index: usize,
         /// Its name, without the parts stated above it.
-        name: Name,
+        name: RowName,
     },
 }
 
-type Pair<'a> = (&'a str, &'a Value);
+type ParameterPair<'a> = (&'a str, &'a ParameterValue);
 
 impl CaseLabels {
     /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps their order.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
-            constants(&everywhere)
+            constant_parameters(&everywhere)
         } else {
             Vec::new()
         };
         let names = distinct(everywhere.iter().map(|case| case.benchmark.as_str()));
         let folder = common_folder(&names);
         let mut labels = CaseLabels {
-            shared: caption(&names, folder, &shared),
+            shared: format_caption(&names, folder, &shared),
             ..CaseLabels::default()
         };
         let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
@@ -62,7 +62,7 @@ impl CaseLabels {
         }
         for (name, members) in members {
             let of_benchmark: Vec<&Case> = members.iter().map(|&at| &*cases[at]).collect();
-            let constant = constants(&of_benchmark);
+            let constant = constant_parameters(&of_benchmark);
             let own: Vec<_> = constant
                 .iter()
                 .copied()
@@ -73,7 +73,7 @@ impl CaseLabels {
             } else {
                 &name[folder.len()..]
             };
-            let heading = join(short, &own);
+            let heading = join_label(short, &own);
             if distinct(of_benchmark.iter().map(|case| case.id())).len() == 1 {
                 let full = if heading.is_empty() {
                     name.to_owned()
@@ -86,9 +86,9 @@ impl CaseLabels {
                 } else {
                     short.to_owned()
                 };
-                labels.add_single(&members, &Name { full, short });
+                labels.add_single(&members, &RowName { full, short });
             } else {
-                let varying = varying(&of_benchmark, &constant);
+                let varying = varying_parameters(&of_benchmark, &constant);
                 labels.add_group(heading, &varying, &members, &of_benchmark);
             }
         }
@@ -96,12 +96,12 @@ impl CaseLabels {
     }
 
     /// Adds the only case of a benchmark, once for each of its `members`.
-    fn add_single(&mut self, members: &[usize], name: &Name) {
+    fn add_single(&mut self, members: &[usize], name: &RowName) {
         if self.is_open {
-            self.lines.push(Line::Group(Name::default()));
+            self.lines.push(LabelLine::Group(RowName::default()));
             self.is_open = false;
         }
-        let line = |&index: &usize| Line::Case {
+        let line = |&index: &usize| LabelLine::Case {
             index,
             name: name.clone(),
         };
@@ -113,30 +113,32 @@ impl CaseLabels {
         let short = format!("{heading} ({})", varying.join(", "))
             .trim_start()
             .to_owned();
-        self.lines.push(Line::Group(Name {
+        self.lines.push(LabelLine::Group(RowName {
             full: heading,
             short,
         }));
         self.is_open = true;
-        let pairs = widths(cases, varying, pair);
-        let values = widths(cases, varying, bare);
+        let pairs = parameter_widths(cases, varying, format_pair);
+        let values = parameter_widths(cases, varying, format_value);
         for (&index, case) in members.iter().zip(cases) {
-            let full = aligned(case, &pairs, pair);
-            let short = aligned(case, &values, bare);
-            self.lines.push(Line::Case {
+            let full = align_parameters(case, &pairs, format_pair);
+            let short = align_parameters(case, &values, format_value);
+            self.lines.push(LabelLine::Case {
                 index,
-                name: Name { full, short },
+                name: RowName { full, short },
             });
         }
     }
 }
 
 /// The parameters that have the same value in every case, in the order of the first case.
-fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
+fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
     let Some(first) = cases.first() else {
         return Vec::new();
     };
-    let same = |name: &str, value: &Value| cases.iter().all(|case| case.value(name) == Some(value));
+    let same = |name: &str, value: &ParameterValue| {
+        cases.iter().all(|case| case.value(name) == Some(value))
+    };
     first
         .values
         .iter()
@@ -165,15 +167,15 @@ fn common_folder<'a>(names: &[&'a str]) -> &'a str {
     }
 }
 
-fn caption(names: &[&str], folder: &str, shared: &[Pair<'_>]) -> String {
+fn format_caption(names: &[&str], folder: &str, shared: &[ParameterPair<'_>]) -> String {
     match names {
-        [only] => join(only, shared),
-        _ if folder.is_empty() => join("", shared),
-        _ => join(&format!("{folder}*"), shared),
+        [only] => join_label(only, shared),
+        _ if folder.is_empty() => join_label("", shared),
+        _ => join_label(&format!("{folder}*"), shared),
     }
 }
 
-fn join(name: &str, pairs: &[Pair<'_>]) -> String {
+fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
     let mut words = vec![name.to_owned()];
     words.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
     words.retain(|word| !word.is_empty());
@@ -181,7 +183,7 @@ fn join(name: &str, pairs: &[Pair<'_>]) -> String {
 }
 
 /// The parameters that differ between cases.
-fn varying<'a>(cases: &[&'a Case], constant: &[Pair<'_>]) -> Vec<&'a str> {
+fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) -> Vec<&'a str> {
     let names = cases
         .iter()
         .flat_map(|case| &case.values)
@@ -190,19 +192,23 @@ fn varying<'a>(cases: &[&'a Case], constant: &[Pair<'_>]) -> Vec<&'a str> {
 }
 
 /// Formats a parameter as `name=value`.
-fn pair(name: &str, value: &Value) -> String {
+fn format_pair(name: &str, value: &ParameterValue) -> String {
     format!("{name}={value}")
 }
 
 /// Formats a parameter below a heading that names it.
-fn bare(_: &str, value: &Value) -> String {
+fn format_value(_: &str, value: &ParameterValue) -> String {
     value.to_string()
 }
 
-type Spelling = fn(&str, &Value) -> String;
+type ParameterFormat = fn(&str, &ParameterValue) -> String;
 
 /// Each parameter with the width of its longest spelling.
-fn widths<'a>(cases: &[&Case], names: &[&'a str], spell: Spelling) -> Vec<(&'a str, usize)> {
+fn parameter_widths<'a>(
+    cases: &[&Case],
+    names: &[&'a str],
+    spell: ParameterFormat,
+) -> Vec<(&'a str, usize)> {
     let width = |name: &str| {
         let values = cases.iter().filter_map(|case| case.value(name));
         values
@@ -214,7 +220,7 @@ fn widths<'a>(cases: &[&Case], names: &[&'a str], spell: Spelling) -> Vec<(&'a s
 }
 
 /// The parameters of a case, padded so that they line up across rows.
-fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
+fn align_parameters(case: &Case, widths: &[(&str, usize)], spell: ParameterFormat) -> String {
     let mut label = String::new();
     for (name, width) in widths {
         let text = case
@@ -229,37 +235,40 @@ fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
 
 /// Adds `benchmark`, `parameters`, `metric`, `unit` and `better`, from a row's case and metric.
 pub fn add_case_columns<T>(
-    columns: &mut Columns<T>,
+    columns: &mut ColumnSet<T>,
     case: impl Fn(&T) -> &Case + Copy + 'static,
     metric: impl Fn(&T) -> &Metric + Copy + 'static,
 ) {
     columns.add_value("benchmark", move |row| case(row).benchmark.clone());
-    columns.add_value("parameters", move |row| parameters(case(row)));
+    columns.add_value("parameters", move |row| parameters_json(case(row)));
     columns.add_value("metric", move |row| metric(row).name.clone());
     columns.add_value("unit", move |row| metric(row).unit.clone());
     columns.add_value("better", move |row| match metric(row).better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-        Better::Unknown => "unknown",
+        MetricDirection::Higher => "higher",
+        MetricDirection::Lower => "lower",
+        MetricDirection::Unknown => "unknown",
     });
 }
 
 /// The rows of a table: headings, and the result of `row` for each case index and name.
-pub fn labelled_rows(lines: Vec<Line>, mut row: impl FnMut(usize, Name) -> Row) -> Vec<Row> {
+pub fn labelled_rows(
+    lines: Vec<LabelLine>,
+    mut row: impl FnMut(usize, RowName) -> ReportRow,
+) -> Vec<ReportRow> {
     let line = |line| match line {
-        Line::Group(name) => Row::Group(name),
-        Line::Case { index, name } => row(index, name),
+        LabelLine::Group(name) => ReportRow::Group(name),
+        LabelLine::Case { index, name } => row(index, name),
     };
     lines.into_iter().map(line).collect()
 }
 
 /// The parameters of a case as an object, in the order of the case.
-pub fn parameters(case: &Case) -> Json {
-    let pair = |(name, value): &(String, Value)| {
+pub fn parameters_json(case: &Case) -> Json {
+    let pair = |(name, value): &(String, ParameterValue)| {
         let value = match value {
-            Value::Bool(truth) => Json::Bool(*truth),
-            Value::Number(figure) => number(*figure).unwrap_or(Json::Null),
-            Value::Text(text) => Json::String(text.clone()),
+            ParameterValue::Bool(truth) => Json::Bool(*truth),
+            ParameterValue::Number(figure) => json_number(*figure).unwrap_or(Json::Null),
+            ParameterValue::Text(text) => Json::String(text.clone()),
         };
         (name.clone(), value)
     };
@@ -277,8 +286,8 @@ mod tests {
             .collect();
         let labels = CaseLabels::new(&cases);
         let lines = labels.lines.into_iter().map(|line| match line {
-            Line::Group(name) => format!("# {} | {}", name.full, name.short),
-            Line::Case { index, name } => format!("{index} {} | {}", name.full, name.short),
+            LabelLine::Group(name) => format!("# {} | {}", name.full, name.short),
+            LabelLine::Case { index, name } => format!("{index} {} | {}", name.full, name.short),
         });
         (labels.shared, lines.collect())
     }

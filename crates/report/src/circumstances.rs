@@ -3,111 +3,117 @@
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
-use crate::document::{Block, Document, Fact};
-use crate::figure::{Uncertainty, count, moment, quantity, setting, spell};
+use crate::document::{Document, Fact, ReportBlock};
+use crate::figure::{
+    Uncertainty, format_count, format_moment, format_number, format_quantity, format_setting,
+};
 use serde_json::{Value, json};
-use speedwell_analysis::{Comparison, Findings};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison};
 use speedwell_model::{
-    Design, Environment, Layout, Order, Program, Session, State, Stopping, Variant,
+    Environment, LayoutVariation, MeasuredProgram, RunOrder, Session, SessionDesign, SessionState,
+    StoppingDesign, Variant,
 };
 
 /// Describes the circumstances of `findings`, which come from these sessions. Where there are
 /// several, each has the name that the user gave. Machine-readable output: `sources`.
-pub fn circumstances(sources: &[(Option<&str>, &Session)], findings: &Findings) -> Document {
+pub fn report_circumstances(
+    sources: &[(Option<&str>, &Session)],
+    findings: &AnalysisFindings,
+) -> Document {
     let sources = sources.iter();
     let counted: Vec<_> = sources
         .map(|(name, session)| (*name, *session, session.runs.len()))
         .collect();
-    circumstances_of(&counted, findings)
+    report_circumstances_of(&counted, findings)
 }
 
 /// The same for sessions whose runs need not be in memory: their number is passed in.
-pub(crate) fn circumstances_of(
+pub(crate) fn report_circumstances_of(
     sources: &[(Option<&str>, &Session, usize)],
-    findings: &Findings,
+    findings: &AnalysisFindings,
 ) -> Document {
     let mut document = Document::new("circumstances");
     let analysis = findings
         .comparisons
         .first()
-        .map(|c| of_comparison(c, findings));
-    let mut blocks: Vec<Block> = analysis.into_iter().map(Block::Facts).collect();
+        .map(|c| comparison_facts(c, findings));
+    let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
     for (name, session, runs) in sources {
         if let Some(name) = name {
-            blocks.push(Block::Heading {
+            blocks.push(ReportBlock::Heading {
                 level: 3,
                 text: (*name).to_owned(),
             });
         }
-        blocks.push(Block::Facts(of_session(session, *runs)));
+        blocks.push(ReportBlock::Facts(session_facts(session, *runs)));
     }
-    document.push(Block::Appendix {
+    document.push(ReportBlock::Appendix {
         title: "How it was measured".into(),
         instead: None,
         blocks,
     });
     for (name, session, _) in sources {
-        document.append(environment(&session.environment, *name));
+        document.append_document(report_environment(&session.environment, *name));
     }
-    document.attach("sources", sources.iter().map(data).collect());
+    document.attach_data("sources", sources.iter().map(source_data).collect());
     document
 }
 
-fn fact(name: &str, value: impl Into<String>) -> Fact {
+fn new_fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
 }
 
 /// How the results were computed. All comparisons of one report use the same method.
-fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
+fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFindings) -> Vec<Fact> {
     let others = findings.comparisons.iter();
     let candidates = distinct(others.map(|other| other.candidate.as_str()));
-    let delta = setting(comparison.delta);
+    let delta = format_setting(comparison.delta);
     vec![
-        fact("baseline", comparison.baseline.as_str()),
-        fact("compared with it", candidates.join(", ")),
-        fact("test", method_words(comparison.method)),
-        fact("confidence", setting(comparison.confidence)),
-        fact(
+        new_fact("baseline", comparison.baseline.as_str()),
+        new_fact("compared with it", candidates.join(", ")),
+        new_fact("test", method_words(comparison.method)),
+        new_fact("confidence", format_setting(comparison.confidence)),
+        new_fact(
             "correction for many cases",
             correction_words(comparison.correction),
         ),
-        fact("counts as the same", format!("a change within {delta}")),
+        new_fact("counts as the same", format!("a change within {delta}")),
     ]
 }
 
 /// Describes how one session was measured.
-fn of_session(session: &Session, done: usize) -> Vec<Fact> {
+fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(
         session
             .number
-            .map(|number| fact("session", format!("@{number}"))),
+            .map(|number| new_fact("session", format!("@{number}"))),
     );
-    let started = moment(session.started_unix_ms);
-    facts.push(fact("started", format!("{started} UTC")));
+    let started = format_moment(session.started_unix_ms);
+    facts.push(new_fact("started", format!("{started} UTC")));
     let state = match session.state {
-        State::Complete => None,
-        State::Running => Some("still running, or killed"),
-        State::Interrupted => Some("interrupted; what was measured is shown"),
-        State::Imported => Some("imported from a file"),
+        SessionState::Complete => None,
+        SessionState::Running => Some("still running, or killed"),
+        SessionState::Interrupted => Some("interrupted; what was measured is shown"),
+        SessionState::Imported => Some("imported from a file"),
     };
-    facts.extend(state.map(|words| fact("state", words)));
+    facts.extend(state.map(|words| new_fact("state", words)));
     if !session.tags.is_empty() {
-        facts.push(fact("tags", session.tags.join(" ")));
+        facts.push(new_fact("tags", session.tags.join(" ")));
     }
     if !session.command.is_empty() {
-        facts.push(fact("command", shell_words::join(&session.command)));
+        facts.push(new_fact("command", shell_words::join(&session.command)));
     }
-    facts.extend(session.variants.iter().filter_map(variant));
-    facts.extend(of_design(&session.design));
-    facts.push(fact("runs", runs(session, done)));
+    facts.extend(session.variants.iter().filter_map(variant_fact));
+    facts.extend(design_facts(&session.design));
+    facts.push(new_fact("runs", runs_text(session, done)));
     let speedwell = session.environment.speedwell.as_deref();
-    facts.extend(speedwell.map(|version| fact("measured by", format!("Speedwell {version}"))));
+    facts.extend(speedwell.map(|version| new_fact("measured by", format!("Speedwell {version}"))));
     facts
 }
 
 /// Describes what defines a variant, unless its name says it all.
-fn variant(variant: &Variant) -> Option<Fact> {
+fn variant_fact(variant: &Variant) -> Option<Fact> {
     let mut words: Vec<String> = variant
         .environment
         .iter()
@@ -124,40 +130,43 @@ fn variant(variant: &Variant) -> Option<Fact> {
     (!words.is_empty()).then(|| (name, shell_words::join(words)))
 }
 
-fn of_design(design: &Design) -> Vec<Fact> {
+fn design_facts(design: &SessionDesign) -> Vec<Fact> {
     let number = u64::from(design.runs_per_block);
     let order = match design.order {
-        Order::Blocks => format!(
+        RunOrder::Blocks => format!(
             "randomised blocks of {number} runs of every variant, shuffled, spread over the session"
         ),
-        Order::Alternate => "fixed alternation of the variants".into(),
-        Order::Parallel => "all variants at the same time".into(),
-        Order::Paired => "pairs of a candidate and the baseline, both at once on one processor; of eight rounds, one apart".into(),
-        Order::Imported => "not known".into(),
+        RunOrder::Alternate => "fixed alternation of the variants".into(),
+        RunOrder::Parallel => "all variants at the same time".into(),
+        RunOrder::Paired => "pairs of a candidate and the baseline, both at once on one processor; of eight rounds, one apart".into(),
+        RunOrder::Imported => "not known".into(),
     };
-    let mut facts = vec![fact("order of runs", order)];
+    let mut facts = vec![new_fact("order of runs", order)];
     // The plan of imported results is unknown; the session holds placeholder values.
-    if design.order == Order::Imported {
+    if design.order == RunOrder::Imported {
         return facts;
     }
-    facts.push(fact("seed", design.seed.to_string()));
-    facts.extend(layout(&design.layout).map(|words| fact("layout", words)));
+    facts.push(new_fact("seed", design.seed.to_string()));
+    facts.extend(layout_text(&design.layout).map(|words| new_fact("layout", words)));
     if let Some(counting) = &design.counting {
-        facts.push(fact("instructions counted by", counting.tool.as_str()));
+        facts.push(new_fact("instructions counted by", counting.tool.as_str()));
     }
     if !design.reject.is_empty() {
-        facts.push(fact("runs put aside by", design.reject.to_string()));
+        facts.push(new_fact("runs put aside by", design.reject.to_string()));
     }
-    facts.push(fact("end of measuring", stopping(&design.stopping)));
-    let threshold = design.threshold.map(setting);
-    facts.extend(threshold.map(|share| fact("threshold named before measuring", share)));
+    facts.push(new_fact(
+        "end of measuring",
+        stopping_text(&design.stopping),
+    ));
+    let threshold = design.threshold.map(format_setting);
+    facts.extend(threshold.map(|share| new_fact("threshold named before measuring", share)));
     facts
 }
 
-fn layout(layout: &Layout) -> Option<String> {
+fn layout_text(layout: &LayoutVariation) -> Option<String> {
     let builds = format!(
         "{} of every variant, with functions and data in another order",
-        count(layout.builds as usize, "build", "builds")
+        format_count(layout.builds as usize, "build", "builds")
     );
     let parts = [
         (layout.builds > 0, builds.as_str()),
@@ -171,13 +180,13 @@ fn layout(layout: &Layout) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-fn stopping(stopping: &Stopping) -> String {
+fn stopping_text(stopping: &StoppingDesign) -> String {
     match stopping {
-        Stopping::Fixed { runs } => {
-            let runs = count(*runs as usize, "run", "runs");
+        StoppingDesign::Fixed { runs } => {
+            let runs = format_count(*runs as usize, "run", "runs");
             format!("after {runs} of every variant")
         }
-        Stopping::Sequential {
+        StoppingDesign::Sequential {
             looks,
             alpha,
             delta,
@@ -187,28 +196,28 @@ fn stopping(stopping: &Stopping) -> String {
                 "when a sequential test decides, with looks at {} runs a side; error rate {} over all \
                  looks together, equal means within {}",
                 looks.join(", "),
-                setting(*alpha),
-                setting(*delta)
+                format_setting(*alpha),
+                format_setting(*delta)
             )
         }
     }
 }
 
-fn runs(session: &Session, done: usize) -> String {
+fn runs_text(session: &Session, done: usize) -> String {
     let failed = session
         .failures
         .iter()
         .filter(|f| !f.cause.is_skip())
         .count();
-    let mut words = spell(done as f64, 0);
+    let mut words = format_number(done as f64, 0);
     if failed > 0 {
-        words.push_str(&format!(", and {} failed", spell(failed as f64, 0)));
+        words.push_str(&format!(", and {} failed", format_number(failed as f64, 0)));
     }
     words
 }
 
 /// The model's own serialization is the contract; it contains no value that JSON lacks.
-fn data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
+fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
         "session": session.id,
@@ -228,30 +237,30 @@ fn data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
 
 /// Describes the environment, with the name of its source if there are several. Machine-readable
 /// output has all of it, as stored.
-pub fn environment(environment: &Environment, source: Option<&str>) -> Document {
+pub fn report_environment(environment: &Environment, source: Option<&str>) -> Document {
     let mut document = Document::new("environment");
-    let facts = facts(environment);
+    let facts = environment_facts(environment);
     if !facts.is_empty() {
         let title = match source {
             Some(source) => format!("Measured on: {source}"),
             None => "Measured on".into(),
         };
-        document.push(Block::Appendix {
+        document.push(ReportBlock::Appendix {
             title,
             instead: None,
-            blocks: vec![Block::Facts(facts)],
+            blocks: vec![ReportBlock::Facts(facts)],
         });
     }
     // The model's own serialization is the contract; it contains no value that JSON lacks.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
-    document.attach("environments", json!([data]));
+    document.attach_data("environments", json!([data]));
     document
 }
 
-fn facts(environment: &Environment) -> Vec<Fact> {
+fn environment_facts(environment: &Environment) -> Vec<Fact> {
     let memory = environment
         .memory_bytes
-        .map(|bytes| quantity(bytes as f64, "B", Uncertainty::Unknown));
+        .map(|bytes| format_quantity(bytes as f64, "B", Uncertainty::Unknown));
     let load = environment
         .load
         .map(|load| load.map(|one| format!("{one:.2}")).join(" "));
@@ -261,7 +270,7 @@ fn facts(environment: &Environment) -> Vec<Fact> {
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
     let known = [
         ("host", environment.host.clone()),
-        ("processor", processor(environment)),
+        ("processor", processor_text(environment)),
         ("memory", memory),
         ("system", environment.kernel.clone()),
         ("frequency governor", governors),
@@ -277,15 +286,15 @@ fn facts(environment: &Environment) -> Vec<Fact> {
         environment
             .facts
             .iter()
-            .map(|(name, value)| words_of(name, value)),
+            .map(|(name, value)| named_fact(name, value)),
     );
-    facts.extend(environment.programs.iter().map(program));
+    facts.extend(environment.programs.iter().map(program_fact));
     facts
 }
 
 /// Describes an additional fact: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %.
 /// `now_` marks values taken when the session began.
-fn words_of(name: &str, value: &str) -> Fact {
+fn named_fact(name: &str, value: &str) -> Fact {
     let (name, when) = match name.strip_prefix("now_") {
         Some(name) => (name, " before"),
         None => (name, ""),
@@ -297,19 +306,19 @@ fn words_of(name: &str, value: &str) -> Fact {
         number,
     ) {
         (Some(name), _, Some(_)) => (name, format!("{value} %")),
-        (_, Some(name), Some(bytes)) => (name, quantity(bytes, "B", Uncertainty::Unknown)),
+        (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
         _ => (name, value.to_owned()),
     };
     (name.replace('_', " ") + when, value)
 }
 
-fn processor(environment: &Environment) -> Option<String> {
+fn processor_text(environment: &Environment) -> Option<String> {
     let number = environment.cpus.map(|number| format!("{number} ×"));
     let words: Vec<String> = number.into_iter().chain(environment.cpu.clone()).collect();
     Some(words.join(" ")).filter(|words| !words.is_empty())
 }
 
-fn program(program: &Program) -> Fact {
+fn program_fact(program: &MeasuredProgram) -> Fact {
     let mut words: Vec<String> = program.version.clone().into_iter().collect();
     words.push(program.path.display().to_string());
     let versions: Vec<_> = program
@@ -329,13 +338,13 @@ mod tests {
 
     #[test]
     fn a_sequential_design_is_told_in_full() {
-        let design = Design {
+        let design = SessionDesign {
             seed: 7,
             runs_per_block: 2,
             threshold: Some(0.05),
-            ..Design::new(
-                Order::Blocks,
-                Stopping::Sequential {
+            ..SessionDesign::new(
+                RunOrder::Blocks,
+                StoppingDesign::Sequential {
                     looks: vec![8, 14],
                     alpha: 0.05,
                     delta: 0.02,
@@ -343,7 +352,7 @@ mod tests {
                 "old",
             )
         };
-        let facts = of_design(&design);
+        let facts = design_facts(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
@@ -363,14 +372,21 @@ mod tests {
 
     #[test]
     fn the_plan_of_imported_results_is_not_made_up() {
-        let design = Design::new(Order::Imported, Stopping::Fixed { runs: 1 }, String::new());
-        assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
+        let design = SessionDesign::new(
+            RunOrder::Imported,
+            StoppingDesign::Fixed { runs: 1 },
+            String::new(),
+        );
+        assert_eq!(
+            design_facts(&design),
+            [new_fact("order of runs", "not known")]
+        );
     }
 
     #[test]
     fn facts_are_told_in_words() {
         let told = |name, value| {
-            let (name, value) = words_of(name, value);
+            let (name, value) = named_fact(name, value);
             format!("{name}: {value}")
         };
         assert_eq!(

@@ -1,21 +1,21 @@
 //! The report of measuring suspected changes again.
 
-use super::output::Output;
-use crate::comparison::{comparison, size};
-use crate::document::{Block, Document};
-use crate::failures::failures;
-use crate::figure::{count, good_and_bad};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind};
-use crate::validity::validity;
-use speedwell_analysis::Findings;
-use speedwell_analysis::confirm::{Confirmation, IsMore, confirmations};
-use speedwell_model::{Better, Metric};
+use super::output::OutputOptions;
+use crate::comparison::{report_comparison, size};
+use crate::document::{Document, ReportBlock};
+use crate::failures::report_failures;
+use crate::figure::{format_count, quality_words};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::validity::report_validity;
+use speedwell_analysis::AnalysisFindings;
+use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
+use speedwell_model::{Metric, MetricDirection};
 
 /// A case with the outcome of measuring it again.
-struct Line {
+struct ConfirmLine {
     case: String,
     metric: String,
-    outcome: Option<Confirmation>,
+    outcome: Option<ConfirmationResult>,
     /// `+4.8 % [+4.1, +5.5]`, `0 -> 1`
     size: String,
     /// `slower`
@@ -24,13 +24,17 @@ struct Line {
 }
 
 /// Builds the report; `is_more` is the suspected direction, if there was one.
-pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Document {
-    let lines: Vec<Line> = confirmations(findings, is_more)
+pub fn report_confirmation(
+    findings: &AnalysisFindings,
+    is_more: IsMore<'_>,
+    output: &OutputOptions,
+) -> Document {
+    let lines: Vec<ConfirmLine> = read_confirmations(findings, is_more)
         .into_iter()
-        .map(|(found, row, outcome)| Line {
+        .map(|(found, row, outcome)| ConfirmLine {
             case: row.case.id(),
             metric: found.metric.name.clone(),
-            direction: direction(&found.metric, outcome),
+            direction: direction_word(&found.metric, outcome),
             size: outcome
                 .and_then(|_| size(row, &found.metric))
                 .unwrap_or_default(),
@@ -40,27 +44,29 @@ pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Doc
         .collect();
     let mut document = Document::new("confirmation");
     document.push_warnings(&findings.warnings);
-    document.append(validity(&findings.validity));
-    document.push(Block::Headline(headline(&lines)));
-    document.push(Block::Table(columns().table("confirmations", &lines)));
-    let mut compared = comparison(findings, output);
+    document.append_document(report_validity(&findings.validity));
+    document.push(ReportBlock::Headline(confirm_headline(&lines)));
+    document.push(ReportBlock::Table(
+        columns().build_table("confirmations", &lines),
+    ));
+    let mut compared = report_comparison(findings, output);
     compared
         .blocks
-        .retain(|block| matches!(block, Block::Table(_) | Block::Note(_)));
-    document.push(Block::Appendix {
+        .retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
+    document.push(ReportBlock::Appendix {
         title: "The comparison".into(),
         instead: None,
         blocks: std::mem::take(&mut compared.blocks),
     });
-    document.append(failures(&findings.failures, output.verbosity));
+    document.append_document(report_failures(&findings.failures, output.verbosity));
     document
 }
 
 /// A word for the direction of a metric's change.
-fn direction(metric: &Metric, outcome: Option<Confirmation>) -> &'static str {
-    let (good, bad) = good_and_bad(metric);
+fn direction_word(metric: &Metric, outcome: Option<ConfirmationResult>) -> &'static str {
+    let (good, bad) = quality_words(metric);
     let is_more = outcome.is_some_and(|outcome| outcome.change().value > 0.0);
-    if is_more == (metric.better == Better::Higher) {
+    if is_more == (metric.better == MetricDirection::Higher) {
         good
     } else {
         bad
@@ -68,31 +74,31 @@ fn direction(metric: &Metric, outcome: Option<Confirmation>) -> &'static str {
 }
 
 /// The report for two sides that are the same program.
-pub fn identical() -> Document {
+pub fn report_identical() -> Document {
     let mut document = Document::new("confirmation");
-    document.push(Block::Headline(
+    document.push(ReportBlock::Headline(
         "refuted: both programs are the same file; look at data, machine or environment".into(),
     ));
     document
 }
 
-fn headline(lines: &[Line]) -> String {
+fn confirm_headline(lines: &[ConfirmLine]) -> String {
     if let [only] = lines {
         return match &only.outcome {
             None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
-            Some(Confirmation::Confirmed(_)) => {
+            Some(ConfirmationResult::Confirmed(_)) => {
                 format!("confirmed: {}, {}", only.size, only.direction)
             }
-            Some(Confirmation::Refuted(_)) => format!("refuted: {}", only.size),
+            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {}", only.size),
         };
     }
     let confirmed = lines
         .iter()
-        .filter(|line| matches!(line.outcome, Some(Confirmation::Confirmed(_))));
+        .filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
     format!(
         "confirmed in {} of {}",
         confirmed.count(),
-        count(lines.len(), "case", "cases")
+        format_count(lines.len(), "case", "cases")
     )
 }
 
@@ -101,20 +107,27 @@ pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
 }
 
-fn columns() -> Columns<Line> {
-    let mut columns: Columns<Line> = Columns::new();
-    columns.add(Column::words("state", "state"), |line| match line.outcome {
-        None => Cell::words("open").emphasised(Emphasis::Caution),
-        Some(Confirmation::Confirmed(_)) => Cell::words("confirmed").emphasised(Emphasis::Strong),
-        Some(Confirmation::Refuted(_)) => Cell::words("refuted").emphasised(Emphasis::Muted),
+fn columns() -> ColumnSet<ConfirmLine> {
+    let mut columns: ColumnSet<ConfirmLine> = ColumnSet::new();
+    columns.add_column(ReportColumn::words("state", "state"), |line| {
+        match line.outcome {
+            None => ReportCell::words("open").with_emphasis(TextEmphasis::Caution),
+            Some(ConfirmationResult::Confirmed(_)) => {
+                ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
+            }
+            Some(ConfirmationResult::Refuted(_)) => {
+                ReportCell::words("refuted").with_emphasis(TextEmphasis::Muted)
+            }
+        }
     });
-    columns.add(Column::new("case", "case", Kind::Label), |line| {
-        Cell::words(line.case.clone())
-    });
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |line| ReportCell::words(line.case.clone()),
+    );
     columns.add_value("metric", |line| line.metric.clone());
-    let change = |line: &Line| line.outcome.map(|outcome| outcome.change());
-    columns.add(Column::figure("change", "change"), move |line| {
-        Cell::figure(change(line).map(|change| change.value)).shown(line.size.clone())
+    let change = |line: &ConfirmLine| line.outcome.map(|outcome| outcome.change());
+    columns.add_column(ReportColumn::figure("change", "change"), move |line| {
+        ReportCell::figure(change(line).map(|change| change.value)).with_text(line.size.clone())
     });
     columns.add_figure("change_low", move |line| {
         change(line).map(|change| change.low)
@@ -122,8 +135,8 @@ fn columns() -> Columns<Line> {
     columns.add_figure("change_high", move |line| {
         change(line).map(|change| change.high)
     });
-    columns.add(Column::figure("runs", "runs a side"), |line| {
-        Cell::count(line.runs as u64)
+    columns.add_column(ReportColumn::figure("runs", "runs a side"), |line| {
+        ReportCell::count(line.runs as u64)
     });
     columns
 }

@@ -61,7 +61,7 @@ impl From<Value> for Datum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Cell;
+    use crate::table::ReportCell;
     use serde_json::json;
 
     #[test]
@@ -84,6 +84,6 @@ mod tests {
 
     #[test]
     fn a_cell_is_small_because_large_reports_have_a_million() {
-        assert!(size_of::<Cell>() <= 64, "{}", size_of::<Cell>());
+        assert!(size_of::<ReportCell>() <= 64, "{}", size_of::<ReportCell>());
     }
 }

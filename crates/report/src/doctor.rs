@@ -2,17 +2,23 @@
 //! --calibrate`, whether the machine gives the expected rate of false alarms when a thing is
 //! compared with itself, and how noisy each case is.
 //!
-//! Start at [`checks`], [`calibration`] and [`tuned_calibration`].
+//! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
-use crate::case_labels::{CaseLabels, labelled_rows, parameters};
-use crate::document::{Block, Document};
-use crate::failures::failures;
-use crate::figure::{change, change_interval, count, moment, setting, share};
-use crate::output::{Output, Verbosity};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Name, Row, Table};
+use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
+use crate::document::{Document, ReportBlock};
+use crate::failures::report_failures;
+use crate::figure::{
+    format_change, format_count, format_interval, format_moment, format_setting, format_share,
+};
+use crate::output::{OutputOptions, Verbosity};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
+};
 use serde_json::json;
-use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings, Findings, SpreadChange};
-use speedwell_model::Calibration;
+use speedwell_analysis::{
+    AnalysisFindings, CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange,
+};
+use speedwell_model::NoiseCalibration;
 use std::sync::Arc;
 
 /// One check and its result.
@@ -29,36 +35,36 @@ pub struct CheckLine {
 }
 
 /// Builds the report of the checks; remedies follow the checks that need one.
-pub fn checks(checks: &[CheckLine]) -> Document {
+pub fn report_checks(checks: &[CheckLine]) -> Document {
     let columns = check_columns();
     let mut rows = Vec::new();
     for check in checks {
-        rows.push(columns.row(check));
+        rows.push(columns.build_row(check));
         if !check.remedy.is_empty() {
-            rows.push(Row::Remark(format!("→ {}", check.remedy)));
+            rows.push(ReportRow::Remark(format!("→ {}", check.remedy)));
         }
     }
     let mut document = Document::new("checks");
-    document.push(Block::Table(columns.table_of_rows("checks", rows)));
+    document.push(ReportBlock::Table(columns.table_of_rows("checks", rows)));
     document
 }
 
 /// Spreads below this share are negligible: the default `same` threshold is larger.
-const HARDLY: f64 = 0.02;
+const NEGLIGIBLE_SPREAD: f64 = 0.02;
 
 /// Reports whether the layout of builds matters, one line per case.
-pub fn layouts(findings: &Findings) -> Document {
+pub fn report_layouts(findings: &AnalysisFindings) -> Document {
     let mut document = Document::new("layouts");
     document.push_warnings(&findings.warnings);
     for known in &findings.layout {
         let interval = known.components.interval;
         let answer = match () {
             () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
-            () if interval.high < HARDLY => "layout hardly matters",
+            () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
             () => "whether layout matters cannot be said",
         };
-        let sentence = known.sentence();
-        document.push(Block::Headline(format!(
+        let sentence = known.to_sentence();
+        document.push(ReportBlock::Headline(format!(
             "{}: {answer}. {sentence}",
             known.case
         )));
@@ -76,69 +82,82 @@ pub fn layouts(findings: &Findings) -> Document {
             "slowest_to_fastest": known.range,
         })
     });
-    document.attach("layout", data.collect());
-    document.append(failures(&findings.failures, Verbosity::Normal));
+    document.attach_data("layout", data.collect());
+    document.append_document(report_failures(&findings.failures, Verbosity::Normal));
     document
 }
 
-fn check_columns() -> Columns<CheckLine> {
-    let mut columns = Columns::new();
-    columns.add(Column::words("state", "state"), |check: &CheckLine| {
-        let (symbol, emphasis) = symbol(&check.state);
-        Cell::value(check.state.clone())
-            .shown(format!("{symbol} {}", check.state))
-            .emphasised(emphasis)
-    });
-    columns.add(Column::new("name", "check", Kind::Identifier), |check| {
-        Cell::words(check.name.clone())
-    });
-    columns.add(Column::new("found", "found", Kind::Label), |check| {
-        Cell::words(check.found.clone())
-    });
+fn check_columns() -> ColumnSet<CheckLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::words("state", "state"),
+        |check: &CheckLine| {
+            let (symbol, emphasis) = state_symbol(&check.state);
+            ReportCell::value(check.state.clone())
+                .with_text(format!("{symbol} {}", check.state))
+                .with_emphasis(emphasis)
+        },
+    );
+    columns.add_column(
+        ReportColumn::new("name", "check", ColumnKind::Identifier),
+        |check| ReportCell::words(check.name.clone()),
+    );
+    columns.add_column(
+        ReportColumn::new("found", "found", ColumnKind::Label),
+        |check| ReportCell::words(check.found.clone()),
+    );
     columns.add_value("remedy", |check| check.remedy.clone());
     columns
 }
 
 /// The symbol and the emphasis of a result.
-fn symbol(state: &str) -> (char, Emphasis) {
+fn state_symbol(state: &str) -> (char, TextEmphasis) {
     match state {
-        "ok" => ('✓', Emphasis::Good),
-        "problem" => ('✗', Emphasis::Bad),
-        "warning" => ('!', Emphasis::Caution),
-        _ => ('-', Emphasis::Muted),
+        "ok" => ('✓', TextEmphasis::Good),
+        "problem" => ('✗', TextEmphasis::Bad),
+        "warning" => ('!', TextEmphasis::Caution),
+        _ => ('-', TextEmphasis::Muted),
     }
 }
 
 /// The command for a first calibration, and for another one after changes.
-const COMMAND: &str = "speedwell doctor --calibrate FILE";
+const CALIBRATE_COMMAND: &str = "speedwell doctor --calibrate FILE";
 
 /// Builds the report of a calibration.
-pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
+pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("calibration");
     document.push_warnings(&found.warnings);
-    document.push(Block::Headline(headline(found)));
+    document.push(ReportBlock::Headline(calibration_headline(found)));
     if !found.cases.is_empty() {
-        document.push(Block::Table(case_table(found)));
+        document.push(ReportBlock::Table(case_table(found)));
         output.add_detail(&mut document, |_, document| {
-            document.extend(notes(found).into_iter().map(Block::Note));
+            document.extend(calibration_notes(found).into_iter().map(ReportBlock::Note));
         });
     }
-    document.attach("calibration", data(found));
-    document.append(failures(&found.failures, output.verbosity));
+    document.attach_data("calibration", calibration_data(found));
+    document.append_document(report_failures(&found.failures, output.verbosity));
     document
 }
 
 /// The calibration check of `doctor`; `None` if the machine was never calibrated.
-pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
+pub fn calibration_check(known: Option<&NoiseCalibration>) -> CheckLine {
     let (state, found, remedy) = match known {
-        None => ("unknown", "never calibrated".to_owned(), COMMAND.to_owned()),
+        None => (
+            "unknown",
+            "never calibrated".to_owned(),
+            CALIBRATE_COMMAND.to_owned(),
+        ),
         Some(known) => {
-            let when = format!("@{}, {}", known.session, moment(known.started_unix_ms));
-            let found = format!("{} ({when})", counts(known));
+            let when = format!(
+                "@{}, {}",
+                known.session,
+                format_moment(known.started_unix_ms)
+            );
+            let found = format!("{} ({when})", expected_alarms_text(known));
             if known.is_in_range() {
                 ("ok", found, String::new())
             } else {
-                let remedy = format!("fix what else is reported here, then: {COMMAND}");
+                let remedy = format!("fix what else is reported here, then: {CALIBRATE_COMMAND}");
                 ("warning", found, remedy)
             }
         }
@@ -152,37 +171,37 @@ pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
 }
 
 /// Reports how tuning changed the noise: the same thing measured against itself before and after.
-pub fn tuned_calibration(
+pub fn report_tuned_calibration(
     spreads: &[SpreadChange],
     knobs: &str,
     [before, after]: [&CalibrationFindings; 2],
-    output: &Output,
+    output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("tuned_calibration");
     document.push_warnings(&before.warnings);
-    document.push(Block::Headline(tuned_headline(spreads)));
-    let mut table = Table {
+    document.push(ReportBlock::Headline(tuned_headline(spreads)));
+    let mut table = ReportTable {
         caption: vec![format!("set: {knobs}")],
-        ..spread_columns().table("spreads", spreads)
+        ..spread_columns().build_table("spreads", spreads)
     };
     table
         .caption
         .extend(before.metric.iter().map(|metric| metric.name.clone()));
-    document.push(Block::Table(table));
+    document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Note(
+        document.push(ReportBlock::Note(
             "spread: the median difference between two runs of the same thing in one block. The interval resamples \
              blocks. Before and after were measured one after the other, so other work that came or went in between counts as well."
                 .into(),
         ));
         let alarms = [("before", before), ("after", after)];
-        let alarms = alarms.map(|(when, found)| format!("{when}: {}", counts(&found.counts)));
-        document.push(Block::Note(alarms.join("; ")));
+        let alarms = alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
+        document.push(ReportBlock::Note(alarms.join("; ")));
     });
-    document.attach("before", data(before));
-    document.attach("after", data(after));
+    document.attach_data("before", calibration_data(before));
+    document.attach_data("after", calibration_data(after));
     for found in [before, after] {
-        document.append(failures(&found.failures, output.verbosity));
+        document.append_document(report_failures(&found.failures, output.verbosity));
     }
     document
 }
@@ -194,7 +213,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
             .filter(|one| spread_word(one) == word)
             .count()
     };
-    let cases = count(spreads.len(), "case", "cases");
+    let cases = format_count(spreads.len(), "case", "cases");
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
@@ -215,27 +234,28 @@ fn spread_word(one: &SpreadChange) -> &'static str {
     }
 }
 
-fn spread_columns() -> Columns<SpreadChange> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |one: &SpreadChange| Cell::words(one.case.id()),
+fn spread_columns() -> ColumnSet<SpreadChange> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |one: &SpreadChange| ReportCell::words(one.case.id()),
     );
-    columns.add(Column::figure("before", "spread before"), |one| {
-        Cell::shown_figure(Some(one.before), share)
+    columns.add_column(ReportColumn::figure("before", "spread before"), |one| {
+        ReportCell::shown_figure(Some(one.before), format_share)
     });
-    columns.add(Column::figure("after", "after"), |one| {
-        Cell::shown_figure(Some(one.after), share)
+    columns.add_column(ReportColumn::figure("after", "after"), |one| {
+        ReportCell::shown_figure(Some(one.after), format_share)
     });
-    columns.add(Column::figure("change", "change").for_people(), |one| {
-        Cell::text(one.change.as_ref().map(change).unwrap_or_default())
-    });
-    columns.add(
-        Column::figure("interval", "95 % interval").for_people(),
-        |one| Cell::text(one.change.as_ref().map(change_interval).unwrap_or_default()),
+    columns.add_column(
+        ReportColumn::figure("change", "change").for_people(),
+        |one| ReportCell::text(one.change.as_ref().map(format_change).unwrap_or_default()),
     );
-    columns.add(Column::words("noise", "noise"), |one| {
-        Cell::words(spread_word(one))
+    columns.add_column(
+        ReportColumn::figure("interval", "95 % interval").for_people(),
+        |one| ReportCell::text(one.change.as_ref().map(format_interval).unwrap_or_default()),
+    );
+    columns.add_column(ReportColumn::words("noise", "noise"), |one| {
+        ReportCell::words(spread_word(one))
     });
     columns.add_figure("change", |one| one.change.map(|change| change.value));
     columns.add_figure("change_low", |one| one.change.map(|change| change.low));
@@ -261,23 +281,23 @@ pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     }
 }
 
-fn headline(found: &CalibrationFindings) -> String {
-    let counts = counts(&found.counts);
+fn calibration_headline(found: &CalibrationFindings) -> String {
+    let counts = expected_alarms_text(&found.counts);
     match found.outcome {
-        Calibrated::Yes => format!("this machine is calibrated: {counts}."),
-        Calibrated::TooManyAlarms => format!(
+        CalibrationOutcome::Yes => format!("this machine is calibrated: {counts}."),
+        CalibrationOutcome::TooManyAlarms => format!(
             "this machine is not calibrated: {counts}. Differences are seen where there are none."
         ),
-        Calibrated::TooFewAlarms => format!(
+        CalibrationOutcome::TooFewAlarms => format!(
             "this machine is not calibrated: {counts}. The test is more careful here than it says, and \
              changes are overlooked."
         ),
-        Calibrated::Unknown => unknown(found),
+        CalibrationOutcome::Unknown => unknown_headline(found),
     }
 }
 
-fn unknown(found: &CalibrationFindings) -> String {
-    let alarms = alarms(&found.counts);
+fn unknown_headline(found: &CalibrationFindings) -> String {
+    let alarms = alarms_text(&found.counts);
     match (found.counts.comparisons, found.needed) {
         (0, _) => "nothing was compared".to_owned(),
         (_, None) => format!("{alarms}: the runs do not vary enough to tell anything."),
@@ -287,90 +307,94 @@ fn unknown(found: &CalibrationFindings) -> String {
     }
 }
 
-fn alarms(counts: &Calibration) -> String {
+fn alarms_text(counts: &NoiseCalibration) -> String {
     format!(
         "{} in {} of the same thing",
-        count(counts.false_alarms as usize, "false alarm", "false alarms"),
-        count(counts.comparisons as usize, "comparison", "comparisons"),
+        format_count(counts.false_alarms as usize, "false alarm", "false alarms"),
+        format_count(counts.comparisons as usize, "comparison", "comparisons"),
     )
 }
 
-fn counts(counts: &Calibration) -> String {
-    let Calibration {
+fn expected_alarms_text(counts: &NoiseCalibration) -> String {
+    let NoiseCalibration {
         expected_low: low,
         expected_high: high,
         ..
     } = counts;
-    format!("{}, where {low} to {high} are expected", alarms(counts))
+    format!(
+        "{}, where {low} to {high} are expected",
+        alarms_text(counts)
+    )
 }
 
 /// A case with its name in the table.
-struct Entry<'a> {
+struct CalibrationEntry<'a> {
     case: &'a CalibratedCase,
-    name: Name,
+    name: RowName,
 }
 
-fn case_table(found: &CalibrationFindings) -> Table {
+fn case_table(found: &CalibrationFindings) -> ReportTable {
     let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
     let labels = CaseLabels::new(&cases);
     let columns = case_columns();
     let rows = labelled_rows(labels.lines, |index, name| {
         let case = &found.cases[index];
-        columns.row(&Entry { case, name })
+        columns.build_row(&CalibrationEntry { case, name })
     });
     let metric = found.metric.iter().map(|metric| metric.name.clone());
     let caption = Some(labels.shared).filter(|text| !text.is_empty());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
     let line: Vec<String> = metric.chain([runs]).collect();
-    Table {
+    ReportTable {
         caption: caption.into_iter().chain([line.join(", ")]).collect(),
         ..columns.table_of_rows("calibrated_cases", rows)
     }
 }
 
-fn case_columns<'a>() -> Columns<Entry<'a>> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |row: &Entry<'a>| Cell::value(row.case.case.id()).named(&row.name),
+fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |row: &CalibrationEntry<'a>| ReportCell::value(row.case.case.id()).with_name(&row.name),
     );
     columns.add_value("benchmark", |row| row.case.case.benchmark.clone());
-    columns.add_value("parameters", |row| parameters(&row.case.case));
-    columns.add(Column::figure("comparisons", "comparisons"), |row| {
-        Cell::count(row.case.comparisons)
+    columns.add_value("parameters", |row| parameters_json(&row.case.case));
+    columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |row| {
+        ReportCell::count(row.case.comparisons)
     });
-    columns.add(Column::figure("false_alarms", "false alarms"), |row| {
-        Cell::count(row.case.false_alarms)
+    columns.add_column(
+        ReportColumn::figure("false_alarms", "false alarms"),
+        |row| ReportCell::count(row.case.false_alarms),
+    );
+    columns.add_column(ReportColumn::figure("variation", "CV"), |row| {
+        ReportCell::shown_figure(row.case.variation, format_share)
     });
-    columns.add(Column::figure("variation", "CV"), |row| {
-        Cell::shown_figure(row.case.variation, share)
-    });
-    columns.add(
-        Column::figure("autocorrelation", "autocorrelation"),
+    columns.add_column(
+        ReportColumn::figure("autocorrelation", "autocorrelation"),
         |row| {
             let mark = if row.case.is_dependent { "*" } else { "" };
-            Cell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+            ReportCell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
         },
     );
-    columns.add(Column::figure("detectable", "32 runs find"), |row| {
-        Cell::shown_figure(row.case.detectable, share)
+    columns.add_column(ReportColumn::figure("detectable", "32 runs find"), |row| {
+        ReportCell::shown_figure(row.case.detectable, format_share)
     });
     columns
 }
 
 /// The notes below the table.
-fn notes(found: &CalibrationFindings) -> Vec<String> {
+fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = &found.rate {
         notes.push(format!(
             "false alarms: a difference was found at {}; that is {} of the comparisons, [{}, {}]. With \
              {} runs a side the test itself would give {}.",
-            setting(found.alpha),
-            share(rate.value),
-            share(rate.low),
-            share(rate.high),
+            format_setting(found.alpha),
+            format_share(rate.value),
+            format_share(rate.low),
+            format_share(rate.high),
             found.runs,
-            share(found.level),
+            format_share(found.level),
         ));
     }
     notes.push(
@@ -381,7 +405,7 @@ fn notes(found: &CalibrationFindings) -> Vec<String> {
     if !found.rules.is_empty() {
         let rules = found.rules.iter();
         let rules: Vec<String> = rules
-            .map(|(rule, part)| format!("{rule} {}", share(*part)))
+            .map(|(rule, part)| format!("{rule} {}", format_share(*part)))
             .collect();
         notes.push(format!(
             "--reject would put aside of these runs: {}.",
@@ -398,12 +422,12 @@ fn notes(found: &CalibrationFindings) -> Vec<String> {
     notes
 }
 
-fn data(found: &CalibrationFindings) -> serde_json::Value {
+fn calibration_data(found: &CalibrationFindings) -> serde_json::Value {
     let outcome = match found.outcome {
-        Calibrated::Yes => "calibrated",
-        Calibrated::TooManyAlarms => "too many false alarms",
-        Calibrated::TooFewAlarms => "too few false alarms",
-        Calibrated::Unknown => "unknown",
+        CalibrationOutcome::Yes => "calibrated",
+        CalibrationOutcome::TooManyAlarms => "too many false alarms",
+        CalibrationOutcome::TooFewAlarms => "too few false alarms",
+        CalibrationOutcome::Unknown => "unknown",
     };
     json!({
         "result": outcome,
@@ -426,7 +450,7 @@ fn data(found: &CalibrationFindings) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{Output, print};
+    use crate::output::{OutputOptions, print_document};
 
     #[test]
     fn a_remedy_stands_below_its_check() {
@@ -436,7 +460,7 @@ mod tests {
             found: "found".into(),
             remedy: remedy.into(),
         };
-        let document = checks(&[
+        let document = report_checks(&[
             check("ok", "timer", ""),
             check(
                 "warning",
@@ -445,7 +469,7 @@ mod tests {
             ),
         ]);
         let mut out = Vec::new();
-        print(&document, &Output::default(), &mut out).unwrap();
+        print_document(&document, &OutputOptions::default(), &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "state      check          found\n\

@@ -2,9 +2,9 @@
 //!
 //! Reports build documents and formats render them, so that adding a format does not touch reports.
 //! This file knows no format: no escape sequence, no markup, no width. Start with [`Document`] and
-//! [`Block`]; tables are in `table.rs`.
+//! [`ReportBlock`]; tables are in `table.rs`.
 
-use crate::table::{Emphasis, Table};
+use crate::table::{ReportTable, TextEmphasis};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Document {
     /// The kind of report in one word: `comparison`, `summary`, `study`, `sessions` ...
     pub report: &'static str,
     /// Its parts, in reading order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ReportBlock>,
     /// Named machine-readable figures that belong to no table.
     pub data: Data,
 }
@@ -24,7 +24,7 @@ type Data = Vec<(&'static str, Value)>;
 
 /// One part of a document.
 #[derive(Debug, Clone)]
-pub enum Block {
+pub enum ReportBlock {
     /// The title of what follows; level 1 is the highest.
     Heading {
         /// 1 to 3.
@@ -37,13 +37,13 @@ pub enum Block {
     /// Running text.
     Paragraph(String),
     /// Figures.
-    Table(Table),
+    Table(ReportTable),
     /// Names with their values, for people: machines get the same as data.
     Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
-    Chart(Box<Chart>),
+    Chart(Box<ReportChart>),
     /// Individual cases, for formats that can hold thousands of pictures.
-    Gallery(Gallery),
+    Gallery(CaseGallery),
     /// An explanation of the figures above, which experts may skip.
     Note(String),
     /// A threat to the validity of the figures.
@@ -71,7 +71,7 @@ pub enum Block {
         /// Whether it must not be overlooked, so that it starts unfolded.
         open: bool,
         /// The details.
-        blocks: Vec<Block>,
+        blocks: Vec<ReportBlock>,
     },
     /// Reference matter, to look up rather than read. Pages and Markdown fold it; terminals omit it
     /// unless everything is requested.
@@ -81,13 +81,13 @@ pub enum Block {
         /// A replacement text where it is omitted, if any.
         instead: Option<String>,
         /// The contents.
-        blocks: Vec<Block>,
+        blocks: Vec<ReportBlock>,
     },
-    /// What `-q` shortens on standard output; files hold the whole. Made by [`Output::add_detail`](crate::Output::add_detail)
+    /// What `-q` shortens on standard output; files hold the whole. Made by [`OutputOptions::add_detail`](crate::OutputOptions::add_detail)
     /// and resolved by [`Document::shortened`] and [`Document::whole`] before a format sees it.
     Shortened {
         /// What standard output shows instead.
-        short: Vec<Block>,
+        short: Vec<ReportBlock>,
         /// What files show.
         whole: Box<Document>,
     },
@@ -98,7 +98,7 @@ pub type Fact = (String, String);
 
 /// Individual cases.
 #[derive(Debug, Clone)]
-pub struct Gallery {
+pub struct CaseGallery {
     /// The kind of its contents.
     pub kind: GalleryKind,
     /// The cases.
@@ -120,37 +120,37 @@ pub struct CaseView {
     /// The id of the case, by which table rows refer to it.
     pub id: String,
     /// The findings about it.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<CaseAnswer>,
     /// The charts: of its runs, one per metric; or of its trend.
-    pub charts: Vec<Chart>,
+    pub charts: Vec<ReportChart>,
 }
 
 /// A finding about one candidate or variant of a case.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CaseAnswer {
     /// Its subject; needed only if there are several answers.
     pub about: String,
     /// The finding: `▲ better +8.2 % [+6.9, +9.6]`.
     pub text: String,
     /// How it is emphasized.
-    pub emphasis: Emphasis,
+    pub emphasis: TextEmphasis,
 }
 
 /// A chart with a title that replaces it where it cannot be shown.
 #[derive(Debug, Clone)]
-pub struct Chart {
+pub struct ReportChart {
     /// A description, for captions and screen readers.
     pub title: String,
     /// The picture as data.
-    pub picture: speedwell_plot::Chart,
+    pub picture: speedwell_plot::AnyChart,
     /// Whether the tables and the gallery of a page show the same in more detail.
     pub shown_elsewhere: bool,
 }
 
-impl Chart {
+impl ReportChart {
     /// Creates a chart whose contents are shown nowhere else.
-    pub fn new(title: impl Into<String>, picture: speedwell_plot::Chart) -> Chart {
-        Chart {
+    pub fn new(title: impl Into<String>, picture: speedwell_plot::AnyChart) -> ReportChart {
+        ReportChart {
             title: title.into(),
             picture,
             shown_elsewhere: false,
@@ -168,39 +168,39 @@ impl Document {
     }
 
     /// Adds a block at the end.
-    pub fn push(&mut self, block: Block) {
+    pub fn push(&mut self, block: ReportBlock) {
         self.blocks.push(block);
     }
 
     /// Adds blocks at the end.
-    pub fn extend(&mut self, blocks: impl IntoIterator<Item = Block>) {
+    pub fn extend(&mut self, blocks: impl IntoIterator<Item = ReportBlock>) {
         self.blocks.extend(blocks);
     }
 
     /// Adds a heading; level 1 is the highest.
     pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
         let text = text.into();
-        self.push(Block::Heading { level, text });
+        self.push(ReportBlock::Heading { level, text });
     }
 
     /// Adds warnings.
     pub fn push_warnings(&mut self, warnings: &[String]) {
-        self.extend(warnings.iter().cloned().map(Block::Warning));
+        self.extend(warnings.iter().cloned().map(ReportBlock::Warning));
     }
 
     /// Adds charts.
-    pub fn push_charts(&mut self, charts: impl IntoIterator<Item = Chart>) {
-        self.extend(charts.into_iter().map(Box::new).map(Block::Chart));
+    pub fn push_charts(&mut self, charts: impl IntoIterator<Item = ReportChart>) {
+        self.extend(charts.into_iter().map(Box::new).map(ReportBlock::Chart));
     }
 
     /// Appends the blocks and data of `other`; its kind is dropped.
-    pub fn append(&mut self, other: Document) {
+    pub fn append_document(&mut self, other: Document) {
         self.blocks.extend(other.blocks);
         self.data.extend(other.data);
     }
 
     /// Adds machine-readable figures.
-    pub fn attach(&mut self, name: &'static str, value: Value) {
+    pub fn attach_data(&mut self, name: &'static str, value: Value) {
         self.data.push((name, value));
     }
 
@@ -217,10 +217,10 @@ impl Document {
         })
     }
 
-    /// Replaces each [`Block::Shortened`] by what `choose` returns, which may add data.
+    /// Replaces each [`ReportBlock::Shortened`] by what `choose` returns, which may add data.
     fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
-        let is_shortened = |block: &&Block| matches!(block, Block::Shortened { .. });
-        if !self.walk().iter().any(is_shortened) {
+        let is_shortened = |block: &&ReportBlock| matches!(block, ReportBlock::Shortened { .. });
+        if !self.all_blocks().iter().any(is_shortened) {
             return Cow::Borrowed(self);
         }
         let mut document = self.clone();
@@ -230,73 +230,80 @@ impl Document {
 
     /// The blocks with the answer first: a single headline moves before the warnings. For pages,
     /// which are read from the top; a terminal keeps the headline after them, close to the figures.
-    pub fn answer_first(&self) -> Vec<&Block> {
+    pub fn answer_first(&self) -> Vec<&ReportBlock> {
         let headlines = self
             .blocks
             .iter()
-            .filter(|block| matches!(block, Block::Headline(_)));
-        let mut blocks: Vec<&Block> = self.blocks.iter().collect();
+            .filter(|block| matches!(block, ReportBlock::Headline(_)));
+        let mut blocks: Vec<&ReportBlock> = self.blocks.iter().collect();
         // A leading question stays above its answer.
-        let is_asked = matches!(self.blocks.first(), Some(Block::Heading { level: 1, .. }));
+        let is_asked = matches!(
+            self.blocks.first(),
+            Some(ReportBlock::Heading { level: 1, .. })
+        );
         if headlines.count() == 1 && !is_asked {
             // A stable sort moves only the headline.
-            blocks.sort_by_key(|block| !matches!(block, Block::Headline(_)));
+            blocks.sort_by_key(|block| !matches!(block, ReportBlock::Headline(_)));
         }
         blocks
     }
 
     /// Every block; nested blocks follow their parent.
-    pub fn walk(&self) -> Vec<&Block> {
+    pub fn all_blocks(&self) -> Vec<&ReportBlock> {
         let mut all = Vec::new();
         collect(&self.blocks, &mut all);
         all
     }
 
     /// Every table, in reading order.
-    pub fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.walk().into_iter().filter_map(|block| match block {
-            Block::Table(table) => Some(table),
-            _ => None,
-        })
+    pub fn tables(&self) -> impl Iterator<Item = &ReportTable> {
+        self.all_blocks()
+            .into_iter()
+            .filter_map(|block| match block {
+                ReportBlock::Table(table) => Some(table),
+                _ => None,
+            })
     }
 
     /// Applies `change` to every table, nested ones included.
-    pub fn for_each_table(&mut self, change: &mut impl FnMut(&mut Table)) {
+    pub fn for_each_table(&mut self, change: &mut impl FnMut(&mut ReportTable)) {
         change_tables(&mut self.blocks, change);
     }
 
     /// Every standalone chart, in reading order.
-    pub fn charts(&self) -> impl Iterator<Item = &Chart> {
-        self.walk().into_iter().filter_map(|block| match block {
-            Block::Chart(chart) => Some(&**chart),
-            _ => None,
-        })
+    pub fn charts(&self) -> impl Iterator<Item = &ReportChart> {
+        self.all_blocks()
+            .into_iter()
+            .filter_map(|block| match block {
+                ReportBlock::Chart(chart) => Some(&**chart),
+                _ => None,
+            })
     }
 }
 
 /// Groups blocks for output: neighbors of one kind together where `is_gathered`, all others alone.
-pub fn runs_of_alike<'a, 'b>(
-    blocks: &'a [&'b Block],
-    is_gathered: impl Fn(&Block) -> bool,
-) -> impl Iterator<Item = &'a [&'b Block]> {
+pub fn group_blocks<'a, 'b>(
+    blocks: &'a [&'b ReportBlock],
+    is_gathered: impl Fn(&ReportBlock) -> bool,
+) -> impl Iterator<Item = &'a [&'b ReportBlock]> {
     blocks.chunk_by(move |one, next| {
         is_gathered(one) && std::mem::discriminant(*one) == std::mem::discriminant(*next)
     })
 }
 
 /// Chooses between the short and the whole form of a block.
-type Choose<'a> = dyn FnMut(&[Block], &Document, &mut Data) -> Vec<Block> + 'a;
+type Choose<'a> = dyn FnMut(&[ReportBlock], &Document, &mut Data) -> Vec<ReportBlock> + 'a;
 
-fn resolve(blocks: Vec<Block>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<Block> {
+fn resolve(blocks: Vec<ReportBlock>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<ReportBlock> {
     let mut resolved = Vec::with_capacity(blocks.len());
     for mut block in blocks {
         match &mut block {
-            Block::Shortened { short, whole } => {
+            ReportBlock::Shortened { short, whole } => {
                 let chosen = choose(short, whole, data);
                 resolved.extend(resolve(chosen, choose, data));
                 continue;
             }
-            Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } => {
+            ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } => {
                 *blocks = resolve(std::mem::take(blocks), choose, data);
             }
             _ => {}
@@ -306,11 +313,11 @@ fn resolve(blocks: Vec<Block>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<
     resolved
 }
 
-fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
+fn change_tables(blocks: &mut [ReportBlock], change: &mut impl FnMut(&mut ReportTable)) {
     for block in blocks {
         match block {
-            Block::Table(table) => change(table),
-            Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } => {
+            ReportBlock::Table(table) => change(table),
+            ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } => {
                 change_tables(blocks, change);
             }
             _ => {}
@@ -318,27 +325,27 @@ fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
     }
 }
 
-fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
+fn collect<'a>(blocks: &'a [ReportBlock], all: &mut Vec<&'a ReportBlock>) {
     for block in blocks {
         all.push(block);
-        if let Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } = block {
+        if let ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } = block {
             collect(blocks, all);
         }
     }
 }
 
 /// Priority where there is no room for all: bad news, then good, then open questions.
-pub fn severity(emphasis: Emphasis) -> u8 {
+pub fn severity(emphasis: TextEmphasis) -> u8 {
     match emphasis {
-        Emphasis::Bad => 0,
-        Emphasis::Good => 1,
-        Emphasis::Caution => 2,
-        Emphasis::None | Emphasis::Strong | Emphasis::Muted => 3,
+        TextEmphasis::Bad => 0,
+        TextEmphasis::Good => 1,
+        TextEmphasis::Caution => 2,
+        TextEmphasis::None | TextEmphasis::Strong | TextEmphasis::Muted => 3,
     }
 }
 
 /// Positions of the `most` most urgent items at most, in their original order.
-pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
+pub fn pick_most_severe(emphases: &[TextEmphasis], most: usize) -> Vec<usize> {
     let mut kept = by_severity(emphases);
     kept.truncate(most);
     kept.sort_unstable();
@@ -346,7 +353,7 @@ pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
 }
 
 /// All positions, most urgent first, otherwise in their original order.
-pub fn by_severity(emphases: &[Emphasis]) -> Vec<usize> {
+pub fn by_severity(emphases: &[TextEmphasis]) -> Vec<usize> {
     let mut all: Vec<usize> = (0..emphases.len()).collect();
     all.sort_by_key(|&at| severity(emphases[at]));
     all
@@ -359,11 +366,11 @@ mod tests {
     #[test]
     fn tables_inside_asides_are_found_too() {
         let mut document = Document::new("summary");
-        document.push(Block::Table(Table::new("first")));
-        document.push(Block::Aside {
+        document.push(ReportBlock::Table(ReportTable::new("first")));
+        document.push(ReportBlock::Aside {
             summary: "more".into(),
             open: true,
-            blocks: vec![Block::Table(Table::new("second"))],
+            blocks: vec![ReportBlock::Table(ReportTable::new("second"))],
         });
         let names: Vec<_> = document.tables().map(|table| table.name).collect();
         assert_eq!(names, ["first", "second"]);
@@ -372,22 +379,25 @@ mod tests {
     #[test]
     fn what_is_shortened_is_whole_in_files() {
         let mut whole = Document::new("details");
-        whole.push(Block::Note("how it was found".into()));
-        whole.attach("figures", Value::from(7));
+        whole.push(ReportBlock::Note("how it was found".into()));
+        whole.attach_data("figures", Value::from(7));
         let mut document = Document::new("summary");
-        document.push(Block::Aside {
+        document.push(ReportBlock::Aside {
             summary: "more".into(),
             open: true,
-            blocks: vec![Block::Shortened {
-                short: vec![Block::Paragraph("in short".into())],
+            blocks: vec![ReportBlock::Shortened {
+                short: vec![ReportBlock::Paragraph("in short".into())],
                 whole: Box::new(whole),
             }],
         });
         let texts = |document: &Document| -> Vec<String> {
-            let texts = document.walk().into_iter().filter_map(|block| match block {
-                Block::Note(text) | Block::Paragraph(text) => Some(text.clone()),
-                _ => None,
-            });
+            let texts = document
+                .all_blocks()
+                .into_iter()
+                .filter_map(|block| match block {
+                    ReportBlock::Note(text) | ReportBlock::Paragraph(text) => Some(text.clone()),
+                    _ => None,
+                });
             texts.collect()
         };
         let (short, whole) = (document.shortened(), document.whole());
@@ -403,10 +413,10 @@ mod tests {
 
     #[test]
     fn bad_news_is_never_left_out_for_good_news() {
-        use Emphasis::{Bad, Caution, Good, None};
+        use TextEmphasis::{Bad, Caution, Good, None};
         let all = [None, Good, Caution, Bad, None, Good];
-        assert_eq!(most_severe(&all, 3), [1, 3, 5]);
-        assert_eq!(most_severe(&all, 99), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(pick_most_severe(&all, 3), [1, 3, 5]);
+        assert_eq!(pick_most_severe(&all, 99), [0, 1, 2, 3, 4, 5]);
         assert_eq!(by_severity(&all), [3, 1, 5, 2, 0, 4]);
     }
 }

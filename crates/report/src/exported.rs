@@ -2,20 +2,20 @@
 //! for the pages of github-action-benchmark.
 //!
 //! Decides on columns, keys and the points exported. Speedwell's own tools read the JSON of `trend`
-//! instead. Start at [`otava`] and [`data_js`].
+//! instead. Start at [`export_otava`] and [`export_data_js`].
 
-use crate::changes::words::title;
-use crate::format::quoted;
+use crate::changes::words::series_title;
+use crate::format::quote_field;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use speedwell_analysis::history::History;
+use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::trend::TrendPoint;
-use speedwell_model::{Better, Machine, Point};
+use speedwell_model::{HistoryPoint, Machine, MetricDirection};
 use std::collections::BTreeMap;
 
 /// A file for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedHistory {
     /// Its lines, header first.
     pub text: String,
     /// Sessions omitted because they lack a series: Otava has no notation for a gap, and it reports
@@ -25,8 +25,11 @@ pub struct Exported {
 
 /// Exports comma-separated values: a row per session on the searched line, with `time` (of the
 /// commit if known, else of the measurement), `commit`, `machine`, and a column per series.
-pub fn otava(history: &History) -> Exported {
-    let names = history.series.iter().map(|series| quoted(&title(series)));
+pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
+    let names = history
+        .series
+        .iter()
+        .map(|series| quote_field(&series_title(series)));
     let header: Vec<String> = ["time", "commit", "machine"]
         .map(str::to_owned)
         .into_iter()
@@ -34,32 +37,32 @@ pub fn otava(history: &History) -> Exported {
         .collect();
     let mut text = header.join(",") + "\n";
     let mut left_out = 0;
-    for row in sessions(history) {
+    for row in points_by_session(history) {
         match row.into_iter().collect::<Option<Vec<&TrendPoint>>>() {
-            Some(points) => text += &line(&points, history),
+            Some(points) => text += &session_line(&points, history),
             None => left_out += 1,
         }
     }
-    Exported { text, left_out }
+    ExportedHistory { text, left_out }
 }
 
 /// Exports `window.BENCHMARK_DATA` with an entry per session on the searched line: one suite for
 /// metrics where less is better and one where more is better, as an entry has a single direction.
-pub fn data_js(history: &History) -> String {
+pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
-        ("Benchmark", Better::Lower, "customSmallerIsBetter"),
+        ("Benchmark", MetricDirection::Lower, "customSmallerIsBetter"),
         (
             "Benchmark, higher is better",
-            Better::Higher,
+            MetricDirection::Higher,
             "customBiggerIsBetter",
         ),
     ];
-    let rows = sessions(history);
+    let rows = points_by_session(history);
     for (suite, better, tool) in directions {
         let all: Vec<Value> = rows
             .iter()
-            .filter_map(|row| entry(row, history, better, tool))
+            .filter_map(|row| session_entry(row, history, better, tool))
             .collect();
         if !all.is_empty() {
             entries.insert(suite.into(), all.into());
@@ -75,28 +78,28 @@ pub fn data_js(history: &History) -> String {
 }
 
 /// The figures of one session for metrics of one direction.
-fn entry(
+fn session_entry(
     row: &[Option<&TrendPoint>],
-    history: &History,
-    better: Better,
+    history: &ProjectHistory,
+    better: MetricDirection,
     tool: &str,
 ) -> Option<Value> {
     let of_direction = history.series.iter().zip(row);
     let benches: Vec<Value> = of_direction
         .filter(|(series, _)| match series.key.metric.better {
             // The format knows two directions; a metric without one is exported as a cost.
-            Better::Unknown => better == Better::Lower,
+            MetricDirection::Unknown => better == MetricDirection::Lower,
             known => known == better,
         })
         .filter_map(|(series, point)| {
-            let Point {
+            let HistoryPoint {
                 value,
                 interval,
                 runs,
                 ..
             } = point.as_ref()?.point;
             let mut bench = json!({
-                "name": title(series), "value": value, "unit": series.key.metric.unit,
+                "name": series_title(series), "value": value, "unit": series.key.metric.unit,
                 "extra": format!("runs: {runs}"),
             });
             if let Some((low, high)) = interval {
@@ -114,7 +117,7 @@ fn entry(
     let nobody = json!({"name": "", "email": "", "username": ""});
     Some(json!({
         "commit": {
-            "id": point.revision.id, "message": point.revision.subject, "timestamp": timestamp(time),
+            "id": point.revision.id, "message": point.revision.subject, "timestamp": format_timestamp(time),
             "author": nobody, "committer": nobody, "url": "",
         },
         "date": point.at_unix_ms, "tool": tool, "benches": benches,
@@ -122,7 +125,7 @@ fn entry(
 }
 
 /// The searched points by session, in line order; each row has the series in their order.
-fn sessions(history: &History) -> Vec<Vec<Option<&TrendPoint>>> {
+fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (at, series) in history.series.iter().enumerate() {
         let points = series.trend.points.iter();
@@ -136,12 +139,12 @@ fn sessions(history: &History) -> Vec<Vec<Option<&TrendPoint>>> {
 }
 
 /// Formats `2026-01-31T12:00:00Z`; empty for times outside the calendar.
-fn timestamp(unix_ms: i64) -> String {
+fn format_timestamp(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
 /// Formats the points of one session as a line.
-fn line(points: &[&TrendPoint], history: &History) -> String {
+fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else {
         return String::new();
     };
@@ -152,9 +155,9 @@ fn line(points: &[&TrendPoint], history: &History) -> String {
         .map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
     let own = [
-        timestamp(unix_ms),
-        quoted(&first.revision.id),
-        quoted(machine),
+        format_timestamp(unix_ms),
+        quote_field(&first.revision.id),
+        quote_field(machine),
     ];
     own.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
 }

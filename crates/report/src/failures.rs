@@ -2,20 +2,20 @@
 //! reported that they cannot run here.
 
 use super::output::Verbosity;
-use crate::document::{Block, Document};
-use crate::figure::count;
+use crate::document::{Document, ReportBlock};
+use crate::figure::format_count;
 use serde_json::{Value, json};
-use speedwell_model::Failure;
+use speedwell_model::StepFailure;
 use std::collections::BTreeSet;
 
 /// Distinct failures shown by default.
-const SHOWN: usize = 3;
+const MAX_SHOWN_FAILURES: usize = 3;
 
 /// Reports the failures and skipped benchmarks. Machine-readable output lists all of them; people
 /// see equal ones once.
-pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
+pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
-    document.attach("failures", failures.iter().map(data).collect());
+    document.attach_data("failures", failures.iter().map(failure_data).collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
     document.extend(failed_blocks(&failed, verbosity));
@@ -23,7 +23,7 @@ pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
     document
 }
 
-fn data(failure: &Failure) -> Value {
+fn failure_data(failure: &StepFailure) -> Value {
     // The model's own serialization is the contract; it contains no value that JSON lacks.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
@@ -31,13 +31,13 @@ fn data(failure: &Failure) -> Value {
 /// Failures of one kind: those that differ only in the slot, and those of other cases that failed
 /// with the same message.
 struct FailureGroup<'a> {
-    first: &'a Failure,
+    first: &'a StepFailure,
     times: usize,
     cases: BTreeSet<&'a str>,
 }
 
-fn grouped<'a>(failures: &[&'a Failure]) -> Vec<FailureGroup<'a>> {
-    let is_alike = |a: &Failure, b: &Failure| {
+fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
+    let is_alike = |a: &StepFailure, b: &StepFailure| {
         let is_one_case = (&a.benchmark, &a.case) == (&b.benchmark, &b.case);
         (a.step, &a.variant, &a.cause) == (b.step, &b.variant, &b.cause)
             && (is_one_case || a.stderr_tail == b.stderr_tail)
@@ -63,36 +63,36 @@ fn grouped<'a>(failures: &[&'a Failure]) -> Vec<FailureGroup<'a>> {
     groups
 }
 
-fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
+fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportBlock> {
     if failures.is_empty() {
         return Vec::new();
     }
-    let groups = grouped(failures);
+    let groups = group_failures(failures);
     let shown = if verbosity == Verbosity::Verbose {
         groups.len()
     } else {
-        SHOWN
+        MAX_SHOWN_FAILURES
     };
     let (first, others) = groups.split_at(shown.min(groups.len()));
-    let mut blocks: Vec<Block> = first.iter().flat_map(failure_blocks).collect();
+    let mut blocks: Vec<ReportBlock> = first.iter().flat_map(failure_blocks).collect();
     if !others.is_empty() {
-        let more = count(others.len(), "other failure", "other failures");
-        blocks.push(Block::Appendix {
+        let more = format_count(others.len(), "other failure", "other failures");
+        blocks.push(ReportBlock::Appendix {
             instead: Some(format!("and {more}")),
             title: more,
             blocks: others.iter().flat_map(failure_blocks).collect(),
         });
     }
-    let summary = format!("{} failed", count(failures.len(), "step", "steps"));
+    let summary = format!("{} failed", format_count(failures.len(), "step", "steps"));
     // Failures must not be overlooked.
-    vec![Block::Aside {
+    vec![ReportBlock::Aside {
         summary,
         open: true,
         blocks,
     }]
 }
 
-fn failure_blocks(group: &FailureGroup<'_>) -> Vec<Block> {
+fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
     let failure = group.first;
     let times = if group.times > 1 {
         format!(" ({} times)", group.times)
@@ -101,22 +101,22 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<Block> {
     };
     let others = match group.cases.len() - 1 {
         0 => String::new(),
-        others => format!(" and {}", count(others, "other case", "other cases")),
+        others => format!(" and {}", format_count(others, "other case", "other cases")),
     };
     let mut blocks = vec![
-        Block::Paragraph(format!(
+        ReportBlock::Paragraph(format!(
             "{}{others}: {}{times}",
-            subject(failure),
+            failure_subject(failure),
             failure.cause
         )),
-        Block::Verbatim {
+        ReportBlock::Verbatim {
             label: "stderr".into(),
             text: failure.stderr_tail.clone(),
         },
     ];
     // A report that contradicts another cannot be repeated by one command.
     if !failure.replay.is_empty() {
-        blocks.push(Block::Command {
+        blocks.push(ReportBlock::Command {
             label: "to repeat it".into(),
             line: failure.replay.clone(),
         });
@@ -124,7 +124,7 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<Block> {
     blocks
 }
 
-fn subject(failure: &Failure) -> String {
+fn failure_subject(failure: &StepFailure) -> String {
     let case = failure.case.as_ref().unwrap_or(&failure.benchmark);
     match &failure.variant {
         Some(variant) => format!("{case} ({variant})"),
@@ -132,51 +132,51 @@ fn subject(failure: &Failure) -> String {
     }
 }
 
-fn skipped_blocks(skipped: &[&Failure]) -> Vec<Block> {
+fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
     if skipped.is_empty() {
         return Vec::new();
     }
     let mut items: Vec<String> = Vec::new();
     for failure in skipped {
-        let item = format!("{}: {}", subject(failure), failure.cause);
+        let item = format!("{}: {}", failure_subject(failure), failure.cause);
         if !items.contains(&item) {
             items.push(item);
         }
     }
-    let number = count(items.len(), "benchmark", "benchmarks");
+    let number = format_count(items.len(), "benchmark", "benchmarks");
     vec![
-        Block::Paragraph(format!("Not run, because they cannot run here ({number}):")),
-        Block::List(items),
+        ReportBlock::Paragraph(format!("Not run, because they cannot run here ({number}):")),
+        ReportBlock::List(items),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Cause, Step};
+    use speedwell_model::{FailureCause, SessionStep};
 
     #[test]
     fn cases_that_failed_for_one_reason_are_one_line() {
-        let failure = |case: &str, variant: &str, code: i32| Failure {
-            step: Step::Run,
+        let failure = |case: &str, variant: &str, code: i32| StepFailure {
+            step: SessionStep::Run,
             benchmark: "g/x".into(),
             case: Some(case.into()),
             variant: Some(variant.into()),
             slot: None,
-            cause: Cause::Exit { code },
+            cause: FailureCause::Exit { code },
             stderr_tail: "no such module".into(),
             replay: String::new(),
         };
-        let mut all: Vec<Failure> = ["g/x n=1", "g/x n=2", "g/x n=2"]
+        let mut all: Vec<StepFailure> = ["g/x n=1", "g/x n=2", "g/x n=2"]
             .map(|case| failure(case, "new", 1))
             .into();
         all.push(failure("g/x n=1", "new", 2));
-        let document = failures(&all, Verbosity::Normal);
-        let Some(Block::Aside { blocks, .. }) = document.blocks.first() else {
+        let document = report_failures(&all, Verbosity::Normal);
+        let Some(ReportBlock::Aside { blocks, .. }) = document.blocks.first() else {
             panic!("{document:?}");
         };
         let lines = blocks.iter().filter_map(|block| match block {
-            Block::Paragraph(line) => Some(line.as_str()),
+            ReportBlock::Paragraph(line) => Some(line.as_str()),
             _ => None,
         });
         let expected = [

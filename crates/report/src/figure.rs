@@ -6,14 +6,14 @@
 //! digit if they are 355 to 949, and 950 to 999 round up; the figure ends at the same place.
 //! `unit.rs` chooses the units.
 
-use crate::unit::{Dimension, Scale, UnitChoice, dimension_of, in_base_units};
+use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
-use speedwell_model::{Better, Estimate, Metric};
+use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
 use std::time::Duration;
 
 /// The two-sided 95 % quantile of the normal distribution, which turns a standard error into half
 /// the width of an interval.
-const NORMAL_95: f64 = 1.96;
+const NORMAL_QUANTILE_95: f64 = 1.96;
 /// Standard error of a median over that of a mean, for normal data: sqrt(pi / 2), Laplace 1818.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
@@ -24,14 +24,14 @@ pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -
         Some(0.0) => Uncertainty::Exact,
         Some(variation) if runs > 1 => {
             let standard_error = MEDIAN_OVER_MEAN * variation * median.abs() / (runs as f64).sqrt();
-            Uncertainty::Half(NORMAL_95 * standard_error)
+            Uncertainty::Half(NORMAL_QUANTILE_95 * standard_error)
         }
         _ => Uncertainty::Unknown,
     }
 }
 
 /// Half the width of an estimate's interval; unknown without an interval.
-pub fn uncertainty_of(estimate: &Estimate) -> Uncertainty {
+pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
     let half = (estimate.high - estimate.low) / 2.0;
     if half > 0.0 && half.is_finite() {
         Uncertainty::Half(half)
@@ -40,16 +40,16 @@ pub fn uncertainty_of(estimate: &Estimate) -> Uncertainty {
     }
 }
 
-impl Scale {
+impl FigureScale {
     /// The place at which `stored` is rounded once it is shown on this scale. Whole numbers of things that are counted, and
     /// exact ones of anything, keep all digits.
-    pub fn place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
-        let shown = self.shown(stored);
+    pub fn rounding_place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
+        let shown = self.to_shown(stored);
         match uncertainty {
-            Uncertainty::Half(half) => place(shown, Uncertainty::Half(self.shown(half))),
+            Uncertainty::Half(half) => decimal_place(shown, Uncertainty::Half(self.to_shown(half))),
             Uncertainty::Exact => shortest_place(shown, last_exact_place(shown)),
             Uncertainty::Unknown if self.is_count && shown.fract() == 0.0 => 0,
-            Uncertainty::Unknown => place(shown, Uncertainty::Unknown),
+            Uncertainty::Unknown => decimal_place(shown, Uncertainty::Unknown),
         }
     }
 
@@ -61,12 +61,12 @@ impl Scale {
         stored_unit: &str,
         figures: impl IntoIterator<Item = (f64, Uncertainty)>,
         choice: Option<UnitChoice>,
-    ) -> Scale {
+    ) -> FigureScale {
         let is_chosen = choice.is_some_and(|choice| choice.fits(stored_unit));
-        if is_chosen || dimension_of(stored_unit) != Some(Dimension::Size) {
+        if is_chosen || dimension_of(stored_unit) != Some(UnitDimension::Size) {
             return self;
         }
-        let bytes = Scale {
+        let bytes = FigureScale {
             symbol: "B".to_owned(),
             stored_per_shown: 1.0 / in_base_units(1.0, stored_unit).unwrap_or(1.0),
             is_count: false,
@@ -74,7 +74,8 @@ impl Scale {
         let (mut loses_digits, mut are_counts) = (false, true);
         // Zero has no digits to lose.
         for (stored, uncertainty) in figures.into_iter().filter(|(stored, _)| *stored != 0.0) {
-            are_counts &= uncertainty == Uncertainty::Exact && bytes.shown(stored).fract() == 0.0;
+            are_counts &=
+                uncertainty == Uncertainty::Exact && bytes.to_shown(stored).fract() == 0.0;
             loses_digits |= !self.is_short(stored);
         }
         if are_counts && loses_digits {
@@ -86,23 +87,23 @@ impl Scale {
 
     /// Whether an exact `stored` figure is shown on this scale as it is.
     fn is_short(&self, stored: f64) -> bool {
-        let shown = self.shown(stored);
+        let shown = self.to_shown(stored);
         is_exact_at(shown, last_exact_place(shown).max(0))
     }
 
     /// The decimal place of the first digit of `stored` on this scale; `None` for zero.
     pub fn first_place(&self, stored: f64) -> Option<i32> {
-        first_place(self.shown(stored))
+        first_place(self.to_shown(stored))
     }
 
     /// Formats `stored` on this scale, rounded at `place`, without the unit.
-    pub fn bare(&self, stored: f64, place: i32) -> String {
-        spell(self.shown(stored), place)
+    pub fn format_bare(&self, stored: f64, place: i32) -> String {
+        format_number(self.to_shown(stored), place)
     }
 
     /// The same, followed by the unit: `1.23 M/s`, but `1,234/s`.
-    pub fn full(&self, stored: f64, place: i32) -> String {
-        with_unit(&self.bare(stored, place), &self.symbol)
+    pub fn format_full(&self, stored: f64, place: i32) -> String {
+        with_unit(&self.format_bare(stored, place), &self.symbol)
     }
 }
 
@@ -116,21 +117,24 @@ pub fn with_unit(number: &str, symbol: &str) -> String {
 }
 
 /// Formats a single stored figure on the scale that suits it.
-pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
+pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
     let fitting = |figure: f64| {
-        let scale = Scale::fitting(unit, &[figure], None);
+        let scale = FigureScale::fit_scale(unit, &[figure], None);
         scale.keeping_counts(unit, [(figure, uncertainty)], None)
     };
     let scale = fitting(stored);
     // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
-    let shown = rounded(scale.shown(stored), scale.place(stored, uncertainty));
+    let shown = rounded(
+        scale.to_shown(stored),
+        scale.rounding_place(stored, uncertainty),
+    );
     let rounded = shown * scale.stored_per_shown;
     let scale = fitting(rounded);
-    scale.full(rounded, scale.place(rounded, uncertainty))
+    scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
 }
 
 /// Most decimals of a change: thousandths of a percent.
-const MOST_PERCENT_PLACES: i32 = 3;
+const MAX_PERCENT_PLACES: i32 = 3;
 
 /// A change without an interval that is larger than this, ten times, has whole percents.
 const PLAIN_CHANGE: f64 = 10.0;
@@ -139,7 +143,7 @@ const PLAIN_CHANGE: f64 = 10.0;
 /// percents are always kept: rounded to tens, a bound could no longer be told from the threshold of
 /// a few percent that decides the verdict. For the same reason a bound next to zero keeps its first
 /// digit: `[-8, 0]` would contradict a verdict that there is a change.
-fn percent_place(change: &Estimate) -> i32 {
+fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
     }
@@ -148,70 +152,73 @@ fn percent_place(change: &Estimate) -> i32 {
     let excludes_zero = change.low > 0.0 || change.high < 0.0;
     let nearest = change.low.abs().min(change.high.abs()) * 100.0;
     let distinct_from_zero = if excludes_zero {
-        (0..MOST_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5)
+        (0..MAX_PERCENT_PLACES).find(|place| nearest * 10f64.powi(*place) >= 0.5)
     } else {
         Some(0)
     };
     supported
-        .max(distinct_from_zero.unwrap_or(MOST_PERCENT_PLACES))
-        .clamp(0, MOST_PERCENT_PLACES)
+        .max(distinct_from_zero.unwrap_or(MAX_PERCENT_PLACES))
+        .clamp(0, MAX_PERCENT_PLACES)
 }
 
 /// Whether the estimate has no interval.
-fn has_no_width(estimate: &Estimate) -> bool {
+fn has_no_width(estimate: &IntervalEstimate) -> bool {
     estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
 
 /// Formats a change as a signed percentage: `+8.2 %`.
-pub fn change(change: &Estimate) -> String {
+pub fn format_change(change: &IntervalEstimate) -> String {
     format!(
         "{} %",
-        spell_signed(change.value * 100.0, percent_place(change))
+        format_signed(change.value * 100.0, percent_place(change))
     )
 }
 
 /// Formats the interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
-pub fn change_interval(change: &Estimate) -> String {
+pub fn format_interval(change: &IntervalEstimate) -> String {
     if has_no_width(change) {
         return String::new();
     }
     let place = percent_place(change);
-    let end = |share: f64| spell_signed(share * 100.0, place);
+    let end = |share: f64| format_signed(share * 100.0, place);
     format!("[{}, {}]", end(change.low), end(change.high))
 }
 
 /// Formats a change with its interval, for sentences: `+8.2 % [+6.9, +9.6]`.
-pub fn change_with_interval(estimate: &Estimate) -> String {
-    format!("{} {}", change(estimate), change_interval(estimate))
+pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
+    format!("{} {}", format_change(estimate), format_interval(estimate))
         .trim_end()
         .to_owned()
 }
 
 /// Percentages below this one are printed as `<0.001 %`.
-const LEAST_PERCENT: f64 = 0.001;
+const MIN_PERCENT: f64 = 0.001;
 
 /// Formats a share as a percentage with two significant digits, without sign: `1.2 %`.
-pub fn share(share: f64) -> String {
+pub fn format_share(share: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < LEAST_PERCENT {
-        return format!("<{LEAST_PERCENT} %");
+    if percent > 0.0 && percent < MIN_PERCENT {
+        return format!("<{MIN_PERCENT} %");
     }
     let place = if percent == 0.0 {
         0
     } else {
         1 - percent.abs().log10().floor() as i32
     };
-    format!("{} %", spell(percent, place.clamp(0, 3)))
+    format!("{} %", format_number(percent, place.clamp(0, 3)))
 }
 
 /// Formats a percentage given by the user, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
-pub fn setting(share: f64) -> String {
+pub fn format_setting(share: f64) -> String {
     let percent = share * 100.0;
-    format!("{} %", spell(percent, place(percent, Uncertainty::Exact)))
+    format!(
+        "{} %",
+        format_number(percent, decimal_place(percent, Uncertainty::Exact))
+    )
 }
 
 /// Formats a p-value or q-value: three decimals below 0.1, two above; never 0.
-pub fn probability(p: f64) -> String {
+pub fn format_probability(p: f64) -> String {
     match p {
         p if p < 0.001 => "<0.001".to_owned(),
         p if p < 0.0995 => format!("{p:.3}"),
@@ -231,9 +238,9 @@ pub enum Uncertainty {
 }
 
 /// Digits shown of a figure of unknown uncertainty.
-const PLAIN_DIGITS: i32 = 3;
+const DEFAULT_DIGITS: i32 = 3;
 /// Most significant digits of any figure: the seventh digit never matters.
-const MOST_DIGITS: i32 = 6;
+const MAX_DIGITS: i32 = 6;
 /// Digits of an exact figure with a fraction: from 0.1 % on, exact figures count as different (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
@@ -255,17 +262,17 @@ pub fn first_place(figure: f64) -> Option<i32> {
 }
 
 /// The last decimal place at which to round `figure`. Keeps at least its first digit.
-pub fn place(figure: f64, uncertainty: Uncertainty) -> i32 {
+pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
-    let last = first + MOST_DIGITS - 1;
+    let last = first + MAX_DIGITS - 1;
     match uncertainty {
         Uncertainty::Half(half) => supported_place(half)
-            .unwrap_or(first + PLAIN_DIGITS - 1)
+            .unwrap_or(first + DEFAULT_DIGITS - 1)
             .clamp(first, last),
         Uncertainty::Exact => shortest_place(figure, last),
         // Zero has no digits to choose among.
         Uncertainty::Unknown if figure == 0.0 => 0,
-        Uncertainty::Unknown => first + PLAIN_DIGITS - 1,
+        Uncertainty::Unknown => first + DEFAULT_DIGITS - 1,
     }
 }
 
@@ -298,7 +305,7 @@ fn rounded(figure: f64, place: i32) -> f64 {
 }
 
 /// Formats `figure` rounded at `place`, with thousands separators.
-pub fn spell(figure: f64, place: i32) -> String {
+pub fn format_number(figure: f64, place: i32) -> String {
     if figure.is_nan() {
         return "?".to_owned();
     }
@@ -318,8 +325,8 @@ pub fn spell(figure: f64, place: i32) -> String {
 }
 
 /// The same with a sign for positive figures. A figure that rounds to zero has no sign.
-pub fn spell_signed(figure: f64, place: i32) -> String {
-    let spelled = spell(figure, place);
+pub fn format_signed(figure: f64, place: i32) -> String {
+    let spelled = format_number(figure, place);
     if figure > 0.0 && !is_zero(&spelled) {
         format!("+{spelled}")
     } else {
@@ -353,7 +360,7 @@ fn separated(number: &str) -> String {
 }
 
 /// Formats `throughput in M/s`. A unit that starts with a slash gets a 1 in front.
-pub fn in_unit(name: &str, unit: &str) -> String {
+pub fn name_in_unit(name: &str, unit: &str) -> String {
     match unit {
         "" => name.to_owned(),
         _ if unit.starts_with('/') => format!("{name} in 1{unit}"),
@@ -362,31 +369,33 @@ pub fn in_unit(name: &str, unit: &str) -> String {
 }
 
 /// Names the good direction.
-pub fn direction(better: Better) -> &'static str {
+pub fn better_direction(better: MetricDirection) -> &'static str {
     match better {
-        Better::Higher => "higher is better",
-        Better::Lower => "lower is better",
-        Better::Unknown => "good direction unknown",
+        MetricDirection::Higher => "higher is better",
+        MetricDirection::Lower => "lower is better",
+        MetricDirection::Unknown => "good direction unknown",
     }
 }
 
 /// Adjectives for a good and a bad candidate: only speeds are fast or slow.
-pub fn good_and_bad(metric: &Metric) -> (&'static str, &'static str) {
+pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
-        _ if metric.better == Better::Unknown => ("different", "different"),
-        Some(Dimension::Rate | Dimension::Time | Dimension::Bandwidth) => ("faster", "slower"),
-        Some(Dimension::Size) | None => ("better", "worse"),
+        _ if metric.better == MetricDirection::Unknown => ("different", "different"),
+        Some(UnitDimension::Rate | UnitDimension::Time | UnitDimension::Bandwidth) => {
+            ("faster", "slower")
+        }
+        Some(UnitDimension::Size) | None => ("better", "worse"),
     }
 }
 
 /// Formats a count with its noun: `1 case`, `1,234 cases`.
-pub fn count(number: usize, one: &str, many: &str) -> String {
+pub fn format_count(number: usize, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
-    format!("{} {word}", spell(number as f64, 0))
+    format!("{} {word}", format_number(number as f64, 0))
 }
 
 /// Formats a duration: `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
-pub fn duration(milliseconds: u64) -> String {
+pub fn format_duration(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
@@ -406,7 +415,7 @@ pub fn duration(milliseconds: u64) -> String {
 }
 
 /// Formats an approximate duration: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
-pub fn about(time: Duration) -> String {
+pub fn format_about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round().max(1.0) as u64;
     let with_rest = |whole: String, rest: u64, unit: &str| match rest {
         0 => whole,
@@ -429,7 +438,7 @@ pub fn about(time: Duration) -> String {
 }
 
 /// Formats a time in UTC to the minute: `2026-01-31 14:05`. Empty for times outside the calendar.
-pub fn moment(unix_ms: i64) -> String {
+pub fn format_moment(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms)
         .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string())
         .unwrap_or_default()
@@ -437,7 +446,7 @@ pub fn moment(unix_ms: i64) -> String {
 
 /// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix
 /// epoch. A day means its start, or its end with `is_end`.
-pub fn time_of(text: &str, is_end: bool) -> Option<i64> {
+pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
     let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
     let begin = begin.timestamp().as_millisecond();
@@ -454,7 +463,7 @@ mod tests {
 
     #[test]
     fn what_is_roughly_known_has_few_digits() {
-        let of = |seconds: f64| about(Duration::from_secs_f64(seconds));
+        let of = |seconds: f64| format_about(Duration::from_secs_f64(seconds));
         assert_eq!([of(0.2), of(19.2), of(59.7)], ["1 s", "19 s", "1 min"]);
         assert_eq!(
             [of(64.0), of(200.0), of(597.0)],
@@ -468,16 +477,16 @@ mod tests {
 
     #[test]
     fn a_day_goes_from_its_beginning_to_its_end() {
-        assert_eq!(time_of("1970-01-02", false), Some(86_400_000));
-        assert_eq!(time_of("1970-01-02", true), Some(172_799_999));
-        assert_eq!(time_of("1970-01-01T00:01", true), Some(60_000));
+        assert_eq!(parse_time("1970-01-02", false), Some(86_400_000));
+        assert_eq!(parse_time("1970-01-02", true), Some(172_799_999));
+        assert_eq!(parse_time("1970-01-01T00:01", true), Some(60_000));
         for wrong in ["", "yesterday", "2026-13-01", "12"] {
-            assert_eq!(time_of(wrong, false), None, "{wrong}");
+            assert_eq!(parse_time(wrong, false), None, "{wrong}");
         }
     }
 
-    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
-        Estimate { value, low, high }
+    fn estimate(value: f64, low: f64, high: f64) -> IntervalEstimate {
+        IntervalEstimate { value, low, high }
     }
 
     #[test]
@@ -500,20 +509,29 @@ mod tests {
             (estimate(-0.000_2, -0.06, 0.05), "0 % [-6, +5]"),
             (estimate(-1e-8, -3e-6, 2e-6), "0.000 % [0.000, 0.000]"),
         ] {
-            assert_eq!(change_with_interval(&change), text);
+            assert_eq!(format_change_interval(&change), text);
         }
     }
 
     #[test]
     fn figures_carry_their_unit() {
         assert_eq!(
-            quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)),
+            format_quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)),
             "1.235 M/s"
         );
-        assert_eq!(quantity(1_234.0, "1/s", Uncertainty::Half(4.0)), "1,234/s");
-        assert_eq!(quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
-        assert_eq!(quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
-        assert_eq!(quantity(1_572_864.0, "B", Uncertainty::Exact), "1.5 MiB");
+        assert_eq!(
+            format_quantity(1_234.0, "1/s", Uncertainty::Half(4.0)),
+            "1,234/s"
+        );
+        assert_eq!(format_quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
+        assert_eq!(
+            format_quantity(1_500_000.0, "ns", Uncertainty::Unknown),
+            "1.50 ms"
+        );
+        assert_eq!(
+            format_quantity(1_572_864.0, "B", Uncertainty::Exact),
+            "1.5 MiB"
+        );
     }
 
     #[test]
@@ -543,14 +561,15 @@ mod tests {
             (1_234.5, "1", Unknown, "1,230"),
             (2.0 / 3.0, "1", Exact, "0.6667"),
         ] {
-            assert_eq!(quantity(stored, unit, uncertainty), text);
+            assert_eq!(format_quantity(stored, unit, uncertainty), text);
         }
     }
 
     #[test]
     fn a_zero_beside_exact_sizes_takes_no_digits_from_them() {
         let symbol = |figures: &[(f64, Uncertainty)]| {
-            let scale = Scale::common("B", figures.iter().map(|(size, _)| *size), None).unwrap();
+            let scale = FigureScale::common_scale("B", figures.iter().map(|(size, _)| *size), None)
+                .unwrap();
             scale
                 .keeping_counts("B", figures.iter().copied(), None)
                 .symbol
@@ -572,38 +591,63 @@ mod tests {
     #[test]
     fn zero_has_one_digit_and_no_sign() {
         for uncertainty in [Uncertainty::Unknown, Uncertainty::Exact] {
-            assert_eq!(quantity(0.0, "ns", uncertainty), "0 ns");
-            assert_eq!(quantity(-0.0, "1/s", uncertainty), "0/s");
-            assert_eq!(quantity(0.0, "B", uncertainty), "0 B");
+            assert_eq!(format_quantity(0.0, "ns", uncertainty), "0 ns");
+            assert_eq!(format_quantity(-0.0, "1/s", uncertainty), "0/s");
+            assert_eq!(format_quantity(0.0, "B", uncertainty), "0 B");
         }
-        assert_eq!(share(-0.0), "0 %");
+        assert_eq!(format_share(-0.0), "0 %");
     }
 
     #[test]
     fn figures_are_rounded_before_their_unit_is_chosen() {
-        assert_eq!(quantity(999_990.0, "ns", Uncertainty::Unknown), "1.00 ms");
-        assert_eq!(quantity(999.6, "ns", Uncertainty::Half(20.0)), "1.000 µs");
-        assert_eq!(quantity(2_500.0, "us", Uncertainty::Unknown), "2.50 ms");
-        assert_eq!(quantity(2.5, "us", Uncertainty::Unknown), "2.50 µs");
+        assert_eq!(
+            format_quantity(999_990.0, "ns", Uncertainty::Unknown),
+            "1.00 ms"
+        );
+        assert_eq!(
+            format_quantity(999.6, "ns", Uncertainty::Half(20.0)),
+            "1.000 µs"
+        );
+        assert_eq!(
+            format_quantity(2_500.0, "us", Uncertainty::Unknown),
+            "2.50 ms"
+        );
+        assert_eq!(format_quantity(2.5, "us", Uncertainty::Unknown), "2.50 µs");
     }
 
     #[test]
     fn a_median_is_rounded_by_the_spread_of_its_runs() {
         // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98 % of the median.
         let rounded = uncertainty_of_median(1000.0, Some(0.02), 25);
-        assert_eq!(quantity(1000.0, "ns", rounded), "1.000 µs");
+        assert_eq!(format_quantity(1000.0, "ns", rounded), "1.000 µs");
         assert_eq!(uncertainty_of_median(5.0, Some(0.0), 9), Uncertainty::Exact);
         assert_eq!(uncertainty_of_median(5.0, None, 1), Uncertainty::Unknown);
     }
 
     #[test]
     fn percentages_and_probabilities() {
-        assert_eq!((share(0.0123), share(0.5), share(0.000_04)).0, "1.2 %");
-        assert_eq!(share(0.5), "50 %");
-        assert_eq!(share(0.000_04), "0.004 %");
-        assert_eq!(share(1e-8), "<0.001 %");
-        assert_eq!((setting(0.02), setting(0.005), setting(0.999)).1, "0.5 %");
-        assert_eq!(setting(0.95), "95 %");
+        assert_eq!(
+            (
+                format_share(0.0123),
+                format_share(0.5),
+                format_share(0.000_04)
+            )
+                .0,
+            "1.2 %"
+        );
+        assert_eq!(format_share(0.5), "50 %");
+        assert_eq!(format_share(0.000_04), "0.004 %");
+        assert_eq!(format_share(1e-8), "<0.001 %");
+        assert_eq!(
+            (
+                format_setting(0.02),
+                format_setting(0.005),
+                format_setting(0.999)
+            )
+                .1,
+            "0.5 %"
+        );
+        assert_eq!(format_setting(0.95), "95 %");
         for (p, text) in [
             (0.0, "<0.001"),
             (0.0123, "0.012"),
@@ -611,7 +655,7 @@ mod tests {
             (0.34, "0.34"),
             (1.0, "1.00"),
         ] {
-            assert_eq!(probability(p), text);
+            assert_eq!(format_probability(p), text);
         }
     }
 
@@ -625,7 +669,10 @@ mod tests {
         ] {
             assert_eq!(supported_place(half), Some(place), "{half}");
             assert_eq!(
-                (spell(0.827, place).as_str(), spell(half, place).as_str()),
+                (
+                    format_number(0.827, place).as_str(),
+                    format_number(half, place).as_str()
+                ),
                 (figure, error)
             );
         }
@@ -633,7 +680,8 @@ mod tests {
 
     #[test]
     fn a_figure_never_shows_more_than_its_interval_supports() {
-        let shown = |figure, half| spell(figure, place(figure, Uncertainty::Half(half)));
+        let shown =
+            |figure, half| format_number(figure, decimal_place(figure, Uncertainty::Half(half)));
         assert_eq!(shown(1.234_567, 0.0123), "1.235");
         assert_eq!(shown(123_456.0, 40_000.0), "120,000");
         assert_eq!(shown(5.0, 300.0), "5");
@@ -643,14 +691,17 @@ mod tests {
 
     #[test]
     fn exact_and_unknown_figures() {
-        let exact = |figure| spell(figure, place(figure, Uncertainty::Exact));
+        let exact = |figure| format_number(figure, decimal_place(figure, Uncertainty::Exact));
         assert_eq!(exact(12_345.0), "12,345");
         assert_eq!(exact(0.25), "0.25");
         assert_eq!(exact(1.0 / 3.0), "0.333333");
         assert_eq!(exact(0.0), "0");
-        assert_eq!(spell(1234.5, place(1234.5, Uncertainty::Unknown)), "1,230");
         assert_eq!(
-            spell(0.012_345, place(0.012_345, Uncertainty::Unknown)),
+            format_number(1234.5, decimal_place(1234.5, Uncertainty::Unknown)),
+            "1,230"
+        );
+        assert_eq!(
+            format_number(0.012_345, decimal_place(0.012_345, Uncertainty::Unknown)),
             "0.0123"
         );
     }
@@ -663,28 +714,28 @@ mod tests {
             (-1_234_567.891, 2, "-1,234,567.89"),
             (0.000_12, 5, "0.00012"),
         ] {
-            assert_eq!(spell(figure, place), text);
+            assert_eq!(format_number(figure, place), text);
         }
-        assert_eq!(spell_signed(0.04, 1), "0.0");
-        assert_eq!(spell_signed(-0.04, 1), "0.0");
-        assert_eq!(spell(-40.0, -2), "0");
-        assert_eq!(spell_signed(f64::INFINITY, 1), "+∞");
+        assert_eq!(format_signed(0.04, 1), "0.0");
+        assert_eq!(format_signed(-0.04, 1), "0.0");
+        assert_eq!(format_number(-40.0, -2), "0");
+        assert_eq!(format_signed(f64::INFINITY, 1), "+∞");
     }
 
     #[test]
     fn memory_is_not_fast() {
-        assert_eq!(good_and_bad(&Metric::throughput()), ("faster", "slower"));
-        let memory = Metric::new("max_rss", "B", Better::Lower);
-        assert_eq!(good_and_bad(&memory), ("better", "worse"));
+        assert_eq!(quality_words(&Metric::throughput()), ("faster", "slower"));
+        let memory = Metric::new("max_rss", "B", MetricDirection::Lower);
+        assert_eq!(quality_words(&memory), ("better", "worse"));
     }
 
     #[test]
     fn counted_nouns_and_units() {
-        assert_eq!(count(1, "case", "cases"), "1 case");
-        assert_eq!(count(1234, "case", "cases"), "1,234 cases");
-        assert_eq!(in_unit("throughput", "/s"), "throughput in 1/s");
-        assert_eq!(in_unit("time", "µs"), "time in µs");
-        assert_eq!(in_unit("ratio", ""), "ratio");
+        assert_eq!(format_count(1, "case", "cases"), "1 case");
+        assert_eq!(format_count(1234, "case", "cases"), "1,234 cases");
+        assert_eq!(name_in_unit("throughput", "/s"), "throughput in 1/s");
+        assert_eq!(name_in_unit("time", "µs"), "time in µs");
+        assert_eq!(name_in_unit("ratio", ""), "ratio");
     }
 
     #[test]
@@ -695,14 +746,14 @@ mod tests {
             (245_000, "4 min 05 s"),
             (7_620_000, "2 h 07 min"),
         ] {
-            assert_eq!(duration(milliseconds), text);
+            assert_eq!(format_duration(milliseconds), text);
         }
     }
 
     #[test]
     fn points_of_time() {
-        assert_eq!(moment(0), "1970-01-01 00:00");
-        assert_eq!(moment(1_769_868_300_999), "2026-01-31 14:05");
-        assert_eq!(moment(i64::MAX), "");
+        assert_eq!(format_moment(0), "1970-01-01 00:00");
+        assert_eq!(format_moment(1_769_868_300_999), "2026-01-31 14:05");
+        assert_eq!(format_moment(i64::MAX), "");
     }
 }

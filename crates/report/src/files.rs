@@ -1,17 +1,17 @@
 //! Files requested with `-o`: the kind by extension, charts numbered, all written or an error.
 
-use super::format::Format;
-use crate::document::{Chart, Document};
+use super::format::ReportFormat;
+use crate::document::{Document, ReportChart};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 
 /// Scale of PNG images, for high-density screens and print.
-const PNG_ZOOM: u32 = 2;
+const PNG_SCALE: u32 = 2;
 
 /// The contents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text(Format),
+enum OutputFileKind {
+    Text(ReportFormat),
     /// The chart at this index.
     Svg(usize),
     /// The chart at this index.
@@ -20,23 +20,23 @@ enum Kind {
 
 /// A file to write.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlannedFile {
     path: PathBuf,
-    kind: Kind,
+    kind: OutputFileKind,
 }
 
 /// Determines the kind of each file.
 ///
 /// # Errors
 /// If a name has no known extension, or a picture is requested of a document without charts.
-pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planned>> {
+pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<PlannedFile>> {
     let mut planned = Vec::new();
     for path in paths {
-        let picture: fn(usize) -> Kind = match kind_of(path)? {
-            Kind::Svg(_) => Kind::Svg,
-            Kind::Png(_) => Kind::Png,
+        let picture: fn(usize) -> OutputFileKind = match file_kind(path)? {
+            OutputFileKind::Svg(_) => OutputFileKind::Svg,
+            OutputFileKind::Png(_) => OutputFileKind::Png,
             kind => {
-                planned.push(Planned {
+                planned.push(PlannedFile {
                     path: path.clone(),
                     kind,
                 });
@@ -50,8 +50,8 @@ pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planne
                 path.display()
             );
         }
-        let each = (0..charts).map(|at| Planned {
-            path: numbered(path, at),
+        let each = (0..charts).map(|at| PlannedFile {
+            path: numbered_path(path, at),
             kind: picture(at),
         });
         planned.extend(each);
@@ -59,21 +59,21 @@ pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planne
     Ok(planned)
 }
 
-fn kind_of(path: &Path) -> anyhow::Result<Kind> {
+fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     let extension = path
         .extension()
         .and_then(|end| end.to_str())
         .unwrap_or_default();
     let extension = extension.to_ascii_lowercase();
     match extension.as_str() {
-        "svg" => return Ok(Kind::Svg(0)),
-        "png" => return Ok(Kind::Png(0)),
+        "svg" => return Ok(OutputFileKind::Svg(0)),
+        "png" => return Ok(OutputFileKind::Png(0)),
         _ => {}
     }
     if let Ok(format) = extension.parse() {
-        return Ok(Kind::Text(format));
+        return Ok(OutputFileKind::Text(format));
     }
-    let known: Vec<_> = Format::NAMES
+    let known: Vec<_> = ReportFormat::NAMES
         .iter()
         .map(|(_, names)| format!(".{}", names[0]))
         .collect();
@@ -88,9 +88,9 @@ fn kind_of(path: &Path) -> anyhow::Result<Kind> {
 ///
 /// # Errors
 /// If a name has no known extension, or as for [`check_writable`].
-pub fn check(paths: &[PathBuf]) -> anyhow::Result<()> {
+pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
-        kind_of(path)?;
+        file_kind(path)?;
         check_writable(path)?;
     }
     Ok(())
@@ -120,7 +120,7 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The path of the chart at `position`: the first one keeps the given name.
-fn numbered(path: &Path, position: usize) -> PathBuf {
+fn numbered_path(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();
     }
@@ -132,7 +132,7 @@ fn numbered(path: &Path, position: usize) -> PathBuf {
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFile {
     /// Where it is.
     pub path: PathBuf,
     /// What a picture shows, if it is one.
@@ -143,42 +143,50 @@ pub struct Written {
 ///
 /// # Errors
 /// The first file that cannot be drawn or written.
-pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Written>> {
-    let charts: Vec<&Chart> = document.charts().collect();
-    for Planned { path, kind } in plan {
+pub fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
+    let charts: Vec<&ReportChart> = document.charts().collect();
+    for PlannedFile { path, kind } in plan {
         let bytes = match *kind {
-            Kind::Text(format) => text(document, format, pictures(plan, path))?,
-            Kind::Svg(at) => svg(charts[at]),
-            Kind::Png(at) => png(charts[at])?,
+            OutputFileKind::Text(format) => {
+                render_text(document, format, picture_names(plan, path))?
+            }
+            OutputFileKind::Svg(at) => render_svg(charts[at]),
+            OutputFileKind::Png(at) => render_png(charts[at])?,
         };
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
     }
-    let written = |planned: &Planned| Written {
+    let written = |planned: &PlannedFile| WrittenFile {
         path: planned.path.clone(),
         shows: match planned.kind {
-            Kind::Text(_) => None,
-            Kind::Svg(at) | Kind::Png(at) => Some(charts[at].title.clone()),
+            OutputFileKind::Text(_) => None,
+            OutputFileKind::Svg(at) | OutputFileKind::Png(at) => Some(charts[at].title.clone()),
         },
     };
     Ok(plan.iter().map(written).collect())
 }
 
-fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::Result<Vec<u8>> {
+fn render_text(
+    document: &Document,
+    format: ReportFormat,
+    pictures: Vec<String>,
+) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    format.renderer(pictures).render(document, &mut bytes)?;
+    format
+        .file_renderer(pictures)
+        .render(document, &mut bytes)?;
     Ok(bytes)
 }
 
 /// The pictures written beside the text file `path`, one per chart, by relative names. Where a
 /// chart is written as both SVG and PNG, the one requested first is used.
-fn pictures(plan: &[Planned], path: &Path) -> Vec<String> {
+fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
     let beside = plan
         .iter()
         .filter(|planned| planned.path.parent() == path.parent());
     let mut names: Vec<String> = Vec::new();
     for planned in beside {
-        let (Kind::Svg(at) | Kind::Png(at)) = planned.kind else {
+        let (OutputFileKind::Svg(at) | OutputFileKind::Png(at)) = planned.kind else {
             continue;
         };
         let name = planned
@@ -193,27 +201,27 @@ fn pictures(plan: &[Planned], path: &Path) -> Vec<String> {
     names
 }
 
-fn svg(chart: &Chart) -> Vec<u8> {
+fn render_svg(chart: &ReportChart) -> Vec<u8> {
     chart.picture.svg(chart.picture.natural_size()).into_bytes()
 }
 
-fn png(chart: &Chart) -> anyhow::Result<Vec<u8>> {
+fn render_png(chart: &ReportChart) -> anyhow::Result<Vec<u8>> {
     let size = chart.picture.natural_size();
     chart
         .picture
-        .png_zoomed(size, PNG_ZOOM)
+        .png_zoomed(size, PNG_SCALE)
         .with_context(|| format!("cannot draw '{}'", chart.title))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Block;
+    use crate::document::ReportBlock;
 
     fn with_charts(number: usize) -> Document {
-        let picture = speedwell_plot::Chart::Bar(speedwell_plot::BarChart::default());
+        let picture = speedwell_plot::AnyChart::Bar(speedwell_plot::BarChart::default());
         let chart = |_| {
-            Block::Chart(Box::new(Chart {
+            ReportBlock::Chart(Box::new(ReportChart {
                 title: "t".into(),
                 picture: picture.clone(),
                 shown_elsewhere: false,
@@ -227,7 +235,7 @@ mod tests {
 
     fn planned(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        let plan = plan(&with_charts(number), &paths)?;
+        let plan = plan_files(&with_charts(number), &paths)?;
         Ok(plan
             .iter()
             .map(|planned| planned.path.display().to_string())
@@ -255,10 +263,13 @@ mod tests {
     #[test]
     fn markdown_shows_the_pictures_beside_it() {
         let paths = ["r.md", "a.svg", "a.png", "else/b.svg"].map(PathBuf::from);
-        let plan = plan(&with_charts(2), &paths).unwrap();
-        assert_eq!(pictures(&plan, Path::new("r.md")), ["a.svg", "a-2.svg"]);
+        let plan = plan_files(&with_charts(2), &paths).unwrap();
         assert_eq!(
-            pictures(&plan, Path::new("else/r.md")),
+            picture_names(&plan, Path::new("r.md")),
+            ["a.svg", "a-2.svg"]
+        );
+        assert_eq!(
+            picture_names(&plan, Path::new("else/r.md")),
             ["b.svg", "b-2.svg"]
         );
     }

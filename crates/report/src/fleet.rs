@@ -1,8 +1,8 @@
-//! The reports of `fleet`: the machines and their fitness. Start at [`fleet_machines`].
+//! The reports of `fleet`: the machines and their fitness. Start at [`list_fleet_machines`].
 
-use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, quantity};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{Uncertainty, format_quantity};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, TextEmphasis};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,38 +33,41 @@ pub struct FleetFacts {
 }
 
 /// Lists the machines, one per row.
-pub fn fleet_machines(machines: &[FleetLine]) -> Document {
+pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     let is_checked = machines.iter().any(|machine| machine.known.is_some());
-    let columns = columns(is_checked);
+    let columns = machine_columns(is_checked);
     let mut rows = Vec::new();
     for machine in machines {
-        rows.push(columns.row(machine));
+        rows.push(columns.build_row(machine));
         rows.extend(
             machine
                 .remarks
                 .iter()
-                .map(|remark| Row::Remark(format!("→ {remark}"))),
+                .map(|remark| ReportRow::Remark(format!("→ {remark}"))),
         );
     }
     let mut document = Document::new("machines");
-    document.push(Block::Table(columns.table_of_rows("machines", rows)));
+    document.push(ReportBlock::Table(columns.table_of_rows("machines", rows)));
     document
 }
 
-fn columns(is_checked: bool) -> Columns<FleetLine> {
-    let mut columns = Columns::new();
-    columns.add(Column::words("state", "state"), |machine: &FleetLine| {
-        let (symbol, emphasis) = symbol(&machine.state);
-        Cell::value(machine.state.clone())
-            .shown(format!("{symbol} {}", machine.state))
-            .emphasised(emphasis)
-    });
-    columns.add(
-        Column::new("name", "machine", Kind::Identifier),
-        |machine| Cell::words(machine.name.clone()),
+fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::words("state", "state"),
+        |machine: &FleetLine| {
+            let (symbol, emphasis) = state_symbol(&machine.state);
+            ReportCell::value(machine.state.clone())
+                .with_text(format!("{symbol} {}", machine.state))
+                .with_emphasis(emphasis)
+        },
     );
-    columns.add(Column::words("labels", "labels"), |machine| {
-        Cell::words(machine.labels.join(" "))
+    columns.add_column(
+        ReportColumn::new("name", "machine", ColumnKind::Identifier),
+        |machine| ReportCell::words(machine.name.clone()),
+    );
+    columns.add_column(ReportColumn::words("labels", "labels"), |machine| {
+        ReportCell::words(machine.labels.join(" "))
     });
     if is_checked {
         add_facts(&mut columns);
@@ -73,22 +76,22 @@ fn columns(is_checked: bool) -> Columns<FleetLine> {
     columns
 }
 
-fn add_facts(columns: &mut Columns<FleetLine>) {
+fn add_facts(columns: &mut ColumnSet<FleetLine>) {
     let text = |machine: &FleetLine, fact: fn(&FleetFacts) -> String| {
         machine.known.as_ref().map(fact).unwrap_or_default()
     };
-    columns.add(Column::words("class", "class"), move |machine| {
-        Cell::words(text(machine, |known| known.class.clone()))
+    columns.add_column(ReportColumn::words("class", "class"), move |machine| {
+        ReportCell::words(text(machine, |known| known.class.clone()))
     });
-    columns.add(
-        Column::words("clock_shown", "clock").for_people(),
-        move |machine| Cell::words(text(machine, |known| clock(known.offset_ns))),
+    columns.add_column(
+        ReportColumn::words("clock_shown", "clock").for_people(),
+        move |machine| ReportCell::words(text(machine, |known| format_clock(known.offset_ns))),
     );
-    columns.add(
-        Column::words("pulse_shown", "pulse").for_people(),
+    columns.add_column(
+        ReportColumn::words("pulse_shown", "pulse").for_people(),
         move |machine| {
-            Cell::words(text(machine, |known| {
-                let [integers, memory] = known.pulse_ns.map(time);
+            ReportCell::words(text(machine, |known| {
+                let [integers, memory] = known.pulse_ns.map(format_time);
                 format!("{integers} + {memory}")
             }))
         },
@@ -111,27 +114,27 @@ fn add_facts(columns: &mut Columns<FleetLine>) {
 }
 
 /// `3.20 ms`
-fn time(ns: u64) -> String {
+fn format_time(ns: u64) -> String {
     let known = Uncertainty::Half(0.005 * ns as f64);
-    quantity(ns as f64, "ns", known)
+    format_quantity(ns as f64, "ns", known)
 }
 
 /// `3.2 ms ahead`, or that no difference was detected.
-fn clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
+fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };
     if size <= uncertainty_ns {
-        return format!("within {}", time(uncertainty_ns));
+        return format!("within {}", format_time(uncertainty_ns));
     }
-    format!("{} {word}", time(size))
+    format!("{} {word}", format_time(size))
 }
 
 /// The symbol and the emphasis of a state.
-fn symbol(state: &str) -> (char, Emphasis) {
+fn state_symbol(state: &str) -> (char, TextEmphasis) {
     match state {
-        "free" | "fit" => ('✓', Emphasis::Good),
-        "busy" | "warning" => ('!', Emphasis::Caution),
-        _ => ('✗', Emphasis::Bad),
+        "free" | "fit" => ('✓', TextEmphasis::Good),
+        "busy" | "warning" => ('!', TextEmphasis::Caution),
+        _ => ('✗', TextEmphasis::Bad),
     }
 }
 
@@ -141,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_clock_is_ahead_or_behind_only_beyond_its_uncertainty() {
-        assert_eq!(clock((-40_000, 50_000)), "within 50.00 µs");
-        assert_eq!(clock((-3_200_000, 50_000)), "3.200 ms ahead");
-        assert_eq!(clock((3_200_000, 50_000)), "3.200 ms behind");
+        assert_eq!(format_clock((-40_000, 50_000)), "within 50.00 µs");
+        assert_eq!(format_clock((-3_200_000, 50_000)), "3.200 ms ahead");
+        assert_eq!(format_clock((3_200_000, 50_000)), "3.200 ms behind");
     }
 }

@@ -1,23 +1,28 @@
 //! Individual cases: the findings about each, and its runs or its trend. For formats that can hold
 //! thousands of pictures; see `format/html`.
 
-use super::output::Output;
-use crate::Format;
-use crate::changes::words::{Line, of_series, title};
-use crate::charts::{CourseAxis, Lane, course, every_run};
-use crate::comparison::{emphasis, machines, symbol};
-use crate::document::{Answer, Block, CaseView, Chart, Gallery, GalleryKind};
-use crate::figure::change_with_interval;
+use super::output::OutputOptions;
+use crate::ReportFormat;
+use crate::changes::words::{SeriesChange, series_changes, series_title};
+use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
+use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
+use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
+use crate::figure::format_change_interval;
 use crate::summary::scale_and_place;
-use crate::table::Emphasis;
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side};
-use speedwell_model::{Change, Metric};
+use crate::table::TextEmphasis;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::{
+    AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary, SideSummary,
+};
+use speedwell_model::{Metric, RecordedChange};
 use std::collections::HashMap;
 
 /// Builds a gallery of the cases in `findings`, in order of first appearance; `None` without cases.
-pub fn gallery(findings: &Findings, output: &Output) -> Option<Block> {
-    let mut cases = Cases::default();
+pub fn findings_gallery(
+    findings: &AnalysisFindings,
+    output: &OutputOptions,
+) -> Option<ReportBlock> {
+    let mut cases = GatheredCases::default();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
             cases.add_comparison(comparison, row);
@@ -31,44 +36,49 @@ pub fn gallery(findings: &Findings, output: &Output) -> Option<Block> {
     let views: Vec<CaseView> = cases
         .cases
         .into_iter()
-        .map(|case| case.view(findings.apart, output))
+        .map(|case| case.into_view(findings.is_cross_session, output))
         .collect();
-    (!views.is_empty()).then_some(Block::Gallery(Gallery {
+    (!views.is_empty()).then_some(ReportBlock::Gallery(CaseGallery {
         kind: GalleryKind::Runs,
         cases: views,
     }))
 }
 
 /// Trends along a line of revisions.
-pub struct Courses<'a> {
+pub struct TrendGallery<'a> {
     /// Their history.
-    pub history: &'a History,
+    pub history: &'a ProjectHistory,
     /// Their bottom axis.
-    pub axis: CourseAxis,
+    pub axis: TrendXAxis,
     /// The output options.
-    pub output: &'a Output,
+    pub output: &'a OutputOptions,
 }
 
-impl Courses<'_> {
+impl TrendGallery<'_> {
     /// Builds a gallery of the series that pass `is_among`, with a text for the changes that pass
     /// `is_shown`; and the charts once more, for files that hold nothing else.
-    pub fn blocks(
+    pub fn trend_blocks(
         &self,
         is_among: &dyn Fn(&SeriesTrend) -> bool,
-        is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
-    ) -> Vec<Block> {
+        is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+    ) -> Vec<ReportBlock> {
         // Hundreds of trend charts take a while, and terminals show none.
-        if self.output.files.is_empty() && self.output.format != Some(Format::Html) {
+        if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();
         }
         let among = self.history.series.iter().filter(|series| is_among(series));
         let view = |series: &SeriesTrend| {
-            let lines = of_series(series, self.history);
+            let lines = series_changes(series, self.history);
             let shown = lines.iter().filter(|line| is_shown(series, line.change));
             CaseView {
-                id: title(series),
-                answers: shown.map(Line::answer).collect(),
-                charts: vec![course(series, self.history, self.axis, self.output.unit)],
+                id: series_title(series),
+                answers: shown.map(SeriesChange::gallery_answer).collect(),
+                charts: vec![draw_trend(
+                    series,
+                    self.history,
+                    self.axis,
+                    self.output.unit,
+                )],
             }
         };
         let cases: Vec<CaseView> = among.map(view).collect();
@@ -76,33 +86,35 @@ impl Courses<'_> {
             return Vec::new();
         }
         let charts = cases.iter().flat_map(|case| case.charts.clone());
-        let charts: Vec<Block> = charts.map(|chart| Block::Chart(Box::new(chart))).collect();
+        let charts: Vec<ReportBlock> = charts
+            .map(|chart| ReportBlock::Chart(Box::new(chart)))
+            .collect();
         let kind = GalleryKind::Courses;
-        let gallery = Block::Gallery(Gallery { kind, cases });
+        let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
         [gallery].into_iter().chain(charts).collect()
     }
 }
 
 /// The cases found so far, with their indexes.
 #[derive(Default)]
-struct Cases<'a> {
-    cases: Vec<Gathered<'a>>,
+struct GatheredCases<'a> {
+    cases: Vec<GatheredCase<'a>>,
     places: HashMap<String, usize>,
 }
 
 /// The contents of one case.
-struct Gathered<'a> {
+struct GatheredCase<'a> {
     id: String,
-    answers: Vec<Answer>,
-    panels: Vec<(&'a Metric, Vec<Lane<'a>>)>,
+    answers: Vec<CaseAnswer>,
+    panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
     /// Additional charts.
-    further: Vec<Chart>,
+    further: Vec<ReportChart>,
 }
 
-impl<'a> Cases<'a> {
-    fn entry(&mut self, id: String) -> &mut Gathered<'a> {
+impl<'a> GatheredCases<'a> {
+    fn case_entry(&mut self, id: String) -> &mut GatheredCase<'a> {
         let at = *self.places.entry(id.clone()).or_insert_with(|| {
-            self.cases.push(Gathered {
+            self.cases.push(GatheredCase {
                 id,
                 answers: Vec::new(),
                 panels: Vec::new(),
@@ -113,35 +125,36 @@ impl<'a> Cases<'a> {
         &mut self.cases[at]
     }
 
-    fn add_comparison(&mut self, comparison: &'a Comparison, row: &'a CaseComparison) {
-        let case = self.entry(row.case.id());
-        case.answers.push(of_comparison(comparison, row));
-        case.further.extend(machines::forest(comparison, row));
-        case.add(
+    fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
+        let case = self.case_entry(row.case.id());
+        case.answers.push(comparison_answer(comparison, row));
+        case.further
+            .extend(machines::machines_forest(comparison, row));
+        case.add_lane(
             &comparison.metric,
-            lane(&comparison.baseline, &row.baseline),
+            side_lane(&comparison.baseline, &row.baseline),
         );
-        case.add(
+        case.add_lane(
             &comparison.metric,
-            lane(&comparison.candidate, &row.candidate),
+            side_lane(&comparison.candidate, &row.candidate),
         );
     }
 
-    fn add_summary(&mut self, summary: &'a CaseSummary, output: &Output) {
-        let case = self.entry(summary.case.id());
-        case.answers.push(of_summary(summary, output));
-        let lane = Lane {
+    fn add_summary(&mut self, summary: &'a CaseSummary, output: &OutputOptions) {
+        let case = self.case_entry(summary.case.id());
+        case.answers.push(summary_answer(summary, output));
+        let lane = VariantLane {
             variant: &summary.variant,
             runs: &summary.runs,
             center: summary.center.value,
         };
-        case.add(&summary.metric, lane);
+        case.add_lane(&summary.metric, lane);
     }
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> GatheredCase<'a> {
     /// Adds the runs of a variant once: the baseline is part of every comparison.
-    fn add(&mut self, metric: &'a Metric, lane: Lane<'a>) {
+    fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
         let known = self.panels.iter().position(|(other, _)| *other == metric);
         let at = known.unwrap_or_else(|| {
             self.panels.push((metric, Vec::new()));
@@ -153,9 +166,9 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn view(self, apart: bool, output: &Output) -> CaseView {
-        let chart = |(metric, lanes): &(&Metric, Vec<Lane<'_>>)| {
-            every_run(metric, lanes, apart, output.unit)
+    fn into_view(self, apart: bool, output: &OutputOptions) -> CaseView {
+        let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
+            draw_every_run(metric, lanes, apart, output.unit)
         };
         CaseView {
             id: self.id,
@@ -165,48 +178,48 @@ impl<'a> Gathered<'a> {
     }
 }
 
-fn lane<'a>(variant: &'a str, side: &'a Side) -> Lane<'a> {
-    Lane {
+fn side_lane<'a>(variant: &'a str, side: &'a SideSummary) -> VariantLane<'a> {
+    VariantLane {
         variant,
         runs: &side.runs,
         center: side.location,
     }
 }
 
-fn of_comparison(comparison: &Comparison, row: &CaseComparison) -> Answer {
+fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> CaseAnswer {
     let verdict = row.verdict;
-    let change = row.change.as_ref().map(change_with_interval);
+    let change = row.change.as_ref().map(format_change_interval);
     let text = format!(
         "{} {verdict} {}",
-        symbol(verdict),
+        verdict_symbol(verdict),
         change.unwrap_or_default()
     );
-    Answer {
+    CaseAnswer {
         about: format!("{}, {}", comparison.metric.name, comparison.candidate),
         text: text.trim_end().to_owned(),
-        emphasis: emphasis(verdict),
+        emphasis: verdict_emphasis(verdict),
     }
 }
 
-fn of_summary(summary: &CaseSummary, output: &Output) -> Answer {
+fn summary_answer(summary: &CaseSummary, output: &OutputOptions) -> CaseAnswer {
     let center = &summary.center;
     let (scale, place) = scale_and_place(summary, output.unit);
-    let mut text = format!("median {}", scale.full(center.value, place));
+    let mut text = format!("median {}", scale.format_full(center.value, place));
     if center.low < center.high {
-        let [low, high] = [center.low, center.high].map(|end| scale.bare(end, place));
+        let [low, high] = [center.low, center.high].map(|end| scale.format_bare(end, place));
         text.push_str(&format!(" [{low}, {high}]"));
     }
-    Answer {
+    CaseAnswer {
         about: format!("{}, {}", summary.metric.name, summary.variant),
         text,
-        emphasis: Emphasis::None,
+        emphasis: TextEmphasis::None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Case, Estimate, RunValue};
+    use speedwell_model::{Case, IntervalEstimate, RunValue};
     use std::sync::Arc;
 
     fn summary(case: &str, variant: &str, value: f64) -> CaseSummary {
@@ -220,7 +233,7 @@ mod tests {
                 value,
             }]
             .into(),
-            center: Estimate {
+            center: IntervalEstimate {
                 value,
                 low: value,
                 high: value,
@@ -236,15 +249,16 @@ mod tests {
 
     #[test]
     fn a_case_measured_under_two_variants_has_one_chart_and_two_answers() {
-        let findings = Findings {
+        let findings = AnalysisFindings {
             summaries: vec![
                 summary("g/a n=1", "old", 1e6),
                 summary("g/b n=1", "old", 2e6),
                 summary("g/a n=1", "new", 3e6),
             ],
-            ..Findings::default()
+            ..AnalysisFindings::default()
         };
-        let Some(Block::Gallery(Gallery { cases, .. })) = gallery(&findings, &Output::default())
+        let Some(ReportBlock::Gallery(CaseGallery { cases, .. })) =
+            findings_gallery(&findings, &OutputOptions::default())
         else {
             panic!("no gallery")
         };

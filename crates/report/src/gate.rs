@@ -1,20 +1,20 @@
 //! The result line of a gate.
 //!
-//! Decides where a report shows it; `analysis::gate` computes it. Start at [`gate`].
+//! Decides where a report shows it; `analysis::gate` computes it. Start at [`report_gate`].
 
-use crate::document::{Block, Document};
+use crate::document::{Document, ReportBlock};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 
 /// Reports the result of a gate, for people and for machines.
-pub fn gate(outcome: &GateOutcome) -> Document {
+pub fn report_gate(outcome: &GateOutcome) -> Document {
     let mut document = Document::new("gate");
-    document.push(Block::Paragraph(format!("{}.", outcome.line())));
-    document.attach(
+    document.push(ReportBlock::Paragraph(format!("{}.", outcome.to_line())));
+    document.attach_data(
         "gate",
         json!({
-            "answer": outcome.answer().name(),
-            "line": outcome.line(),
+            "answer": outcome.to_answer().name(),
+            "line": outcome.to_line(),
             "failing": outcome.failing,
             "obstacles": outcome.obstacles,
             "remarks": outcome.remarks,

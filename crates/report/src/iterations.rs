@@ -1,10 +1,10 @@
 //! The report of `iterations`: the number of iterations that benchmark files need.
 
-use super::output::Output;
-use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, count, quantity, share, spell};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind};
-use speedwell_analysis::iterations::Level;
+use super::output::OutputOptions;
+use crate::document::{Document, ReportBlock};
+use crate::figure::{Uncertainty, format_count, format_number, format_quantity, format_share};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use speedwell_analysis::iterations::IterationLevel;
 
 /// The outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum IterationsOutcome {
 
 impl IterationsOutcome {
     /// The name of the outcome, for people and for files.
-    pub fn words(self) -> &'static str {
+    pub fn outcome_name(self) -> &'static str {
         match self {
             IterationsOutcome::Steady => "steady",
             IterationsOutcome::Unsteady => "not steady",
@@ -39,22 +39,26 @@ pub struct IterationsOfFile {
     /// The outcome of the search.
     pub outcome: IterationsOutcome,
     /// The number with its variation: the one that is enough, or the steadiest one.
-    pub level: Option<Level>,
+    pub level: Option<IterationLevel>,
 }
 
 /// Builds the report; `parameter` counts the iterations.
-pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) -> Document {
+pub fn report_iterations(
+    files: &[IterationsOfFile],
+    parameter: &str,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("iterations");
     let is_steady = |of: &&IterationsOfFile| of.outcome == IterationsOutcome::Steady;
     let steady = files.iter().filter(is_steady).count();
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "{parameter} that is enough: found for {steady} of {}",
-        count(files.len(), "benchmark file", "benchmark files")
+        format_count(files.len(), "benchmark file", "benchmark files")
     )));
-    let table = columns(parameter).table("iterations", files);
-    document.push(Block::Table(table));
+    let table = iterations_columns(parameter).build_table("iterations", files);
+    document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Note(
+        document.push(ReportBlock::Note(
             "CV: standard deviation of the runs divided by their mean, in the mean over the cases, and of the case \
              that varies most; shortest sample: of the quickest case. Where no number is enough, the steadiest is shown."
                 .into(),
@@ -65,53 +69,63 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns("n").sort_keys()
+    iterations_columns("n").sort_keys()
 }
 
-fn columns(parameter: &str) -> Columns<IterationsOfFile> {
+fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
     let worst = |file: &IterationsOfFile| {
         let cases = file.level.as_ref()?.cases();
         let (name, variation) = cases.max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some((name.to_owned(), variation))
     };
     let parameter = parameter.to_owned();
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("file", "file", Kind::Identifier),
-        |file: &IterationsOfFile| Cell::words(file.file.clone()),
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("file", "file", ColumnKind::Identifier),
+        |file: &IterationsOfFile| ReportCell::words(file.file.clone()),
     );
     columns.add_value("parameter", move |_| parameter.clone());
-    columns.add(Column::figure("n", "iterations"), |file| {
-        match &file.level {
-            Some(level) => Cell::value(level.n).shown(spell(level.n as f64, 0)),
-            None => Cell::figure(None),
-        }
-    });
-    columns.add(Column::words("outcome", "outcome"), |file| {
+    columns.add_column(
+        ReportColumn::figure("n", "iterations"),
+        |file| match &file.level {
+            Some(level) => ReportCell::value(level.n).with_text(format_number(level.n as f64, 0)),
+            None => ReportCell::figure(None),
+        },
+    );
+    columns.add_column(ReportColumn::words("outcome", "outcome"), |file| {
         let emphasis = match file.outcome {
-            IterationsOutcome::Steady => Emphasis::Good,
-            IterationsOutcome::Failed => Emphasis::Bad,
-            _ => Emphasis::Caution,
+            IterationsOutcome::Steady => TextEmphasis::Good,
+            IterationsOutcome::Failed => TextEmphasis::Bad,
+            _ => TextEmphasis::Caution,
         };
-        Cell::words(file.outcome.words()).emphasised(emphasis)
+        ReportCell::words(file.outcome.outcome_name()).with_emphasis(emphasis)
     });
-    columns.add(Column::figure("cv", "CV"), |file| {
-        Cell::shown_figure(file.level.as_ref().map(|level| level.spread.mean), share)
+    columns.add_column(ReportColumn::figure("cv", "CV"), |file| {
+        ReportCell::shown_figure(
+            file.level.as_ref().map(|level| level.spread.mean),
+            format_share,
+        )
     });
-    columns.add(Column::figure("cv_most", "greatest CV"), move |file| {
-        Cell::shown_figure(worst(file).map(|(_, variation)| variation), share)
-    });
+    columns.add_column(
+        ReportColumn::figure("cv_most", "greatest CV"),
+        move |file| {
+            ReportCell::shown_figure(worst(file).map(|(_, variation)| variation), format_share)
+        },
+    );
     columns.add_value("case_most", move |file| {
         worst(file).map(|(name, _)| name).unwrap_or_default()
     });
     columns.add_value("cases", |file| {
         file.level.as_ref().map_or(0, |level| level.names.len())
     });
-    columns.add(Column::figure("shortest_ns", "shortest sample"), |file| {
-        let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
-        Cell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
-            quantity(ns, "ns", Uncertainty::Unknown)
-        })
-    });
+    columns.add_column(
+        ReportColumn::figure("shortest_ns", "shortest sample"),
+        |file| {
+            let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
+            ReportCell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
+                format_quantity(ns, "ns", Uncertainty::Unknown)
+            })
+        },
+    );
     columns
 }

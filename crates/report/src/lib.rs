@@ -3,7 +3,7 @@
 //! A report is a function from figures to a [`Document`]; a format renders any document
 //! (`format/`), so that reports and formats are independent. This is the only layer that formats
 //! numbers: units are in `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start
-//! with [`findings`], then `comparison/` and `format/text/`.
+//! with [`report_findings`], then `comparison/` and `format/text/`.
 
 mod backfill;
 mod bisect;
@@ -51,100 +51,113 @@ mod validity;
 mod warmup;
 mod watch;
 
-pub use backfill::{BackfillLine, BackfillOutcome, backfill};
-pub use bisect::bisect;
+pub use backfill::{BackfillLine, BackfillOutcome, report_backfill};
+pub use bisect::report_bisection;
 pub use browse::{
-    CircumstanceChange, ProjectLine, benchmarks, calibrations, cases_of, circumstance_changes,
-    machine, machines, nothing_measured, projects,
+    EnvironmentChange, ProjectLine, add_first_steps, describe_machine, list_benchmarks,
+    list_calibrations, list_cases, list_environment_changes, list_machines, list_projects,
 };
 pub use calibrated::mark_known;
-pub use changes::{OpenChanges, changes};
-pub use charts::{ChartKind, CourseAxis, UnknownChart};
-pub use circumstances::{circumstances, environment};
-pub use confirm::{confirm, identical};
+pub use changes::{OpenChanges, report_changes};
+pub use charts::{ChartKind, TrendXAxis, UnknownChart};
+pub use circumstances::{report_circumstances, report_environment};
+pub use confirm::{report_confirmation, report_identical};
 pub use datum::Datum;
 pub use doctor::{
-    CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
+    CheckLine, calibration_check, report_calibration, report_checks, report_layouts,
+    report_tuned_calibration, tuned_check,
 };
-pub use document::{Answer, Block, CaseView, Chart, Document};
-pub use experiment::experiment;
-pub use exported::{Exported, data_js, otava};
-pub use failures::failures;
+pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
+pub use experiment::report_experiment;
+pub use exported::{ExportedHistory, export_data_js, export_otava};
+pub use failures::report_failures;
 pub use figure::{
-    Uncertainty, about, change, change_interval, change_with_interval, count, duration, moment,
-    quantity, share, time_of,
+    Uncertainty, format_about, format_change, format_change_interval, format_count,
+    format_duration, format_interval, format_moment, format_quantity, format_share, parse_time,
 };
-pub use files::{Written, check_writable};
-pub use fleet::{FleetFacts, FleetLine, fleet_machines};
+pub use files::{WrittenFile, check_writable};
+pub use fleet::{FleetFacts, FleetLine, list_fleet_machines};
 pub use format::html;
 pub use format::{
-    Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible, visible_line,
+    Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
+    escape_controls, escape_line,
 };
-pub use gate::gate;
-pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
-pub use live::{LiveCase, LiveState, live, live_loads};
-pub use outbox::{outbox, outbox_check};
-pub use output::{Output, Verbosity, check_document, print};
-pub use parcels::{ParcelRow, PartRow, fleet_cleaned, fleet_parcels, fleet_parts};
-pub use plan::{CaseLine, Trial, cases, trial};
-pub use profile::{ProfileSide, profiles, sections as profile_sections};
-pub use sessions::{Page, sessions};
-pub use settings::{ServedProject, Settings, audit, projects_served, settings, tokens};
-pub use study::study;
-pub use table::{Audience, Cell, Column, Emphasis, Kind, Name, Row, Table, mark};
-pub use trend::trend;
-pub use tune::{KnobLine, SettingLine, TunedMachine, knobs, not_restored, restored, tuned};
-pub use unit::{Scale, UnitChoice, UnknownUnit};
-pub use validity::validity;
-pub use warmup::warmup;
+pub use gate::report_gate;
+pub use iterations::{IterationsOfFile, IterationsOutcome, report_iterations};
+pub use live::{LiveCase, LiveState, report_live, report_live_loads};
+pub use outbox::{outbox_check, report_outbox};
+pub use output::{OutputOptions, Verbosity, check_document, print_document};
+pub use parcels::{RoleRow, ShardRow, list_fleet_cleaned, list_fleet_parcels, list_fleet_roles};
+pub use plan::{CaseLine, TrialOutcome, list_planned_cases, report_trial};
+pub use profile::{ProfileSide, profile_sections, report_profiles};
+pub use sessions::{SessionsPage, list_sessions};
+pub use settings::{
+    ServedProject, ServerSettings, list_audit, list_served_projects, list_tokens, report_settings,
+};
+pub use study::report_study;
+pub use table::{
+    ColumnAudience, ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName,
+    TextEmphasis, superscript_number,
+};
+pub use trend::report_trend;
+pub use tune::{
+    KnobLine, SettingLine, TunedMachine, not_restored_sentence, report_knobs, report_restored,
+    report_tuned,
+};
+pub use unit::{FigureScale, UnitChoice, UnknownUnit};
+pub use validity::report_validity;
+pub use warmup::report_warmup;
 pub use watch::{WatchLine, WatchLines};
 
 use anyhow::{bail, ensure};
-use charts::{MOST_DRAWN_RUNS, runs_of};
-use speedwell_analysis::Findings;
+use charts::{MAX_DRAWN_RUNS, count_runs};
+use speedwell_analysis::AnalysisFindings;
 
 /// Reports `findings`: the comparison, or the summary if there is nothing to compare, with
 /// warnings, failures and charts.
 ///
 /// # Errors
 /// If the unit fits none of the metrics, or these findings lack the requested chart.
-pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
+pub fn report_findings(
+    findings: &AnalysisFindings,
+    output: &OutputOptions,
+) -> anyhow::Result<Document> {
     check_unit(findings, output)?;
     let mut document = Document::default();
     document.push_warnings(&findings.warnings);
-    document.append(validity(&findings.validity));
+    document.append_document(report_validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
-        document.push(Block::Headline("nothing was measured".into()));
+        document.push(ReportBlock::Headline("nothing was measured".into()));
     }
     // In large reports this takes as much memory as the comparison, which does not need it.
-    let summary = || summary::summary(&findings.summaries, output);
+    let summary = || summary::report_summaries(&findings.summaries, output);
     if findings.comparisons.is_empty() {
         let summary = summary();
         document.report = summary.report;
-        document.append(summary);
+        document.append_document(summary);
     } else {
-        let comparison = comparison::comparison(findings, output);
+        let comparison = comparison::report_comparison(findings, output);
         document.report = comparison.report;
-        document.append(comparison);
+        document.append_document(comparison);
         if output.verbosity == Verbosity::Verbose {
             document.push_heading(2, "Each side by itself");
-            document.append(summary());
+            document.append_document(summary());
         }
     }
-    document.append(failures(&findings.failures, output.verbosity));
-    document.push_charts(charts::of_findings(findings, output.chart, output.unit)?);
-    match runs_of(findings) {
-        ..=MOST_DRAWN_RUNS => document.extend(gallery::gallery(findings, output)),
+    document.append_document(report_failures(&findings.failures, output.verbosity));
+    document.push_charts(charts::draw_findings(findings, output.chart, output.unit)?);
+    match count_runs(findings) {
+        ..=MAX_DRAWN_RUNS => document.extend(gallery::findings_gallery(findings, output)),
         runs => ensure!(
             !output.wants_page(),
-            "a page draws every run of a report, and {runs} are more than a browser can hold (at most {MOST_DRAWN_RUNS})\n\
+            "a page draws every run of a report, and {runs} are more than a browser can hold (at most {MAX_DRAWN_RUNS})\n\
              hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
         ),
     }
     Ok(document)
 }
 
-fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
+fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
     let Some(unit) = output.unit else {
         return Ok(());
     };
@@ -167,7 +180,7 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
 
 /// The subject of a report before it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ReportSubject {
     /// Runs of one variant.
     Runs,
     /// Runs of several variants.
@@ -201,8 +214,8 @@ pub enum Subject {
 }
 
 /// Whether a report's charts follow from its subject, so that none can be chosen.
-fn has_own_charts(measured: Subject) -> bool {
-    use Subject::*;
+fn has_own_charts(measured: ReportSubject) -> bool {
+    use ReportSubject::*;
     matches!(
         measured,
         Iterations
@@ -220,35 +233,35 @@ fn has_own_charts(measured: Subject) -> bool {
 ///
 /// # Errors
 /// If a sort column is unknown, or a file cannot be written.
-pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
-    files::check(&output.files)?;
-    let is_course = matches!(measured, Subject::Trend | Subject::Changes);
+pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
+    files::check_files(&output.files)?;
+    let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
     match output.chart {
         Some(kind) if is_course && kind != ChartKind::Trend => {
             bail!("results over revisions can be drawn as trend only")
         }
-        Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_course()),
+        Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
         Some(_) if has_own_charts(measured) => {
             bail!("this report has charts of its own\nhint: leave out --chart")
         }
         _ => {}
     }
     let keys = match measured {
-        Subject::Runs => summary::sort_keys(),
-        Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
-        Subject::Study => study::sort_keys(),
-        Subject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
-        Subject::Iterations => iterations::sort_keys(),
-        Subject::SnippetSearch => snippet::search_sort_keys(),
-        Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
-        Subject::Bisection => bisect::sort_keys(),
-        Subject::Confirmation => [confirm::sort_keys(), comparison::sort_keys()].concat(),
-        Subject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
-        Subject::Changes => changes::sort_keys(),
-        Subject::Loads => load::sort_keys(),
-        Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
-        Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        Subject::Backfill => backfill::sort_keys(),
+        ReportSubject::Runs => summary::sort_keys(),
+        ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
+        ReportSubject::Study => study::sort_keys(),
+        ReportSubject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Iterations => iterations::sort_keys(),
+        ReportSubject::SnippetSearch => snippet::search_sort_keys(),
+        ReportSubject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Bisection => bisect::sort_keys(),
+        ReportSubject::Confirmation => [confirm::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
+        ReportSubject::Changes => changes::sort_keys(),
+        ReportSubject::Loads => load::sort_keys(),
+        ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+        ReportSubject::Backfill => backfill::sort_keys(),
     };
     output::sorts_by(output.sort.as_deref(), keys)
 }

@@ -1,12 +1,15 @@
 //! The state of a running session: its progress and preliminary results.
 //!
-//! Decides on wording. Callers decide which cases may have a verdict already. Start at [`live`].
+//! Decides on wording. Callers decide which cases may have a verdict already. Start at [`report_live`].
 
-use crate::document::{Block, Chart, Document};
-use crate::figure::{Uncertainty, about, count, duration, quantity, share, spell};
-use crate::table::{Cell, Column, Columns, Kind};
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::{
+    Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
+    format_share,
+};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
 use serde_json::json;
-use speedwell_plot::{Bar, BarCategory, BarChart};
+use speedwell_plot::{BarCategory, BarChart, ChartBar};
 use speedwell_results::store::{LiveLoad, LoadProgress};
 use std::time::Duration;
 
@@ -45,7 +48,7 @@ pub struct LiveCase {
 }
 
 impl LiveState {
-    fn since(&self, unix_ms: i64) -> u64 {
+    fn elapsed_since(&self, unix_ms: i64) -> u64 {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
@@ -53,11 +56,11 @@ impl LiveState {
     /// remaining cases may take longer than the completed ones.
     fn remaining_ms(&self) -> Option<u64> {
         let left = self.planned.checked_sub(self.done)? as u64;
-        let elapsed = self.since(self.started_unix_ms);
+        let elapsed = self.elapsed_since(self.started_unix_ms);
         elapsed.checked_mul(left)?.checked_div(self.done as u64)
     }
 
-    fn headline(&self) -> String {
+    fn live_headline(&self) -> String {
         if self.is_killed {
             return format!(
                 "killed; resume with: speedwell run --resume @{}",
@@ -65,49 +68,51 @@ impl LiveState {
             );
         }
         if self.planned == 0 {
-            return format!("measuring: {} done", count(self.done, "run", "runs"));
+            return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
-        let part = share(self.done as f64 / self.planned as f64);
+        let part = format_share(self.done as f64 / self.planned as f64);
         let left = self.remaining_ms().map_or_else(String::new, |left| {
-            format!(", about {} left", about(Duration::from_millis(left)))
+            format!(", about {} left", format_about(Duration::from_millis(left)))
         });
         format!(
             "measuring: {} of {} done ({part}){left}",
             self.done,
-            count(self.planned, "run", "runs")
+            format_count(self.planned, "run", "runs")
         )
     }
 }
 
 /// Builds the report.
-pub fn live(state: &LiveState) -> Document {
+pub fn report_live(state: &LiveState) -> Document {
     let mut document = Document::new("live");
-    document.push(Block::Headline(state.headline()));
+    document.push(ReportBlock::Headline(state.live_headline()));
     let limit = match state.timeout_ms {
         0 => String::new(),
-        limit => format!(", a run is stopped after {}", duration(limit)),
+        limit => format!(", a run is stopped after {}", format_duration(limit)),
     };
-    document.push(Block::Paragraph(format!(
+    document.push(ReportBlock::Paragraph(format!(
         "Begun {} ago. The last run ended {} ago{limit}.",
-        duration(state.since(state.started_unix_ms)),
-        duration(state.since(state.last_sign_unix_ms))
+        format_duration(state.elapsed_since(state.started_unix_ms)),
+        format_duration(state.elapsed_since(state.last_sign_unix_ms))
     )));
-    let mut columns = Columns::<LiveCase>::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |case: &LiveCase| Cell::words(&case.id),
+    let mut columns = ColumnSet::<LiveCase>::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |case: &LiveCase| ReportCell::words(&case.id),
     );
-    columns.add(Column::figure("runs", "runs so far"), |case| {
-        Cell::value(case.runs).shown(case.runs.to_string())
+    columns.add_column(ReportColumn::figure("runs", "runs so far"), |case| {
+        ReportCell::value(case.runs).with_text(case.runs.to_string())
     });
-    columns.add(Column::words("verdict", "verdict"), |case| {
-        Cell::words(case.verdict.clone().unwrap_or_default())
+    columns.add_column(ReportColumn::words("verdict", "verdict"), |case| {
+        ReportCell::words(case.verdict.clone().unwrap_or_default())
     });
-    document.push(Block::Table(columns.table("cases", &state.cases)));
-    document.push(Block::Note(
+    document.push(ReportBlock::Table(
+        columns.build_table("cases", &state.cases),
+    ));
+    document.push(ReportBlock::Note(
         "A verdict exists only at the planned looks: one in between would be a false alarm more often than it says.".into(),
     ));
-    document.attach(
+    document.attach_data(
         "progress",
         json!({"session": state.number, "killed": state.is_killed, "done": state.done, "planned": state.planned}),
     );
@@ -115,32 +120,32 @@ pub fn live(state: &LiveState) -> Document {
 }
 
 /// Reports running loads, each with its throughput over the last minute.
-pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
+pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     let mut document = Document::new("loads");
     for load in loads {
         let progress = &load.progress;
         document.push_heading(2, load_title(load));
-        document.push(Block::Headline(load_headline(progress)));
+        document.push(ReportBlock::Headline(load_headline(progress)));
         let silent = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
-        document.push(Block::Paragraph(format!(
+        document.push(ReportBlock::Paragraph(format!(
             "Begun {} ago; heard of {} ago.",
-            duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
-            duration(silent)
+            format_duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
+            format_duration(silent)
         )));
         let time = |ns: Option<u64>| {
             ns.map_or_else(
                 || "-".to_owned(),
-                |ns| quantity(ns as f64, "ns", Uncertainty::Unknown),
+                |ns| format_quantity(ns as f64, "ns", Uncertainty::Unknown),
             )
         };
-        document.push(Block::Facts(vec![
+        document.push(ReportBlock::Facts(vec![
             (
                 "Requests".into(),
-                count(progress.attempted as usize, "request", "requests"),
+                format_count(progress.attempted as usize, "request", "requests"),
             ),
             (
                 "Errors".into(),
-                count(progress.errors as usize, "error", "errors"),
+                format_count(progress.errors as usize, "error", "errors"),
             ),
             ("p50, just now".into(), time(progress.p50_ns)),
             ("p99, just now".into(), time(progress.p99_ns)),
@@ -149,10 +154,10 @@ pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             let rates = progress.rates.iter().enumerate();
             let bars = rates.map(|(at, rate)| BarCategory {
                 label: format!("{}", progress.rates.len() - at),
-                bars: vec![Bar {
+                bars: vec![ChartBar {
                     name: "answers a second".into(),
                     value: *rate,
-                    ..Bar::default()
+                    ..ChartBar::default()
                 }],
             });
             let chart = BarChart {
@@ -160,13 +165,13 @@ pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
                 categories: bars.collect(),
                 ..BarChart::default()
             };
-            document.push_charts([Chart::new(
+            document.push_charts([ReportChart::new(
                 "Good answers a second".to_owned(),
-                speedwell_plot::Chart::Bar(chart),
+                speedwell_plot::AnyChart::Bar(chart),
             )]);
         }
     }
-    document.attach(
+    document.attach_data(
         "loads",
         json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()),
     );
@@ -184,7 +189,7 @@ fn load_title(load: &LiveLoad) -> String {
 /// `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
 fn load_headline(progress: &LoadProgress) -> String {
     let rate = progress.rates.last().map_or_else(String::new, |rate| {
-        format!("; {}", quantity(*rate, "1/s", Uncertainty::Unknown))
+        format!("; {}", format_quantity(*rate, "1/s", Uncertainty::Unknown))
     });
     let load = match progress.load {
         0 | 1 => String::new(),
@@ -196,19 +201,19 @@ fn load_headline(progress: &LoadProgress) -> String {
             let elapsed = progress.elapsed_ms.min(planned);
             format!(
                 "{} of {} ({}), {} left",
-                duration(elapsed),
-                duration(planned),
-                share(elapsed as f64 / planned as f64),
-                duration(planned - elapsed)
+                format_duration(elapsed),
+                format_duration(planned),
+                format_share(elapsed as f64 / planned as f64),
+                format_duration(planned - elapsed)
             )
         }
         (_, Some(planned)) if planned > 0 => format!(
             "{} of {} ({})",
-            spell(progress.attempted as f64, 0),
-            count(planned as usize, "request", "requests"),
-            share(progress.attempted as f64 / planned as f64)
+            format_number(progress.attempted as f64, 0),
+            format_count(planned as usize, "request", "requests"),
+            format_share(progress.attempted as f64 / planned as f64)
         ),
-        _ => format!("{} so far", duration(progress.elapsed_ms)),
+        _ => format!("{} so far", format_duration(progress.elapsed_ms)),
     };
     format!("{load}{done}{rate}")
 }
@@ -234,7 +239,7 @@ mod tests {
     fn the_rest_takes_as_long_in_proportion_as_what_is_done() {
         assert_eq!(state().remaining_ms(), Some(180_000));
         assert_eq!(
-            state().headline(),
+            state().live_headline(),
             "measuring: 56 of 224 runs done (25 %), about 3 min left"
         );
         let begun = LiveState { done: 0, ..state() };
@@ -268,6 +273,10 @@ mod tests {
             is_killed: true,
             ..state()
         };
-        assert!(killed.headline().contains("speedwell run --resume @12"));
+        assert!(
+            killed
+                .live_headline()
+                .contains("speedwell run --resume @12")
+        );
     }
 }

@@ -1,58 +1,66 @@
 //! The upload queue and the state of its entries.
 
 use crate::doctor::CheckLine;
-use crate::document::{Block, Document};
-use crate::figure::moment;
-use crate::table::{Cell, Column, Columns, Emphasis};
-use speedwell_results::store::{Item, Owed};
+use crate::document::{Document, ReportBlock};
+use crate::figure::format_moment;
+use crate::table::{ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use speedwell_results::store::{OutboxEntry, UploadState};
 
 /// Lists the queue.
-pub fn outbox(items: &[Item]) -> Document {
+pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
-        document.push(Block::Paragraph("nothing is in the outbox".to_owned()));
+        document.push(ReportBlock::Paragraph(
+            "nothing is in the outbox".to_owned(),
+        ));
     }
-    let mut columns = Columns::new();
-    columns.add(Column::figure("number", "session"), |item: &Item| {
-        Cell::value(item.session).shown(format!("@{}", item.session))
-    });
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::figure("number", "session"),
+        |item: &OutboxEntry| {
+            ReportCell::value(item.session).with_text(format!("@{}", item.session))
+        },
+    );
     columns.add_value("id", |item| item.id.clone());
-    columns.add(Column::words("state", "state"), |item| {
+    columns.add_column(ReportColumn::words("state", "state"), |item| {
         let emphasis = match item.state {
-            Owed::Sent => Emphasis::None,
-            Owed::Waiting => Emphasis::Caution,
-            Owed::Refused => Emphasis::Bad,
+            UploadState::Sent => TextEmphasis::None,
+            UploadState::Waiting => TextEmphasis::Caution,
+            UploadState::Refused => TextEmphasis::Bad,
         };
-        Cell::words(item.state.name()).emphasised(emphasis)
+        ReportCell::words(item.state.name()).with_emphasis(emphasis)
     });
-    columns.add_text(Column::words("url", "to"), |item| item.url.clone());
-    columns.add(Column::figure("attempts", "attempts"), |item| {
-        Cell::value(item.attempts)
+    columns.add_text(ReportColumn::words("url", "to"), |item| item.url.clone());
+    columns.add_column(ReportColumn::figure("attempts", "attempts"), |item| {
+        ReportCell::value(item.attempts)
     });
-    columns.add(Column::words("sent_unix_ms", "sent (UTC)"), |item| {
-        let shown = item.sent_unix_ms.map(moment).unwrap_or_default();
-        Cell::value(item.sent_unix_ms).shown(shown)
+    columns.add_column(ReportColumn::words("sent_unix_ms", "sent (UTC)"), |item| {
+        let shown = item.sent_unix_ms.map(format_moment).unwrap_or_default();
+        ReportCell::value(item.sent_unix_ms).with_text(shown)
     });
-    columns.add_text(Column::words("reason", "why not"), |item| {
+    columns.add_text(ReportColumn::words("reason", "why not"), |item| {
         let is_over = ["complete", "imported"].contains(&item.ended.as_str());
-        match (&item.reason, is_over || item.state == Owed::Sent) {
+        match (&item.reason, is_over || item.state == UploadState::Sent) {
             (Some(reason), _) => reason.clone(),
             (None, true) => String::new(),
             (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
         }
     });
-    document.push(Block::Table(columns.table("outbox", items)));
+    document.push(ReportBlock::Table(columns.build_table("outbox", items)));
     document
 }
 
 /// The outbox check of `doctor`; `None` if everything was sent.
-pub fn outbox_check(items: &[Item]) -> Option<CheckLine> {
-    let of = |state: Owed| items.iter().filter(|item| item.state == state).count();
+pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
+    let of = |state: UploadState| items.iter().filter(|item| item.state == state).count();
     let said = |count: usize, one: &str, many: &str| {
         let verb = if count == 1 { one } else { many };
-        format!("{} {verb}", crate::count(count, "session", "sessions"))
+        format!(
+            "{} {verb}",
+            crate::format_count(count, "session", "sessions")
+        )
     };
-    let (waiting, refused) = (of(Owed::Waiting), of(Owed::Refused));
+    let (waiting, refused) = (of(UploadState::Waiting), of(UploadState::Refused));
     let found = match (waiting, refused) {
         (0, 0) => return None,
         (waiting, 0) => said(waiting, "waits", "wait"),

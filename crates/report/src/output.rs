@@ -1,11 +1,11 @@
 //! Output destinations: standard output in one format, and files whose names select their format.
 
-use super::files::{self, Written};
-use super::format::{Format, Render, Text};
+use super::files::{self, WrittenFile};
+use super::format::{RenderDocument, ReportFormat, TextFormat};
 use super::unit::UnitChoice;
 use crate::charts::ChartKind;
-use crate::document::{Block, Document};
-use crate::table::Audience;
+use crate::document::{Document, ReportBlock};
+use crate::table::ColumnAudience;
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -13,11 +13,11 @@ use std::path::PathBuf;
 
 /// The output options.
 #[derive(Debug, Clone, Default)]
-pub struct Output {
+pub struct OutputOptions {
     /// Files to write besides standard output, in the format of their extension.
     pub files: Vec<PathBuf>,
     /// The format of standard output; text by default.
-    pub format: Option<Format>,
+    pub format: Option<ReportFormat>,
     /// The preferred unit for figures that it fits; by default the unit that keeps them short.
     pub unit: Option<UnitChoice>,
     /// Whether standard output is colored.
@@ -47,23 +47,24 @@ pub enum Verbosity {
     Verbose,
 }
 
-impl Output {
+impl OutputOptions {
     /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
         let is_page = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "html");
-        self.format == Some(Format::Html) || self.files.iter().any(is_page)
+        self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
     /// The only audience of the output, if there is only one: other columns would fill the memory
     /// in large reports.
-    pub(crate) fn audience(&self) -> Option<Audience> {
-        match self.format.unwrap_or(Format::Text) {
+    pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
+        match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
-            Format::Text | Format::Markdown | Format::AsciiDoc | Format::Org => {
-                Some(Audience::People)
-            }
-            Format::Csv | Format::Json => Some(Audience::Machines),
-            Format::Html => None,
+            ReportFormat::Text
+            | ReportFormat::Markdown
+            | ReportFormat::AsciiDoc
+            | ReportFormat::Org => Some(ColumnAudience::People),
+            ReportFormat::Csv | ReportFormat::Json => Some(ColumnAudience::Machines),
+            ReportFormat::Html => None,
         }
     }
 
@@ -71,7 +72,7 @@ impl Output {
     pub(crate) fn add_detail(
         &self,
         document: &mut Document,
-        detail: impl FnOnce(&Output, &mut Document),
+        detail: impl FnOnce(&OutputOptions, &mut Document),
     ) {
         self.add_shortened(document, Vec::new, detail);
     }
@@ -80,21 +81,21 @@ impl Output {
     pub(crate) fn add_shortened(
         &self,
         document: &mut Document,
-        short: impl FnOnce() -> Vec<Block>,
-        whole: impl FnOnce(&Output, &mut Document),
+        short: impl FnOnce() -> Vec<ReportBlock>,
+        whole: impl FnOnce(&OutputOptions, &mut Document),
     ) {
         if self.verbosity != Verbosity::Quiet {
             whole(self, document);
         } else if self.files.is_empty() {
             document.extend(short());
         } else {
-            let of_files = Output {
+            let of_files = OutputOptions {
                 verbosity: Verbosity::Normal,
                 ..self.clone()
             };
             let mut detail = Document::default();
             whole(&of_files, &mut detail);
-            document.push(Block::Shortened {
+            document.push(ReportBlock::Shortened {
                 short: short(),
                 whole: Box::new(detail),
             });
@@ -102,7 +103,7 @@ impl Output {
     }
 
     /// The document with its tables sorted as requested; tables without that column are unchanged.
-    fn sorted<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
+    fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return document;
         };
@@ -125,41 +126,41 @@ impl Output {
 /// If a file's kind or the sort column is unknown (before anything is written), if a chart file is
 /// requested of a document without a chart, or if a file cannot be written. A reader of `stdout`
 /// that closes it early (`| head`) is not an error.
-pub fn print(
+pub fn print_document(
     document: &Document,
-    output: &Output,
+    output: &OutputOptions,
     stdout: &mut dyn Write,
-) -> anyhow::Result<Vec<Written>> {
+) -> anyhow::Result<Vec<WrittenFile>> {
     check_sort(&document.whole(), output)?;
-    let whole = output.sorted(document.whole());
-    let plan = files::plan(&whole, &output.files)?;
-    let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
-        Format::Text => Box::new(Text {
+    let whole = output.sort_document(document.whole());
+    let plan = files::plan_files(&whole, &output.files)?;
+    let render: Box<dyn RenderDocument> = match output.format.unwrap_or(ReportFormat::Text) {
+        ReportFormat::Text => Box::new(TextFormat {
             width: output.width,
             color: output.color,
             brief: output.verbosity < Verbosity::Verbose,
         }),
-        other => other.renderer(Vec::new()),
+        other => other.file_renderer(Vec::new()),
     };
-    let short = output.sorted(document.shortened());
+    let short = output.sort_document(document.shortened());
     match render.render(&short, stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         other => other.context("cannot write to standard output")?,
     }
-    files::write(&whole, &plan)
+    files::write_files(&whole, &plan)
 }
 
 /// Checks that the document can be printed and written to every requested file.
 ///
 /// # Errors
-/// As for [`print`], as far as can be checked without writing.
-pub fn check_document(document: &Document, output: &Output) -> anyhow::Result<()> {
+/// As for [`print_document`], as far as can be checked without writing.
+pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let document = document.whole();
     check_sort(&document, output)?;
-    files::plan(&document, &output.files).map(drop)
+    files::plan_files(&document, &output.files).map(drop)
 }
 
-fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
+fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let keys = document.tables().flat_map(|table| {
         let shown = table.for_machines().into_iter();
         shown.map(|at| table.columns[at].key)
@@ -195,11 +196,11 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Cell;
-    use crate::table::Column;
-    use crate::table::Kind;
-    use crate::table::Row;
-    use crate::table::Table;
+    use crate::table::ColumnKind;
+    use crate::table::ReportCell;
+    use crate::table::ReportColumn;
+    use crate::table::ReportRow;
+    use crate::table::ReportTable;
     use std::io;
 
     /// A reader that closes its end, or a full disk.
@@ -218,16 +219,16 @@ mod tests {
     #[test]
     fn an_unknown_column_to_sort_by_names_the_known_ones() {
         let mut document = Document::new("t");
-        let columns = vec![Column::machine("q"), Column::machine("change")];
-        document.push(Block::Table(Table {
+        let columns = vec![ReportColumn::machine("q"), ReportColumn::machine("change")];
+        document.push(ReportBlock::Table(ReportTable {
             columns,
-            ..Table::new("changes")
+            ..ReportTable::new("changes")
         }));
-        let output = Output {
+        let output = OutputOptions {
             sort: Some("-p".into()),
-            ..Output::default()
+            ..OutputOptions::default()
         };
-        let error = print(&document, &output, &mut Vec::new()).unwrap_err();
+        let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "there is no column 'p' to sort by (known: change q)"
@@ -236,30 +237,34 @@ mod tests {
 
     #[test]
     fn every_table_with_the_column_is_sorted() {
-        let row = |value: f64| Row::Cells(vec![Cell::figure(Some(value)).shown(value.to_string())]);
+        let row = |value: f64| {
+            ReportRow::Cells(vec![
+                ReportCell::figure(Some(value)).with_text(value.to_string()),
+            ])
+        };
         let table = |key, values: [f64; 3]| {
-            Block::Table(Table {
-                columns: vec![Column::new(key, "v", Kind::Figure)],
+            ReportBlock::Table(ReportTable {
+                columns: vec![ReportColumn::new(key, "v", ColumnKind::Figure)],
                 rows: values.map(row).into(),
-                ..Table::new("t")
+                ..ReportTable::new("t")
             })
         };
         let mut document = Document::new("t");
         document.push(table("change", [1.0, 3.0, 2.0]));
         document.push(table("other", [5.0, 6.0, 4.0]));
-        document.push(Block::Appendix {
+        document.push(ReportBlock::Appendix {
             title: "more".into(),
             instead: None,
             blocks: vec![table("change", [7.0, 9.0, 8.0])],
         });
         let printed = |sort: &str| {
-            let output = Output {
+            let output = OutputOptions {
                 sort: Some(sort.into()),
-                format: Some(Format::Csv),
-                ..Output::default()
+                format: Some(ReportFormat::Csv),
+                ..OutputOptions::default()
             };
             let mut bytes = Vec::new();
-            print(&document, &output, &mut bytes).unwrap();
+            print_document(&document, &output, &mut bytes).unwrap();
             let text = String::from_utf8(bytes).unwrap();
             let figures = text.chars().filter(char::is_ascii_digit);
             figures.collect::<String>()
@@ -270,46 +275,50 @@ mod tests {
 
     #[test]
     fn a_quiet_command_leaves_its_notes_to_files() {
-        let quiet = Output {
+        let quiet = OutputOptions {
             files: vec!["report.md".into()],
             verbosity: Verbosity::Quiet,
-            ..Output::default()
+            ..OutputOptions::default()
         };
-        let document_for = |output: &Output| {
+        let document_for = |output: &OutputOptions| {
             let mut document = Document::new("t");
-            document.push(Block::Headline("faster".into()));
+            document.push(ReportBlock::Headline("faster".into()));
             output.add_detail(&mut document, |output, document| {
                 assert_ne!(output.verbosity, Verbosity::Quiet);
-                document.push(Block::Note("found by a test".into()));
+                document.push(ReportBlock::Note("found by a test".into()));
             });
             document
         };
         let note = |document: &Document| {
             let notes = document.blocks.iter();
             notes
-                .filter(|block| matches!(block, Block::Note(_)))
+                .filter(|block| matches!(block, ReportBlock::Note(_)))
                 .count()
         };
         let document = document_for(&quiet);
         assert_eq!(note(&document.shortened()), 0);
         assert_eq!(note(&document.whole()), 1);
-        let without_files = Output {
+        let without_files = OutputOptions {
             files: Vec::new(),
             ..quiet
         };
         assert_eq!(note(&document_for(&without_files).whole()), 0);
-        assert_eq!(note(&document_for(&Output::default()).shortened()), 1);
+        assert_eq!(
+            note(&document_for(&OutputOptions::default()).shortened()),
+            1
+        );
     }
 
     #[test]
     fn a_reader_that_goes_away_is_no_error_but_a_full_disk_is() {
         let document = Document {
-            blocks: vec![Block::Paragraph("x".into())],
+            blocks: vec![ReportBlock::Paragraph("x".into())],
             ..Document::new("t")
         };
-        let output = Output::default();
-        assert!(print(&document, &output, &mut Broken(ErrorKind::BrokenPipe)).is_ok());
-        let error = print(&document, &output, &mut Broken(ErrorKind::StorageFull)).unwrap_err();
+        let output = OutputOptions::default();
+        assert!(print_document(&document, &output, &mut Broken(ErrorKind::BrokenPipe)).is_ok());
+        let error =
+            print_document(&document, &output, &mut Broken(ErrorKind::StorageFull)).unwrap_err();
         assert_eq!(error.to_string(), "cannot write to standard output");
     }
 }

@@ -1,13 +1,13 @@
 //! The reports of `fleet status` and `fleet clean`: the progress of a session's parcels, the
 //! machine of each role of an experiment, and what was removed from machines. Start at
-//! [`fleet_parcels`].
+//! [`list_fleet_parcels`].
 
-use crate::document::{Block, Document};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind};
+use crate::document::{Document, ReportBlock};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
 
 /// A parcel of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ParcelRow {
+pub struct ShardRow {
     /// Its position in the session.
     pub place: u32,
     /// Its machine.
@@ -25,41 +25,42 @@ pub struct ParcelRow {
 }
 
 /// Lists the parcels, one per row.
-pub fn fleet_parcels(rows: &[ParcelRow]) -> Document {
-    let mut columns = Columns::new();
-    columns.add(Column::words("state", "state"), |row: &ParcelRow| {
+pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
+    let mut columns = ColumnSet::new();
+    columns.add_column(ReportColumn::words("state", "state"), |row: &ShardRow| {
         let emphasis = match row.state.as_str() {
-            "done" => Emphasis::Good,
-            "lost" => Emphasis::Bad,
-            _ => Emphasis::Caution,
+            "done" => TextEmphasis::Good,
+            "lost" => TextEmphasis::Bad,
+            _ => TextEmphasis::Caution,
         };
-        Cell::words(row.state.clone()).emphasised(emphasis)
+        ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
-    let place = Column::new("parcel", "parcel", Kind::Identifier);
-    columns.add(place, |row| Cell::words(row.place.to_string()));
-    columns.add(Column::new("machine", "machine", Kind::Identifier), |row| {
-        Cell::words(row.machine.clone())
+    let place = ReportColumn::new("parcel", "parcel", ColumnKind::Identifier);
+    columns.add_column(place, |row| ReportCell::words(row.place.to_string()));
+    columns.add_column(
+        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
+        |row| ReportCell::words(row.machine.clone()),
+    );
+    columns.add_column(ReportColumn::figure("cases", "cases"), |row| {
+        ReportCell::count(row.cases as u64)
     });
-    columns.add(Column::figure("cases", "cases"), |row| {
-        Cell::count(row.cases as u64)
+    columns.add_column(ReportColumn::figure("blocks", "blocks"), |row| {
+        ReportCell::count(row.blocks as u64)
     });
-    columns.add(Column::figure("blocks", "blocks"), |row| {
-        Cell::count(row.blocks as u64)
+    columns.add_column(ReportColumn::figure("attempt", "attempt"), |row| {
+        ReportCell::count(row.attempt)
     });
-    columns.add(Column::figure("attempt", "attempt"), |row| {
-        Cell::count(row.attempt)
-    });
-    columns.add(Column::words("engine", "engine"), |row| {
-        Cell::words(row.said.clone())
+    columns.add_column(ReportColumn::words("engine", "engine"), |row| {
+        ReportCell::words(row.said.clone())
     });
     let mut document = Document::new("parcels");
-    document.push(Block::Table(columns.table("parcels", rows)));
+    document.push(ReportBlock::Table(columns.build_table("parcels", rows)));
     document
 }
 
 /// A role of an experiment on its machine.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct PartRow {
+pub struct RoleRow {
     /// `target`, `load`, or the name of a service.
     pub part: String,
     /// Its machine.
@@ -73,44 +74,48 @@ pub struct PartRow {
 }
 
 /// Lists the roles of an experiment, one per row.
-pub fn fleet_parts(rows: &[PartRow]) -> Document {
-    let mut columns = Columns::new();
-    columns.add(Column::words("state", "state"), |row: &PartRow| {
+pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
+    let mut columns = ColumnSet::new();
+    columns.add_column(ReportColumn::words("state", "state"), |row: &RoleRow| {
         let emphasis = match row.state.as_str() {
-            "done" => Emphasis::Good,
-            _ => Emphasis::Caution,
+            "done" => TextEmphasis::Good,
+            _ => TextEmphasis::Caution,
         };
-        Cell::words(row.state.clone()).emphasised(emphasis)
+        ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
-    columns.add(Column::new("part", "part", Kind::Identifier), |row| {
-        Cell::words(row.part.clone())
+    columns.add_column(
+        ReportColumn::new("part", "part", ColumnKind::Identifier),
+        |row| ReportCell::words(row.part.clone()),
+    );
+    columns.add_column(
+        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
+        |row| ReportCell::words(row.machine.clone()),
+    );
+    columns.add_column(ReportColumn::words("address", "address"), |row| {
+        ReportCell::words(row.address.clone())
     });
-    columns.add(Column::new("machine", "machine", Kind::Identifier), |row| {
-        Cell::words(row.machine.clone())
-    });
-    columns.add(Column::words("address", "address"), |row| {
-        Cell::words(row.address.clone())
-    });
-    columns.add(Column::words("engine", "engine"), |row| {
-        Cell::words(row.said.clone())
+    columns.add_column(ReportColumn::words("engine", "engine"), |row| {
+        ReportCell::words(row.said.clone())
     });
     let mut document = Document::new("parts");
-    document.push(Block::Table(columns.table("parts", rows)));
+    document.push(ReportBlock::Table(columns.build_table("parts", rows)));
     document
 }
 
 /// Lists the cleaned machines: name, number of sessions removed, and their size in bytes.
-pub fn fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("machine", "machine", Kind::Identifier),
-        |row: &(String, u32, u64)| Cell::words(row.0.clone()),
+pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
+        |row: &(String, u32, u64)| ReportCell::words(row.0.clone()),
     );
-    columns.add(Column::figure("sessions", "sessions"), |row| {
-        Cell::count(row.1)
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |row| {
+        ReportCell::count(row.1)
     });
-    columns.add(Column::figure("bytes", "bytes"), |row| Cell::count(row.2));
+    columns.add_column(ReportColumn::figure("bytes", "bytes"), |row| {
+        ReportCell::count(row.2)
+    });
     let mut document = Document::new("cleaned");
-    document.push(Block::Table(columns.table("cleaned", rows)));
+    document.push(ReportBlock::Table(columns.build_table("cleaned", rows)));
     document
 }

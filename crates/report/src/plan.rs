@@ -2,12 +2,13 @@
 //!
 //! The list shortens nothing, so that ids can be copied and piped.
 
-use crate::case_labels::parameters;
-use crate::document::{Block, Document};
-use crate::figure::{about, count, spell};
-use crate::table::{Cell, Column, Columns, Kind};
-use crate::{Output, failures};
-use speedwell_model::{Case, Failure};
+use crate::OutputOptions;
+use crate::case_labels::parameters_json;
+use crate::document::{Document, ReportBlock};
+use crate::failures::report_failures;
+use crate::figure::{format_about, format_count, format_number};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
+use speedwell_model::{Case, StepFailure};
 use std::time::Duration;
 
 /// A case of a plan.
@@ -20,42 +21,48 @@ pub struct CaseLine {
 }
 
 /// Lists the cases with totals: runs, possibly an upper bound, and measuring time if known.
-pub fn cases(cases: &[CaseLine], is_upper_bound: bool, time: Option<Duration>) -> Document {
+pub fn list_planned_cases(
+    cases: &[CaseLine],
+    is_upper_bound: bool,
+    time: Option<Duration>,
+) -> Document {
     let mut document = Document::new("cases");
-    document.push(Block::Table(case_columns().table("cases", cases)));
+    document.push(ReportBlock::Table(
+        case_columns().build_table("cases", cases),
+    ));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
-    let runs = count(runs as usize, "run", "runs");
+    let runs = format_count(runs as usize, "run", "runs");
     let (up_to, precision) = if is_upper_bound {
         ("up to ", "up to")
     } else {
         ("", "about")
     };
-    let time = time.map(|time| format!(", {precision} {} of measuring", about(time)));
-    document.push(Block::Note(format!(
+    let time = time.map(|time| format!(", {precision} {} of measuring", format_about(time)));
+    document.push(ReportBlock::Note(format!(
         "{}, {up_to}{runs}{}",
-        count(cases.len(), "case", "cases"),
+        format_count(cases.len(), "case", "cases"),
         time.unwrap_or_default()
     )));
     document
 }
 
-fn case_columns() -> Columns<CaseLine> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", "case", Kind::Identifier),
-        |line: &CaseLine| Cell::words(line.case.id()),
+fn case_columns() -> ColumnSet<CaseLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Identifier),
+        |line: &CaseLine| ReportCell::words(line.case.id()),
     );
     columns.add_value("benchmark", |line| line.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters(&line.case));
-    columns.add(Column::figure("runs", "runs"), |line| {
-        Cell::value(line.runs).shown(spell(line.runs as f64, 0))
+    columns.add_value("parameters", |line| parameters_json(&line.case));
+    columns.add_column(ReportColumn::figure("runs", "runs"), |line| {
+        ReportCell::value(line.runs).with_text(format_number(line.runs as f64, 0))
     });
     columns
 }
 
 /// The counts of a trial.
 #[derive(Debug, Clone)]
-pub struct Trial {
+pub struct TrialOutcome {
     /// Benchmark files tried.
     pub files: usize,
     /// Files whose cases all worked.
@@ -65,11 +72,11 @@ pub struct Trial {
     /// Whether an experiment was tried.
     pub is_experiment: bool,
     /// Cases that failed or cannot run here.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
 }
 
 /// Reports a trial.
-pub fn trial(trial: &Trial, output: &Output) -> Document {
+pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     let failed = trial
         .failures
         .iter()
@@ -89,17 +96,17 @@ pub fn trial(trial: &Trial, output: &Output) -> Document {
             trial.working_files, trial.files, trial.cases
         )
     };
-    document.push(Block::Headline(text));
-    let table = trial_columns(failed, skipped).table("trial", std::slice::from_ref(trial));
-    document.push(Block::Table(table));
-    document.append(failures(&trial.failures, output.verbosity));
+    document.push(ReportBlock::Headline(text));
+    let table = trial_columns(failed, skipped).build_table("trial", std::slice::from_ref(trial));
+    document.push(ReportBlock::Table(table));
+    document.append_document(report_failures(&trial.failures, output.verbosity));
     document
 }
 
 /// Machine-readable only: people have the headline.
-fn trial_columns(failed: usize, skipped: usize) -> Columns<Trial> {
-    let mut columns = Columns::new();
-    columns.add_value("files", |trial: &Trial| trial.files);
+fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
+    let mut columns = ColumnSet::new();
+    columns.add_value("files", |trial: &TrialOutcome| trial.files);
     columns.add_value("working_files", |trial| trial.working_files);
     columns.add_value("cases", |trial| trial.cases);
     columns.add_value("failed", move |_| failed);
@@ -110,7 +117,7 @@ fn trial_columns(failed: usize, skipped: usize) -> Columns<Trial> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{Output, print};
+    use crate::output::{OutputOptions, print_document};
 
     #[test]
     fn ids_stay_whole_on_a_narrow_screen() {
@@ -119,13 +126,13 @@ mod tests {
             case: Case::parse(id).unwrap(),
             runs: 1_060,
         };
-        let output = Output {
+        let output = OutputOptions {
             width: Some(30),
-            ..Output::default()
+            ..OutputOptions::default()
         };
         let mut out = Vec::new();
-        let list = cases(&[line], true, Some(Duration::from_secs(90)));
-        print(&list, &output, &mut out).unwrap();
+        let list = list_planned_cases(&[line], true, Some(Duration::from_secs(90)));
+        print_document(&list, &output, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(&format!("{id}  1,060\n")), "{text}");
         assert!(

@@ -1,53 +1,57 @@
 //! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Shared by loads and snippets; does not know what a worker does. Start at [`headline`].
+//! Shared by loads and snippets; does not know what a worker does. Start at [`scaling_headline`].
 
 use crate::charts::point_series;
-use crate::document::Chart;
-use crate::figure::{Uncertainty, change_with_interval, place, quantity, share, spell};
-use crate::table::Cell;
+use crate::document::ReportChart;
+use crate::figure::{
+    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
+    format_share,
+};
+use crate::table::ReportCell;
 use serde_json::{Value, json};
 use speedwell_analysis::scaling::{
-    Answer, FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Scaling, Standing, Status, Usl, UslError,
+    LevelState, LevelStatus, MIN_LEVELS, MIN_R_SQUARED, SaturationAnswer, ScalingFindings,
+    UslError, UslFit, UslParameter,
 };
-use speedwell_model::Estimate;
+use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
 /// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
 /// of crates/stats/DERIVATIONS.md find it less than nine times of ten then.
-const MOST_NOISE: f64 = 0.15;
+const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
-pub fn throughput(standing: &Standing) -> String {
+pub fn format_throughput(standing: &LevelState) -> String {
     let known = standing.interval.filter(|interval| interval.low >= 0.0);
     let half = known.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
-    quantity(standing.throughput, "1/s", half)
+    format_quantity(standing.throughput, "1/s", half)
 }
 
 /// `91.2 k/s ± 1.1 %`.
-pub fn throughput_with_error(standing: &Standing) -> String {
+pub fn format_throughput_error(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
         // Throughput cannot be negative: such visits do not tell how exact their mean is.
         Some(interval) if interval.low < 0.0 => {
-            format!("{} (how exact is unknown)", throughput(standing))
+            format!("{} (how exact is unknown)", format_throughput(standing))
         }
         Some(interval) => format!(
             "{} ± {}",
-            throughput(standing),
-            share(interval.half_width() / standing.throughput)
+            format_throughput(standing),
+            format_share(interval.half_width() / standing.throughput)
         ),
-        None => throughput(standing),
+        None => format_throughput(standing),
     }
 }
 
 /// The answer in a sentence. At the level `spoilt`, if any, the work failed.
-pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
-    let Answer {
+pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
+    let SaturationAnswer {
         standings, is_open, ..
     } = &scaling.answer;
     let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());
-    let figure = throughput_with_error(knee);
+    let figure = format_throughput_error(knee);
     let at = knee.concurrency;
     match (is_open, spoilt) {
         (true, Some(spoilt)) => {
@@ -62,14 +66,14 @@ pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
                 .iter()
                 .find(|one| one.concurrency > knee.concurrency);
             let more = above.map_or(String::new(), |above| match above.status {
-                Status::Lower => format!("; {} gives less", above.concurrency),
+                LevelStatus::Lower => format!("; {} gives less", above.concurrency),
                 _ if best.concurrency == knee.concurrency => {
                     format!("; {} gives no more", above.concurrency)
                 }
                 _ => format!(
                     "; {} ({}) is statistically indistinguishable from it",
                     best.concurrency,
-                    throughput(best)
+                    format_throughput(best)
                 ),
             });
             let verb = if is_too_noisy(scaling) {
@@ -83,52 +87,52 @@ pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
 }
 
 /// Whether visits differ so much that the answer is probably too low.
-pub fn is_too_noisy(scaling: &Scaling) -> bool {
-    scaling.answer.noise.spread > MOST_NOISE
+pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
+    scaling.answer.noise.spread > MAX_NOISE
 }
 
 /// Warns of visits that differ that much; `visits` is the noun for them.
-pub fn noise_warning(label: &str, scaling: &Scaling, visits: &str) -> Option<String> {
+pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
             "{label}: {visits} of the same level differ by {} (standard deviation), so throughput may go on growing \
              unseen: the answer is probably too low. A quieter machine or a longer --time helps.",
-            share(scaling.answer.noise.spread)
+            format_share(scaling.answer.noise.spread)
         )
     })
 }
 
 /// The change from the best lower level to this one.
-pub fn change_cell(standing: Option<&Standing>) -> Cell {
+pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
     let change = standing.and_then(|standing| standing.change);
     let words = change.map(|change| {
         let interval = change.interval();
-        change_with_interval(&Estimate {
+        format_change_interval(&IntervalEstimate {
             value: change.ratio - 1.0,
             low: interval.low.max(0.0) - 1.0,
             high: interval.high - 1.0,
         })
     });
-    Cell::figure(change.map(|change| change.ratio - 1.0)).shown(words.unwrap_or_default())
+    ReportCell::figure(change.map(|change| change.ratio - 1.0)).with_text(words.unwrap_or_default())
 }
 
 /// The status of a level, with a mark on the answer; a level without standing failed.
-pub fn standing_cell(standing: Option<&Standing>, is_knee: bool) -> Cell {
+pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
-    Cell::value(name).shown(if is_knee { "◀ here" } else { name })
+    ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: LevelStatus) -> &'static str {
     match status {
-        Status::Best => "best",
-        Status::Lower => "lower",
-        Status::AsGood => "as good",
-        Status::Unclear => "unclear",
+        LevelStatus::Best => "best",
+        LevelStatus::Lower => "lower",
+        LevelStatus::AsGood => "as good",
+        LevelStatus::Unclear => "unclear",
     }
 }
 
 /// All figures with every digit; `key` names the measured item.
-pub fn for_machines(key: &str, label: &str, scaling: Option<&Scaling>) -> Value {
+pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -> Value {
     let answer = scaling.map(|scaling| &scaling.answer);
     json!({
         key: label,
@@ -138,41 +142,41 @@ pub fn for_machines(key: &str, label: &str, scaling: Option<&Scaling>) -> Value 
         "best_concurrency": answer.map(|answer| answer.at_best().concurrency),
         "still_grows": answer.map(|answer| answer.is_open),
         "noise": answer.map(|answer| answer.noise.spread),
-        "usl": scaling.map(law_for_machines),
+        "usl": scaling.map(law_data),
     })
 }
 
 /// Describes how the law fits the levels.
-pub fn sentence(scaling: &Scaling) -> String {
+pub fn law_sentence(scaling: &ScalingFindings) -> String {
     let usl = match &scaling.curve {
-        Err(why) => return format!("No Universal Scalability Law: {}.", refusal(why)),
+        Err(why) => return format!("No Universal Scalability Law: {}.", refusal_text(why)),
         Ok(usl) => usl,
     };
     let error = usl.lambda.error;
-    let lambda = quantity(usl.lambda.value, "1/s", half(error));
+    let lambda = format_quantity(usl.lambda.value, "1/s", half_width(error));
     let peak = match scaling.peak {
         Some(peak) => format!(
             "its greatest throughput is at {peak:.0}{}",
-            beyond(scaling, peak)
+            extrapolation_note(scaling, peak)
         ),
         None if usl.kappa.error.is_none() => "it has no peak (kappa is 0)".to_owned(),
         None => "its peak is unknown: kappa is indistinguishable from 0".to_owned(),
     };
     format!(
         "Universal Scalability Law: one worker alone {lambda} (lambda), sigma {}, kappa {}, R² {}; {peak}{}.",
-        parameter(&usl.sigma),
-        parameter(&usl.kappa),
-        spell(usl.r_squared, 3),
-        misfit(scaling)
+        format_parameter(&usl.sigma),
+        format_parameter(&usl.kappa),
+        format_number(usl.r_squared, 3),
+        misfit_note(scaling)
     )
 }
 
 /// Warns of a curve that misses the intervals of many levels, whatever variance it explains: 95 %
 /// intervals may miss one level in twenty.
-fn misfit(scaling: &Scaling) -> String {
+fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
-    let is_missed = |standing: &&Standing| {
-        let at = |usl: &Usl| usl.at(f64::from(standing.concurrency));
+    let is_missed = |standing: &&LevelState| {
+        let at = |usl: &UslFit| usl.throughput_at(f64::from(standing.concurrency));
         let curve = scaling.curve.as_ref().ok().map(at);
         standing
             .interval
@@ -189,7 +193,7 @@ fn misfit(scaling: &Scaling) -> String {
 }
 
 /// Warns of a peak outside the data, where a curve says little.
-fn beyond(scaling: &Scaling, peak: f64) -> &'static str {
+fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
     if is_beyond {
@@ -199,11 +203,11 @@ fn beyond(scaling: &Scaling, peak: f64) -> &'static str {
     }
 }
 
-fn refusal(why: &UslError) -> String {
+fn refusal_text(why: &UslError) -> String {
     match why {
-        UslError::TooFewLevels { levels } => format!(
-            "{levels} levels are too few for its three parameters (it needs {FEWEST_LEVELS})"
-        ),
+        UslError::TooFewLevels { levels } => {
+            format!("{levels} levels are too few for its three parameters (it needs {MIN_LEVELS})")
+        }
         UslError::NotPositive => "at a level nothing was answered".to_owned(),
         UslError::NoFit => "no curve of this form comes near the levels".to_owned(),
         UslError::Poor { r_squared } if r_squared.is_nan() || *r_squared <= 0.0 => {
@@ -213,34 +217,35 @@ fn refusal(why: &UslError) -> String {
         UslError::Poor { r_squared } => format!(
             "its best curve explains {} of the differences between levels, less than {}; something else \
              than contention and coherency decides here",
-            share(*r_squared),
-            share(LEAST_R_SQUARED)
+            format_share(*r_squared),
+            format_share(MIN_R_SQUARED)
         ),
     }
 }
 
-fn half(error: Option<f64>) -> Uncertainty {
+fn half_width(error: Option<f64>) -> Uncertainty {
     error.map_or(Uncertainty::Unknown, Uncertainty::Half)
 }
 
 /// Formats `0.0268 ± 0.0033`, with the standard error; a parameter at its bound is 0.
-fn parameter(parameter: &Parameter) -> String {
+fn format_parameter(parameter: &UslParameter) -> String {
     match parameter.error {
         None => "0".to_owned(),
         Some(error) => {
-            let place = place(parameter.value, half(parameter.error)).min(7);
+            let place = decimal_place(parameter.value, half_width(parameter.error)).min(7);
             format!(
                 "{} ± {}",
-                spell(parameter.value, place),
-                spell(error, place)
+                format_number(parameter.value, place),
+                format_number(error, place)
             )
         }
     }
 }
 
 /// The law with every digit.
-pub fn law_for_machines(scaling: &Scaling) -> Value {
-    let known = |parameter: &Parameter| json!({"value": parameter.value, "error": parameter.error});
+pub fn law_data(scaling: &ScalingFindings) -> Value {
+    let known =
+        |parameter: &UslParameter| json!({"value": parameter.value, "error": parameter.error});
     match &scaling.curve {
         Ok(usl) => json!({
             "lambda": known(&usl.lambda),
@@ -249,7 +254,7 @@ pub fn law_for_machines(scaling: &Scaling) -> Value {
             "r_squared": usl.r_squared,
             "peak": scaling.peak,
         }),
-        Err(why) => json!({"refused": refusal(why)}),
+        Err(why) => json!({"refused": refusal_text(why)}),
     }
 }
 
@@ -257,17 +262,17 @@ pub fn law_for_machines(scaling: &Scaling) -> Value {
 const CURVE_POINTS: u32 = 96;
 
 /// Every visit of every level.
-fn visits(scaling: &Scaling) -> Vec<plot::Point> {
+fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
     let visits = scaling.visits.iter();
     visits
-        .map(|&(concurrency, throughput)| plot::Point::new(f64::from(concurrency), throughput))
+        .map(|&(concurrency, throughput)| plot::ChartPoint::new(f64::from(concurrency), throughput))
         .collect()
 }
 
 /// Draws the chart of `label`; `y` names the counted quantity.
-pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
+pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
-    let measured = standings.iter().map(|one| plot::Point {
+    let measured = standings.iter().map(|one| plot::ChartPoint {
         x: f64::from(one.concurrency),
         y: one.throughput,
         low: one.interval.map(|interval| interval.low.max(0.0)),
@@ -278,35 +283,36 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
     if let (Ok(usl), Some((first, last))) = (&scaling.curve, ends) {
         let (low, high) = (f64::from(first.concurrency), f64::from(last.concurrency));
         let at = |point: u32| low * (high / low).powf(f64::from(point) / f64::from(CURVE_POINTS));
-        let points = (0..=CURVE_POINTS).map(|point| plot::Point::new(at(point), usl.at(at(point))));
+        let points = (0..=CURVE_POINTS)
+            .map(|point| plot::ChartPoint::new(at(point), usl.throughput_at(at(point))));
         series.push(point_series("Universal Scalability Law", points));
     }
     let title = "Throughput over concurrency";
-    let picture = plot::Chart::Line(plot::LineChart {
+    let picture = plot::AnyChart::Line(plot::LineChart {
         title: title.into(),
         subtitle: Some(label.to_owned()),
-        x: plot::Axis::log2("concurrency"),
-        y: plot::Axis::linear(y),
-        observations: vec![visits(scaling)],
+        x: plot::ChartAxis::log2("concurrency"),
+        y: plot::ChartAxis::linear(y),
+        observations: vec![visit_points(scaling)],
         curves: series.len() - 1,
         series,
     });
-    Chart::new(title, picture)
+    ReportChart::new(title, picture)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_analysis::scaling::{Level, scaling};
+    use speedwell_analysis::scaling::{ConcurrencyLevel, evaluate_scaling};
 
     /// Two visits of one level that are so far apart that the interval of their mean reaches below zero.
-    fn wild() -> Scaling {
-        let level = |concurrency, throughputs: [f64; 2]| Level {
+    fn wild() -> ScalingFindings {
+        let level = |concurrency, throughputs: [f64; 2]| ConcurrencyLevel {
             concurrency,
             throughputs: throughputs.to_vec(),
             is_spoilt: false,
         };
-        scaling(&[level(1, [10.0, 590.0]), level(2, [20.0, 700.0])]).unwrap()
+        evaluate_scaling(&[level(1, [10.0, 590.0]), level(2, [20.0, 700.0])]).unwrap()
     }
 
     #[test]
@@ -314,13 +320,13 @@ mod tests {
         let wild = wild();
         let knee = wild.answer.at_knee();
         assert!(knee.interval.unwrap().low < 0.0, "{knee:?}");
-        assert!(throughput_with_error(knee).ends_with("/s (how exact is unknown)"));
+        assert!(format_throughput_error(knee).ends_with("/s (how exact is unknown)"));
 
-        let machines = for_machines("code", "f()", Some(&wild));
+        let machines = scaling_data("code", "f()", Some(&wild));
         assert_eq!(machines["interval"][0], 0.0);
 
         let chart = throughput_chart("f()", &wild, "iterations per second");
-        let plot::Chart::Line(line) = chart.picture else {
+        let plot::AnyChart::Line(line) = chart.picture else {
             panic!("{:?}", chart.title)
         };
         let lows: Vec<Option<f64>> = line.series[0]

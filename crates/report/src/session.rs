@@ -1,15 +1,15 @@
 //! The report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! Decides which kind of report suits a session. Start at [`whole`].
+//! Decides which kind of report suits a session. Start at [`report_session`].
 
 use crate::charts::ChartKind;
 use crate::document::Document;
-use crate::output::Output;
+use crate::output::OutputOptions;
 use anyhow::ensure;
 use speedwell_analysis::load::LoadFindings;
-use speedwell_analysis::load::gate::Condition;
-use speedwell_analysis::{self as analysis, Findings, Settings, bisect, snippet};
-use speedwell_model::{Purpose, Session, Stopping};
+use speedwell_analysis::load::gate::LoadCondition;
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
+use speedwell_model::{Session, SessionPurpose, StoppingDesign};
 use speedwell_results::formats;
 use speedwell_suite::experiment::Experiment;
 
@@ -33,60 +33,62 @@ pub struct StudyChoice {
 /// # Errors
 /// If the session lacks a requested parameter or metric, if a chart or unit does not fit, or if
 /// loads cannot be read.
-pub fn whole(
+pub fn report_session(
     (name, session): (Option<&str>, &Session),
     study: &StudyChoice,
-    settings: &Settings,
-    output: &Output,
-    mark: impl FnOnce(&mut Findings),
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
+    mark: impl FnOnce(&mut AnalysisFindings),
 ) -> anyhow::Result<Document> {
     // Options about metrics, studies or certain charts ask for the report of the runs.
     let asks_for_runs =
         study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
-    let settings = &widened(settings, session);
-    let mut findings = analysis::analyse(session, settings);
+    let settings = &widen_metrics(settings, session);
+    let mut findings = analysis::analyze_session(session, settings);
     mark(&mut findings);
-    let loads = formats::measured::loads_of(session)?;
+    let loads = formats::measured::stored_loads(session)?;
     let shows_loads = session.design.experiment.is_none() && !loads.is_empty() && !asks_for_runs;
     let mut document = if shows_loads {
-        let loads: Vec<_> = loads.iter().map(analysis::load::analyse).collect();
-        load_document(session, &loads, settings, output)?
+        let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
+        report_load_session(session, &loads, settings, output)?
     } else {
-        document_of(session, &findings, study, settings, output)?
+        report_requested(session, &findings, study, settings, output)?
     };
-    document.append(crate::circumstances(&[(name, session)], &findings));
+    document.append_document(crate::report_circumstances(&[(name, session)], &findings));
     Ok(document)
 }
 
 /// The same for a session too large to hold all runs in memory: `header` is the session without its
-/// runs, `runs` their number, and `parts` supplies them as [`analysis::analyse_in_parts`] requires.
+/// runs, `runs` their number, and `parts` supplies them as [`parse_analysis::analyze_in_parts`] requires.
 /// Studies are not supported.
 ///
 /// # Errors
 /// If the session lacks a requested metric, if a chart or unit does not fit, or if `parts` fails.
-pub fn in_parts(
+pub fn report_session_in_parts(
     (header, runs): (&Session, usize),
     parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,
-    settings: &Settings,
-    output: &Output,
-    mark: impl FnOnce(&mut Findings),
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
+    mark: impl FnOnce(&mut AnalysisFindings),
 ) -> anyhow::Result<Document> {
-    let settings = &widened(settings, header);
-    let mut findings = analysis::analyse_in_parts(header, settings, parts)?;
+    let settings = &widen_metrics(settings, header);
+    let mut findings = analysis::analyze_in_parts(header, settings, parts)?;
     mark(&mut findings);
-    let mut document = crate::findings(&findings, output)?;
+    let mut document = crate::report_findings(&findings, output)?;
     let sources = [(None, header, runs)];
-    document.append(crate::circumstances::circumstances_of(&sources, &findings));
+    document.append_document(crate::circumstances::report_circumstances_of(
+        &sources, &findings,
+    ));
     Ok(document)
 }
 
 /// Widens the settings to all metrics for a single load test of another tool: its times matter as
 /// much as its rate.
-fn widened(settings: &Settings, session: &Session) -> Settings {
+fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSettings {
     let is_load = session.metric("latency_p50").is_some();
-    let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
+    let is_alone = session.design.stopping == StoppingDesign::Fixed { runs: 1 };
     if settings.metrics.is_empty() && is_load && is_alone {
-        Settings {
+        AnalysisSettings {
             metrics: vec!["all".to_owned()],
             ..settings.clone()
         }
@@ -99,73 +101,76 @@ fn widened(settings: &Settings, session: &Session) -> Settings {
 ///
 /// # Errors
 /// If a parameter is unknown, or a chart or unit does not fit.
-pub fn document_of(
+pub fn report_requested(
     session: &Session,
-    findings: &Findings,
+    findings: &AnalysisFindings,
     study: &StudyChoice,
-    settings: &Settings,
-    output: &Output,
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
 ) -> anyhow::Result<Document> {
     let experiment = session.design.experiment.as_ref();
     let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = experiment.filter(|_| is_whole) {
         let experiment = Experiment::parse(written)?;
-        let found = analysis::experiment::analyse(session, &experiment, settings);
+        let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
             "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
         );
-        return Ok(crate::experiment(&found, &experiment, output));
+        return Ok(crate::report_experiment(&found, &experiment, output));
     }
     if let Some(rule) = session
         .design
         .steady
         .filter(|rule| is_whole && !rule.is_metric)
     {
-        let found = analysis::warmup::analyse(session, &rule, settings);
-        return Ok(crate::warmup(&found, &session.environment, output));
+        let found = analysis::warmup::analyze_warmup(session, &rule, settings);
+        return Ok(crate::report_warmup(&found, &session.environment, output));
     }
-    if let Some(found) = bisect::analyse(session).filter(|_| is_whole) {
-        return Ok(crate::bisect(&found, &session.failures, output));
+    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_whole) {
+        return Ok(crate::report_bisection(&found, &session.failures, output));
     }
-    if session.design.purpose == Purpose::Confirm && is_whole {
-        return Ok(crate::confirm(findings, &|_, _| None, output));
+    if session.design.purpose == SessionPurpose::Confirm && is_whole {
+        return Ok(crate::report_confirmation(findings, &|_, _| None, output));
     }
     match &study.x_axis {
         Some(x_axis) => {
-            let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
-            crate::study(&found, study.log, output)
+            let found = analysis::study_parameter(session, x_axis, study.by.as_deref(), settings)?;
+            crate::report_study(&found, study.log, output)
         }
         None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
-            snippets(session, findings, settings, output)
+            report_snippet_session(session, findings, settings, output)
         }
-        None => crate::findings(findings, output),
+        None => crate::report_findings(findings, output),
     }
 }
 
 /// Reports snippets, which have more figures than one metric.
-fn snippets(
+fn report_snippet_session(
     session: &Session,
-    findings: &Findings,
-    settings: &Settings,
-    output: &Output,
+    findings: &AnalysisFindings,
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-    let levels = snippet::levels(session, confidence);
+    let confidence = settings
+        .confidence
+        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+    let levels = snippet::snippet_levels(session, confidence);
     if !levels.is_empty() {
-        return Ok(crate::snippet::search(&levels, findings, output));
+        return Ok(crate::snippet::report_search(&levels, findings, output));
     }
-    let figures = snippet::figures(session, confidence);
-    let warnings = snippet::warnings(session, &figures, settings);
+    let figures = snippet::snippet_figures(session, confidence);
+    let warnings = snippet::snippet_warnings(session, &figures, settings);
     let compared = if findings.comparisons.is_empty() {
         None
     } else {
-        Some(crate::findings(findings, output)?)
+        Some(crate::report_findings(findings, output)?)
     };
     let is_alone = compared.is_none();
-    let mut document = crate::snippet::document(&figures, &warnings, findings, compared, output);
+    let mut document =
+        crate::snippet::report_snippets(&figures, &warnings, findings, compared, output);
     if is_alone && output.chart.is_some() {
-        document.push_charts(crate::charts::of_findings(
+        document.push_charts(crate::charts::draw_findings(
             findings,
             output.chart,
             output.unit,
@@ -180,30 +185,31 @@ fn snippets(
 ///
 /// # Errors
 /// If a unit or chart does not fit.
-pub fn load_document(
+pub fn report_load_session(
     session: &Session,
     loads: &[LoadFindings<'_>],
-    settings: &Settings,
-    output: &Output,
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let conditions = conditions(session);
-    let levels = analysis::load::levels(loads);
-    let rates = analysis::load::rates(loads, &conditions);
+    let conditions = session_conditions(session);
+    let levels = analysis::load::group_by_level(loads);
+    let rates = analysis::load::group_by_rate(loads, &conditions);
     if !levels.is_empty() || !rates.is_empty() {
-        return Ok(crate::load::search(loads, &levels, &rates, output));
+        return Ok(crate::load::report_search(loads, &levels, &rates, output));
     }
-    let details = crate::load::document(loads, output);
+    let details = crate::load::report_loads(loads, output);
     let is_repeated = loads.iter().any(|load| load.run.round > 0);
     if !is_repeated || session.runs.is_empty() {
         return Ok(details);
     }
-    let mut document = crate::findings(&analysis::analyse(session, settings), output)?;
-    document.append(details);
+    let mut document =
+        crate::report_findings(&analysis::analyze_session(session, settings), output)?;
+    document.append_document(details);
     Ok(document)
 }
 
 /// The limits that were set for the session; a search for a rate used them.
-fn conditions(session: &Session) -> Vec<Condition> {
+fn session_conditions(session: &Session) -> Vec<LoadCondition> {
     let parsed = |text: &String| text.parse().ok();
     if !session.design.conditions.is_empty() {
         return session
@@ -244,7 +250,7 @@ mod tests {
         let mut session = formats::read("x", rows.as_bytes()).unwrap().remove(0);
         session.command = words.map(str::to_owned).to_vec();
         let texts = |session: &Session| -> Vec<String> {
-            conditions(session)
+            session_conditions(session)
                 .into_iter()
                 .map(|limit| limit.text)
                 .collect()

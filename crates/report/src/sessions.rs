@@ -1,16 +1,16 @@
 //! The list of stored sessions, a page at a time.
 
-use crate::document::{Block, Document};
-use crate::figure::{duration, moment, spell};
-use crate::table::{Cell, Column, Columns, Emphasis, Kind};
-use speedwell_model::State;
-use speedwell_results::store::Overview;
+use crate::document::{Document, ReportBlock};
+use crate::figure::{format_duration, format_moment, format_number};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use speedwell_model::SessionState;
+use speedwell_results::store::SessionOverview;
 
 /// A page of the stored sessions.
 #[derive(Debug, Clone, Copy)]
-pub struct Page<'a> {
+pub struct SessionsPage<'a> {
     /// The sessions shown.
-    pub sessions: &'a [Overview],
+    pub sessions: &'a [SessionOverview],
     /// The page number; page 1 has the newest sessions.
     pub number: u32,
     /// The total number of sessions.
@@ -20,7 +20,7 @@ pub struct Page<'a> {
 }
 
 /// Lists the sessions.
-pub fn sessions(page: &Page<'_>) -> Document {
+pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
@@ -32,20 +32,20 @@ pub fn sessions(page: &Page<'_>) -> Document {
                 page.number
             ),
         };
-        document.push(Block::Paragraph(words));
+        document.push(ReportBlock::Paragraph(words));
     }
-    let table = columns().table("sessions", sessions);
-    document.push(Block::Table(table));
+    let table = session_columns().build_table("sessions", sessions);
+    document.push(ReportBlock::Table(table));
     if sessions.len() < page.all && !sessions.is_empty() {
-        document.push(Block::Note(format!(
+        document.push(ReportBlock::Note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
             sessions.len(),
-            spell(page.all as f64, 0),
+            format_number(page.all as f64, 0),
             page.number + 1
         )));
     }
     if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
-        document.push(Block::Note(format!(
+        document.push(ReportBlock::Note(format!(
             "killed: the process that measured it is gone; what it measured is kept, resume with --resume @{}",
             killed.number
         )));
@@ -53,103 +53,120 @@ pub fn sessions(page: &Page<'_>) -> Document {
     document
 }
 
-fn columns() -> Columns<Overview> {
-    let mut columns = Columns::new();
-    columns.add(Column::figure("number", "session"), |session: &Overview| {
-        Cell::value(session.number).shown(format!("@{}", session.number))
-    });
-    columns.add_value("id", |session| session.id.clone());
-    columns.add(
-        Column::words("started_unix_ms", "started (UTC)"),
-        |session| Cell::value(session.started_unix_ms).shown(moment(session.started_unix_ms)),
+fn session_columns() -> ColumnSet<SessionOverview> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::figure("number", "session"),
+        |session: &SessionOverview| {
+            ReportCell::value(session.number).with_text(format!("@{}", session.number))
+        },
     );
-    columns.add(Column::words("state", "state"), |session| {
+    columns.add_value("id", |session| session.id.clone());
+    columns.add_column(
+        ReportColumn::words("started_unix_ms", "started (UTC)"),
+        |session| {
+            ReportCell::value(session.started_unix_ms)
+                .with_text(format_moment(session.started_unix_ms))
+        },
+    );
+    columns.add_column(ReportColumn::words("state", "state"), |session| {
         let (word, emphasis) = if session.is_killed {
-            ("killed", Emphasis::Caution)
+            ("killed", TextEmphasis::Caution)
         } else {
-            state(session.state)
+            state_word(session.state)
         };
         // The usual state needs no word.
-        let is_usual = session.state == State::Complete;
-        Cell::value(word)
-            .shown(if is_usual { "" } else { word })
-            .emphasised(emphasis)
+        let is_usual = session.state == SessionState::Complete;
+        ReportCell::value(word)
+            .with_text(if is_usual { "" } else { word })
+            .with_emphasis(emphasis)
     });
-    add_origin(&mut columns);
-    columns.add(Column::words("tags", "tags").expendable(1), |session| {
-        Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
-    });
-    columns.add(
-        Column::words("variants", "variants").expendable(2),
-        |session| Cell::words(session.variants.join(" ")).shown(variants(session)),
+    add_origin_columns(&mut columns);
+    columns.add_column(
+        ReportColumn::words("tags", "tags").expendable(1),
+        |session| ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong),
     );
-    let counted = |number: usize| Cell::value(number).shown(spell(number as f64, 0));
-    columns.add(Column::figure("cases", "cases"), move |session| {
+    columns.add_column(
+        ReportColumn::words("variants", "variants").expendable(2),
+        |session| ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
+    );
+    let counted =
+        |number: usize| ReportCell::value(number).with_text(format_number(number as f64, 0));
+    columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
         counted(session.cases)
     });
-    columns.add(Column::figure("runs", "runs"), move |session| {
+    columns.add_column(ReportColumn::figure("runs", "runs"), move |session| {
         counted(session.runs)
     });
-    columns.add(Column::figure("failures", "failed"), move |session| {
+    columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
         let shown = if session.failures == 0 {
             String::new()
         } else {
-            spell(session.failures as f64, 0)
+            format_number(session.failures as f64, 0)
         };
-        Cell::value(session.failures)
-            .shown(shown)
-            .emphasised(Emphasis::Bad)
+        ReportCell::value(session.failures)
+            .with_text(shown)
+            .with_emphasis(TextEmphasis::Bad)
     });
-    columns.add(
-        Column::figure("elapsed_ms", "took").expendable(3),
-        |session| Cell::value(session.elapsed_ms).shown(duration(session.elapsed_ms)),
+    columns.add_column(
+        ReportColumn::figure("elapsed_ms", "took").expendable(3),
+        |session| {
+            ReportCell::value(session.elapsed_ms).with_text(format_duration(session.elapsed_ms))
+        },
     );
-    columns.add(Column::new("command", "command", Kind::Label), |session| {
-        Cell::words(session.command.join(" ")).shown(spoken(&session.command))
-    });
+    columns.add_column(
+        ReportColumn::new("command", "command", ColumnKind::Label),
+        |session| {
+            ReportCell::words(session.command.join(" ")).with_text(command_line(&session.command))
+        },
+    );
     columns
 }
 
 /// Adds the columns of the measured code; `+` marks a checkout with uncommitted changes.
-fn add_origin(columns: &mut Columns<Overview>) {
-    columns.add(
-        Column::words("revision", "revision").expendable(4),
+fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
+    columns.add_column(
+        ReportColumn::words("revision", "revision").expendable(4),
         |session| match &session.origin {
             Some(origin) => {
                 let changed = if origin.dirty.is_some() { "+" } else { "" };
-                Cell::words(&origin.revision).shown(format!("{}{changed}", origin.short()))
+                ReportCell::words(&origin.revision)
+                    .with_text(format!("{}{changed}", origin.short()))
             }
-            None => Cell::words(""),
+            None => ReportCell::words(""),
         },
     );
-    columns.add(Column::words("branch", "branch").expendable(5), |session| {
-        let origin = session.origin.as_ref();
-        Cell::words(
-            origin
-                .and_then(|origin| origin.branch.as_deref())
-                .unwrap_or_default(),
-        )
-    });
+    columns.add_column(
+        ReportColumn::words("branch", "branch").expendable(5),
+        |session| {
+            let origin = session.origin.as_ref();
+            ReportCell::words(
+                origin
+                    .and_then(|origin| origin.branch.as_deref())
+                    .unwrap_or_default(),
+            )
+        },
+    );
 }
 
 /// The names of the variants. Loads that are not compared have a single, unnamed variant; they are
 /// listed by address, as in other reports.
-fn variants(session: &Overview) -> String {
+fn variant_names(session: &SessionOverview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
-        names if names.len() > MOST_VARIANTS => {
-            let shown = names[..MOST_VARIANTS].join(" ");
-            format!("{shown} and {} more", names.len() - MOST_VARIANTS)
+        names if names.len() > MAX_NAMED_VARIANTS => {
+            let shown = names[..MAX_NAMED_VARIANTS].join(" ");
+            format!("{shown} and {} more", names.len() - MAX_NAMED_VARIANTS)
         }
         names => names.join(" "),
     }
 }
 
 /// Most variants that are named; a bisection has one per tested revision.
-const MOST_VARIANTS: usize = 4;
+const MAX_NAMED_VARIANTS: usize = 4;
 
 /// The command line, without the path of the program.
-fn spoken(command: &[String]) -> String {
+fn command_line(command: &[String]) -> String {
     let Some((program, words)) = command.split_first() else {
         return String::new();
     };
@@ -159,23 +176,23 @@ fn spoken(command: &[String]) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn state(state: State) -> (&'static str, Emphasis) {
+fn state_word(state: SessionState) -> (&'static str, TextEmphasis) {
     match state {
-        State::Running => ("running", Emphasis::Caution),
-        State::Complete => ("complete", Emphasis::None),
-        State::Interrupted => ("interrupted", Emphasis::Caution),
-        State::Imported => ("imported", Emphasis::Muted),
+        SessionState::Running => ("running", TextEmphasis::Caution),
+        SessionState::Complete => ("complete", TextEmphasis::None),
+        SessionState::Interrupted => ("interrupted", TextEmphasis::Caution),
+        SessionState::Imported => ("imported", TextEmphasis::Muted),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Output;
-    use crate::output::print;
+    use crate::output::OutputOptions;
+    use crate::output::print_document;
 
-    fn session(number: i64, state: State, failures: usize) -> Overview {
-        Overview {
+    fn session(number: i64, state: SessionState, failures: usize) -> SessionOverview {
+        SessionOverview {
             number,
             origin: None,
             id: format!("id-{number}"),
@@ -197,21 +214,24 @@ mod tests {
         }
     }
 
-    fn printed(lines: &[Overview], output: &Output) -> String {
+    fn printed(lines: &[SessionOverview], output: &OutputOptions) -> String {
         let mut out = Vec::new();
-        let page = Page {
+        let page = SessionsPage {
             sessions: lines,
             number: 1,
             all: lines.len(),
             is_chosen: false,
         };
-        print(&sessions(&page), output, &mut out).unwrap();
+        print_document(&list_sessions(&page), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn usual_states_and_no_failures_take_no_room() {
-        let text = printed(&[session(2, State::Complete, 0)], &Output::default());
+        let text = printed(
+            &[session(2, SessionState::Complete, 0)],
+            &OutputOptions::default(),
+        );
         assert_eq!(
             text,
             "session  started (UTC)     variants  cases   runs        took  command\n\
@@ -223,27 +243,30 @@ mod tests {
     #[test]
     fn a_load_goes_by_its_address_and_variants_by_their_names_as_long_as_they_are_few() {
         let url = "http://127.0.0.1/";
-        let with = |variants: &[&str]| Overview {
+        let with = |variants: &[&str]| SessionOverview {
             variants: variants.iter().map(ToString::to_string).collect(),
             loads: vec![url.into()],
-            ..session(1, State::Complete, 0)
+            ..session(1, SessionState::Complete, 0)
         };
-        assert_eq!(super::variants(&with(&["default"])), url);
-        assert_eq!(super::variants(&with(&["jit"])), "jit");
-        assert_eq!(super::variants(&with(&["default", "jit"])), "default jit");
-        let many = super::variants(&with(&["a", "b", "c", "d", "e", "f"]));
+        assert_eq!(super::variant_names(&with(&["default"])), url);
+        assert_eq!(super::variant_names(&with(&["jit"])), "jit");
+        assert_eq!(
+            super::variant_names(&with(&["default", "jit"])),
+            "default jit"
+        );
+        let many = super::variant_names(&with(&["a", "b", "c", "d", "e", "f"]));
         assert_eq!(many, "a b c d and 2 more");
     }
 
     #[test]
     fn sorting_follows_the_figures_not_their_text() {
         let lines = [
-            session(9, State::Complete, 2),
-            session(10, State::Interrupted, 0),
+            session(9, SessionState::Complete, 2),
+            session(10, SessionState::Interrupted, 0),
         ];
-        let output = Output {
+        let output = OutputOptions {
             sort: Some("number".into()),
-            ..Output::default()
+            ..OutputOptions::default()
         };
         let text = printed(&lines, &output);
         assert!(
@@ -256,7 +279,7 @@ mod tests {
     #[test]
     fn an_empty_store_says_so() {
         assert_eq!(
-            printed(&[], &Output::default()),
+            printed(&[], &OutputOptions::default()),
             "no sessions are stored yet\n"
         );
     }

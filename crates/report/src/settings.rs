@@ -1,10 +1,10 @@
 //! The configuration of a server: its projects, its tokens and the audit log. The command line and
 //! the page show the same.
 
-use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, count, moment, quantity, spell};
-use crate::table::{Cell, Column, Columns, Kind};
-use speedwell_results::store::{AuditLine, StoredToken};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
+use speedwell_results::store::{AuditEntry, StoredToken};
 
 /// A project of a server.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct ServedProject {
 
 /// The configuration of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings<'a> {
+pub struct ServerSettings<'a> {
     /// The version of the program.
     pub version: &'a str,
     /// A description of the store.
@@ -35,99 +35,106 @@ pub struct Settings<'a> {
     /// The tokens.
     pub tokens: &'a [StoredToken],
     /// The latest audit entries, newest first.
-    pub audit: &'a [AuditLine],
+    pub audit: &'a [AuditEntry],
 }
 
 /// Reports all settings.
-pub fn settings(settings: &Settings<'_>) -> Document {
+pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
     let mut document = Document::new("settings");
     let now = settings.now_unix_ms;
     let valid = settings.tokens.iter().filter(|token| token.is_valid(now));
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "{}, {} valid, on {}",
-        count(settings.projects.len(), "project", "projects"),
-        count(valid.count(), "token is", "tokens are"),
+        format_count(settings.projects.len(), "project", "projects"),
+        format_count(valid.count(), "token is", "tokens are"),
         settings.store
     )));
-    document.push(Block::Paragraph(format!(
+    document.push(ReportBlock::Paragraph(format!(
         "Speedwell {}. Tokens are made and revoked by 'speedwell serve token', projects by 'speedwell serve project', and \
          comments on pull requests by 'speedwell serve forge', on the machine of the server.",
         settings.version
     )));
     document.push_heading(2, "Projects");
-    document.append(projects_served(settings.projects));
+    document.append_document(list_served_projects(settings.projects));
     document.push_heading(2, "Tokens");
-    document.append(tokens(settings.tokens, now));
+    document.append_document(list_tokens(settings.tokens, now));
     document.push_heading(2, "Audit");
-    document.append(audit(settings.audit));
+    document.append_document(list_audit(settings.audit));
     document
 }
 
 /// Lists the projects of a server.
-pub fn projects_served(projects: &[ServedProject]) -> Document {
+pub fn list_served_projects(projects: &[ServedProject]) -> Document {
     let mut document = Document::new("projects");
-    let mut columns = Columns::<ServedProject>::new();
-    columns.add(
-        Column::new("project", "project", Kind::Label),
-        |project: &ServedProject| Cell::words(&project.name).linked(format!("/{}/", project.name)),
+    let mut columns = ColumnSet::<ServedProject>::new();
+    columns.add_column(
+        ReportColumn::new("project", "project", ColumnKind::Label),
+        |project: &ServedProject| {
+            ReportCell::words(&project.name).with_link(format!("/{}/", project.name))
+        },
     );
-    columns.add(Column::words("read", "read by"), |project| {
-        Cell::words(if project.is_public {
+    columns.add_column(ReportColumn::words("read", "read by"), |project| {
+        ReportCell::words(if project.is_public {
             "everybody"
         } else {
             "tokens"
         })
     });
-    columns.add(Column::figure("sessions", "sessions"), |project| {
-        Cell::value(project.sessions).shown(spell(project.sessions as f64, 0))
+    columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
+        ReportCell::value(project.sessions).with_text(format_number(project.sessions as f64, 0))
     });
-    columns.add(Column::figure("bytes", "file"), |project| {
-        project.bytes.map_or_else(Cell::default, |bytes| {
-            let words = quantity(bytes as f64, "B", Uncertainty::Unknown);
-            Cell::value(bytes).shown(words)
+    columns.add_column(ReportColumn::figure("bytes", "file"), |project| {
+        project.bytes.map_or_else(ReportCell::default, |bytes| {
+            let words = format_quantity(bytes as f64, "B", Uncertainty::Unknown);
+            ReportCell::value(bytes).with_text(words)
         })
     });
     if projects.iter().any(|project| project.forge.is_some()) {
-        columns.add(Column::words("forge", "comments on"), |project| {
-            Cell::words(project.forge.as_deref().unwrap_or_default())
+        columns.add_column(ReportColumn::words("forge", "comments on"), |project| {
+            ReportCell::words(project.forge.as_deref().unwrap_or_default())
         });
     }
-    document.push(Block::Table(columns.table("projects", projects)));
+    document.push(ReportBlock::Table(
+        columns.build_table("projects", projects),
+    ));
     document
 }
 
 /// Lists the tokens of a server; shows no secrets.
-pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
+pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
-        document.push(Block::Paragraph("There is no token yet.".into()));
+        document.push(ReportBlock::Paragraph("There is no token yet.".into()));
         return document;
     }
-    let time =
-        |at: Option<i64>| at.map_or_else(Cell::default, |at| Cell::value(at).shown(moment(at)));
-    let mut columns = Columns::<StoredToken>::new();
-    columns.add(
-        Column::new("id", "token", Kind::Label),
-        |token: &StoredToken| Cell::words(&token.id),
+    let time = |at: Option<i64>| {
+        at.map_or_else(ReportCell::default, |at| {
+            ReportCell::value(at).with_text(format_moment(at))
+        })
+    };
+    let mut columns = ColumnSet::<StoredToken>::new();
+    columns.add_column(
+        ReportColumn::new("id", "token", ColumnKind::Label),
+        |token: &StoredToken| ReportCell::words(&token.id),
     );
-    columns.add(Column::words("name", "name"), |token| {
-        Cell::words(&token.name)
+    columns.add_column(ReportColumn::words("name", "name"), |token| {
+        ReportCell::words(&token.name)
     });
-    columns.add(Column::words("scopes", "may"), |token| {
+    columns.add_column(ReportColumn::words("scopes", "may"), |token| {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        Cell::words(names.join(", "))
+        ReportCell::words(names.join(", "))
     });
-    columns.add(Column::words("project", "in"), |token| {
-        Cell::words(token.project.as_deref().unwrap_or("all projects"))
+    columns.add_column(ReportColumn::words("project", "in"), |token| {
+        ReportCell::words(token.project.as_deref().unwrap_or("all projects"))
     });
-    columns.add(Column::words("branches", "branches"), |token| {
-        listed(&token.branches)
+    columns.add_column(ReportColumn::words("branches", "branches"), |token| {
+        names_cell(&token.branches)
     });
-    columns.add(Column::words("machines", "machines"), |token| {
-        listed(&token.machines)
+    columns.add_column(ReportColumn::words("machines", "machines"), |token| {
+        names_cell(&token.machines)
     });
-    columns.add(Column::words("state", "state"), move |token| {
-        Cell::words(if token.is_valid(now_unix_ms) {
+    columns.add_column(ReportColumn::words("state", "state"), move |token| {
+        ReportCell::words(if token.is_valid(now_unix_ms) {
             "valid"
         } else if token.revoked_unix_ms.is_some() {
             "revoked"
@@ -135,66 +142,78 @@ pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
             "expired"
         })
     });
-    columns.add(
-        Column::words("created_unix_ms", "made (UTC)"),
+    columns.add_column(
+        ReportColumn::words("created_unix_ms", "made (UTC)"),
         move |token| time(Some(token.created_unix_ms)),
     );
-    columns.add(
-        Column::words("expires_unix_ms", "expires (UTC)"),
+    columns.add_column(
+        ReportColumn::words("expires_unix_ms", "expires (UTC)"),
         move |token| time(token.expires_unix_ms),
     );
-    columns.add(
+    columns.add_column(
         // Stored by the hour, so it may predate the token.
-        Column::words("used_unix_ms", "last used (UTC, by the hour)"),
+        ReportColumn::words("used_unix_ms", "last used (UTC, by the hour)"),
         move |token| time(token.used_unix_ms.map(|at| at.max(token.created_unix_ms))),
     );
-    document.push(Block::Table(columns.table("tokens", tokens)));
+    document.push(ReportBlock::Table(columns.build_table("tokens", tokens)));
     document
 }
 
-fn listed(names: &Option<Vec<String>>) -> Cell {
-    names
-        .as_ref()
-        .map_or_else(|| Cell::words("all"), |names| Cell::words(names.join(", ")))
+fn names_cell(names: &Option<Vec<String>>) -> ReportCell {
+    names.as_ref().map_or_else(
+        || ReportCell::words("all"),
+        |names| ReportCell::words(names.join(", ")),
+    )
 }
 
 /// Lists the audit log: who did what.
-pub fn audit(lines: &[AuditLine]) -> Document {
+pub fn list_audit(lines: &[AuditEntry]) -> Document {
     let mut document = Document::new("audit");
     if lines.is_empty() {
-        document.push(Block::Paragraph("Nothing was changed yet.".into()));
+        document.push(ReportBlock::Paragraph("Nothing was changed yet.".into()));
         return document;
     }
-    let mut columns = Columns::<AuditLine>::new();
-    columns.add(
-        Column::new("at_unix_ms", "when (UTC)", Kind::Label),
-        |line: &AuditLine| Cell::value(line.at_unix_ms).shown(moment(line.at_unix_ms)),
+    let mut columns = ColumnSet::<AuditEntry>::new();
+    columns.add_column(
+        ReportColumn::new("at_unix_ms", "when (UTC)", ColumnKind::Label),
+        |line: &AuditEntry| {
+            ReportCell::value(line.at_unix_ms).with_text(format_moment(line.at_unix_ms))
+        },
     );
-    columns.add(Column::words("who", "who"), |line| Cell::words(&line.who));
-    fn words(text: &Option<String>) -> Cell {
-        text.as_ref().map_or_else(Cell::default, Cell::words)
+    columns.add_column(ReportColumn::words("who", "who"), |line| {
+        ReportCell::words(&line.who)
+    });
+    fn optional_text(text: &Option<String>) -> ReportCell {
+        text.as_ref()
+            .map_or_else(ReportCell::default, ReportCell::words)
     }
-    columns.add(Column::words("what", "did"), |line| Cell::words(&line.what));
-    columns.add(Column::words("token", "token"), |line| words(&line.token));
-    columns.add(Column::words("address", "from"), |line| {
-        words(&line.address)
+    columns.add_column(ReportColumn::words("what", "did"), |line| {
+        ReportCell::words(&line.what)
     });
-    columns.add(Column::words("project", "project"), |line| {
-        words(&line.project)
+    columns.add_column(ReportColumn::words("token", "token"), |line| {
+        optional_text(&line.token)
     });
-    columns.add(Column::words("subject", "of"), |line| words(&line.subject));
-    columns.add(Column::words("result", "result"), |line| {
-        Cell::words(&line.result)
+    columns.add_column(ReportColumn::words("address", "from"), |line| {
+        optional_text(&line.address)
     });
-    document.push(Block::Table(columns.table("audit", lines)));
+    columns.add_column(ReportColumn::words("project", "project"), |line| {
+        optional_text(&line.project)
+    });
+    columns.add_column(ReportColumn::words("subject", "of"), |line| {
+        optional_text(&line.subject)
+    });
+    columns.add_column(ReportColumn::words("result", "result"), |line| {
+        ReportCell::words(&line.result)
+    });
+    document.push(ReportBlock::Table(columns.build_table("audit", lines)));
     document
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Render as _, Text};
-    use speedwell_results::store::Scope;
+    use crate::format::{RenderDocument as _, TextFormat};
+    use speedwell_results::store::TokenScope;
 
     /// Uses are kept by the hour; one cannot be before the token was made.
     #[test]
@@ -204,7 +223,7 @@ mod tests {
             id: "ab12".into(),
             digest: Vec::new(),
             name: "ci".into(),
-            scopes: vec![Scope::Push],
+            scopes: vec![TokenScope::Push],
             project: None,
             branches: None,
             machines: None,
@@ -214,8 +233,8 @@ mod tests {
             revoked_unix_ms: None,
         };
         let mut bytes = Vec::new();
-        let document = tokens(&[token(20), token(22)], 30 * HOUR_MS);
-        Text::default().render(&document, &mut bytes).unwrap();
+        let document = list_tokens(&[token(20), token(22)], 30 * HOUR_MS);
+        TextFormat::default().render(&document, &mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();
         let times: Vec<&str> = text
             .lines()

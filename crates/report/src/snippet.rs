@@ -1,81 +1,87 @@
 //! The report of snippets: the comparison if there are several, and the figures of each; or where
 //! throughput stops growing as workers are added.
 //!
-//! Decides on wording and order; `analysis` interprets the figures. Start at [`document`].
+//! Decides on wording and order; `analysis` interprets the figures. Start at [`report_snippets`].
 
-use super::output::{Output, Verbosity};
-use super::{Uncertainty, failures};
-use crate::document::{Block, Document};
-use crate::figure::{quantity, uncertainty_of};
+use super::output::{OutputOptions, Verbosity};
+use super::{Uncertainty, report_failures};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{format_quantity, uncertainty_of};
 use crate::scaling;
-use crate::table::{Cell, Column, Columns, Kind, Table};
-use crate::unit::Scale;
-use speedwell_analysis::scaling::{Scaling, Standing};
-use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevels};
-use speedwell_analysis::{Findings, LayoutSpread};
-use speedwell_model::Estimate;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable};
+use crate::unit::FigureScale;
+use speedwell_analysis::scaling::{LevelState, ScalingFindings};
+use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
+use speedwell_analysis::{AnalysisFindings, LayoutSpread};
+use speedwell_model::IntervalEstimate;
 
 /// The note below the table of figures.
-const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
+const FIGURES_NOTE: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
     twentieth is quicker than; mean: the same over all of the time; disturbance: mean divided by median.";
 
 /// Added if commands were run by a shell.
-const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included; own cpu: user and system together without \
+const SHELL_NOTE: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included; own cpu: user and system together without \
     the shell's, where that is more than noise.";
 
 /// The note below a search.
-const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
+const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
 
 /// Reports snippets measured individually or compared; `compared` is the comparison's document.
-pub fn document(
+pub fn report_snippets(
     figures: &[SnippetFigures],
     warnings: &[String],
-    findings: &Findings,
+    findings: &AnalysisFindings,
     compared: Option<Document>,
-    output: &Output,
+    output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("code");
     let is_quiet = output.verbosity == Verbosity::Quiet;
-    let mut warned: Vec<Block> = warnings.iter().cloned().map(Block::Warning).collect();
+    let mut warned: Vec<ReportBlock> = warnings.iter().cloned().map(ReportBlock::Warning).collect();
     // Pairs that share a processor have no times of their own.
     let has_times = figures.iter().any(|one| one.time_ns.is_some());
-    let mut figures_alone = vec![Block::Table(table(figures))];
+    let mut figures_alone = vec![ReportBlock::Table(figures_table(figures))];
     match compared {
         Some(mut compared) => {
-            let is_warning = |block: &Block| matches!(block, Block::Warning(_));
+            let is_warning = |block: &ReportBlock| matches!(block, ReportBlock::Warning(_));
             warned.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
-            document.blocks = aside(warned, is_quiet);
-            document.append(compared);
-            figures_alone.insert(0, heading("Each snippet by itself"));
+            document.blocks = quiet_appendix(warned, is_quiet);
+            document.append_document(compared);
+            figures_alone.insert(0, heading_block("Each snippet by itself"));
         }
         None => {
-            warned.extend(findings.warnings.iter().cloned().map(Block::Warning));
-            document.blocks = aside(warned, is_quiet);
-            let sentences = figures.iter().map(sentence).map(Block::Headline);
+            warned.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
+            document.blocks = quiet_appendix(warned, is_quiet);
+            let sentences = figures
+                .iter()
+                .map(snippet_sentence)
+                .map(ReportBlock::Headline);
             document.extend(sentences);
-            let layout = findings.layout.iter().map(LayoutSpread::sentence);
-            document.extend(aside(layout.map(Block::Note).collect(), is_quiet));
+            let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
+            document.extend(quiet_appendix(
+                layout.map(ReportBlock::Note).collect(),
+                is_quiet,
+            ));
         }
     }
     if has_times || findings.comparisons.is_empty() {
-        document.extend(aside(figures_alone, is_quiet));
+        document.extend(quiet_appendix(figures_alone, is_quiet));
     }
     if has_times {
         output.add_detail(&mut document, |_, document| {
-            document.push(Block::Note(explanation(figures)));
+            document.push(ReportBlock::Note(figures_note(figures)));
         });
     }
     if findings.comparisons.is_empty() {
-        document.append(failures(&findings.failures, output.verbosity));
+        document.append_document(report_failures(&findings.failures, output.verbosity));
     }
     document
 }
 
 /// Moves everything but the answer to an appendix in quiet mode; files still contain it.
-fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
+fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
-        vec![Block::Appendix {
+        vec![ReportBlock::Appendix {
             title: "Figures and warnings".into(),
             instead: None,
             blocks,
@@ -85,46 +91,52 @@ fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
     }
 }
 
-fn heading(text: &str) -> Block {
-    Block::Heading {
+fn heading_block(text: &str) -> ReportBlock {
+    ReportBlock::Heading {
         level: 2,
         text: text.into(),
     }
 }
 
 /// Explains the columns of figures.
-fn explanation(figures: &[SnippetFigures]) -> String {
+fn figures_note(figures: &[SnippetFigures]) -> String {
     let in_shell = figures.iter().any(|one| one.shell_ns.is_some());
-    let shell = if in_shell { SHELL } else { "" };
-    format!("{EXPLANATION}{shell}")
+    let shell = if in_shell { SHELL_NOTE } else { "" };
+    format!("{FIGURES_NOTE}{shell}")
 }
 
 /// Reports snippets at several numbers of workers.
-pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) -> Document {
+pub fn report_search(
+    levels: &[SnippetLevels],
+    findings: &AnalysisFindings,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("code");
     for one in levels {
         let noise = one.scaling.as_ref();
         let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
-        document.extend(noise.map(Block::Warning));
+        document.extend(noise.map(ReportBlock::Warning));
     }
     document.push_warnings(&findings.warnings);
     for one in levels {
         if let Some(known) = &one.scaling {
-            document.push(Block::Headline(scaling::headline(&one.label, known, None)));
+            document.push(ReportBlock::Headline(scaling::scaling_headline(
+                &one.label, known, None,
+            )));
         }
-        document.push(Block::Table(levels_table(one)));
+        document.push(ReportBlock::Table(levels_table(one)));
         output.add_detail(&mut document, |_, document| {
-            let law = one.scaling.as_ref().map(scaling::sentence);
-            document.extend(law.map(Block::Note));
+            let law = one.scaling.as_ref().map(scaling::law_sentence);
+            document.extend(law.map(ReportBlock::Note));
             let scaling = one.scaling.as_ref();
-            let hindrance = scaling.and_then(|scaling| hindrance(&one.language, scaling));
-            document.extend(hindrance.map(Block::Note));
+            let hindrance = scaling.and_then(|scaling| hindrance_note(&one.language, scaling));
+            document.extend(hindrance.map(ReportBlock::Note));
         });
     }
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Note(SEARCHED.into()));
+        document.push(ReportBlock::Note(SEARCH_NOTE.into()));
     });
-    document.append(failures(&findings.failures, output.verbosity));
+    document.append_document(report_failures(&findings.failures, output.verbosity));
     for one in levels {
         if let Some(known) = &one.scaling {
             let chart = scaling::throughput_chart(&one.label, known, "iterations per second");
@@ -133,8 +145,8 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
     }
     let machines = levels
         .iter()
-        .map(|one| scaling::for_machines("code", &one.label, one.scaling.as_ref()));
-    document.attach("scaling", machines.collect());
+        .map(|one| scaling::scaling_data("code", &one.label, one.scaling.as_ref()));
+    document.attach_data("scaling", machines.collect());
     document
 }
 
@@ -143,8 +155,8 @@ pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emula
                                 lcnt:collect() and lcnt:conflicts())";
 
 /// A sentence where several workers give less than one: which tool finds what they wait for.
-pub fn hindrance(language: &str, scaling: &Scaling) -> Option<String> {
-    let hindered = scaling.hindered()?;
+pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
+    let hindered = scaling.hindered_level()?;
     let tool = match language {
         "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
@@ -159,9 +171,9 @@ pub fn hindrance(language: &str, scaling: &Scaling) -> Option<String> {
 
 /// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` The throughput in the table is that of the mean, so it is no
 /// other spelling of this time.
-fn sentence(one: &SnippetFigures) -> String {
+fn snippet_sentence(one: &SnippetFigures) -> String {
     let label = &one.label;
-    let runs = crate::figure::count(one.runs, "run", "runs");
+    let runs = crate::figure::format_count(one.runs, "run", "runs");
     let workers = match one.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),
@@ -172,34 +184,34 @@ fn sentence(one: &SnippetFigures) -> String {
     }
     let rate = one
         .per_s
-        .map_or(String::new(), |per_s| format!(", {}", rate(per_s)));
+        .map_or(String::new(), |per_s| format!(", {}", format_rate(per_s)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
 /// `231 ns [228, 236]`; without an interval where there is none.
-fn with_interval(time_ns: &Estimate) -> String {
-    let scale = Scale::fitting("ns", &[time_ns.value], None);
-    let place = scale.place(time_ns.value, uncertainty_of(time_ns));
-    let value = scale.full(time_ns.value, place);
+fn with_interval(time_ns: &IntervalEstimate) -> String {
+    let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
+    let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
+    let value = scale.format_full(time_ns.value, place);
     if time_ns.low >= time_ns.high {
         return value;
     }
-    let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.bare(end, place));
+    let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.format_bare(end, place));
     format!("{value} [{low}, {high}]")
 }
 
-fn time_cell(ns: Option<f64>) -> Cell {
-    Cell::shown_figure(ns, |ns| quantity(ns, "ns", Uncertainty::Unknown))
+fn time_cell(ns: Option<f64>) -> ReportCell {
+    ReportCell::shown_figure(ns, |ns| format_quantity(ns, "ns", Uncertainty::Unknown))
 }
 
-fn rate(per_s: f64) -> String {
-    quantity(per_s, "1/s", Uncertainty::Unknown)
+fn format_rate(per_s: f64) -> String {
+    format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
-fn table(figures: &[SnippetFigures]) -> Table {
+fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
     let with_workers = figures.iter().any(|one| one.concurrency.is_some());
     let with_cpu = figures.iter().any(|one| one.cpu_ns.is_some());
-    columns(with_workers, with_cpu).table("codes", figures)
+    columns(with_workers, with_cpu).build_table("codes", figures)
 }
 
 /// The sort keys of the tables.
@@ -207,85 +219,89 @@ pub fn sort_keys() -> Vec<&'static str> {
     columns(true, true).sort_keys()
 }
 
-fn columns(with_workers: bool, with_cpu: bool) -> Columns<SnippetFigures> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("code", "code", Kind::Label),
-        |one: &SnippetFigures| Cell::words(one.label.clone()),
+fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("code", "code", ColumnKind::Label),
+        |one: &SnippetFigures| ReportCell::words(one.label.clone()),
     );
     if with_workers {
-        columns.add(Column::figure("concurrency", "workers"), |one| {
-            Cell::count(one.concurrency.unwrap_or(1))
+        columns.add_column(ReportColumn::figure("concurrency", "workers"), |one| {
+            ReportCell::count(one.concurrency.unwrap_or(1))
         });
     }
     add_figures(&mut columns);
     if with_cpu {
-        columns.add(Column::figure("user_ns", "user").expendable(4), |one| {
-            time_cell(one.cpu_ns.map(|cpu| cpu.0))
-        });
-        columns.add(Column::figure("system_ns", "system").expendable(4), |one| {
-            time_cell(one.cpu_ns.map(|cpu| cpu.1))
-        });
-        columns.add(
-            Column::figure("own_cpu_ns", "own cpu").expendable(4),
+        columns.add_column(
+            ReportColumn::figure("user_ns", "user").expendable(4),
+            |one| time_cell(one.cpu_ns.map(|cpu| cpu.0)),
+        );
+        columns.add_column(
+            ReportColumn::figure("system_ns", "system").expendable(4),
+            |one| time_cell(one.cpu_ns.map(|cpu| cpu.1)),
+        );
+        columns.add_column(
+            ReportColumn::figure("own_cpu_ns", "own cpu").expendable(4),
             |one| time_cell(one.own_cpu_ns),
         );
-        columns.add(Column::figure("shell_ns", "shell").expendable(4), |one| {
-            time_cell(one.shell_ns)
-        });
+        columns.add_column(
+            ReportColumn::figure("shell_ns", "shell").expendable(4),
+            |one| time_cell(one.shell_ns),
+        );
     }
-    columns.add(Column::words("is_folded", ""), |one| {
+    columns.add_column(ReportColumn::words("is_folded", ""), |one| {
         let words = if one.is_folded { "folded away?" } else { "" };
-        Cell::value(one.is_folded).shown(words)
+        ReportCell::value(one.is_folded).with_text(words)
     });
     columns
 }
 
-fn add_figures(columns: &mut Columns<SnippetFigures>) {
-    columns.add(Column::figure("time_median_ns", "median"), |one| {
+fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
+    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |one| {
         let words = one
             .time_median_ns
-            .map(|time| quantity(time.value, "ns", uncertainty_of(&time)));
-        time_cell(one.time_median_ns.map(|time| time.value)).shown(words.unwrap_or_default())
+            .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
+        time_cell(one.time_median_ns.map(|time| time.value)).with_text(words.unwrap_or_default())
     });
     columns.add_figure("time_median_low_ns", |one| Some(one.time_median_ns?.low));
     columns.add_figure("time_median_high_ns", |one| Some(one.time_median_ns?.high));
-    columns.add(Column::figure("time_p5_ns", "p5").expendable(2), |one| {
-        time_cell(one.time_p5_ns)
-    });
-    columns.add(Column::figure("time_ns", "mean"), |one| {
+    columns.add_column(
+        ReportColumn::figure("time_p5_ns", "p5").expendable(2),
+        |one| time_cell(one.time_p5_ns),
+    );
+    columns.add_column(ReportColumn::figure("time_ns", "mean"), |one| {
         time_cell(one.time_ns)
     });
-    columns.add(Column::figure("throughput", "throughput"), |one| {
-        Cell::shown_figure(one.per_s, rate)
+    columns.add_column(ReportColumn::figure("throughput", "throughput"), |one| {
+        ReportCell::shown_figure(one.per_s, format_rate)
     });
-    columns.add(
-        Column::figure("disturbance", "disturbance").expendable(1),
+    columns.add_column(
+        ReportColumn::figure("disturbance", "disturbance").expendable(1),
         |one| {
-            Cell::shown_figure(one.disturbance, |ratio| {
-                let mark = if ratio > MOST_DISTURBANCE { " !" } else { "" };
+            ReportCell::shown_figure(one.disturbance, |ratio| {
+                let mark = if ratio > MAX_DISTURBANCE { " !" } else { "" };
                 format!("{ratio:.2}x{mark}")
             })
         },
     );
-    columns.add(Column::figure("runs", "runs").expendable(3), |one| {
-        Cell::count(one.runs as u64)
+    columns.add_column(ReportColumn::figure("runs", "runs").expendable(3), |one| {
+        ReportCell::count(one.runs as u64)
     });
 }
 
 /// A level with its standing, and whether it is the answer.
-type Row = (SnippetFigures, Option<Standing>, bool);
+type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 
-fn levels_table(levels: &SnippetLevels) -> Table {
+fn levels_table(levels: &SnippetLevels) -> ReportTable {
     let answer = levels.scaling.as_ref().map(|known| &known.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
-    let row = |one: &SnippetFigures| -> Row {
-        let same = |standing: &&Standing| Some(standing.concurrency) == one.concurrency;
+    let row = |one: &SnippetFigures| -> SnippetLevelRow {
+        let same = |standing: &&LevelState| Some(standing.concurrency) == one.concurrency;
         let standing = answer.and_then(|answer| answer.standings.iter().find(same));
         (one.clone(), standing.copied(), one.concurrency == knee)
     };
-    let rows: Vec<Row> = levels.figures.iter().map(row).collect();
-    level_columns().table("levels", &rows)
+    let rows: Vec<SnippetLevelRow> = levels.figures.iter().map(row).collect();
+    level_columns().build_table("levels", &rows)
 }
 
 /// The sort keys of the table of a search.
@@ -293,37 +309,39 @@ pub fn search_sort_keys() -> Vec<&'static str> {
     level_columns().sort_keys()
 }
 
-fn level_columns() -> Columns<Row> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::figure("concurrency", "workers"),
-        |(one, ..): &Row| Cell::count(one.concurrency.unwrap_or(1)),
+fn level_columns() -> ColumnSet<SnippetLevelRow> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::figure("concurrency", "workers"),
+        |(one, ..): &SnippetLevelRow| ReportCell::count(one.concurrency.unwrap_or(1)),
     );
-    columns.add(
-        Column::figure("visits", "visits").expendable(2),
-        |(one, ..)| Cell::count(one.runs as u64),
+    columns.add_column(
+        ReportColumn::figure("visits", "visits").expendable(2),
+        |(one, ..)| ReportCell::count(one.runs as u64),
     );
-    columns.add(
-        Column::figure("throughput", "throughput"),
+    columns.add_column(
+        ReportColumn::figure("throughput", "throughput"),
         |(one, standing, _)| {
-            let words = standing.as_ref().map(scaling::throughput_with_error);
-            Cell::figure(one.per_s).shown(words.unwrap_or_default())
+            let words = standing.as_ref().map(scaling::format_throughput_error);
+            ReportCell::figure(one.per_s).with_text(words.unwrap_or_default())
         },
     );
-    columns.add(
-        Column::figure("change", "to the best before"),
+    columns.add_column(
+        ReportColumn::figure("change", "to the best before"),
         |(_, standing, _)| scaling::change_cell(standing.as_ref()),
     );
-    columns.add(
-        Column::figure("time_ns", "mean").expendable(1),
+    columns.add_column(
+        ReportColumn::figure("time_ns", "mean").expendable(1),
         |(one, ..)| time_cell(one.time_ns),
     );
-    columns.add(Column::figure("time_median_ns", "median"), |(one, ..)| {
-        time_cell(one.time_median_ns.map(|time| time.value))
-    });
-    columns.add(Column::words("standing", ""), |(_, standing, is_knee)| {
-        scaling::standing_cell(standing.as_ref(), *is_knee)
-    });
+    columns.add_column(
+        ReportColumn::figure("time_median_ns", "median"),
+        |(one, ..)| time_cell(one.time_median_ns.map(|time| time.value)),
+    );
+    columns.add_column(
+        ReportColumn::words("standing", ""),
+        |(_, standing, is_knee)| scaling::standing_cell(standing.as_ref(), *is_knee),
+    );
     columns
 }
 
@@ -337,7 +355,7 @@ mod tests {
             label: "f(x)".into(),
             concurrency: Some(2),
             runs: 6,
-            time_median_ns: Some(Estimate {
+            time_median_ns: Some(IntervalEstimate {
                 value: 5.4,
                 low: 5.31,
                 high: 5.52,
@@ -353,9 +371,9 @@ mod tests {
             is_folded: false,
         };
         let expected = "f(x): 5.40 ns [5.31, 5.52] an iteration with 2 workers (6 runs).";
-        assert_eq!(sentence(&one), expected);
+        assert_eq!(snippet_sentence(&one), expected);
         one.time_median_ns = None;
         let expected = "f(x): too few iterations for a median, 242 M/s (6 runs).";
-        assert_eq!(sentence(&one), expected);
+        assert_eq!(snippet_sentence(&one), expected);
     }
 }

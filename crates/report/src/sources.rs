@@ -1,33 +1,36 @@
 //! Compares existing results of one session or several: what `speedwell compare` prints for stored
 //! sessions and files, and what a server's page shows.
 //!
-//! Decides on the pairs to compare and the circumstances to show. Start at [`compare`].
+//! Decides on the pairs to compare and the circumstances to show. Start at [`compare_sources`].
 
 use crate::document::Document;
-use crate::figure::spell;
-use crate::output::Output;
-use crate::session::{StudyChoice, document_of};
+use crate::figure::format_number;
+use crate::output::OutputOptions;
+use crate::session::{StudyChoice, report_requested};
 use anyhow::bail;
-use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_model::{Failure, Session, Value};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_model::{ParameterValue, Session, StepFailure};
 
 /// A label, a session, and the variant of it that takes part.
-pub type Labelled<'a> = (String, &'a Session, Option<String>);
+pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 
 /// Compares several sources, the first being the baseline, or the variants of a single one.
 ///
 /// # Errors
 /// If the only source has a single variant, or if only some sources are searches: a rate that a
 /// search tried on its way would pass for a load of that rate.
-pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<Findings> {
+pub fn compare_sources(
+    sources: &[LabelledSession<'_>],
+    settings: &AnalysisSettings,
+) -> anyhow::Result<AnalysisFindings> {
     let searches = sources.iter().filter(|(_, session, _)| is_search(session));
     if (1..sources.len()).contains(&searches.count())
-        && let Some(unlike) = unlike_loads(sources)
+        && let Some(unlike) = unlike_loads_text(sources)
     {
         bail!("{unlike}");
     }
     match sources {
-        [(_, only, _)] => within(only, settings),
+        [(_, only, _)] => compare_variants(only, settings),
         many => Ok(analysis::compare_sources(many, settings)),
     }
 }
@@ -36,18 +39,21 @@ pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<
 ///
 /// # Errors
 /// If a parameter, chart or unit does not fit.
-pub fn document(
-    sources: &[Labelled<'_>],
-    findings: &Findings,
+pub fn report_sources(
+    sources: &[LabelledSession<'_>],
+    findings: &AnalysisFindings,
     study: &StudyChoice,
-    settings: &Settings,
-    output: &Output,
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
 ) -> anyhow::Result<Document> {
     let Some((_, session, _)) = sources.first() else {
         return Ok(Document::default());
     };
-    let mut document = document_of(session, findings, study, settings, output)?;
-    document.append(crate::circumstances(&once(sources), findings));
+    let mut document = report_requested(session, findings, study, settings, output)?;
+    document.append_document(crate::report_circumstances(
+        &distinct_sessions(sources),
+        findings,
+    ));
     Ok(document)
 }
 
@@ -55,16 +61,19 @@ pub fn document(
 ///
 /// # Errors
 /// If no case has results on both sides.
-pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()> {
+pub fn check_rows(
+    findings: &AnalysisFindings,
+    sources: &[LabelledSession<'_>],
+) -> anyhow::Result<()> {
     if findings
         .comparisons
         .iter()
         .all(|found| found.rows.is_empty())
     {
-        if let Some(unlike) = unlike_loads(sources) {
+        if let Some(unlike) = unlike_loads_text(sources) {
             bail!("{unlike}");
         }
-        if let Some(failed) = failed_side(&findings.failures) {
+        if let Some(failed) = failed_side_text(&findings.failures) {
             bail!("nothing was compared: {failed}");
         }
         bail!(
@@ -86,14 +95,15 @@ fn is_search(session: &Session) -> bool {
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
-fn unlike_loads(sources: &[Labelled<'_>]) -> Option<String> {
+fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let described = sources
         .iter()
-        .map(|(label, session, _)| Some((label, paces(session)?)));
-    let described: Vec<(&String, Paces)> = described.collect::<Option<_>>()?;
+        .map(|(label, session, _)| Some((label, session_paces(session)?)));
+    let described: Vec<(&String, LoadPaces)> = described.collect::<Option<_>>()?;
     let (first, others) = described.split_first()?;
     let other = others.iter().find(|other| other.1 != first.1)?;
-    let named = |(label, paces): &(&String, Paces)| format!("'{label}' is {}", paces.in_words());
+    let named =
+        |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
     Some(format!(
         "cannot compare unlike loads: {}, {}\nhint: measure both in the same way, for example with the same --rate, \
          or as a search each; 'speedwell report' shows one by itself",
@@ -104,14 +114,14 @@ fn unlike_loads(sources: &[Labelled<'_>]) -> Option<String> {
 
 /// The rates and concurrencies at which a session sent load.
 #[derive(Debug, PartialEq)]
-struct Paces {
+struct LoadPaces {
     rates: Vec<f64>,
     levels: Vec<f64>,
 }
 
-impl Paces {
-    fn in_words(&self) -> String {
-        let number = |value: &f64| spell(*value, 0);
+impl LoadPaces {
+    fn paces_text(&self) -> String {
+        let number = |value: &f64| format_number(*value, 0);
         match (&self.rates[..], &self.levels[..]) {
             ([rate], _) => format!("a load at the rate {}/s", number(rate)),
             ([lowest, .., highest], _) => format!(
@@ -133,7 +143,7 @@ impl Paces {
 }
 
 /// The paces of a session; `None` unless all its runs are loads.
-fn paces(session: &Session) -> Option<Paces> {
+fn session_paces(session: &Session) -> Option<LoadPaces> {
     let are_loads = session.runs.iter().all(|run| run.load.is_some());
     if session.runs.is_empty() || !are_loads {
         return None;
@@ -142,7 +152,7 @@ fn paces(session: &Session) -> Option<Paces> {
         let values = session.runs.iter().flat_map(|run| &run.case.values);
         let mut found: Vec<f64> = values
             .filter_map(|(name, value)| match value {
-                Value::Number(number) if name == wanted => Some(*number),
+                ParameterValue::Number(number) if name == wanted => Some(*number),
                 _ => None,
             })
             .collect();
@@ -150,14 +160,14 @@ fn paces(session: &Session) -> Option<Paces> {
         found.dedup();
         found
     };
-    Some(Paces {
+    Some(LoadPaces {
         rates: values("rate"),
         levels: values("concurrency"),
     })
 }
 
 /// The failure, how it occurred and how to repeat it; `None` if nothing failed.
-fn failed_side(failures: &[Failure]) -> Option<String> {
+fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let lost = || failures.iter().filter(|failure| !failure.cause.is_skip());
     let first = lost().next()?;
     let whose = match &first.variant {
@@ -175,7 +185,9 @@ fn failed_side(failures: &[Failure]) -> Option<String> {
 }
 
 /// The sessions behind the sources, each once, with names if there are several.
-fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> {
+fn distinct_sessions<'a>(
+    sources: &'a [LabelledSession<'_>],
+) -> Vec<(Option<&'a str>, &'a Session)> {
     let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
     for (label, session, _) in sources {
         if sessions.iter().all(|(_, known)| known.id != session.id) {
@@ -188,12 +200,15 @@ fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> 
     sessions
 }
 
-fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
+fn compare_variants(
+    session: &Session,
+    settings: &AnalysisSettings,
+) -> anyhow::Result<AnalysisFindings> {
     if session.variants.len() < 2 {
         bail!(
             "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }
-    Ok(analysis::analyse(session, settings))
+    Ok(analysis::analyze_session(session, settings))
 }

@@ -1,70 +1,80 @@
 //! Parameter studies as tables: one group of rows per line, one row per x value, with the step from
 //! the previous value and the scaling exponents.
 
-use super::output::Output;
-use super::unit::Scale;
-use crate::case_labels::{distinct, parameters};
+use super::output::OutputOptions;
+use super::unit::FigureScale;
+use crate::case_labels::{distinct, parameters_json};
 use crate::charts;
-use crate::document::{Block, Document};
-use crate::figure::{count, direction, in_unit, probability, share, spell, uncertainty_of};
-use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Name, Row, Table, number};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{
+    better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
+    uncertainty_of,
+};
+use crate::table::{
+    ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TableFootnotes,
+    TextEmphasis, json_number,
+};
 use serde_json::json;
-use speedwell_analysis::{Study, StudyPoint, StudyStep};
-use speedwell_model::{Case, Value};
+use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
+use speedwell_model::{Case, ParameterValue};
 
 /// The machine-readable name of the table.
-pub const TABLE: &str = "points";
+pub const POINTS_TABLE: &str = "points";
 
 /// The footnote for points whose mean is a poor summary.
-const SKEWED: &str = "the runs of this point are skewed: the median tells more than the mean";
+const SKEWED_NOTE: &str = "the runs of this point are skewed: the median tells more than the mean";
 
 /// Reports a study; `log` makes the x axis logarithmic.
 ///
 /// # Errors
 /// If a study has no chart of the requested kind.
-pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Document> {
+pub fn report_study(
+    study: &ParameterStudy,
+    log: bool,
+    output: &OutputOptions,
+) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
-    document.push(Block::Table(table(study, output)));
-    if let Some(sentence) = aggregated(study) {
-        document.push(Block::Paragraph(sentence));
+    document.push(ReportBlock::Table(study_table(study, output)));
+    if let Some(sentence) = aggregated_note(study) {
+        document.push(ReportBlock::Paragraph(sentence));
     }
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Note(explanation(study)));
+        document.push(ReportBlock::Note(study_note(study)));
     });
-    let chart = charts::of_study(study, output.chart, output.unit, log)?;
+    let chart = charts::draw_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);
-    document.attach("exponents", exponents(study));
+    document.attach_data("exponents", exponents_data(study));
     Ok(document)
 }
 
 /// A point with the step to it.
 struct PointLine<'a> {
-    study: &'a Study,
+    study: &'a ParameterStudy,
     point: &'a StudyPoint,
     step: Option<&'a StudyStep>,
-    scale: Scale,
+    scale: FigureScale,
     mark: String,
 }
 
 impl PointLine<'_> {
     /// Formats `stored` with the digits of the mean, without the unit.
-    fn shown(&self, stored: f64) -> String {
+    fn format_shown(&self, stored: f64) -> String {
         let mean = &self.point.mean;
-        let place = self.scale.place(mean.value, uncertainty_of(mean));
-        self.scale.bare(stored, place)
+        let place = self.scale.rounding_place(mean.value, uncertainty_of(mean));
+        self.scale.format_bare(stored, place)
     }
 }
 
-fn table(study: &Study, output: &Output) -> Table {
-    let mut footnotes = Footnotes::default();
+fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
+    let mut footnotes = TableFootnotes::default();
     let means = study.points.iter().map(|point| point.mean.value);
-    let scale = Scale::typical(&study.metric.unit, means, output.unit);
-    let columns = columns(&study.x_axis);
+    let scale = FigureScale::typical_scale(&study.metric.unit, means, output.unit);
+    let columns = point_columns(&study.x_axis);
     let mut rows = Vec::new();
     for name in distinct(study.points.iter().map(|point| point.line.as_str())) {
         if !name.is_empty() {
-            rows.push(Row::Group(Name::plain(heading(study, name))));
+            rows.push(ReportRow::Group(RowName::plain(line_heading(study, name))));
         }
         for point in study.points.iter().filter(|point| point.line == name) {
             let line = PointLine {
@@ -75,40 +85,40 @@ fn table(study: &Study, output: &Output) -> Table {
                     .iter()
                     .find(|step| step.line == name && step.to == point.x),
                 scale: scale.clone(),
-                mark: if point.skewed {
-                    footnotes.mark(SKEWED)
+                mark: if point.is_skewed {
+                    footnotes.footnote_mark(SKEWED_NOTE)
                 } else {
                     String::new()
                 },
             };
-            rows.push(columns.row(&line));
+            rows.push(columns.build_row(&line));
         }
     }
-    Table {
-        caption: vec![caption(study, &scale)],
+    ReportTable {
+        caption: vec![study_caption(study, &scale)],
         footnotes: footnotes.into_texts(),
-        ..columns.table_of_rows(TABLE, rows)
+        ..columns.table_of_rows(POINTS_TABLE, rows)
     }
 }
 
-fn caption(study: &Study, scale: &Scale) -> String {
-    let metric = in_unit(&study.metric.name, &scale.symbol);
-    let direction = direction(study.metric.better);
+fn study_caption(study: &ParameterStudy, scale: &FigureScale) -> String {
+    let metric = name_in_unit(&study.metric.name, &scale.symbol);
+    let direction = better_direction(study.metric.better);
     format!("{metric} by {}, {direction}", study.x_axis)
 }
 
-fn heading(study: &Study, line: &str) -> String {
+fn line_heading(study: &ParameterStudy, line: &str) -> String {
     let name = study
         .by
         .as_ref()
         .map_or(line.to_owned(), |by| format!("{by}={line}"));
     match exponent_of(study, line) {
-        Some(exponent) => format!("{name}, exponent {}", spell(exponent, 2)),
+        Some(exponent) => format!("{name}, exponent {}", format_number(exponent, 2)),
         None => name,
     }
 }
 
-fn exponent_of(study: &Study, line: &str) -> Option<f64> {
+fn exponent_of(study: &ParameterStudy, line: &str) -> Option<f64> {
     study
         .exponents
         .iter()
@@ -118,11 +128,11 @@ fn exponent_of(study: &Study, line: &str) -> Option<f64> {
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns("x").sort_keys()
+    point_columns("x").sort_keys()
 }
 
-fn columns<'a>(x_axis: &str) -> Columns<PointLine<'a>> {
-    let mut columns = Columns::new();
+fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
+    let mut columns = ColumnSet::new();
     columns.add_value("metric", |line: &PointLine<'a>| {
         line.study.metric.name.clone()
     });
@@ -132,78 +142,88 @@ fn columns<'a>(x_axis: &str) -> Columns<PointLine<'a>> {
         line.study.by.clone().map(serde_json::Value::String)
     });
     columns.add_value("line", |line| line.point.line.clone());
-    columns.add(Column::figure("x", x_axis), |line| {
-        Cell::value(json_of(&line.point.x)).shown(line.point.x.to_string())
+    columns.add_column(ReportColumn::figure("x", x_axis), |line| {
+        ReportCell::value(json_of(&line.point.x)).with_text(line.point.x.to_string())
     });
     add_shown(&mut columns);
     add_step(&mut columns);
-    columns.add(Column::figure("runs", "runs").expendable(2), |line| {
-        Cell::count(line.point.runs.len() as u64)
+    columns.add_column(ReportColumn::figure("runs", "runs").expendable(2), |line| {
+        ReportCell::count(line.point.runs.len() as u64)
     });
-    columns.add(Column::figure("cases", "cases").expendable(3), |line| {
-        let cell = Cell::count(line.point.cases as u64);
-        // If nothing is averaged over, every point is one case.
-        if line.study.aggregated.is_empty() {
-            cell.shown("")
-        } else {
-            cell
-        }
-    });
+    columns.add_column(
+        ReportColumn::figure("cases", "cases").expendable(3),
+        |line| {
+            let cell = ReportCell::count(line.point.cases as u64);
+            // If nothing is averaged over, every point is one case.
+            if line.study.aggregated.is_empty() {
+                cell.with_text("")
+            } else {
+                cell
+            }
+        },
+    );
     columns.add_figure("mean", |line| Some(line.point.mean.value));
     columns.add_figure("mean_low", |line| Some(line.point.mean.low));
     columns.add_figure("mean_high", |line| Some(line.point.mean.high));
     columns.add_figure("median", |line| Some(line.point.median));
-    columns.add_value("skewed", |line| line.point.skewed);
+    columns.add_value("skewed", |line| line.point.is_skewed);
     columns
 }
 
-fn json_of(value: &Value) -> serde_json::Value {
+fn json_of(value: &ParameterValue) -> serde_json::Value {
     // Values have the same form here as in the parameters of a case.
-    parameters(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
+    parameters_json(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
 }
 
-fn add_shown(columns: &mut Columns<PointLine<'_>>) {
-    columns.add(Column::figure("mean_shown", "mean").for_people(), |line| {
-        Cell::shown_figure(Some(line.point.mean.value), |mean| line.shown(mean))
-            .emphasised(Emphasis::Strong)
-    });
-    columns.add_text(Column::figure("interval_shown", "interval"), |line| {
+fn add_shown(columns: &mut ColumnSet<PointLine<'_>>) {
+    columns.add_column(
+        ReportColumn::figure("mean_shown", "mean").for_people(),
+        |line| {
+            ReportCell::shown_figure(Some(line.point.mean.value), |mean| line.format_shown(mean))
+                .with_emphasis(TextEmphasis::Strong)
+        },
+    );
+    columns.add_text(ReportColumn::figure("interval_shown", "interval"), |line| {
         let mean = &line.point.mean;
         if mean.low == mean.high {
             return String::new();
         }
-        format!("[{}, {}]", line.shown(mean.low), line.shown(mean.high))
+        format!(
+            "[{}, {}]",
+            line.format_shown(mean.low),
+            line.format_shown(mean.high)
+        )
     });
-    columns.add_text(Column::figure("median_shown", "median"), |line| {
-        line.shown(line.point.median)
+    columns.add_text(ReportColumn::figure("median_shown", "median"), |line| {
+        line.format_shown(line.point.median)
     });
-    columns.add_text(Column::words("mark", ""), |line| line.mark.clone());
+    columns.add_text(ReportColumn::words("mark", ""), |line| line.mark.clone());
 }
 
 /// Adds the step from the previous x value.
-fn add_step(columns: &mut Columns<PointLine<'_>>) {
-    columns.add(Column::figure("step_ratio", "step"), |line| {
-        Cell::shown_figure(line.step.map(|step| step.ratio), |ratio| {
+fn add_step(columns: &mut ColumnSet<PointLine<'_>>) {
+    columns.add_column(ReportColumn::figure("step_ratio", "step"), |line| {
+        ReportCell::shown_figure(line.step.map(|step| step.ratio), |ratio| {
             format!("×{ratio:.2}")
         })
     });
-    columns.add(Column::figure("step_exponent", "exponent"), |line| {
+    columns.add_column(ReportColumn::figure("step_exponent", "exponent"), |line| {
         let exponent = line.step.and_then(|step| step.exponent);
-        Cell::shown_figure(exponent, |exponent| spell(exponent, 2))
+        ReportCell::shown_figure(exponent, |exponent| format_number(exponent, 2))
     });
-    columns.add(Column::figure("step_p", "p").expendable(1), |line| {
-        Cell::shown_figure(line.step.and_then(|step| step.p), probability)
+    columns.add_column(ReportColumn::figure("step_p", "p").expendable(1), |line| {
+        ReportCell::shown_figure(line.step.and_then(|step| step.p), format_probability)
     });
     columns.add_figure("step_cliffs_delta", |line| line.step?.cliffs_delta);
 }
 
-fn aggregated(study: &Study) -> Option<String> {
-    let word = |one: &speedwell_analysis::Aggregated| match one.explained {
-        Some(explained) => format!("{} ({} of the variance)", one.name, share(explained)),
+fn aggregated_note(study: &ParameterStudy) -> Option<String> {
+    let word = |one: &speedwell_analysis::AggregatedParameter| match one.explained {
+        Some(explained) => format!("{} ({} of the variance)", one.name, format_share(explained)),
         None => one.name.clone(),
     };
     let names: Vec<_> = study.aggregated.iter().map(word).collect();
-    let parameters = count(names.len(), "parameter", "parameters");
+    let parameters = format_count(names.len(), "parameter", "parameters");
     (!names.is_empty()).then(|| {
         format!(
             "Every point is a mean over {parameters}: {}.",
@@ -212,18 +232,18 @@ fn aggregated(study: &Study) -> Option<String> {
     })
 }
 
-fn explanation(study: &Study) -> String {
+fn study_note(study: &ParameterStudy) -> String {
     let x = &study.x_axis;
     format!(
         "step: mean divided by that of the {x} before; p: Mann-Whitney U test of that step; \
          exponent e: the metric goes with {x}^e{}.",
         exponent_of(study, "")
-            .map(|e| format!(", over all points {}", spell(e, 2)))
+            .map(|e| format!(", over all points {}", format_number(e, 2)))
             .unwrap_or_default()
     )
 }
 
-fn exponents(study: &Study) -> serde_json::Value {
-    let one = |(line, exponent): &(String, Option<f64>)| json!({"line": line, "exponent": exponent.and_then(number)});
+fn exponents_data(study: &ParameterStudy) -> serde_json::Value {
+    let one = |(line, exponent): &(String, Option<f64>)| json!({"line": line, "exponent": exponent.and_then(json_number)});
     study.exponents.iter().map(one).collect()
 }

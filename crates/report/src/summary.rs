@@ -1,42 +1,43 @@
 //! Results without a comparison: one row per case (and variant) of each metric.
 //!
 //! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
-//! rows. Start at [`summary`]; [`prepare`] prepares the rows.
+//! rows. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
-use crate::case_labels::{CaseLabels, Line as LabelLine, add_case_columns, labelled_rows};
-use crate::document::{Block, Document};
+use crate::case_labels::{CaseLabels, LabelLine, add_case_columns, labelled_rows};
+use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    Uncertainty, count, direction, in_unit, share, spell, spell_signed, uncertainty_of,
-    uncertainty_of_median,
+    Uncertainty, better_direction, format_count, format_number, format_share, format_signed,
+    name_in_unit, uncertainty_of, uncertainty_of_median,
 };
-use crate::output::{Output, Verbosity};
+use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList, Table, take_common,
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes,
+    TextEmphasis, take_common_text,
 };
-use crate::unit::{Scale, UnitChoice, in_base_units};
+use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use speedwell_analysis::CaseSummary;
-use speedwell_model::{Better, Estimate, Figure as Recorded, Metric};
+use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, Metric, MetricDirection};
 use std::sync::Arc;
 
 /// The note below the tables.
-const EXPLANATION: &str = "median over the runs with its interval; CV: standard deviation of the \
+const SUMMARY_NOTE: &str = "median over the runs with its interval; CV: standard deviation of the \
                            runs divided by their mean; time: of one iteration of one worker.";
 
 /// The machine-readable name of the table.
-pub const TABLE: &str = "summaries";
+pub const SUMMARIES_TABLE: &str = "summaries";
 
 /// Reports the summaries, without the failures, warnings and charts that all reports share.
-pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
+pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {
     let mut document = Document::new("summary");
     if let [only] = summaries {
-        document.push(Block::Headline(sentence(only, output.unit)));
+        document.push(ReportBlock::Headline(summary_sentence(only, output.unit)));
     }
-    for section in sections(summaries) {
-        document.push(Block::Table(table(&section, output)));
+    for section in group_sections(summaries) {
+        document.push(ReportBlock::Table(section_table(&section, output)));
     }
     if !summaries.is_empty() {
         output.add_detail(&mut document, |_, document| {
-            document.push(Block::Note(EXPLANATION.into()));
+            document.push(ReportBlock::Note(SUMMARY_NOTE.into()));
         });
     }
     document
@@ -44,13 +45,13 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns("", Verbosity::Normal).sort_keys()
+    summary_columns("", Verbosity::Normal).sort_keys()
 }
 
 /// The summaries of one table.
-type Section<'a> = Vec<&'a CaseSummary>;
+type SummarySection<'a> = Vec<&'a CaseSummary>;
 
-fn sections(summaries: &[CaseSummary]) -> Vec<Section<'_>> {
+fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
     let Some(first) = summaries.first() else {
         return Vec::new();
     };
@@ -71,20 +72,20 @@ fn sections(summaries: &[CaseSummary]) -> Vec<Section<'_>> {
     metrics.into_iter().map(of).collect()
 }
 
-fn table(section: &Section<'_>, output: &Output) -> Table {
-    let mut footnotes = Footnotes::default();
+fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
+    let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
     let (shared, labels) = if metrics_are_rows {
-        by_metric(section)
+        label_by_metric(section)
     } else {
-        by_case(section)
+        label_by_case(section)
     };
-    let mut lines = prepare(section, !metrics_are_rows, output.unit, &mut footnotes);
-    let unit = take_common(&mut lines, |line| &mut line.unit);
-    let runs = take_common(&mut lines, |line| &mut line.runs);
-    let variant = take_common(&mut lines, |line| &mut line.variant);
+    let mut lines = prepare_lines(section, !metrics_are_rows, output.unit, &mut footnotes);
+    let unit = take_common_text(&mut lines, |line| &mut line.unit);
+    let runs = take_common_text(&mut lines, |line| &mut line.runs);
+    let variant = take_common_text(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
-    let mut columns = columns(names, output.verbosity);
+    let mut columns = summary_columns(names, output.verbosity);
     if section
         .iter()
         .any(|summary| summary.exposure.known_share().is_some())
@@ -93,7 +94,7 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     }
     let rows = labelled_rows(labels, |index, name| {
         lines[index].name = name;
-        columns.row(&lines[index])
+        columns.build_row(&lines[index])
     });
     let mut caption: Vec<String> = Some(shared)
         .filter(|text| !text.is_empty())
@@ -101,14 +102,14 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         .collect();
     let metric = (!metrics_are_rows).then_some(&section[0].metric);
     caption.extend(line_of_caption(metric, unit, runs, variant));
-    Table {
+    ReportTable {
         caption,
         footnotes: footnotes.into_texts(),
-        ..columns.table_of_rows(TABLE, rows)
+        ..columns.table_of_rows(SUMMARIES_TABLE, rows)
     }
 }
 
-fn by_case(section: &Section<'_>) -> (String, Vec<LabelLine>) {
+fn label_by_case(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     let cases: Vec<_> = section
         .iter()
         .map(|summary| Arc::clone(&summary.case))
@@ -117,13 +118,13 @@ fn by_case(section: &Section<'_>) -> (String, Vec<LabelLine>) {
     (labels.shared, labels.lines)
 }
 
-fn by_metric(section: &Section<'_>) -> (String, Vec<LabelLine>) {
+fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     let label = |(index, summary): (usize, &&CaseSummary)| {
         let metric = &summary.metric;
-        let full = format!("{} ({})", metric.name, direction(metric.better));
+        let full = format!("{} ({})", metric.name, better_direction(metric.better));
         LabelLine::Case {
             index,
-            name: Name {
+            name: RowName {
                 full,
                 short: metric.name.clone(),
             },
@@ -144,13 +145,16 @@ fn line_of_caption(
 ) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     if let Some(metric) = metric {
-        words.push(in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
-        words.push(direction(metric.better).to_owned());
+        words.push(name_in_unit(
+            &metric.name,
+            unit.as_deref().unwrap_or_default(),
+        ));
+        words.push(better_direction(metric.better).to_owned());
     }
     // `prepare` formatted the count; only 1 takes the singular.
     words.extend(runs.map(|runs| {
         if runs == "1" {
-            count(1, "run", "")
+            format_count(1, "run", "")
         } else {
             runs + " runs"
         }
@@ -164,31 +168,31 @@ fn line_of_caption(
 }
 
 /// All columns; `names` is the heading of the row names.
-fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", names, Kind::Label),
-        |line: &Line<'a>| Cell::value(line.summary.case.id()).named(&line.name),
+fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", names, ColumnKind::Label),
+        |line: &SummaryLine<'a>| ReportCell::value(line.summary.case.id()).with_name(&line.name),
     );
     add_case_columns(
         &mut columns,
-        |line: &Line<'a>| &line.summary.case,
-        |line: &Line<'a>| &line.summary.metric,
+        |line: &SummaryLine<'a>| &line.summary.case,
+        |line: &SummaryLine<'a>| &line.summary.metric,
     );
-    add_centre(&mut columns);
+    add_center(&mut columns);
     add_spread(&mut columns);
     if verbosity == Verbosity::Verbose {
-        let mean = Column::figure("mean_shown", "mean").for_people();
-        columns.add(mean.expendable(6), |line| {
-            Cell::shown_figure(Some(line.summary.mean), |mean| line.shown(mean))
+        let mean = ReportColumn::figure("mean_shown", "mean").for_people();
+        columns.add_column(mean.expendable(6), |line| {
+            ReportCell::shown_figure(Some(line.summary.mean), |mean| line.format_shown(mean))
         });
-        let r1 = Column::figure("r1_shown", "autocorrelation").for_people();
-        columns.add(r1.expendable(7), |line| {
-            Cell::shown_figure(line.summary.autocorrelation, |r1| spell_signed(r1, 2))
+        let r1 = ReportColumn::figure("r1_shown", "autocorrelation").for_people();
+        columns.add_column(r1.expendable(7), |line| {
+            ReportCell::shown_figure(line.summary.autocorrelation, |r1| format_signed(r1, 2))
         });
     }
-    columns.add_text(Column::words("marks", ""), |line| line.marks.clone());
-    for (key, figure) in FIGURES {
+    columns.add_text(ReportColumn::words("marks", ""), |line| line.marks.clone());
+    for (key, figure) in SUMMARY_FIGURES {
         columns.add_figure(key, move |line| figure(line.summary));
     }
     columns.add_value("notes", |line| line.summary.notes.join(" "));
@@ -198,123 +202,132 @@ fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
 }
 
 /// Adds how often runs were disturbed, if frequent; for machines, the kernel's figures.
-fn add_disturbance(columns: &mut Columns<Line<'_>>) {
-    let disturbed = Column::figure("disturbed_shown", "disturbed").for_people();
-    columns.add(disturbed.expendable(5), |line| {
+fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
+    let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
+    columns.add_column(disturbed.expendable(5), |line| {
         let exposure = &line.summary.exposure;
-        Cell::shown_figure(
-            Some(exposure.share()).filter(|_| exposure.is_notable()),
-            share,
+        ReportCell::shown_figure(
+            Some(exposure.disturbed_share()).filter(|_| exposure.is_notable()),
+            format_share,
         )
     });
     columns.add_figure("disturbed", |line| line.summary.exposure.known_share());
     for figure in Recorded::ALL {
         columns.add_figure(figure.name(), move |line| {
-            line.summary.exposure.median(figure)
+            line.summary.exposure.median_figure(figure)
         });
     }
 }
 
 /// Adds the figure itself.
-fn add_centre(columns: &mut Columns<Line<'_>>) {
-    columns.add(Column::words("variant", "variant"), |line| {
-        Cell::value(line.summary.variant.to_string()).shown(line.variant.clone())
+fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
+    columns.add_column(ReportColumn::words("variant", "variant"), |line| {
+        ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
     });
-    columns.add(
-        Column::figure("median_shown", "median").for_people(),
+    columns.add_column(
+        ReportColumn::figure("median_shown", "median").for_people(),
         |line| {
             let median = line.summary.center.value;
-            Cell::shown_figure(Some(median), |median| line.shown(median))
-                .emphasised(Emphasis::Strong)
+            ReportCell::shown_figure(Some(median), |median| line.format_shown(median))
+                .with_emphasis(TextEmphasis::Strong)
         },
     );
-    columns.add_text(Column::words("unit_shown", "unit"), |line| {
+    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| {
         line.unit.clone()
     });
-    columns.add(
-        Column::figure("interval_shown", "interval").for_people(),
+    columns.add_column(
+        ReportColumn::figure("interval_shown", "interval").for_people(),
         |line| {
-            let Estimate { low, high, .. } = line.summary.center;
-            let ends = || format!("[{}, {}]", line.shown(low), line.shown(high));
-            Cell::figure(Some(low)).shown(if low == high { String::new() } else { ends() })
+            let IntervalEstimate { low, high, .. } = line.summary.center;
+            let ends = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
+            ReportCell::figure(Some(low)).with_text(if low == high {
+                String::new()
+            } else {
+                ends()
+            })
         },
     );
 }
 
 /// Adds the spread of the runs.
-fn add_spread(columns: &mut Columns<Line<'_>>) {
-    columns.add(Column::figure("cv_shown", "CV").for_people(), |line| {
-        Cell::shown_figure(line.summary.variation, share)
-    });
-    let range = Column::figure("range_shown", "min … max").for_people();
-    columns.add(range.expendable(3), |line| {
-        let range = match (least(line.summary), most(line.summary)) {
+fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
+    columns.add_column(
+        ReportColumn::figure("cv_shown", "CV").for_people(),
+        |line| ReportCell::shown_figure(line.summary.variation, format_share),
+    );
+    let range = ReportColumn::figure("range_shown", "min … max").for_people();
+    columns.add_column(range.expendable(3), |line| {
+        let range = match (smallest_run(line.summary), largest_run(line.summary)) {
             (Some(min), Some(max)) if line.summary.runs.len() > 1 => {
-                format!("{} … {}", line.shown(min), line.shown(max))
+                format!("{} … {}", line.format_shown(min), line.format_shown(max))
             }
             _ => String::new(),
         };
-        Cell::figure(least(line.summary)).shown(range)
+        ReportCell::figure(smallest_run(line.summary)).with_text(range)
     });
-    let time = Column::figure("time", "time").for_people();
-    columns.add(time.expendable(2), |line| match &line.time {
-        Some((time_ns, text)) => Cell::figure(Some(*time_ns)).shown(text),
-        None => Cell::default(),
+    let time = ReportColumn::figure("time", "time").for_people();
+    columns.add_column(time.expendable(2), |line| match &line.time {
+        Some((time_ns, text)) => ReportCell::figure(Some(*time_ns)).with_text(text),
+        None => ReportCell::default(),
     });
-    let runs = Column::figure("runs_shown", "runs").for_people();
-    columns.add(runs.expendable(1), |line| {
-        Cell::figure(Some(line.summary.runs.len() as f64)).shown(line.runs.clone())
+    let runs = ReportColumn::figure("runs_shown", "runs").for_people();
+    columns.add_column(runs.expendable(1), |line| {
+        ReportCell::figure(Some(line.summary.runs.len() as f64)).with_text(line.runs.clone())
     });
-    let outliers = Column::figure("outliers_shown", "outliers").for_people();
-    columns.add(outliers.expendable(5), |line| {
-        Cell::shown_figure(Some(line.summary.outliers.len() as f64), |number| {
+    let outliers = ReportColumn::figure("outliers_shown", "outliers").for_people();
+    columns.add_column(outliers.expendable(5), |line| {
+        ReportCell::shown_figure(Some(line.summary.outliers.len() as f64), |number| {
             if number == 0.0 {
                 String::new()
             } else {
-                spell(number, 0)
+                format_number(number, 0)
             }
         })
     });
 }
 
-fn least(summary: &CaseSummary) -> Option<f64> {
+fn smallest_run(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::min)
 }
 
-fn most(summary: &CaseSummary) -> Option<f64> {
+fn largest_run(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::max)
 }
 
 /// The key of a machine-readable column, and its figure.
-type Figure = (&'static str, fn(&CaseSummary) -> Option<f64>);
+type SummaryFigure = (&'static str, fn(&CaseSummary) -> Option<f64>);
 
 /// Machine-readable figures with all digits.
-const FIGURES: [Figure; 10] = [
+const SUMMARY_FIGURES: [SummaryFigure; 10] = [
     ("runs", |summary| Some(summary.runs.len() as f64)),
     ("median", |summary| Some(summary.center.value)),
-    ("median_low", |summary| known(summary, summary.center.low)),
-    ("median_high", |summary| known(summary, summary.center.high)),
+    ("median_low", |summary| {
+        known_bound(summary, summary.center.low)
+    }),
+    ("median_high", |summary| {
+        known_bound(summary, summary.center.high)
+    }),
     ("mean", |summary| Some(summary.mean)),
     ("variation", |summary| summary.variation),
-    ("min", least),
-    ("max", most),
+    ("min", smallest_run),
+    ("max", largest_run),
     ("autocorrelation", |summary| summary.autocorrelation),
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
 /// A bound of the interval; with fewer than 6 runs there is none, and both equal the median.
-fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
+fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }
 
 /// A row of the table.
-pub struct Line<'a> {
+pub struct SummaryLine<'a> {
     /// Its figures.
     pub summary: &'a CaseSummary,
     /// Its name in the table.
-    pub name: Name,
+    pub name: RowName,
     /// How its figures are shown.
-    pub scale: Scale,
+    pub scale: FigureScale,
     /// The last decimal place of its figures.
     pub place: i32,
     /// The unit; empty if it is in the caption.
@@ -329,20 +342,20 @@ pub struct Line<'a> {
     pub marks: String,
 }
 
-impl Line<'_> {
+impl SummaryLine<'_> {
     /// Formats `stored` with the digits of the line, without the unit.
-    fn shown(&self, stored: f64) -> String {
-        self.scale.bare(stored, self.place)
+    fn format_shown(&self, stored: f64) -> String {
+        self.scale.format_bare(stored, self.place)
     }
 }
 
 /// Prepares the lines of one table, in the order given; with a common unit if they are `alike`.
-pub fn prepare<'a>(
+pub fn prepare_lines<'a>(
     section: &[&'a CaseSummary],
     alike: bool,
     choice: Option<UnitChoice>,
-    footnotes: &mut Footnotes,
-) -> Vec<Line<'a>> {
+    footnotes: &mut TableFootnotes,
+) -> Vec<SummaryLine<'a>> {
     let common = if alike {
         common_scale(section, choice)
     } else {
@@ -351,13 +364,16 @@ pub fn prepare<'a>(
     let line = |summary: &&'a CaseSummary| {
         let (own, _) = scale_and_place(summary, choice);
         let scale = common.clone().unwrap_or(own);
-        let notes = summary.notes.iter().map(|note| footnotes.mark(note));
-        Line {
+        let notes = summary
+            .notes
+            .iter()
+            .map(|note| footnotes.footnote_mark(note));
+        SummaryLine {
             summary,
-            name: Name::default(),
-            place: scale.place(summary.center.value, uncertainty(summary)),
+            name: RowName::default(),
+            place: scale.rounding_place(summary.center.value, summary_uncertainty(summary)),
             unit: scale.symbol.clone(),
-            runs: spell(summary.runs.len() as f64, 0),
+            runs: format_number(summary.runs.len() as f64, 0),
             variant: summary.variant.to_string(),
             time: time_per_iteration(summary, choice),
             marks: notes.collect::<Vec<_>>().join(" "),
@@ -367,7 +383,7 @@ pub fn prepare<'a>(
     section.iter().map(line).collect()
 }
 
-fn uncertainty(summary: &CaseSummary) -> Uncertainty {
+fn summary_uncertainty(summary: &CaseSummary) -> Uncertainty {
     match uncertainty_of(&summary.center) {
         Uncertainty::Unknown => {
             uncertainty_of_median(summary.center.value, summary.variation, summary.runs.len())
@@ -377,21 +393,24 @@ fn uncertainty(summary: &CaseSummary) -> Uncertainty {
 }
 
 /// The scale of a summary by itself, and the place at which its center is rounded there.
-pub(crate) fn scale_and_place(summary: &CaseSummary, choice: Option<UnitChoice>) -> (Scale, i32) {
+pub(crate) fn scale_and_place(
+    summary: &CaseSummary,
+    choice: Option<UnitChoice>,
+) -> (FigureScale, i32) {
     let (unit, center) = (&summary.metric.unit, summary.center.value);
-    let known = uncertainty(summary);
-    let scale = Scale::fitting(unit, &[center], choice);
+    let known = summary_uncertainty(summary);
+    let scale = FigureScale::fit_scale(unit, &[center], choice);
     let scale = scale.keeping_counts(unit, [(center, known)], choice);
-    let place = scale.place(center, known);
+    let place = scale.rounding_place(center, known);
     (scale, place)
 }
 
-fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<Scale> {
+fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<FigureScale> {
     let unit = &section.first()?.metric.unit;
     let centres = section.iter().map(|summary| summary.center.value);
-    let scale = Scale::common(unit, centres, choice)?;
+    let scale = FigureScale::common_scale(unit, centres, choice)?;
     let figures = section.iter();
-    let figures = figures.map(|summary| (summary.center.value, uncertainty(summary)));
+    let figures = figures.map(|summary| (summary.center.value, summary_uncertainty(summary)));
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
@@ -399,36 +418,37 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
 /// throughput; without it there is one.
 fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
-    if metric.name != Metric::THROUGHPUT || metric.better != Better::Higher {
+    if metric.name != Metric::THROUGHPUT || metric.better != MetricDirection::Higher {
         return None;
     }
     let per_second =
         in_base_units(summary.center.value, &metric.unit).filter(|rate| *rate > 0.0)?;
     let time_ns = f64::from(summary.case.workers().unwrap_or(1)) / per_second * 1e9;
-    let relative = match uncertainty(summary) {
+    let relative = match summary_uncertainty(summary) {
         Uncertainty::Half(half) => Uncertainty::Half(half / summary.center.value * time_ns),
         Uncertainty::Exact | Uncertainty::Unknown => Uncertainty::Unknown,
     };
-    let scale = Scale::fitting("ns", &[time_ns], choice);
-    let text = scale.full(time_ns, scale.place(time_ns, relative));
+    let scale = FigureScale::fit_scale("ns", &[time_ns], choice);
+    let text = scale.format_full(time_ns, scale.rounding_place(time_ns, relative));
     Some((time_ns, text))
 }
 
 /// The answer for a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
-pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
+pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence = format!(
         "{}: {}",
         summary.case.benchmark,
-        scale.full(summary.center.value, place)
+        scale.format_full(summary.center.value, place)
     );
     if summary.center.low < summary.center.high {
-        let ends = [summary.center.low, summary.center.high].map(|end| scale.bare(end, place));
+        let ends =
+            [summary.center.low, summary.center.high].map(|end| scale.format_bare(end, place));
         sentence.push_str(&format!(" [{}, {}]", ends[0], ends[1]));
     }
     if let Some((_, time)) = time_per_iteration(summary, choice) {
         sentence.push_str(&format!(", {time} per iteration"));
     }
-    let runs = count(summary.runs.len(), "run", "runs");
+    let runs = format_count(summary.runs.len(), "run", "runs");
     format!("{sentence} ({runs}).")
 }

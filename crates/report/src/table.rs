@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 /// A table.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct ReportTable {
     /// The plural noun for its rows, as an identifier: `changes`, `summaries`. Tables of the same
     /// name have the same machine-readable columns.
     pub name: &'static str,
     /// Lines above the table: what all rows share.
     pub caption: Vec<String>,
     /// The columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportColumn>,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
     /// Notes below the table, referenced by marks in cells; the first is number 1.
     pub footnotes: Vec<String>,
     /// The shaded range behind drawn cells: changes within it count as none.
@@ -31,15 +31,15 @@ pub struct Table {
 
 /// A column.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct ReportColumn {
     /// Its stable, machine-readable identifier.
     pub key: &'static str,
     /// Its heading for people.
     pub header: String,
     /// The kind of its contents.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Its audience.
-    pub audience: Audience,
+    pub audience: ColumnAudience,
     /// Whether a narrow page may omit it: 0 means never, the highest number is omitted first.
     pub expendable: u8,
     /// Whether its few distinct values classify the rows, so that a page can filter by them.
@@ -48,7 +48,7 @@ pub struct Column {
 
 /// The contents of a column, which decide its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// The name of the row; may be shortened in the middle on a narrow page.
     Label,
     /// A name that is useless when shortened.
@@ -64,7 +64,7 @@ pub enum Kind {
 
 /// The audience of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+pub enum ColumnAudience {
     /// Both.
     All,
     /// Text, Markdown, pages.
@@ -75,29 +75,29 @@ pub enum Audience {
 
 /// A row.
 #[derive(Debug, Clone)]
-pub enum Row {
+pub enum ReportRow {
     /// A heading for the rows that follow.
-    Group(Name),
+    Group(RowName),
     /// One cell per column.
-    Cells(Vec<Cell>),
+    Cells(Vec<ReportCell>),
     /// A sentence about the row above.
     Remark(String),
 }
 
 /// A name in full, and a short form for pages too narrow for the full names of all rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Name {
+pub struct RowName {
     /// The full name; an empty heading is not shown.
     pub full: String,
     /// The short form.
     pub short: String,
 }
 
-impl Name {
+impl RowName {
     /// Creates a name without a shorter form.
-    pub fn plain(name: impl Into<String>) -> Name {
+    pub fn plain(name: impl Into<String>) -> RowName {
         let full = name.into();
-        Name {
+        RowName {
             short: full.clone(),
             full,
         }
@@ -106,7 +106,7 @@ impl Name {
 
 /// The emphasis of a text. Meaning never rests on emphasis alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Emphasis {
+pub enum TextEmphasis {
     /// Ordinary text.
     #[default]
     None,
@@ -124,20 +124,20 @@ pub enum Emphasis {
 
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct ReportCell {
     /// For people: rounded, with its unit.
     pub text: String,
     /// For machines: every digit; `None` means "not known".
     pub value: Option<Datum>,
     /// The emphasis of the text.
-    pub emphasis: Emphasis,
+    pub emphasis: TextEmphasis,
     /// Properties that few cells have, boxed because large tables have a million cells.
-    pub rare: Option<Box<Rare>>,
+    pub rare: Option<Box<RareCellData>>,
 }
 
 /// Properties that few cells have.
 #[derive(Debug, Clone, Default)]
-pub struct Rare {
+pub struct RareCellData {
     /// The text for a narrow page; `None` if there is nothing shorter.
     pub short: Option<String>,
     /// For machines, instead of a value: figures of runs, possibly millions.
@@ -163,94 +163,94 @@ impl RunList {
         match self {
             RunList::Values(runs) => runs
                 .iter()
-                .map(|run| number(run.value).unwrap_or(Value::Null))
+                .map(|run| json_number(run.value).unwrap_or(Value::Null))
                 .collect(),
             RunList::Slots(runs) => runs.iter().map(|run| Value::from(run.slot)).collect(),
         }
     }
 }
 
-impl Cell {
+impl ReportCell {
     /// Creates a cell with the same words for people and machines.
-    pub fn words(text: impl Into<String>) -> Cell {
+    pub fn words(text: impl Into<String>) -> ReportCell {
         let text = text.into();
-        Cell {
+        ReportCell {
             value: Some(Datum::Text(text.as_str().into())),
             text,
-            ..Cell::default()
+            ..ReportCell::default()
         }
     }
 
     /// Creates a cell for people only.
-    pub fn text(text: impl Into<String>) -> Cell {
-        Cell {
+    pub fn text(text: impl Into<String>) -> ReportCell {
+        ReportCell {
             text: text.into(),
-            ..Cell::default()
+            ..ReportCell::default()
         }
     }
 
     /// Creates a cell for machines only.
-    pub fn value(value: impl Into<Value>) -> Cell {
-        Cell {
+    pub fn value(value: impl Into<Value>) -> ReportCell {
+        ReportCell {
             value: Some(value.into().into()),
-            ..Cell::default()
+            ..ReportCell::default()
         }
     }
 
     /// Creates a cell with a figure for machines, if there is one. Numbers without a JSON form
     /// become "not known".
-    pub fn figure(figure: Option<f64>) -> Cell {
-        Cell {
-            value: figure.and_then(number).map(Datum::from),
-            ..Cell::default()
+    pub fn figure(figure: Option<f64>) -> ReportCell {
+        ReportCell {
+            value: figure.and_then(json_number).map(Datum::from),
+            ..ReportCell::default()
         }
     }
 
     /// Creates a cell with a figure, if there is one, and its `words` for people.
-    pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> Cell {
-        Cell::figure(figure).shown(figure.map(words).unwrap_or_default())
+    pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> ReportCell {
+        ReportCell::figure(figure).with_text(figure.map(words).unwrap_or_default())
     }
 
     /// Creates a cell with a count.
-    pub fn count(count: impl Into<u64>) -> Cell {
+    pub fn count(count: impl Into<u64>) -> ReportCell {
         let count = count.into();
-        Cell::value(count).shown(count.to_string())
+        ReportCell::value(count).with_text(count.to_string())
     }
 
     /// Creates a cell with a drawing, if there is one.
-    pub fn drawing(drawn: Option<ForestRow>) -> Cell {
-        Cell {
+    pub fn drawing(drawn: Option<ForestRow>) -> ReportCell {
+        ReportCell {
             rare: drawn.map(|drawn| {
-                Box::new(Rare {
+                Box::new(RareCellData {
                     drawn: Some(drawn),
-                    ..Rare::default()
+                    ..RareCellData::default()
                 })
             }),
-            ..Cell::default()
+            ..ReportCell::default()
         }
     }
 
     /// Replaces the text for people.
-    pub fn shown(mut self, text: impl Into<String>) -> Cell {
+    pub fn with_text(mut self, text: impl Into<String>) -> ReportCell {
         self.text = text.into();
         self
     }
 
     /// Uses a name as the text for people.
-    pub fn named(mut self, name: &Name) -> Cell {
+    pub fn with_name(mut self, name: &RowName) -> ReportCell {
         self.text.clone_from(&name.full);
         self.rare_mut().short = Some(name.short.clone());
         self
     }
 
     /// Links the cell to an address of the server.
-    pub fn linked(mut self, href: impl Into<String>) -> Cell {
+    pub fn with_link(mut self, href: impl Into<String>) -> ReportCell {
         self.rare_mut().link = Some(href.into());
         self
     }
 
     /// Returns the rare properties, creating them if needed.
-    pub fn rare_mut(&mut self) -> &mut Rare {
+    pub fn rare_mut(&mut self) -> &mut RareCellData {
         self.rare.get_or_insert_default()
     }
 
@@ -275,107 +275,108 @@ impl Cell {
     }
 
     /// Sets the emphasis.
-    pub fn emphasised(mut self, emphasis: Emphasis) -> Cell {
+    pub fn with_emphasis(mut self, emphasis: TextEmphasis) -> ReportCell {
         self.emphasis = emphasis;
         self
     }
 }
 
 /// Converts a figure to JSON: integers without a fraction; `None` for infinities and NaN.
-pub fn number(figure: f64) -> Option<Value> {
+pub fn json_number(figure: f64) -> Option<Value> {
     // 2^53: below it, every integral f64 is exact.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if figure.fract() == 0.0 && figure.abs() < EXACT {
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    if figure.fract() == 0.0 && figure.abs() < MAX_EXACT_INTEGER {
         return Some(Value::from(figure as i64));
     }
     serde_json::Number::from_f64(figure).map(Value::Number)
 }
 
-impl Column {
+impl ReportColumn {
     /// Creates a column for people and machines that is always shown.
-    pub fn new(key: &'static str, header: impl Into<String>, kind: Kind) -> Column {
-        Column {
+    pub fn new(key: &'static str, header: impl Into<String>, kind: ColumnKind) -> ReportColumn {
+        ReportColumn {
             key,
             header: header.into(),
             kind,
-            audience: Audience::All,
+            audience: ColumnAudience::All,
             expendable: 0,
             facet: false,
         }
     }
 
     /// Creates a column of figures.
-    pub fn figure(key: &'static str, header: impl Into<String>) -> Column {
-        Column::new(key, header, Kind::Figure)
+    pub fn figure(key: &'static str, header: impl Into<String>) -> ReportColumn {
+        ReportColumn::new(key, header, ColumnKind::Figure)
     }
 
     /// Creates a column of words.
-    pub fn words(key: &'static str, header: impl Into<String>) -> Column {
-        Column::new(key, header, Kind::Words)
+    pub fn words(key: &'static str, header: impl Into<String>) -> ReportColumn {
+        ReportColumn::new(key, header, ColumnKind::Words)
     }
 
     /// Creates a column for machines only.
-    pub fn machine(key: &'static str) -> Column {
-        Column {
-            audience: Audience::Machines,
-            ..Column::new(key, "", Kind::Words)
+    pub fn machine(key: &'static str) -> ReportColumn {
+        ReportColumn {
+            audience: ColumnAudience::Machines,
+            ..ReportColumn::new(key, "", ColumnKind::Words)
         }
     }
 
     /// Restricts the column to people.
-    pub fn for_people(mut self) -> Column {
-        self.audience = Audience::People;
+    pub fn for_people(mut self) -> ReportColumn {
+        self.audience = ColumnAudience::People;
         self
     }
 
     /// Allows narrow pages to omit the column; the highest `order` is omitted first.
-    pub fn expendable(mut self, order: u8) -> Column {
+    pub fn expendable(mut self, order: u8) -> ReportColumn {
         self.expendable = order;
         self
     }
 
     /// Lets a page filter rows by the column's values.
-    pub fn facet(mut self) -> Column {
+    pub fn facet(mut self) -> ReportColumn {
         self.facet = true;
         self
     }
 }
 
-impl Table {
+impl ReportTable {
     /// Creates a table without columns and rows.
-    pub fn new(name: &'static str) -> Table {
-        Table {
+    pub fn new(name: &'static str) -> ReportTable {
+        ReportTable {
             name,
-            ..Table::default()
+            ..ReportTable::default()
         }
     }
 
     /// The rows that hold cells.
-    pub fn cells(&self) -> impl Iterator<Item = &Vec<Cell>> {
+    pub fn cell_rows(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) => Some(cells),
+            ReportRow::Cells(cells) => Some(cells),
             _ => None,
         })
     }
 
     /// The emphasis of each row with cells: that of its facet.
-    pub fn emphases(&self) -> Vec<Emphasis> {
+    pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
-        let emphasis = |cells: &Vec<Cell>| facet.map_or(Emphasis::None, |at| cells[at].emphasis);
-        self.cells().map(emphasis).collect()
+        let emphasis =
+            |cells: &Vec<ReportCell>| facet.map_or(TextEmphasis::None, |at| cells[at].emphasis);
+        self.cell_rows().map(emphasis).collect()
     }
 
     /// Indexes of the columns that people see: those with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
-        let is_filled = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
+        let is_filled = |at: usize| self.cell_rows().any(|cells| !cells[at].text.is_empty());
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != Audience::Machines && is_filled(at))
+            .filter(|&at| self.columns[at].audience != ColumnAudience::Machines && is_filled(at))
             .collect()
     }
 
     /// Indexes of the columns that a page shows: those for people, and drawings.
     pub fn for_pages(&self) -> Vec<usize> {
-        let drawn = |at: usize| self.cells().any(|cells| cells[at].drawn().is_some());
+        let drawn = |at: usize| self.cell_rows().any(|cells| cells[at].drawn().is_some());
         let mut shown = self.for_people();
         shown.extend((0..self.columns.len()).filter(|&at| drawn(at)));
         shown.sort_unstable();
@@ -387,7 +388,7 @@ impl Table {
     /// on the data.
     pub fn for_machines(&self) -> Vec<usize> {
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != Audience::People)
+            .filter(|&at| self.columns[at].audience != ColumnAudience::People)
             .collect()
     }
 
@@ -398,9 +399,9 @@ impl Table {
             return false;
         };
         let mut sorted = Vec::with_capacity(self.rows.len());
-        for mut part in groups(std::mem::take(&mut self.rows)) {
+        for mut part in group_rows(std::mem::take(&mut self.rows)) {
             part.1
-                .sort_by(|a, b| compare(value_of(a, at), value_of(b, at), descending));
+                .sort_by(|a, b| compare_values(value_of(a, at), value_of(b, at), descending));
             sorted.extend(part.0);
             sorted.extend(part.1.into_iter().flatten());
         }
@@ -410,29 +411,29 @@ impl Table {
 }
 
 /// A group's heading and its rows, each with its remarks.
-type Group = (Option<Row>, Vec<Vec<Row>>);
+type RowGroup = (Option<ReportRow>, Vec<Vec<ReportRow>>);
 
-fn groups(rows: Vec<Row>) -> Vec<Group> {
-    let mut groups: Vec<Group> = vec![(None, Vec::new())];
+fn group_rows(rows: Vec<ReportRow>) -> Vec<RowGroup> {
+    let mut groups: Vec<RowGroup> = vec![(None, Vec::new())];
     for row in rows {
         let last = groups.len() - 1;
         match (&row, groups[last].1.last_mut()) {
-            (Row::Group(_), _) => groups.push((Some(row), Vec::new())),
-            (Row::Remark(_), Some(previous)) => previous.push(row),
+            (ReportRow::Group(_), _) => groups.push((Some(row), Vec::new())),
+            (ReportRow::Remark(_), Some(previous)) => previous.push(row),
             _ => groups[last].1.push(vec![row]),
         }
     }
     groups
 }
 
-fn value_of(rows: &[Row], at: usize) -> Option<&Datum> {
+fn value_of(rows: &[ReportRow], at: usize) -> Option<&Datum> {
     match rows.first() {
-        Some(Row::Cells(cells)) => cells[at].value.as_ref(),
+        Some(ReportRow::Cells(cells)) => cells[at].value.as_ref(),
         _ => None,
     }
 }
 
-fn compare(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ordering {
+fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ordering {
     let order = match (a, b) {
         (None, None) => return Ordering::Equal,
         (None, _) => return Ordering::Greater,
@@ -447,29 +448,31 @@ fn compare(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ordering {
 
 /// The columns of a table with rows made from `T`, each with the function that fills it, so that
 /// the two cannot get out of sync.
-pub struct Columns<T> {
-    columns: Vec<(Column, CellOf<T>)>,
+pub struct ColumnSet<T> {
+    columns: Vec<(ReportColumn, CellOf<T>)>,
 }
 
 /// Builds a column's cell for one row.
-type CellOf<T> = Box<dyn Fn(&T) -> Cell>;
+type CellOf<T> = Box<dyn Fn(&T) -> ReportCell>;
 
-impl<T> Columns<T> {
+impl<T> ColumnSet<T> {
     /// Creates an empty list of columns.
-    pub fn new() -> Columns<T> {
-        Columns {
+    pub fn new() -> ColumnSet<T> {
+        ColumnSet {
             columns: Vec::new(),
         }
     }
 
     /// Adds a column with the function that fills it.
-    pub fn add(&mut self, column: Column, cell: impl Fn(&T) -> Cell + 'static) {
+    pub fn add_column(&mut self, column: ReportColumn, cell: impl Fn(&T) -> ReportCell + 'static) {
         self.columns.push((column, Box::new(cell)));
     }
 
     /// Adds a column of plain text, for people only.
-    pub fn add_text(&mut self, column: Column, text: impl Fn(&T) -> String + 'static) {
-        self.add(column.for_people(), move |item| Cell::text(text(item)));
+    pub fn add_text(&mut self, column: ReportColumn, text: impl Fn(&T) -> String + 'static) {
+        self.add_column(column.for_people(), move |item| {
+            ReportCell::text(text(item))
+        });
     }
 
     /// Adds a value for machines only.
@@ -483,8 +486,8 @@ impl<T> Columns<T> {
 
     /// Adds figures of runs, for machines only.
     pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
-        self.add(Column::machine(key), move |item| {
-            let mut cell = Cell::default();
+        self.add_column(ReportColumn::machine(key), move |item| {
+            let mut cell = ReportCell::default();
             cell.rare_mut().runs = Some(runs(item));
             cell
         });
@@ -492,60 +495,61 @@ impl<T> Columns<T> {
 
     /// Adds an optional value for machines only.
     pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
-        self.add(Column::machine(key), move |item| Cell {
+        self.add_column(ReportColumn::machine(key), move |item| ReportCell {
             value: value(item).map(Datum::from),
-            ..Cell::default()
+            ..ReportCell::default()
         });
     }
 
     /// Adds an optional figure for machines only.
     pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
-        self.add_known(key, move |item| figure(item).and_then(number));
+        self.add_known(key, move |item| figure(item).and_then(json_number));
     }
 
     /// Removes the columns that are only for other audiences.
-    pub fn keep_those_for(&mut self, audience: Audience) {
-        let is_theirs = |column: &Column| [Audience::All, audience].contains(&column.audience);
+    pub fn retain_audience(&mut self, audience: ColumnAudience) {
+        let is_theirs =
+            |column: &ReportColumn| [ColumnAudience::All, audience].contains(&column.audience);
         self.columns.retain(|(column, _)| is_theirs(column));
     }
 
     /// Builds the row of one item.
-    pub fn row(&self, item: &T) -> Row {
-        Row::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
+    pub fn build_row(&self, item: &T) -> ReportRow {
+        ReportRow::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
     }
 
-    /// Builds a table of `rows` made by [`Columns::row`], with headings and remarks between them.
-    pub fn table_of_rows(self, name: &'static str, rows: Vec<Row>) -> Table {
-        Table {
+    /// Builds a table of `rows` made by [`ColumnSet::build_row`], with headings and remarks between them.
+    pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {
+        ReportTable {
             columns: self.columns.into_iter().map(|(column, _)| column).collect(),
             rows,
-            ..Table::new(name)
+            ..ReportTable::new(name)
         }
     }
 
     /// Builds a table with one row per item.
-    pub fn table(self, name: &'static str, items: &[T]) -> Table {
-        let rows = items.iter().map(|item| self.row(item)).collect();
+    pub fn build_table(self, name: &'static str, items: &[T]) -> ReportTable {
+        let rows = items.iter().map(|item| self.build_row(item)).collect();
         self.table_of_rows(name, rows)
     }
 
     /// The machine-readable names of the columns, which are the sort keys.
     pub fn sort_keys(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().map(|(column, _)| column);
-        let machines = columns.filter(|column| column.audience != Audience::People);
+        let machines = columns.filter(|column| column.audience != ColumnAudience::People);
         machines.map(|column| column.key).collect()
     }
 }
 
 /// The footnotes of one table, in order of first mention.
 #[derive(Debug, Default)]
-pub struct Footnotes {
+pub struct TableFootnotes {
     texts: Vec<String>,
 }
 
-impl Footnotes {
+impl TableFootnotes {
     /// Returns the mark for `text`: `¹`, `²` ...
-    pub fn mark(&mut self, text: &str) -> String {
+    pub fn footnote_mark(&mut self, text: &str) -> String {
         let at = self
             .texts
             .iter()
@@ -554,7 +558,7 @@ impl Footnotes {
                 self.texts.push(text.to_owned());
                 self.texts.len() - 1
             });
-        mark(at + 1)
+        superscript_number(at + 1)
     }
 
     /// All footnotes; the first is number 1.
@@ -564,17 +568,17 @@ impl Footnotes {
 }
 
 /// Formats a number in superscript digits.
-pub fn mark(number: usize) -> String {
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+pub fn superscript_number(number: usize) -> String {
+    const SUPERSCRIPT_DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     number
         .to_string()
         .bytes()
-        .map(|digit| RAISED[usize::from(digit - b'0')])
+        .map(|digit| SUPERSCRIPT_DIGITS[usize::from(digit - b'0')])
         .collect()
 }
 
 /// Removes and returns the text of a field if all `lines` share it, so that they do not repeat it.
-pub fn take_common<T>(
+pub fn take_common_text<T>(
     lines: &mut [T],
     field: for<'l> fn(&'l mut T) -> &'l mut String,
 ) -> Option<String> {
@@ -590,40 +594,40 @@ pub fn take_common<T>(
 mod tests {
     use super::*;
 
-    fn row(name: &str, figure: Option<f64>) -> Row {
-        Row::Cells(vec![Cell::words(name), Cell::figure(figure)])
+    fn row(name: &str, figure: Option<f64>) -> ReportRow {
+        ReportRow::Cells(vec![ReportCell::words(name), ReportCell::figure(figure)])
     }
 
-    fn names(table: &Table) -> Vec<String> {
-        let word = |row: &Row| match row {
-            Row::Group(name) => name.full.clone(),
-            Row::Remark(text) => text.clone(),
-            Row::Cells(cells) => cells[0].text.clone(),
+    fn names(table: &ReportTable) -> Vec<String> {
+        let word = |row: &ReportRow| match row {
+            ReportRow::Group(name) => name.full.clone(),
+            ReportRow::Remark(text) => text.clone(),
+            ReportRow::Cells(cells) => cells[0].text.clone(),
         };
         table.rows.iter().map(word).collect()
     }
 
-    fn table(rows: Vec<Row>) -> Table {
+    fn table(rows: Vec<ReportRow>) -> ReportTable {
         let columns = vec![
-            Column::new("case", "case", Kind::Label),
-            Column::new("x", "x", Kind::Figure),
+            ReportColumn::new("case", "case", ColumnKind::Label),
+            ReportColumn::new("x", "x", ColumnKind::Figure),
         ];
-        Table {
+        ReportTable {
             columns,
             rows,
-            ..Table::new("t")
+            ..ReportTable::new("t")
         }
     }
 
     #[test]
     fn sorting_keeps_groups_and_remarks_together() {
         let mut table = table(vec![
-            Row::Group(Name::plain("g1")),
+            ReportRow::Group(RowName::plain("g1")),
             row("a", Some(1.0)),
-            Row::Remark("about a".into()),
+            ReportRow::Remark("about a".into()),
             row("b", None),
             row("c", Some(3.0)),
-            Row::Group(Name::plain("g2")),
+            ReportRow::Group(RowName::plain("g2")),
             row("d", Some(2.0)),
         ]);
         assert!(table.sort_by("x", true));
@@ -642,25 +646,31 @@ mod tests {
 
     #[test]
     fn whole_numbers_have_no_fraction_and_infinities_are_unknown() {
-        assert_eq!(number(12.0).map(|v| v.to_string()).as_deref(), Some("12"));
-        assert_eq!(number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
-        assert_eq!(number(f64::INFINITY), None);
-        assert_eq!(number(f64::NAN), None);
+        assert_eq!(
+            json_number(12.0).map(|v| v.to_string()).as_deref(),
+            Some("12")
+        );
+        assert_eq!(
+            json_number(0.1).map(|v| v.to_string()).as_deref(),
+            Some("0.1")
+        );
+        assert_eq!(json_number(f64::INFINITY), None);
+        assert_eq!(json_number(f64::NAN), None);
     }
 
     #[test]
     fn a_remark_made_twice_has_one_number() {
-        let mut footnotes = Footnotes::default();
-        let marks = ["a", "b", "a"].map(|text| footnotes.mark(text));
+        let mut footnotes = TableFootnotes::default();
+        let marks = ["a", "b", "a"].map(|text| footnotes.footnote_mark(text));
         assert_eq!(marks, ["¹", "²", "¹"]);
         assert_eq!(footnotes.into_texts(), ["a", "b"]);
-        assert_eq!(mark(12), "¹²");
+        assert_eq!(superscript_number(12), "¹²");
     }
 
     #[test]
     fn a_text_that_all_lines_share_leaves_them() {
         let mut lines = [("k/s".to_owned(), 1), ("k/s".to_owned(), 2)];
-        let unit = take_common(&mut lines, |line| &mut line.0);
+        let unit = take_common_text(&mut lines, |line| &mut line.0);
         assert_eq!(unit.as_deref(), Some("k/s"));
         assert_eq!(lines, [(String::new(), 1), (String::new(), 2)]);
     }
@@ -669,7 +679,7 @@ mod tests {
     fn texts_that_differ_stay_where_they_are() {
         let before = [("k/s".to_owned(), 1), ("M/s".to_owned(), 2)];
         let mut lines = before.clone();
-        assert_eq!(take_common(&mut lines, |line| &mut line.0), None);
+        assert_eq!(take_common_text(&mut lines, |line| &mut line.0), None);
         assert_eq!(lines, before);
     }
 }

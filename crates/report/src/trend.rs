@@ -1,77 +1,86 @@
 //! The report of `history trend`: series along a line of revisions.
 //!
-//! Decides on wording and columns. Start at [`trend`].
+//! Decides on wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::words::{cause, title};
-use crate::charts::CourseAxis;
-use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, count, moment, quantity, share, uncertainty_of};
-use crate::gallery::Courses;
-use crate::output::Output;
-use crate::table::{Cell, Column, Columns, Kind, number};
+use crate::changes::words::{cause_text, series_title};
+use crate::charts::TrendXAxis;
+use crate::document::{Document, ReportBlock};
+use crate::figure::{
+    Uncertainty, format_count, format_moment, format_quantity, format_share, uncertainty_of,
+};
+use crate::gallery::TrendGallery;
+use crate::output::OutputOptions;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, json_number};
 use serde_json::{Value, json};
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::{Level, Search, TrendPoint};
-use speedwell_model::{Estimate, Machine, Metric, short_revision};
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
+use speedwell_model::{IntervalEstimate, Machine, Metric, short_revision};
 use std::rc::Rc;
 
 /// Reports every series with its chart, its levels, its changes and its newest `listed` points.
-pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output) -> Document {
+pub fn report_trend(
+    history: &ProjectHistory,
+    axis: TrendXAxis,
+    listed: usize,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
-        document.push(Block::Headline("no series has a point on this line".into()));
+        document.push(ReportBlock::Headline(
+            "no series has a point on this line".into(),
+        ));
     }
-    document.extend(history.notes.iter().cloned().map(Block::Note));
-    let courses = Courses {
+    document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
+    let courses = TrendGallery {
         history,
         axis,
         output,
     };
-    document.extend(courses.blocks(&|_| true, &|_, _| true));
+    document.extend(courses.trend_blocks(&|_| true, &|_, _| true));
     for series in &history.series {
-        document.push_heading(2, title(series));
-        document.push(Block::Headline(headline(series)));
-        document.push(Block::Appendix {
+        document.push_heading(2, series_title(series));
+        document.push(ReportBlock::Headline(trend_headline(series)));
+        document.push(ReportBlock::Appendix {
             title: "Points".into(),
             instead: None,
-            blocks: vec![Block::Table(
-                columns().table("points", &lines(series, history, listed)),
+            blocks: vec![ReportBlock::Table(
+                trend_columns().build_table("points", &point_lines(series, history, listed)),
             )],
         });
-        document.extend(changes::table(series, history).map(Block::Table));
+        document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
         output.add_detail(&mut document, |_, document| {
-            document.extend(notes(series).into_iter().map(Block::Note));
+            document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));
         });
     }
-    document.attach("line", json!(history.branch()));
-    document.attach(
+    document.attach_data("line", json!(history.branch_name()));
+    document.attach_data(
         "trends",
-        json!(history.series.iter().map(data).collect::<Vec<_>>()),
+        json!(history.series.iter().map(series_data).collect::<Vec<_>>()),
     );
     document
 }
 
 /// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns().sort_keys()
+    trend_columns().sort_keys()
 }
 
 /// `1.03 ms since 4a5b6c7, 23 revisions with a point ago; 40 points, 2 changes`.
-fn headline(series: &SeriesTrend) -> String {
+fn trend_headline(series: &SeriesTrend) -> String {
     let trend = &series.trend;
-    let points = count(trend.points.len(), "point", "points");
-    if let Search::TooShort(missing) = trend.search {
-        let missing = count(missing, "point is", "points are");
+    let points = format_count(trend.points.len(), "point", "points");
+    if let TrendSearch::TooShort(missing) = trend.search {
+        let missing = format_count(missing, "point is", "points are");
         return format!("{points}, too few to be searched: {missing} missing");
     }
     let Some(level) = trend.levels.last() else {
         return format!("{points}, none of which can be searched");
     };
-    let value = figure(&level.value, &series.key.metric);
+    let value = format_figure(&level.value, &series.key.metric);
     let changes = match trend.changes.len() {
         0 => "no change".to_owned(),
-        some => count(some, "change", "changes"),
+        some => format_count(some, "change", "changes"),
     };
     let since = &trend.points[level.first].revision;
     format!(
@@ -81,20 +90,20 @@ fn headline(series: &SeriesTrend) -> String {
 }
 
 /// The figure of a level, with the digits that its band supports.
-pub(crate) fn figure(value: &Estimate, metric: &Metric) -> String {
-    quantity(value.value, &metric.unit, uncertainty_of(value))
+pub(crate) fn format_figure(value: &IntervalEstimate, metric: &Metric) -> String {
+    format_quantity(value.value, &metric.unit, uncertainty_of(value))
 }
 
-fn notes(series: &SeriesTrend) -> Vec<String> {
+fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
-    if let Search::Impossible(reason) = trend.search {
+    if let TrendSearch::Impossible(reason) = trend.search {
         notes.push(format!("It cannot be searched: {reason}."));
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
             "The smallest change that it would show, some 20 points later: {}.",
-            share(ratio - 1.0)
+            format_share(ratio - 1.0)
         ));
     }
     if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
@@ -107,11 +116,14 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
         };
         notes.push(format!(
             "Between sessions {}, from the runs of a session {}: {advice}.",
-            share(between),
-            share(within)
+            format_share(between),
+            format_share(within)
         ));
     }
-    if let Some([fewest, most]) = trend.runs().filter(|[fewest, most]| *most > 4 * fewest) {
+    if let Some([fewest, most]) = trend
+        .run_range()
+        .filter(|[fewest, most]| *most > 4 * fewest)
+    {
         notes.push(format!(
             "Its points are of {fewest} to {most} runs. Those of few scatter more, so changes among them are seen later, and where \
              the scatter itself changed, a change that is none is found more often."
@@ -119,7 +131,7 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
     }
     if let Some(ratio) = trend.first_beyond {
         let place = if ratio.is_finite() {
-            format!("at {} of their median", share(ratio))
+            format!("at {} of their median", format_share(ratio))
         } else {
             "whose median is 0".to_owned()
         };
@@ -134,8 +146,8 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
             short_revision(revision)
         ));
     }
-    for (&index, differences) in &series.circumstances {
-        let words: Vec<String> = differences.iter().map(cause).collect();
+    for (&index, differences) in &series.environment_changes {
+        let words: Vec<String> = differences.iter().map(cause_text).collect();
         notes.push(format!(
             "At {}: {}.",
             short_revision(&trend.points[index].revision.id),
@@ -146,7 +158,7 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
 }
 
 /// A point with the data for its row.
-struct Line {
+struct TrendPointLine {
     point: TrendPoint,
     metric: Rc<Metric>,
     series: Rc<str>,
@@ -154,11 +166,15 @@ struct Line {
     labels: String,
 }
 
-fn lines(series: &SeriesTrend, history: &History, listed: usize) -> Vec<Line> {
+fn point_lines(
+    series: &SeriesTrend,
+    history: &ProjectHistory,
+    listed: usize,
+) -> Vec<TrendPointLine> {
     let metric = Rc::new(series.key.metric.clone());
-    let name: Rc<str> = title(series).into();
+    let name: Rc<str> = series_title(series).into();
     let machine = |number| history.machines.get(&number).map_or("", Machine::title);
-    let line = |point: &TrendPoint| Line {
+    let line = |point: &TrendPoint| TrendPointLine {
         point: point.clone(),
         metric: metric.clone(),
         series: name.clone(),
@@ -171,71 +187,79 @@ fn lines(series: &SeriesTrend, history: &History, listed: usize) -> Vec<Line> {
 }
 
 /// Release names and annotations of a revision.
-pub(crate) fn labels(history: &History, revision: &str) -> String {
+pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
     let labels = history.labels.get(revision);
     labels.map_or_else(String::new, |labels| labels.join(", "))
 }
 
-fn columns() -> Columns<Line> {
-    let mut columns = Columns::new();
-    columns.add_value("series", |line: &Line| line.series.to_string());
-    columns.add(Column::figure("position", "place"), |line| {
-        Cell::count(line.point.position)
+fn trend_columns() -> ColumnSet<TrendPointLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_value("series", |line: &TrendPointLine| line.series.to_string());
+    columns.add_column(ReportColumn::figure("position", "place"), |line| {
+        ReportCell::count(line.point.position)
     });
-    columns.add(Column::words("revision", "revision"), |line| {
+    columns.add_column(ReportColumn::words("revision", "revision"), |line| {
         let changed = if line.point.point.is_dirty { "+" } else { "" };
         let id = &line.point.revision.id;
-        Cell::words(id).shown(format!("{}{changed}", short_revision(id)))
+        ReportCell::words(id).with_text(format!("{}{changed}", short_revision(id)))
     });
-    columns.add(Column::words("labels", "known as").expendable(3), |line| {
-        Cell::words(&line.labels)
-    });
-    columns.add(Column::figure("value", "value"), |line| {
+    columns.add_column(
+        ReportColumn::words("labels", "known as").expendable(3),
+        |line| ReportCell::words(&line.labels),
+    );
+    columns.add_column(ReportColumn::figure("value", "value"), |line| {
         let point = &line.point.point;
         let (low, high) = point.interval.unwrap_or((point.value, point.value));
         let uncertainty = match point.interval {
-            Some(_) => uncertainty_of(&Estimate {
+            Some(_) => uncertainty_of(&IntervalEstimate {
                 value: point.value,
                 low,
                 high,
             }),
             None => Uncertainty::Unknown,
         };
-        Cell::figure(Some(point.value)).shown(quantity(point.value, &line.metric.unit, uncertainty))
+        ReportCell::figure(Some(point.value)).with_text(format_quantity(
+            point.value,
+            &line.metric.unit,
+            uncertainty,
+        ))
     });
     columns.add_figure("low", |line| line.point.point.interval.map(|ends| ends.0));
     columns.add_figure("high", |line| line.point.point.interval.map(|ends| ends.1));
     columns.add_value("unit", |line| line.metric.unit.clone());
-    columns.add(Column::figure("runs", "runs"), |line| {
-        Cell::count(line.point.point.runs)
+    columns.add_column(ReportColumn::figure("runs", "runs"), |line| {
+        ReportCell::count(line.point.point.runs)
     });
     columns.add_figure("spread", |line| line.point.point.spread);
-    columns.add(Column::words("machine", "machine").expendable(2), |line| {
-        Cell::words(&line.machine)
-    });
+    columns.add_column(
+        ReportColumn::words("machine", "machine").expendable(2),
+        |line| ReportCell::words(&line.machine),
+    );
     columns.add_value("kind", |line| line.point.point.kind.name());
     columns.add_value("dirty", |line| line.point.point.is_dirty);
-    columns.add(Column::figure("session", "session"), |line| {
-        Cell::value(line.point.session).shown(format!("@{}", line.point.session))
+    columns.add_column(ReportColumn::figure("session", "session"), |line| {
+        ReportCell::value(line.point.session).with_text(format!("@{}", line.point.session))
     });
-    columns.add(
-        Column::words("at_unix_ms", "measured (UTC)").expendable(4),
-        |line| Cell::value(line.point.at_unix_ms).shown(moment(line.point.at_unix_ms)),
+    columns.add_column(
+        ReportColumn::words("at_unix_ms", "measured (UTC)").expendable(4),
+        |line| {
+            ReportCell::value(line.point.at_unix_ms).with_text(format_moment(line.point.at_unix_ms))
+        },
     );
     columns.add_known("committed_unix_ms", |line| {
         line.point.revision.committed_unix_ms.map(Value::from)
     });
-    columns.add(
-        Column::new("subject", "subject", Kind::Label).expendable(1),
-        |line| Cell::words(line.point.revision.subject.clone().unwrap_or_default()),
+    columns.add_column(
+        ReportColumn::new("subject", "subject", ColumnKind::Label).expendable(1),
+        |line| ReportCell::words(line.point.revision.subject.clone().unwrap_or_default()),
     );
     columns
 }
 
 /// A series for programs. Its points and changes are tables.
-fn data(series: &SeriesTrend) -> Value {
+fn series_data(series: &SeriesTrend) -> Value {
     let trend = &series.trend;
-    let level = |level: &Level| {
+    let level = |level: &SeriesLevel| {
         json!({
             "first": trend.points[level.first].revision.id,
             "last": trend.points[level.last].revision.id,
@@ -243,19 +267,21 @@ fn data(series: &SeriesTrend) -> Value {
         })
     };
     let search = match trend.search {
-        Search::Done => json!({"state": "searched"}),
-        Search::TooShort(missing) => json!({"state": "too short", "missing": missing}),
-        Search::Impossible(reason) => json!({"state": "impossible", "reason": reason.to_string()}),
+        TrendSearch::Done => json!({"state": "searched"}),
+        TrendSearch::TooShort(missing) => json!({"state": "too short", "missing": missing}),
+        TrendSearch::Impossible(reason) => {
+            json!({"state": "impossible", "reason": reason.to_string()})
+        }
     };
     json!({
-        "series": title(series),
+        "series": series_title(series),
         "case": series.key.case,
         "variant": series.key.variant,
         "metric": series.key.metric,
         "search": search,
         "levels": trend.levels.iter().filter(|level| level.is_claimed).map(level).collect::<Vec<_>>(),
-        "smallest_visible": trend.smallest_visible.and_then(number),
-        "between_sessions": trend.between_sessions.and_then(number),
-        "within_sessions": trend.within_sessions.and_then(number),
+        "smallest_visible": trend.smallest_visible.and_then(json_number),
+        "between_sessions": trend.between_sessions.and_then(json_number),
+        "within_sessions": trend.within_sessions.and_then(json_number),
     })
 }

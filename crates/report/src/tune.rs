@@ -1,10 +1,10 @@
 //! The reports of `tune`: what each knob would change or has changed, what is changed now, and what
-//! was restored. Start at [`knobs`], [`tuned`] and [`restored`].
+//! was restored. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
 
-use crate::document::{Block, Document};
-use crate::figure::{count, duration};
-use crate::output::Output;
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{format_count, format_duration};
+use crate::output::OutputOptions;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, TextEmphasis};
 use serde_json::json;
 use speedwell_model::quote;
 
@@ -50,18 +50,18 @@ pub struct TunedMachine {
 }
 
 /// Reports all knobs; a plan also explains the benefit of each.
-pub fn knobs(knobs: &[KnobLine], is_plan: bool, output: &Output) -> Document {
+pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -> Document {
     let table = |has_remarks: bool| {
         let columns = knob_columns();
         let mut rows = Vec::new();
         for knob in knobs {
-            rows.push(columns.row(knob));
-            let remark = remark(knob, is_plan);
+            rows.push(columns.build_row(knob));
+            let remark = knob_remark(knob, is_plan);
             if has_remarks && !remark.is_empty() {
-                rows.push(Row::Remark(format!("→ {remark}")));
+                rows.push(ReportRow::Remark(format!("→ {remark}")));
             }
         }
-        Block::Table(columns.table_of_rows("knobs", rows))
+        ReportBlock::Table(columns.table_of_rows("knobs", rows))
     };
     let mut document = Document::new("knobs");
     output.add_shortened(
@@ -78,42 +78,49 @@ pub fn knobs(knobs: &[KnobLine], is_plan: bool, output: &Output) -> Document {
             "before": one.before, "after": one.after,
         })
     });
-    document.attach("settings", settings.collect());
+    document.attach_data("settings", settings.collect());
     document
 }
 
-fn knob_columns() -> Columns<KnobLine> {
-    let mut columns = Columns::new();
-    columns.add(Column::words("state", "state"), |knob: &KnobLine| {
-        let (symbol, emphasis) = symbol(knob.state);
-        Cell::value(knob.state)
-            .shown(format!("{symbol} {}", knob.state))
-            .emphasised(emphasis)
+fn knob_columns() -> ColumnSet<KnobLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(ReportColumn::words("state", "state"), |knob: &KnobLine| {
+        let (symbol, emphasis) = knob_symbol(knob.state);
+        ReportCell::value(knob.state)
+            .with_text(format!("{symbol} {}", knob.state))
+            .with_emphasis(emphasis)
     });
-    columns.add(Column::new("knob", "knob", Kind::Identifier), |knob| {
-        Cell::words(knob.name)
-    });
-    columns.add(Column::new("before", "before", Kind::Label), |knob| {
-        Cell::words(in_one(knob.settings.iter().map(|one| &one.before)))
-    });
-    columns.add(Column::new("after", "after", Kind::Label), |knob| {
-        Cell::words(in_one(knob.settings.iter().map(|one| &one.after)))
-    });
+    columns.add_column(
+        ReportColumn::new("knob", "knob", ColumnKind::Identifier),
+        |knob| ReportCell::words(knob.name),
+    );
+    columns.add_column(
+        ReportColumn::new("before", "before", ColumnKind::Label),
+        |knob| {
+            ReportCell::words(summarize_values(
+                knob.settings.iter().map(|one| &one.before),
+            ))
+        },
+    );
+    columns.add_column(
+        ReportColumn::new("after", "after", ColumnKind::Label),
+        |knob| ReportCell::words(summarize_values(knob.settings.iter().map(|one| &one.after))),
+    );
     columns.add_value("effect", |knob| knob.effect);
     columns.add_value("note", |knob| knob.note.clone());
     columns
 }
 
-fn symbol(state: &str) -> (char, Emphasis) {
+fn knob_symbol(state: &str) -> (char, TextEmphasis) {
     match state {
-        "set" | "already" => ('✓', Emphasis::Good),
-        "would set" => ('○', Emphasis::None),
-        "cannot" => ('✗', Emphasis::Caution),
-        _ => ('-', Emphasis::Muted),
+        "set" | "already" => ('✓', TextEmphasis::Good),
+        "would set" => ('○', TextEmphasis::None),
+        "cannot" => ('✗', TextEmphasis::Caution),
+        _ => ('-', TextEmphasis::Muted),
     }
 }
 
-fn remark(knob: &KnobLine, is_plan: bool) -> String {
+fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
     if !is_plan {
         return knob.note.clone();
     }
@@ -128,7 +135,7 @@ fn remark(knob: &KnobLine, is_plan: bool) -> String {
 }
 
 /// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.
-fn in_one<'a>(values: impl Iterator<Item = &'a String>) -> String {
+fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     let mut counted: Vec<(&String, usize)> = Vec::new();
     for value in values {
         match counted.iter_mut().find(|(known, _)| *known == value) {
@@ -148,43 +155,44 @@ fn in_one<'a>(values: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// Reports the current state of a machine.
-pub fn tuned(machine: Option<&TunedMachine>) -> Document {
+pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     let mut document = Document::new("tuned");
     let Some(machine) = machine else {
-        document.push(Block::Headline("this machine is not tuned".into()));
+        document.push(ReportBlock::Headline("this machine is not tuned".into()));
         return document;
     };
-    let settings = count(machine.settings.len(), "setting is", "settings are");
+    let settings = format_count(machine.settings.len(), "setting is", "settings are");
     let left = machine
         .left_ms
-        .map(|left| format!(", for {} at most", duration(left)));
-    document.push(Block::Headline(format!(
+        .map(|left| format!(", for {} at most", format_duration(left)));
+    document.push(ReportBlock::Headline(format!(
         "{settings} changed by {}{}",
         machine.holder,
         left.unwrap_or_default()
     )));
-    document.push(Block::Facts(vec![(
+    document.push(ReportBlock::Facts(vec![(
         "knobs".to_owned(),
         machine.knobs.join(", "),
     )]));
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("path", "setting", Kind::Identifier),
-        |one: &SettingLine| Cell::words(one.path.clone()),
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("path", "setting", ColumnKind::Identifier),
+        |one: &SettingLine| ReportCell::words(one.path.clone()),
     );
-    columns.add(Column::new("before", "before", Kind::Label), |one| {
-        Cell::words(one.before.clone())
+    columns.add_column(
+        ReportColumn::new("before", "before", ColumnKind::Label),
+        |one| ReportCell::words(one.before.clone()),
+    );
+    columns.add_column(ReportColumn::new("now", "now", ColumnKind::Label), |one| {
+        ReportCell::words(one.after.clone())
     });
-    columns.add(Column::new("now", "now", Kind::Label), |one| {
-        Cell::words(one.after.clone())
+    columns.add_column(ReportColumn::words("state", "state"), |one| {
+        ReportCell::words(one.state.clone())
     });
-    columns.add(Column::words("state", "state"), |one| {
-        Cell::words(one.state.clone())
-    });
-    document.push(Block::Table(
-        columns.table("tuned_settings", &machine.settings),
+    document.push(ReportBlock::Table(
+        columns.build_table("tuned_settings", &machine.settings),
     ));
-    document.attach(
+    document.attach_data(
         "tuned",
         json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
     );
@@ -192,17 +200,17 @@ pub fn tuned(machine: Option<&TunedMachine>) -> Document {
 }
 
 /// Reports a restore: the number of settings restored, and each one that was not.
-pub fn restored(done: usize, others: &[SettingLine]) -> Document {
+pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
-    document.push(Block::Headline(format!(
+    document.push(ReportBlock::Headline(format!(
         "put back: {}",
-        count(done, "setting", "settings")
+        format_count(done, "setting", "settings")
     )));
-    document.push_warnings(&others.iter().map(not_restored).collect::<Vec<_>>());
+    document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
     let others = others.iter().map(
         |one| json!({"path": one.path, "before": one.before, "now": one.after, "state": one.state}),
     );
-    document.attach(
+    document.attach_data(
         "restored",
         json!({"done": done, "others": others.collect::<Vec<_>>()}),
     );
@@ -210,7 +218,7 @@ pub fn restored(done: usize, others: &[SettingLine]) -> Document {
 }
 
 /// Explains in a sentence why a setting was not restored.
-pub fn not_restored(one: &SettingLine) -> String {
+pub fn not_restored_sentence(one: &SettingLine) -> String {
     let SettingLine {
         path,
         before,
@@ -243,7 +251,7 @@ mod tests {
     fn values_of_many_files_are_counted() {
         let shown = |values: &[&str]| {
             let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-            in_one(values.iter())
+            summarize_values(values.iter())
         };
         assert_eq!(shown(&["a", "a"]), "a");
         assert_eq!(shown(&["a", "b", "a"]), "2 × a, 1 × b");
@@ -253,7 +261,7 @@ mod tests {
     #[test]
     fn what_cannot_be_put_back_is_said_with_the_line_that_does_it() {
         let line = |path: &str| {
-            not_restored(&SettingLine {
+            not_restored_sentence(&SettingLine {
                 path: path.into(),
                 state: "the device cannot do it".into(),
                 before: "a b".into(),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// The quantity that a unit measures; figures can only be shown in units of the same dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dimension {
+pub enum UnitDimension {
     /// Things per second.
     Rate,
     /// Time.
@@ -21,16 +21,21 @@ pub enum Dimension {
 
 /// A unit with its symbol and its size in base units: 1/s, ns, B, B/s.
 #[derive(Debug)]
-struct Unit {
+struct ShownUnit {
     symbol: &'static str,
     base_units: f64,
-    dimension: Dimension,
+    dimension: UnitDimension,
     /// Whether figures are scaled to it by default.
     usual: bool,
 }
 
-const fn unit(symbol: &'static str, base_units: f64, dimension: Dimension, usual: bool) -> Unit {
-    Unit {
+const fn new_unit(
+    symbol: &'static str,
+    base_units: f64,
+    dimension: UnitDimension,
+    usual: bool,
+) -> ShownUnit {
+    ShownUnit {
         symbol,
         base_units,
         dimension,
@@ -39,40 +44,40 @@ const fn unit(symbol: &'static str, base_units: f64, dimension: Dimension, usual
 }
 
 /// All known units, ascending within each dimension. Binary prefixes follow IEC 80000-13.
-const UNITS: &[Unit] = &[
-    unit("/s", 1.0, Dimension::Rate, true),
-    unit("k/s", 1e3, Dimension::Rate, true),
-    unit("M/s", 1e6, Dimension::Rate, true),
-    unit("G/s", 1e9, Dimension::Rate, true),
-    unit("ns", 1.0, Dimension::Time, true),
-    unit("µs", 1e3, Dimension::Time, true),
-    unit("ms", 1e6, Dimension::Time, true),
-    unit("s", 1e9, Dimension::Time, true),
-    unit("B", 1.0, Dimension::Size, true),
-    unit("kB", 1e3, Dimension::Size, false),
-    unit("KiB", 1024.0, Dimension::Size, true),
-    unit("MB", 1e6, Dimension::Size, false),
-    unit("MiB", 1_048_576.0, Dimension::Size, true),
-    unit("GB", 1e9, Dimension::Size, false),
-    unit("GiB", 1_073_741_824.0, Dimension::Size, true),
-    unit("B/s", 1.0, Dimension::Bandwidth, true),
-    unit("kB/s", 1e3, Dimension::Bandwidth, false),
-    unit("KiB/s", 1024.0, Dimension::Bandwidth, true),
-    unit("MB/s", 1e6, Dimension::Bandwidth, false),
-    unit("MiB/s", 1_048_576.0, Dimension::Bandwidth, true),
-    unit("GB/s", 1e9, Dimension::Bandwidth, false),
-    unit("GiB/s", 1_073_741_824.0, Dimension::Bandwidth, true),
+const KNOWN_UNITS: &[ShownUnit] = &[
+    new_unit("/s", 1.0, UnitDimension::Rate, true),
+    new_unit("k/s", 1e3, UnitDimension::Rate, true),
+    new_unit("M/s", 1e6, UnitDimension::Rate, true),
+    new_unit("G/s", 1e9, UnitDimension::Rate, true),
+    new_unit("ns", 1.0, UnitDimension::Time, true),
+    new_unit("µs", 1e3, UnitDimension::Time, true),
+    new_unit("ms", 1e6, UnitDimension::Time, true),
+    new_unit("s", 1e9, UnitDimension::Time, true),
+    new_unit("B", 1.0, UnitDimension::Size, true),
+    new_unit("kB", 1e3, UnitDimension::Size, false),
+    new_unit("KiB", 1024.0, UnitDimension::Size, true),
+    new_unit("MB", 1e6, UnitDimension::Size, false),
+    new_unit("MiB", 1_048_576.0, UnitDimension::Size, true),
+    new_unit("GB", 1e9, UnitDimension::Size, false),
+    new_unit("GiB", 1_073_741_824.0, UnitDimension::Size, true),
+    new_unit("B/s", 1.0, UnitDimension::Bandwidth, true),
+    new_unit("kB/s", 1e3, UnitDimension::Bandwidth, false),
+    new_unit("KiB/s", 1024.0, UnitDimension::Bandwidth, true),
+    new_unit("MB/s", 1e6, UnitDimension::Bandwidth, false),
+    new_unit("MiB/s", 1_048_576.0, UnitDimension::Bandwidth, true),
+    new_unit("GB/s", 1e9, UnitDimension::Bandwidth, false),
+    new_unit("GiB/s", 1_073_741_824.0, UnitDimension::Bandwidth, true),
 ];
 
 /// Smallest rate shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
-const ENOUGH_PER_SECOND: f64 = 10_000.0;
+const MIN_SCALED_RATE: f64 = 10_000.0;
 
 /// Largest ratio of the figures of a table that share one unit.
-const ONE_UNIT_SPREAD: f64 = 1e3;
+const MAX_COMMON_UNIT_RATIO: f64 = 1e3;
 
 /// The unit requested with `--unit`.
 #[derive(Debug, Clone, Copy)]
-pub struct UnitChoice(&'static Unit);
+pub struct UnitChoice(&'static ShownUnit);
 
 /// An unknown unit in `--unit`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,12 +85,12 @@ pub struct UnitChoice(&'static Unit);
 pub struct UnknownUnit(pub String);
 
 fn known_units() -> String {
-    let symbols: Vec<_> = UNITS.iter().map(|unit| unit.symbol).collect();
+    let symbols: Vec<_> = KNOWN_UNITS.iter().map(|unit| unit.symbol).collect();
     symbols.join(" ")
 }
 
 /// Normalizes the spellings of people and other programs.
-fn normal(symbol: &str) -> &str {
+fn normalize_symbol(symbol: &str) -> &str {
     match symbol {
         "1/s" | "ops/s" | "op/s" | "iterations/s" | "items/s" => "/s",
         "us" | "μs" => "µs",
@@ -107,26 +112,26 @@ fn unscaled(unit: &str) -> String {
     }
 }
 
-fn find(symbol: &str) -> Option<&'static Unit> {
-    let symbol = normal(symbol.trim());
-    UNITS.iter().find(|unit| unit.symbol == symbol)
+fn find_unit(symbol: &str) -> Option<&'static ShownUnit> {
+    let symbol = normalize_symbol(symbol.trim());
+    KNOWN_UNITS.iter().find(|unit| unit.symbol == symbol)
 }
 
 /// The dimension of a metric with unit `symbol`; `None` for units without scaling.
-pub fn dimension_of(symbol: &str) -> Option<Dimension> {
-    find(symbol).map(|unit| unit.dimension)
+pub fn dimension_of(symbol: &str) -> Option<UnitDimension> {
+    find_unit(symbol).map(|unit| unit.dimension)
 }
 
 /// Converts a figure with unit `symbol` to the base unit of its dimension: 1/s, ns, B, B/s.
 pub fn in_base_units(figure: f64, symbol: &str) -> Option<f64> {
-    find(symbol).map(|unit| figure * unit.base_units)
+    find_unit(symbol).map(|unit| figure * unit.base_units)
 }
 
 impl FromStr for UnitChoice {
     type Err = UnknownUnit;
 
     fn from_str(text: &str) -> Result<UnitChoice, UnknownUnit> {
-        find(text)
+        find_unit(text)
             .map(UnitChoice)
             .ok_or_else(|| UnknownUnit(text.to_owned()))
     }
@@ -153,7 +158,7 @@ impl UnitChoice {
 
 /// The conversion from stored figures to shown ones.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scale {
+pub struct FigureScale {
     /// The unit shown after a figure; may be empty.
     pub symbol: String,
     /// The number of stored units in a shown unit.
@@ -162,12 +167,16 @@ pub struct Scale {
     pub is_count: bool,
 }
 
-impl Scale {
+impl FigureScale {
     /// The scale that keeps all `figures` in `stored_unit` short: the largest unit in which the
     /// smallest figure is at least 1. A `choice` that fits takes precedence.
-    pub fn fitting(stored_unit: &str, figures: &[f64], choice: Option<UnitChoice>) -> Scale {
-        let Some(stored) = find(stored_unit) else {
-            return Scale {
+    pub fn fit_scale(
+        stored_unit: &str,
+        figures: &[f64],
+        choice: Option<UnitChoice>,
+    ) -> FigureScale {
+        let Some(stored) = find_unit(stored_unit) else {
+            return FigureScale {
                 symbol: unscaled(stored_unit),
                 stored_per_shown: 1.0,
                 is_count: !stored_unit.contains('/'),
@@ -177,7 +186,7 @@ impl Scale {
             .filter(|choice| choice.fits(stored_unit))
             .map(|choice| choice.0);
         let shown = chosen.unwrap_or_else(|| largest_below(stored, figures));
-        Scale {
+        FigureScale {
             symbol: shown.symbol.to_owned(),
             stored_per_shown: shown.base_units / stored.base_units,
             is_count: false,
@@ -185,52 +194,53 @@ impl Scale {
     }
 
     /// The scale that suits the median of `figures`, so that no outlier decides it.
-    pub fn typical(
+    pub fn typical_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
         choice: Option<UnitChoice>,
-    ) -> Scale {
+    ) -> FigureScale {
         let mut sizes: Vec<f64> = figures.into_iter().map(f64::abs).collect();
         sizes.sort_by(f64::total_cmp);
         let middle = sizes.get(sizes.len() / 2).copied();
-        Scale::fitting(stored_unit, middle.as_slice(), choice)
+        FigureScale::fit_scale(stored_unit, middle.as_slice(), choice)
     }
 
     /// The typical scale of `figures` of similar size, which can share a unit; `None` if their
     /// sizes differ or all are zero.
-    pub fn common(
+    pub fn common_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
         choice: Option<UnitChoice>,
-    ) -> Option<Scale> {
+    ) -> Option<FigureScale> {
         let sizes = figures.into_iter().map(f64::abs);
         let sizes: Vec<f64> = sizes.filter(|size| *size > 0.0).collect();
         let smallest = sizes.iter().copied().reduce(f64::min)?;
         let largest = sizes.iter().copied().reduce(f64::max)?;
-        (largest / smallest <= ONE_UNIT_SPREAD).then(|| Scale::typical(stored_unit, sizes, choice))
+        (largest / smallest <= MAX_COMMON_UNIT_RATIO)
+            .then(|| FigureScale::typical_scale(stored_unit, sizes, choice))
     }
 
     /// Converts a stored figure to the shown unit.
-    pub fn shown(&self, stored: f64) -> f64 {
+    pub fn to_shown(&self, stored: f64) -> f64 {
         stored / self.stored_per_shown
     }
 }
 
-fn largest_below(stored: &Unit, figures: &[f64]) -> &'static Unit {
+fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
     let smallest = figures
         .iter()
         .map(|figure| figure.abs() * stored.base_units)
         .filter(|size| size.is_finite() && *size > 0.0)
         .fold(f64::INFINITY, f64::min);
     let smallest = if smallest.is_finite() { smallest } else { 0.0 };
-    let mut of_kind = UNITS
+    let mut of_kind = KNOWN_UNITS
         .iter()
         .filter(|unit| unit.usual && unit.dimension == stored.dimension);
-    let fits = |unit: &&Unit| {
-        unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= ENOUGH_PER_SECOND)
+    let fits = |unit: &&ShownUnit| {
+        unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= MIN_SCALED_RATE)
     };
     // The first unit of a dimension serves figures smaller than every unit.
-    let first = of_kind.next().unwrap_or(&UNITS[0]);
+    let first = of_kind.next().unwrap_or(&KNOWN_UNITS[0]);
     of_kind.rfind(fits).unwrap_or(first)
 }
 
@@ -239,7 +249,7 @@ mod tests {
     use super::*;
 
     fn symbol(unit: &str, figures: &[f64]) -> String {
-        Scale::fitting(unit, figures, None).symbol
+        FigureScale::fit_scale(unit, figures, None).symbol
     }
 
     #[test]
@@ -258,7 +268,8 @@ mod tests {
 
     #[test]
     fn an_outlier_does_not_decide_the_typical_unit() {
-        let scale = |figures: &[f64]| Scale::typical("ns", figures.iter().copied(), None);
+        let scale =
+            |figures: &[f64]| FigureScale::typical_scale("ns", figures.iter().copied(), None);
         assert_eq!(scale(&[2e3, -3e3, 4e9]).symbol, "µs");
         assert_eq!(scale(&[2e3, 3e6]).symbol, "ms");
         assert_eq!(scale(&[]).symbol, "ns");
@@ -266,7 +277,8 @@ mod tests {
 
     #[test]
     fn figures_of_similar_size_have_a_common_unit() {
-        let scale = |figures: &[f64]| Scale::common("ns", figures.iter().copied(), None);
+        let scale =
+            |figures: &[f64]| FigureScale::common_scale("ns", figures.iter().copied(), None);
         let symbol = |figures: &[f64]| scale(figures).map(|scale| scale.symbol);
         assert_eq!(symbol(&[2e3, 2e6, 0.0]).as_deref(), Some("ms"));
         assert_eq!(symbol(&[2e3, -2e4, 1e6]).as_deref(), Some("µs"));
@@ -277,18 +289,24 @@ mod tests {
 
     #[test]
     fn shown_figures_are_converted_from_the_stored_unit() {
-        let scale = Scale::fitting("ms", &[0.25], None);
-        assert_eq!((scale.symbol.as_str(), scale.shown(0.25)), ("µs", 250.0));
+        let scale = FigureScale::fit_scale("ms", &[0.25], None);
+        assert_eq!((scale.symbol.as_str(), scale.to_shown(0.25)), ("µs", 250.0));
     }
 
     #[test]
     fn a_chosen_unit_wins_where_it_fits() {
         let choice: UnitChoice = "us".parse().unwrap();
-        assert_eq!(Scale::fitting("ns", &[3e9], Some(choice)).symbol, "µs");
-        assert_eq!(Scale::fitting("1/s", &[3e9], Some(choice)).symbol, "G/s");
+        assert_eq!(
+            FigureScale::fit_scale("ns", &[3e9], Some(choice)).symbol,
+            "µs"
+        );
+        assert_eq!(
+            FigureScale::fit_scale("1/s", &[3e9], Some(choice)).symbol,
+            "G/s"
+        );
         let decimal: UnitChoice = "MB".parse().unwrap();
         assert_eq!(
-            Scale::fitting("B", &[3e9], Some(decimal)).shown(3e9),
+            FigureScale::fit_scale("B", &[3e9], Some(decimal)).to_shown(3e9),
             3000.0
         );
     }
@@ -304,12 +322,15 @@ mod tests {
 
     #[test]
     fn unknown_units_of_metrics_are_shown_as_they_are() {
-        let scale = Scale::fitting("allocations", &[1e9], None);
+        let scale = FigureScale::fit_scale("allocations", &[1e9], None);
         assert_eq!(
-            (scale.symbol.as_str(), scale.shown(5.0)),
+            (scale.symbol.as_str(), scale.to_shown(5.0)),
             ("allocations", 5.0)
         );
-        assert_eq!(Scale::fitting("1", &[5.0], None).symbol, "");
-        assert_eq!(Scale::fitting("us/op", &[5.0], None).symbol, "µs/op");
+        assert_eq!(FigureScale::fit_scale("1", &[5.0], None).symbol, "");
+        assert_eq!(
+            FigureScale::fit_scale("us/op", &[5.0], None).symbol,
+            "µs/op"
+        );
     }
 }

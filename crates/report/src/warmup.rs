@@ -1,74 +1,86 @@
 //! The report of `warmup`: which processes reach a steady state, when, and at what cost.
 //!
 //! Decides on wording, tables and charts; `analysis::warmup` decides what is steady. Start at
-//! [`warmup`].
+//! [`report_warmup`].
 
-use crate::case_labels::{distinct, parameters};
-use crate::charts::{axis, labels};
+use crate::case_labels::{distinct, parameters_json};
+use crate::charts::{label_cases, metric_axis};
 use crate::comparison;
-use crate::document::{Block, Chart, Document};
-use crate::figure::{Uncertainty, count, place, quantity, setting, share, spell, uncertainty_of};
-use crate::output::Output;
-use crate::table::{Cell, Column, Columns, Emphasis, Kind, Table};
-use crate::unit::Scale;
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::{
+    Uncertainty, decimal_place, format_count, format_number, format_quantity, format_setting,
+    format_share, uncertainty_of,
+};
+use crate::output::OutputOptions;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TextEmphasis};
+use crate::unit::FigureScale;
 use serde_json::Value;
 use speedwell_analysis::CaseComparison;
 use speedwell_analysis::warmup::{
-    Agreement, CaseWarmup, Class, Process, STEADY_TIME, TIME_TO_STEADY, TOTAL, WarmupFindings,
-    break_even,
+    CaseWarmup, ProcessWarmup, STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME, WarmupAgreement,
+    WarmupClass, WarmupFindings, break_even,
 };
-use speedwell_model::{Better, Clock, Environment, Estimate, Metric, Verdict};
+use speedwell_model::{
+    ComparedClock, Environment, IntervalEstimate, Metric, MetricDirection, Verdict,
+};
 use speedwell_plot as plot;
 use std::sync::Arc;
 
 /// Reports series recorded on a machine like `machine`.
-pub fn warmup(found: &WarmupFindings, machine: &Environment, output: &Output) -> Document {
+pub fn report_warmup(
+    found: &WarmupFindings,
+    machine: &Environment,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("warmup");
     document.push_warnings(&found.findings.warnings);
-    let names = names(found);
-    document.push(Block::Headline(headline(found)));
-    for sentence in compared(found, &names) {
-        document.push(Block::Paragraph(sentence));
+    let names = entry_names(found);
+    document.push(ReportBlock::Headline(warmup_headline(found)));
+    for sentence in comparison_sentences(found, &names) {
+        document.push(ReportBlock::Paragraph(sentence));
     }
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Paragraph(of_machine(found, machine)));
+        document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
     });
-    document.push(Block::Table(cases_table(found, &names)));
+    document.push(ReportBlock::Table(cases_table(found, &names)));
     output.add_detail(&mut document, |_, document| {
-        document.push(Block::Note(explanation(found)));
+        document.push(ReportBlock::Note(warmup_note(found)));
     });
     if !found.findings.comparisons.is_empty() {
-        let compared = comparison::comparison(&found.findings, output);
-        document.blocks.push(Block::Appendix {
+        let compared = comparison::report_comparison(&found.findings, output);
+        document.blocks.push(ReportBlock::Appendix {
             title: "Comparison of the figures".into(),
             instead: None,
             blocks: compared.blocks,
         });
         document.data.extend(compared.data);
     }
-    document.push(Block::Appendix {
+    document.push(ReportBlock::Appendix {
         title: "Every process".into(),
         instead: Some("-v shows every process.".into()),
-        blocks: vec![Block::Table(
-            process_columns().table("processes", &processes(found, &names)),
+        blocks: vec![ReportBlock::Table(
+            process_columns().build_table("processes", &process_lines(found, &names)),
         )],
     });
-    document.append(crate::failures(&found.findings.failures, output.verbosity));
-    document.push_charts(charts(found, &names));
+    document.append_document(crate::report_failures(
+        &found.findings.failures,
+        output.verbosity,
+    ));
+    document.push_charts(warmup_charts(found, &names));
     document
 }
 
 /// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
     [
-        case_columns(Clock::Wall).sort_keys(),
+        case_columns(ComparedClock::Wall).sort_keys(),
         process_columns().sort_keys(),
     ]
     .concat()
 }
 
 /// The name of each entry: whatever distinguishes the case, and the variant if there are several.
-fn names(found: &WarmupFindings) -> Vec<String> {
+fn entry_names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found
         .cases
         .iter()
@@ -77,7 +89,7 @@ fn names(found: &WarmupFindings) -> Vec<String> {
     let ids = distinct(cases.iter().map(|case| case.id()));
     let variants = distinct(found.cases.iter().map(|own| own.variant.clone()));
     let mut names = vec![String::new(); cases.len()];
-    for (index, label) in labels(&cases).1 {
+    for (index, label) in label_cases(&cases).1 {
         names[index] = label.replace('\n', " ");
     }
     for (name, own) in names.iter_mut().zip(&found.cases) {
@@ -91,41 +103,42 @@ fn names(found: &WarmupFindings) -> Vec<String> {
     names
 }
 
-fn headline(found: &WarmupFindings) -> String {
+fn warmup_headline(found: &WarmupFindings) -> String {
     let steady = found.cases.iter().filter(|own| own.is_steady()).count();
     match &found.cases[..] {
         [] => "nothing was recorded".into(),
-        [only] => of_one(only),
+        [only] => entry_sentence(only),
         all if steady == all.len() => "every process of every case becomes steady".into(),
         all => format!(
             "every process becomes steady in {steady} of {}",
-            count(all.len(), "case", "cases")
+            format_count(all.len(), "case", "cases")
         ),
     }
 }
 
 /// `warm-up: steady after 1.2 s (iteration 80), then 1.03 ms an iteration; 10 processes`.
-fn of_one(own: &CaseWarmup) -> String {
+fn entry_sentence(own: &CaseWarmup) -> String {
     let agreement = own.agreement();
-    let processes = count(own.processes.len(), "process", "processes");
-    let ns = |ns: f64| quantity(ns, "ns", Uncertainty::Unknown);
-    let steady = own.median(|process| process.steady_ns);
-    let start = own.median(|process| process.to_steady_ns);
+    let processes = format_count(own.processes.len(), "process", "processes");
+    let ns = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
+    let steady = own.median_over_processes(|process| process.steady_ns);
+    let start = own.median_over_processes(|process| process.to_steady_ns);
     match (steady, start) {
         _ if !own.is_steady() => format!("{agreement}: {}", class_counts(own)),
-        (Some(steady), _) if agreement == Agreement::All(Class::Flat) => {
+        (Some(steady), _) if agreement == WarmupAgreement::All(WarmupClass::Flat) => {
             format!(
                 "flat: {} an iteration from the start; {processes}",
                 ns(steady)
             )
         }
         (Some(steady), Some(start)) => {
-            let first = own.median(|process| Some(process.search.first()? as f64));
+            let first = own
+                .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
             let at = first.unwrap_or(0.0) * own.iterations;
             format!(
                 "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
                 ns(start),
-                spell(at, 0),
+                format_number(at, 0),
                 ns(steady)
             )
         }
@@ -136,14 +149,14 @@ fn of_one(own: &CaseWarmup) -> String {
 /// `8 warm-up, 2 flat`.
 fn class_counts(own: &CaseWarmup) -> String {
     let counts = own
-        .counts()
+        .count_classes()
         .into_iter()
         .map(|(class, count)| format!("{count} {class}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 
 /// The three verdicts for every case and candidate, and the break-even iteration of two variants.
-fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
+fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String> {
     let candidates = distinct(
         found
             .findings
@@ -157,23 +170,28 @@ fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
         else {
             continue;
         };
-        let row = |metric| found.row(metric, &own.case, candidate);
+        let row = |metric| found.case_comparison(metric, &own.case, candidate);
         let iterations = own
             .processes
             .first()
             .map_or(0.0, |one| one.times_ns.len() as f64)
             * own.iterations;
         let parts = [
-            part("steady", row(STEADY_TIME)),
-            part("start", row(TIME_TO_STEADY)),
-            part(&format!("total over {}", spell(iterations, 0)), row(TOTAL)),
+            verdict_part("steady", row(STEADY_TIME)),
+            verdict_part("start", row(TIME_TO_STEADY)),
+            verdict_part(
+                &format!("total over {}", format_number(iterations, 0)),
+                row(TOTAL_TIME),
+            ),
         ];
         sentences.push(format!("{name} against {baseline}: {}", parts.join(", ")));
         let verdict = |metric| row(metric).map(|row| row.verdict);
         let crossing = found
-            .case(&own.case, baseline)
+            .case_warmup(&own.case, baseline)
             .and_then(|before| break_even(before, own))
-            .map(|iterations| spell(iterations, place(iterations, Uncertainty::Unknown)));
+            .map(|iterations| {
+                format_number(iterations, decimal_place(iterations, Uncertainty::Unknown))
+            });
         match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
             (Some(Verdict::Better), Some(Verdict::Worse), Some(at)) => sentences.push(format!(
                 "From about {at} iterations on, {candidate} has made up for its slower start."
@@ -188,13 +206,13 @@ fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
 }
 
 /// `start: worse by 18 %`.
-fn part(name: &str, row: Option<&CaseComparison>) -> String {
+fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: not in every process");
     };
     let by = row
         .change
-        .map(|change| format!(" by {}", share(change.value.abs())));
+        .map(|change| format!(" by {}", format_share(change.value.abs())));
     match row.verdict {
         Verdict::Better | Verdict::Worse => {
             format!("{name}: {}{}", row.verdict, by.unwrap_or_default())
@@ -204,7 +222,7 @@ fn part(name: &str, row: Option<&CaseComparison>) -> String {
 }
 
 /// What else the machine did, and the result of the reference loop.
-fn of_machine(found: &WarmupFindings, machine: &Environment) -> String {
+fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
         parts.push(format!("load {minute:.1}"));
@@ -221,29 +239,29 @@ fn of_machine(found: &WarmupFindings, machine: &Environment) -> String {
         (_, 0) => "the reference loop changed beside no change of level".to_owned(),
         (all, some) => format!(
             "the machine changed in {some} of {}",
-            count(all, "process", "processes")
+            format_count(all, "process", "processes")
         ),
     });
     format!("Machine: {}.", parts.join(", "))
 }
 
-fn explanation(found: &WarmupFindings) -> String {
+fn warmup_note(found: &WarmupFindings) -> String {
     let clock = match found.clock {
-        Clock::Cpu => "processor time",
-        Clock::Wall => "time by the wall clock",
+        ComparedClock::Cpu => "processor time",
+        ComparedClock::Wall => "time by the wall clock",
     };
     let first = found.cases.first();
     let point = first.map_or(1.0, |own| own.iterations);
     let point = match point {
         1.0 => "a point is one iteration".to_owned(),
-        many => format!("a point is {} iterations", spell(many, 0)),
+        many => format!("a point is {} iterations", format_number(many, 0)),
     };
     format!(
         "steady: median time of an iteration after the last change of level; to steady: time until the first steady point has \
          ended; total: time of all points; all are medians over the processes, of {clock}; {point}. Levels within {} of each \
          other are one, and the last must be {} of the points.",
-        setting(found.rule.delta),
-        setting(found.rule.least_share)
+        format_setting(found.rule.delta),
+        format_setting(found.rule.least_share)
     )
 }
 
@@ -251,10 +269,10 @@ fn explanation(found: &WarmupFindings) -> String {
 struct CaseLine {
     name: String,
     own: CaseWarmup,
-    figures: [Option<Estimate>; 3],
+    figures: [Option<IntervalEstimate>; 3],
 }
 
-fn cases_table(found: &WarmupFindings, names: &[String]) -> Table {
+fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
     let figure = |own: &CaseWarmup, metric: &str| {
         let summaries = found.findings.summaries.iter();
         let mut of_metric = summaries.filter(|summary| summary.metric.name == metric);
@@ -264,36 +282,36 @@ fn cases_table(found: &WarmupFindings, names: &[String]) -> Table {
     };
     let line = |(name, own): (&String, &CaseWarmup)| CaseLine {
         name: name.clone(),
-        figures: [STEADY_TIME, TIME_TO_STEADY, TOTAL].map(|metric| figure(own, metric)),
+        figures: [STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME].map(|metric| figure(own, metric)),
         own: own.clone(),
     };
     let lines: Vec<CaseLine> = names.iter().zip(&found.cases).map(line).collect();
-    case_columns(found.clock).table("warmup", &lines)
+    case_columns(found.clock).build_table("warmup", &lines)
 }
 
-fn emphasis(agreement: Agreement) -> Emphasis {
+fn agreement_emphasis(agreement: WarmupAgreement) -> TextEmphasis {
     match agreement {
-        Agreement::All(class) if class.is_steady() => Emphasis::Good,
-        Agreement::MixedGood => Emphasis::Good,
-        _ => Emphasis::Caution,
+        WarmupAgreement::All(class) if class.is_steady() => TextEmphasis::Good,
+        WarmupAgreement::MixedGood => TextEmphasis::Good,
+        _ => TextEmphasis::Caution,
     }
 }
 
-fn case_columns(clock: Clock) -> Columns<CaseLine> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |line: &CaseLine| Cell::words(line.own.case.id()).shown(line.name.clone()),
+fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |line: &CaseLine| ReportCell::words(line.own.case.id()).with_text(line.name.clone()),
     );
     columns.add_value("benchmark", |line| line.own.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters(&line.own.case));
+    columns.add_value("parameters", |line| parameters_json(&line.own.case));
     columns.add_value("variant", |line| line.own.variant.to_string());
-    columns.add(Column::words("class", "class").facet(), |line| {
+    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
         let agreement = line.own.agreement();
-        Cell::words(agreement.to_string()).emphasised(emphasis(agreement))
+        ReportCell::words(agreement.to_string()).with_emphasis(agreement_emphasis(agreement))
     });
-    columns.add(Column::words("processes", "processes"), |line| {
-        Cell::words(class_counts(&line.own))
+    columns.add_column(ReportColumn::words("processes", "processes"), |line| {
+        ReportCell::words(class_counts(&line.own))
     });
     let keys = [
         ("steady_time", "steady_low", "steady_high", "steady"),
@@ -306,35 +324,45 @@ fn case_columns(clock: Clock) -> Columns<CaseLine> {
         ("total", "total_low", "total_high", "total"),
     ];
     for (at, (key, low, high, header)) in keys.into_iter().enumerate() {
-        columns.add(Column::figure(key, header), move |line| {
+        columns.add_column(ReportColumn::figure(key, header), move |line| {
             let figure = line.figures[at];
-            Cell::shown_figure(figure.map(|own| own.value), |ns| {
+            ReportCell::shown_figure(figure.map(|own| own.value), |ns| {
                 let uncertainty = figure.map_or(Uncertainty::Unknown, |own| uncertainty_of(&own));
-                quantity(ns, "ns", uncertainty)
+                format_quantity(ns, "ns", uncertainty)
             })
         });
         columns.add_figure(low, move |line| Some(line.figures[at]?.low));
         columns.add_figure(high, move |line| Some(line.figures[at]?.high));
     }
     columns.add_value("clock", move |_| match clock {
-        Clock::Cpu => "cpu",
-        Clock::Wall => "wall",
+        ComparedClock::Cpu => "cpu",
+        ComparedClock::Wall => "wall",
     });
-    columns.add(Column::figure("steady_from", "from iteration"), |line| {
-        let first = line
-            .own
-            .median(|process| Some(process.search.first()? as f64));
-        let at = first
-            .filter(|_| line.own.is_steady())
-            .map(|first| first * line.own.iterations);
-        Cell::shown_figure(at, |at| spell(at, 0))
-    });
-    columns.add(Column::figure("noise", "noise").expendable(1), |line| {
-        Cell::shown_figure(line.own.median(|process| Some(process.search.noise)), share)
-    });
+    columns.add_column(
+        ReportColumn::figure("steady_from", "from iteration"),
+        |line| {
+            let first = line
+                .own
+                .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
+            let at = first
+                .filter(|_| line.own.is_steady())
+                .map(|first| first * line.own.iterations);
+            ReportCell::shown_figure(at, |at| format_number(at, 0))
+        },
+    );
+    columns.add_column(
+        ReportColumn::figure("noise", "noise").expendable(1),
+        |line| {
+            ReportCell::shown_figure(
+                line.own
+                    .median_over_processes(|process| Some(process.search.noise)),
+                format_share,
+            )
+        },
+    );
     columns.add_figure("points", |line| {
         line.own
-            .median(|process| Some(process.times_ns.len() as f64))
+            .median_over_processes(|process| Some(process.times_ns.len() as f64))
     });
     columns.add_figure("iterations_per_point", |line| Some(line.own.iterations));
     columns
@@ -346,12 +374,12 @@ struct ProcessLine {
     case: String,
     variant: String,
     iterations: f64,
-    process: Process,
+    process: ProcessWarmup,
 }
 
-fn processes(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
+fn process_lines(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
     let of_case = |(name, own): (&String, &CaseWarmup)| {
-        let line = |process: &Process| ProcessLine {
+        let line = |process: &ProcessWarmup| ProcessLine {
             name: name.clone(),
             case: own.case.id(),
             variant: own.variant.to_string(),
@@ -363,66 +391,72 @@ fn processes(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
     names.iter().zip(&found.cases).flat_map(of_case).collect()
 }
 
-fn process_columns() -> Columns<ProcessLine> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", "case", Kind::Label),
-        |line: &ProcessLine| Cell::words(line.case.clone()).shown(line.name.clone()),
+fn process_columns() -> ColumnSet<ProcessLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |line: &ProcessLine| ReportCell::words(line.case.clone()).with_text(line.name.clone()),
     );
     columns.add_value("variant", |line| line.variant.clone());
-    columns.add(Column::figure("run", "run"), |line| {
-        Cell::count(line.process.slot)
+    columns.add_column(ReportColumn::figure("run", "run"), |line| {
+        ReportCell::count(line.process.slot)
     });
-    columns.add(Column::words("class", "class").facet(), |line| {
+    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
         let class = line.process.search.class;
-        Cell::words(class.to_string()).emphasised(emphasis(Agreement::All(class)))
+        ReportCell::words(class.to_string())
+            .with_emphasis(agreement_emphasis(WarmupAgreement::All(class)))
     });
-    let time = |ns: f64| quantity(ns, "ns", Uncertainty::Unknown);
-    columns.add(Column::figure("steady_time", "steady"), move |line| {
-        Cell::shown_figure(line.process.steady_ns, time)
+    let time = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
+    columns.add_column(ReportColumn::figure("steady_time", "steady"), move |line| {
+        ReportCell::shown_figure(line.process.steady_ns, time)
     });
-    columns.add(Column::figure("time_to_steady", "to steady"), move |line| {
-        Cell::shown_figure(line.process.to_steady_ns, time)
+    columns.add_column(
+        ReportColumn::figure("time_to_steady", "to steady"),
+        move |line| ReportCell::shown_figure(line.process.to_steady_ns, time),
+    );
+    columns.add_column(ReportColumn::figure("total", "total"), move |line| {
+        ReportCell::shown_figure(Some(line.process.total_ns), time)
     });
-    columns.add(Column::figure("total", "total"), move |line| {
-        Cell::shown_figure(Some(line.process.total_ns), time)
-    });
-    columns.add(Column::figure("steady_from", "from iteration"), |line| {
-        let first = line.process.search.first();
-        Cell::shown_figure(first.map(|first| first as f64 * line.iterations), |at| {
-            spell(at, 0)
-        })
-    });
+    columns.add_column(
+        ReportColumn::figure("steady_from", "from iteration"),
+        |line| {
+            let first = line.process.search.first_steady_point();
+            ReportCell::shown_figure(first.map(|first| first as f64 * line.iterations), |at| {
+                format_number(at, 0)
+            })
+        },
+    );
     add_search_columns(&mut columns);
     columns
 }
 
 /// Adds the findings about a process's times, besides its class.
-fn add_search_columns(columns: &mut Columns<ProcessLine>) {
-    columns.add(Column::figure("levels", "levels"), |line: &ProcessLine| {
-        Cell::count(line.process.search.levels.len() as u64)
+fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
+    columns.add_column(
+        ReportColumn::figure("levels", "levels"),
+        |line: &ProcessLine| ReportCell::count(line.process.search.levels.len() as u64),
+    );
+    columns.add_column(ReportColumn::figure("spikes", "spikes"), |line| {
+        ReportCell::count(line.process.search.spikes.len() as u64)
     });
-    columns.add(Column::figure("spikes", "spikes"), |line| {
-        Cell::count(line.process.search.spikes.len() as u64)
+    columns.add_column(ReportColumn::figure("noise", "noise"), |line| {
+        ReportCell::shown_figure(Some(line.process.search.noise), format_share)
     });
-    columns.add(Column::figure("noise", "noise"), |line| {
-        Cell::shown_figure(Some(line.process.search.noise), share)
-    });
-    columns.add(Column::figure("period", "period"), |line| {
+    columns.add_column(ReportColumn::figure("period", "period"), |line| {
         let period = line
             .process
             .search
             .period
             .map(|points| points * line.iterations);
-        Cell::shown_figure(period, |iterations| spell(iterations, 0))
+        ReportCell::shown_figure(period, |iterations| format_number(iterations, 0))
     });
-    columns.add(
-        Column::figure("machine_changes", "machine changed"),
-        |line| Cell::count(line.process.search.machine_changes.len() as u64),
+    columns.add_column(
+        ReportColumn::figure("machine_changes", "machine changed"),
+        |line| ReportCell::count(line.process.search.machine_changes.len() as u64),
     );
-    columns.add(
-        Column::words("warmup_stats", "warmup_stats").expendable(2),
-        |line| Cell::words(line.process.compat.to_string()),
+    columns.add_column(
+        ReportColumn::words("warmup_stats", "warmup_stats").expendable(2),
+        |line| ReportCell::words(line.process.compat.to_string()),
     );
     columns.add_value("starts", |line| {
         let starts = line
@@ -436,23 +470,25 @@ fn add_search_columns(columns: &mut Columns<ProcessLine>) {
 }
 
 /// Fewest processes for a histogram of where the steady part begins.
-const ENOUGH_FOR_HISTOGRAM: usize = 5;
+const MIN_HISTOGRAM_PROCESSES: usize = 5;
 
 /// Draws every process in order, case by case, and where steady parts begin.
-fn charts(found: &WarmupFindings, names: &[String]) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = names
+fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
+    let mut charts: Vec<ReportChart> = names
         .iter()
         .zip(&found.cases)
-        .map(|(name, own)| sequences(name, own))
+        .map(|(name, own)| sequence_chart(name, own))
         .collect();
     let firsts = |own: &CaseWarmup| -> Vec<f64> {
-        let first = |process: &Process| Some(process.search.first()? as f64 * own.iterations);
+        let first = |process: &ProcessWarmup| {
+            Some(process.search.first_steady_point()? as f64 * own.iterations)
+        };
         own.processes.iter().filter_map(first).collect()
     };
     let series: Vec<plot::HistogramSeries> = names
         .iter()
         .zip(&found.cases)
-        .filter(|(_, own)| firsts(own).len() >= ENOUGH_FOR_HISTOGRAM)
+        .filter(|(_, own)| firsts(own).len() >= MIN_HISTOGRAM_PROCESSES)
         .map(|(name, own)| plot::HistogramSeries {
             name: name.clone(),
             values: firsts(own),
@@ -464,48 +500,52 @@ fn charts(found: &WarmupFindings, names: &[String]) -> Vec<Chart> {
         let chart = plot::HistogramChart {
             title: title.into(),
             subtitle: None,
-            x: plot::Axis::linear("iteration"),
+            x: plot::ChartAxis::linear("iteration"),
             series,
         };
-        charts.push(Chart::new(title, plot::Chart::Histogram(chart)));
+        charts.push(ReportChart::new(title, plot::AnyChart::Histogram(chart)));
     }
     charts
 }
 
-fn sequences(name: &str, own: &CaseWarmup) -> Chart {
+fn sequence_chart(name: &str, own: &CaseWarmup) -> ReportChart {
     let times = || {
         own.processes
             .iter()
             .flat_map(|process| process.times_ns.iter().copied())
     };
-    let scale = Scale::typical(
+    let scale = FigureScale::typical_scale(
         "ns",
-        own.processes.iter().map(|one| one.search.typical()),
+        own.processes.iter().map(|one| one.search.last_level_time()),
         None,
     );
-    let panel = |process: &Process| plot::GridPanel {
+    let panel = |process: &ProcessWarmup| plot::GridPanel {
         title: format!("run {}: {}", process.slot, process.search.class),
-        marks: plot::GridMarks::Sequence(plot::Sequence {
-            values: process.times_ns.iter().map(|ns| scale.shown(*ns)).collect(),
+        marks: plot::GridMarks::Sequence(plot::ValueSequence {
+            values: process
+                .times_ns
+                .iter()
+                .map(|ns| scale.to_shown(*ns))
+                .collect(),
             step: own.iterations,
             spikes: process.search.spikes.clone(),
             levels: process
                 .search
                 .levels
                 .iter()
-                .map(|level| (level.points.clone(), scale.shown(level.time)))
+                .map(|level| (level.points.clone(), scale.to_shown(level.time)))
                 .collect(),
-            shaded_from: process.search.first(),
+            shaded_from: process.search.first_steady_point(),
         }),
     };
-    let metric = Metric::new("time of an iteration", "ns", Better::Lower);
+    let metric = Metric::new("time of an iteration", "ns", MetricDirection::Lower);
     let title = format!("{name}: every process from its first iteration on");
     let chart = plot::GridChart {
         title: title.clone(),
         subtitle: Some("hollow: spikes; lines: levels; shaded: the steady part".into()),
-        x: plot::Axis::linear("iteration"),
-        y: axis(&metric, &scale, times().map(|ns| scale.shown(ns))),
+        x: plot::ChartAxis::linear("iteration"),
+        y: metric_axis(&metric, &scale, times().map(|ns| scale.to_shown(ns))),
         panels: own.processes.iter().map(panel).collect(),
     };
-    Chart::new(title, plot::Chart::Grid(chart))
+    ReportChart::new(title, plot::AnyChart::Grid(chart))
 }

@@ -1,20 +1,20 @@
 //! Lines that follow a running measurement: throughput, the language's gauges, machine activity.
 //!
-//! Text repeats its header, CSV has one, JSON is an object per line. Start at [`WatchLines::line`].
+//! Text repeats its header, CSV has one, JSON is an object per line. Start at [`WatchLines::format_line`].
 
-use super::format::Format;
-use super::unit::Scale;
-use crate::figure::{Uncertainty, quantity, share};
+use super::format::ReportFormat;
+use super::unit::FigureScale;
+use crate::figure::{Uncertainty, format_quantity, format_share};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use speedwell_model::{Snapshot, SnippetTiming};
+use speedwell_model::{ActivitySnapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
 /// Lines of text per header.
 const LINES_PER_HEADER: usize = 30;
 
 /// Narrowest column of text.
-const WIDTH: usize = 8;
+const MIN_COLUMN_WIDTH: usize = 8;
 
 /// The figures at one moment.
 #[derive(Debug, Clone, Default)]
@@ -24,13 +24,13 @@ pub struct WatchLine {
     /// Gauges reported by the language, by name.
     pub gauges: BTreeMap<String, String>,
     /// The activity of the processes and the machine.
-    pub machine: Snapshot,
+    pub machine: ActivitySnapshot,
 }
 
 /// Formats lines.
 #[derive(Debug)]
 pub struct WatchLines {
-    format: Format,
+    format: ReportFormat,
     snippets: Vec<String>,
     /// Names and units.
     gauges: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub struct WatchLines {
 }
 
 /// A column: its key for machines, its header, its figure, its text.
-struct Figure {
+struct WatchFigure {
     key: String,
     header: String,
     value: Value,
@@ -47,7 +47,7 @@ struct Figure {
 
 impl WatchLines {
     /// Creates a formatter for these snippets, and for gauges declared as `name:unit`.
-    pub fn new(format: Format, snippets: Vec<String>, gauges: &[String]) -> WatchLines {
+    pub fn new(format: ReportFormat, snippets: Vec<String>, gauges: &[String]) -> WatchLines {
         let gauge = |text: &String| {
             let (name, unit) = text.split_once(':').unwrap_or((text, ""));
             (name.to_owned(), unit.to_owned())
@@ -61,20 +61,20 @@ impl WatchLines {
     }
 
     /// Formats a line with its line feed, preceded by a header when one is due.
-    pub fn line(&mut self, line: &WatchLine) -> String {
-        let figures = self.figures(line);
+    pub fn format_line(&mut self, line: &WatchLine) -> String {
+        let figures = self.watch_figures(line);
         let now = Timestamp::now();
         let at = self.written;
         self.written += 1;
         match self.format {
-            Format::Json => {
+            ReportFormat::Json => {
                 let mut object = Map::new();
                 let unix_ms = now.as_millisecond();
                 object.insert("unix_ms".into(), unix_ms.into());
                 object.extend(figures.into_iter().map(|one| (one.key, one.value)));
                 format!("{}\n", Value::Object(object))
             }
-            Format::Csv => {
+            ReportFormat::Csv => {
                 let unix_ms = now.as_millisecond().to_string();
                 let cell = |value: &Value| match value {
                     Value::Null => String::new(),
@@ -93,75 +93,81 @@ impl WatchLines {
                 };
                 format!("{header}{}\n", cells.join(","))
             }
-            _ => text(&figures, now, at),
+            _ => format_text(&figures, now, at),
         }
     }
 
-    fn figures(&self, line: &WatchLine) -> Vec<Figure> {
+    fn watch_figures(&self, line: &WatchLine) -> Vec<WatchFigure> {
         let mut figures = Vec::new();
         for (at, (name, (per_s, workers))) in self.snippets.iter().zip(&line.snippets).enumerate() {
             let alone = self.snippets.len() == 1;
             let header = if alone {
                 "rate".to_owned()
             } else {
-                short(name)
+                shorten_snippet(name)
             };
-            figures.push(Figure {
+            figures.push(WatchFigure {
                 key: format!("code{at}_per_s"),
                 header,
                 value: json!(per_s),
-                words: quantity(*per_s, "1/s", Uncertainty::Unknown),
+                words: format_quantity(*per_s, "1/s", Uncertainty::Unknown),
             });
             if alone {
                 let time_ns = f64::from(*workers) / per_s * 1e9;
-                figures.push(Figure {
+                figures.push(WatchFigure {
                     key: "time_ns".into(),
                     header: "time".into(),
                     value: json!(time_ns),
-                    words: quantity(time_ns, "ns", Uncertainty::Unknown),
+                    words: format_quantity(time_ns, "ns", Uncertainty::Unknown),
                 });
             }
         }
         figures.extend(
             self.gauges
                 .iter()
-                .map(|(name, unit)| gauge(name, unit, line)),
+                .map(|(name, unit)| gauge_figure(name, unit, line)),
         );
-        figures.extend(machine(&line.machine));
+        figures.extend(machine_figures(&line.machine));
         figures
     }
 
     /// Summarizes a snippet when it ends; `None` for machines, which can compute it.
-    pub fn conclusion(&self, name: &str, measured: Option<&SnippetTiming>) -> Option<String> {
-        if matches!(self.format, Format::Json | Format::Csv) {
+    pub fn format_conclusion(
+        &self,
+        name: &str,
+        measured: Option<&SnippetTiming>,
+    ) -> Option<String> {
+        if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;
         }
         let measured = measured?;
-        let per_s = quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
+        let per_s = format_quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
         let batches = measured.batches.map(|batches| {
-            let time = quantity(batches.median_ns, "ns", Uncertainty::Unknown);
+            let time = format_quantity(batches.median_ns, "ns", Uncertainty::Unknown);
             format!(", {time} in the median batch")
         });
         Some(format!(
             "{}: {per_s}{}",
-            short(name),
+            shorten_snippet(name),
             batches.unwrap_or_default()
         ))
     }
 }
 
-fn gauge(name: &str, unit: &str, line: &WatchLine) -> Figure {
+fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
     let text = line.gauges.get(name);
     let number = text.and_then(|text| text.parse::<f64>().ok());
     let (key, header) = (name.to_owned(), name.replace('_', " "));
     let words = match (number, unit) {
         (None, _) => text.cloned().unwrap_or_default(),
-        (Some(value), "count" | "") => Scale::fitting("", &[value], None).full(value, 0),
+        (Some(value), "count" | "") => {
+            FigureScale::fit_scale("", &[value], None).format_full(value, 0)
+        }
         (Some(value), "percent") => format!("{value:.1} %"),
-        (Some(value), "bytes" | "B") => quantity(value, "B", Uncertainty::Unknown),
-        (Some(value), unit) => quantity(value, unit, Uncertainty::Unknown),
+        (Some(value), "bytes" | "B") => format_quantity(value, "B", Uncertainty::Unknown),
+        (Some(value), unit) => format_quantity(value, unit, Uncertainty::Unknown),
     };
-    Figure {
+    WatchFigure {
         key,
         header,
         value: json!(number),
@@ -169,19 +175,20 @@ fn gauge(name: &str, unit: &str, line: &WatchLine) -> Figure {
     }
 }
 
-fn machine(snapshot: &Snapshot) -> Vec<Figure> {
-    let figure = |key: &str, header: &str, value: Option<f64>, words: fn(f64) -> String| Figure {
-        key: key.to_owned(),
-        header: header.to_owned(),
-        value: json!(value),
-        words: value.map(words).unwrap_or_default(),
-    };
+fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
+    let figure =
+        |key: &str, header: &str, value: Option<f64>, words: fn(f64) -> String| WatchFigure {
+            key: key.to_owned(),
+            header: header.to_owned(),
+            value: json!(value),
+            words: value.map(words).unwrap_or_default(),
+        };
     let bytes = snapshot.rss_bytes.map(|bytes| bytes as f64);
-    let plain = |value: f64| Scale::fitting("", &[value], None).full(value, 0);
+    let plain = |value: f64| FigureScale::fit_scale("", &[value], None).format_full(value, 0);
     vec![
         figure("cpus", "cpus", snapshot.cpus, |cpus| format!("{cpus:.2}")),
         figure("rss_bytes", "rss", bytes, |bytes| {
-            quantity(bytes, "B", Uncertainty::Unknown)
+            format_quantity(bytes, "B", Uncertainty::Unknown)
         }),
         figure(
             "voluntary_switches_per_s",
@@ -195,13 +202,13 @@ fn machine(snapshot: &Snapshot) -> Vec<Figure> {
             snapshot.involuntary_per_s,
             plain,
         ),
-        figure("steal", "steal", snapshot.steal, share),
-        figure("cpu_pressure", "pressure", snapshot.pressure, share),
+        figure("steal", "steal", snapshot.steal, format_share),
+        figure("cpu_pressure", "pressure", snapshot.pressure, format_share),
     ]
 }
 
-fn text(figures: &[Figure], now: Timestamp, at: usize) -> String {
-    let width = |one: &Figure| WIDTH.max(one.header.chars().count());
+fn format_text(figures: &[WatchFigure], now: Timestamp, at: usize) -> String {
+    let width = |one: &WatchFigure| MIN_COLUMN_WIDTH.max(one.header.chars().count());
     let mut text = String::new();
     if at.is_multiple_of(LINES_PER_HEADER) {
         let headers = figures
@@ -217,7 +224,7 @@ fn text(figures: &[Figure], now: Timestamp, at: usize) -> String {
 }
 
 /// The start of a snippet, which may be long.
-fn short(name: &str) -> String {
+fn shorten_snippet(name: &str) -> String {
     let line = name.lines().next().unwrap_or_default();
     match line.chars().count() {
         0..=24 => line.to_owned(),

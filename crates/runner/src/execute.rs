@@ -4,15 +4,18 @@
 //! [`execute`].
 
 use crate::pairs;
-use crate::unchanged::Unchanged;
-use speedwell_environment::Sensors;
-use speedwell_harness::experiment::KeptServices;
-use speedwell_harness::plan::{Plan, Slot};
-use speedwell_harness::snippet::Shared;
-use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
-use speedwell_model::performed::{Performed, StageFailure};
-use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step, Surroundings};
-use speedwell_process::{CpuSet, interrupted};
+use crate::unchanged::CodeChangeGuard;
+use speedwell_environment::RunSensors;
+use speedwell_harness::experiment::SharedServicePool;
+use speedwell_harness::plan::{PlanSlot, SessionPlan};
+use speedwell_harness::snippet::SharedProcesses;
+use speedwell_harness::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
+use speedwell_model::performed::{StageFailure, StageReport};
+use speedwell_model::{
+    ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
+    SessionStep, StepFailure,
+};
+use speedwell_process::{CpuSet, is_interrupt_requested};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,47 +23,47 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
-pub trait Judge {
+pub trait StoppingRule {
     /// Returns, for each open case, whether it is settled. `cases` holds all finished runs of a
     /// case in execution order.
     ///
     /// Judges keep state between calls: multiple-testing correction makes the cases depend on each
     /// other.
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether the judge inspects runs. If not, [`Judge::decided`] is never called and runs are
+    /// Whether the judge inspects runs. If not, [`StoppingRule::decided`] is never called and runs are
     /// dropped when their block closes.
-    fn looks(&self) -> bool {
+    fn inspects_runs(&self) -> bool {
         true
     }
 
     /// Adds metrics derived from those a run reported.
-    fn complete(&self, _seen: &mut Observation) {}
+    fn derive_metrics(&self, _seen: &mut RunResult) {}
 }
 
 /// Options for [`execute`], mostly what a resumed session brings along.
 #[derive(Default)]
-pub struct Orders {
+pub struct ExecuteOptions {
     /// Slots that are done already.
-    pub done: BTreeSet<u32>,
+    pub completed_slots: BTreeSet<u32>,
     /// Runs of the session that is being resumed.
-    pub earlier: Vec<Run>,
+    pub previous_runs: Vec<Run>,
     /// Completed slots without run or failure.
     ///
     /// `None` if `earlier` holds all runs, from which they can be derived. For a judge that does
     /// not inspect runs, `earlier` holds only those of [`Plan::begun_slots`].
-    pub silent: Option<BTreeSet<u32>>,
+    pub empty_slots: Option<BTreeSet<u32>>,
     /// Slots that failed already.
-    pub failed: BTreeSet<u32>,
+    pub failed_slots: BTreeSet<u32>,
     /// Stops at the first failure.
     pub fail_fast: bool,
     /// Stops after the first block that completes past this time.
-    pub budget: Option<Duration>,
+    pub time_budget: Option<Duration>,
 }
 
 /// How the execution of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SessionEnd {
     /// Every slot was executed or unnecessary.
     Complete,
     /// The user interrupted it.
@@ -75,137 +78,144 @@ pub enum Ended {
 /// An observer failed, for example because the disk is full. Failures of measured programs are
 /// events, not errors.
 pub fn execute(
-    plan: &Plan,
-    mut orders: Orders,
-    judge: &mut dyn Judge,
-    observers: &mut [&mut dyn Observer],
-) -> anyhow::Result<Ended> {
+    plan: &SessionPlan,
+    mut orders: ExecuteOptions,
+    judge: &mut dyn StoppingRule,
+    observers: &mut [&mut dyn SessionObserver],
+) -> anyhow::Result<SessionEnd> {
     let slots = plan.slots();
     let begin = Instant::now();
     let experiment = plan.experiment()?;
-    let mut execution = Execution::new(plan, experiment.as_ref(), judge, observers);
-    let started = Event::Started {
+    let mut execution = SessionExecution::new(plan, experiment.as_ref(), judge, observers);
+    let started = SessionEvent::Started {
         runs: slots.len(),
         is_upper_bound: plan.may_need_fewer_runs(),
         cases: plan.jobs.len(),
-        done: orders.done.len(),
+        done: orders.completed_slots.len(),
     };
-    execution.tell(&started)?;
-    let earlier = std::mem::take(&mut orders.earlier);
-    let mut ended = execution.restore(&orders, earlier, &slots)?;
+    execution.emit(&started)?;
+    let earlier = std::mem::take(&mut orders.previous_runs);
+    let mut ended = execution.resume(&orders, earlier, &slots)?;
     let (mut end, mut has_news) = (0, false);
-    for together in slots.chunk_by(Slot::is_paired_with) {
-        if ended == Ended::Complete && interrupted() {
-            ended = Ended::Interrupted;
+    for together in slots.chunk_by(PlanSlot::is_paired_with) {
+        if ended == SessionEnd::Complete && is_interrupt_requested() {
+            ended = SessionEnd::Interrupted;
         }
-        if ended != Ended::Complete {
+        if ended != SessionEnd::Complete {
             break;
         }
         end += together.len();
         let [.., slot] = together else { continue };
         let later = &slots[end..];
         // Both sides of a pair run, or neither does.
-        if !orders.done.contains(&slot.index) {
-            let stepped = execution.visit(together, &slots[..end], later, orders.fail_fast)?;
+        if !orders.completed_slots.contains(&slot.index) {
+            let stepped =
+                execution.run_unsettled_slots(together, &slots[..end], later, orders.fail_fast)?;
             has_news |= stepped.is_some();
-            ended = stepped.map_or(Ended::Complete, |stepped| stepped.ended(orders.fail_fast));
+            ended = stepped.map_or(SessionEnd::Complete, |stepped| {
+                stepped.session_end(orders.fail_fast)
+            });
         }
         // The last case of a block may have been done before, unlike others.
         let is_round = later.first().is_none_or(|next| next.block != slot.block);
-        if ended == Ended::Complete && has_news && is_round {
+        if ended == SessionEnd::Complete && has_news && is_round {
             has_news = false;
-            execution.settle(later)?;
-            if orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
+            execution.settle_cases(later)?;
+            if orders
+                .time_budget
+                .is_some_and(|budget| begin.elapsed() > budget)
+            {
                 break;
             }
         }
     }
     if let Some(last) = slots[..end].last() {
-        let kept = execution.kept.end();
-        execution.keep_end(last, kept)?;
+        let kept = execution.kept.stop_all();
+        execution.record_service_end(last, kept)?;
     }
-    execution.tell(&Event::Finished {
-        interrupted: ended != Ended::Complete,
+    execution.emit(&SessionEvent::Finished {
+        interrupted: ended != SessionEnd::Complete,
     })?;
     Ok(ended)
 }
 
 /// Consecutive failures after which a variant of a case is abandoned: a benchmark that always fails
 /// needs no more evidence, and one that hangs costs its full timeout on every attempt.
-const GIVE_UP_AFTER: u32 = 2;
+const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
 /// Minimum runs to report a snippet alone when the others failed: the fewest with an interval.
-const ENOUGH_RUNS: usize = 6;
+const MIN_RUNS_ALONE: usize = 6;
 
 /// Retries of a disturbed run, after which its block is lost: a machine that disturbs three runs in
 /// a row will disturb the fourth.
-const MOST_REPETITIONS: u32 = 2;
+const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stepped {
+pub(super) enum SlotOutcome {
     Done,
     Failed,
     Interrupted,
 }
 
-impl Stepped {
+impl SlotOutcome {
     /// How the session ends because of this outcome, if it does.
-    fn ended(self, fail_fast: bool) -> Ended {
+    fn session_end(self, fail_fast: bool) -> SessionEnd {
         match self {
-            Stepped::Interrupted => Ended::Interrupted,
-            Stepped::Failed if fail_fast => Ended::Failed,
-            _ => Ended::Complete,
+            SlotOutcome::Interrupted => SessionEnd::Interrupted,
+            SlotOutcome::Failed if fail_fast => SessionEnd::Failed,
+            _ => SessionEnd::Complete,
         }
     }
 }
 
-pub(super) struct Execution<'a, 'o> {
-    plan: &'a Plan,
-    judge: &'a mut dyn Judge,
-    observers: &'a mut [&'o mut dyn Observer],
-    answers: Answers,
-    unchanged: Unchanged,
+pub(super) struct SessionExecution<'a, 'o> {
+    plan: &'a SessionPlan,
+    judge: &'a mut dyn StoppingRule,
+    observers: &'a mut [&'o mut dyn SessionObserver],
+    checksums: ChecksumLedger,
+    unchanged: CodeChangeGuard,
     /// Runs by job; without `keeps_runs`, only those of the open block.
     runs: HashMap<usize, Vec<Run>>,
     /// Whether runs are kept after their block closes.
-    keeps_runs: bool,
-    over: HashSet<usize>,
+    keeps_closed_blocks: bool,
+    settled: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
-    shared: Option<Shared<'a>>,
+    shared: Option<SharedProcesses<'a>>,
     experiment: Option<&'a Experiment>,
-    kept: KeptServices,
-    sensors: Sensors,
+    kept: SharedServicePool,
+    sensors: RunSensors,
 }
 
-impl<'a, 'o> Execution<'a, 'o> {
+impl<'a, 'o> SessionExecution<'a, 'o> {
     pub fn new(
-        plan: &'a Plan,
+        plan: &'a SessionPlan,
         experiment: Option<&'a Experiment>,
-        judge: &'a mut dyn Judge,
-        observers: &'a mut [&'o mut dyn Observer],
-    ) -> Execution<'a, 'o> {
-        Execution {
-            keeps_runs: judge.looks() || plan.has_snippets(),
+        judge: &'a mut dyn StoppingRule,
+        observers: &'a mut [&'o mut dyn SessionObserver],
+    ) -> SessionExecution<'a, 'o> {
+        SessionExecution {
+            keeps_closed_blocks: judge.inspects_runs() || plan.has_snippets(),
             plan,
             experiment,
             judge,
             observers,
-            answers: Answers::default(),
-            unchanged: Unchanged::default(),
+            checksums: ChecksumLedger::default(),
+            unchanged: CodeChangeGuard::default(),
             runs: HashMap::new(),
-            over: HashSet::new(),
+            settled: HashSet::new(),
             failed: HashMap::new(),
             metrics: HashSet::new(),
-            kept: KeptServices::default(),
-            sensors: Sensors::open(),
-            shared: (plan.shared)
-                .then(|| Shared::new(&plan.variants, plan.design.order == Order::Parallel)),
+            kept: SharedServicePool::default(),
+            sensors: RunSensors::open(),
+            shared: (plan.shared).then(|| {
+                SharedProcesses::new(&plan.variants, plan.design.order == RunOrder::Parallel)
+            }),
         }
     }
 
-    pub fn tell(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+    pub fn emit(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         for observer in self.observers.iter_mut() {
             observer.observe(event)?;
         }
@@ -214,14 +224,14 @@ impl<'a, 'o> Execution<'a, 'o> {
 
     /// Takes over the runs of a resumed session, retries disturbed runs of its last block, and
     /// settles its cases again.
-    fn restore(
+    fn resume(
         &mut self,
-        orders: &Orders,
+        orders: &ExecuteOptions,
         earlier: Vec<Run>,
-        slots: &[Slot],
-    ) -> anyhow::Result<Ended> {
+        slots: &[PlanSlot],
+    ) -> anyhow::Result<SessionEnd> {
         let had_run: HashSet<u32> = earlier.iter().map(|run| run.slot).collect();
-        let gave_something = |slot: u32| match &orders.silent {
+        let gave_something = |slot: u32| match &orders.empty_slots {
             Some(silent) => !silent.contains(&slot),
             None => had_run.contains(&slot),
         };
@@ -231,12 +241,12 @@ impl<'a, 'o> Execution<'a, 'o> {
                 self.runs.entry(slots[at].job).or_default().push(run);
             }
         }
-        let (done, left): (Vec<Slot>, Vec<Slot>) = slots
+        let (done, left): (Vec<PlanSlot>, Vec<PlanSlot>) = slots
             .iter()
-            .partition(|slot| orders.done.contains(&slot.index));
+            .partition(|slot| orders.completed_slots.contains(&slot.index));
         for slot in &done {
             let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
-            if orders.failed.contains(&slot.index) {
+            if orders.failed_slots.contains(&slot.index) {
                 *failures += 1;
             } else if gave_something(slot.index) {
                 *failures = 0;
@@ -244,58 +254,66 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
         let stepped = match done.last() {
             Some(last) if last.closes_block => {
-                let stepped = self.repeat(&done, Stepped::Done)?;
-                let kept = self.kept.end_block();
-                self.keep_end(last, kept)?;
+                let stepped = self.retry_disturbed(&done, SlotOutcome::Done)?;
+                let kept = self.kept.stop_block();
+                self.record_service_end(last, kept)?;
                 stepped
             }
-            _ => Stepped::Done,
+            _ => SlotOutcome::Done,
         };
         for slot in done.iter().filter(|slot| slot.closes_block) {
-            self.give_up(slot, &left)?;
+            self.abandon_failing_case(slot, &left)?;
         }
-        for job in self.decided() {
-            self.end(job, &left)?;
+        for job in self.settled_jobs() {
+            self.finish_case(job, &left)?;
         }
-        Ok(stepped.ended(orders.fail_fast))
+        Ok(stepped.session_end(orders.fail_fast))
     }
 
     /// Whether this slot needs no run: its case is settled, or its variant is abandoned.
-    pub fn is_over(&self, slot: &Slot) -> bool {
-        self.over.contains(&slot.job) || self.is_hopeless(slot.job, slot.variant)
+    pub fn is_settled(&self, slot: &PlanSlot) -> bool {
+        self.settled.contains(&slot.job) || self.is_abandoned(slot.job, slot.variant)
     }
 
-    fn is_hopeless(&self, job: usize, variant: usize) -> bool {
+    fn is_abandoned(&self, job: usize, variant: usize) -> bool {
         let failed = self.failed.get(&(job, variant));
-        failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
+        failed.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
     }
 
-    /// Runs slots with [`Execution::step`] and, at the end of a block, retries its disturbed runs.
+    /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its disturbed runs.
     /// `so_far` are all slots including these.
-    fn step_and_repeat(&mut self, together: &[Slot], so_far: &[Slot]) -> anyhow::Result<Stepped> {
-        let stepped = self.step(together)?;
+    fn run_and_retry(
+        &mut self,
+        together: &[PlanSlot],
+        so_far: &[PlanSlot],
+    ) -> anyhow::Result<SlotOutcome> {
+        let stepped = self.run_slots(together)?;
         match together.last() {
-            Some(last) if last.closes_block => self.repeat(so_far, stepped),
+            Some(last) if last.closes_block => self.retry_disturbed(so_far, stepped),
             _ => Ok(stepped),
         }
     }
 
     /// Retries disturbed runs of the last block in `so_far`, up to the limit. `stepped` is the
     /// outcome of the block so far.
-    fn repeat(&mut self, so_far: &[Slot], mut stepped: Stepped) -> anyhow::Result<Stepped> {
+    fn retry_disturbed(
+        &mut self,
+        so_far: &[PlanSlot],
+        mut stepped: SlotOutcome,
+    ) -> anyhow::Result<SlotOutcome> {
         if self.plan.design.reject.is_empty() {
             return Ok(stepped);
         }
-        let is_same = |a: &Slot, b: &Slot| (a.job, a.block) == (b.job, b.block);
+        let is_same = |a: &PlanSlot, b: &PlanSlot| (a.job, a.block) == (b.job, b.block);
         let block = so_far.chunk_by(is_same).next_back().unwrap_or_default();
-        for repeated in 1..=MOST_REPETITIONS {
+        for repeated in 1..=MAX_DISTURBED_RETRIES {
             for slot in block {
-                if stepped == Stepped::Interrupted {
+                if stepped == SlotOutcome::Interrupted {
                     return Ok(stepped);
                 }
-                if self.is_to_be_repeated(slot, repeated) && !self.is_over(slot) {
-                    let again = self.step(&[Slot { repeated, ..*slot }])?;
-                    stepped = if again == Stepped::Done {
+                if self.needs_retry(slot, repeated) && !self.is_settled(slot) {
+                    let again = self.run_slots(&[PlanSlot { repeated, ..*slot }])?;
+                    stepped = if again == SlotOutcome::Done {
                         stepped
                     } else {
                         again
@@ -310,26 +328,27 @@ impl<'a, 'o> Execution<'a, 'o> {
     /// here, the block stays open.
     ///
     /// Returns `None` if the slots were skipped.
-    fn visit(
+    fn run_unsettled_slots(
         &mut self,
-        together: &[Slot],
-        so_far: &[Slot],
-        later: &[Slot],
+        together: &[PlanSlot],
+        so_far: &[PlanSlot],
+        later: &[PlanSlot],
         fail_fast: bool,
-    ) -> anyhow::Result<Option<Stepped>> {
-        let is_over = together.iter().any(|slot| self.is_over(slot));
+    ) -> anyhow::Result<Option<SlotOutcome>> {
+        let is_over = together.iter().any(|slot| self.is_settled(slot));
         let stepped = if is_over {
             None
         } else {
-            Some(self.step_and_repeat(together, so_far)?)
+            Some(self.run_and_retry(together, so_far)?)
         };
-        let is_end = stepped.is_some_and(|stepped| stepped.ended(fail_fast) != Ended::Complete);
+        let is_end =
+            stepped.is_some_and(|stepped| stepped.session_end(fail_fast) != SessionEnd::Complete);
         if let Some(slot) = together.last().filter(|slot| slot.closes_block && !is_end) {
-            let ended = self.kept.end_block();
-            self.keep_end(slot, ended)?;
+            let ended = self.kept.stop_block();
+            self.record_service_end(slot, ended)?;
             self.close_block(slot)?;
-            self.give_up(slot, later)?;
-            if !self.keeps_runs {
+            self.abandon_failing_case(slot, later)?;
+            if !self.keeps_closed_blocks {
                 self.runs.remove(&slot.job);
             }
         }
@@ -338,29 +357,29 @@ impl<'a, 'o> Execution<'a, 'o> {
 
     /// Records notes and a failure from stopping services. These belong to no run; `slot` is the
     /// last one that used the services.
-    fn keep_end(&mut self, slot: &Slot, ended: Performed) -> anyhow::Result<()> {
+    fn record_service_end(&mut self, slot: &PlanSlot, ended: StageReport) -> anyhow::Result<()> {
         for note in &ended.notes {
-            self.tell(&Event::Note(note))?;
+            self.emit(&SessionEvent::Note(note))?;
         }
         let Some(StageFailure {
             stage,
             reason,
             stderr_tail,
-        }) = ended.failure.filter(|_| !interrupted())
+        }) = ended.failure.filter(|_| !is_interrupt_requested())
         else {
             return Ok(());
         };
-        let failure = Failure {
+        let failure = StepFailure {
             variant: None,
             slot: None,
             stderr_tail,
-            ..self.contradiction(slot, Cause::Stage { stage, reason })
+            ..self.slot_failure(slot, FailureCause::Stage { stage, reason })
         };
-        self.tell(&Event::Failed(&failure))
+        self.emit(&SessionEvent::Failed(&failure))
     }
 
     /// Whether the last run of a slot was disturbed and the slot was executed at most `most` times.
-    fn is_to_be_repeated(&self, slot: &Slot, most: u32) -> bool {
+    fn needs_retry(&self, slot: &PlanSlot, most: u32) -> bool {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         let of_block = runs.iter().rev().take_while(|run| run.block == slot.block);
         let mut own = of_block.filter(|run| run.slot == slot.index);
@@ -370,79 +389,82 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Executes one slot, or both slots of a pair at the same time.
-    pub fn step(&mut self, together: &[Slot]) -> anyhow::Result<Stepped> {
+    pub fn run_slots(&mut self, together: &[PlanSlot]) -> anyhow::Result<SlotOutcome> {
         for slot in together {
-            self.tell(&Event::RunStarted {
+            self.emit(&SessionEvent::RunStarted {
                 slot: slot.index,
                 label: &self.plan.jobs[slot.job].label,
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
-        if self.refuse_changed(together)? {
-            return Ok(Stepped::Failed);
+        if self.reject_changed_code(together)? {
+            return Ok(SlotOutcome::Failed);
         }
-        let begun = self.sensors.begin();
-        let attempts = self.perform(together);
-        let surroundings = self.sensors.end(&begun);
+        let begun = self.sensors.read_start();
+        let attempts = self.run_attempts(together);
+        let surroundings = self.sensors.read_end(&begun);
         if attempts.iter().any(|attempt| attempt.interrupted) {
-            return Ok(Stepped::Interrupted);
+            return Ok(SlotOutcome::Interrupted);
         }
         let mut failed = false;
         for (slot, attempt) in together.iter().zip(attempts) {
-            failed |= self.keep(slot, attempt, surroundings)?;
+            failed |= self.record_attempt(slot, attempt, surroundings)?;
         }
         let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
-        self.tell(&Event::SlotsDone(&done))?;
+        self.emit(&SessionEvent::SlotsDone(&done))?;
         Ok(if failed {
-            Stepped::Failed
+            SlotOutcome::Failed
         } else {
-            Stepped::Done
+            SlotOutcome::Done
         })
     }
 
     /// Fails slots if the code of one has changed since its first run. Returns whether it has.
-    fn refuse_changed(&mut self, together: &[Slot]) -> anyhow::Result<bool> {
+    fn reject_changed_code(&mut self, together: &[PlanSlot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
         let changed = together.iter().find_map(|slot| {
-            let cause = unchanged.check(&plan.jobs[slot.job], &plan.variants[slot.variant])?;
+            let cause =
+                unchanged.check_files(&plan.jobs[slot.job], &plan.variants[slot.variant])?;
             Some((slot, cause))
         });
         let Some((slot, cause)) = changed else {
             return Ok(false);
         };
         *self.failed.entry((slot.job, slot.variant)).or_insert(0) += 1;
-        let failure = self.contradiction(slot, cause);
-        self.tell(&Event::Failed(&failure))?;
+        let failure = self.slot_failure(slot, cause);
+        self.emit(&SessionEvent::Failed(&failure))?;
         let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
-        self.tell(&Event::SlotsDone(&done))?;
+        self.emit(&SessionEvent::SlotsDone(&done))?;
         Ok(true)
     }
 
-    fn perform(&mut self, together: &[Slot]) -> Vec<Attempt> {
-        let pair_processor = pairs::processor(self.plan, together[0].block);
+    fn run_attempts(&mut self, together: &[PlanSlot]) -> Vec<RunOutcome> {
+        let pair_processor = pairs::draw_processor(self.plan, together[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
         let (plan, experiment, kept) = (self.plan, self.experiment, &self.kept);
-        let setting = |slot: &Slot| Setting {
+        let setting = |slot: &PlanSlot| RunContext {
             kept: Some((kept, (slot.job, slot.block))),
-            ..setting(plan, slot, pin, experiment)
+            ..run_context(plan, slot, pin, experiment)
         };
         match (together, &mut self.shared) {
-            ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
-            ([slot], None) => vec![perform(plan, slot, &setting(slot))],
+            ([slot], Some(shared)) => {
+                vec![shared.perform_run(&plan.jobs[slot.job], &setting(slot))]
+            }
+            ([slot], None) => vec![perform_slot(plan, slot, &setting(slot))],
             _ => {
-                (together.iter()).for_each(|slot| prepare(plan, slot, &setting(slot)));
-                pairs::at_once(together, |slot| perform(plan, slot, &setting(slot)))
+                (together.iter()).for_each(|slot| prepare_slot(plan, slot, &setting(slot)));
+                pairs::run_concurrently(together, |slot| perform_slot(plan, slot, &setting(slot)))
             }
         }
     }
 
     /// Records what an attempt yielded. Returns whether it failed.
-    fn keep(
+    fn record_attempt(
         &mut self,
-        slot: &Slot,
-        mut attempt: Attempt,
-        surroundings: Surroundings,
+        slot: &PlanSlot,
+        mut attempt: RunOutcome,
+        surroundings: KernelStats,
     ) -> anyhow::Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
@@ -450,23 +472,23 @@ impl<'a, 'o> Execution<'a, 'o> {
             if seen.samples.is_empty() {
                 continue;
             }
-            if self.plan.sampling.clock == Clock::Cpu
+            if self.plan.sampling.clock == ComparedClock::Cpu
                 && let Err(cause) = pairs::prefer_processor_time(&mut seen, self.plan.design.order)
             {
-                failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
+                failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.judge.complete(&mut seen);
-            if let Some(cause) = self.answers.check(&seen, &variant) {
-                failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
+            self.judge.derive_metrics(&mut seen);
+            if let Some(cause) = self.checksums.record_checksum(&seen, &variant) {
+                failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.declare(&seen)?;
+            self.declare_metrics(&seen)?;
             // A process that failed after a valid report keeps its sample; a faulty report has
             // none.
             let kept = match &failure {
                 None => Some(seen),
-                Some(failure) => failed_after(seen, &failure.cause),
+                Some(failure) => note_late_failure(seen, &failure.cause),
             };
             if let Some(seen) = kept {
                 self.finish_run(slot, seen, &variant, (&attempt, surroundings))?;
@@ -479,19 +501,19 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
         if let Some(failure) = &mut failure {
             if let Some(linking) = &attempt.linking {
-                linking.explain(failure);
+                linking.explain_failure(failure);
             }
-            self.tell(&Event::Failed(failure))?;
+            self.emit(&SessionEvent::Failed(failure))?;
         }
         Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
     }
 
     fn finish_run(
         &mut self,
-        slot: &Slot,
-        seen: Observation,
+        slot: &PlanSlot,
+        seen: RunResult,
         variant: &Arc<str>,
-        (attempt, surroundings): (&Attempt, Surroundings),
+        (attempt, surroundings): (&RunOutcome, KernelStats),
     ) -> anyhow::Result<()> {
         let mut run = Run {
             case: Arc::new(seen.case),
@@ -505,7 +527,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             // Only a process of its own can be disturbed.
             surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(surroundings)),
             disturbed: None,
-            machine: machine_of(self.plan),
+            machine: target_machine(self.plan),
             samples: seen.samples,
             notes: seen.notes,
             load: seen.load,
@@ -516,39 +538,39 @@ impl<'a, 'o> Execution<'a, 'o> {
             .reject
             .broken_by(&run)
             .map(ToString::to_string);
-        self.tell(&Event::RunFinished(&run))?;
+        self.emit(&SessionEvent::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
         Ok(())
     }
 
     /// Declares metrics that were not seen before.
-    fn declare(&mut self, seen: &Observation) -> anyhow::Result<()> {
+    fn declare_metrics(&mut self, seen: &RunResult) -> anyhow::Result<()> {
         for metric in &seen.metrics {
             if self.metrics.insert(metric.name.clone()) {
-                self.tell(&Event::Declared(metric))?;
+                self.emit(&SessionEvent::Declared(metric))?;
             }
         }
         Ok(())
     }
 
     /// Open jobs whose cases are all settled. A file that starts its cases itself has several.
-    fn decided(&mut self) -> Vec<usize> {
-        if !self.judge.looks() {
+    fn settled_jobs(&mut self) -> Vec<usize> {
+        if !self.judge.inspects_runs() {
             return Vec::new();
         }
         let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
-        jobs.retain(|job| !self.over.contains(job));
+        jobs.retain(|job| !self.settled.contains(job));
         jobs.sort_unstable();
         let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> = jobs
             .iter()
-            .map(|job| (*job, by_case(&self.runs[job])))
+            .map(|job| (*job, group_by_case(&self.runs[job])))
             .collect();
         let all: Vec<&[Run]> = cases
             .iter()
             .flat_map(|(_, c)| c)
             .map(AsRef::as_ref)
             .collect();
-        let mut answers = self.judge.decided(&all).into_iter();
+        let mut answers = self.judge.settled_cases(&all).into_iter();
         let mut decided = Vec::new();
         for (job, cases) in &cases {
             let answers: Vec<bool> = answers.by_ref().take(cases.len()).collect();
@@ -559,10 +581,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         decided
     }
 
-    fn contradiction(&self, slot: &Slot, cause: Cause) -> Failure {
+    fn slot_failure(&self, slot: &PlanSlot, cause: FailureCause) -> StepFailure {
         let job = &self.plan.jobs[slot.job];
-        Failure {
-            step: Step::Run,
+        StepFailure {
+            step: SessionStep::Run,
             benchmark: job.source.name.clone(),
             case: Some(job.label.clone()),
             variant: Some(self.plan.variants[slot.variant].name.clone()),
@@ -574,38 +596,42 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Finishes the cases that are settled after a block of all cases.
-    pub fn settle(&mut self, later: &[Slot]) -> anyhow::Result<()> {
-        for job in self.decided() {
-            self.end(job, later)?;
+    pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
+        for job in self.settled_jobs() {
+            self.finish_case(job, later)?;
         }
         Ok(())
     }
 
     /// Finishes a case after one of its blocks if a variant of it is abandoned.
-    pub fn give_up(&mut self, slot: &Slot, later: &[Slot]) -> anyhow::Result<()> {
+    pub fn abandon_failing_case(
+        &mut self,
+        slot: &PlanSlot,
+        later: &[PlanSlot],
+    ) -> anyhow::Result<()> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if self.over.contains(&slot.job) || !self.is_hopeless_case(slot.job, runs) {
+        if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job, runs) {
             return Ok(());
         }
-        self.end(slot.job, later)
+        self.finish_case(slot.job, later)
     }
 
     /// Reports that a block is complete, unless its case was settled before.
-    fn close_block(&mut self, slot: &Slot) -> anyhow::Result<()> {
-        if self.over.contains(&slot.job) {
+    fn close_block(&mut self, slot: &PlanSlot) -> anyhow::Result<()> {
+        if self.settled.contains(&slot.job) {
             return Ok(());
         }
-        self.tell(&Event::BlockDone {
+        self.emit(&SessionEvent::BlockDone {
             job: slot.job,
             block: slot.block,
         })
     }
 
-    fn end(&mut self, job: usize, later: &[Slot]) -> anyhow::Result<()> {
-        self.over.insert(job);
+    fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {
+        self.settled.insert(job);
         let saved = later.iter().filter(|later| later.job == job).count();
         let label = self.plan.jobs[job].label.clone();
-        self.tell(&Event::CaseDecided {
+        self.emit(&SessionEvent::CaseDecided {
             label: &label,
             saved,
         })
@@ -613,49 +639,52 @@ impl<'a, 'o> Execution<'a, 'o> {
 
     /// Whether more runs of a case are useless: a variant fails every time, so nothing can be
     /// compared with it. Snippets are worth reporting alone.
-    fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
+    fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (lost, sound): (Vec<usize>, Vec<usize>) =
-            variants.partition(|&variant| self.is_hopeless(job, variant));
+            variants.partition(|&variant| self.is_abandoned(job, variant));
         if lost.is_empty() {
             return false;
         }
-        let is_snippet = matches!(self.plan.jobs[job].source.kind, Kind::Snippet(_));
+        let is_snippet = matches!(self.plan.jobs[job].source.kind, SourceKind::Snippet(_));
         let runs_of = |variant: usize| {
             let name = &self.plan.variants[variant].name;
             runs.iter().filter(|run| *run.variant == **name).count()
         };
-        !is_snippet || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
+        !is_snippet
+            || sound
+                .iter()
+                .all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
     }
 }
 
 /// Index of the target's machine in the session, if it has its own.
-fn machine_of(plan: &Plan) -> Option<u32> {
+fn target_machine(plan: &SessionPlan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()
 }
 
 /// Context for running one slot.
-pub(super) fn setting<'a>(
-    plan: &'a Plan,
-    slot: &Slot,
+pub(super) fn run_context<'a>(
+    plan: &'a SessionPlan,
+    slot: &PlanSlot,
     pin: Option<&'a CpuSet>,
     experiment: Option<&'a Experiment>,
-) -> Setting<'a> {
+) -> RunContext<'a> {
     let variant = &plan.variants[slot.variant];
-    Setting {
+    RunContext {
         variant,
-        program: harness::program_of(&plan.jobs[slot.job].source, variant),
+        program: harness::resolve_program_for(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
-        asked: plan.sampling.asked,
+        requested: plan.sampling.asked,
         is_series: plan.design.steady.is_some(),
         pin,
-        layout: plan.layout(slot),
+        layout: plan.run_layout(slot),
         experiment,
         kept: None,
         counting: plan.design.counting.as_ref(),
@@ -663,18 +692,22 @@ pub(super) fn setting<'a>(
     }
 }
 
-fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
+fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, setting: &RunContext<'_>) {
     let job = &plan.jobs[slot.job];
-    harness::for_kind(job.source.kind).prepare(job, setting);
+    harness::harness_for(job.source.kind).prepare_job(job, setting);
 }
 
-pub(super) fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
+pub(super) fn perform_slot(
+    plan: &SessionPlan,
+    slot: &PlanSlot,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
     let job = plan.jobs[slot.job].under(setting.variant);
-    harness::for_kind(job.source.kind).perform(&job, setting)
+    harness::harness_for(job.source.kind).perform_job(&job, setting)
 }
 
 /// Groups the runs of one job by case.
-fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
+fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
     if runs.windows(2).all(|two| two[0].case == two[1].case) {
         return vec![Cow::Borrowed(runs)];
     }
@@ -686,11 +719,11 @@ fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
 }
 
 /// Returns the observation with a note if its process failed only after reporting it.
-fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
-    use Cause::{Exit, Signal, Undone};
+fn note_late_failure(mut seen: RunResult, cause: &FailureCause) -> Option<RunResult> {
+    use FailureCause::{Exit, Signal, Undone};
     let is_after = match cause {
         Exit { .. } | Signal { .. } | Undone { .. } => true,
-        Cause::Stage { stage, .. } => stage.is_after_the_figures(),
+        FailureCause::Stage { stage, .. } => stage.keeps_metrics(),
         _ => false,
     };
     if !is_after {
@@ -703,17 +736,17 @@ fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
 
 /// First checksum of every case, compared with later ones.
 #[derive(Debug, Default)]
-pub(super) struct Answers(HashMap<String, (String, String)>);
+pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
 
-impl Answers {
+impl ChecksumLedger {
     /// Records a checksum. Returns the mismatch if it differs from the first.
-    pub fn check(&mut self, seen: &Observation, variant: &str) -> Option<Cause> {
+    pub fn record_checksum(&mut self, seen: &RunResult, variant: &str) -> Option<FailureCause> {
         let answer = seen.check.as_ref()?;
         let (first, of) = self
             .0
             .entry(seen.case.id())
             .or_insert_with(|| (answer.clone(), variant.to_owned()));
-        (first != answer).then(|| Cause::Invalid {
+        (first != answer).then(|| FailureCause::Invalid {
             reason: format!("computed '{answer}' where '{of}' had computed '{first}'"),
         })
     }

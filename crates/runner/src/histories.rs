@@ -4,19 +4,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::{Judge, Orders, execute};
+use crate::{ExecuteOptions, StoppingRule, execute};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_fixtures::Story;
-use speedwell_harness::plan::{Parcel, Plan};
-use speedwell_harness::{Kind, NamePatterns, Request, Source, Trial, UsualTool, for_kind};
+use speedwell_fixtures::FakeSession;
+use speedwell_harness::plan::{PlanShard, SessionPlan};
+use speedwell_harness::{
+    BenchmarkSource, DefaultLoadTool, DescribeRequest, NamePatterns, SourceKind, TrialMode,
+    harness_for,
+};
 use speedwell_model::{
-    Design, Event, Observer, Order, Run, Runs, Sampling, Session, SessionMachine, State, Stopping,
-    Variant,
+    Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionEvent, SessionMachine,
+    SessionObserver, SessionState, StoppingDesign, Variant,
 };
 use speedwell_results::formats::json_lines;
-use speedwell_results::spool::{Delivered, Header, Slots, Spool, SpoolReader, VERSION};
-use speedwell_results::store::{BlockOrigin, Merged, Store};
+use speedwell_results::spool::{
+    ParcelSlots, SpoolHeader, SpoolItem, SpoolReader, SpoolWriter, VERSION,
+};
+use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -39,10 +44,10 @@ new 410 411 412~90|412 413
 ";
 
 /// Settles a case after its second block if its parameter is `n=1`.
-struct AfterTwoBlocks;
+struct SettleAfterTwoBlocks;
 
-impl Judge for AfterTwoBlocks {
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+impl StoppingRule for SettleAfterTwoBlocks {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let is_decided = |runs: &&[Run]| {
             runs[0].case.id().ends_with("n=1") && runs.iter().any(|run| run.block >= 1)
         };
@@ -50,9 +55,9 @@ impl Judge for AfterTwoBlocks {
     }
 }
 
-fn plan(file: &Path) -> Plan {
-    let source = Source {
-        kind: Kind::Fake,
+fn test_plan(file: &Path) -> SessionPlan {
+    let source = BenchmarkSource {
+        kind: SourceKind::Fake,
         name: "g/b".into(),
         file: file.into(),
         root: file.parent().unwrap().into(),
@@ -63,30 +68,32 @@ fn plan(file: &Path) -> Plan {
         is_artifact: false,
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
-    let request = Request {
+    let request = DescribeRequest {
         program: "true".into(),
         variant: variants[0].clone(),
         sets: Vec::new(),
         names: NamePatterns::default(),
-        trial: Trial::No,
-        usual_tool: UsualTool::Speedwell,
+        trial: TrialMode::No,
+        usual_tool: DefaultLoadTool::Speedwell,
         limit: Duration::from_secs(1),
     };
     let runs = 6;
-    let design = Design {
-        order: Order::Blocks,
-        stopping: Stopping::Fixed { runs },
+    let design = SessionDesign {
+        order: RunOrder::Blocks,
+        stopping: StoppingDesign::Fixed { runs },
         baseline: "old".into(),
         seed: 5,
         reject: "involuntary>50".parse().unwrap(),
-        ..Story::blocks(&["old", "new"], 1).session().design
+        ..FakeSession::sequential(&["old", "new"], 1).build().design
     };
-    Plan {
-        jobs: for_kind(Kind::Fake).describe(&source, &request).jobs,
+    SessionPlan {
+        jobs: harness_for(SourceKind::Fake)
+            .describe_source(&source, &request)
+            .jobs,
         variants,
         design,
-        sampling: Sampling {
-            runs: Runs::Fixed(runs),
+        sampling: SamplingOptions {
+            runs: RunCount::Fixed(runs),
             precision: None,
             timeout_ms: 1000,
             budget_ms: None,
@@ -102,7 +109,7 @@ fn plan(file: &Path) -> Plan {
     }
 }
 
-fn session(plan: &Plan, number: u64, machines: u32) -> Session {
+fn test_session(plan: &SessionPlan, number: u64, machines: u32) -> Session {
     let machine = |place: u32| SessionMachine {
         id: format!("m{place}"),
         name: format!("lab-{place}"),
@@ -112,20 +119,20 @@ fn session(plan: &Plan, number: u64, machines: u32) -> Session {
         id: number.to_string(),
         number: None,
         started_unix_ms: 0,
-        state: State::Running,
+        state: SessionState::Running,
         design: plan.design.clone(),
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         runs: Vec::new(),
         failures: Vec::new(),
         machines: (0..machines).map(machine).collect(),
-        ..Story::blocks(&["old", "new"], 1).session()
+        ..FakeSession::sequential(&["old", "new"], 1).build()
     }
 }
 
 /// Everything the store holds about a session, except machines, times and its identity.
-fn said(store: &Store, number: i64) -> String {
-    let mut session = store.session(number).unwrap();
+fn stored_text(store: &Store, number: i64) -> String {
+    let mut session = store.load_session(number).unwrap();
     session.id = String::new();
     session.machines.clear();
     for run in &mut session.runs {
@@ -143,25 +150,25 @@ fn said(store: &Store, number: i64) -> String {
 }
 
 /// Kills a worker after this many events.
-struct Death(u64);
+struct KillAfter(u64);
 
-impl Observer for Death {
-    fn observe(&mut self, _event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for KillAfter {
+    fn observe(&mut self, _event: &SessionEvent<'_>) -> anyhow::Result<()> {
         self.0 = self.0.checked_sub(1).ok_or(anyhow::anyhow!("killed"))?;
         Ok(())
     }
 }
 
-struct Dice(Xoshiro256PlusPlus);
+struct RandomSource(Xoshiro256PlusPlus);
 
-impl Dice {
+impl RandomSource {
     fn below(&mut self, bound: u64) -> u64 {
         self.0.next_u64() % bound
     }
 }
 
 /// One attempt: its spool, and how much of it has been read.
-struct Attempt {
+struct SpoolAttempt {
     parcel: usize,
     origin: BlockOrigin,
     spool: Vec<u8>,
@@ -171,43 +178,43 @@ struct Attempt {
     decisions: Vec<(u32, usize)>,
 }
 
-struct History<'a> {
-    dice: Dice,
-    whole: &'a Plan,
-    parts: Vec<Plan>,
-    attempts: Vec<Attempt>,
+struct MergeHistory<'a> {
+    dice: RandomSource,
+    whole: &'a SessionPlan,
+    parts: Vec<SessionPlan>,
+    attempts: Vec<SpoolAttempt>,
     done: BTreeSet<usize>,
     refused: u32,
 }
 
-impl History<'_> {
-    fn slots(part: &Plan) -> Slots {
+impl MergeHistory<'_> {
+    fn expected_slots(part: &SessionPlan) -> ParcelSlots {
         let slots = part.slots().into_iter();
         let expected = slots.map(|slot| {
             let variant = part.variants[slot.variant].name.clone();
             (
                 slot.index,
-                (part.place_in_whole(slot.job), slot.block, variant),
+                (part.index_in_whole(slot.job), slot.block, variant),
             )
         });
         expected.collect()
     }
 
     /// Executes an attempt at a shard, given what is known of the others at this moment.
-    fn attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
+    fn run_attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
         let part = &self.parts[parcel];
         let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
-        let known = store.session(number).unwrap();
+        let known = store.load_session(number).unwrap();
         let failed = known.failures.iter().filter_map(|failure| failure.slot);
-        let orders = Orders {
-            done: &store.finished_slots(number).unwrap() & &own,
-            failed: failed.filter(|slot| own.contains(slot)).collect(),
-            earlier: known
+        let orders = ExecuteOptions {
+            completed_slots: &store.finished_slots(number).unwrap() & &own,
+            failed_slots: failed.filter(|slot| own.contains(slot)).collect(),
+            previous_runs: known
                 .runs
                 .into_iter()
                 .filter(|run| own.contains(&run.slot))
                 .collect(),
-            ..Orders::default()
+            ..ExecuteOptions::default()
         };
         let before = self.attempts.iter().filter(|known| known.parcel == parcel);
         let attempt = before.count() as u32;
@@ -216,7 +223,7 @@ impl History<'_> {
             parcel: parcel as u32,
             attempt,
         };
-        let header = Header {
+        let header = SpoolHeader {
             version: VERSION,
             session: "s".into(),
             bundle: "b".into(),
@@ -226,24 +233,24 @@ impl History<'_> {
             boot: String::new(),
         };
         let jobs = (part.jobs.iter().enumerate())
-            .map(|(place, job)| (part.place_in_whole(place), job.label.clone()));
+            .map(|(place, job)| (part.index_in_whole(place), job.label.clone()));
         let path = folder.join("spool.jsonl");
-        let mut spool = Spool::create(&path, header, jobs.collect(), None).unwrap();
+        let mut spool = SpoolWriter::create(&path, header, jobs.collect(), None).unwrap();
         let dies = attempt < 2 && self.dice.below(3) > 0;
-        let mut death = Death(if dies { self.dice.below(80) } else { u64::MAX });
+        let mut death = KillAfter(if dies { self.dice.below(80) } else { u64::MAX });
         let ended = execute(
             part,
             orders,
-            &mut AfterTwoBlocks,
+            &mut SettleAfterTwoBlocks,
             &mut [&mut spool, &mut death],
         );
         match ended {
-            Ok(_) => spool.end(None).unwrap(),
+            Ok(_) => spool.end_spool(None).unwrap(),
             Err(_) => drop(spool),
         }
-        let text = self.what_is_left_of(&path, dies);
-        let reader = SpoolReader::new(History::slots(&self.parts[parcel]));
-        self.attempts.push(Attempt {
+        let text = self.damaged_spool(&path, dies);
+        let reader = SpoolReader::new(MergeHistory::expected_slots(&self.parts[parcel]));
+        self.attempts.push(SpoolAttempt {
             parcel,
             origin,
             spool: text,
@@ -254,7 +261,7 @@ impl History<'_> {
     }
 
     /// Returns the text of a spool. If its worker died, it may be truncated or have a flipped bit.
-    fn what_is_left_of(&mut self, path: &Path, died: bool) -> Vec<u8> {
+    fn damaged_spool(&mut self, path: &Path, died: bool) -> Vec<u8> {
         let mut text = std::fs::read(path).unwrap();
         std::fs::remove_file(path).unwrap();
         if died && self.dice.below(2) == 0 {
@@ -268,35 +275,45 @@ impl History<'_> {
     }
 
     /// Continues reading an attempt's spool, or rereads it from the beginning.
-    fn read(&mut self, at: usize, again: bool, merger: &mut speedwell_results::store::Merger<'_>) {
+    fn read_spool(
+        &mut self,
+        at: usize,
+        again: bool,
+        merger: &mut speedwell_results::store::SessionMerger<'_>,
+    ) {
         let part = &self.parts[self.attempts[at].parcel];
         let attempt = &mut self.attempts[at];
         if again {
-            (attempt.read, attempt.reader) = (0, SpoolReader::new(History::slots(part)));
+            (attempt.read, attempt.reader) =
+                (0, SpoolReader::new(MergeHistory::expected_slots(part)));
         }
         let left = attempt.spool.len() - attempt.read;
         let piece = self.dice.below(left as u64 + 1) as usize;
         let bytes = &attempt.spool[attempt.read..attempt.read + piece];
         attempt.read += piece;
-        for delivered in attempt.reader.feed(bytes) {
+        for delivered in attempt.reader.decode(bytes) {
             match delivered {
-                Delivered::Block(block) => {
-                    let merged = merger.merge(attempt.origin, &block).unwrap();
-                    self.refused += u32::from(matches!(merged, Merged::Refused(_)));
+                SpoolItem::Block(block) => {
+                    let merged = merger.merge_block(attempt.origin, &block).unwrap();
+                    self.refused += u32::from(matches!(merged, MergeOutcome::Refused(_)));
                 }
-                Delivered::Decided { job, after, saved } => {
+                SpoolItem::Decided { job, after, saved } => {
                     let Some(known) = self.whole.jobs.get(job as usize) else {
                         continue;
                     };
                     let (origin, label) = (attempt.origin, &known.label);
-                    if !merger.decide(origin, (job, after), label, saved).unwrap() {
+                    if !merger
+                        .record_decision(origin, (job, after), label, saved)
+                        .unwrap()
+                    {
                         attempt.decisions.push((job, saved));
                     }
                 }
-                Delivered::Ended(ending, true) if ending.reason.is_none() => {
+                SpoolItem::Ended(ending, true) if ending.reason.is_none() => {
                     for (job, saved) in std::mem::take(&mut attempt.decisions) {
                         let label = &self.whole.jobs[job as usize].label;
-                        let decided = merger.decide(attempt.origin, (job, None), label, saved);
+                        let decided =
+                            merger.record_decision(attempt.origin, (job, None), label, saved);
                         assert!(decided.unwrap());
                     }
                     self.done.insert(attempt.parcel);
@@ -307,131 +324,157 @@ impl History<'_> {
     }
 
     /// Runs until all shards are complete. Returns how many blocks were refused.
-    fn live(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
+    fn run_history(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
         let text = serde_json::to_string(self.whole).unwrap();
         let machines = self.parts.len() as u32;
-        let begun = session(self.whole, id, machines);
+        let begun = test_session(self.whole, id, machines);
         let number = store.begin_merging(&begun, &text, &[]).unwrap().number();
         while self.done.len() < self.parts.len() {
             let parcel = self.dice.below(self.parts.len() as u64) as usize;
-            let unread = |one: &Attempt| one.parcel == parcel && one.read < one.spool.len();
+            let unread = |one: &SpoolAttempt| one.parcel == parcel && one.read < one.spool.len();
             let is_open = self.attempts.iter().any(unread);
             if !self.done.contains(&parcel) && (!is_open || self.dice.below(12) == 0) {
-                self.attempt(parcel, store, number, folder);
+                self.run_attempt(parcel, store, number, folder);
             }
             // The coordinator may have been killed in between.
             let mut merger = store.resume_merging(number).unwrap();
             for _ in 0..=self.dice.below(4) {
                 let at = self.dice.below(self.attempts.len() as u64) as usize;
                 let again = self.dice.below(10) == 0;
-                self.read(at, again, &mut merger);
+                self.read_spool(at, again, &mut merger);
             }
         }
-        store.resume_merging(number).unwrap().finish(false).unwrap();
+        store
+            .resume_merging(number)
+            .unwrap()
+            .finish_session(false)
+            .unwrap();
         (number, self.refused)
     }
 }
 
 /// Divides the cases at random among up to three machines.
-fn parts(whole: &Plan, dice: &mut Dice) -> Vec<Plan> {
+fn random_shards(whole: &SessionPlan, dice: &mut RandomSource) -> Vec<SessionPlan> {
     let machines = 1 + dice.below(3);
     let mut all: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for job in 0..whole.jobs.len() as u32 {
         all.entry(dice.below(machines)).or_default().push(job);
     }
-    let parcels = all.into_values().map(|jobs| Parcel { jobs, stratum: 0 });
-    parcels.map(|parcel| whole.part(&parcel).unwrap()).collect()
+    let parcels = all.into_values().map(|jobs| PlanShard { jobs, stratum: 0 });
+    parcels
+        .map(|parcel| whole.extract_shard(&parcel).unwrap())
+        .collect()
 }
 
-fn histories(count: u64) {
+fn check_histories(count: u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b.fake");
     std::fs::write(&file, CASES).unwrap();
-    let whole = plan(&file);
+    let whole = test_plan(&file);
     let mut store = Store::open(&folder.path().join("results.db")).unwrap();
     let text = serde_json::to_string(&whole).unwrap();
-    let mut recorder = store.begin(&session(&whole, u64::MAX, 0), &text).unwrap();
+    let mut recorder = store
+        .begin_recording(&test_session(&whole, u64::MAX, 0), &text)
+        .unwrap();
     let alone = recorder.number();
     execute(
         &whole,
-        Orders::default(),
-        &mut AfterTwoBlocks,
+        ExecuteOptions::default(),
+        &mut SettleAfterTwoBlocks,
         &mut [&mut recorder],
     )
     .unwrap();
     drop(recorder);
-    let expected = said(&store, alone);
+    let expected = stored_text(&store, alone);
     assert!(
         expected.contains("memory") && expected.contains("involuntary>50"),
         "{expected}"
     );
     let mut refused = 0;
     for seed in 0..count {
-        let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
-        let history = History {
-            parts: parts(&whole, &mut dice),
+        let mut dice = RandomSource(Xoshiro256PlusPlus::seed_from_u64(seed));
+        let history = MergeHistory {
+            parts: random_shards(&whole, &mut dice),
             dice,
             whole: &whole,
             attempts: Vec::new(),
             done: BTreeSet::new(),
             refused: 0,
         };
-        let (number, doubles) = history.live(&mut store, seed, folder.path());
-        assert_eq!(said(&store, number), expected, "history {seed}");
+        let (number, doubles) = history.run_history(&mut store, seed, folder.path());
+        assert_eq!(stored_text(&store, number), expected, "history {seed}");
         refused += doubles;
     }
     assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
 }
 
 /// Settles nothing; may say beforehand that it does not inspect runs.
-struct Never {
+struct NeverSettle {
     looks: bool,
 }
 
-impl Judge for Never {
-    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+impl StoppingRule for NeverSettle {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         assert!(self.looks, "it is not asked");
         vec![false; cases.len()]
     }
 
-    fn looks(&self) -> bool {
+    fn inspects_runs(&self) -> bool {
         self.looks
     }
 }
 
 /// Records a session that is killed after `events` events and then resumed, with a judge that
 /// inspects runs or not. Returns the stored session, and whether it had ended before.
-fn taken_up(store: &mut Store, whole: &Plan, events: u64, looks: bool) -> (String, bool) {
+fn kill_and_resume(
+    store: &mut Store,
+    whole: &SessionPlan,
+    events: u64,
+    looks: bool,
+) -> (String, bool) {
     let text = serde_json::to_string(whole).unwrap();
     let id = 2 * events + u64::from(looks);
-    let mut recorder = store.begin(&session(whole, id, 0), &text).unwrap();
+    let mut recorder = store
+        .begin_recording(&test_session(whole, id, 0), &text)
+        .unwrap();
     let number = recorder.number();
-    let mut death = Death(events);
-    let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut death];
-    let ended = execute(whole, Orders::default(), &mut Never { looks }, observers);
+    let mut death = KillAfter(events);
+    let observers: &mut [&mut dyn SessionObserver] = &mut [&mut recorder, &mut death];
+    let ended = execute(
+        whole,
+        ExecuteOptions::default(),
+        &mut NeverSettle { looks },
+        observers,
+    );
     drop(recorder);
-    let known = store.session(number).unwrap();
-    if known.state == State::Complete {
-        return (said(store, number), ended.is_ok());
+    let known = store.load_session(number).unwrap();
+    if known.state == SessionState::Complete {
+        return (stored_text(store, number), ended.is_ok());
     }
     let done = store.finished_slots(number).unwrap();
     let failed = known.failures.iter().filter_map(|failure| failure.slot);
     let begun = whole.begun_slots(&done);
-    let orders = Orders {
-        failed: failed.filter(|slot| done.contains(slot)).collect(),
-        earlier: if looks {
+    let orders = ExecuteOptions {
+        failed_slots: failed.filter(|slot| done.contains(slot)).collect(),
+        previous_runs: if looks {
             known.runs
         } else {
-            store.runs_of_slots(number, &begun).unwrap()
+            store.load_slot_runs(number, &begun).unwrap()
         },
-        silent: (!looks).then(|| store.silent_slots(number).unwrap()),
-        done,
-        ..Orders::default()
+        empty_slots: (!looks).then(|| store.empty_slots(number).unwrap()),
+        completed_slots: done,
+        ..ExecuteOptions::default()
     };
-    let mut recorder = store.resume(number).unwrap();
-    execute(whole, orders, &mut Never { looks }, &mut [&mut recorder]).unwrap();
+    let mut recorder = store.resume_recording(number).unwrap();
+    execute(
+        whole,
+        orders,
+        &mut NeverSettle { looks },
+        &mut [&mut recorder],
+    )
+    .unwrap();
     drop(recorder);
-    (said(store, number), false)
+    (stored_text(store, number), false)
 }
 
 #[test]
@@ -439,14 +482,14 @@ fn wherever_a_session_is_killed_it_ends_as_if_it_had_not_been() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b.fake");
     std::fs::write(&file, CASES).unwrap();
-    let whole = plan(&file);
+    let whole = test_plan(&file);
     let mut store = Store::open(&folder.path().join("results.db")).unwrap();
-    let (undisturbed, _) = taken_up(&mut store, &whole, u64::MAX / 4, true);
+    let (undisturbed, _) = kill_and_resume(&mut store, &whole, u64::MAX / 4, true);
     assert!(undisturbed.contains("involuntary>50"));
     for events in 0.. {
-        let (with_all, is_over) = taken_up(&mut store, &whole, events, true);
+        let (with_all, is_over) = kill_and_resume(&mut store, &whole, events, true);
         assert_eq!(with_all, undisturbed, "after {events} events");
-        let (with_few, _) = taken_up(&mut store, &whole, events, false);
+        let (with_few, _) = kill_and_resume(&mut store, &whole, events, false);
         assert_eq!(
             with_few, undisturbed,
             "after {events} events, without the runs that nobody looks at"
@@ -460,12 +503,12 @@ fn wherever_a_session_is_killed_it_ends_as_if_it_had_not_been() {
 
 #[test]
 fn however_blocks_arrive_the_store_is_that_of_one_machine() {
-    histories(60);
+    check_histories(60);
 }
 
 /// Run with `cargo test --release -p speedwell-runner -- --ignored ten_thousand_histories`.
 #[test]
 #[ignore = "takes minutes"]
 fn ten_thousand_histories() {
-    histories(10_000);
+    check_histories(10_000);
 }

@@ -14,6 +14,6 @@ mod unchanged;
 pub mod verify;
 pub mod worktree;
 
-pub use execute::{Ended, Judge, Orders, execute};
-pub use rehearsal::{Rehearsal, rehearse};
+pub use execute::{ExecuteOptions, SessionEnd, StoppingRule, execute};
+pub use rehearsal::{RehearsalResult, rehearse};
 pub use trial::try_all;

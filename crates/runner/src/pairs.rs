@@ -2,25 +2,28 @@
 //!
 //! Whatever slows the machine during a pair slows both sides within milliseconds, and waiting for
 //! the processor is not part of processor time. This module decides which processor the two share,
-//! how long their time slices are, and which of their metrics are meaningful. Start at [`at_once`].
+//! how long their time slices are, and which of their metrics are meaningful. Start at [`run_concurrently`].
 
-use speedwell_harness::plan::{Plan, Slot};
-use speedwell_harness::{Attempt, Observation};
-use speedwell_model::{Cause, Metric, Order, seed_of_step};
+use speedwell_harness::plan::{PlanSlot, SessionPlan};
+use speedwell_harness::{RunOutcome, RunResult};
+use speedwell_model::{FailureCause, Metric, RunOrder, seed_of_step};
 use speedwell_process::{CpuSet, TimeSlice};
 use std::thread;
 use std::time::Duration;
 
 /// Time slice of one side: long enough that caches are warm for most of it.
-const TURN: TimeSlice = TimeSlice(Duration::from_millis(20));
+const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
 /// Draws the processor that the runs of this block share from the usable ones; `None` unless runs
 /// are paired.
-pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
-    if plan.design.order != Order::Paired {
+pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
+    if plan.design.order != RunOrder::Paired {
         return None;
     }
-    let usable = plan.pin.clone().or_else(|| CpuSet::usable().ok())?;
+    let usable = plan
+        .pin
+        .clone()
+        .or_else(|| CpuSet::usable_by_thread().ok())?;
     let drawn = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
     usable
         .cpus()
@@ -29,12 +32,15 @@ pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
 }
 
 /// Performs all slots at once, starting them in order.
-pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync) -> Vec<Attempt> {
+pub(super) fn run_concurrently(
+    slots: &[PlanSlot],
+    perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
+) -> Vec<RunOutcome> {
     let perform = &perform;
     let in_turns = |slot| {
         // Children inherit the slice from the starting thread. Kernels without custom slices use
         // their shorter default.
-        let _ = TURN.apply();
+        let _ = PAIR_TIME_SLICE.apply();
         perform(slot)
     };
     thread::scope(|scope| {
@@ -55,9 +61,12 @@ pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync)
 ///
 /// # Errors
 /// The observation has no processor time.
-pub(super) fn prefer_processor_time(seen: &mut Observation, order: Order) -> Result<(), Cause> {
+pub(super) fn prefer_processor_time(
+    seen: &mut RunResult,
+    order: RunOrder,
+) -> Result<(), FailureCause> {
     let is_processor_time = |name: &str| name == Metric::CPU_TIME;
-    if order == Order::Paired {
+    if order == RunOrder::Paired {
         (seen.samples).retain(|sample| is_processor_time(&sample.metric));
         (seen.metrics).retain(|metric| is_processor_time(&metric.name));
     }
@@ -65,7 +74,7 @@ pub(super) fn prefer_processor_time(seen: &mut Observation, order: Order) -> Res
     (seen.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
     match seen.samples.first() {
         Some(sample) if is_processor_time(&sample.metric) => Ok(()),
-        _ => Err(Cause::Invalid {
+        _ => Err(FailureCause::Invalid {
             reason: "reports no processor time, which is to be compared".to_owned(),
         }),
     }

@@ -1,30 +1,30 @@
 //! Runs a job once, briefly and unrecorded: does its program start, and which metrics does it
 //! report?
 
-use crate::execute::{perform, setting};
+use crate::execute::{perform_slot, run_context};
 use crate::pairs;
-use speedwell_harness::plan::{Plan, Slot};
-use speedwell_model::{Clock, Failure, Length, Samples};
+use speedwell_harness::plan::{PlanSlot, SessionPlan};
+use speedwell_model::{ComparedClock, SampleDivision, SampleLength, StepFailure};
 
 /// Smallest measurement for a harness that divides runs into samples.
-const SHORTEST: Samples = Samples {
+const SHORTEST: SampleDivision = SampleDivision {
     count: 1,
-    length: Length::Iterations(1),
+    length: SampleLength::Iterations(1),
     warmup_ns: 0,
 };
 
 /// Result of a rehearsal.
 #[derive(Debug, Clone, Default)]
-pub struct Rehearsal {
+pub struct RehearsalResult {
     /// Metrics in the order the run reported them.
     pub metrics: Vec<String>,
     /// Why the run failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<StepFailure>,
 }
 
 /// Performs job number `job` once under variant number `variant`, as briefly as its harness can.
-pub fn rehearse(plan: &Plan, job: usize, variant: usize) -> Rehearsal {
-    let slot = Slot {
+pub fn rehearse(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
+    let slot = PlanSlot {
         index: 0,
         block: 0,
         job,
@@ -35,15 +35,15 @@ pub fn rehearse(plan: &Plan, job: usize, variant: usize) -> Rehearsal {
         repeated: 0,
         build: None,
     };
-    let mut setting = setting(plan, &slot, plan.pin.as_ref(), None);
+    let mut setting = run_context(plan, &slot, plan.pin.as_ref(), None);
     (setting.samples, setting.is_series, setting.counting) = (SHORTEST, false, None);
-    let attempt = perform(plan, &slot, &setting);
-    let mut rehearsal = Rehearsal {
+    let attempt = perform_slot(plan, &slot, &setting);
+    let mut rehearsal = RehearsalResult {
         failure: attempt.failure,
-        ..Rehearsal::default()
+        ..RehearsalResult::default()
     };
     for mut seen in attempt.observations {
-        if plan.sampling.clock == Clock::Cpu {
+        if plan.sampling.clock == ComparedClock::Cpu {
             // A job without processor time fails in every run, and is reported there.
             let _ = pairs::prefer_processor_time(&mut seen, plan.design.order);
         }

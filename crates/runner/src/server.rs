@@ -1,28 +1,28 @@
 //! A local server: when it is ready, and whether it is the process that listens.
 //!
 //! Decides whose responses are measured. Must not know what is sent. Start at [`wait_until_ready`],
-//! which every server goes through, or at [`Served::start`] for the server of a load.
+//! which every server goes through, or at [`LoadServer::run_tool`] for the server of a load.
 
-use crate::load::{ServerOutcome, UNLIMITED, shown_address as shown};
+use crate::load::{ServerOutcome, UNLIMITED, format_address as shown};
 use anyhow::{Context, bail};
-use speedwell_load::load::Address;
-use speedwell_process::{self as process, Ended, Service, Spec};
+use speedwell_load::load::ServerAddress;
+use speedwell_process::{self as process, ProcessEnd, ProcessSpec, ServiceProcess};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Interval for polling a starting server.
-const PULSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Timeout of one connection attempt.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Lines of stderr kept from a server that died.
 pub const TAIL_LINES: usize = 20;
 
 /// Why a server is not ready.
-pub enum Look {
+pub enum ReadinessFailure {
     /// It may become ready.
     NotYet(String),
     /// It cannot become ready.
@@ -30,7 +30,7 @@ pub enum Look {
 }
 
 /// Why a server did not become ready.
-pub enum NotReady {
+pub enum StartFailure {
     /// The user interrupted the wait.
     Interrupted,
     /// It ended first.
@@ -41,14 +41,14 @@ pub enum NotReady {
     TooSlow(String),
 }
 
-impl NotReady {
+impl StartFailure {
     /// Formats the reason as the end of a sentence.
     pub fn reason(&self, limit: Duration) -> String {
         match self {
-            NotReady::Interrupted => "interrupted".to_owned(),
-            NotReady::Ended => "it ended before it was ready".to_owned(),
-            NotReady::Never(reason) => reason.clone(),
-            NotReady::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
+            StartFailure::Interrupted => "interrupted".to_owned(),
+            StartFailure::Ended => "it ended before it was ready".to_owned(),
+            StartFailure::Never(reason) => reason.clone(),
+            StartFailure::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
         }
     }
 }
@@ -57,36 +57,36 @@ impl NotReady {
 /// result and the real time since `begin`, in nanoseconds.
 ///
 /// # Errors
-/// See [`NotReady`].
+/// See [`StartFailure`].
 pub fn wait_until_ready<T>(
-    service: &Service,
+    service: &ServiceProcess,
     begin: Instant,
     limit: Duration,
-    mut look: impl FnMut() -> Result<T, Look>,
-) -> Result<(T, u64), NotReady> {
+    mut look: impl FnMut() -> Result<T, ReadinessFailure>,
+) -> Result<(T, u64), StartFailure> {
     let clock = service.clock();
     let until = clock.now() + limit;
     loop {
-        if process::interrupted() {
-            return Err(NotReady::Interrupted);
+        if process::is_interrupt_requested() {
+            return Err(StartFailure::Interrupted);
         }
         if service.has_ended() {
-            return Err(NotReady::Ended);
+            return Err(StartFailure::Ended);
         }
         let why = match look() {
             Ok(found) => return Ok((found, begin.elapsed().as_nanos() as u64)),
-            Err(Look::Never(why)) => return Err(NotReady::Never(why)),
-            Err(Look::NotYet(why)) => why,
+            Err(ReadinessFailure::Never(why)) => return Err(StartFailure::Never(why)),
+            Err(ReadinessFailure::NotYet(why)) => why,
         };
         if clock.now() > until {
-            return Err(NotReady::TooSlow(why));
+            return Err(StartFailure::TooSlow(why));
         }
-        clock.wait(PULSE);
+        clock.wait(POLL_INTERVAL);
     }
 }
 
 /// Who listens at an address.
-pub enum Listener {
+pub enum ListenerOwner {
     /// No known process of this machine.
     Nobody,
     /// The server, or a process that it started.
@@ -96,20 +96,20 @@ pub enum Listener {
 }
 
 /// Returns who listens at an address, as seen from the server with root process `pid`.
-pub fn listener(address: &Address, pid: i32) -> Listener {
-    let sockets = sockets_of(address);
+pub fn find_listener_owner(address: &ServerAddress, pid: i32) -> ListenerOwner {
+    let sockets = listening_sockets(address);
     if sockets.is_empty() {
-        Listener::Nobody
+        ListenerOwner::Nobody
     } else if process::holders_of(&sockets, process::tree_of(pid)).is_empty() {
-        Listener::Stranger(process::names_of(&process::all_holders_of(&sockets)))
+        ListenerOwner::Stranger(process::names_of(&process::all_holders_of(&sockets)))
     } else {
-        Listener::Own
+        ListenerOwner::Own
     }
 }
 
 /// Names the processes that listen at an address, if any.
-pub fn in_use_by(address: &Address) -> Option<String> {
-    let sockets = sockets_of(address);
+pub fn describe_listeners(address: &ServerAddress) -> Option<String> {
+    let sockets = listening_sockets(address);
     (!sockets.is_empty()).then(|| process::names_of(&process::all_holders_of(&sockets)))
 }
 
@@ -124,25 +124,25 @@ pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
 }
 
 /// Builds a server command from a shell line.
-pub fn shell(command: &str) -> Spec {
-    Spec {
+pub fn shell_server(command: &str) -> ProcessSpec {
+    ProcessSpec {
         limit: UNLIMITED,
         // The server may be a harness, too, and must not inherit this process's private channel.
         unset: vec!["SPEEDWELL_FDS".to_owned()],
-        ..Spec::new("/bin/sh").args(["-c", command])
+        ..ProcessSpec::new("/bin/sh").args(["-c", command])
     }
 }
 
 /// A load's server, which accepts connections.
 #[derive(Debug)]
-pub struct Served {
-    service: Service,
+pub struct LoadServer {
+    service: ServiceProcess,
     command: String,
     ready_ns: u64,
     cpu_before_ns: Option<u64>,
 }
 
-impl Served {
+impl LoadServer {
     /// Starts the server, which messages call `command`, and waits until one of the addresses
     /// accepts connections.
     ///
@@ -150,42 +150,46 @@ impl Served {
     /// The addresses are in use already, the command ends or does not accept connections in time,
     /// or another process accepts them.
     pub fn start(
-        spec: Spec,
+        spec: ProcessSpec,
         command: &str,
         limit: Duration,
-        addresses: &[Address],
+        addresses: &[ServerAddress],
         warnings: &mut Vec<String>,
-    ) -> anyhow::Result<Served> {
-        refuse_if_in_use(addresses)?;
+    ) -> anyhow::Result<LoadServer> {
+        check_not_in_use(addresses)?;
         let begin = Instant::now();
-        let service =
-            Service::start(spec).with_context(|| format!("cannot start the server '{command}'"))?;
+        let service = ServiceProcess::start(spec)
+            .with_context(|| format!("cannot start the server '{command}'"))?;
         let ready = wait_until_ready(&service, begin, limit, || {
-            let address = addresses.iter().find(|address| accepts(address));
-            let address = address.ok_or_else(|| Look::NotYet(String::new()))?;
-            check_owner(&service, command, address).map_err(Look::Never)
+            let address = addresses
+                .iter()
+                .find(|address| accepts_connections(address));
+            let address = address.ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
+            check_owner(&service, command, address).map_err(ReadinessFailure::Never)
         });
         match ready {
             Ok((warning, ready_ns)) => {
                 warnings.extend(warning);
-                Ok(Served {
+                Ok(LoadServer {
                     ready_ns,
                     cpu_before_ns: None,
                     command: command.to_owned(),
                     service,
                 })
             }
-            Err(NotReady::Interrupted) => {
+            Err(StartFailure::Interrupted) => {
                 bail!("interrupted while the server '{command}' was starting")
             }
-            Err(NotReady::Ended) => Err(ended_early(service, command)),
-            Err(NotReady::Never(why)) => bail!(why),
-            Err(NotReady::TooSlow(_)) => Err(too_slow(service, command, limit, addresses)),
+            Err(StartFailure::Ended) => Err(early_exit_error(service, command)),
+            Err(StartFailure::Never(why)) => bail!(why),
+            Err(StartFailure::TooSlow(_)) => {
+                Err(start_timeout_error(service, command, limit, addresses))
+            }
         }
     }
 
     /// Starts counting the server's processor time.
-    pub fn begin(&mut self) {
+    pub fn start_counting(&mut self) {
         self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
     }
 
@@ -209,7 +213,7 @@ impl Served {
         let has_died = self.service.has_ended();
         let outcome = self
             .service
-            .stop()
+            .stop_and_wait()
             .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
         let died = has_died.then(|| outcome.ended.to_string());
         Ok(ServerOutcome {
@@ -225,31 +229,33 @@ impl Served {
     }
 }
 
-fn accepts(address: &Address) -> bool {
+fn accepts_connections(address: &ServerAddress) -> bool {
     match address {
-        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
-        Address::Unix(path) => UnixStream::connect(path).is_ok(),
+        ServerAddress::Internet(socket) => {
+            TcpStream::connect_timeout(socket, CONNECT_TIMEOUT).is_ok()
+        }
+        ServerAddress::Unix(path) => UnixStream::connect(path).is_ok(),
     }
 }
 
-fn sockets_of(address: &Address) -> BTreeSet<u64> {
+fn listening_sockets(address: &ServerAddress) -> BTreeSet<u64> {
     match address {
-        Address::Internet(socket) => process::sockets_at(*socket),
-        Address::Unix(path) => process::sockets_at_path(path),
+        ServerAddress::Internet(socket) => process::sockets_at(*socket),
+        ServerAddress::Unix(path) => process::sockets_at_path(path),
     }
 }
 
 /// Whether an address belongs to this machine, so that its sockets are in our tables.
-fn is_local(address: &Address) -> bool {
+fn is_local(address: &ServerAddress) -> bool {
     match address {
-        Address::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),
-        Address::Unix(_) => true,
+        ServerAddress::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),
+        ServerAddress::Unix(_) => true,
     }
 }
 
-fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
+fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
     for address in addresses {
-        if let Some(names) = in_use_by(address) {
+        if let Some(names) = describe_listeners(address) {
             bail!(
                 "'{}' is in use already, by {names}: its answers would be taken for those of the server \
                  that --serve starts\nhint: end it, or leave out --serve to load it",
@@ -263,21 +269,21 @@ fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
 /// Checks that a process started by the command owns the listening socket. Returns a warning if
 /// that cannot be determined.
 fn check_owner(
-    service: &Service,
+    service: &ServiceProcess,
     command: &str,
-    address: &Address,
+    address: &ServerAddress,
 ) -> Result<Option<String>, String> {
-    let names = match listener(address, service.pid()) {
-        Listener::Own => return Ok(None),
-        Listener::Nobody if !is_local(address) => {
+    let names = match find_listener_owner(address, service.pid()) {
+        ListenerOwner::Own => return Ok(None),
+        ListenerOwner::Nobody if !is_local(address) => {
             return Ok(Some(format!(
                 "'{}' is on another machine: whether its answers are those of the server that was \
                  started cannot be checked.",
                 shown(address)
             )));
         }
-        Listener::Nobody => process::names_of(&[]),
-        Listener::Stranger(names) => names,
+        ListenerOwner::Nobody => process::names_of(&[]),
+        ListenerOwner::Stranger(names) => names,
     };
     Err(format!(
         "'{}' accepts connections, but not from a process that '{command}' started: it is {names}\n\
@@ -287,12 +293,12 @@ fn check_owner(
     ))
 }
 
-fn ended_early(service: Service, command: &str) -> anyhow::Error {
-    match service.stop() {
+fn early_exit_error(service: ServiceProcess, command: &str) -> anyhow::Error {
+    match service.stop_and_wait() {
         Err(error) => anyhow::Error::new(error).context(format!("the server '{command}' ended")),
         Ok(outcome) => {
             let hint = match outcome.ended {
-                Ended::Exit(0) => {
+                ProcessEnd::Exit(0) => {
                     "\nhint: the command must stay in the foreground as long as it serves"
                 }
                 _ => "",
@@ -300,21 +306,21 @@ fn ended_early(service: Service, command: &str) -> anyhow::Error {
             anyhow::anyhow!(
                 "the server '{command}' {} before it accepted connections{}{hint}",
                 outcome.ended,
-                quoted(&outcome.stderr.last_lines(TAIL_LINES))
+                quote_output(&outcome.stderr.last_lines(TAIL_LINES))
             )
         }
     }
 }
 
-fn too_slow(
-    service: Service,
+fn start_timeout_error(
+    service: ServiceProcess,
     command: &str,
     limit: Duration,
-    addresses: &[Address],
+    addresses: &[ServerAddress],
 ) -> anyhow::Error {
     let places: Vec<String> = addresses.iter().map(shown).collect();
     let tail = service
-        .stop()
+        .stop_and_wait()
         .map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
     anyhow::anyhow!(
         "the server '{}' did not accept connections at {} within {} s{}\n\
@@ -322,12 +328,12 @@ fn too_slow(
         command,
         places.join(", "),
         limit.as_secs_f64(),
-        quoted(&tail.unwrap_or_default())
+        quote_output(&tail.unwrap_or_default())
     )
 }
 
 /// Appends a server's output to a message.
-fn quoted(tail: &str) -> String {
+fn quote_output(tail: &str) -> String {
     if tail.is_empty() {
         String::new()
     } else {
@@ -338,48 +344,50 @@ fn quoted(tail: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_process::Clock;
+    use speedwell_process::WaitClock;
 
-    fn started(command: &str, clock: Clock) -> Service {
-        Service::start(Spec {
+    fn start_service(command: &str, clock: WaitClock) -> ServiceProcess {
+        ServiceProcess::start(ProcessSpec {
             clock,
-            ..shell(command)
+            ..shell_server(command)
         })
         .unwrap()
     }
 
     #[test]
     fn a_server_that_is_not_ready_in_time_is_told_with_what_was_missing_last() {
-        let clock = Clock::movable();
-        let service = started("exec sleep 600", clock);
+        let clock = WaitClock::movable();
+        let service = start_service("exec sleep 600", clock);
         let mut looks = 0;
-        let found = wait_until_ready(&service, Instant::now(), 30 * PATIENCE, || {
-            clock.advance(10 * PATIENCE);
+        let found = wait_until_ready(&service, Instant::now(), 30 * CONNECT_TIMEOUT, || {
+            clock.advance(10 * CONNECT_TIMEOUT);
             looks += 1;
-            Err::<(), Look>(Look::NotYet(format!("nothing at look {looks}")))
+            Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(format!(
+                "nothing at look {looks}"
+            )))
         });
         assert!(
-            matches!(&found, Err(NotReady::TooSlow(why)) if why == "nothing at look 4"),
+            matches!(&found, Err(StartFailure::TooSlow(why)) if why == "nothing at look 4"),
             "{looks} looks"
         );
     }
 
     #[test]
     fn one_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
-        let clock = Clock::movable();
-        let service = started("exit 3", clock);
-        let nothing = || Err::<(), Look>(Look::NotYet(String::new()));
-        let found = wait_until_ready(&service, Instant::now(), PATIENCE, nothing);
-        assert!(matches!(found, Err(NotReady::Ended)));
+        let clock = WaitClock::movable();
+        let service = start_service("exit 3", clock);
+        let nothing = || Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(String::new()));
+        let found = wait_until_ready(&service, Instant::now(), CONNECT_TIMEOUT, nothing);
+        assert!(matches!(found, Err(StartFailure::Ended)));
 
-        let service = started("exec sleep 600", clock);
+        let service = start_service("exec sleep 600", clock);
         let mut looks = 0;
-        let found = wait_until_ready(&service, Instant::now(), 30 * PATIENCE, || {
-            clock.advance(10 * PATIENCE);
+        let found = wait_until_ready(&service, Instant::now(), 30 * CONNECT_TIMEOUT, || {
+            clock.advance(10 * CONNECT_TIMEOUT);
             looks += 1;
             (looks == 3)
                 .then_some("here")
-                .ok_or_else(|| Look::NotYet(String::new()))
+                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))
         });
         assert!(matches!(found, Ok(("here", _))), "{looks} looks");
     }

@@ -1,10 +1,10 @@
 //! Runs every case once, possibly several at a time, to see whether it works and not how fast.
 
-use super::execute::Ended;
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Attempt, Job, RunLayout, Setting};
-use speedwell_model::{Cause, Event, Failure, Observer, Run};
-use speedwell_process::interrupted;
+use super::execute::SessionEnd;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{self as harness, BenchmarkJob, RunContext, RunLayout, RunOutcome};
+use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
+use speedwell_process::is_interrupt_requested;
 use speedwell_suite::experiment::Experiment;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Report of a worker thread.
 enum TrialEvent {
     Begins(usize),
-    Ended(usize, Box<Attempt>),
+    Ended(usize, Box<RunOutcome>),
 }
 
 /// Executes each job of `plan` once under its first variant, for an experiment under all, `at_once`
@@ -22,55 +22,55 @@ enum TrialEvent {
 /// # Errors
 /// An observer failed. Failures of tried programs are events, not errors.
 pub fn try_all(
-    plan: &Plan,
+    plan: &SessionPlan,
     at_once: usize,
     fail_fast: bool,
-    observers: &mut [&mut dyn Observer],
-) -> anyhow::Result<Ended> {
-    let mut tell = |event: &Event<'_>| {
+    observers: &mut [&mut dyn SessionObserver],
+) -> anyhow::Result<SessionEnd> {
+    let mut tell = |event: &SessionEvent<'_>| {
         observers
             .iter_mut()
             .try_for_each(|observer| observer.observe(event))
     };
     let experiment = plan.experiment()?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let variants = tried_variants(plan);
+    let variants = count_tried_variants(plan);
     let count = plan.jobs.len() * variants;
-    tell(&Event::Started {
+    tell(&SessionEvent::Started {
         runs: count,
         is_upper_bound: false,
         cases: count,
         done: 0,
     })?;
-    let mut ended = Ended::Complete;
+    let mut ended = SessionEnd::Complete;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..at_once.min(count) {
             let sender = sender.clone();
-            scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
+            scope.spawn(|| run_worker(plan, experiment.as_ref(), &next, &stop, sender));
         }
         drop(sender);
         for event in receiver {
-            let failed = pass_on(plan, event, &mut tell)?;
+            let failed = emit_trial_event(plan, event, &mut tell)?;
             if failed && fail_fast {
                 stop.store(true, Ordering::Relaxed);
-                ended = Ended::Failed;
+                ended = SessionEnd::Failed;
             }
         }
         anyhow::Ok(())
     })?;
-    if interrupted() {
-        ended = Ended::Interrupted;
+    if is_interrupt_requested() {
+        ended = SessionEnd::Interrupted;
     }
-    tell(&Event::Finished {
-        interrupted: ended != Ended::Complete,
+    tell(&SessionEvent::Finished {
+        interrupted: ended != SessionEnd::Complete,
     })?;
     Ok(ended)
 }
 
 /// Number of variants tried: all for an experiment, because its variants differ in more than the
 /// program.
-fn tried_variants(plan: &Plan) -> usize {
+fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),
         None => 1,
@@ -78,23 +78,23 @@ fn tried_variants(plan: &Plan) -> usize {
 }
 
 /// Takes jobs until none are left or `stop` is set.
-fn work(
-    plan: &Plan,
+fn run_worker(
+    plan: &SessionPlan,
     experiment: Option<&Experiment>,
     next: &AtomicUsize,
     stop: &AtomicBool,
     sender: mpsc::Sender<TrialEvent>,
 ) {
-    let variants = tried_variants(plan);
-    while !stop.load(Ordering::Relaxed) && !interrupted() {
+    let variants = count_tried_variants(plan);
+    while !stop.load(Ordering::Relaxed) && !is_interrupt_requested() {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let Some(job) = plan.jobs.get(at / variants) else {
             return;
         };
         let variant = &plan.variants[at % variants];
-        let setting = Setting {
+        let setting = RunContext {
             variant,
-            program: harness::program_of(&job.source, variant),
+            program: harness::resolve_program_for(&job.source, variant),
             slot: at as u32,
             ordinal: 0,
             repeated: 0,
@@ -103,7 +103,7 @@ fn work(
             seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,
-            asked: plan.sampling.asked,
+            requested: plan.sampling.asked,
             is_series: false,
             pin: plan.pin.as_ref(),
             layout: RunLayout::default(),
@@ -113,7 +113,7 @@ fn work(
         // A closed channel means that the receiver has stopped.
         if sender.send(TrialEvent::Begins(at)).is_err()
             || sender
-                .send(TrialEvent::Ended(at, Box::new(tried(job, &setting))))
+                .send(TrialEvent::Ended(at, Box::new(try_job(job, &setting))))
                 .is_err()
         {
             return;
@@ -124,13 +124,15 @@ fn work(
 /// Performs a job with the small values of a trial; if it fails, retries with the regular values.
 /// Speedwell chose the small ones, so a conflict with another parameter says nothing about the
 /// file.
-fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
-    let harness = harness::for_kind(job.source.kind);
-    let perform = |job: &Job| harness.perform(&job.under(setting.variant), setting);
+fn try_job(job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    let harness = harness::harness_for(job.source.kind);
+    let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(setting.variant), setting);
     let attempt = perform(job);
-    let broken = |failure: &Failure| !failure.cause.is_skip();
+    let broken = |failure: &StepFailure| !failure.cause.is_skip();
     match &job.measured {
-        Some(measured) if attempt.failure.as_ref().is_some_and(broken) && !interrupted() => {
+        Some(measured)
+            if attempt.failure.as_ref().is_some_and(broken) && !is_interrupt_requested() =>
+        {
             perform(measured)
         }
         _ => attempt,
@@ -138,17 +140,17 @@ fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
 }
 
 /// Turns a worker's report into events. Returns whether something failed.
-fn pass_on(
-    plan: &Plan,
+fn emit_trial_event(
+    plan: &SessionPlan,
     event: TrialEvent,
-    tell: &mut dyn FnMut(&Event<'_>) -> anyhow::Result<()>,
+    tell: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
-    let variants = tried_variants(plan);
+    let variants = count_tried_variants(plan);
     let name = |at: usize| &plan.variants[at % variants].name;
     let (at, attempt) = match event {
         TrialEvent::Begins(at) => {
             let (label, variant) = (&plan.jobs[at / variants].label, name(at));
-            tell(&Event::RunStarted {
+            tell(&SessionEvent::RunStarted {
                 slot: at as u32,
                 label,
                 variant,
@@ -161,10 +163,11 @@ fn pass_on(
         return Ok(false);
     }
     // An experiment that failed at a stage reports what it observed until then; that is not a run.
-    let failed_at_stage = |failure: &Failure| matches!(failure.cause, Cause::Stage { .. });
+    let failed_at_stage =
+        |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
     for seen in attempt.observations.into_iter().filter(|_| works) {
-        tell(&Event::RunFinished(&Run {
+        tell(&SessionEvent::RunFinished(&Run {
             case: Arc::new(seen.case),
             variant: Arc::from(name(at).as_str()),
             slot: at as u32,
@@ -182,9 +185,9 @@ fn pass_on(
         }))?;
     }
     if let Some(failure) = &attempt.failure {
-        tell(&Event::Failed(failure))?;
+        tell(&SessionEvent::Failed(failure))?;
     }
-    tell(&Event::SlotsDone(&[at as u32]))?;
+    tell(&SessionEvent::SlotsDone(&[at as u32]))?;
     Ok(attempt
         .failure
         .is_some_and(|failure| !failure.cause.is_skip()))

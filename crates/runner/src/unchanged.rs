@@ -3,10 +3,10 @@
 //!
 //! Compares files with their state before the first run: small ones by content, large ones by size,
 //! modification time and inode. `harness::code_files` decides which files count. Start at
-//! [`Unchanged::check`].
+//! [`CodeChangeGuard::check_files`].
 
-use speedwell_harness::{self as harness, Job};
-use speedwell_model::{Cause, Variant};
+use speedwell_harness::{self as harness, BenchmarkJob};
+use speedwell_model::{FailureCause, Variant};
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ const LARGEST_READ_BYTES: u64 = 1 << 20;
 
 /// Metadata that distinguishes two states of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     bytes: u64,
     modified: (i64, i64),
     inode: u64,
@@ -29,29 +29,29 @@ struct Stamp {
 #[derive(Debug, Clone)]
 struct CodeFile {
     path: PathBuf,
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     content: Option<u64>,
 }
 
 /// Files of all runs so far, by source file and variant name.
 #[derive(Debug, Default)]
-pub(super) struct Unchanged {
+pub(super) struct CodeChangeGuard {
     files: HashMap<(PathBuf, String), Vec<CodeFile>>,
 }
 
-impl Unchanged {
+impl CodeChangeGuard {
     /// Returns why the next run would execute other code than the runs before it, if it would.
-    pub fn check(&mut self, job: &Job, variant: &Variant) -> Option<Cause> {
-        let key = (job.source.file.clone(), name_of(job, variant));
+    pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
+        let key = (job.source.file.clone(), variant_key(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {
-            let program = harness::program_of(&job.source, variant);
+            let program = harness::resolve_program_for(&job.source, variant);
             let files = harness::code_files(job, variant, &program);
             files.into_iter().map(CodeFile::new).collect()
         });
         let changed = files
             .iter_mut()
             .find_map(|file| file.has_changed().then_some(file))?;
-        Some(Cause::Invalid {
+        Some(FailureCause::Invalid {
             reason: format!(
                 "'{}' was changed while it was measured: later runs would be of other code",
                 changed.path.display()
@@ -61,7 +61,7 @@ impl Unchanged {
 }
 
 /// Variant name; includes the label for jobs with snippets, which have files of their own.
-fn name_of(job: &Job, variant: &Variant) -> String {
+fn variant_key(job: &BenchmarkJob, variant: &Variant) -> String {
     match &job.snippet {
         Some(_) => format!("{}\n{}", variant.name, job.label),
         None => variant.name.clone(),
@@ -71,18 +71,18 @@ fn name_of(job: &Job, variant: &Variant) -> String {
 impl CodeFile {
     fn new(path: PathBuf) -> CodeFile {
         CodeFile {
-            stamp: Stamp::of(&path),
-            content: content_of(&path),
+            stamp: FileStamp::read_metadata(&path),
+            content: hash_content(&path),
             path,
         }
     }
 
     fn has_changed(&mut self) -> bool {
-        let now = Stamp::of(&self.path);
+        let now = FileStamp::read_metadata(&self.path);
         if now == self.stamp {
             return false;
         }
-        let is_same = self.content.is_some() && content_of(&self.path) == self.content;
+        let is_same = self.content.is_some() && hash_content(&self.path) == self.content;
         if is_same {
             self.stamp = now;
         }
@@ -90,10 +90,10 @@ impl CodeFile {
     }
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Stamp> {
+impl FileStamp {
+    fn read_metadata(path: &Path) -> Option<FileStamp> {
         let data = fs::metadata(path).ok()?;
-        Some(Stamp {
+        Some(FileStamp {
             bytes: data.len(),
             modified: (data.mtime(), data.mtime_nsec()),
             inode: data.ino(),
@@ -102,7 +102,7 @@ impl Stamp {
 }
 
 /// Hashes the content of a small file.
-fn content_of(path: &Path) -> Option<u64> {
+fn hash_content(path: &Path) -> Option<u64> {
     let size = fs::metadata(path).ok()?.len();
     if size > LARGEST_READ_BYTES {
         return None;

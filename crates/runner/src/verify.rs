@@ -1,32 +1,32 @@
 //! Sends a single request: is this the intended server, and is its response correct?
 //!
-//! Start at [`verify`] for the probe before a load, at [`check`] for the rules of an experiment.
+//! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of an experiment.
 
-use crate::load::{self, LoadJob, shown_address};
+use crate::load::{self, LoadJob, format_address};
 use anyhow::{Context, bail, ensure};
 use regex::Regex;
-use speedwell_load::generator::{self, Probe, ProbeError};
-use speedwell_load::load::{Part, Refusal};
+use speedwell_load::generator::{self, ProbeError, ProbeResponse};
+use speedwell_load::load::{CertificateRefusal, LoadShare};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_model::assignment::{BodyRule, Verify};
+use speedwell_model::assignment::{BodyRule, ResponseCheck};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
 
 /// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
 /// fetch: 20).
-const MOST_REDIRECTS: usize = 20;
+const MAX_REDIRECTS: usize = 20;
 
 /// Header fields that must not be sent to another host.
-const SECRETS: [&str; 2] = ["authorization", "cookie"];
+const SECRET_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
 /// Bytes of a wrong body that are shown.
-const SHOWN_BYTES: usize = 120;
+const MAX_SHOWN_BYTES: usize = 120;
 
 /// A response, and how it was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
+pub struct ProbeResult {
     /// The response.
-    pub probe: Probe,
+    pub probe: ProbeResponse,
     /// URLs that redirected, in order.
     pub redirected_from: Vec<String>,
 }
@@ -36,21 +36,21 @@ pub struct Probed {
 ///
 /// # Errors
 /// There is no complete response, or it is not a success.
-pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Probed)> {
+pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
     let mut redirected_from = Vec::new();
     loop {
-        let probe = generator::probe(&job.load, process::interrupt_flag());
-        let probe = probe.map_err(|error| unanswered(&job, error))?;
+        let probe = generator::send_probe(&job.load, process::interrupt_flag());
+        let probe = probe.map_err(|error| no_response_error(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
         let to = probe
             .location
             .clone()
             .filter(|_| job.spec.location && is_redirect);
         let Some(to) = to else {
-            ensure!(probe.is_success, no_success(&job, &probe));
+            ensure!(probe.is_success, describe_no_success(&job, &probe));
             return Ok((
                 job,
-                Probed {
+                ProbeResult {
                     probe,
                     redirected_from,
                 },
@@ -58,29 +58,24 @@ pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Probed)> {
         };
         redirected_from.push(job.url.to_string());
         ensure!(
-            redirected_from.len() <= MOST_REDIRECTS,
-            "'{}' redirects more than {MOST_REDIRECTS} times",
+            redirected_from.len() <= MAX_REDIRECTS,
+            "'{}' redirects more than {MAX_REDIRECTS} times",
             redirected_from[0]
         );
-        job = follow(&job, &to)?;
+        job = follow_redirect(&job, &to)?;
     }
 }
 
-fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
+fn follow_redirect(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
     let url = job
         .url
         .join(to)
         .with_context(|| format!("'{}' redirects to '{to}'", job.url))?;
     let leaves = url.host != job.url.host;
-    let names = job
-        .load
-        .kinds
-        .entries()
-        .iter()
-        .flat_map(|kind| &kind.headers);
+    let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
     let secret = names
         .map(|(name, _)| name)
-        .find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str()));
+        .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
     if let (true, Some(name)) = (leaves, secret) {
         bail!(
             "'{}' redirects to another host, '{url}', for which '{name}' was not meant\n\
@@ -89,30 +84,30 @@ fn follow(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
         );
     }
     let spec = LoadSpec {
-        url: url.in_full(),
+        url: url.to_full_string(),
         ..job.spec.clone()
     };
-    load::job(&spec, job.seed, Part::WHOLE)
+    load::build_job(&spec, job.seed, LoadShare::ONLY)
 }
 
-fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
+fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
     let place: Vec<String> = job
         .load
         .target
         .addresses
         .iter()
-        .map(shown_address)
+        .map(format_address)
         .collect();
     let hint = match &error {
         ProbeError::Failed(ErrorClass::ConnectRefused) => {
             "\nhint: is the server running? --serve CMD starts it"
         }
-        ProbeError::Certificate(Refusal::Name { .. }) => {
+        ProbeError::Certificate(CertificateRefusal::Name { .. }) => {
             "\nhint: --sni NAME expects another name; --insecure accepts any certificate"
         }
-        ProbeError::Certificate(Refusal::Expired(_) | Refusal::NotYetValid(_)) => {
-            "\nhint: --insecure accepts any certificate"
-        }
+        ProbeError::Certificate(
+            CertificateRefusal::Expired(_) | CertificateRefusal::NotYetValid(_),
+        ) => "\nhint: --insecure accepts any certificate",
         ProbeError::Certificate(_) | ProbeError::Failed(ErrorClass::TlsVerify) => {
             "\nhint: --cacert FILE names the certificate or its authority; --insecure accepts any certificate"
         }
@@ -133,9 +128,9 @@ fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
     anyhow::Error::new(error).context(context)
 }
 
-fn no_success(job: &LoadJob, probe: &Probe) -> String {
+fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
     let status = probe.status;
-    if job.load.success.admits(status) {
+    if job.load.success.accepts_status(status) {
         return format!(
             "'{}' answered {status} with {} bytes of body, which is not what is expected\n\
              hint: --no-verify loads it anyway, and counts such answers as failed",
@@ -157,12 +152,12 @@ fn no_success(job: &LoadJob, probe: &Probe) -> String {
 ///
 /// # Errors
 /// There is no response, or it violates the rules.
-pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
+pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
     let url = match &rules.path {
-        Some(path) => with_path(url, path),
+        Some(path) => replace_path(url, path),
         None => url.to_owned(),
     };
-    let probe = answer(&LoadSpec {
+    let probe = send_single_request(&LoadSpec {
         url: url.clone(),
         ..load.clone()
     })?;
@@ -171,11 +166,15 @@ pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
         return Err(format!(
             "'{url}' answered {}{}",
             probe.status,
-            beginning(&probe)
+            body_excerpt(&probe)
         ));
     }
-    match rules.body.as_ref().and_then(|rule| wrong(rule, &probe)) {
-        Some(why) => Err(format!("the body of '{url}' {why}{}", beginning(&probe))),
+    match rules
+        .body
+        .as_ref()
+        .and_then(|rule| body_violation(rule, &probe))
+    {
+        Some(why) => Err(format!("the body of '{url}' {why}{}", body_excerpt(&probe))),
         None => Ok(()),
     }
 }
@@ -184,40 +183,40 @@ pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// There is no response.
-pub fn get(url: &str) -> Result<Probe, String> {
-    answer(&LoadSpec {
+pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
+    send_single_request(&LoadSpec {
         url: url.to_owned(),
         ..LoadSpec::default()
     })
 }
 
 /// Sends one request of a load.
-fn answer(spec: &LoadSpec) -> Result<Probe, String> {
+fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
     let single = spec.clone().single_request();
     // A single request involves no random choice.
-    let job = load::job(&single, 0, Part::WHOLE).map_err(|error| format!("{error:#}"))?;
-    generator::probe(&job.load, process::interrupt_flag())
+    let job = load::build_job(&single, 0, LoadShare::ONLY).map_err(|error| format!("{error:#}"))?;
+    generator::send_probe(&job.load, process::interrupt_flag())
         .map_err(|error| format!("no answer from '{}': {error}", spec.url))
 }
 
 /// The URL with another path.
-pub fn with_path(url: &str, path: &str) -> String {
+pub fn replace_path(url: &str, path: &str) -> String {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find('/').map_or(url.len(), |at| host + at);
     format!("{}/{}", &url[..end], path.trim_start_matches('/'))
 }
 
-fn beginning(probe: &Probe) -> String {
+fn body_excerpt(probe: &ProbeResponse) -> String {
     if probe.body.is_empty() {
         return String::new();
     }
-    let shown = &probe.body[..probe.body.len().min(SHOWN_BYTES)];
+    let shown = &probe.body[..probe.body.len().min(MAX_SHOWN_BYTES)];
     let shown = String::from_utf8_lossy(shown);
     format!("; it begins with '{}'", shown.trim_end())
 }
 
 /// Explains how a body violates the rule, if it does.
-fn wrong(rule: &BodyRule, probe: &Probe) -> Option<String> {
+fn body_violation(rule: &BodyRule, probe: &ProbeResponse) -> Option<String> {
     let text = String::from_utf8_lossy(&probe.body);
     let json = || {
         serde_json::from_slice::<serde_json::Value>(&probe.body)
@@ -260,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_path_takes_the_place_of_another() {
-        assert_eq!(with_path("http://h:1/a/b?c", "/x"), "http://h:1/x");
-        assert_eq!(with_path("http://h:1", "x?y"), "http://h:1/x?y");
+        assert_eq!(replace_path("http://h:1/a/b?c", "/x"), "http://h:1/x");
+        assert_eq!(replace_path("http://h:1", "x?y"), "http://h:1/x?y");
     }
 }

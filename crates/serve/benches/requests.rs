@@ -12,7 +12,10 @@ use axum::routing::{get, post};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use speedwell_serve::{Address, Limits, Listen, Options, Server, Stopper, Tls};
+use speedwell_serve::{
+    BoundAddress, HttpServer, ListenAddress, ServerLimits, ServerOptions, ServerStopper,
+    TlsIdentity,
+};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,22 +26,22 @@ use std::time::{Duration, Instant};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// As large as the demo's session page.
 const PAGE_BYTES: usize = 158_000;
 const SLOW_CLIENTS: usize = 1000;
 
-fn main() -> Done<()> {
+fn main() -> BenchResult<()> {
     let seconds = std::env::args()
         .filter_map(|word| word.parse().ok())
         .next()
         .unwrap_or(5);
     let seconds = Duration::from_secs(seconds);
     println!("requests                        per CPU second   CPU a request   p50        p99");
-    let (roots, tls) = papers()?;
-    let running = Running::start(None)?;
-    measured(
+    let (roots, tls) = make_certificate()?;
+    let running = RunningServer::start(None)?;
+    measure_requests(
         &running,
         "short, one connection",
         "/short",
@@ -46,8 +49,8 @@ fn main() -> Done<()> {
         None,
         seconds,
     )?;
-    measured(&running, "page, as it is", "/page", "", None, seconds)?;
-    measured(
+    measure_requests(&running, "page, as it is", "/page", "", None, seconds)?;
+    measure_requests(
         &running,
         "page, packed",
         "/page",
@@ -55,8 +58,8 @@ fn main() -> Done<()> {
         None,
         seconds,
     )?;
-    let secured = Running::start(Some(tls))?;
-    measured(
+    let secured = RunningServer::start(Some(tls))?;
+    measure_requests(
         &secured,
         "page, as it is, by TLS",
         "/page",
@@ -67,7 +70,7 @@ fn main() -> Done<()> {
     drop(secured);
     let over = Arc::new(AtomicBool::new(false));
     let slow = slow_clients(running.address, &over);
-    measured(
+    measure_requests(
         &running,
         "page, beside slow clients",
         "/page",
@@ -78,18 +81,18 @@ fn main() -> Done<()> {
     over.store(true, Ordering::Relaxed);
     let connected = slow.join().unwrap_or_default();
     println!("\nslow clients: {connected} at a time, a byte a second each");
-    bomb(&running)
+    send_bomb(&running)
 }
 
 /// Server on a thread of this process.
-struct Running {
+struct RunningServer {
     address: SocketAddr,
-    stopper: Stopper,
+    stopper: ServerStopper,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Running {
-    fn start(tls: Option<Tls>) -> Done<Running> {
+impl RunningServer {
+    fn start(tls: Option<TlsIdentity>) -> BenchResult<RunningServer> {
         let page: String = (0..)
             .map(|n: u64| format!("<td>{}</td>\n", n * n % 9973))
             .take(PAGE_BYTES / 10)
@@ -105,22 +108,22 @@ impl Running {
                 "/body",
                 post(|body: Bytes| async move { body.len().to_string() }),
             );
-        let limits = Limits {
+        let limits = ServerLimits {
             connections: 4 * SLOW_CLIENTS,
             connections_per_address: 4 * SLOW_CLIENTS,
-            ..Limits::default()
+            ..ServerLimits::default()
         };
-        let listen = vec![Listen::Loopback { first: 0, last: 0 }];
-        let server = Server::bind(
-            Options {
+        let listen = vec![ListenAddress::Loopback { first: 0, last: 0 }];
+        let server = HttpServer::bind(
+            ServerOptions {
                 listen,
                 limits,
                 tls,
-                ..Options::default()
+                ..ServerOptions::default()
             },
             router,
         )?;
-        let Address::Tcp(address) = server.addresses()[0].clone() else {
+        let BoundAddress::Tcp(address) = server.addresses()[0].clone() else {
             return Err("no address".into());
         };
         let stopper = server.stopper();
@@ -131,7 +134,7 @@ impl Running {
                     eprintln!("the server ended: {error}");
                 }
             })?;
-        Ok(Running {
+        Ok(RunningServer {
             address,
             stopper,
             thread: Some(thread),
@@ -139,7 +142,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.stopper.stop();
         drop(self.thread.take().map(JoinHandle::join));
@@ -147,19 +150,19 @@ impl Drop for Running {
 }
 
 /// Sends requests in sequence on one connection, for this time.
-fn measured(
-    running: &Running,
+fn measure_requests(
+    running: &RunningServer,
     name: &str,
     path: &str,
     fields: &str,
     roots: Option<&RootCertStore>,
     seconds: Duration,
-) -> Done<()> {
+) -> BenchResult<()> {
     let address = running.address;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n");
-    let mut wire: Box<dyn Wire> = match roots {
+    let mut wire: Box<dyn BenchConnection> = match roots {
         None => Box::new(TcpStream::connect(address)?),
-        Some(roots) => Box::new(secured(address, roots)?),
+        Some(roots) => Box::new(connect_tls(address, roots)?),
     };
     let mut space = vec![0; 256 << 10];
     let (cpu, start) = (server_cpu()?, Instant::now());
@@ -184,11 +187,11 @@ fn measured(
     Ok(())
 }
 
-trait Wire: Read + Write {}
-impl<T: Read + Write> Wire for T {}
+trait BenchConnection: Read + Write {}
+impl<T: Read + Write> BenchConnection for T {}
 
 /// Reads a whole response, by its length or up to its last chunk.
-fn read_answer(wire: &mut dyn Wire, space: &mut [u8]) -> Done<()> {
+fn read_answer(wire: &mut dyn BenchConnection, space: &mut [u8]) -> BenchResult<()> {
     let mut filled = 0;
     loop {
         let bytes = wire.read(&mut space[filled..])?;
@@ -218,21 +221,21 @@ fn read_answer(wire: &mut dyn Wire, space: &mut [u8]) -> Done<()> {
     }
 }
 
-fn papers() -> Done<(RootCertStore, Tls)> {
+fn make_certificate() -> BenchResult<(RootCertStore, TlsIdentity)> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone())?;
-    let tls = Tls::from_pem(
+    let tls = TlsIdentity::from_pem(
         cert.pem().as_bytes(),
         signing_key.serialize_pem().as_bytes(),
     )?;
     Ok((roots, tls))
 }
 
-fn secured(
+fn connect_tls(
     address: SocketAddr,
     roots: &RootCertStore,
-) -> Done<StreamOwned<ClientConnection, TcpStream>> {
+) -> BenchResult<StreamOwned<ClientConnection, TcpStream>> {
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots.clone())
@@ -264,7 +267,7 @@ fn slow_clients(address: SocketAddr, over: &Arc<AtomicBool>) -> JoinHandle<usize
 }
 
 /// Sends ten gigabytes of zeros in ten megabytes, cut to a length that is not rejected outright.
-fn bomb(running: &Running) -> Done<()> {
+fn send_bomb(running: &RunningServer) -> BenchResult<()> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&vec![0; 10 << 20])?;
     let member = encoder.finish()?;
@@ -289,7 +292,7 @@ fn bomb(running: &Running) -> Done<()> {
 }
 
 /// Returns the peak memory of this process since the previous call.
-fn resident_bytes() -> Done<u64> {
+fn resident_bytes() -> BenchResult<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status
         .lines()
@@ -301,7 +304,7 @@ fn resident_bytes() -> Done<u64> {
 }
 
 /// Returns the CPU time of the server's threads so far.
-fn server_cpu() -> Done<Duration> {
+fn server_cpu() -> BenchResult<Duration> {
     let mut total = Duration::ZERO;
     for task in std::fs::read_dir("/proc/self/task")? {
         let folder = task?.path();

@@ -31,40 +31,40 @@ use std::sync::Arc;
 /// let router: axum::Router = assets.router();
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Assets {
+pub struct AssetTable {
     /// Maps file names to request paths.
     paths: HashMap<&'static str, String>,
     /// Maps request paths to files.
-    files: Arc<HashMap<String, File>>,
+    files: Arc<HashMap<String, AssetFile>>,
     folder: String,
 }
 
 #[derive(Debug)]
-struct File {
+struct AssetFile {
     kind: &'static str,
     bytes: Bytes,
     packed: Option<Bytes>,
 }
 
-impl Assets {
+impl AssetTable {
     /// Creates a table of these names and contents below a folder such as `/static/`.
     pub fn new(
         folder: &str,
         files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
-    ) -> Assets {
+    ) -> AssetTable {
         let folder = format!("/{}/", folder.trim_matches('/'));
         let (mut paths, mut table) = (HashMap::new(), HashMap::new());
         for (name, bytes) in files {
-            let path = format!("{folder}{}", hashed(name, bytes));
-            let file = File {
-                kind: kind(name),
+            let path = format!("{folder}{}", hashed_name(name, bytes));
+            let file = AssetFile {
+                kind: content_type(name),
                 bytes: Bytes::from_static(bytes),
-                packed: packed(bytes),
+                packed: compress_bytes(bytes),
             };
             paths.insert(name, path.clone());
             table.insert(path, file);
         }
-        Assets {
+        AssetTable {
             paths,
             files: Arc::new(table),
             folder,
@@ -72,19 +72,20 @@ impl Assets {
     }
 
     /// Returns the path under which a file is served, for links in pages.
-    pub fn path(&self, name: &str) -> Option<&str> {
+    pub fn asset_path(&self, name: &str) -> Option<&str> {
         self.paths.get(name).map(String::as_str)
     }
 
     /// Returns a router that serves the files below the folder.
     pub fn router(&self) -> Router {
         let assets = self.clone();
-        let answer =
-            get(move |uri: Uri, headers: HeaderMap| async move { assets.answer(&uri, &headers) });
+        let answer = get(move |uri: Uri, headers: HeaderMap| async move {
+            assets.serve_file(&uri, &headers)
+        });
         Router::new().route(&format!("{}{{*path}}", self.folder), answer)
     }
 
-    fn answer(&self, uri: &Uri, asked: &HeaderMap) -> Response {
+    fn serve_file(&self, uri: &Uri, asked: &HeaderMap) -> Response {
         let Some(file) = self.files.get(uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
@@ -109,7 +110,7 @@ impl Assets {
 }
 
 /// Turns `style.css` into `style.0123456789abcdef.css`.
-fn hashed(name: &str, bytes: &[u8]) -> String {
+fn hashed_name(name: &str, bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     let hex: String = digest.as_ref()[..8]
         .iter()
@@ -121,7 +122,7 @@ fn hashed(name: &str, bytes: &[u8]) -> String {
     }
 }
 
-fn kind(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, end)| end) {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
@@ -137,7 +138,7 @@ fn kind(name: &str) -> &'static str {
 }
 
 /// Returns the compressed bytes if they are smaller.
-fn packed(bytes: &[u8]) -> Option<Bytes> {
+fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;
     let packed = encoder.finish().ok()?;
@@ -151,8 +152,8 @@ mod tests {
     #[test]
     fn other_content_has_another_name() {
         let path = |content: &'static [u8]| {
-            let assets = Assets::new("static", [("a.b.css", content)]);
-            assets.path("a.b.css").unwrap().to_owned()
+            let assets = AssetTable::new("static", [("a.b.css", content)]);
+            assets.asset_path("a.b.css").unwrap().to_owned()
         };
         assert_ne!(path(b"one"), path(b"two"));
         assert_eq!(path(b"one"), path(b"one"));
@@ -161,13 +162,13 @@ mod tests {
 
     #[test]
     fn what_packing_does_not_make_smaller_is_sent_as_it_is() {
-        let assets = Assets::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
+        let assets = AssetTable::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
         let gzip =
             HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);
         let is_packed = |name| {
-            let uri = assets.path(name).unwrap().parse().unwrap();
+            let uri = assets.asset_path(name).unwrap().parse().unwrap();
             assets
-                .answer(&uri, &gzip)
+                .serve_file(&uri, &gzip)
                 .headers()
                 .contains_key(CONTENT_ENCODING)
         };

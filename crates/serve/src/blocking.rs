@@ -1,11 +1,11 @@
 //! Thread pools for blocking work, such as database queries, with a short queue in front.
 //!
 //! A longer queue would only make every client wait. Requests that find the queue full are rejected
-//! at once with `Retry-After`, and [`Pool::run_within`] also rejects those that have waited too
+//! at once with `Retry-After`, and [`BlockingPool::run_within`] also rejects those that have waited too
 //! long. Work whose client has disconnected is not started.
 
 use crate::error::Error;
-use crate::refusal::Refusal;
+use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,22 +16,22 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Default queue length.
-pub const QUEUE: usize = 64;
+pub const QUEUE_LENGTH: usize = 64;
 
 /// `Retry-After`, in seconds, for requests that timed out in the queue or while running.
-const AGAIN_S: u64 = 5;
+const RETRY_AFTER_S: u64 = 5;
 
 /// Timeouts for expensive requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct QueueTimeouts {
     /// Time before the work starts. Applies twice to requests that wait for a share and for a
     /// thread.
-    pub waiting: Duration,
+    pub queued: Duration,
     /// Time while the work runs.
-    pub working: Duration,
+    pub running: Duration,
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+type PoolJob = Box<dyn FnOnce() + Send>;
 
 /// Threads for blocking work. Clones share them; the threads end with the last clone.
 ///
@@ -48,32 +48,32 @@ type Work = Box<dyn FnOnce() + Send>;
 /// # Ok::<(), speedwell_serve::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Pool {
-    queue: SyncSender<Work>,
+pub struct BlockingPool {
+    queue: SyncSender<PoolJob>,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pool(..)")
     }
 }
 
-impl Pool {
+impl BlockingPool {
     /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
     ///
     /// # Errors
     /// If the system cannot start more threads.
-    pub fn new(name: &str, threads: usize, queue: usize) -> Result<Pool, Error> {
-        let (queue, waiting) = sync_channel::<Work>(queue);
+    pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
+        let (queue, waiting) = sync_channel::<PoolJob>(queue);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..threads.max(1) {
             let waiting = Arc::clone(&waiting);
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread
-                .spawn(move || work(&waiting))
+                .spawn(move || run_jobs(&waiting))
                 .map_err(Error::Threads)?;
         }
-        Ok(Pool { queue })
+        Ok(BlockingPool { queue })
     }
 
     /// Runs `work` on a thread of the pool and returns its result.
@@ -84,9 +84,9 @@ impl Pool {
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, HttpError> {
         let (done, result) = oneshot::channel();
-        let work: Work = Box::new(move || {
+        let work: PoolJob = Box::new(move || {
             if done.is_closed() {
                 return;
             }
@@ -98,28 +98,28 @@ impl Pool {
         match self.queue.try_send(work) {
             Ok(()) => result.await.map_err(|_| {
                 let what = "the server made a mistake with this request";
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, what)
+                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, what)
             }),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 let what = "there are too many requests at once";
-                Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(1))
+                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1))
             }
         }
     }
 }
 
-impl Pool {
-    /// Like [`Pool::run`], with timeouts, for work that may take long. Work that exceeds its
+impl BlockingPool {
+    /// Like [`BlockingPool::run`], with timeouts, for work that may take long. Work that exceeds its
     /// running time continues, so that a result it caches is ready for the next request. Work that
     /// no thread picks up in time is dropped.
     ///
     /// # Errors
-    /// As for [`Pool::run`]; 503 if either timeout expires.
+    /// As for [`BlockingPool::run`]; 503 if either timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
-        patience: Patience,
+        patience: QueueTimeouts,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, HttpError> {
         let (begins, begun) = oneshot::channel();
         let running = self.run(move || {
             // The receiver is gone if the client has disconnected.
@@ -127,17 +127,17 @@ impl Pool {
             work()
         });
         let too_long = async {
-            match timeout(patience.waiting, begun).await {
+            match timeout(patience.queued, begun).await {
                 Ok(Ok(())) => {
-                    tokio::time::sleep(patience.working).await;
-                    let what = format!("this takes longer than {} s", patience.working.as_secs());
-                    let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what);
-                    let refusal = refusal.hint("it goes on, and is there once it is done");
-                    refusal.retry_after(AGAIN_S)
+                    tokio::time::sleep(patience.running).await;
+                    let what = format!("this takes longer than {} s", patience.running.as_secs());
+                    let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what);
+                    let refusal = refusal.with_hint("it goes on, and is there once it is done");
+                    refusal.with_retry_after(RETRY_AFTER_S)
                 }
                 // The work was rejected: `running` returns the error.
                 Ok(Err(_)) => std::future::pending().await,
-                Err(_) => waited("others", patience),
+                Err(_) => queue_timeout_error("others", patience),
             }
         };
         tokio::select! {
@@ -149,19 +149,19 @@ impl Pool {
 }
 
 /// Returns the error for work that earlier requests of `whose` kept from starting in time.
-pub(crate) fn waited(whose: &str, patience: Patience) -> Refusal {
-    let seconds = patience.waiting.as_secs();
+pub(crate) fn queue_timeout_error(whose: &str, patience: QueueTimeouts) -> HttpError {
+    let seconds = patience.queued.as_secs();
     let what = format!("this waited longer than {seconds} s for earlier requests of {whose}");
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(AGAIN_S)
+    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(RETRY_AFTER_S)
 }
 
 /// Lowers the priority of the calling thread, for background work. Per thread on Linux (nice(2)).
-pub fn give_way() {
+pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);
 }
 
-fn work(waiting: &Mutex<Receiver<Work>>) {
+fn run_jobs(waiting: &Mutex<Receiver<PoolJob>>) {
     loop {
         let next = waiting
             .lock()
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_an_empty_one_does_not() {
-        let pool = Pool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new("test", 1, 2).unwrap();
         let (release, held) = channel::<()>();
         let (begun, begins) = oneshot::channel();
         let busy = {
@@ -213,23 +213,23 @@ mod tests {
         busy.await.unwrap().unwrap();
     }
 
-    const PATIENCE: Patience = Patience {
-        waiting: Duration::from_secs(10),
-        working: Duration::from_secs(600),
+    const PATIENCE: QueueTimeouts = QueueTimeouts {
+        queued: Duration::from_secs(10),
+        running: Duration::from_secs(600),
     };
 
     #[tokio::test]
     async fn what_takes_too_long_is_said_so_and_goes_on() {
-        let pool = Pool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new("test", 1, 2).unwrap();
         let (release, held) = channel::<()>();
         let (done, ends) = oneshot::channel();
         let work = move || {
             held.recv().unwrap();
             done.send(7).unwrap();
         };
-        let none = Patience {
-            working: Duration::ZERO,
-            waiting: Duration::from_secs(600),
+        let none = QueueTimeouts {
+            running: Duration::ZERO,
+            queued: Duration::from_secs(600),
         };
         let refusal = pool.run_within(none, work).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
@@ -247,7 +247,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_no_thread_begins_in_time_is_refused_and_never_begun() {
-        let pool = Pool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
         let (release, held) = channel::<()>();
         let mut busy = Box::pin(pool.run(move || held.recv().unwrap()));
         assert!(is_pending(&mut busy));
@@ -256,7 +256,7 @@ mod tests {
         let count = move || counted.fetch_add(1, Ordering::Relaxed);
         let mut late = Box::pin(pool.run_within(PATIENCE, count));
         assert!(is_pending(&mut late));
-        advance(PATIENCE.waiting).await;
+        advance(PATIENCE.queued).await;
         let refusal = late.await.unwrap_err();
         assert_eq!(
             (refusal.status.as_u16(), refusal.retry_after_s),
@@ -270,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_whose_client_has_gone_is_not_begun() {
-        let pool = Pool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
         let done = Arc::new(AtomicUsize::new(0));
         let (release, held) = channel::<()>();
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -289,7 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_and_the_thread_goes_on() {
-        let pool = Pool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
         let refusal = pool
             .run(|| std::panic::panic_any("on purpose"))
             .await

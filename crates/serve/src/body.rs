@@ -4,8 +4,8 @@
 //! the response, whatever the handler made of that error. Only time spent waiting for the client
 //! counts towards the rate.
 
-use crate::options::Limits;
-use crate::refusal::Refusal;
+use crate::options::ServerLimits;
+use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::fmt;
@@ -18,44 +18,49 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Passes the refusal of a rejected body to the gate.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fault(Arc<OnceLock<Refusal>>);
+pub(crate) struct BodyErrorSlot(Arc<OnceLock<HttpError>>);
 
-impl Fault {
+impl BodyErrorSlot {
     /// Records the refusal unless there is one already, and returns the error for the reader of the
     /// body.
-    pub(crate) fn refuse(&self, refusal: Refusal) -> BodyRefused {
-        BodyRefused(self.0.get_or_init(|| refusal.closing()).what.clone())
+    pub(crate) fn reject_body(&self, refusal: HttpError) -> RejectedBody {
+        RejectedBody(
+            self.0
+                .get_or_init(|| refusal.close_connection())
+                .message
+                .clone(),
+        )
     }
 
-    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+    pub(crate) fn refusal(&self) -> Option<&HttpError> {
         self.0.get()
     }
 }
 
 /// Error that a handler gets when it reads a rejected body.
 #[derive(Debug)]
-pub(crate) struct BodyRefused(String);
+pub(crate) struct RejectedBody(String);
 
-impl fmt::Display for BodyRefused {
+impl fmt::Display for RejectedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BodyRefused {}
+impl std::error::Error for RejectedBody {}
 
-pub(crate) fn too_large(limit: u64) -> Refusal {
-    Refusal::new(
+pub(crate) fn body_too_large(limit: u64) -> HttpError {
+    HttpError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("the body of the request is larger than {limit} bytes"),
     )
-    .hint("send it in several requests")
+    .with_hint("send it in several requests")
 }
 
 /// Body with a size limit and a minimum rate.
-pub(crate) struct Limited<B> {
+pub(crate) struct LimitedBody<B> {
     body: B,
-    fault: Fault,
+    fault: BodyErrorSlot,
     received: u64,
     limit: u64,
     grace: Duration,
@@ -65,9 +70,9 @@ pub(crate) struct Limited<B> {
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-impl<B> Limited<B> {
-    pub(crate) fn new(body: B, limits: &Limits, fault: Fault) -> Limited<B> {
-        Limited {
+impl<B> LimitedBody<B> {
+    pub(crate) fn new(body: B, limits: &ServerLimits, fault: BodyErrorSlot) -> LimitedBody<B> {
+        LimitedBody {
             body,
             fault,
             received: 0,
@@ -79,19 +84,19 @@ impl<B> Limited<B> {
         }
     }
 
-    fn arrived(&mut self, bytes: &Bytes) -> Result<(), BodyRefused> {
+    fn count_bytes(&mut self, bytes: &Bytes) -> Result<(), RejectedBody> {
         if let Some((since, _)) = self.waiting.take() {
             self.waited += since.elapsed();
         }
         self.received += bytes.len() as u64;
         if self.received > self.limit {
-            return Err(self.fault.refuse(too_large(self.limit)));
+            return Err(self.fault.reject_body(body_too_large(self.limit)));
         }
         Ok(())
     }
 
     /// Ready when the client has been waited for longer than the bytes it has sent allow.
-    fn too_slow(&mut self, cx: &mut Context<'_>) -> Poll<BodyRefused> {
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
         let for_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
         let left = (self.grace + for_rate).saturating_sub(self.waited);
         let (_, timer) = self.waiting.get_or_insert_with(|| {
@@ -104,32 +109,34 @@ impl<B> Limited<B> {
                 self.bytes_per_s
             );
             self.fault
-                .refuse(Refusal::new(StatusCode::REQUEST_TIMEOUT, what))
+                .reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, what))
         })
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Limited<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for LimitedBody<B> {
     type Data = Bytes;
-    type Error = BodyRefused;
+    type Error = RejectedBody;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
         let body = &mut *self;
         match Pin::new(&mut body.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                let arrived = frame.data_ref().map_or(Ok(()), |bytes| body.arrived(bytes));
+                let arrived = frame
+                    .data_ref()
+                    .map_or(Ok(()), |bytes| body.count_bytes(bytes));
                 Poll::Ready(Some(arrived.map(|()| frame)))
             }
             Poll::Ready(Some(Err(_))) => {
                 let what = "the body of the request broke off before its end";
-                let refusal = Refusal::new(StatusCode::BAD_REQUEST, what);
-                Poll::Ready(Some(Err(body.fault.refuse(refusal))))
+                let refusal = HttpError::new(StatusCode::BAD_REQUEST, what);
+                Poll::Ready(Some(Err(body.fault.reject_body(refusal))))
             }
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => body.too_slow(cx).map(|refused| Some(Err(refused))),
+            Poll::Pending => body.poll_timeout(cx).map(|refused| Some(Err(refused))),
         }
     }
 
@@ -148,9 +155,9 @@ mod tests {
     use std::collections::VecDeque;
 
     /// Yields these chunks, then stays pending forever.
-    struct Pieces(VecDeque<Bytes>);
+    struct StallingBody(VecDeque<Bytes>);
 
-    impl Body for Pieces {
+    impl Body for StallingBody {
         type Data = Bytes;
         type Error = std::convert::Infallible;
 
@@ -165,31 +172,31 @@ mod tests {
         }
     }
 
-    async fn next<B: Body + Unpin>(body: &mut B) -> Option<Result<B::Data, B::Error>> {
+    async fn next_chunk<B: Body + Unpin>(body: &mut B) -> Option<Result<B::Data, B::Error>> {
         std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx))
             .await
             .map(|frame| frame.map(|frame| frame.into_data().ok().unwrap()))
     }
 
-    fn limited(pieces: &[usize], fault: &Fault) -> Limited<Pieces> {
-        let limits = Limits {
+    fn limited_body(pieces: &[usize], fault: &BodyErrorSlot) -> LimitedBody<StallingBody> {
+        let limits = ServerLimits {
             body_bytes: 10_000,
             body_grace: Duration::from_secs(10),
             body_bytes_per_s: 1000,
-            ..Limits::default()
+            ..ServerLimits::default()
         };
         let pieces = pieces.iter().map(|size| vec![0; *size].into()).collect();
-        Limited::new(Pieces(pieces), &limits, fault.clone())
+        LimitedBody::new(StallingBody(pieces), &limits, fault.clone())
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger() {
-        let fault = Fault::default();
-        let mut body = limited(&[10_000], &fault);
-        assert_eq!(next(&mut body).await.unwrap().unwrap().len(), 10_000);
+        let fault = BodyErrorSlot::default();
+        let mut body = limited_body(&[10_000], &fault);
+        assert_eq!(next_chunk(&mut body).await.unwrap().unwrap().len(), 10_000);
         assert_eq!(fault.refusal(), None);
-        let mut body = limited(&[10_001], &fault);
-        assert!(next(&mut body).await.unwrap().is_err());
+        let mut body = limited_body(&[10_001], &fault);
+        assert!(next_chunk(&mut body).await.unwrap().is_err());
         assert_eq!(
             fault.refusal().unwrap().status,
             StatusCode::PAYLOAD_TOO_LARGE
@@ -199,12 +206,12 @@ mod tests {
     /// Paused time advances only when all tasks are idle, so the timing is exact.
     #[tokio::test(start_paused = true)]
     async fn a_body_may_take_ten_seconds_and_one_more_for_each_kilobyte() {
-        let fault = Fault::default();
-        let mut body = limited(&[3000], &fault);
+        let fault = BodyErrorSlot::default();
+        let mut body = limited_body(&[3000], &fault);
         let start = Instant::now();
-        next(&mut body).await.unwrap().unwrap();
+        next_chunk(&mut body).await.unwrap().unwrap();
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert!(next(&mut body).await.unwrap().is_err());
+        assert!(next_chunk(&mut body).await.unwrap().is_err());
         let waited = start.elapsed() - Duration::from_secs(60);
         assert!(waited >= Duration::from_secs(13), "{waited:?}");
         assert!(waited < Duration::from_millis(13_100), "{waited:?}");

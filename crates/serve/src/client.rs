@@ -4,7 +4,7 @@
 //! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
 //! see them.
 
-use crate::hosts::{Door, Hosts};
+use crate::hosts::{AllowedHosts, ListenerOrigin};
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::Uri;
 use axum::http::{HeaderMap, HeaderName};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Proxy in front of this server whose forwarded header fields are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proxy {
+pub enum TrustedProxy {
     /// Proxy that connects from this address.
     Address(IpAddr),
     /// Proxy that connects through a Unix socket.
@@ -23,7 +23,7 @@ pub enum Proxy {
 
 /// Client of a request. Handlers find it in the extensions of the request.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ClientInfo {
     /// Address of the client, as reported by a trusted proxy if there is one. `None` for a Unix
     /// socket.
     pub address: Option<IpAddr>,
@@ -34,33 +34,33 @@ pub struct Client {
     pub(crate) login: Arc<AtomicBool>,
 }
 
-impl Client {
+impl ClientInfo {
     /// Records that the client has authenticated. Its connection then no longer counts towards the
     /// per-address limit for anonymous connections.
-    pub fn note_login(&self) {
+    pub fn record_login(&self) {
         self.login.store(true, Ordering::Relaxed);
     }
 }
 
 /// Properties of a connection known before its first request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival {
-    pub door: Door,
+pub(crate) struct ConnectionInfo {
+    pub listener: ListenerOrigin,
     pub peer: Option<IpAddr>,
     pub tls: bool,
 }
 
-impl Arrival {
+impl ConnectionInfo {
     /// Whether the request bypassed the TLS-terminating proxy and came in plain text.
-    pub(crate) fn is_past(&self, proxy: Option<Proxy>) -> bool {
-        proxy.is_some() && !self.tls && !self.is_from(proxy)
+    pub(crate) fn bypasses_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
+        proxy.is_some() && !self.tls && !self.is_from_proxy(proxy)
     }
 
-    pub(crate) fn is_from(&self, proxy: Option<Proxy>) -> bool {
+    pub(crate) fn is_from_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         match proxy {
             None => false,
-            Some(Proxy::Unix) => matches!(self.door, Door::Unix),
-            Some(Proxy::Address(address)) => self
+            Some(TrustedProxy::Unix) => matches!(self.listener, ListenerOrigin::Unix),
+            Some(TrustedProxy::Address(address)) => self
                 .peer
                 .is_some_and(|peer| peer.to_canonical() == address.to_canonical()),
         }
@@ -73,24 +73,26 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 /// Identifies the client, or returns `None` unless the request names this server exactly once.
 /// Removes all forwarded header fields, trusted or not, so that no handler reads them.
-pub(crate) fn client(
-    hosts: &Hosts,
-    proxy: Option<Proxy>,
-    arrival: &Arrival,
+pub(crate) fn identify_client(
+    hosts: &AllowedHosts,
+    proxy: Option<TrustedProxy>,
+    arrival: &ConnectionInfo,
     uri: &Uri,
     headers: &mut HeaderMap,
-) -> Option<Client> {
-    let said = arrival.is_from(proxy).then(|| Forwarded::read(headers));
+) -> Option<ClientInfo> {
+    let said = arrival
+        .is_from_proxy(proxy)
+        .then(|| ForwardedFields::read(headers));
     for name in [FORWARDED, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO] {
         headers.remove(name);
     }
     headers.remove("x-real-ip");
     let said = said.unwrap_or_default();
     let secure = said.secure.unwrap_or(arrival.tls);
-    let site = |authority: &str| hosts.site(authority, arrival.door, secure);
+    let site = |authority: &str| hosts.match_site(authority, arrival.listener, secure);
     let named = match said.host {
         Some(host) => host,
-        None => only(headers, &HOST)?,
+        None => single_value(headers, &HOST)?,
     };
     let site_named = site(&named)?;
     // An absolute-form target overrides the Host field (RFC 9112, 3.2.2); both must be ours.
@@ -99,7 +101,7 @@ pub(crate) fn client(
     {
         return None;
     }
-    Some(Client {
+    Some(ClientInfo {
         address: said
             .address
             .or(arrival.peer)
@@ -112,21 +114,21 @@ pub(crate) fn client(
 
 /// Forwarded header fields of a trusted proxy.
 #[derive(Default)]
-struct Forwarded {
+struct ForwardedFields {
     address: Option<IpAddr>,
     host: Option<String>,
     secure: Option<bool>,
 }
 
-impl Forwarded {
+impl ForwardedFields {
     /// Reads the last entry of each list, the one the proxy itself appended.
-    fn read(headers: &HeaderMap) -> Forwarded {
+    fn read(headers: &HeaderMap) -> ForwardedFields {
         let last = |name: &HeaderName| {
             let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;
             Some(value.rsplit(',').next()?.trim().to_owned())
         };
-        Forwarded {
-            address: last(&FORWARDED_FOR).and_then(|text| address(&text)),
+        ForwardedFields {
+            address: last(&FORWARDED_FOR).and_then(|text| parse_address(&text)),
             host: last(&FORWARDED_HOST),
             secure: last(&FORWARDED_PROTO).map(|proto| proto.eq_ignore_ascii_case("https")),
         }
@@ -134,7 +136,7 @@ impl Forwarded {
 }
 
 /// Parses an address with or without brackets and port, as proxies write them.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_address(text: &str) -> Option<IpAddr> {
     if let Ok(socket) = text.parse::<SocketAddr>() {
         return Some(socket.ip());
     }
@@ -145,7 +147,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// Returns the value of a field that must occur exactly once.
-fn only(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+fn single_value(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then(|| value.to_owned())
@@ -155,9 +157,9 @@ fn only(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn arrival() -> Arrival {
-        Arrival {
-            door: Door::Tcp("127.0.0.1:7600".parse().unwrap()),
+    fn arrival() -> ConnectionInfo {
+        ConnectionInfo {
+            listener: ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap()),
             peer: Some("127.0.0.1".parse().unwrap()),
             tls: false,
         }
@@ -175,7 +177,13 @@ mod tests {
         let named = |name: &str| {
             let mut headers = fields(&[("host", name)]);
             let target = "/".parse().unwrap();
-            client(&Hosts::local(), None, &arrival(), &target, &mut headers)
+            identify_client(
+                &AllowedHosts::local(),
+                None,
+                &arrival(),
+                &target,
+                &mut headers,
+            )
         };
         for name in [
             "127.0.0.1:7600",
@@ -216,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_believed_only_at_its_address() {
-        let hosts = Hosts::public("https://perf.example").unwrap();
+        let hosts = AllowedHosts::public("https://perf.example").unwrap();
         let ask = |proxy| {
             let mut headers = fields(&[
                 ("host", "127.0.0.1:7600"),
@@ -224,7 +232,7 @@ mod tests {
                 ("x-forwarded-host", "perf.example"),
                 ("x-forwarded-proto", "https"),
             ]);
-            let found = client(
+            let found = identify_client(
                 &hosts,
                 proxy,
                 &arrival(),
@@ -234,14 +242,14 @@ mod tests {
             assert_eq!(headers.len(), 1, "no handler reads what proxies say");
             found.unwrap()
         };
-        let believed = ask(Some(Proxy::Address("127.0.0.1".parse().unwrap())));
+        let believed = ask(Some(TrustedProxy::Address("127.0.0.1".parse().unwrap())));
         assert_eq!(believed.address, Some("203.0.113.7".parse().unwrap()));
         assert_eq!(believed.origin, "https://perf.example");
         assert!(believed.secure);
         for proxy in [
             None,
-            Some(Proxy::Unix),
-            Some(Proxy::Address("127.0.0.9".parse().unwrap())),
+            Some(TrustedProxy::Unix),
+            Some(TrustedProxy::Address("127.0.0.9".parse().unwrap())),
         ] {
             let client = ask(proxy);
             assert_eq!(client.address, Some("127.0.0.1".parse().unwrap()));
@@ -255,7 +263,14 @@ mod tests {
         let ask = |target: &str| {
             let mut headers = fields(&[("host", "127.0.0.1:7600")]);
             let target = target.parse().unwrap();
-            client(&Hosts::local(), None, &arrival(), &target, &mut headers).is_some()
+            identify_client(
+                &AllowedHosts::local(),
+                None,
+                &arrival(),
+                &target,
+                &mut headers,
+            )
+            .is_some()
         };
         assert!(ask("http://127.0.0.1:7600/"));
         assert!(!ask("http://evil.example/"));

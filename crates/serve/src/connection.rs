@@ -4,13 +4,13 @@
 //! resets and settings need limits of their own, and the pages of this server would not gain from
 //! it.
 
-use crate::client::{Arrival, Proxy};
-use crate::gate::Gate;
-use crate::line::Line;
+use crate::client::{ConnectionInfo, TrustedProxy};
+use crate::gate::RequestPipeline;
+use crate::line::LingeringSocket;
 use crate::listen;
-use crate::options::Limits;
-use crate::room::Place;
-use crate::stopper::Stopper;
+use crate::options::ServerLimits;
+use crate::room::ConnectionPermit;
+use crate::stopper::ServerStopper;
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
@@ -27,63 +27,77 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 /// State shared by all connections of a server.
-pub(crate) struct Shared {
-    pub limits: Limits,
-    pub gate: Gate,
-    pub stopper: Stopper,
-    pub proxy: Option<Proxy>,
+pub(crate) struct ServerState {
+    pub limits: ServerLimits,
+    pub gate: RequestPipeline,
+    pub stopper: ServerStopper,
+    pub proxy: Option<TrustedProxy>,
 }
 
 /// Response to a connection that finds no free slot.
-const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
+const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     retry-after: 1\r\nconnection: close\r\ncontent-length: 30\r\n\r\nthere are too many connections";
 
 /// Serves a TCP connection from its handshake to its end.
-pub(crate) async fn tcp(
+pub(crate) async fn serve_tcp(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
-    arrival: Arrival,
-    shared: Arc<Shared>,
-    place: Place,
+    arrival: ConnectionInfo,
+    shared: Arc<ServerState>,
+    place: ConnectionPermit,
 ) {
     // Otherwise the last packet of a response may wait for the client's delayed acknowledgment.
     let _ = socket.set_nodelay(true);
-    listen::notice_vanished(&socket, shared.limits.stalled_answer);
+    listen::set_user_timeout(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
-        return plain(socket, arrival, shared, place).await;
+        return serve_plain(socket, arrival, shared, place).await;
     };
-    let line = Line::new(socket, &shared.limits);
-    let handshake = tokio::time::timeout(shared.limits.head, tls.accept(line));
+    let line = LingeringSocket::new(socket, &shared.limits);
+    let handshake = tokio::time::timeout(shared.limits.head_timeout, tls.accept(line));
     tokio::select! {
         // A client whose handshake fails cannot receive a response.
-        agreed = handshake => if let Ok(Ok(line)) = agreed { serve(line, arrival, shared, &place).await },
-        () = shared.stopper.stopped() => (),
-        () = place.is_given_up() => (),
+        agreed = handshake => if let Ok(Ok(line)) = agreed { serve_requests(line, arrival, shared, &place).await },
+        () = shared.stopper.wait_until_stopped() => (),
+        () = place.wait_until_evicted() => (),
     }
 }
 
 /// Serves a connection without TLS.
-pub(crate) async fn plain<S>(socket: S, arrival: Arrival, shared: Arc<Shared>, place: Place)
-where
+pub(crate) async fn serve_plain<S>(
+    socket: S,
+    arrival: ConnectionInfo,
+    shared: Arc<ServerState>,
+    place: ConnectionPermit,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve(Line::new(socket, &shared.limits), arrival, shared, &place).await;
+    serve_requests(
+        LingeringSocket::new(socket, &shared.limits),
+        arrival,
+        shared,
+        &place,
+    )
+    .await;
 }
 
-async fn serve<S>(line: S, arrival: Arrival, shared: Arc<Shared>, place: &Place)
-where
+async fn serve_requests<S>(
+    line: S,
+    arrival: ConnectionInfo,
+    shared: Arc<ServerState>,
+    place: &ConnectionPermit,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let answering = Arc::clone(&shared);
     let service = service_fn(move |request| {
-        place.keep();
+        place.mark_active();
         let shared = Arc::clone(&answering);
-        async move { Ok::<_, Infallible>(answer(&shared, &arrival, request, place).await) }
+        async move { Ok::<_, Infallible>(answer_request(&shared, &arrival, request, place).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(shared.limits.head)
+            .header_read_timeout(shared.limits.head_timeout)
             // hyper requires at least 8 kB.
             .max_buf_size(shared.limits.head_bytes.max(8 << 10))
             .serve_connection(TokioIo::new(line), service)
@@ -92,30 +106,30 @@ where
     // possible.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = shared.stopper.stopped() => connection.as_mut().graceful_shutdown(),
+        () = shared.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
         // Closed without a response, as after a timeout of the request head.
-        () = place.is_given_up() => return,
+        () = place.wait_until_evicted() => return,
     }
     let _ = connection.await;
 }
 
 /// Answers a request. On a connection beyond the per-address limit, the request must carry
 /// credentials.
-async fn answer(
-    shared: &Shared,
-    arrival: &Arrival,
+async fn answer_request(
+    shared: &ServerState,
+    arrival: &ConnectionInfo,
     request: Request<Incoming>,
-    place: &Place,
+    place: &ConnectionPermit,
 ) -> Response {
     let headers = request.headers();
     let brings_login = headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE);
-    let is_within = place.is_within();
+    let is_within = place.is_within_quota();
     if !is_within && !brings_login {
-        return shared.gate.turn_away(arrival, request);
+        return shared.gate.reject_request(arrival, request);
     }
-    let (mut response, has_login) = shared.gate.answer(arrival, request).await;
+    let (mut response, has_login) = shared.gate.answer_request(arrival, request).await;
     if has_login {
-        place.note_login();
+        place.record_login();
     } else if !is_within {
         let fields = response.headers_mut();
         fields.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -124,10 +138,10 @@ async fn answer(
 }
 
 /// Answers a connection for which there is no slot, whatever it requests.
-pub(crate) async fn turn_away(socket: TcpStream, limits: &Limits) {
-    let mut line = Line::new(socket, limits);
+pub(crate) async fn reject_connection(socket: TcpStream, limits: &ServerLimits) {
+    let mut line = LingeringSocket::new(socket, limits);
     // The send buffer of a new socket takes these few bytes in one write.
-    if poll_fn(|cx| Pin::new(&mut line).poll_write(cx, NO_PLACE))
+    if poll_fn(|cx| Pin::new(&mut line).poll_write(cx, TOO_MANY_CONNECTIONS_RESPONSE))
         .await
         .is_ok()
     {

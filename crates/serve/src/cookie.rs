@@ -4,7 +4,7 @@
 //! The data stay on the server, not in the cookie, so ending a login takes effect at once.
 
 use crate::error::Error;
-use crate::token::{Digest, Secret};
+use crate::token::{SecretDigest, SecretText};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of logins; when exceeded, the one that expires first is dropped.
-const LOGINS: usize = 10_000;
+const MAX_LOGINS: usize = 10_000;
 
 /// Active logins, each with data of the application.
 ///
@@ -32,66 +32,66 @@ const LOGINS: usize = 10_000;
 /// # Ok::<(), speedwell_serve::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Logins<T> {
+pub struct LoginStore<T> {
     name: String,
-    lasts: Duration,
+    lifetime: Duration,
     /// Keyed by the digest of the secret, so that the timing of a lookup reveals nothing about
     /// other logins.
-    by_digest: Mutex<HashMap<[u8; 32], Login<T>>>,
+    by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
 }
 
 #[derive(Debug)]
-struct Login<T> {
-    who: T,
+struct LoginEntry<T> {
+    data: T,
     ends: Instant,
 }
 
-impl<T: Clone> Logins<T> {
+impl<T: Clone> LoginStore<T> {
     /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name.
     /// Servers on several ports of one host share their cookies, so without TLS the name should
     /// contain the port.
-    pub fn new(name: impl Into<String>) -> Logins<T> {
-        Logins {
+    pub fn new(name: impl Into<String>) -> LoginStore<T> {
+        LoginStore {
             name: name.into(),
-            lasts: Duration::from_secs(12 * 3600),
+            lifetime: Duration::from_secs(12 * 3600),
             by_digest: Mutex::default(),
         }
     }
 
-    /// Starts a login and returns the value of `Set-Cookie`. `secure` is [`crate::Client::secure`].
+    /// Starts a login and returns the value of `Set-Cookie`. `secure` is [`crate::ClientInfo::secure`].
     ///
     /// # Errors
     /// If the system has no random bytes, or the name is not a valid cookie name.
-    pub fn begin(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
-        let secret = Secret::random::<32>()?;
+    pub fn start_login(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
+        let secret = SecretText::random::<32>()?;
         let mut logins = self
             .by_digest
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         logins.retain(|_, login| login.ends > now);
-        if logins.len() >= LOGINS
+        if logins.len() >= MAX_LOGINS
             && let Some(first) = logins.iter().min_by_key(|(_, login)| login.ends)
         {
             let first = *first.0;
             logins.remove(&first);
         }
-        let login = Login {
-            who,
-            ends: now + self.lasts,
+        let login = LoginEntry {
+            data: who,
+            ends: now + self.lifetime,
         };
         logins.insert(*secret.digest().as_bytes(), login);
-        self.set_cookie(secret.expose(), secure, self.lasts.as_secs())
+        self.set_cookie(secret.expose(), secure, self.lifetime.as_secs())
     }
 
     /// Returns the data of the login whose cookie was sent, unless the login has expired.
-    pub fn find(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
-        let digest = self.sent(headers, secure)?;
+    pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
+        let digest = self.cookie_digest(headers, secure)?;
         let logins = self
             .by_digest
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(digest.as_bytes())?;
-        (login.ends > now).then(|| login.who.clone())
+        (login.ends > now).then(|| login.data.clone())
     }
 
     /// Ends the login whose cookie was sent, and returns the `Set-Cookie` value that removes the
@@ -99,8 +99,8 @@ impl<T: Clone> Logins<T> {
     ///
     /// # Errors
     /// If the name is not a valid cookie name.
-    pub fn end(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
-        if let Some(digest) = self.sent(headers, secure) {
+    pub fn end_login(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
+        if let Some(digest) = self.cookie_digest(headers, secure) {
             let mut logins = self
                 .by_digest
                 .lock()
@@ -111,12 +111,12 @@ impl<T: Clone> Logins<T> {
     }
 
     /// Ends all logins that match the predicate, for example because their token was revoked.
-    pub fn end_all(&self, ended: impl Fn(&T) -> bool) {
+    pub fn end_matching(&self, ended: impl Fn(&T) -> bool) {
         let mut logins = self
             .by_digest
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| !ended(&login.who));
+        logins.retain(|_, login| !ended(&login.data));
     }
 
     /// Returns the cookie name. The prefix makes browsers insist on `Secure`, `Path=/` and no
@@ -139,7 +139,7 @@ impl<T: Clone> Logins<T> {
 
     /// Returns the digest of the cookie that was sent, or `None` if there are two cookies of this
     /// name.
-    fn sent(&self, headers: &HeaderMap, secure: bool) -> Option<Digest> {
+    fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
         let lines = headers
             .get_all(COOKIE)
@@ -150,14 +150,14 @@ impl<T: Clone> Logins<T> {
             .filter_map(|pair| pair.trim().split_once('='));
         let mut ours = pairs.filter(|(sent, _)| *sent == name);
         let (_, value) = ours.next()?;
-        ours.next().is_none().then(|| Digest::of(value))
+        ours.next().is_none().then(|| SecretDigest::of_text(value))
     }
 }
 
 /// Key printed at startup that starts a login once.
 #[derive(Debug)]
 pub struct LoginKey {
-    text: Secret,
+    text: SecretText,
     is_unused: Mutex<bool>,
 }
 
@@ -169,7 +169,7 @@ impl LoginKey {
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<LoginKey, Error> {
         Ok(LoginKey {
-            text: Secret::random::<32>()?,
+            text: SecretText::random::<32>()?,
             is_unused: Mutex::new(true),
         })
     }
@@ -181,7 +181,7 @@ impl LoginKey {
 
     /// Redeems the key; false if it is wrong or has been used before.
     pub fn redeem(&self, presented: &str) -> bool {
-        let is_it = Digest::of(presented) == self.text.digest();
+        let is_it = SecretDigest::of_text(presented) == self.text.digest();
         let mut is_unused = self
             .is_unused
             .lock()
@@ -194,64 +194,79 @@ impl LoginKey {
 mod tests {
     use super::*;
 
-    fn sent(cookie: &HeaderValue) -> HeaderMap {
+    fn cookie_header(cookie: &HeaderValue) -> HeaderMap {
         let pair = cookie.to_str().unwrap().split(';').next().unwrap();
         HeaderMap::from_iter([(COOKIE, pair.parse().unwrap())])
     }
 
     #[test]
     fn a_cookie_is_secure_where_there_is_tls_and_never_for_scripts() {
-        let logins = Logins::new("speedwell");
+        let logins = LoginStore::new("speedwell");
         let now = Instant::now();
-        let with_tls = logins.begin(1, true, now).unwrap();
+        let with_tls = logins.start_login(1, true, now).unwrap();
         let text = with_tls.to_str().unwrap();
         assert!(text.starts_with("__Host-speedwell="));
         assert!(text.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure"));
-        let without = logins.begin(2, false, now).unwrap();
+        let without = logins.start_login(2, false, now).unwrap();
         let text = without.to_str().unwrap();
         assert!(text.starts_with("speedwell="));
         assert!(text.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"));
         assert_eq!(
-            logins.find(&sent(&without), true, now),
+            logins.find_login(&cookie_header(&without), true, now),
             None,
             "a cookie that TLS does not protect"
         );
-        assert_eq!(logins.find(&sent(&without), false, now), Some(2));
+        assert_eq!(
+            logins.find_login(&cookie_header(&without), false, now),
+            Some(2)
+        );
     }
 
     #[test]
     fn a_login_ends_by_itself_by_its_owner_and_by_its_token() {
-        let logins = Logins::new("speedwell");
+        let logins = LoginStore::new("speedwell");
         let now = Instant::now();
         let later = now + Duration::from_secs(12 * 3600);
         let cookies: Vec<_> = ["a", "b", "c"]
-            .map(|who| logins.begin(who, true, now).unwrap())
+            .map(|who| logins.start_login(who, true, now).unwrap())
             .into();
-        assert_eq!(logins.find(&sent(&cookies[0]), true, later), None);
-        logins.end(&sent(&cookies[1]), true).unwrap();
-        assert_eq!(logins.find(&sent(&cookies[1]), true, now), None);
-        logins.end_all(|who| *who == "c");
-        assert_eq!(logins.find(&sent(&cookies[2]), true, now), None);
-        assert_eq!(logins.find(&sent(&cookies[0]), true, now), Some("a"));
+        assert_eq!(
+            logins.find_login(&cookie_header(&cookies[0]), true, later),
+            None
+        );
+        logins.end_login(&cookie_header(&cookies[1]), true).unwrap();
+        assert_eq!(
+            logins.find_login(&cookie_header(&cookies[1]), true, now),
+            None
+        );
+        logins.end_matching(|who| *who == "c");
+        assert_eq!(
+            logins.find_login(&cookie_header(&cookies[2]), true, now),
+            None
+        );
+        assert_eq!(
+            logins.find_login(&cookie_header(&cookies[0]), true, now),
+            Some("a")
+        );
     }
 
     #[test]
     fn a_cookie_among_others_is_found_but_not_if_there_are_two() {
-        let logins = Logins::new("speedwell");
+        let logins = LoginStore::new("speedwell");
         let now = Instant::now();
-        let cookie = logins.begin((), false, now).unwrap();
+        let cookie = logins.start_login((), false, now).unwrap();
         let pair = cookie.to_str().unwrap().split(';').next().unwrap();
         let with = |text: String| HeaderMap::from_iter([(COOKIE, text.parse().unwrap())]);
         assert_eq!(
-            logins.find(&with(format!("a=b; {pair};c=d")), false, now),
+            logins.find_login(&with(format!("a=b; {pair};c=d")), false, now),
             Some(())
         );
         assert_eq!(
-            logins.find(&with(format!("{pair}; speedwell=x")), false, now),
+            logins.find_login(&with(format!("{pair}; speedwell=x")), false, now),
             None
         );
         assert_eq!(
-            logins.find(&with("speedwell=x".to_owned()), false, now),
+            logins.find_login(&with("speedwell=x".to_owned()), false, now),
             None
         );
     }

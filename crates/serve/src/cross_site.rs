@@ -5,17 +5,21 @@
 //! and pages cannot forge it. Programs send neither, but they have no cookies that others could
 //! abuse.
 
-use crate::client::Client;
-use crate::refusal::Refusal;
+use crate::client::ClientInfo;
+use crate::refusal::HttpError;
 use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
 use axum::http::{Method, StatusCode};
 
 /// Returns the reason to reject this request, if there is one.
-pub(crate) fn refusal(method: &Method, headers: &HeaderMap, client: &Client) -> Option<Refusal> {
-    let from_here = match site(headers) {
-        Site::Same => true,
-        Site::Other => false,
-        Site::Unsaid => match origin(headers) {
+pub(crate) fn cross_site_error(
+    method: &Method,
+    headers: &HeaderMap,
+    client: &ClientInfo,
+) -> Option<HttpError> {
+    let from_here = match fetch_site(headers) {
+        FetchSite::Same => true,
+        FetchSite::Other => false,
+        FetchSite::Missing => match origin_header(headers) {
             Some(origin) => origin == client.origin,
             // A browser too old to send either field: only its cookie could be abused.
             None => method.is_safe() || !headers.contains_key(COOKIE),
@@ -23,40 +27,40 @@ pub(crate) fn refusal(method: &Method, headers: &HeaderMap, client: &Client) -> 
     };
     // A form on a page with `Referrer-Policy: no-referrer` has the origin null. `Sec-Fetch-Site`,
     // which pages cannot set, tells whether that page is ours.
-    let is_said_to_be_ours = matches!(site(headers), Site::Same);
-    let origin_is_ours = origin(headers)
+    let is_said_to_be_ours = matches!(fetch_site(headers), FetchSite::Same);
+    let origin_is_ours = origin_header(headers)
         .is_none_or(|origin| origin == client.origin || (origin == "null" && is_said_to_be_ours));
     let refused = if method.is_safe() {
-        !from_here && !is_visit(headers)
+        !from_here && !is_navigation(headers)
     } else {
         !from_here || !origin_is_ours
     };
     refused.then(|| {
-        Refusal::new(
+        HttpError::new(
             StatusCode::FORBIDDEN,
             "the request comes from a page of another site",
         )
-        .hint(format!("open {} and repeat it there", client.origin))
+        .with_hint(format!("open {} and repeat it there", client.origin))
     })
 }
 
-enum Site {
+enum FetchSite {
     Same,
     Other,
-    Unsaid,
+    Missing,
 }
 
-fn site(headers: &HeaderMap) -> Site {
+fn fetch_site(headers: &HeaderMap) -> FetchSite {
     match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
-        None => Site::Unsaid,
+        None => FetchSite::Missing,
         // "none": a typed address or a bookmark.
-        Some(b"same-origin" | b"none") => Site::Same,
-        Some(_) => Site::Other,
+        Some(b"same-origin" | b"none") => FetchSite::Same,
+        Some(_) => FetchSite::Other,
     }
 }
 
 /// Returns the `Origin` field; repeated fields count as a wrong origin.
-fn origin(headers: &HeaderMap) -> Option<&str> {
+fn origin_header(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(ORIGIN).iter();
     let first = values.next()?;
     match (first.to_str(), values.next()) {
@@ -67,7 +71,7 @@ fn origin(headers: &HeaderMap) -> Option<&str> {
 
 /// Whether the user followed a link to a page, the only request that other sites may cause.
 /// Requests without `Sec-Fetch-Mode` that carry an `Origin` come from a script or a form.
-fn is_visit(headers: &HeaderMap) -> bool {
+fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|said| said == value);
     says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
 }
@@ -78,7 +82,7 @@ mod tests {
     use axum::http::HeaderName;
 
     fn is_refused(method: &Method, lines: &[(&'static str, &str)]) -> bool {
-        let client = Client {
+        let client = ClientInfo {
             address: None,
             secure: false,
             origin: "http://127.0.0.1:7600".to_owned(),
@@ -88,7 +92,7 @@ mod tests {
             (HeaderName::from_static(name), value.parse().unwrap())
         };
         let headers = lines.iter().map(pair).collect();
-        refusal(method, &headers, &client).is_some()
+        cross_site_error(method, &headers, &client).is_some()
     }
 
     const OURS: (&str, &str) = ("origin", "http://127.0.0.1:7600");

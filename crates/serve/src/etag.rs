@@ -1,5 +1,5 @@
 //! Sends a response body again only if it has changed (RFC 9110, 8.8.3 and 13.1.2). Start at
-//! [`unless_known`].
+//! [`with_etag`].
 //!
 //! Tags are weak, because the same response may be sent compressed or not.
 
@@ -16,7 +16,7 @@ use ring::digest::{SHA256, digest};
 
 /// Entity tag of a response: equal tags mean equal responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Tag(String);
+struct EntityTag(String);
 
 /// Adds a tag to the response, and drops the body if the client already has it. Failures and
 /// streams, which have no length, are returned unchanged.
@@ -37,7 +37,7 @@ struct Tag(String);
 /// assert_eq!(unless_known(&asked, "another one".into_response()).await.status(), 200);
 /// # });
 /// ```
-pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
+pub async fn with_etag(asked: &HeaderMap, answer: Response) -> Response {
     let has_length = answer.body().size_hint().exact().is_some();
     if answer.status() != StatusCode::OK || !has_length || answer.headers().contains_key(ETAG) {
         return answer;
@@ -45,12 +45,12 @@ pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
     let (mut parts, body) = answer.into_parts();
     // The body is complete in memory, so this neither waits nor fails.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let tag = Tag::of(&bytes);
+    let tag = EntityTag::of_bytes(&bytes);
     // Base64 and quotes are valid in header values.
     if let Ok(value) = HeaderValue::from_str(&tag.0) {
         parts.headers.insert(ETAG, value);
     }
-    if !tag.is_known_to(asked) {
+    if !tag.matches_request(asked) {
         return Response::from_parts(parts, Body::from(bytes));
     }
     parts.status = StatusCode::NOT_MODIFIED;
@@ -60,16 +60,16 @@ pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
     Response::from_parts(parts, Body::empty())
 }
 
-impl Tag {
+impl EntityTag {
     /// Computes the tag of these bytes.
-    fn of(bytes: &[u8]) -> Tag {
+    fn of_bytes(bytes: &[u8]) -> EntityTag {
         let digest = digest(&SHA256, bytes);
         let short = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
-        Tag(format!("W/\"{short}\""))
+        EntityTag(format!("W/\"{short}\""))
     }
 
     /// Whether the client already has this response.
-    fn is_known_to(&self, asked: &HeaderMap) -> bool {
+    fn matches_request(&self, asked: &HeaderMap) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own = opaque(&self.0);
         asked.get_all(IF_NONE_MATCH).iter().any(|value| {
@@ -90,37 +90,37 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
-    fn asking(value: &str) -> HeaderMap {
+    fn if_none_match(value: &str) -> HeaderMap {
         HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())])
     }
 
     #[test]
     fn a_client_may_name_several_answers_that_it_has() {
-        let tag = Tag::of(b"a");
+        let tag = EntityTag::of_bytes(b"a");
         let own = tag.0.clone();
-        assert!(tag.is_known_to(&asking(&own)));
-        assert!(tag.is_known_to(&asking(own.trim_start_matches("W/"))));
-        assert!(tag.is_known_to(&asking(&format!("\"x\", {own}"))));
-        assert!(tag.is_known_to(&asking("*")));
-        assert!(!tag.is_known_to(&asking("\"x\"")));
-        assert!(!tag.is_known_to(&HeaderMap::new()));
+        assert!(tag.matches_request(&if_none_match(&own)));
+        assert!(tag.matches_request(&if_none_match(own.trim_start_matches("W/"))));
+        assert!(tag.matches_request(&if_none_match(&format!("\"x\", {own}"))));
+        assert!(tag.matches_request(&if_none_match("*")));
+        assert!(!tag.matches_request(&if_none_match("\"x\"")));
+        assert!(!tag.matches_request(&HeaderMap::new()));
     }
 
     #[tokio::test]
     async fn what_is_known_has_its_tag_and_nothing_of_its_body() {
         let fields = [("content-type", "text/html"), ("cache-control", "private")];
-        let known = unless_known(&asking("*"), (fields, "a").into_response()).await;
+        let known = with_etag(&if_none_match("*"), (fields, "a").into_response()).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(known.headers()[ETAG], Tag::of(b"a").0.as_str());
+        assert_eq!(known.headers()[ETAG], EntityTag::of_bytes(b"a").0.as_str());
         assert!(known.headers().contains_key("cache-control"));
         assert!(!known.headers().contains_key(CONTENT_TYPE));
         assert_eq!(known.body().size_hint().exact(), Some(0));
     }
 
     /// A body of unknown length.
-    struct Endless;
+    struct EndlessBody;
 
-    impl hyper::body::Body for Endless {
+    impl hyper::body::Body for EndlessBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -135,9 +135,9 @@ mod tests {
     #[tokio::test]
     async fn failures_and_streams_have_no_tag() {
         let failure = (StatusCode::NOT_FOUND, "none").into_response();
-        let failure = unless_known(&asking("*"), failure).await;
+        let failure = with_etag(&if_none_match("*"), failure).await;
         assert_eq!(failure.status(), StatusCode::NOT_FOUND);
-        let stream = unless_known(&asking("*"), Response::new(Body::new(Endless))).await;
+        let stream = with_etag(&if_none_match("*"), Response::new(Body::new(EndlessBody))).await;
         assert_eq!(stream.status(), StatusCode::OK);
         for answer in [failure, stream] {
             assert!(!answer.headers().contains_key(ETAG));

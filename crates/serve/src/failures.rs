@@ -3,18 +3,18 @@
 //! An address over the limit is rejected without checking its credentials, even if they are right:
 //! otherwise guessing could continue. Memory is bounded, whatever the number of addresses.
 
-use crate::options::counted_as;
-use crate::refusal::Refusal;
+use crate::options::address_group;
+use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const WINDOW: Duration = Duration::from_secs(60);
+const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of tracked addresses; when exceeded, the one with the oldest last failure is
 /// dropped.
-const ADDRESSES: usize = 4096;
+const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.
 ///
@@ -30,22 +30,22 @@ const ADDRESSES: usize = 4096;
 /// assert_eq!(failures.check(address, now).unwrap_err().status, 429);
 /// ```
 #[derive(Debug)]
-pub struct Failures {
+pub struct FailureLimiter {
     per_minute: usize,
     by_address: Mutex<HashMap<IpAddr, VecDeque<Instant>>>,
 }
 
-impl Default for Failures {
+impl Default for FailureLimiter {
     /// Allows ten failures per minute and address.
-    fn default() -> Failures {
-        Failures::new(10)
+    fn default() -> FailureLimiter {
+        FailureLimiter::new(10)
     }
 }
 
-impl Failures {
+impl FailureLimiter {
     /// Allows `per_minute` failures per minute and address.
-    pub fn new(per_minute: usize) -> Failures {
-        Failures {
+    pub fn new(per_minute: usize) -> FailureLimiter {
+        FailureLimiter {
             per_minute: per_minute.max(1),
             by_address: Mutex::default(),
         }
@@ -55,37 +55,37 @@ impl Failures {
     ///
     /// # Errors
     /// 429, with the time until the first counted failure is a minute old.
-    pub fn check(&self, address: Option<IpAddr>, now: Instant) -> Result<(), Refusal> {
+    pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
         let by_address = self
             .by_address
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let Some(times) = by_address.get(&key(address)) else {
+        let Some(times) = by_address.get(&address_key(address)) else {
             return Ok(());
         };
         let recent = times
             .iter()
-            .filter(|time| now.saturating_duration_since(**time) < WINDOW);
+            .filter(|time| now.saturating_duration_since(**time) < FAILURE_WINDOW);
         let recent: Vec<&Instant> = recent.collect();
         match recent.first() {
             Some(first) if recent.len() >= self.per_minute => {
-                let left = WINDOW - now.saturating_duration_since(**first);
+                let left = FAILURE_WINDOW - now.saturating_duration_since(**first);
                 let what = "there were too many failures to log in from this address";
-                Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, what)
-                    .retry_after(left.as_secs() + 1))
+                Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, what)
+                    .with_retry_after(left.as_secs() + 1))
             }
             _ => Ok(()),
         }
     }
 
     /// Records a failure.
-    pub fn add(&self, address: Option<IpAddr>, now: Instant) {
+    pub fn record_failure(&self, address: Option<IpAddr>, now: Instant) {
         let mut by_address = self
             .by_address
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let key = key(address);
-        if by_address.len() >= ADDRESSES && !by_address.contains_key(&key) {
+        let key = address_key(address);
+        if by_address.len() >= MAX_ADDRESSES && !by_address.contains_key(&key) {
             let oldest = by_address
                 .iter()
                 .min_by_key(|(_, times)| times.back().copied());
@@ -101,8 +101,8 @@ impl Failures {
     }
 }
 
-fn key(address: Option<IpAddr>) -> IpAddr {
-    address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), counted_as)
+fn address_key(address: Option<IpAddr>) -> IpAddr {
+    address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address_group)
 }
 
 #[cfg(test)]
@@ -115,50 +115,50 @@ mod tests {
 
     #[test]
     fn ten_thousand_guesses_are_ten_guesses_a_minute() {
-        let failures = Failures::default();
+        let failures = FailureLimiter::default();
         let start = Instant::now();
         let mut tried = 0;
         for guess in 0..10_000 {
             // Ten minutes of guesses.
             let now = start + Duration::from_millis(60) * guess;
-            if failures.check(address(1), now).is_ok() {
+            if failures.check_address(address(1), now).is_ok() {
                 tried += 1;
-                failures.add(address(1), now);
+                failures.record_failure(address(1), now);
             }
         }
         assert_eq!(tried, 100);
-        assert!(failures.check(address(2), start).is_ok());
+        assert!(failures.check_address(address(2), start).is_ok());
     }
 
     #[test]
     fn the_refusal_says_when_to_try_again() {
-        let failures = Failures::new(2);
+        let failures = FailureLimiter::new(2);
         let start = Instant::now();
-        failures.add(None, start);
-        failures.add(None, start + Duration::from_secs(20));
+        failures.record_failure(None, start);
+        failures.record_failure(None, start + Duration::from_secs(20));
         let refusal = failures
-            .check(None, start + Duration::from_secs(30))
+            .check_address(None, start + Duration::from_secs(30))
             .unwrap_err();
         assert_eq!(refusal.retry_after_s, Some(31));
         assert!(
             failures
-                .check(None, start + Duration::from_secs(61))
+                .check_address(None, start + Duration::from_secs(61))
                 .is_ok()
         );
     }
 
     #[test]
     fn many_addresses_take_no_more_memory() {
-        let failures = Failures::default();
+        let failures = FailureLimiter::default();
         let start = Instant::now();
-        for number in 0..ADDRESSES as u32 + 500 {
-            failures.add(
+        for number in 0..MAX_ADDRESSES as u32 + 500 {
+            failures.record_failure(
                 address(number),
                 start + Duration::from_micros(u64::from(number)),
             );
         }
         let by_address = failures.by_address.lock().unwrap();
-        assert_eq!(by_address.len(), ADDRESSES);
+        assert_eq!(by_address.len(), MAX_ADDRESSES);
         assert!(!by_address.contains_key(&address(0).unwrap()));
     }
 }

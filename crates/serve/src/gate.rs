@@ -5,16 +5,16 @@
 //! has a body that is small enough and either uncompressed or gzip (413, 415). `/health` is
 //! answered here. Responses get security headers and are compressed and logged.
 
-use crate::body::{Fault, Limited, too_large};
-use crate::client::{self, Arrival, Client, Proxy};
+use crate::body::{BodyErrorSlot, LimitedBody, body_too_large};
+use crate::client::{self, ClientInfo, ConnectionInfo, TrustedProxy};
 use crate::compression;
 use crate::cross_site;
-use crate::headers::protect;
-use crate::hosts::Hosts;
-use crate::log::{Entry, Log, Logged};
-use crate::options::{Limits, Options};
-use crate::refusal::{Refusal, Render};
-use crate::unpack::Unpacked;
+use crate::headers::set_security_headers;
+use crate::hosts::AllowedHosts;
+use crate::log::{LogEntry, LoggedBody, RequestLog};
+use crate::options::{ServerLimits, ServerOptions};
+use crate::refusal::{ErrorRenderer, HttpError};
+use crate::unpack::GunzipBody;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -32,24 +32,24 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 /// Health check, answered here for everyone.
-const HEALTH: &str = "/health";
+const HEALTH_PATH: &str = "/health";
 
 /// Error text when an address has too many connections.
-pub(crate) const TOO_MANY: &str = "there are too many connections";
+pub(crate) const TOO_MANY_CONNECTIONS: &str = "there are too many connections";
 
 /// Everything between a connection and the router.
-pub(crate) struct Gate {
-    limits: Limits,
-    hosts: Hosts,
-    proxy: Option<Proxy>,
-    log: Log,
-    render: Option<Render>,
+pub(crate) struct RequestPipeline {
+    limits: ServerLimits,
+    hosts: AllowedHosts,
+    proxy: Option<TrustedProxy>,
+    log: RequestLog,
+    render: Option<ErrorRenderer>,
     router: TowerToHyperService<Router>,
 }
 
-impl Gate {
-    pub(crate) fn new(options: Options, router: Router) -> Gate {
-        Gate {
+impl RequestPipeline {
+    pub(crate) fn new(options: ServerOptions, router: Router) -> RequestPipeline {
+        RequestPipeline {
             limits: options.limits,
             hosts: options.hosts,
             proxy: options.proxy,
@@ -61,101 +61,108 @@ impl Gate {
     }
 
     /// Answers one request; also returns whether its client has authenticated.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_request(
         &self,
-        arrival: &Arrival,
+        arrival: &ConnectionInfo,
         request: Request<Incoming>,
     ) -> (Response, bool) {
         let (mut parts, body) = request.into_parts();
-        let mut entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
+        let mut entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = client::client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = client::identify_client(&self.hosts, self.proxy, arrival, uri, headers);
         let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;
         }
-        let is_past = arrival.is_past(self.proxy) && uri.path() != HEALTH;
-        let asked = Asked {
+        let is_past = arrival.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
+        let asked = RequestMeta {
             headers: parts.headers.clone(),
             method: parts.method.clone(),
         };
-        let fault = Fault::default();
+        let fault = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
         let admitted = if is_past {
-            Err(past_the_proxy())
+            Err(bypassed_proxy_error())
         } else {
-            self.admit(&mut parts, body, client, &fault)
+            self.check_request(&mut parts, body, client, &fault)
         };
         let response = match admitted {
             Ok(body) => {
-                let response = self.route(Request::from_parts(parts, body)).await;
-                match (fault.refusal(), response.extensions().get::<Refusal>()) {
-                    (Some(refusal), _) => self.refuse(refusal, &asked.headers),
+                let response = self.route_request(Request::from_parts(parts, body)).await;
+                match (fault.refusal(), response.extensions().get::<HttpError>()) {
+                    (Some(refusal), _) => self.render_error(refusal, &asked.headers),
                     (None, Some(refusal)) => {
-                        let rendered = self.refuse(refusal, &asked.headers);
-                        with_fields_of(response, rendered)
+                        let rendered = self.render_error(refusal, &asked.headers);
+                        merge_headers(response, rendered)
                     }
                     (None, None) => response,
                 }
             }
-            Err(refusal) if has_body => self.refuse(&refusal.closing(), &asked.headers),
-            Err(refusal) => self.refuse(&refusal, &asked.headers),
+            Err(refusal) if has_body => {
+                self.render_error(&refusal.close_connection(), &asked.headers)
+            }
+            Err(refusal) => self.render_error(&refusal, &asked.headers),
         };
         let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
-        (self.finish(response, &asked, entry), has_login)
+        (self.finish_response(response, &asked, entry), has_login)
     }
 
     /// Rejects a request on a connection beyond the limit of its address.
-    pub(crate) fn turn_away(&self, arrival: &Arrival, request: Request<Incoming>) -> Response {
+    pub(crate) fn reject_request(
+        &self,
+        arrival: &ConnectionInfo,
+        request: Request<Incoming>,
+    ) -> Response {
         let (parts, _) = request.into_parts();
-        let entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
-        let asked = Asked {
+        let entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
+        let asked = RequestMeta {
             headers: parts.headers,
             method: parts.method,
         };
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY)
-            .retry_after(1)
-            .closing();
-        let response = self.refuse(&refusal, &asked.headers);
-        self.finish(response, &asked, entry)
+        let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
+            .with_retry_after(1)
+            .close_connection();
+        let response = self.render_error(&refusal, &asked.headers);
+        self.finish_response(response, &asked, entry)
     }
 
     /// Returns the body as handlers read it, or the reason to reject the request.
-    fn admit(
+    fn check_request(
         &self,
         parts: &mut axum::http::request::Parts,
         body: Incoming,
-        client: Option<Client>,
-        fault: &Fault,
-    ) -> Result<Body, Refusal> {
-        let client = client.ok_or_else(|| misdirected(&parts.headers, &parts.uri))?;
+        client: Option<ClientInfo>,
+        fault: &BodyErrorSlot,
+    ) -> Result<Body, HttpError> {
+        let client = client.ok_or_else(|| unknown_host_error(&parts.headers, &parts.uri))?;
         check_length(&parts.headers, self.limits.body_bytes)?;
-        if let Some(refusal) = cross_site::refusal(&parts.method, &parts.headers, &client) {
+        if let Some(refusal) = cross_site::cross_site_error(&parts.method, &parts.headers, &client)
+        {
             return Err(refusal);
         }
         let is_packed = is_gzip(&parts.headers)?;
         parts.extensions.insert(client);
-        let limited = Limited::new(body, &self.limits, fault.clone());
+        let limited = LimitedBody::new(body, &self.limits, fault.clone());
         if !is_packed {
             return Ok(Body::new(limited));
         }
         parts.headers.remove(CONTENT_ENCODING);
         parts.headers.remove(CONTENT_LENGTH);
-        Ok(Body::new(Unpacked::new(
+        Ok(Body::new(GunzipBody::new(
             limited,
             &self.limits,
             fault.clone(),
         )))
     }
 
-    async fn route(&self, request: Request<Body>) -> Response {
-        if request.uri().path() == HEALTH {
-            return health(request.method());
+    async fn route_request(&self, request: Request<Body>) -> Response {
+        if request.uri().path() == HEALTH_PATH {
+            return health_response(request.method());
         }
-        match caught(self.router.call(request)).await {
+        match catch_panic(self.router.call(request)).await {
             Some(Ok(response)) => response,
             Some(Err(impossible)) => match impossible {},
-            None => Refusal::new(
+            None => HttpError::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the server made a mistake with this request",
             )
@@ -163,27 +170,32 @@ impl Gate {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal, asked: &HeaderMap) -> Response {
+    fn render_error(&self, refusal: &HttpError, asked: &HeaderMap) -> Response {
         let Some(render) = &self.render else {
-            return refusal.answer(asked);
+            return refusal.to_response(asked);
         };
         let mut response = render(refusal, asked);
         *response.status_mut() = refusal.status;
-        refusal.mark(response.headers_mut());
+        refusal.set_headers(response.headers_mut());
         response
     }
 
-    fn finish(&self, response: Response, asked: &Asked, mut entry: Entry) -> Response {
+    fn finish_response(
+        &self,
+        response: Response,
+        asked: &RequestMeta,
+        mut entry: LogEntry,
+    ) -> Response {
         let takes_gzip = compression::accepts_gzip(&asked.headers);
-        let mut response = compression::pack(response, &asked.method, takes_gzip);
-        protect(response.headers_mut());
+        let mut response = compression::compress_response(response, &asked.method, takes_gzip);
+        set_security_headers(response.headers_mut());
         entry.status = response.status();
-        response.map(|body| Logged::wrap(body, entry, &self.log))
+        response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
     }
 }
 
 /// Adds the other header fields that the handler has set to the rendered refusal.
-fn with_fields_of(response: Response, mut rendered: Response) -> Response {
+fn merge_headers(response: Response, mut rendered: Response) -> Response {
     let own = rendered.headers().clone();
     let is_more = |name: &HeaderName| *name != CONTENT_LENGTH && !own.contains_key(name);
     let mut name = None;
@@ -198,19 +210,19 @@ fn with_fields_of(response: Response, mut rendered: Response) -> Response {
 }
 
 /// Parts of the request needed after the router has consumed it.
-struct Asked {
+struct RequestMeta {
     headers: HeaderMap,
     method: Method,
 }
 
-fn past_the_proxy() -> Refusal {
-    Refusal::new(
+fn bypassed_proxy_error() -> HttpError {
+    HttpError::new(
         StatusCode::FORBIDDEN,
         "only the proxy that has TLS may ask here",
     )
 }
 
-fn misdirected(headers: &HeaderMap, uri: &Uri) -> Refusal {
+fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
     let named = headers.get("host").and_then(|host| host.to_str().ok());
     let named = uri
         .authority()
@@ -218,46 +230,46 @@ fn misdirected(headers: &HeaderMap, uri: &Uri) -> Refusal {
         .or(named)
         .unwrap_or_default();
     let named: String = named.chars().take(100).collect();
-    Refusal::new(
+    HttpError::new(
         StatusCode::MISDIRECTED_REQUEST,
         format!("there is no site '{named}' at this server"),
     )
-    .hint("use the address that it was started with")
-    .closing()
+    .with_hint("use the address that it was started with")
+    .close_connection()
 }
 
 /// Requires `Content-Length`. A body whose length is missing or ambiguous allows request smuggling
 /// past proxies (RFC 9112, 11.2), so other ways of marking its end are rejected.
-fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Refusal> {
+fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
     if headers.contains_key(TRANSFER_ENCODING) {
         let what = "the body of the request comes without its length";
-        return Err(Refusal::new(StatusCode::LENGTH_REQUIRED, what)
-            .hint("send Content-Length, not Transfer-Encoding")
-            .closing());
+        return Err(HttpError::new(StatusCode::LENGTH_REQUIRED, what)
+            .with_hint("send Content-Length, not Transfer-Encoding")
+            .close_connection());
     }
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());
     match length.and_then(|length| length.parse::<u64>().ok()) {
-        Some(bytes) if bytes > limit => Err(too_large(limit)),
+        Some(bytes) if bytes > limit => Err(body_too_large(limit)),
         _ => Ok(()),
     }
 }
 
-fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
+fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     match (codings.next().map(HeaderValue::as_bytes), codings.next()) {
         (None | Some(b"identity"), None) => Ok(false),
         (Some(b"gzip"), None) => Ok(true),
         _ => {
             let what = "the body of the request is packed in a way that is not known here";
-            Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what)
-                .hint("use gzip, once, or nothing"))
+            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what)
+                .with_hint("use gzip, once, or nothing"))
         }
     }
 }
 
-fn health(method: &Method) -> Response {
+fn health_response(method: &Method) -> Response {
     if method.is_safe() {
         ([("cache-control", "no-store")], "ok\n").into_response()
     } else {
@@ -266,7 +278,7 @@ fn health(method: &Method) -> Response {
 }
 
 /// Returns the output of a future, or `None` if it panics.
-async fn caught<F: Future>(future: F) -> Option<F::Output> {
+async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     // The future is not used again after a panic.
     poll_fn(

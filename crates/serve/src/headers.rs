@@ -13,7 +13,7 @@ pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
 
-const ALWAYS: [(HeaderName, &str); 4] = [
+const FIXED_HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
     (
@@ -27,17 +27,17 @@ const ALWAYS: [(HeaderName, &str); 4] = [
 ];
 
 /// Defaults that a handler may override, for downloads and immutable files.
-const UNLESS_SET: [(HeaderName, &str); 2] = [
+const DEFAULT_HEADERS: [(HeaderName, &str); 2] = [
     (CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
     (CACHE_CONTROL, "private"),
 ];
 
 /// Adds the fields that every response has, and removes those that none may have.
-pub(crate) fn protect(headers: &mut HeaderMap) {
-    for (name, value) in ALWAYS {
+pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
+    for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in UNLESS_SET {
+    for (name, value) in DEFAULT_HEADERS {
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));

@@ -10,59 +10,64 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Listening socket that accepted a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Door {
+pub(crate) enum ListenerOrigin {
     Tcp(SocketAddr),
     Unix,
 }
 
 /// Names that requests may use for this server.
 #[derive(Debug, Clone, Default)]
-pub struct Hosts {
-    public: Option<Site>,
+pub struct AllowedHosts {
+    public: Option<SiteOrigin>,
 }
 
-impl Hosts {
+impl AllowedHosts {
     /// Allows `localhost` and literal loopback addresses with the port of the connection.
     /// Connections to another address may also name exactly that address.
-    pub fn local() -> Hosts {
-        Hosts::default()
+    pub fn local() -> AllowedHosts {
+        AllowedHosts::default()
     }
 
-    /// Allows what [`Hosts::local`] allows, and the name and port of this public address, such as
+    /// Allows what [`AllowedHosts::local`] allows, and the name and port of this public address, such as
     /// `https://perf.example`.
     ///
     /// # Errors
     /// If `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.
-    pub fn public(url: &str) -> Result<Hosts, Error> {
-        match Site::parse(url) {
-            Some(site) => Ok(Hosts { public: Some(site) }),
+    pub fn public(url: &str) -> Result<AllowedHosts, Error> {
+        match SiteOrigin::parse(url) {
+            Some(site) => Ok(AllowedHosts { public: Some(site) }),
             None => Err(Error::PublicUrl(url.to_owned())),
         }
     }
 
     /// Returns the name of the public address, unless it is a loopback address.
-    pub fn elsewhere(&self) -> Option<&str> {
+    pub fn public_name(&self) -> Option<&str> {
         let public = self.public.as_ref().filter(|site| !site.is_loopback());
         public.map(|site| site.host.as_str())
     }
 
     /// Returns the site that a request names, or `None` if it is not served here.
-    pub(crate) fn site(&self, authority: &str, door: Door, secure: bool) -> Option<Site> {
-        let (host, port) = split(authority)?;
+    pub(crate) fn match_site(
+        &self,
+        authority: &str,
+        door: ListenerOrigin,
+        secure: bool,
+    ) -> Option<SiteOrigin> {
+        let (host, port) = split_authority(authority)?;
         if let Some(public) = &self.public
             && public.host == host
             && port.is_none_or(|port| port == public.port)
         {
             return Some(public.clone());
         }
-        let site = Site {
+        let site = SiteOrigin {
             secure,
             port: port.unwrap_or(default_port(secure)),
             host,
         };
         let local = match door {
-            Door::Unix => return site.is_loopback().then_some(site),
-            Door::Tcp(local) => local,
+            ListenerOrigin::Unix => return site.is_loopback().then_some(site),
+            ListenerOrigin::Tcp(local) => local,
         };
         let ip = local.ip().to_canonical();
         let names_it = match site.address() {
@@ -75,14 +80,14 @@ impl Hosts {
 
 /// Scheme, lowercase host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct SiteOrigin {
     pub(crate) secure: bool,
     host: String,
     port: u16,
 }
 
-impl Site {
-    fn parse(url: &str) -> Option<Site> {
+impl SiteOrigin {
+    fn parse(url: &str) -> Option<SiteOrigin> {
         let uri: Uri = url.strip_suffix('/').unwrap_or(url).parse().ok()?;
         let scheme = uri.scheme()?;
         let secure = *scheme == Scheme::HTTPS;
@@ -90,8 +95,8 @@ impl Site {
         if !(secure || *scheme == Scheme::HTTP) || !bare {
             return None;
         }
-        let (host, port) = split(uri.authority()?.as_str())?;
-        Some(Site {
+        let (host, port) = split_authority(uri.authority()?.as_str())?;
+        Some(SiteOrigin {
             secure,
             host,
             port: port.unwrap_or(default_port(secure)),
@@ -111,7 +116,7 @@ impl Site {
 
     /// Formats the origin like browsers in `Origin`: without the default port of the scheme.
     pub(crate) fn origin(&self) -> String {
-        let (scheme, host, port) = (scheme(self.secure), &self.host, self.port);
+        let (scheme, host, port) = (scheme_name(self.secure), &self.host, self.port);
         if port == default_port(self.secure) {
             format!("{scheme}://{host}")
         } else {
@@ -120,7 +125,7 @@ impl Site {
     }
 }
 
-fn scheme(secure: bool) -> &'static str {
+fn scheme_name(secure: bool) -> &'static str {
     if secure { "https" } else { "http" }
 }
 
@@ -129,7 +134,7 @@ fn default_port(secure: bool) -> u16 {
 }
 
 /// Splits an authority into lowercase host and port; `None` if it contains anything else.
-fn split(authority: &str) -> Option<(String, Option<u16>)> {
+fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),
@@ -157,8 +162,8 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-    fn door() -> Door {
-        Door::Tcp("127.0.0.1:7600".parse().unwrap())
+    fn door() -> ListenerOrigin {
+        ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
     /// Whatever the field contains, a match is a name that browsers can only have from this server.
@@ -193,7 +198,7 @@ mod tests {
             let text: String = (0..count)
                 .map(|_| parts[random.next_u32() as usize % parts.len()])
                 .collect();
-            if let Some(site) = Hosts::local().site(&text, door(), false) {
+            if let Some(site) = AllowedHosts::local().match_site(&text, door(), false) {
                 let known = ["127.0.0.1", "localhost", "[::1]"];
                 assert!(
                     known.contains(&site.host.as_str()) && site.port == 7600,
@@ -212,10 +217,14 @@ mod tests {
             "https://",
         ];
         for url in mistakes {
-            assert!(Hosts::public(url).is_err(), "{url}");
+            assert!(AllowedHosts::public(url).is_err(), "{url}");
         }
-        let hosts = Hosts::public("https://Perf.Example:8443/").unwrap();
-        let site = |name| hosts.site(name, door(), false).map(|site| site.origin());
+        let hosts = AllowedHosts::public("https://Perf.Example:8443/").unwrap();
+        let site = |name| {
+            hosts
+                .match_site(name, door(), false)
+                .map(|site| site.origin())
+        };
         assert_eq!(
             site("perf.example:8443").unwrap(),
             "https://perf.example:8443"

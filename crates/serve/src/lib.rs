@@ -34,15 +34,15 @@
 //! | for | see |
 //! |---|---|
 //! | where a server listens, and where it refuses to | [`listen`] |
-//! | limits of requests and connections | [`Limits`] |
-//! | the client of a request, in a handler | `Extension<`[`Client`]`>` |
-//! | blocking work | [`blocking::Pool`] |
-//! | event streams | [`events::Hub`] |
-//! | style sheets, scripts, pictures | [`assets::Assets`] |
-//! | unchanged responses | [`etag::unless_known`] |
+//! | limits of requests and connections | [`ServerLimits`] |
+//! | the client of a request, in a handler | `Extension<`[`ClientInfo`]`>` |
+//! | blocking work | [`blocking::BlockingPool`] |
+//! | event streams | [`pending_events::EventHub`] |
+//! | style sheets, scripts, pictures | [`asset_files::AssetTable`] |
+//! | unchanged responses | [`etag::with_etag`] |
 //! | authentication of programs and people | [`token`], [`cookie`], [`failures`] |
 //!
-//! Start reading at [`Server`]; `gate` holds the checks that every request passes.
+//! Start reading at [`HttpServer`]; `gate` holds the checks that every request passes.
 
 pub mod assets;
 pub mod blocking;
@@ -72,14 +72,14 @@ mod tls;
 pub mod token;
 mod unpack;
 
-pub use client::{Client, Proxy};
+pub use client::{ClientInfo, TrustedProxy};
 pub use error::Error;
 pub use headers::CONTENT_SECURITY;
-pub use hosts::Hosts;
-pub use listen::{Address, Listen};
-pub use log::Log;
-pub use options::{Limits, Options};
-pub use refusal::{Refusal, Render};
-pub use server::Server;
-pub use stopper::Stopper;
-pub use tls::Tls;
+pub use hosts::AllowedHosts;
+pub use listen::{BoundAddress, ListenAddress};
+pub use log::RequestLog;
+pub use options::{ServerLimits, ServerOptions};
+pub use refusal::{ErrorRenderer, HttpError};
+pub use server::HttpServer;
+pub use stopper::ServerStopper;
+pub use tls::TlsIdentity;

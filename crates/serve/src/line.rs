@@ -4,7 +4,7 @@
 //! Closing a socket with unread input resets the connection, and the reset may overtake the
 //! response (RFC 9112, 9.6). So the closing side stops writing first and keeps reading for a while.
 
-use crate::options::Limits;
+use crate::options::ServerLimits;
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// Reads that a closing connection makes before other connections get their turn.
-const READS_AT_ONCE: usize = 16;
+const MAX_READS_PER_POLL: usize = 16;
 
 /// Socket that gives up on clients that do not read, and lingers when it is closed.
-pub(crate) struct Line<S> {
+pub(crate) struct LingeringSocket<S> {
     socket: S,
     stalled_answer: Duration,
     linger: Duration,
@@ -27,9 +27,9 @@ pub(crate) struct Line<S> {
     closing: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Line<S> {
-    pub(crate) fn new(socket: S, limits: &Limits) -> Line<S> {
-        Line {
+impl<S> LingeringSocket<S> {
+    pub(crate) fn new(socket: S, limits: &ServerLimits) -> LingeringSocket<S> {
+        LingeringSocket {
             socket,
             stalled_answer: limits.stalled_answer,
             linger: limits.linger,
@@ -39,7 +39,11 @@ impl<S> Line<S> {
     }
 
     /// Returns the result of a write, or an error if writes have been blocked for too long.
-    fn or_stalled<T>(&mut self, cx: &mut Context<'_>, written: Poll<Result<T>>) -> Poll<Result<T>> {
+    fn check_stalled<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<Result<T>>,
+    ) -> Poll<Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
@@ -54,7 +58,7 @@ impl<S> Line<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LingeringSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -64,14 +68,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.or_stalled(cx, written)
+        self.check_stalled(cx, written)
     }
 
     fn poll_write_vectored(
@@ -80,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
-        self.or_stalled(cx, written)
+        self.check_stalled(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -89,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
-        self.or_stalled(cx, flushed)
+        self.check_stalled(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
@@ -103,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
             return Poll::Ready(Ok(()));
         }
         let mut space = [0; 8 << 10];
-        for _ in 0..READS_AT_ONCE {
+        for _ in 0..MAX_READS_PER_POLL {
             let mut buffer = ReadBuf::new(&mut space);
             match ready!(Pin::new(&mut line.socket).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => (),

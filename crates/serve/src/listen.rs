@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 /// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
 /// Attempts with port 0, for ports that are free for only one of IPv4 and IPv6.
-const DRAWS: usize = 16;
+const PORT_ATTEMPTS: usize = 16;
 
 /// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
+pub enum ListenAddress {
     /// 127.0.0.1 and, where the machine has it, `[::1]`: the first port from `first` to `last` that
     /// is free on both. 0 stands for any free port.
     Loopback {
@@ -28,7 +28,7 @@ pub enum Listen {
         /// Last port to try.
         last: u16,
     },
-    /// This address; [`exposure`] refuses some.
+    /// This address; [`exposure_error`] refuses some.
     Address(SocketAddr),
     /// A Unix socket that only its owner may connect to (mode 0600).
     Unix(PathBuf),
@@ -36,7 +36,7 @@ pub enum Listen {
 
 /// Protection of a server against those who can reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Protection {
+pub struct ServerProtection {
     /// At least one token exists, and the application requires it.
     pub token: bool,
     /// The server or a trusted proxy in front of it terminates TLS.
@@ -55,9 +55,9 @@ pub struct Protection {
 /// assert_eq!(exposure(&everywhere, Protection { token: true, tls: true }), None);
 /// assert_eq!(exposure(&Listen::Loopback { first: 0, last: 0 }, Protection::default()), None);
 /// ```
-pub fn exposure(place: &Listen, protection: Protection) -> Option<String> {
+pub fn exposure_error(place: &ListenAddress, protection: ServerProtection) -> Option<String> {
     let address = match place {
-        Listen::Address(address) if !address.ip().to_canonical().is_loopback() => address,
+        ListenAddress::Address(address) if !address.ip().to_canonical().is_loopback() => address,
         _ => return None,
     };
     let missing = match (protection.token, protection.tls) {
@@ -77,53 +77,55 @@ pub fn exposure(place: &Listen, protection: Protection) -> Option<String> {
 }
 
 #[derive(Debug)]
-pub(crate) enum Listener {
+pub(crate) enum ListenSocket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
 /// Address at which a server can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum BoundAddress {
     /// TCP address.
     Tcp(SocketAddr),
     /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
-impl Listener {
-    pub(crate) fn address(&self) -> Result<Address, Error> {
+impl ListenSocket {
+    pub(crate) fn address(&self) -> Result<BoundAddress, Error> {
         match self {
-            Listener::Tcp(listener) => {
-                Ok(Address::Tcp(listener.local_addr().map_err(Error::Socket)?))
-            }
-            Listener::Unix(_, path) => Ok(Address::Unix(path.clone())),
+            ListenSocket::Tcp(listener) => Ok(BoundAddress::Tcp(
+                listener.local_addr().map_err(Error::Socket)?,
+            )),
+            ListenSocket::Unix(_, path) => Ok(BoundAddress::Unix(path.clone())),
         }
     }
 }
 
 /// Opens the sockets for one address.
-pub(crate) fn open(place: &Listen) -> Result<Vec<Listener>, Error> {
+pub(crate) fn open_sockets(place: &ListenAddress) -> Result<Vec<ListenSocket>, Error> {
     match place {
-        Listen::Loopback { first, last } => loopback(*first, *last),
-        Listen::Address(address) => Ok(vec![tcp(*address).map_err(|error| at(*address, error))?]),
-        Listen::Unix(path) => Ok(vec![Listener::Unix(unix(path)?, path.clone())]),
+        ListenAddress::Loopback { first, last } => bind_loopback(*first, *last),
+        ListenAddress::Address(address) => Ok(vec![
+            bind_tcp(*address).map_err(|error| address_error(*address, error))?,
+        ]),
+        ListenAddress::Unix(path) => Ok(vec![ListenSocket::Unix(bind_unix(path)?, path.clone())]),
     }
 }
 
-fn at(address: SocketAddr, error: std::io::Error) -> Error {
+fn address_error(address: SocketAddr, error: std::io::Error) -> Error {
     Error::Address(address, error)
 }
 
-fn tcp(address: SocketAddr) -> std::io::Result<Listener> {
+fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    Ok(Listener::Tcp(listener))
+    Ok(ListenSocket::Tcp(listener))
 }
 
-fn loopback(first: u16, last: u16) -> Result<Vec<Listener>, Error> {
+fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
     let tries = if first == 0 {
-        DRAWS
+        PORT_ATTEMPTS
     } else {
         usize::from(last.saturating_sub(first)) + 1
     };
@@ -133,24 +135,24 @@ fn loopback(first: u16, last: u16) -> Result<Vec<Listener>, Error> {
         let listener = match TcpListener::bind(four) {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
-            Err(error) => return Err(at(four, error)),
+            Err(error) => return Err(address_error(four, error)),
         };
         let taken = listener.local_addr().map_err(Error::Socket)?;
         listener.set_nonblocking(true).map_err(Error::Socket)?;
         let six = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), taken.port());
-        match tcp(six) {
-            Ok(six) => return Ok(vec![Listener::Tcp(listener), six]),
+        match bind_tcp(six) {
+            Ok(six) => return Ok(vec![ListenSocket::Tcp(listener), six]),
             Err(error) if error.kind() == ErrorKind::AddrInUse => (),
             // A machine without IPv6.
-            Err(_) => return Ok(vec![Listener::Tcp(listener)]),
+            Err(_) => return Ok(vec![ListenSocket::Tcp(listener)]),
         }
     }
     Err(Error::PortsInUse(first, last))
 }
 
 /// Binds a Unix socket. Its mode is set before it listens, because until then nobody can connect.
-fn unix(path: &Path) -> Result<UnixListener, Error> {
-    remove_stale(path)?;
+fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
+    remove_stale_socket(path)?;
     let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
     let address = SocketAddrUnix::new(path).map_err(|error| refused(error.into()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -163,7 +165,7 @@ fn unix(path: &Path) -> Result<UnixListener, Error> {
 }
 
 /// Removes the socket of a server that has ended; anything else is left alone and is an error.
-fn remove_stale(path: &Path) -> Result<(), Error> {
+fn remove_stale_socket(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
@@ -178,7 +180,7 @@ fn remove_stale(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes the kernel end a connection whose peer has vanished without closing it.
-pub(crate) fn notice_vanished(socket: &tokio::net::TcpStream, after: std::time::Duration) {
+pub(crate) fn set_user_timeout(socket: &tokio::net::TcpStream, after: std::time::Duration) {
     let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
     // Not supported everywhere; elsewhere the kernel's longer default applies.
     let _ = set_tcp_user_timeout(socket, ms);
@@ -190,15 +192,18 @@ mod tests {
 
     #[test]
     fn the_next_free_port_is_taken() {
-        let taken = loopback(0, 0).unwrap();
-        let Address::Tcp(address) = taken[0].address().unwrap() else {
+        let taken = bind_loopback(0, 0).unwrap();
+        let BoundAddress::Tcp(address) = taken[0].address().unwrap() else {
             unreachable!()
         };
         let port = address.port();
-        assert!(matches!(loopback(port, port), Err(Error::PortsInUse(..))));
+        assert!(matches!(
+            bind_loopback(port, port),
+            Err(Error::PortsInUse(..))
+        ));
         // Others may hold some of the next hundred ports, but hardly all.
-        let next = loopback(port, port.saturating_add(100)).unwrap();
-        let Address::Tcp(address) = next[0].address().unwrap() else {
+        let next = bind_loopback(port, port.saturating_add(100)).unwrap();
+        let BoundAddress::Tcp(address) = next[0].address().unwrap() else {
             unreachable!()
         };
         assert!(address.port() > port);
@@ -208,26 +213,26 @@ mod tests {
     fn a_unix_socket_is_its_owners_alone_and_a_file_is_never_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let first = unix(&path).unwrap();
+        let first = bind_unix(&path).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        assert!(unix(&path).is_err(), "somebody listens");
+        assert!(bind_unix(&path).is_err(), "somebody listens");
         drop(first);
-        unix(&path).unwrap();
+        bind_unix(&path).unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "precious").unwrap();
-        assert!(unix(&file).is_err());
+        assert!(bind_unix(&file).is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
     }
 
     #[test]
     fn what_others_can_reach_takes_a_token_and_tls() {
         let refused = |address: &str, token, tls| {
-            exposure(
-                &Listen::Address(address.parse().unwrap()),
-                Protection { token, tls },
+            exposure_error(
+                &ListenAddress::Address(address.parse().unwrap()),
+                ServerProtection { token, tls },
             )
         };
         for address in [

@@ -3,7 +3,7 @@
 //! It contains nothing that may be secret: no query, no header field, and nothing of a path from
 //! where a token begins. A separate thread writes the lines, so a full pipe blocks no request.
 
-use crate::token::PREFIX;
+use crate::token::TOKEN_PREFIX;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, Uri};
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
@@ -18,21 +18,21 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 /// Maximum number of lines waiting to be written; further ones are only counted.
-const WAITING_LINES: usize = 1024;
+const MAX_WAITING_LINES: usize = 1024;
 
 /// Destination of the request log.
 #[derive(Clone, Default)]
-pub struct Log {
-    to: Option<Arc<Writer>>,
+pub struct RequestLog {
+    to: Option<Arc<LogWriter>>,
     json: bool,
 }
 
-struct Writer {
+struct LogWriter {
     lines: SyncSender<String>,
     lost: Arc<AtomicU64>,
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for RequestLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log")
             .field("on", &self.to.is_some())
@@ -41,21 +41,21 @@ impl fmt::Debug for Log {
     }
 }
 
-impl Log {
+impl RequestLog {
     /// Creates a log that discards everything.
-    pub fn off() -> Log {
-        Log::default()
+    pub fn off() -> RequestLog {
+        RequestLog::default()
     }
 
     /// Creates a log that writes to stderr.
-    pub fn stderr() -> Log {
+    pub fn stderr() -> RequestLog {
         // If stderr is closed, there is nowhere to report it.
-        Log::to(|line| drop(writeln!(std::io::stderr(), "{line}")))
+        RequestLog::with_sink(|line| drop(writeln!(std::io::stderr(), "{line}")))
     }
 
     /// Creates a log that passes lines to `write`, which runs on one thread.
-    pub fn to(write: impl Fn(&str) + Send + 'static) -> Log {
-        let (lines, waiting) = sync_channel::<String>(WAITING_LINES);
+    pub fn with_sink(write: impl Fn(&str) + Send + 'static) -> RequestLog {
+        let (lines, waiting) = sync_channel::<String>(MAX_WAITING_LINES);
         let lost = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&lost);
         std::thread::spawn(move || {
@@ -69,25 +69,25 @@ impl Log {
                 }
             }
         });
-        Log {
-            to: Some(Arc::new(Writer { lines, lost })),
+        RequestLog {
+            to: Some(Arc::new(LogWriter { lines, lost })),
             json: false,
         }
     }
 
     /// Writes JSON objects instead of text.
     #[must_use]
-    pub fn as_json(mut self) -> Log {
+    pub fn as_json(mut self) -> RequestLog {
         self.json = true;
         self
     }
 
-    fn write(&self, entry: &Entry, bytes: u64, is_whole: bool) {
+    fn write_entry(&self, entry: &LogEntry, bytes: u64, is_whole: bool) {
         let Some(writer) = &self.to else { return };
         let line = if self.json {
-            entry.json(bytes, is_whole)
+            entry.json_line(bytes, is_whole)
         } else {
-            entry.line(bytes, is_whole)
+            entry.text_line(bytes, is_whole)
         };
         if writer.lines.try_send(line).is_err() {
             writer.lost.fetch_add(1, Ordering::Relaxed);
@@ -97,8 +97,8 @@ impl Log {
 
 /// Data of a request known before its response is sent.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub at: jiff::Timestamp,
+pub(crate) struct LogEntry {
+    pub received_at: jiff::Timestamp,
     pub started: Instant,
     pub address: Option<IpAddr>,
     pub method: Method,
@@ -106,14 +106,14 @@ pub(crate) struct Entry {
     pub status: StatusCode,
 }
 
-impl Entry {
-    pub(crate) fn new(method: &Method, uri: &Uri, address: Option<IpAddr>) -> Entry {
-        Entry {
-            at: jiff::Timestamp::now(),
+impl LogEntry {
+    pub(crate) fn new(method: &Method, uri: &Uri, address: Option<IpAddr>) -> LogEntry {
+        LogEntry {
+            received_at: jiff::Timestamp::now(),
             started: Instant::now(),
             address,
             method: method.clone(),
-            path: shown(uri.path()),
+            path: redact_path(uri.path()),
             status: StatusCode::OK,
         }
     }
@@ -127,9 +127,9 @@ impl Entry {
         (self.started.elapsed().as_secs_f64() * 1e4).round() / 10.0
     }
 
-    fn line(&self, bytes: u64, is_whole: bool) -> String {
-        let Entry {
-            at,
+    fn text_line(&self, bytes: u64, is_whole: bool) -> String {
+        let LogEntry {
+            received_at,
             method,
             path,
             status,
@@ -137,12 +137,12 @@ impl Entry {
         } = self;
         let (status, end) = (status.as_u16(), if is_whole { "" } else { ", cut off" });
         let (address, ms) = (self.address(), self.elapsed_ms());
-        format!("{at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{end}")
+        format!("{received_at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{end}")
     }
 
-    fn json(&self, bytes: u64, is_whole: bool) -> String {
+    fn json_line(&self, bytes: u64, is_whole: bool) -> String {
         serde_json::json!({
-            "time": format!("{:.3}", self.at),
+            "time": format!("{:.3}", self.received_at),
             "address": self.address(),
             "method": self.method.as_str(),
             "path": self.path,
@@ -156,8 +156,8 @@ impl Entry {
 }
 
 /// Makes a path safe to show: plain ASCII, cut where a token begins.
-fn shown(path: &str) -> String {
-    let (path, end) = match path.find(PREFIX) {
+fn redact_path(path: &str) -> String {
+    let (path, end) = match path.find(TOKEN_PREFIX) {
         Some(at) => (&path[..at], "..."),
         None => (path, ""),
     };
@@ -176,41 +176,42 @@ fn shown(path: &str) -> String {
 const STEP_BYTES: usize = 64 << 10;
 
 /// Response body that counts its bytes and logs its end.
-pub(crate) struct Logged {
+pub(crate) struct LoggedBody {
     body: Body,
     rest: Bytes,
     bytes: u64,
-    is_whole: bool,
-    entry: Entry,
-    log: Log,
+    is_complete: bool,
+    entry: LogEntry,
+    log: RequestLog,
 }
 
-impl Logged {
-    pub(crate) fn wrap(body: Body, entry: Entry, log: &Log) -> Body {
+impl LoggedBody {
+    pub(crate) fn wrap_body(body: Body, entry: LogEntry, log: &RequestLog) -> Body {
         if log.to.is_none() {
             return body;
         }
         let is_whole = body.is_end_stream();
-        Body::new(Logged {
+        Body::new(LoggedBody {
             body,
             rest: Bytes::new(),
             bytes: 0,
-            is_whole,
+            is_complete: is_whole,
             entry,
             log: log.clone(),
         })
     }
 }
 
-impl Drop for Logged {
+impl Drop for LoggedBody {
     fn drop(&mut self) {
         // Drop the body first: a reader of the line may rely on the response having ended.
         drop(std::mem::take(&mut self.body));
-        self.log.write(&self.entry, self.bytes, self.is_whole);
+        self.log
+            .write_entry(&self.entry, self.bytes, self.is_complete);
     }
 }
 
-impl hyper::body::Body for Logged {
+impl hyper::body::Body for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -226,7 +227,7 @@ impl hyper::body::Body for Logged {
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    self.is_whole = true;
+                    self.is_complete = true;
                     return Poll::Ready(None);
                 }
             }
@@ -234,7 +235,7 @@ impl hyper::body::Body for Logged {
         let size = self.rest.len().min(STEP_BYTES);
         let piece = self.rest.split_to(size);
         self.bytes += size as u64;
-        self.is_whole = self.is_end_stream();
+        self.is_complete = self.is_end_stream();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn neither_queries_nor_tokens_are_shown() {
-        let entry = |target: &str| Entry::new(&Method::GET, &target.parse().unwrap(), None).path;
+        let entry = |target: &str| LogEntry::new(&Method::GET, &target.parse().unwrap(), None).path;
         assert_eq!(entry("/login?key=secret"), "/login");
         assert_eq!(entry("/core/spw_abc/x"), "/core/...");
         assert_eq!(entry("/caf\u{e9}"), "/caf%C3%A9");
@@ -269,18 +270,18 @@ mod tests {
     fn a_log_that_is_not_written_holds_up_nobody() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (out, lines) = std::sync::mpsc::channel();
-        let log = Log::to(move |line| {
+        let log = RequestLog::with_sink(move |line| {
             let _ = held.recv();
             out.send(line.to_owned()).unwrap();
         });
         for _ in 0..3000 {
-            let entry = Entry::new(&Method::GET, &"/".parse().unwrap(), None);
-            log.write(&entry, 1, true);
+            let entry = LogEntry::new(&Method::GET, &"/".parse().unwrap(), None);
+            log.write_entry(&entry, 1, true);
         }
         drop(release);
         drop(log);
         let lines: Vec<String> = lines.iter().collect();
-        assert!(lines.len() <= WAITING_LINES + 3, "{}", lines.len());
+        assert!(lines.len() <= MAX_WAITING_LINES + 3, "{}", lines.len());
         let lost: u64 = lines
             .iter()
             .filter_map(|line| {

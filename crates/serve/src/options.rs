@@ -3,44 +3,44 @@
 //! The defaults suit a server of pages and benchmark results; tests set their own. Limits are
 //! enforced where they are noticed: in `connection`, `body` and `unpack`.
 
-use crate::client::Proxy;
-use crate::hosts::Hosts;
-use crate::listen::Listen;
-use crate::log::Log;
-use crate::refusal::Render;
-use crate::stopper::Stopper;
-use crate::tls::Tls;
+use crate::client::TrustedProxy;
+use crate::hosts::AllowedHosts;
+use crate::listen::ListenAddress;
+use crate::log::RequestLog;
+use crate::refusal::ErrorRenderer;
+use crate::stopper::ServerStopper;
+use crate::tls::TlsIdentity;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 /// Options of a server.
 #[derive(Clone, Default)]
-pub struct Options {
+pub struct ServerOptions {
     /// Addresses to listen on.
-    pub listen: Vec<Listen>,
+    pub listen: Vec<ListenAddress>,
     /// Limits of requests and connections.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Names under which the server answers.
-    pub hosts: Hosts,
+    pub hosts: AllowedHosts,
     /// Certificate; without one the server speaks plain HTTP. Unix sockets always do.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsIdentity>,
     /// Proxy in front whose forwarded header fields are trusted.
-    pub proxy: Option<Proxy>,
-    /// Whether a token exists that the application requires; see [`crate::listen::exposure`].
+    pub proxy: Option<TrustedProxy>,
+    /// Whether a token exists that the application requires; see [`crate::listen::exposure_error`].
     pub has_token: bool,
     /// Destination of the request log.
-    pub log: Log,
+    pub log: RequestLog,
     /// Stops the server. Exists before the server, for event streams that end with it.
-    pub stopper: Stopper,
+    pub stopper: ServerStopper,
     /// Renders refusals, if not as text or JSON.
-    pub render: Option<Render>,
+    pub render: Option<ErrorRenderer>,
 }
 
 /// Limits of a request, a connection and an address.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Timeout for a request head and for a TLS handshake; also the idle timeout of a connection.
-    pub head: Duration,
+    pub head_timeout: Duration,
     /// Maximum bytes of a request head; beyond: 431.
     pub head_bytes: usize,
     /// Maximum bytes of a body as sent; beyond: 413.
@@ -51,7 +51,7 @@ pub struct Limits {
     pub body_bytes_per_s: u64,
     /// Maximum bytes of a decompressed body; beyond: 413.
     pub unpacked_bytes: u64,
-    /// Maximum ratio of decompressed to compressed size; applies from [`Limits::RATIO_FROM`] on.
+    /// Maximum ratio of decompressed to compressed size; applies from [`ServerLimits::MIN_BYTES_FOR_RATIO`] on.
     pub unpacked_ratio: u64,
     /// Maximum number of open connections.
     pub connections: usize,
@@ -66,18 +66,18 @@ pub struct Limits {
     /// gets the refusal instead of an error.
     pub linger: Duration,
     /// Time for requests in flight when the server stops.
-    pub stop: Duration,
+    pub stop_timeout: Duration,
 }
 
-impl Limits {
+impl ServerLimits {
     /// Decompressed bytes from which the ratio counts: short runs of zeros are not an attack.
-    pub const RATIO_FROM: u64 = 1 << 20;
+    pub const MIN_BYTES_FOR_RATIO: u64 = 1 << 20;
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            head: Duration::from_secs(10),
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
+            head_timeout: Duration::from_secs(10),
             head_bytes: 64 << 10,
             body_bytes: 8 << 20,
             body_grace: Duration::from_secs(10),
@@ -89,13 +89,13 @@ impl Default for Limits {
             connections_logged_in: 128,
             stalled_answer: Duration::from_secs(30),
             linger: Duration::from_secs(2),
-            stop: Duration::from_secs(10),
+            stop_timeout: Duration::from_secs(10),
         }
     }
 }
 
 /// Returns the address that a client counts as: its /64 network for IPv6, which has 2^64 addresses.
-pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
+pub(crate) fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(four) => IpAddr::V4(four),
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & (!0_u128 << 64))),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_network_count_as_one() {
-        let counted = |text: &str| counted_as(text.parse().unwrap());
+        let counted = |text: &str| address_group(text.parse().unwrap());
         assert_eq!(counted("2001:db8::1"), counted("2001:db8::ffff:1"));
         assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
         assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));

@@ -10,98 +10,98 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
 /// Renders a refusal, so that an application can embed it in its page layout.
-pub type Render = Arc<dyn Fn(&Refusal, &HeaderMap) -> Response + Send + Sync>;
+pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send + Sync>;
 
 /// Reason why a request is rejected. As the response of a handler it is plain text, or JSON if the
 /// client accepts that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HttpError {
     /// Status of the response.
     pub status: StatusCode,
     /// What is wrong: a fragment in lower case.
-    pub what: String,
+    pub message: String,
     /// How to fix it.
     pub hint: Option<String>,
     /// When to retry, in seconds.
     pub retry_after_s: Option<u64>,
     /// Whether the connection is closed after the response.
-    pub closes: bool,
+    pub closes_connection: bool,
 }
 
-impl Refusal {
+impl HttpError {
     /// Creates a refusal without a hint that leaves the connection open.
-    pub fn new(status: StatusCode, what: impl Into<String>) -> Refusal {
-        Refusal {
+    pub fn new(status: StatusCode, what: impl Into<String>) -> HttpError {
+        HttpError {
             status,
-            what: what.into(),
+            message: what.into(),
             hint: None,
             retry_after_s: None,
-            closes: false,
+            closes_connection: false,
         }
     }
 
     /// Adds a hint.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> HttpError {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds the time after which to retry.
     #[must_use]
-    pub fn retry_after(mut self, seconds: u64) -> Refusal {
+    pub fn with_retry_after(mut self, seconds: u64) -> HttpError {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    pub(crate) fn closing(mut self) -> Refusal {
-        self.closes = true;
+    pub(crate) fn close_connection(mut self) -> HttpError {
+        self.closes_connection = true;
         self
     }
 
     /// Builds the response to a client that sent these header fields.
-    pub fn answer(&self, asked: &HeaderMap) -> Response {
+    pub fn to_response(&self, asked: &HeaderMap) -> Response {
         let (kind, text) = if wants_json(asked) {
-            ("application/problem+json", self.json())
+            ("application/problem+json", self.json_body())
         } else {
-            ("text/plain; charset=utf-8", self.text())
+            ("text/plain; charset=utf-8", self.text_body())
         };
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        self.mark(headers);
+        self.set_headers(headers);
         response
     }
 
     /// Sets the header fields of a refusal, which do not depend on its rendering.
-    pub(crate) fn mark(&self, headers: &mut HeaderMap) {
+    pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.closes {
+        if self.closes_connection {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }
 
-    fn text(&self) -> String {
+    fn text_body(&self) -> String {
         match &self.hint {
-            Some(hint) => format!("{}\nhint: {hint}\n", self.what),
-            None => format!("{}\n", self.what),
+            Some(hint) => format!("{}\nhint: {hint}\n", self.message),
+            None => format!("{}\n", self.message),
         }
     }
 
-    fn json(&self) -> String {
-        let mut text = serde_json::json!({"error": self.what, "hint": self.hint}).to_string();
+    fn json_body(&self) -> String {
+        let mut text = serde_json::json!({"error": self.message, "hint": self.hint}).to_string();
         text.push('\n');
         text
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpError {
     /// Returns plain text; the gate turns it into JSON for clients that accept that.
     fn into_response(self) -> Response {
-        let mut response = self.answer(&HeaderMap::new());
+        let mut response = self.to_response(&HeaderMap::new());
         response.extensions_mut().insert(self);
         response
     }

@@ -1,17 +1,17 @@
 //! Listening, accepting within the limits, and stopping.
 //!
-//! Start at [`Server::bind`]. `connection` handles one connection, `gate` one request.
+//! Start at [`HttpServer::bind`]. `connection` handles one connection, `gate` one request.
 
-use crate::client::Arrival;
-use crate::connection::{self, Shared};
+use crate::client::ConnectionInfo;
+use crate::connection::{self, ServerState};
 use crate::error::Error;
-use crate::gate::Gate;
-use crate::hosts::Door;
-use crate::listen::{self, Address, Listener, Protection, exposure};
-use crate::options::Options;
-use crate::room::Room;
-use crate::stopper::Stopper;
-use crate::tls::Tls;
+use crate::gate::RequestPipeline;
+use crate::hosts::ListenerOrigin;
+use crate::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
+use crate::options::ServerOptions;
+use crate::room::ConnectionLimiter;
+use crate::stopper::ServerStopper;
+use crate::tls::TlsIdentity;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -21,45 +21,45 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsAcceptor;
 
 /// Pause of the accept loop when the process is out of file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Server that is listening already, and answers once it runs.
-pub struct Server {
-    listeners: Vec<Listener>,
-    addresses: Vec<Address>,
+pub struct HttpServer {
+    listeners: Vec<ListenSocket>,
+    addresses: Vec<BoundAddress>,
     runtime: Runtime,
-    shared: Arc<Shared>,
-    tls: Option<Tls>,
-    stopper: Stopper,
+    shared: Arc<ServerState>,
+    tls: Option<TlsIdentity>,
+    stopper: ServerStopper,
 }
 
-impl Server {
+impl HttpServer {
     /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
     /// If an address is in use or not allowed, or others could reach it without protection.
-    pub fn bind(options: Options, router: axum::Router) -> Result<Server, Error> {
+    pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
         }
-        let protection = Protection {
+        let protection = ServerProtection {
             token: options.has_token,
             tls: options.tls.is_some() || options.proxy.is_some(),
         };
         if let Some(why) = options
             .listen
             .iter()
-            .find_map(|place| exposure(place, protection))
+            .find_map(|place| exposure_error(place, protection))
         {
             return Err(Error::Exposed(why));
         }
         let mut listeners = Vec::new();
         for place in &options.listen {
-            listeners.extend(listen::open(place)?);
+            listeners.extend(listen::open_sockets(place)?);
         }
         let addresses = listeners
             .iter()
-            .map(Listener::address)
+            .map(ListenSocket::address)
             .collect::<Result<_, _>>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
@@ -68,37 +68,37 @@ impl Server {
             .enable_time()
             .build()
             .map_err(Error::Threads)?;
-        Ok(Server {
+        Ok(HttpServer {
             listeners,
             addresses,
             runtime,
             tls: options.tls.clone(),
             stopper: options.stopper.clone(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(ServerState {
                 limits: options.limits.clone(),
                 stopper: options.stopper.clone(),
                 proxy: options.proxy,
-                gate: Gate::new(options, router),
+                gate: RequestPipeline::new(options, router),
             }),
         })
     }
 
-    /// Returns the bound addresses, in the order of [`Options::listen`].
-    pub fn addresses(&self) -> &[Address] {
+    /// Returns the bound addresses, in the order of [`ServerOptions::listen`].
+    pub fn addresses(&self) -> &[BoundAddress] {
         &self.addresses
     }
 
     /// Returns the handle that stops this server.
-    pub fn stopper(&self) -> Stopper {
+    pub fn stopper(&self) -> ServerStopper {
         self.stopper.clone()
     }
 
-    /// Serves until stopped, then waits for requests in flight, up to [`crate::Limits::stop`].
+    /// Serves until stopped, then waits for requests in flight, up to [`crate::ServerLimits::stop_timeout`].
     ///
     /// # Errors
     /// If the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
-        let Server {
+        let HttpServer {
             listeners,
             runtime,
             shared,
@@ -107,20 +107,20 @@ impl Server {
             ..
         } = self;
         let limits = shared.limits.clone();
-        let room = Arc::new(Room::new(&limits));
+        let room = Arc::new(ConnectionLimiter::new(&limits));
         let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
         let mut paths = Vec::new();
         let ended = runtime.block_on(async {
             for listener in listeners {
-                if let Listener::Unix(_, path) = &listener {
+                if let ListenSocket::Unix(_, path) = &listener {
                     paths.push(path.clone());
                 }
                 let (shared, room) = (Arc::clone(&shared), Arc::clone(&room));
-                accept(listener, shared, room, tls.clone()).map_err(Error::Socket)?;
+                spawn_accept_loop(listener, shared, room, tls.clone()).map_err(Error::Socket)?;
             }
-            stopper.stopped().await;
+            stopper.wait_until_stopped().await;
             // Connections still open after this time are cut off.
-            let _ = tokio::time::timeout(limits.stop, room.is_empty()).await;
+            let _ = tokio::time::timeout(limits.stop_timeout, room.wait_until_empty()).await;
             Ok(())
         });
         for path in paths {
@@ -132,7 +132,7 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("addresses", &self.addresses)
@@ -141,22 +141,22 @@ impl fmt::Debug for Server {
 }
 
 /// Spawns a task that accepts connections from this listener until the server stops.
-fn accept(
-    listener: Listener,
-    shared: Arc<Shared>,
-    room: Arc<Room>,
+fn spawn_accept_loop(
+    listener: ListenSocket,
+    shared: Arc<ServerState>,
+    room: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
-    let stopped = shared.stopper.stopped();
+    let stopped = shared.stopper.wait_until_stopped();
     match listener {
-        Listener::Tcp(listener) => {
+        ListenSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
             let accepting = accept_tcp(listener, shared, room, tls);
             tokio::spawn(async move {
                 tokio::select! { () = accepting => (), () = stopped => () }
             });
         }
-        Listener::Unix(listener, _) => {
+        ListenSocket::Unix(listener, _) => {
             let listener = UnixListener::from_std(listener)?;
             let accepting = accept_unix(listener, shared, room);
             tokio::spawn(async move {
@@ -169,31 +169,31 @@ fn accept(
 
 async fn accept_tcp(
     listener: TcpListener,
-    shared: Arc<Shared>,
-    room: Arc<Room>,
+    shared: Arc<ServerState>,
+    room: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) {
     loop {
         let Ok((socket, peer)) = listener.accept().await else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let Ok(local) = socket.local_addr() else {
             continue;
         };
-        let arrival = Arrival {
-            door: Door::Tcp(local),
+        let arrival = ConnectionInfo {
+            listener: ListenerOrigin::Tcp(local),
             peer: Some(peer.ip()),
             tls: tls.is_some(),
         };
         // A trusted proxy carries the connections of many clients and limits them itself.
-        let counted = (!arrival.is_from(shared.proxy)).then_some(peer.ip());
-        let Some(place) = room.place(counted) else {
+        let counted = (!arrival.is_from_proxy(shared.proxy)).then_some(peer.ip());
+        let Some(place) = room.acquire_slot(counted) else {
             // A client that expects TLS could not read the response.
-            if let (None, Ok(permit)) = (&tls, Arc::clone(&room.turned_away).try_acquire_owned()) {
+            if let (None, Ok(permit)) = (&tls, Arc::clone(&room.rejections).try_acquire_owned()) {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    connection::turn_away(socket, &shared.limits).await;
+                    connection::reject_connection(socket, &shared.limits).await;
                     drop(permit);
                 });
             }
@@ -201,28 +201,32 @@ async fn accept_tcp(
         };
         let (shared, tls) = (Arc::clone(&shared), tls.clone());
         tokio::spawn(async move {
-            connection::tcp(socket, tls, arrival, shared, place).await;
+            connection::serve_tcp(socket, tls, arrival, shared, place).await;
         });
     }
 }
 
-async fn accept_unix(listener: UnixListener, shared: Arc<Shared>, room: Arc<Room>) {
+async fn accept_unix(
+    listener: UnixListener,
+    shared: Arc<ServerState>,
+    room: Arc<ConnectionLimiter>,
+) {
     loop {
         let Ok((socket, _)) = listener.accept().await else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(place) = room.place(None) else {
+        let Some(place) = room.acquire_slot(None) else {
             continue;
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            let arrival = Arrival {
-                door: Door::Unix,
+            let arrival = ConnectionInfo {
+                listener: ListenerOrigin::Unix,
                 peer: None,
                 tls: false,
             };
-            connection::plain(socket, arrival, shared, place).await;
+            connection::serve_plain(socket, arrival, shared, place).await;
         });
     }
 }

@@ -1,8 +1,8 @@
 //! Per-client concurrency limit for expensive requests, so that one client does not make all others
-//! wait. Start at [`Shares::take`].
+//! wait. Start at [`ClientLimiter::acquire_share`].
 
-use crate::blocking::{Patience, waited};
-use crate::refusal::Refusal;
+use crate::blocking::{QueueTimeouts, queue_timeout_error};
+use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,38 +11,38 @@ use tokio::time::timeout;
 
 /// Limits the concurrent requests of each client; clients wait only for their own requests.
 #[derive(Debug, Clone)]
-pub struct Shares {
+pub struct ClientLimiter {
     at_once: usize,
     waiting: usize,
-    patience: Patience,
-    held: Arc<Mutex<HashMap<String, Holder>>>,
+    patience: QueueTimeouts,
+    held: Arc<Mutex<HashMap<String, ClientQueue>>>,
 }
 
 /// State of a client that holds or waits for shares.
 #[derive(Debug)]
-struct Holder {
+struct ClientQueue {
     free: Arc<Semaphore>,
     asking: usize,
 }
 
 /// Permission to run one request, released on drop.
 #[derive(Debug)]
-pub struct Share {
+pub struct ClientPermit {
     _permit: Option<OwnedSemaphorePermit>,
-    place: Place,
+    place: QueuePlace,
 }
 
 /// A client's place among those that hold or wait, released on drop.
 #[derive(Debug)]
-struct Place {
+struct QueuePlace {
     who: String,
-    held: Arc<Mutex<HashMap<String, Holder>>>,
+    held: Arc<Mutex<HashMap<String, ClientQueue>>>,
 }
 
-impl Shares {
+impl ClientLimiter {
     /// Allows each client `at_once` shares, and `waiting` further requests that wait for one.
-    pub fn new(at_once: usize, waiting: usize, patience: Patience) -> Shares {
-        Shares {
+    pub fn new(at_once: usize, waiting: usize, patience: QueueTimeouts) -> ClientLimiter {
+        ClientLimiter {
             at_once,
             waiting,
             patience,
@@ -54,27 +54,29 @@ impl Shares {
     ///
     /// # Errors
     /// 503 if too many requests of this client wait already, or no share becomes free in time.
-    pub async fn take(&self, who: &str) -> Result<Share, Refusal> {
+    pub async fn acquire_share(&self, who: &str) -> Result<ClientPermit, HttpError> {
         let (free, place) = {
             let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let holder = held.entry(who.to_owned()).or_insert_with(|| Holder {
+            let holder = held.entry(who.to_owned()).or_insert_with(|| ClientQueue {
                 free: Arc::new(Semaphore::new(self.at_once)),
                 asking: 0,
             });
             if holder.asking >= self.at_once + self.waiting {
                 let what = "there are too many such requests of yours at once";
-                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(1));
+                return Err(
+                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1)
+                );
             }
             holder.asking += 1;
-            let place = Place {
+            let place = QueuePlace {
                 who: who.to_owned(),
                 held: Arc::clone(&self.held),
             };
             (Arc::clone(&holder.free), place)
         };
-        let own = timeout(self.patience.waiting, free.acquire_owned()).await;
-        let own = own.map_err(|_| waited("yours", self.patience))?;
-        Ok(Share {
+        let own = timeout(self.patience.queued, free.acquire_owned()).await;
+        let own = own.map_err(|_| queue_timeout_error("yours", self.patience))?;
+        Ok(ClientPermit {
             // The semaphore is never closed.
             _permit: own.ok(),
             place,
@@ -82,14 +84,14 @@ impl Shares {
     }
 }
 
-impl Share {
+impl ClientPermit {
     /// Returns the client that holds the share.
-    pub fn who(&self) -> &str {
+    pub fn client_key(&self) -> &str {
         &self.place.who
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holder) = held.get_mut(&self.who) {
@@ -108,9 +110,9 @@ mod tests {
     use std::time::Duration;
     use tokio::time::advance;
 
-    const PATIENCE: Patience = Patience {
-        waiting: Duration::from_secs(10),
-        working: Duration::from_secs(600),
+    const PATIENCE: QueueTimeouts = QueueTimeouts {
+        queued: Duration::from_secs(10),
+        running: Duration::from_secs(600),
     };
 
     /// Polls a future once; true if it is still pending.
@@ -121,34 +123,34 @@ mod tests {
 
     #[tokio::test]
     async fn each_has_so_many_shares_and_waits_for_his_own() {
-        let shares = Shares::new(2, 1, PATIENCE);
+        let shares = ClientLimiter::new(2, 1, PATIENCE);
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let first = shares.take("a").await.unwrap();
-        let _second = shares.take("a").await.unwrap();
-        let mut third = Box::pin(shares.take("a"));
+        let first = shares.acquire_share("a").await.unwrap();
+        let _second = shares.acquire_share("a").await.unwrap();
+        let mut third = Box::pin(shares.acquire_share("a"));
         assert!(third.as_mut().poll(&mut cx).is_pending());
-        let refusal = shares.take("a").await.unwrap_err();
+        let refusal = shares.acquire_share("a").await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
-        assert_eq!(shares.take("b").await.unwrap().who(), "b");
+        assert_eq!(shares.acquire_share("b").await.unwrap().client_key(), "b");
         drop(first);
         drop(third.await.unwrap());
         // A request that is dropped while it waits gives up its place.
-        let _again = shares.take("a").await.unwrap();
-        let mut gone = Box::pin(shares.take("a"));
+        let _again = shares.acquire_share("a").await.unwrap();
+        let mut gone = Box::pin(shares.acquire_share("a"));
         assert!(gone.as_mut().poll(&mut cx).is_pending());
         drop(gone);
-        let mut next = Box::pin(shares.take("a"));
+        let mut next = Box::pin(shares.acquire_share("a"));
         assert!(next.as_mut().poll(&mut cx).is_pending());
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_his_own_requests_is_refused_after_some_time_and_asks_again() {
-        let shares = Shares::new(1, 2, PATIENCE);
-        let first = shares.take("a").await.unwrap();
-        let mut second = Box::pin(shares.take("a"));
+        let shares = ClientLimiter::new(1, 2, PATIENCE);
+        let first = shares.acquire_share("a").await.unwrap();
+        let mut second = Box::pin(shares.acquire_share("a"));
         assert!(is_pending(&mut second));
-        advance(PATIENCE.waiting - Duration::from_secs(1)).await;
-        let mut third = Box::pin(shares.take("a"));
+        advance(PATIENCE.queued - Duration::from_secs(1)).await;
+        let mut third = Box::pin(shares.acquire_share("a"));
         assert!(is_pending(&mut second) && is_pending(&mut third));
         advance(Duration::from_secs(1)).await;
         let refusal = second.await.unwrap_err();
@@ -157,11 +159,11 @@ mod tests {
             (503, Some(5))
         );
         assert_eq!(
-            refusal.what,
+            refusal.message,
             "this waited longer than 10 s for earlier requests of yours"
         );
         // The place is free again, and the request that came later is next.
-        let fourth = Box::pin(shares.take("a"));
+        let fourth = Box::pin(shares.acquire_share("a"));
         drop(first);
         drop(third.await.unwrap());
         fourth.await.unwrap();

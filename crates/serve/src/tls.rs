@@ -11,33 +11,33 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Certificate with its chain, and its key. TLS 1.2 and 1.3.
 #[derive(Clone)]
-pub struct Tls {
+pub struct TlsIdentity {
     pub(crate) config: Arc<ServerConfig>,
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls(..)")
     }
 }
 
-impl Tls {
+impl TlsIdentity {
     /// Reads both files.
     ///
     /// # Errors
     /// If a file cannot be read or holds no certificate or key, or if the two do not match.
-    pub fn from_files(certificate: &Path, key: &Path) -> Result<Tls, Error> {
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, Error> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
         };
-        Tls::from_pem(&read(certificate)?, &read(key)?)
+        TlsIdentity::from_pem(&read(certificate)?, &read(key)?)
     }
 
     /// Parses the contents of both files.
     ///
     /// # Errors
     /// If one of them holds no certificate or key, or if the two do not match.
-    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Tls, Error> {
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
             .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
@@ -53,7 +53,7 @@ impl Tls {
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
             .map_err(|error| Error::Tls(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Tls {
+        Ok(TlsIdentity {
             config: Arc::new(config),
         })
     }

@@ -17,11 +17,11 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 
 /// Prefix of every token.
-pub const PREFIX: &str = "spw_";
+pub const TOKEN_PREFIX: &str = "spw_";
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 43;
 const CHECKSUM_LENGTH: usize = 6;
-const LENGTH: usize = PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
+const TOKEN_LENGTH: usize = TOKEN_PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
 
 /// Alphabet of ids, without characters that are easily confused.
 const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
@@ -30,20 +30,20 @@ const CHECKSUM_LETTERS: &[u8; 62] =
 
 /// Text that is never shown by accident: it has no `Display`, and its `Debug` hides it.
 #[derive(Clone)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     /// Wraps a text.
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
+    pub fn new(text: impl Into<String>) -> SecretText {
+        SecretText(text.into())
     }
 
     /// Generates random bytes, encoded as base64url.
     ///
     /// # Errors
     /// If the system has no random bytes.
-    pub fn random<const BYTES: usize>() -> Result<Secret, Error> {
-        Ok(Secret(URL_SAFE_NO_PAD.encode(random::<BYTES>()?)))
+    pub fn random<const BYTES: usize>() -> Result<SecretText, Error> {
+        Ok(SecretText(URL_SAFE_NO_PAD.encode(random_bytes::<BYTES>()?)))
     }
 
     /// Returns the text, to show it once or send it to its owner.
@@ -52,12 +52,12 @@ impl Secret {
     }
 
     /// Returns the digest, which is safe to store.
-    pub fn digest(&self) -> Digest {
-        Digest::of(&self.0)
+    pub fn digest(&self) -> SecretDigest {
+        SecretDigest::of_text(&self.0)
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
@@ -66,19 +66,19 @@ impl fmt::Debug for Secret {
 /// SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be
 /// brute-forced, so a slow hash is not needed.
 #[derive(Debug, Clone, Copy, Eq)]
-pub struct Digest([u8; 32]);
+pub struct SecretDigest([u8; 32]);
 
-impl Digest {
+impl SecretDigest {
     /// Computes the digest of a text.
-    pub fn of(text: &str) -> Digest {
+    pub fn of_text(text: &str) -> SecretDigest {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-        Digest(bytes)
+        SecretDigest(bytes)
     }
 
     /// Wraps a stored digest.
-    pub fn from_bytes(bytes: [u8; 32]) -> Digest {
-        Digest(bytes)
+    pub fn from_bytes(bytes: [u8; 32]) -> SecretDigest {
+        SecretDigest(bytes)
     }
 
     /// Returns the bytes to store.
@@ -87,9 +87,9 @@ impl Digest {
     }
 }
 
-impl PartialEq for Digest {
+impl PartialEq for SecretDigest {
     /// Compares in constant time.
-    fn eq(&self, other: &Digest) -> bool {
+    fn eq(&self, other: &SecretDigest) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }
@@ -109,39 +109,40 @@ impl PartialEq for Digest {
 /// # Ok::<(), speedwell_serve::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Token(Secret);
+pub struct AccessToken(SecretText);
 
-impl Token {
+impl AccessToken {
     /// Generates a token.
     ///
     /// # Errors
     /// If the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
-    pub fn new() -> Result<Token, Error> {
-        let mut text = PREFIX.to_owned();
-        for byte in random::<ID_LENGTH>()? {
+    pub fn new() -> Result<AccessToken, Error> {
+        let mut text = TOKEN_PREFIX.to_owned();
+        for byte in random_bytes::<ID_LENGTH>()? {
             text.push(char::from(ID_LETTERS[usize::from(byte) % ID_LETTERS.len()]));
         }
-        text.push_str(&URL_SAFE_NO_PAD.encode(random::<32>()?));
-        let checksum = checksum(&text);
+        text.push_str(&URL_SAFE_NO_PAD.encode(random_bytes::<32>()?));
+        let checksum = token_checksum(&text);
         text.push_str(&checksum);
-        Ok(Token(Secret(text)))
+        Ok(AccessToken(SecretText(text)))
     }
 
     /// Parses a text that has the form of a token.
-    pub fn parse(text: &str) -> Option<Token> {
-        let has_form = text.len() == LENGTH && text.is_ascii() && text.starts_with(PREFIX);
-        let (body, sum) = text.split_at_checked(LENGTH - CHECKSUM_LENGTH)?;
-        (has_form && checksum(body) == sum).then(|| Token(Secret(text.to_owned())))
+    pub fn parse(text: &str) -> Option<AccessToken> {
+        let has_form =
+            text.len() == TOKEN_LENGTH && text.is_ascii() && text.starts_with(TOKEN_PREFIX);
+        let (body, sum) = text.split_at_checked(TOKEN_LENGTH - CHECKSUM_LENGTH)?;
+        (has_form && token_checksum(body) == sum).then(|| AccessToken(SecretText(text.to_owned())))
     }
 
     /// Returns the id for looking up the token; it is not secret.
     pub fn id(&self) -> &str {
-        &self.0.0[PREFIX.len()..PREFIX.len() + ID_LENGTH]
+        &self.0.0[TOKEN_PREFIX.len()..TOKEN_PREFIX.len() + ID_LENGTH]
     }
 
     /// Returns the digest to store.
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> SecretDigest {
         self.0.digest()
     }
 
@@ -151,45 +152,45 @@ impl Token {
     }
 
     /// Whether this is the token stored under its id. Takes the same time if the id is not stored.
-    pub fn is(&self, stored: Option<&Digest>) -> bool {
+    pub fn matches_digest(&self, stored: Option<&SecretDigest>) -> bool {
         let own = self.digest();
-        let other = stored.copied().unwrap_or(Digest([0; 32]));
+        let other = stored.copied().unwrap_or(SecretDigest([0; 32]));
         (own == other) & stored.is_some()
     }
 }
 
 /// Token that a request presents.
 #[derive(Debug, Clone)]
-pub enum Presented {
+pub enum PresentedToken {
     /// No token.
     None,
     /// Something that does not have the form of a token; counts as a failure.
     Malformed,
     /// A token to look up.
-    Token(Token),
+    Token(AccessToken),
 }
 
 /// Reads the token of `Authorization: Bearer TOKEN` (RFC 6750).
-pub fn bearer(headers: &HeaderMap) -> Presented {
+pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return if headers.contains_key(AUTHORIZATION) {
-            Presented::Malformed
+            PresentedToken::Malformed
         } else {
-            Presented::None
+            PresentedToken::None
         };
     };
     let token = value.to_str().ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme
             .eq_ignore_ascii_case("bearer")
-            .then(|| Token::parse(token.trim()))?
+            .then(|| AccessToken::parse(token.trim()))?
     });
-    token.map_or(Presented::Malformed, Presented::Token)
+    token.map_or(PresentedToken::Malformed, PresentedToken::Token)
 }
 
 /// CRC-32 in base 62, as in GitHub's tokens.
-fn checksum(text: &str) -> String {
+fn token_checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
     let mut rest = crc.sum() as usize;
@@ -201,7 +202,7 @@ fn checksum(text: &str) -> String {
     letters.iter().map(|letter| char::from(*letter)).collect()
 }
 
-pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
+pub(crate) fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
     let mut bytes = [0; BYTES];
     SystemRandom::new()
         .fill(&mut bytes)
@@ -220,19 +221,19 @@ mod tests {
     fn every_token_is_read_back_and_no_two_are_alike() {
         let mut seen = HashSet::new();
         for _ in 0..2000 {
-            let token = Token::new().unwrap();
-            assert_eq!(token.expose().len(), LENGTH);
-            let read = Token::parse(token.expose()).unwrap();
+            let token = AccessToken::new().unwrap();
+            assert_eq!(token.expose().len(), TOKEN_LENGTH);
+            let read = AccessToken::parse(token.expose()).unwrap();
             assert_eq!(read.id(), token.id());
-            assert!(read.is(Some(&token.digest())));
-            assert!(!read.is(None));
+            assert!(read.matches_digest(Some(&token.digest())));
+            assert!(!read.matches_digest(None));
             assert!(seen.insert(token.expose().to_owned()));
         }
     }
 
     #[test]
     fn a_token_with_any_one_character_changed_is_none() {
-        let token = Token::new().unwrap().expose().to_owned();
+        let token = AccessToken::new().unwrap().expose().to_owned();
         for at in 0..token.len() {
             for letter in (0..128_u8)
                 .map(char::from)
@@ -240,7 +241,7 @@ mod tests {
             {
                 let mut changed = token.clone();
                 changed.replace_range(at..=at, &letter.to_string());
-                assert!(Token::parse(&changed).is_none(), "{at} {letter:?}");
+                assert!(AccessToken::parse(&changed).is_none(), "{at} {letter:?}");
             }
         }
     }
@@ -254,29 +255,33 @@ mod tests {
             if random.next_u32() % 2 == 0 {
                 bytes.splice(0..0, *b"spw_");
             }
-            assert!(Token::parse(&String::from_utf8_lossy(&bytes)).is_none());
+            assert!(AccessToken::parse(&String::from_utf8_lossy(&bytes)).is_none());
         }
         // As long as a token, with a multi-byte character at each position, including where parts
         // end.
-        for at in 0..LENGTH - 1 {
-            let text = format!("{}\u{e9}{}", "x".repeat(at), "x".repeat(LENGTH - 2 - at));
-            assert!(Token::parse(&text).is_none());
+        for at in 0..TOKEN_LENGTH - 1 {
+            let text = format!(
+                "{}\u{e9}{}",
+                "x".repeat(at),
+                "x".repeat(TOKEN_LENGTH - 2 - at)
+            );
+            assert!(AccessToken::parse(&text).is_none());
         }
     }
 
     #[test]
     fn nothing_prints_a_secret() {
-        let token = Token::new().unwrap();
+        let token = AccessToken::new().unwrap();
         assert_eq!(format!("{token:?}"), "Token(Secret(..))");
         assert_eq!(
-            format!("{:?}", Presented::Token(token)),
+            format!("{:?}", PresentedToken::Token(token)),
             "Token(Token(Secret(..)))"
         );
     }
 
     #[test]
     fn a_bearer_is_named_once() {
-        let token = Token::new().unwrap();
+        let token = AccessToken::new().unwrap();
         let header = |value: &str| (AUTHORIZATION, value.parse().unwrap());
         let with = |values: &[&str]| {
             let mut headers = HeaderMap::new();
@@ -284,30 +289,35 @@ mod tests {
                 let (name, value) = header(value);
                 headers.append(name, value);
             }
-            bearer(&headers)
+            bearer_token(&headers)
         };
         let right = format!("Bearer {}", token.expose());
-        assert!(matches!(with(&[&right]), Presented::Token(_)));
+        assert!(matches!(with(&[&right]), PresentedToken::Token(_)));
         assert!(matches!(
             with(&[&right.replace("Bearer", "bearer")]),
-            Presented::Token(_)
+            PresentedToken::Token(_)
         ));
-        assert!(matches!(with(&[]), Presented::None));
+        assert!(matches!(with(&[]), PresentedToken::None));
         for wrong in [&["Bearer x"][..], &["Basic eDp5"], &[""], &[&right, &right]] {
-            assert!(matches!(with(wrong), Presented::Malformed), "{wrong:?}");
+            assert!(
+                matches!(with(wrong), PresentedToken::Malformed),
+                "{wrong:?}"
+            );
         }
     }
 
     /// Known value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
     #[test]
     fn the_checksum_is_crc_32() {
-        let value = checksum("123456789").bytes().fold(0_u64, |value, letter| {
-            let digit = CHECKSUM_LETTERS
-                .iter()
-                .position(|known| *known == letter)
-                .unwrap();
-            value * 62 + digit as u64
-        });
+        let value = token_checksum("123456789")
+            .bytes()
+            .fold(0_u64, |value, letter| {
+                let digit = CHECKSUM_LETTERS
+                    .iter()
+                    .position(|known| *known == letter)
+                    .unwrap();
+                value * 62 + digit as u64
+            });
         assert_eq!(value, 0xcbf4_3926);
     }
 }

@@ -3,9 +3,9 @@
 //! A thousand bytes may expand to a million, so the output is counted after every few hundred bytes
 //! of input; memory never holds more than these can produce.
 
-use crate::body::{BodyRefused, Fault};
-use crate::options::Limits;
-use crate::refusal::Refusal;
+use crate::body::{BodyErrorSlot, RejectedBody};
+use crate::options::ServerLimits;
+use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Body, Bytes, Frame};
@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 const STEP_BYTES: usize = 512;
 
 /// Body with its gzip encoding removed.
-pub(crate) struct Unpacked<B> {
+pub(crate) struct GunzipBody<B> {
     body: B,
     decoder: MultiGzDecoder<Vec<u8>>,
     packed: Bytes,
@@ -25,13 +25,13 @@ pub(crate) struct Unpacked<B> {
     given_bytes: u64,
     unpacked_bytes: u64,
     ratio: u64,
-    fault: Fault,
+    fault: BodyErrorSlot,
     ended: bool,
 }
 
-impl<B> Unpacked<B> {
-    pub(crate) fn new(body: B, limits: &Limits, fault: Fault) -> Unpacked<B> {
-        Unpacked {
+impl<B> GunzipBody<B> {
+    pub(crate) fn new(body: B, limits: &ServerLimits, fault: BodyErrorSlot) -> GunzipBody<B> {
+        GunzipBody {
             body,
             decoder: MultiGzDecoder::new(Vec::new()),
             packed: Bytes::new(),
@@ -45,19 +45,19 @@ impl<B> Unpacked<B> {
     }
 
     /// Decompresses the next few bytes.
-    fn step(&mut self) -> Result<Bytes, BodyRefused> {
+    fn decode_step(&mut self) -> Result<Bytes, RejectedBody> {
         let piece = &self.packed[..self.packed.len().min(STEP_BYTES)];
         let taken = match self.decoder.write(piece) {
             Ok(taken) if taken > 0 => taken,
-            Ok(_) | Err(_) => return Err(self.damaged()),
+            Ok(_) | Err(_) => return Err(self.damaged_error()),
         };
         drop(self.packed.split_to(taken));
         self.taken_bytes += taken as u64;
-        self.give()
+        self.take_output()
     }
 
     /// Takes the output of the decoder and checks it against the limits.
-    fn give(&mut self) -> Result<Bytes, BodyRefused> {
+    fn take_output(&mut self) -> Result<Bytes, RejectedBody> {
         let given = Bytes::from(std::mem::take(self.decoder.get_mut()));
         self.given_bytes += given.len() as u64;
         if self.given_bytes > self.unpacked_bytes {
@@ -65,55 +65,55 @@ impl<B> Unpacked<B> {
                 "the body is larger than {} bytes when unpacked",
                 self.unpacked_bytes
             );
-            return Err(self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &what));
+            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
         }
-        let for_ratio = (self.taken_bytes * self.ratio).max(Limits::RATIO_FROM);
+        let for_ratio = (self.taken_bytes * self.ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
         if self.given_bytes > for_ratio {
             let what = format!(
                 "the body becomes more than {} times larger when unpacked",
                 self.ratio
             );
-            return Err(self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &what));
+            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
         }
         Ok(given)
     }
 
-    fn damaged(&self) -> BodyRefused {
-        self.refuse(StatusCode::BAD_REQUEST, "the body is not what gzip writes")
+    fn damaged_error(&self) -> RejectedBody {
+        self.reject_body(StatusCode::BAD_REQUEST, "the body is not what gzip writes")
     }
 
-    fn refuse(&self, status: StatusCode, what: &str) -> BodyRefused {
-        self.fault.refuse(Refusal::new(status, what))
+    fn reject_body(&self, status: StatusCode, what: &str) -> RejectedBody {
+        self.fault.reject_body(HttpError::new(status, what))
     }
 
     /// Returns the remaining output after the end of the input, which must also be the end of the
     /// gzip data.
-    fn finish(&mut self) -> Option<Result<Bytes, BodyRefused>> {
+    fn finish(&mut self) -> Option<Result<Bytes, RejectedBody>> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
         if self.decoder.try_finish().is_err() {
-            return Some(Err(self.damaged()));
+            return Some(Err(self.damaged_error()));
         }
-        match self.give() {
+        match self.take_output() {
             Ok(rest) if rest.is_empty() => None,
             given => Some(given),
         }
     }
 }
 
-impl<B: Body<Data = Bytes, Error = BodyRefused> + Unpin> Body for Unpacked<B> {
+impl<B: Body<Data = Bytes, Error = RejectedBody> + Unpin> Body for GunzipBody<B> {
     type Data = Bytes;
-    type Error = BodyRefused;
+    type Error = RejectedBody;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
         let body = &mut *self;
         loop {
             if !body.packed.is_empty() {
-                match body.step() {
+                match body.decode_step() {
                     Ok(given) if given.is_empty() => continue,
                     given => return Poll::Ready(Some(given.map(Frame::data))),
                 }
@@ -137,16 +137,16 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::collections::VecDeque;
 
-    struct Pieces(VecDeque<Bytes>);
+    struct ChunkedBody(VecDeque<Bytes>);
 
-    impl Body for Pieces {
+    impl Body for ChunkedBody {
         type Data = Bytes;
-        type Error = BodyRefused;
+        type Error = RejectedBody;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+        ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
             Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
         }
     }
@@ -159,13 +159,14 @@ mod tests {
 
     /// Returns all decompressed bytes, the size of the largest chunk, and the refusal if there is
     /// one.
-    fn unpack(packed: &[u8], pieces_of: usize) -> (Vec<u8>, usize, Option<Refusal>) {
-        let fault = Fault::default();
+    fn unpack(packed: &[u8], pieces_of: usize) -> (Vec<u8>, usize, Option<HttpError>) {
+        let fault = BodyErrorSlot::default();
         let pieces = packed
             .chunks(pieces_of)
             .map(Bytes::copy_from_slice)
             .collect();
-        let mut body = Unpacked::new(Pieces(pieces), &Limits::default(), fault.clone());
+        let mut body =
+            GunzipBody::new(ChunkedBody(pieces), &ServerLimits::default(), fault.clone());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let (mut all, mut largest) = (Vec::new(), 0);
         while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) {

@@ -11,39 +11,39 @@
 // A benchmark that cannot continue has nothing to print.
 #![allow(clippy::expect_used)]
 
-use speedwell_harness::discover::{Selection, read, sources};
-use speedwell_harness::{self as harness, Job, Known, RunLayout, Setting};
-use speedwell_model::{Samples, Variant, median};
-use speedwell_process::{Ended, Spec, run};
+use speedwell_harness::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
+use speedwell_harness::{self as harness, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
+use speedwell_model::{SampleDivision, Variant, median};
+use speedwell_process::{ProcessEnd, ProcessSpec, run_child};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const ROUNDS: usize = 40;
 
 /// Wall and CPU time of one process, in seconds.
-type Cost = (f64, f64);
+type ProcessCost = (f64, f64);
 
 /// Measured in each round.
-struct Subject {
+struct CostSubject {
     name: &'static str,
-    perform: Box<dyn Fn() -> Cost>,
-    costs: Vec<Cost>,
+    perform: Box<dyn Fn() -> ProcessCost>,
+    costs: Vec<ProcessCost>,
 }
 
-impl Subject {
-    fn new(name: &'static str, perform: impl Fn() -> Cost + 'static) -> Subject {
-        Subject {
+impl CostSubject {
+    fn new(name: &'static str, perform: impl Fn() -> ProcessCost + 'static) -> CostSubject {
+        CostSubject {
             name,
             perform: Box::new(perform),
             costs: Vec::new(),
         }
     }
 
-    fn median(&self, of: impl Fn(&Cost) -> f64) -> f64 {
+    fn median(&self, of: impl Fn(&ProcessCost) -> f64) -> f64 {
         median(&mut self.costs.iter().map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     }
 
-    fn wall_and_cpu(&self) -> Cost {
+    fn wall_and_cpu(&self) -> ProcessCost {
         (self.median(|cost| cost.0), self.median(|cost| cost.1))
     }
 }
@@ -71,7 +71,7 @@ fn main() {
         subjects
             .iter()
             .find(|s| s.name == name)
-            .map(Subject::wall_and_cpu)
+            .map(CostSubject::wall_and_cpu)
     };
     if let (Some(two), Some(one)) = (of(TWO_CASES), of(SEEN)) {
         print("each further case", (two.0 - one.0, two.1 - one.1), unit);
@@ -81,7 +81,7 @@ fn main() {
 const SEEN: &str = "run, file seen before";
 const TWO_CASES: &str = "run of two cases";
 
-fn print(name: &str, (wall, cpu): Cost, unit: Cost) {
+fn print(name: &str, (wall, cpu): ProcessCost, unit: ProcessCost) {
     let (wall_ratio, cpu_ratio) = (wall / unit.0, cpu / unit.1);
     let (wall_ms, cpu_ms) = (wall * 1e3, cpu * 1e3);
     println!(
@@ -89,7 +89,7 @@ fn print(name: &str, (wall, cpu): Cost, unit: Cost) {
     );
 }
 
-fn subjects(cache: &Path, core: Option<&Path>) -> Vec<Subject> {
+fn subjects(cache: &Path, core: Option<&Path>) -> Vec<CostSubject> {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/node");
     let file = examples.join("buffers/copy.js");
     let name = file.to_string_lossy();
@@ -112,14 +112,16 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<Subject> {
     );
     let (seen, two) = (run(cache, "bytes=64"), run(cache, "bytes=64,128"));
     let mut subjects = vec![
-        Subject::new("node -e 0", || cost(&Spec::new("node").args(["-e", "0"]))),
-        Subject::new("sample of our package", move || sample(&sample_job)),
-        Subject::new("run, file seen first", move || {
+        CostSubject::new("node -e 0", || {
+            cost(&ProcessSpec::new("node").args(["-e", "0"]))
+        }),
+        CostSubject::new("sample of our package", move || sample(&sample_job)),
+        CostSubject::new("run, file seen first", move || {
             let _ = std::fs::remove_dir_all(&described);
             cost(&first)
         }),
-        Subject::new(SEEN, move || cost(&seen)),
-        Subject::new(TWO_CASES, move || cost(&two)),
+        CostSubject::new(SEEN, move || cost(&seen)),
+        CostSubject::new(TWO_CASES, move || cost(&two)),
     ];
     if let Some(core) = core {
         subjects.extend(beside_the_original(cache, &core.join("benchmark")));
@@ -127,7 +129,7 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<Subject> {
     subjects
 }
 
-fn beside_the_original(cache: &Path, folder: &Path) -> [Subject; 3] {
+fn beside_the_original(cache: &Path, folder: &Path) -> [CostSubject; 3] {
     let script = folder.join("string_decoder/string-decoder-create.js");
     let sample_job = job(&script, &[("n", "1"), ("encoding", "utf8")]);
     let values = ["--set", "n=1", "--set", "encoding=utf8"];
@@ -137,31 +139,36 @@ fn beside_the_original(cache: &Path, folder: &Path) -> [Subject; 3] {
         &["string_decoder"],
     ]
     .concat();
-    let in_folder = |spec: Spec| Spec {
+    let in_folder = |spec: ProcessSpec| ProcessSpec {
         directory: Some(folder.to_owned()),
         ..spec
     };
-    let original = in_folder(Spec::new("node").args(words.iter().copied()));
+    let original = in_folder(ProcessSpec::new("node").args(words.iter().copied()));
     let as_run = in_folder(ours(cache, &[&["as"], &words[..]].concat()));
     [
-        Subject::new("sample of Node core", move || sample(&sample_job)),
-        Subject::new("run.js, the original", move || cost(&original)),
-        Subject::new("as run.js", move || cost(&as_run)),
+        CostSubject::new("sample of Node core", move || sample(&sample_job)),
+        CostSubject::new("run.js, the original", move || cost(&original)),
+        CostSubject::new("as run.js", move || cost(&as_run)),
     ]
 }
 
-fn ours(cache: &Path, words: &[&str]) -> Spec {
-    let spec = Spec::new(env!("CARGO_BIN_EXE_speedwell")).args(words.iter().copied());
+fn ours(cache: &Path, words: &[&str]) -> ProcessSpec {
+    let spec = ProcessSpec::new(env!("CARGO_BIN_EXE_speedwell")).args(words.iter().copied());
     spec.env("XDG_CACHE_HOME", cache.to_string_lossy())
 }
 
 /// Measures the cost of a process that must succeed.
-fn cost(spec: &Spec) -> Cost {
+fn cost(spec: &ProcessSpec) -> ProcessCost {
     let mut spec = spec.clone();
     // Additional certificates would triple the start time of Node.js.
     spec.unset.push("NODE_EXTRA_CA_CERTS".into());
-    let outcome = run(&spec, &mut ()).expect("the program can be started");
-    assert_eq!(outcome.ended, Ended::Exit(0), "{}", outcome.stderr.text());
+    let outcome = run_child(&spec, &mut ()).expect("the program can be started");
+    assert_eq!(
+        outcome.ended,
+        ProcessEnd::Exit(0),
+        "{}",
+        outcome.stderr.text()
+    );
     let usage = outcome.usage;
     (seconds(outcome.wall_ns), seconds(usage.cpu_ns()))
 }
@@ -170,30 +177,31 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn job(file: &Path, sets: &[(&str, &str)]) -> Job {
+fn job(file: &Path, sets: &[(&str, &str)]) -> BenchmarkJob {
     let sets = sets
         .iter()
         .map(|(n, v)| (n.to_string(), v.to_string()))
         .collect();
-    let selection = Selection {
+    let selection = BenchmarkSelection {
         sets,
-        ..Selection::default()
+        ..BenchmarkSelection::default()
     };
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir().expect("there is a current folder");
-    let sources = sources(&target, &here, &Known::default()).expect("the file is there");
-    let suite = read(sources, &selection, &Variant::plain("bench"), &|_| ())
+    let sources =
+        find_sources(&target, &here, &KnownAdapters::default()).expect("the file is there");
+    let suite = discover_benchmarks(sources, &selection, &Variant::plain("bench"), &|_| ())
         .expect("the file is a benchmark");
     suite.jobs.into_iter().next().expect("it has a case")
 }
 
 /// Measures the process of one sample, without ours.
-fn sample(job: &Job) -> Cost {
+fn sample(job: &BenchmarkJob) -> ProcessCost {
     let variant = Variant {
         environment: vec![("NODE_EXTRA_CA_CERTS".into(), String::new())],
         ..Variant::plain("bench")
     };
-    let setting = Setting {
+    let setting = RunContext {
         variant: &variant,
         program: "node".into(),
         slot: 0,
@@ -202,8 +210,8 @@ fn sample(job: &Job) -> Cost {
         counting: None,
         clock: Default::default(),
         limit: Duration::from_secs(60),
-        samples: Samples::default(),
-        asked: Default::default(),
+        samples: SampleDivision::default(),
+        requested: Default::default(),
         is_series: false,
         pin: None,
         seed: 1,
@@ -211,7 +219,7 @@ fn sample(job: &Job) -> Cost {
         experiment: None,
         kept: None,
     };
-    let attempt = harness::for_kind(job.source.kind).perform(job, &setting);
+    let attempt = harness::harness_for(job.source.kind).perform_job(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
     (seconds(attempt.wall_ns), seconds(usage.cpu_ns()))

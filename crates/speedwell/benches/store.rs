@@ -5,8 +5,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
-    Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
-    Surroundings, Usage, Value, Variant,
+    Case, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample, Session,
+    SessionDesign, SessionEvent, SessionObserver, SessionState, StoppingDesign, Variant,
 };
 use speedwell_results::store::Store;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
         let begun = Instant::now();
         let number = record(&mut Store::open(&path)?, runs, samples)?;
         let stored = begun.elapsed();
-        let session = Store::open(&path)?.session(number)?;
+        let session = Store::open(&path)?.load_session(number)?;
         let read = begun.elapsed() - stored;
         let cpu = cpu_time() - cpu_before;
 
@@ -46,21 +46,23 @@ fn main() -> anyhow::Result<()> {
 fn record(store: &mut Store, runs: u32, samples: u32) -> anyhow::Result<i64> {
     let cases: Vec<Arc<Case>> = (0..20).map(|n| Arc::new(case(n))).collect();
     let variants: [Arc<str>; 2] = ["old".into(), "new".into()];
-    let mut recorder = store.begin(&session(), "{}")?;
+    let mut recorder = store.begin_recording(&session(), "{}")?;
     for slot in 0..runs {
         let case = cases[(slot / 4) as usize % cases.len()].clone();
         let variant = variants[slot as usize % 2].clone();
-        recorder.observe(&Event::RunFinished(&run(case, variant, slot, samples)))?;
-        recorder.observe(&Event::SlotsDone(&[slot]))?;
+        recorder.observe(&SessionEvent::RunFinished(&run(
+            case, variant, slot, samples,
+        )))?;
+        recorder.observe(&SessionEvent::SlotsDone(&[slot]))?;
     }
-    recorder.observe(&Event::Finished { interrupted: false })?;
+    recorder.observe(&SessionEvent::Finished { interrupted: false })?;
     Ok(recorder.number())
 }
 
 fn case(n: u32) -> Case {
     let values = vec![
-        ("len".into(), Value::Number(f64::from(1 << n))),
-        ("encoding".into(), Value::Text("utf8".into())),
+        ("len".into(), ParameterValue::Number(f64::from(1 << n))),
+        ("encoding".into(), ParameterValue::Text("utf8".into())),
     ];
     Case::new("buffers/buffer-tostring.js", values)
 }
@@ -81,18 +83,18 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
         build: None,
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 50_000_000 + u64::from(slot),
-        usage: Some(Usage {
+        usage: Some(ResourceUsage {
             user_ns: 40_000_000,
             system_ns: 5_000_000,
             max_rss_bytes: 45 << 20,
             involuntary_switches: 3,
-            ..Usage::default()
+            ..ResourceUsage::default()
         }),
-        surroundings: Some(Surroundings {
+        surroundings: Some(KernelStats {
             steal: Some(0.0),
             pressure: Some(0.01),
             load: Some(0.5),
-            ..Surroundings::default()
+            ..KernelStats::default()
         }),
         disturbed: None,
         machine: None,
@@ -107,13 +109,13 @@ fn session() -> Session {
         id: "0197a1b2-0000-7000-8000-000000000000".into(),
         number: None,
         started_unix_ms: 1_750_000_000_000,
-        state: State::Running,
+        state: SessionState::Running,
         tags: Vec::new(),
         command: vec!["speedwell".into(), "run".into()],
-        design: Design {
+        design: SessionDesign {
             seed: 1,
             runs_per_block: 2,
-            ..Design::new(Order::Blocks, Stopping::Fixed { runs: 30 }, "old")
+            ..SessionDesign::new(RunOrder::Blocks, StoppingDesign::Fixed { runs: 30 }, "old")
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

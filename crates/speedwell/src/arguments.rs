@@ -2,28 +2,28 @@
 //!
 //! Replaces what clap would print where that is not good enough: the short help, suggestions for
 //! short names, and suggestions of hidden items. It does not know what any command does. Start at
-//! [`parse`].
+//! [`parse_command_line`].
 
-use super::{CommandLine, Status, output_files, short_help, status};
+use super::{CommandLine, CommandStatus, output_files, short_help, status};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
-use speedwell_model::nearest;
+use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
 /// Parses the command line and checks that its files do not conflict. Prints help and errors
 /// itself; returns the exit status in that case.
-pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
+pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
     if let Some(argument) = arguments
         .iter()
         .find(|argument| argument.to_str().is_none())
     {
         // Names of cases, sessions and files are stored as text.
-        status::tell(&anyhow::anyhow!(
+        status::print_error(&anyhow::anyhow!(
             "the argument {argument:?} is not UTF-8\nhint: rename the file"
         ));
-        return Err(Status::COULD_NOT);
+        return Err(CommandStatus::COULD_NOT);
     }
     let name = arguments.get(1).and_then(|name| name.to_str());
     let mut grammar = CommandLine::command();
@@ -52,9 +52,9 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
         };
         answer_refused(error, command, arguments)
     })?;
-    output_files::check(&grammar, &matches).map_err(|error| {
-        status::tell(&error);
-        Status::COULD_NOT
+    output_files::check_outputs(&grammar, &matches).map_err(|error| {
+        status::print_error(&error);
+        CommandStatus::COULD_NOT
     })?;
     Ok(line)
 }
@@ -77,11 +77,15 @@ fn typed_command(grammar: &Command) -> &Command {
 }
 
 /// Prints the help or the error, and returns the exit status.
-fn answer_refused(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> Status {
+fn answer_refused(
+    mut error: clap::Error,
+    command: &Command,
+    arguments: &[OsString],
+) -> CommandStatus {
     // Write errors are ignored: nobody is reading.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
-            status::say(for_stdout(&short_help::of(command)))
+            status::write_stdout(for_stdout(&short_help::short_help(command)))
         }
         kind => {
             match kind {
@@ -93,9 +97,9 @@ fn answer_refused(mut error: clap::Error, command: &Command, arguments: &[OsStri
         }
     };
     if error.use_stderr() {
-        Status::COULD_NOT
+        CommandStatus::COULD_NOT
     } else {
-        Status::DONE
+        CommandStatus::DONE
     }
 }
 
@@ -133,7 +137,7 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
         .filter(|inner| !inner.is_hide_set())
         .map(|inner| inner.get_name().to_owned())
         .collect();
-    if let Some(name) = nearest(typed, &names).cloned() {
+    if let Some(name) = nearest_name(typed, &names).cloned() {
         error.insert(
             ContextKind::SuggestedSubcommand,
             ContextValue::Strings(vec![name]),
@@ -158,7 +162,7 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
         let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
             return;
         };
-        nearest(typed.trim_start_matches('-'), &visible_options(command)).cloned()
+        nearest_name(typed.trim_start_matches('-'), &visible_options(command)).cloned()
     } else {
         option.get_long().map(str::to_owned)
     };

@@ -1,9 +1,9 @@
 //! `speedwell as TOOL`: the command line and output of another tool.
 
-use super::Status;
+use super::CommandStatus;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
-use speedwell_compat::{self as compat, Console};
+use speedwell_compat::{self as compat, DropInConsole};
 use speedwell_measure::execute_scripts;
 use std::io::{BufWriter, IsTerminal, Write};
 
@@ -17,7 +17,7 @@ use std::io::{BufWriter, IsTerminal, Write};
   speedwell as compare.py benchmarks old.json new.json")]
 pub struct AsArgs {
     /// The tool
-    #[arg(value_name = "TOOL", value_parser = PossibleValuesParser::new(compat::names()))]
+    #[arg(value_name = "TOOL", value_parser = PossibleValuesParser::new(compat::tool_names()))]
     tool: String,
     /// Its own arguments; 'speedwell as TOOL --help' lists them
     #[arg(
@@ -33,12 +33,12 @@ pub struct AsArgs {
 ///
 /// # Errors
 /// Only if the current directory cannot be determined: drop-ins report their own errors.
-pub fn run(args: AsArgs) -> anyhow::Result<Status> {
+pub fn run(args: AsArgs) -> anyhow::Result<CommandStatus> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Rewritten progress lines are for people, and would mix with rows printed to the same
     // terminal.
     let shown = stderr.is_terminal() && !stdout.is_terminal();
-    let mut console = Console {
+    let mut console = DropInConsole {
         stdin: &mut stdin.lock(),
         stdout: &mut BufWriter::new(stdout.lock()),
         stderr: &mut std::io::stderr(),
@@ -48,6 +48,6 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         variable: &|name| std::env::var(name).ok(),
         measure: &execute_scripts,
     };
-    let code = compat::main(&args.tool, &args.arguments, &mut console);
-    Ok(Status::from_code(code))
+    let code = compat::run_tool(&args.tool, &args.arguments, &mut console);
+    Ok(CommandStatus::from_code(code))
 }

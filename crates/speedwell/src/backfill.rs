@@ -1,19 +1,21 @@
 //! `speedwell backfill`: measures old revisions that have no point in the history.
 //!
-//! Handles the options; `measure::backfill` measures. Start at [`run`].
+//! Handles the options; `measure::backfill` measures. Start at [`perform_run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
-    StoreArgs, VariantArgs, counting, parse,
+    StoreArgs, VariantArgs, instruction_counting, parse,
 };
-use super::progress::Progress;
-use super::{Status, status};
+use super::progress::ProgressDisplay;
+use super::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
-use speedwell_measure::backfill::{self as measure, BackfillRequest, Backfilled, Early, Outcome};
+use speedwell_measure::backfill::{
+    self as measure, BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome,
+};
 use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_process::CpuSet;
-use speedwell_report::{self as report, BackfillLine, BackfillOutcome, Subject};
+use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -86,56 +88,67 @@ fn parse_points(text: &str) -> Result<usize, String> {
 /// # Errors
 /// Returns an error for an invalid range, a newest revision that cannot be measured, or a store
 /// that cannot be written.
-pub fn run(args: BackfillArgs) -> anyhow::Result<Status> {
-    args.output.check(Subject::Backfill)?;
+pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Backfill)?;
     ensure!(
         !args.store.no_save,
         "a history is made of sessions that are kept\nhint: leave out --no-save"
     );
-    let mut store = args.store.open()?;
-    let mut progress = Progress::with_notes(&args.output);
-    let found = measure::backfill(&args.request()?, &args.session(), &mut store, &mut progress)?;
+    let mut store = args.store.open_store()?;
+    let mut progress = ProgressDisplay::with_notes(&args.output);
+    let found = measure::backfill_line(
+        &args.backfill_request()?,
+        &args.session_request(),
+        &mut store,
+        &mut progress,
+    )?;
     for (_, outcome) in &found.revisions {
-        if let Outcome::Failed(reason) = outcome {
-            status::warn(reason);
+        if let RevisionOutcome::Failed(reason) = outcome {
+            status::print_warning(reason);
         }
     }
-    args.output
-        .print(&report::backfill(&lines(&found), found.line))?;
+    args.output.print_document(&report::report_backfill(
+        &backfill_lines(&found),
+        found.line,
+    ))?;
     Ok(match found.early {
-        None => Status::DONE,
-        Some(Early::Interrupted) => {
-            status::note("interrupted: what was measured is kept; the same command continues");
-            Status::INTERRUPTED
+        None => CommandStatus::DONE,
+        Some(EarlyStop::Interrupted) => {
+            status::print_note(
+                "interrupted: what was measured is kept; the same command continues",
+            );
+            CommandStatus::INTERRUPTED
         }
-        Some(Early::Budget) => {
-            status::note("the time of --budget is over; the same command continues");
-            Status::NO
+        Some(EarlyStop::Budget) => {
+            status::print_note("the time of --budget is over; the same command continues");
+            CommandStatus::NO
         }
-        Some(Early::Line) => {
-            let points = found.points();
-            status::note(&format!(
+        Some(EarlyStop::NoMoreRevisions) => {
+            let points = found.count_points();
+            status::print_note(&format!(
                 "the line has {} revisions, and {points} of them have a point",
                 found.line
             ));
             if points == found.line {
-                Status::DONE
+                CommandStatus::DONE
             } else {
-                Status::NO
+                CommandStatus::NO
             }
         }
     })
 }
 
-fn lines(found: &Backfilled) -> Vec<BackfillLine> {
-    let line = |(revision, outcome): &(_, Outcome)| {
+fn backfill_lines(found: &BackfillResult) -> Vec<BackfillLine> {
+    let line = |(revision, outcome): &(_, RevisionOutcome)| {
         let (outcome, session, failures) = match outcome {
-            Outcome::Measured(number, failures) => {
+            RevisionOutcome::Measured(number, failures) => {
                 (BackfillOutcome::Measured, Some(*number), *failures)
             }
-            Outcome::Known => (BackfillOutcome::Known, None, 0),
-            Outcome::Failed(_) => (BackfillOutcome::Failed, None, 0),
-            Outcome::FailedBefore(number) => (BackfillOutcome::FailedBefore, Some(*number), 0),
+            RevisionOutcome::AlreadyMeasured => (BackfillOutcome::Known, None, 0),
+            RevisionOutcome::Failed(_) => (BackfillOutcome::Failed, None, 0),
+            RevisionOutcome::FailedBefore(number) => {
+                (BackfillOutcome::FailedBefore, Some(*number), 0)
+            }
         };
         BackfillLine {
             revision: Clone::clone(revision),
@@ -148,25 +161,25 @@ fn lines(found: &Backfilled) -> Vec<BackfillLine> {
 }
 
 impl BackfillArgs {
-    fn request(&self) -> anyhow::Result<BackfillRequest> {
+    fn backfill_request(&self) -> anyhow::Result<BackfillRequest> {
         let plan = PlanRequest {
-            sampling: self.sampling.request(),
+            sampling: self.sampling.sampling_request(),
             pin: self.pin.clone(),
-            counting: counting(&self.selection.metric.names, false),
+            counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
         ensure!(
             !self.sampling.steady,
             "points are medians over runs, and --steady looks into single runs\nhint: speedwell warmup"
         );
-        let mut measuring = self.selection.request(
+        let mut measuring = self.selection.measure_request(
             &self.targets,
             &self.arguments,
             &VariantArgs::default(),
             &ExecutionArgs::default(),
             plan,
         )?;
-        measuring.variants.build = self.build.request();
+        measuring.variants.build = self.build.build_request();
         Ok(BackfillRequest {
             range: self.range.clone(),
             points: self.points,
@@ -176,15 +189,15 @@ impl BackfillArgs {
         })
     }
 
-    fn session(&self) -> SessionRequest {
+    fn session_request(&self) -> SessionRequest {
         let origin = OriginArgs {
             revision: None,
             branch: self.branch.clone(),
             machine: self.machine.clone(),
         };
         SessionRequest {
-            divides_runs: self.sampling.request().divides_runs(),
-            ..self.store.session(&origin)
+            divides_runs: self.sampling.sampling_request().divides_runs(),
+            ..self.store.session_request(&origin)
         }
     }
 }

@@ -1,24 +1,24 @@
 //! `speedwell bisect`: finds the revision that changed a benchmark.
 //!
 //! Handles the options; `measure::bisect` measures the revisions that `analysis::bisect` chooses.
-//! Start at [`run`].
+//! Start at [`perform_run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    VariantArgs, counting, parse,
+    VariantArgs, instruction_counting, parse,
 };
-use super::progress::Progress;
-use super::{Status, status};
+use super::progress::ProgressDisplay;
+use super::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_analysis::bisect::{self as analysis, Ends, Found};
-use speedwell_analysis::{Findings, Settings};
+use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_measure::bisect::{self as measure, BisectRequest};
 use speedwell_measure::confirm;
 use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_model::Session;
 use speedwell_process::CpuSet;
-use speedwell_report::{self as report, Subject};
+use speedwell_report::{self as report, ReportSubject};
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -112,38 +112,42 @@ pub struct BisectArgs {
 /// # Errors
 /// Returns an error for an invalid range, targets that are not exactly one case, an end that cannot
 /// be built, or a store that cannot be written.
-pub fn run(args: BisectArgs) -> anyhow::Result<Status> {
-    args.output.check(Subject::Bisection)?;
-    let mut store = args.store.open()?;
-    let mut progress = Progress::with_notes(&args.output);
+pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Bisection)?;
+    let mut store = args.store.open_store()?;
+    let mut progress = ProgressDisplay::with_notes(&args.output);
     let (session, ended) = match &args.resume {
         Some(session) => {
-            let earlier = measure::resumed(&store, session, args.budget)?;
-            measure::resume(earlier, &mut store, &mut progress)?
+            let earlier = measure::load_interrupted(&store, session, args.budget)?;
+            measure::resume_bisection(earlier, &mut store, &mut progress)?
         }
         None => {
-            let plans = measure::plans(&args.request(&store)?, &mut progress)?;
-            measure::search(plans, &args.session(), &mut store, &mut progress)?
+            let plans = measure::plan_bisection(&args.bisect_request(&store)?, &mut progress)?;
+            measure::start_bisection(plans, &args.session_request(), &mut store, &mut progress)?
         }
     };
-    let found = analysis::analyse(&session).context("the session has no line of revisions")?;
-    let mut document = report::bisect(&found, &session.failures, &args.output.settings());
-    document.append(report::circumstances(
+    let found =
+        analysis::analyze_bisection(&session).context("the session has no line of revisions")?;
+    let mut document =
+        report::report_bisection(&found, &session.failures, &args.output.report_settings());
+    document.append_document(report::report_circumstances(
         &[(None, &session)],
-        &Findings::default(),
+        &AnalysisFindings::default(),
     ));
-    args.output.print(&document)?;
+    args.output.print_document(&document)?;
     if found.answer.is_none() && !args.store.no_save {
-        status::note(&how_to_resume(&session, &args.store));
+        status::print_note(&how_to_resume(&session, &args.store));
     }
-    Ok(Status::of_end(ended).or(of_found(&found)))
+    Ok(CommandStatus::of_end(ended).worse_of(of_found(&found)))
 }
 
-fn of_found(found: &Found) -> Status {
+fn of_found(found: &BisectFindings) -> CommandStatus {
     match &found.answer {
-        Some(answer) if answer.is_found() => Status::DONE,
-        Some(answer) if matches!(answer.ends, Ends::Unmeasurable(_)) => Status::COULD_NOT,
-        _ => Status::NO,
+        Some(answer) if answer.is_found() => CommandStatus::DONE,
+        Some(answer) if matches!(answer.ends, EndsComparison::Unmeasurable(_)) => {
+            CommandStatus::COULD_NOT
+        }
+        _ => CommandStatus::NO,
     }
 }
 
@@ -151,12 +155,12 @@ fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
     format!(
         "what was measured is kept, resume with: speedwell bisect --resume @{}{}",
         session.number.unwrap_or_default(),
-        store.database.words()
+        store.database.db_option()
     )
 }
 
 impl BisectArgs {
-    fn request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
+    fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
         let SamplingArgs {
             runs,
             precision,
@@ -172,15 +176,15 @@ impl BisectArgs {
             "a bisection follows one metric\nhint: --metric once"
         );
         let plan = PlanRequest {
-            sampling: self.sampling.request(),
+            sampling: self.sampling.sampling_request(),
             seed: self.seed,
             pin: self.pin.clone(),
             budget: self.budget,
             threshold: Some(self.threshold),
-            counting: counting(&self.selection.metric.names, false),
+            counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
-        let mut measuring = self.selection.request(
+        let mut measuring = self.selection.measure_request(
             &self.targets,
             &self.arguments,
             &VariantArgs::default(),
@@ -196,25 +200,25 @@ impl BisectArgs {
             ..BisectRequest::default()
         };
         if let Some(number) = self.change {
-            let (suspect, of_change) = confirm::of_change(store, number, &measuring)?;
+            let (suspect, of_change) = confirm::prepare_change(store, number, &measuring)?;
             let own = suspect.series.metric.name.clone();
             request.metric = request.metric.or(Some(own));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
             request.suspect = Some(suspect);
             measuring = of_change;
         }
-        measuring.variants.build = self.build.request();
+        measuring.variants.build = self.build.build_request();
         request.measuring = measuring;
         Ok(request)
     }
 
-    fn session(&self) -> SessionRequest {
+    fn session_request(&self) -> SessionRequest {
         SessionRequest {
-            settings: Settings::default(),
+            settings: AnalysisSettings::default(),
             tags: self.store.tag.clone(),
             command: std::env::args().collect(),
-            machine: self.machine.name(),
-            divides_runs: self.sampling.request().divides_runs(),
+            machine: self.machine.machine_name(),
+            divides_runs: self.sampling.sampling_request().divides_runs(),
             ..SessionRequest::default()
         }
     }

@@ -1,22 +1,23 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
 //! Decides what is posted where. A refused post is a warning, never a failure, because the results
-//! are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
+//! are stored anyway. `speedwell_forge` finds the existing comment. Start at [`perform_run`].
 
-use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, variable};
-use super::pull_answer::{self, Answer};
-use super::source::Source;
-use super::{Status, operand, source, status};
+use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
+use super::pull_answer::{self, PullAnswer};
+use super::source::ResultSource;
+use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_environment::{self as environment, Git};
+use speedwell_environment::{self as environment, GitRepository};
 use speedwell_forge::{
-    self as forge, Client, Place, Posted, PullUpdate, Stamp, State, StatusOutcome, Text, Token,
+    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
+    PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
-use speedwell_harness::Trial;
+use speedwell_harness::TrialMode;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
-use speedwell_process::unix_ms;
-use speedwell_report::sources::Labelled;
+use speedwell_process::unix_time_ms;
+use speedwell_report::sources::LabelledSession;
 use speedwell_results::store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout of a git command.
-const LIMIT: Duration = Duration::from_secs(2);
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Say in a comment on a pull request what a comparison shows, and keep that one comment up to date
 ///
@@ -55,7 +56,7 @@ pub struct CommentArgs {
     /// gitlab:GROUP/NAME!12 and gitea:https://HOST/OWNER/NAME#12 are the others; a server of your own is named as for
     /// Gitea.
     #[arg(long, value_name = "REQUEST")]
-    on: Option<Place>,
+    on: Option<PullRequestRef>,
     /// What the comment is about, where a pull request has several
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
@@ -87,14 +88,17 @@ pub struct CommentArgs {
 /// # Errors
 /// Returns an error if there is no pull request, no token, or nothing to compare. The comment
 /// reports the last, too.
-pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
-    let origin = environment::origin(Path::new("."), &OriginRequest::default());
+pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
+    let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args.link.clone();
     let link = link.or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
-    let place = args.on.clone().or_else(|| Place::of_job(&variable));
+    let place = args
+        .on
+        .clone()
+        .or_else(|| PullRequestRef::from_job(&env_variable));
     let mut answer = match &args.text {
         Some(path) => of_text(path)?,
-        None => answer(&args),
+        None => build_answer(&args),
     };
     let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
     if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
@@ -105,18 +109,18 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
             link.starts_with("https://") || link.starts_with("http://"),
             "'{link}' is no address of a page\nhint: --link https://..."
         );
-        let line = pull_answer::leads_to("the job", link);
+        let line = pull_answer::small_link("the job", link);
         answer.body.push_str(&line);
     }
     if args.dry_run {
-        status::say(&answer.body)?;
+        status::write_stdout(&answer.body)?;
     } else {
         let place = place.context(
             "which pull request? This is no job of one\nhint: --on github:OWNER/NAME#12 names it, --dry-run needs none",
         )?;
-        let token = token(&args, &place)?;
-        let client = Client::new(place.clone(), token);
-        post(&client, &place, &args, &answer, link);
+        let token = read_token(&args, &place)?;
+        let client = ForgeClient::new(place.clone(), token);
+        post_update(&client, &place, &args, &answer, link);
     }
     match answer.failure {
         Some(failure) => Err(failure),
@@ -124,26 +128,26 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
     }
 }
 
-fn token(args: &CommentArgs, place: &Place) -> anyhow::Result<Token> {
+fn read_token(args: &CommentArgs, place: &PullRequestRef) -> anyhow::Result<ForgeToken> {
     if let Some(path) = &args.token_file {
         let text = fs::read_to_string(path);
         let text =
             text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-        return Ok(Token::new(text));
+        return Ok(ForgeToken::new(text));
     }
     let names = place.forge.token_variables();
-    let found = names.iter().find_map(|name| variable(name));
+    let found = names.iter().find_map(|name| env_variable(name));
     let found = found.with_context(|| {
         format!(
             "there is no token for {place}\nhint: set {}, or name a file with --token-file",
             names.join(" or ")
         )
     })?;
-    Ok(Token::new(found))
+    Ok(ForgeToken::new(found))
 }
 
 /// Builds an answer from the user's own Markdown.
-fn of_text(path: &Path) -> anyhow::Result<Answer> {
+fn of_text(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
     let read = if path == Path::new("-") {
         std::io::stdin().read_to_string(&mut body).map(drop)
@@ -152,26 +156,26 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
     };
     read.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' says nothing", path.display());
-    let at_unix_ms = u64::try_from(unix_ms()).unwrap_or_default();
-    let stamp = Stamp {
-        revision: pull_answer::unknown(),
+    let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
+    let stamp = ResultStamp {
+        revision: pull_answer::unknown_revision(),
         at_unix_ms,
     };
-    Ok(Answer {
+    Ok(PullAnswer {
         body,
         stamp,
-        state: State::Success,
+        state: CommitState::Success,
         description: String::new(),
-        status: Status::DONE,
+        status: CommandStatus::DONE,
         failure: None,
     })
 }
 
 /// Builds the comparison, or the reason why there is none, with the time of the newest result if it
 /// is known.
-fn answer(args: &CommentArgs) -> Answer {
+fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
-    compare(args, &mut started).unwrap_or_else(|failure| {
+    compare_sources(args, &mut started).unwrap_or_else(|failure| {
         let mut answer = pull_answer::not_compared(failure);
         let at_unix_ms = started.map(pull_answer::measured_at);
         answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
@@ -179,25 +183,27 @@ fn answer(args: &CommentArgs) -> Answer {
     })
 }
 
-fn compare(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Answer> {
+fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<PullAnswer> {
     let found = read(args, started)?;
-    source::refuse_the_same(&found)?;
-    let labelled: Vec<Labelled<'_>> = found.iter().map(Source::labelled).collect();
-    let settings = args.comparison.settings(&args.selection.metric.names, None);
+    source::reject_identical(&found)?;
+    let labelled: Vec<LabelledSession<'_>> = found.iter().map(ResultSource::labelled).collect();
+    let settings = args
+        .comparison
+        .analysis_settings(&args.selection.metric.names, None);
     let sessions = labelled.iter().map(|(_, session, _)| *session);
     pull_answer::of_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
-        args.store.mark(findings, sessions);
+        args.store.mark_findings(findings, sessions);
     })
 }
 
 /// Reads the given sources; by default the newest session, together with @base if it has a single
 /// variant. Sets `started` to the start time of the newest source, even if another source cannot be
 /// read.
-fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Source>> {
-    let selection = args.selection.selection(&[], Trial::No)?;
+fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<ResultSource>> {
+    let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut read = |words: &[String]| {
         let operands = operand::parse_all(words)?;
-        let found = source::read(&operands, &selection, &mut || args.store.open_to_read());
+        let found = source::read_sources(&operands, &selection, &mut || args.store.open_to_read());
         let newest = found.as_ref().ok().and_then(|found| found.last());
         *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
         found
@@ -221,16 +227,22 @@ fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Sou
 }
 
 /// Posts the update and reports on stderr what happened.
-fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, link: Option<String>) {
+fn post_update(
+    client: &ForgeClient,
+    place: &PullRequestRef,
+    args: &CommentArgs,
+    answer: &PullAnswer,
+    link: Option<String>,
+) {
     let project = place.repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
     let update = PullUpdate {
-        comment: Some(Text {
+        comment: Some(CommentText {
             marker: format!("speedwell:{project}:{}", args.check),
             stamp: answer.stamp.clone(),
             body: answer.body.clone(),
         }),
-        status: args.status.then(|| forge::Status {
+        status: args.status.then(|| forge::CommitStatus {
             revision: answer.stamp.revision.clone(),
             context: context.clone(),
             state: answer.state,
@@ -239,16 +251,19 @@ fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, lin
             link,
         }),
     };
-    let outcome = client.post(&update, &|one, other| order(one, other));
+    let outcome = client.post_update(&update, &|one, other| order_revisions(one, other));
     if let Some(Ok(posted)) = &outcome.comment {
-        if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
-            keep(place, args, answer);
+        if matches!(
+            posted,
+            CommentOutcome::Created(_) | CommentOutcome::Edited(_)
+        ) {
+            store_comment(place, args, answer);
         }
-        status::note(&match posted {
-            Posted::Created(id) => format!("wrote comment {id} on {place}"),
-            Posted::Edited(id) => format!("comment {id} on {place} says it now"),
-            Posted::Unchanged(id) => format!("comment {id} on {place} said it already"),
-            Posted::Outdated(id) => {
+        status::print_note(&match posted {
+            CommentOutcome::Created(id) => format!("wrote comment {id} on {place}"),
+            CommentOutcome::Edited(id) => format!("comment {id} on {place} says it now"),
+            CommentOutcome::Unchanged(id) => format!("comment {id} on {place} said it already"),
+            CommentOutcome::Outdated(id) => {
                 format!("comment {id} on {place} is about a newer result, and stays")
             }
         });
@@ -256,41 +271,41 @@ fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, lin
     let revision = short_revision(&answer.stamp.revision);
     match &outcome.status {
         Some(Ok(StatusOutcome::Set)) => {
-            status::note(&format!("set the status '{context}' of {revision}"));
+            status::print_note(&format!("set the status '{context}' of {revision}"));
         }
-        Some(Ok(StatusOutcome::Outdated)) => status::note(&format!(
+        Some(Ok(StatusOutcome::Outdated)) => status::print_note(&format!(
             "the status '{context}' of {revision} is about a newer result, and stays"
         )),
         Some(Err(_)) | None => {}
     }
     for failure in outcome.into_failures() {
-        status::warn(&format!("{failure}."));
+        status::print_warning(&format!("{failure}."));
     }
 }
 
 /// Records the posted comment in the store. Failing to do so is only a warning, because the comment
 /// is posted.
-fn keep(place: &Place, args: &CommentArgs, answer: &Answer) {
+fn store_comment(place: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
     let comment = PostedComment {
         forge: place.forge.to_string(),
         repository: place.repository.clone(),
         pull: place.number.to_string(),
         revision: answer.stamp.revision.clone(),
-        posted_unix_ms: unix_ms(),
+        posted_unix_ms: unix_time_ms(),
         text: answer.body.clone(),
     };
-    let path = args.store.database.path().ok();
-    let path = path.filter(|path| path.is_file() || Store::server(path).is_some());
+    let path = args.store.database.database_path().ok();
+    let path = path.filter(|path| path.is_file() || Store::server_address(path).is_some());
     let kept =
-        path.map(|path| Store::open(&path).and_then(|mut store| store.keep_comment(&comment)));
+        path.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
     if let Some(Err(why)) = kept {
-        status::warn(&format!("The comment is not kept in the store: {why:#}."));
+        status::print_warning(&format!("The comment is not kept in the store: {why:#}."));
     }
 }
 
 /// Orders two revisions by age if one is an ancestor of the other.
-fn order(one: &str, other: &str) -> Option<Ordering> {
-    let git = Git::at(Path::new("."), LIMIT);
+fn order_revisions(one: &str, other: &str) -> Option<Ordering> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let (one, other) = (git.commit_id(one)?, git.commit_id(other)?);
     if one == other {
         return Some(Ordering::Equal);

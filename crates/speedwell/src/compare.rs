@@ -1,22 +1,22 @@
 //! `speedwell compare`: existing results, programs, or variants measured first.
 
-use super::gate::{Gate, every_metric};
-use super::operand::{self, Operand};
-use super::options::Task;
+use super::gate::{CommandGate, every_metric};
+use super::operand::{self, SourceOperand};
+use super::options::MeasureTask;
 use super::options::{OrderName, RunArgs};
-use super::progress::Progress;
+use super::progress::ProgressDisplay;
 use super::run;
-use super::source::{self, Source};
-use super::{Status, mistaken_sources, profiles};
+use super::source::{self, ResultSource};
+use super::{CommandStatus, mistaken_sources, profiles};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_harness::Trial;
-use speedwell_harness::discover::Side;
-use speedwell_measure::Plans;
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_harness::TrialMode;
+use speedwell_harness::discover::ComparisonSide;
+use speedwell_measure::PreparedPlan;
 use speedwell_model::Session;
-use speedwell_report::sources::{self, Labelled};
-use speedwell_suite::experiment::{Form, form};
+use speedwell_report::sources::{self, LabelledSession};
+use speedwell_suite::experiment::{DefinitionForm, definition_form};
 use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
@@ -60,7 +60,7 @@ pub struct CompareArgs {
 /// # Errors
 /// Returns an error for sources that cannot be read or have nothing in common, and for invalid
 /// options.
-pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
+pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
     if args.variants.old.is_some() || !args.variants.variant.is_empty() {
         if args.variants.variant.len() == 1 {
@@ -68,7 +68,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         }
         return run::run(args);
     }
-    let is_definition = |target: &String| form(Path::new(target)) == Some(Form::Benchmarks);
+    let is_definition =
+        |target: &String| definition_form(Path::new(target)) == Some(DefinitionForm::Benchmarks);
     if args.execution.resume.is_some() || args.targets.iter().any(is_definition) {
         return run::run(args);
     }
@@ -83,72 +84,83 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     );
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {
-        return profiles::compare(&operands, &recorded, &args);
+        return profiles::compare_profiles(&operands, &recorded, &args);
     }
     if args.execution.order == OrderName::Paired {
         let places = operands.iter().flat_map(|operand| &operand.places);
         let places: Vec<String> = places.cloned().collect();
         speedwell_measure::check_paired_targets(&places, &std::env::current_dir()?)?;
     }
-    let mut progress = Progress::new(&args.output);
-    let tell = speedwell_measure::teller(&mut progress);
-    let sides: Vec<Option<Side>> = operands
+    let mut progress = ProgressDisplay::new(&args.output);
+    let tell = speedwell_measure::shared_emitter(&mut progress);
+    let sides: Vec<Option<ComparisonSide>> = operands
         .iter()
         .map(|operand| source::program_side(operand, &args.arguments, &tell))
         .collect::<anyhow::Result<_>>()?;
     let word = operand::common_word(&operands);
-    let measured: Vec<Side> = sides.iter().flatten().cloned().collect();
+    let measured: Vec<ComparisonSide> = sides.iter().flatten().cloned().collect();
     if measured.len() == operands.len() {
         return measure_sides(&measured, word.as_deref(), &args);
     }
     if measured.is_empty() {
-        let selection = args.selection.selection(&[], Trial::No)?;
+        let selection = args.selection.build_selection(&[], TrialMode::No)?;
         source::check_outputs(&operands, &args.output)?;
-        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())
-            .map_err(|error| mistaken_sources::explain(error, &operands))?;
+        let sources =
+            source::read_sources(&operands, &selection, &mut || args.store.open_to_read())
+                .map_err(|error| mistaken_sources::explain_mistake(error, &operands))?;
         return of_results(sources, &args);
     }
-    mixed(&operands, &measured, word.as_deref(), &args)
+    compare_with_results(&operands, &measured, word.as_deref(), &args)
 }
 
-fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Status> {
+fn measure_sides(
+    sides: &[ComparisonSide],
+    word: Option<&str>,
+    args: &RunArgs,
+) -> anyhow::Result<CommandStatus> {
     if let [only] = sides {
         let name = &only.variant.name;
         bail!(
             "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
         );
     }
-    let task = args.task();
+    let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = plans(sides, word, args)?;
-    run::execute(plans, &mut store, &task)
+    let plans = plan_sides(sides, word, args)?;
+    run::execute_plans(plans, &mut store, &task)
 }
 
-fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
-    let selection = args.selection.selection(&[], args.execution.trial())?;
-    Plans::of_sides(sides, word, &selection, &args.plan()?)
+fn plan_sides(
+    sides: &[ComparisonSide],
+    word: Option<&str>,
+    args: &RunArgs,
+) -> anyhow::Result<PreparedPlan> {
+    let selection = args
+        .selection
+        .build_selection(&[], args.execution.trial_mode())?;
+    PreparedPlan::plan_sides(sides, word, &selection, &args.plan_request()?)
 }
 
 /// Measures the programs, then compares them with the stored results.
-fn mixed(
-    operands: &[Operand],
-    sides: &[Side],
+fn compare_with_results(
+    operands: &[SourceOperand],
+    sides: &[ComparisonSide],
     word: Option<&str>,
     args: &RunArgs,
-) -> anyhow::Result<Status> {
-    let settings = settings(args);
-    let task = Task {
+) -> anyhow::Result<CommandStatus> {
+    let settings = analysis_settings(args);
+    let task = MeasureTask {
         settings: settings.clone(),
-        ..args.task()
+        ..args.measure_task()
     };
     let mut store = task.open_store()?;
-    let plans = plans(sides, word, args)?;
+    let plans = plan_sides(sides, word, args)?;
     if args.execution.list || args.execution.test {
-        return run::execute(plans, &mut store, &task);
+        return run::execute_plans(plans, &mut store, &task);
     }
     // Read the results first, so that unreadable ones are reported before anything is measured.
-    let selection = args.selection.selection(&[], Trial::No)?;
-    let mut others: Vec<Option<Source>> = Vec::new();
+    let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    let mut others: Vec<Option<ResultSource>> = Vec::new();
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = if is_measured {
@@ -159,10 +171,10 @@ fn mixed(
         others.push(read);
     }
     source::check_outputs(operands, &args.output)?;
-    let (session, ended) = run::measure(plans, &mut store, &task)?;
+    let (session, ended) = run::measure_session(plans, &mut store, &task)?;
     let read = others.iter().flatten().map(|source| &source.session);
     source::check_metrics(read.chain([&session]), &settings)?;
-    let sources: Vec<Labelled<'_>> = operands
+    let sources: Vec<LabelledSession<'_>> = operands
         .iter()
         .zip(&others)
         .map(|(operand, other)| match other {
@@ -171,18 +183,19 @@ fn mixed(
         })
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
-    args.store.mark(&mut findings, sessions(&sources));
-    let status = print(&findings, &sources, &settings, args)?;
+    args.store
+        .mark_findings(&mut findings, source_sessions(&sources));
+    let status = print_comparison(&findings, &sources, &settings, args)?;
     Ok(ended.of_gate(status))
 }
 
-fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
+fn source_sessions<'a>(sources: &'a [LabelledSession<'_>]) -> impl Iterator<Item = &'a Session> {
     sources.iter().map(|(_, session, _)| *session)
 }
 
-fn of_results(mut sources: Vec<Source>, args: &RunArgs) -> anyhow::Result<Status> {
-    let settings = settings(args);
-    source::refuse_the_same(&sources)?;
+fn of_results(mut sources: Vec<ResultSource>, args: &RunArgs) -> anyhow::Result<CommandStatus> {
+    let settings = analysis_settings(args);
+    source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {
         (None, _) => {}
         (Some(name), [only]) => {
@@ -191,14 +204,15 @@ fn of_results(mut sources: Vec<Source>, args: &RunArgs) -> anyhow::Result<Status
         (Some(name), many) => put_first(many, name)?,
     }
     source::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
-    let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
-    let mut findings = sources::compare(&sources, &settings)?;
-    args.store.mark(&mut findings, sessions(&sources));
-    print(&findings, &sources, &settings, args)
+    let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
+    let mut findings = sources::compare_sources(&sources, &settings)?;
+    args.store
+        .mark_findings(&mut findings, source_sessions(&sources));
+    print_comparison(&findings, &sources, &settings, args)
 }
 
 /// Moves the source of that name to the front, which makes it the baseline.
-fn put_first(sources: &mut [Source], name: &str) -> anyhow::Result<()> {
+fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {
         Some(at) => sources[..=at].rotate_right(1),
@@ -210,27 +224,27 @@ fn put_first(sources: &mut [Source], name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn settings(args: &RunArgs) -> Settings {
+fn analysis_settings(args: &RunArgs) -> AnalysisSettings {
     let baseline = args.variants.baseline.as_deref();
     args.comparison
-        .settings(&args.selection.metric.names, baseline)
+        .analysis_settings(&args.selection.metric.names, baseline)
 }
 
 /// Prints the document and returns the exit status of the gate.
-fn print(
-    findings: &Findings,
-    sources: &[Labelled<'_>],
-    settings: &Settings,
+fn print_comparison(
+    findings: &AnalysisFindings,
+    sources: &[LabelledSession<'_>],
+    settings: &AnalysisSettings,
     args: &RunArgs,
-) -> anyhow::Result<Status> {
-    let output = args.output.settings();
-    let study = args.study.choice();
-    let mut document = sources::document(sources, findings, &study, settings, &output)?;
-    let gate = Gate::new(findings, args.comparison.fail_on, || {
-        sources::compare(sources, &every_metric(settings)?).ok()
+) -> anyhow::Result<CommandStatus> {
+    let output = args.output.report_settings();
+    let study = args.study.study_choice();
+    let mut document = sources::report_sources(sources, findings, &study, settings, &output)?;
+    let gate = CommandGate::new(findings, args.comparison.fail_on, || {
+        sources::compare_sources(sources, &every_metric(settings)?).ok()
     });
     gate.add_to(&mut document, &args.output);
-    args.output.print(&document)?;
-    sources::check(findings, sources)?;
-    Ok(gate.status())
+    args.output.print_document(&document)?;
+    sources::check_rows(findings, sources)?;
+    Ok(gate.exit_status())
 }

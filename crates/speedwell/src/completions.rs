@@ -1,6 +1,6 @@
 //! `speedwell completions`: prints shell completion scripts.
 
-use super::{Status, grammar, status};
+use super::{CommandStatus, build_grammar, status};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
@@ -25,16 +25,16 @@ pub struct CompletionsArgs {
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub fn run(args: &CompletionsArgs) -> anyhow::Result<Status> {
+pub fn run(args: &CompletionsArgs) -> anyhow::Result<CommandStatus> {
     let mut script = Vec::new();
-    let mut completed = visible(&grammar());
+    let mut completed = visible_command(&build_grammar());
     clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
-    status::say(&script)?;
-    Ok(Status::DONE)
+    status::write_stdout(&script)?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Copies the command without hidden items, which scripts for bash would offer.
-fn visible(command: &Command) -> Command {
+fn visible_command(command: &Command) -> Command {
     let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let commands = command
         .get_subcommands()
@@ -46,12 +46,12 @@ fn visible(command: &Command) -> Command {
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
-        .args(options.map(unrelated))
-        .subcommands(commands.map(visible))
+        .args(options.map(without_relations))
+        .subcommands(commands.map(visible_command))
 }
 
 /// Copies the option without its relations to others, which may be hidden.
-fn unrelated(arg: &Arg) -> Arg {
+fn without_relations(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())
         .action(arg.get_action().clone())

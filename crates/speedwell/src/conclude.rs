@@ -1,16 +1,16 @@
 //! Reports a finished session and picks the exit status, for a session that was just measured or a
-//! stored one of any size. Start at [`conclude`].
+//! stored one of any size. Start at [`report_session`].
 
-use super::gate::{Gate, every_metric};
-use super::large::{self, Wanted};
-use super::options::{FailOn, Task};
-use super::{Status, experiment, status};
+use super::gate::{CommandGate, every_metric};
+use super::large::{self, SessionSelection};
+use super::options::{FailOn, MeasureTask};
+use super::{CommandStatus, experiment, status};
 use anyhow::Context;
-use speedwell_analysis::{self as analysis, Findings, Settings, warmup};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf::style;
 use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
-use speedwell_report::session::document_of;
+use speedwell_report::session::report_requested;
 use speedwell_results::store::Store;
 use speedwell_suite::experiment::Experiment;
 
@@ -18,60 +18,74 @@ use speedwell_suite::experiment::Experiment;
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
-pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
+pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let settings = &task.settings;
     let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = &session.design.experiment
         && is_whole
     {
-        return experiment::conclude(session, written, task);
+        return experiment::report_experiment(session, written, task);
     }
     if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
         && is_whole
     {
-        return conclude_series(session, rule, task);
+        return report_series(session, rule, task);
     }
     if !session.metrics.is_empty() {
         // For a session without results, the report shows the failures instead.
         let known = session.metrics.iter().map(|metric| metric.name.as_str());
         analysis::check_metrics(settings, known).context("in --metric")?;
     }
-    let mut findings = analysis::analyse(session, settings);
-    task.store.mark(&mut findings, [session]);
-    let gate = Gate::new(&findings, task.fail_on, || {
-        every_metric(settings).map(|all| analysis::analyse(session, &all))
+    let mut findings = analysis::analyze_session(session, settings);
+    task.store.mark_findings(&mut findings, [session]);
+    let gate = CommandGate::new(&findings, task.fail_on, || {
+        every_metric(settings).map(|all| analysis::analyze_session(session, &all))
     });
     if let Some(style) = task.style {
         let mut text = Vec::new();
-        style::write(session, style, &mut text)?;
-        status::say(text)?;
-        gate.say();
-        return Ok(gate.status());
+        style::write_session(session, style, &mut text)?;
+        status::write_stdout(text)?;
+        gate.print_line();
+        return Ok(gate.exit_status());
     }
-    let output = task.output.settings();
-    let mut document = document_of(session, &findings, &task.study.choice(), settings, &output)?;
-    document.append(report::circumstances(&[(None, session)], &findings));
+    let output = task.output.report_settings();
+    let mut document = report_requested(
+        session,
+        &findings,
+        &task.study.study_choice(),
+        settings,
+        &output,
+    )?;
+    document.append_document(report::report_circumstances(&[(None, session)], &findings));
     gate.add_to(&mut document, &task.output);
-    task.output.print(&document)?;
+    task.output.print_document(&document)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
-        status::hint(&hint);
+        status::print_hint(&hint);
     }
-    Ok(gate.status())
+    Ok(gate.exit_status())
 }
 
 /// Analyzes a just-measured session of series, reports it, and evaluates the gate.
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
-fn conclude_series(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow::Result<Status> {
-    let found = warmup::analyse(session, rule, &task.settings);
-    let mut document = report::warmup(&found, &session.environment, &task.output.settings());
-    document.append(report::circumstances(&[(None, session)], &found.findings));
+fn report_series(
+    session: &Session,
+    rule: &SteadyRule,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let found = warmup::analyze_warmup(session, rule, &task.settings);
+    let mut document =
+        report::report_warmup(&found, &session.environment, &task.output.report_settings());
+    document.append_document(report::report_circumstances(
+        &[(None, session)],
+        &found.findings,
+    ));
     let failures = status::of_failures(&session.failures);
-    let gate = Gate::of(found.gate(task.fail_on), failures);
+    let gate = CommandGate::from_outcome(found.judge_gate(task.fail_on), failures);
     gate.add_to(&mut document, &task.output);
-    task.output.print(&document)?;
-    Ok(gate.status())
+    task.output.print_document(&document)?;
+    Ok(gate.exit_status())
 }
 
 /// Evaluates the gate of a stored session that has rules of its own: an experiment's, or those for
@@ -81,9 +95,9 @@ fn conclude_series(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow:
 /// Returns an error if the experiment cannot be read.
 pub fn own_gate(
     session: &Session,
-    settings: &Settings,
+    settings: &AnalysisSettings,
     fail_on: FailOn,
-) -> anyhow::Result<Option<Gate>> {
+) -> anyhow::Result<Option<CommandGate>> {
     if !settings.metrics.is_empty() {
         return Ok(None);
     }
@@ -92,38 +106,43 @@ pub fn own_gate(
         if experiment.compare.gates.is_empty() && fail_on == FailOn::Never {
             None
         } else {
-            let found = analysis::experiment::analyse(session, &experiment, settings);
-            found.gate(&experiment, session, fail_on)
+            let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
+            found.judge_gates(&experiment, session, fail_on)
         }
     } else if let Some(rule) = session.design.steady.filter(|rule| !rule.is_metric) {
-        let judge = || warmup::analyse(session, &rule, settings).gate(fail_on);
+        let judge = || warmup::analyze_warmup(session, &rule, settings).judge_gate(fail_on);
         (fail_on != FailOn::Never).then(judge).flatten()
     } else {
         return Ok(None);
     };
-    Ok(Some(Gate::of(outcome, Status::DONE)))
+    Ok(Some(CommandGate::from_outcome(
+        outcome,
+        CommandStatus::DONE,
+    )))
 }
 
 /// Analyzes a stored session of any size, reports it, and evaluates the gate.
 ///
 /// # Errors
 /// Returns an error if an output cannot be written, or the session has too many runs for the task.
-pub fn conclude_stored(of: (&Store, i64), task: &Task) -> anyhow::Result<Status> {
-    let (wanted, output) = (Wanted::default(), task.output.settings());
-    let mut gate = Gate::default();
-    let mut mark = |findings: &mut Findings, header: &Session| {
-        task.store.mark(findings, [header]);
-        gate = Gate::new(findings, task.fail_on, || None);
+pub fn report_stored(of: (&Store, i64), task: &MeasureTask) -> anyhow::Result<CommandStatus> {
+    let (wanted, output) = (SessionSelection::default(), task.output.report_settings());
+    let mut gate = CommandGate::default();
+    let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
+        task.store.mark_findings(findings, [header]);
+        gate = CommandGate::new(findings, task.fail_on, || None);
     };
     let document = match task.study.x_axis {
-        None => large::document(of, &wanted, &task.settings, &output, &mut mark)?,
+        None => large::large_document(of, &wanted, &task.settings, &output, &mut mark)?,
         Some(_) => None,
     };
     match document {
         Some(mut document) => {
             gate.add_to(&mut document, &task.output);
-            task.output.print(&document).map(|()| gate.status())
+            task.output
+                .print_document(&document)
+                .map(|()| gate.exit_status())
         }
-        None => conclude(&large::chosen(of, &wanted)?, task),
+        None => report_session(&large::load_selected(of, &wanted)?, task),
     }
 }

@@ -1,17 +1,19 @@
 //! `speedwell confirm`: measures both sides of a suspected change again.
 //!
-//! Handles the options and records the outcome in the store. Start at [`run`].
+//! Handles the options and records the outcome in the store. Start at [`perform_run`].
 
-use super::options::{FailOn, RunArgs, Task};
-use super::{Status, run as measuring, status};
+use super::options::{FailOn, MeasureTask, RunArgs};
+use super::{CommandStatus, run as measuring, status};
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use speedwell_analysis::confirm::{Confirmation, confirmations};
-use speedwell_analysis::{self as analysis, Correction, Settings, machine};
-use speedwell_measure::confirm::{self, Suspect, Suspects};
-use speedwell_measure::{self as measure, MeasureRequest, Plans};
-use speedwell_model::{Change, ChangeState, Estimate, Machine, Order, Purpose, Session};
-use speedwell_report::{self as report, Block, Document, Subject};
+use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
+use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
+use speedwell_measure::confirm::{self, SuspectChange, SuspectGroup};
+use speedwell_measure::{self as measure, MeasureRequest, PreparedPlan};
+use speedwell_model::{
+    ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, Session, SessionPurpose,
+};
+use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
@@ -44,34 +46,39 @@ pub struct ConfirmArgs {
 /// # Errors
 /// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
 /// written.
-pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
+pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
-    check(&args)?;
-    let task = confirming(args.task());
-    task.output.check(Subject::Confirmation)?;
+    check_options(&args)?;
+    let task = confirm_task(args.measure_task());
+    task.output.check_report(ReportSubject::Confirmation)?;
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
+        let plans = measure::load_interrupted_plan(
+            &store,
+            session,
+            args.execution.budget,
+            &mut task.progress_display(),
+        )?;
         ensure!(
-            plans.plan.design.purpose == Purpose::Confirm,
+            plans.plan.design.purpose == SessionPurpose::Confirm,
             "session {session} was not measured to confirm anything\nhint: speedwell run --resume {session}"
         );
-        let suspects = confirm::of_plan(&store, &plans.plan)?;
-        return answered(plans, &suspects, &mut store, &task);
+        let suspects = confirm::changes_in_plan(&store, &plans.plan)?;
+        return measure_and_record(plans, &suspects, &mut store, &task);
     }
     if args.variants.is_any() {
-        let mut request = args.request()?;
-        request.plan.purpose = Purpose::Confirm;
-        return measured(&request, &[], &mut store, &task);
+        let mut request = args.measure_request()?;
+        request.plan.purpose = SessionPurpose::Confirm;
+        return measure_suspects(&request, &[], &mut store, &task);
     }
     let mut request = MeasureRequest {
-        plan: args.plan()?,
+        plan: args.plan_request()?,
         ..MeasureRequest::default()
     };
     let own = &mut request.variants;
-    own.build = args.variants.build.request();
+    own.build = args.variants.build.build_request();
     own.arguments.clone_from(&args.arguments);
-    changes(&numbers(&args.targets)?, &request, &mut store, &task)
+    confirm_changes(&parse_numbers(&args.targets)?, &request, &mut store, &task)
 }
 
 /// Measures stored changes again and records the outcomes. Changes between the same revisions of
@@ -80,20 +87,20 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
 /// # Errors
 /// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
 /// written.
-pub fn changes(
+pub fn confirm_changes(
     numbers: &[i64],
     request: &MeasureRequest,
     store: &mut Store,
-    task: &Task,
-) -> anyhow::Result<Status> {
-    let mut status = Status::DONE;
-    for Suspects { suspects, request } in confirm::of_changes(store, numbers, request)? {
-        status = status.or(measured(&request, &suspects, store, task)?);
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let mut status = CommandStatus::DONE;
+    for SuspectGroup { suspects, request } in confirm::group_changes(store, numbers, request)? {
+        status = status.worse_of(measure_suspects(&request, &suspects, store, task)?);
     }
     Ok(status)
 }
 
-fn numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
+fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
     let number = |word: &String| {
         word.parse().map_err(|_| {
             anyhow!(
@@ -105,8 +112,8 @@ fn numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
     words.iter().map(number).collect()
 }
 
-fn check(args: &RunArgs) -> anyhow::Result<()> {
-    let sampling = args.sampling.request();
+fn check_options(args: &RunArgs) -> anyhow::Result<()> {
+    let sampling = args.sampling.sampling_request();
     ensure!(
         sampling.runs.is_none()
             && sampling.precision.is_none()
@@ -119,7 +126,8 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
         "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
-        Order::from(args.execution.order) == Order::Blocks && args.comparison.method.is_none(),
+        RunOrder::from(args.execution.order) == RunOrder::Blocks
+            && args.comparison.method.is_none(),
         "a confirmation is measured in randomised blocks and judged by ranks\nhint: leave out --order and --method"
     );
     ensure!(
@@ -130,28 +138,28 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 /// Adapts a task to confirming.
-pub fn confirming(task: Task) -> Task {
-    Task {
-        settings: Settings {
-            correction: Correction::Holm,
+pub fn confirm_task(task: MeasureTask) -> MeasureTask {
+    MeasureTask {
+        settings: AnalysisSettings {
+            correction: TestingCorrection::Holm,
             // Here the threshold is the size below which a change does not matter, and part of the
             // plan.
             threshold: None,
             ..task.settings
         },
-        resumed_by: "confirm",
+        resume_command: "confirm",
         ..task
     }
 }
 
 /// Measures, unless both sides are the same program, and records the outcome.
-fn measured(
+fn measure_suspects(
     request: &MeasureRequest,
-    suspects: &[Suspect],
+    suspects: &[SuspectChange],
     store: &mut Store,
-    task: &Task,
-) -> anyhow::Result<Status> {
-    let mut plans = Plans::read(request, &mut task.progress())?;
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let mut plans = PreparedPlan::read(request, &mut task.progress_display())?;
     if !suspects.is_empty() {
         confirm::keep_cases(suspects, &mut plans)?;
     }
@@ -160,64 +168,67 @@ fn measured(
         "a confirmation has two sides\nhint: --old and --new"
     );
     if task.execution.list || task.execution.test {
-        return measuring::execute(plans, store, task);
+        return measuring::execute_plans(plans, store, task);
     }
     if confirm::are_identical(&plans) {
-        task.output.print(&report::identical())?;
+        task.output.print_document(&report::report_identical())?;
         for suspect in suspects {
-            settle(suspect, None, None, store)?;
+            record_outcome(suspect, None, None, store)?;
         }
-        return Ok(Status::NO);
+        return Ok(CommandStatus::NO);
     }
-    answered(plans, suspects, store, task)
+    measure_and_record(plans, suspects, store, task)
 }
 
 /// Measures, reports the outcome, and records it.
-fn answered(
-    plans: Plans,
-    suspects: &[Suspect],
+fn measure_and_record(
+    plans: PreparedPlan,
+    suspects: &[SuspectChange],
     store: &mut Store,
-    task: &Task,
-) -> anyhow::Result<Status> {
-    let (session, ended) = measuring::measure(plans, store, task)?;
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let (session, ended) = measuring::measure_session(plans, store, task)?;
     let named: BTreeSet<&String> = suspects.iter().map(|own| &own.series.metric.name).collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
         settings.metrics = named.into_iter().cloned().collect();
     }
-    let findings = analysis::analyse(&session, &settings);
+    let findings = analysis::analyze_session(&session, &settings);
     let is_more = |case: &str, metric: &str| {
         let own = suspects.iter().find(|own| own.is_of(case, metric))?;
         Some(own.change.ratio.value > 1.0)
     };
-    let mut document: Document = report::confirm(&findings, &is_more, &task.output.settings());
-    if let Some(note) = elsewhere(&session, suspects) {
-        document.push(Block::Note(note));
+    let mut document: Document =
+        report::report_confirmation(&findings, &is_more, &task.output.report_settings());
+    if let Some(note) = other_machines_note(&session, suspects) {
+        document.push(ReportBlock::Note(note));
     }
-    document.append(report::circumstances(&[(None, &session)], &findings));
-    task.output.print(&document)?;
-    let mut answer = Status::DONE;
-    let all = confirmations(&findings, &is_more);
+    document.append_document(report::report_circumstances(&[(None, &session)], &findings));
+    task.output.print_document(&document)?;
+    let mut answer = CommandStatus::DONE;
+    let all = read_confirmations(&findings, &is_more);
     for (comparison, row, outcome) in &all {
-        if !matches!(outcome, Some(Confirmation::Confirmed(_))) {
-            answer = Status::NO;
+        if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
+            answer = CommandStatus::NO;
         }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
             && let Some(own) = suspects.iter().find(|own| own.is_of(&case, metric))
         {
-            settle(own, session.number, *outcome, store)?;
+            record_outcome(own, session.number, *outcome, store)?;
         }
     }
     if all.is_empty() {
-        answer = Status::NO;
+        answer = CommandStatus::NO;
     }
-    Ok(ended.or(answer).or(status::of_failures(&findings.failures)))
+    Ok(ended
+        .worse_of(answer)
+        .worse_of(status::of_failures(&findings.failures)))
 }
 
 /// Warns about suspects that this machine has not measured before, naming the machines that have.
-fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
-    let own = machine(&session.environment, session.origin.as_ref());
+fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
+    let own = identify_machine(&session.environment, session.origin.as_ref());
     let known: BTreeSet<&str> = (suspects.iter())
         .filter(|suspect| !suspect.machines.iter().any(|machine| machine.id == own.id))
         .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
@@ -234,27 +245,27 @@ fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
 
 /// Records the outcome of a change in the store and reports it. No outcome means that both sides
 /// are the same program.
-fn settle(
-    suspect: &Suspect,
+fn record_outcome(
+    suspect: &SuspectChange,
     session: Option<i64>,
-    outcome: Option<Confirmation>,
+    outcome: Option<ConfirmationResult>,
     store: &mut Store,
 ) -> anyhow::Result<()> {
     let known = suspect.change.clone();
     let ratio = outcome.map_or(known.ratio, |outcome| {
-        let Estimate { value, low, high } = outcome.change();
-        Estimate {
+        let IntervalEstimate { value, low, high } = outcome.change();
+        IntervalEstimate {
             value: 1.0 + value,
             low: 1.0 + low,
             high: 1.0 + high,
         }
     });
     let state = match outcome {
-        Some(Confirmation::Confirmed(_)) => ChangeState::Confirmed,
+        Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
         _ => ChangeState::Refuted,
     };
-    status::note(&format!("change {} is {state}", known.number));
-    store.settle(&Change {
+    status::print_note(&format!("change {} is {state}", known.number));
+    store.store_confirmation(&RecordedChange {
         state,
         ratio,
         confirmed_by: session,

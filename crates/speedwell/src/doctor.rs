@@ -1,20 +1,20 @@
 //! `speedwell doctor`: finds sources of measurement noise on this machine and suggests remedies.
 
-use super::options::Task;
+use super::options::MeasureTask;
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
     VariantArgs, parse,
 };
 use super::run;
-use super::tune::{Place, Tuner};
-use super::{Status, status};
+use super::tune::{MachineTuner, TunePlace};
+use super::{CommandStatus, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
-use speedwell_analysis::{self as analysis, Calibrated};
+use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_environment::tune;
-use speedwell_environment::{self as environment, Check, State};
-use speedwell_measure::{MeasureRequest, Plans, calibration};
-use speedwell_model::Layout;
+use speedwell_environment::{self as environment, CheckResult, CheckState};
+use speedwell_measure::{MeasureRequest, PreparedPlan, calibration};
+use speedwell_model::LayoutVariation;
 use speedwell_report::{self as report, CheckLine};
 use speedwell_results::store::Store;
 
@@ -70,7 +70,7 @@ pub struct DoctorArgs {
     #[arg(long, requires = "calibrate", conflicts_with_all = ["resume", "list", "test", "budget"])]
     tuned: bool,
     #[command(flatten)]
-    place: Place,
+    place: TunePlace,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -88,38 +88,42 @@ pub struct DoctorArgs {
 /// # Errors
 /// Returns an error if the output cannot be written; with `--calibrate`, also for the errors of
 /// `run`.
-pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
+pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.calibrate {
-        return calibrate(&args);
+        return calibrate_machine(&args);
     }
     if args.builds {
-        return builds(&args);
+        return measure_builds(&args);
     }
-    let mut checks = environment::checks(&args.place.root);
-    let results = args.store.database.path()?;
-    if Store::server(&results).is_none() {
-        checks.push(environment::free_disk(&results));
+    let mut checks = environment::run_all_checks(&args.place.root);
+    let results = args.store.database.database_path()?;
+    if Store::server_address(&results).is_none() {
+        checks.push(environment::check_free_disk(&results));
     }
-    let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
+    let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
     let known = args.store.calibration_of_this_machine();
     lines.push(report::calibration_check(known.as_ref()));
-    let tuned = tune::status(&args.place.machine()?).unwrap_or_default();
+    let tuned = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));
     // Doctor does not report an unreadable store.
-    let owed = args.store.existing().ok().flatten();
+    let owed = args.store.open_existing().ok().flatten();
     let owed = owed
-        .and_then(|store| store.outbox().ok())
+        .and_then(|store| store.list_uploads().ok())
         .unwrap_or_default();
     lines.extend(report::outbox_check(&owed));
-    args.output.print(&report::checks(&lines))?;
-    let bad = checks.iter().any(|check| check.state == State::Bad);
-    Ok(if bad { Status::NO } else { Status::DONE })
+    args.output.print_document(&report::report_checks(&lines))?;
+    let bad = checks.iter().any(|check| check.state == CheckState::Bad);
+    Ok(if bad {
+        CommandStatus::NO
+    } else {
+        CommandStatus::DONE
+    })
 }
 
 /// Measures the targets against themselves and reports how well the machine is calibrated.
-fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
+fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.targets.is_empty() && args.execution.resume.is_none() {
         bail!(
             "nothing to calibrate with\nhint: name what you compare most, for example speedwell \
@@ -129,75 +133,86 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     if args.execution.order != OrderName::Blocks {
         bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
     }
-    let runs = calibration::runs(args.sampling.runs)?;
+    let runs = calibration::runs_per_side(args.sampling.runs)?;
     if args.tuned {
         return calibrate_tuned(args, runs);
     }
-    let task = args.task();
+    let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => {
-            calibration::rest(&store, session, args.execution.budget, &mut task.progress())?
-        }
-        None => calibration::plans(
-            args.request()?,
+        Some(session) => calibration::resume_calibration(
+            &store,
+            session,
+            args.execution.budget,
+            &mut task.progress_display(),
+        )?,
+        None => calibration::plan_calibration(
+            args.measure_request()?,
             runs,
             args.comparisons,
-            &mut task.progress(),
+            &mut task.progress_display(),
         )?,
     };
     if args.execution.list || args.execution.test {
-        return run::execute(plans, &mut store, &task);
+        return run::execute_plans(plans, &mut store, &task);
     }
-    let (session, ended) = run::measure(plans, &mut store, &task)?;
-    let found = analysis::calibrate(&session, runs as usize, &task.settings);
-    if found.outcome != Calibrated::Unknown {
-        store.keep_calibration(&session.environment, &found.counts)?;
+    let (session, ended) = run::measure_session(plans, &mut store, &task)?;
+    let found = analysis::calibrate_session(&session, runs as usize, &task.settings);
+    if found.outcome != CalibrationOutcome::Unknown {
+        store.store_calibration(&session.environment, &found.counts)?;
     }
-    let document = report::calibration(&found, &args.output.settings());
-    args.output.print(&document)?;
+    let document = report::report_calibration(&found, &args.output.report_settings());
+    args.output.print_document(&document)?;
     let answer = match found.outcome {
-        Calibrated::Yes | Calibrated::Unknown => Status::DONE,
-        Calibrated::TooManyAlarms | Calibrated::TooFewAlarms => Status::NO,
+        CalibrationOutcome::Yes | CalibrationOutcome::Unknown => CommandStatus::DONE,
+        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => CommandStatus::NO,
     };
-    Ok(ended.or(answer).or(status::of_failures(&found.failures)))
+    Ok(ended
+        .worse_of(answer)
+        .worse_of(status::of_failures(&found.failures)))
 }
 
 /// Measures the targets against themselves before and after tuning the machine.
-fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
+fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus> {
     let pinned = args.execution.pin.as_ref();
-    let Some(tuner) = Tuner::new(&args.place, pinned)? else {
-        status::warn(
+    let Some(tuner) = MachineTuner::new(&args.place, pinned)? else {
+        status::print_warning(
             "Nothing can be changed on this machine: 'speedwell tune --dry-run' says why.",
         );
-        return Ok(Status::NO);
+        return Ok(CommandStatus::NO);
     };
-    let task = args.task();
+    let task = args.measure_task();
     let mut store = task.open_store()?;
     let mut measure = || {
-        let request = args.request()?;
-        let plans = calibration::plans(request, runs, args.comparisons, &mut task.progress())?;
-        let (session, ended) = run::measure(plans, &mut store, &task)?;
-        let found = analysis::calibrate(&session, runs as usize, &task.settings);
+        let request = args.measure_request()?;
+        let plans = calibration::plan_calibration(
+            request,
+            runs,
+            args.comparisons,
+            &mut task.progress_display(),
+        )?;
+        let (session, ended) = run::measure_session(plans, &mut store, &task)?;
+        let found = analysis::calibrate_session(&session, runs as usize, &task.settings);
         anyhow::Ok((session, ended, found))
     };
     let (before, ended, found) = measure()?;
-    if ended != Status::DONE {
+    if ended != CommandStatus::DONE {
         return Ok(ended);
     }
-    let knobs = tuner.tune()?;
+    let knobs = tuner.tune_machine()?;
     let again = measure();
-    tuner.put_back()?;
+    tuner.restore_settings()?;
     let (after, ended, found_after) = again?;
-    if found.outcome != Calibrated::Unknown {
-        store.keep_calibration(&before.environment, &found.counts)?;
+    if found.outcome != CalibrationOutcome::Unknown {
+        store.store_calibration(&before.environment, &found.counts)?;
     }
     let spreads = analysis::compare_spreads(&before, &after, &task.settings);
     let both = [&found, &found_after];
-    let document = report::tuned_calibration(&spreads, &knobs, both, &args.output.settings());
-    args.output.print(&document)?;
+    let document =
+        report::report_tuned_calibration(&spreads, &knobs, both, &args.output.report_settings());
+    args.output.print_document(&document)?;
     let failed = both.map(|found| status::of_failures(&found.failures));
-    Ok(ended.or(failed[0]).or(failed[1]))
+    Ok(ended.worse_of(failed[0]).worse_of(failed[1]))
 }
 
 /// Builds of a target, and runs of each build. Twice the minimum for a comparison; takes about a
@@ -206,7 +221,7 @@ const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 
 /// Measures builds of the targets in several layouts and reports how much they differ.
-fn builds(args: &DoctorArgs) -> anyhow::Result<Status> {
+fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty(),
         "nothing to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
@@ -215,36 +230,39 @@ fn builds(args: &DoctorArgs) -> anyhow::Result<Status> {
         args.sampling.runs.is_none(),
         "--builds measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: speedwell run FILE --builds N --runs N"
     );
-    let mut request = args.request()?;
+    let mut request = args.measure_request()?;
     request.plan.sampling.runs = Some(BUILDS * RUNS_OF_BUILD);
-    request.plan.layout = Layout {
+    request.plan.layout = LayoutVariation {
         builds: BUILDS,
         env: true,
         stack: true,
         align: false,
     };
-    let task = Task {
+    let task = MeasureTask {
         store: args.store.clone(),
-        ..args.task()
+        ..args.measure_task()
     };
     let mut store = task.open_store()?;
-    let plans = Plans::read(&request, &mut task.progress())?;
+    let plans = PreparedPlan::read(&request, &mut task.progress_display())?;
     if args.execution.list || args.execution.test {
-        return run::execute(plans, &mut store, &task);
+        return run::execute_plans(plans, &mut store, &task);
     }
-    let (session, ended) = run::measure(plans, &mut store, &task)?;
-    let findings = analysis::analyse(&session, &task.settings);
-    args.output.print(&report::layouts(&findings))?;
-    Ok(ended.or(status::of_failures(&findings.failures)))
+    let (session, ended) = run::measure_session(plans, &mut store, &task)?;
+    let findings = analysis::analyze_session(&session, &task.settings);
+    args.output
+        .print_document(&report::report_layouts(&findings))?;
+    Ok(ended.worse_of(status::of_failures(&findings.failures)))
 }
 
 impl DoctorArgs {
     /// Builds the request that measures the targets against themselves.
-    fn request(&self) -> anyhow::Result<MeasureRequest> {
+    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let variants = VariantArgs::default();
         let comparison = ComparisonArgs::default();
-        let plan = self.execution.plan(&self.sampling, &comparison, &[]);
-        self.selection.request(
+        let plan = self
+            .execution
+            .plan_request(&self.sampling, &comparison, &[]);
+        self.selection.measure_request(
             &self.targets,
             &self.arguments,
             &variants,
@@ -254,28 +272,29 @@ impl DoctorArgs {
     }
 
     /// Builds the task, tagged as a calibration.
-    fn task(&self) -> Task {
+    fn measure_task(&self) -> MeasureTask {
         let mut store = self.store.clone();
-        store.tag.push(calibration::TAG.to_owned());
-        Task {
-            settings: ComparisonArgs::default().settings(&self.selection.metric.names, None),
-            divides_runs: self.sampling.request().divides_runs(),
+        store.tag.push(calibration::CALIBRATION_TAG.to_owned());
+        MeasureTask {
+            settings: ComparisonArgs::default()
+                .analysis_settings(&self.selection.metric.names, None),
+            divides_runs: self.sampling.sampling_request().divides_runs(),
             execution: self.execution.clone(),
             output: self.output.clone(),
             store,
             has_given_order: true,
-            resumed_by: "doctor --calibrate",
-            ..Task::default()
+            resume_command: "doctor --calibrate",
+            ..MeasureTask::default()
         }
     }
 }
 
-fn line(check: &Check) -> CheckLine {
+fn check_line(check: &CheckResult) -> CheckLine {
     let state = match check.state {
-        State::Good => "ok",
-        State::Warning => "warning",
-        State::Bad => "problem",
-        State::Unknown => "unknown",
+        CheckState::Good => "ok",
+        CheckState::Warning => "warning",
+        CheckState::Bad => "problem",
+        CheckState::Unknown => "unknown",
     };
     CheckLine {
         name: check.name.to_string(),

@@ -1,14 +1,14 @@
 //! Reports a measured experiment, writes its output files, and picks the exit status.
 
-use super::gate::Gate;
+use super::gate::CommandGate;
+use super::options::MeasureTask;
 use super::options::OutputArgs;
-use super::options::Task;
-use super::{Status, status};
-use speedwell_analysis::Findings;
-use speedwell_analysis::experiment::analyse;
+use super::{CommandStatus, status};
+use speedwell_analysis::AnalysisFindings;
+use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_model::{DefinitionFile, Session};
-use speedwell_report::{self as report, Output};
-use speedwell_suite::experiment::{Experiment, Output as Wanted};
+use speedwell_report::{self as report, OutputOptions};
+use speedwell_suite::experiment::{Experiment, ReportOutput as Wanted};
 use std::path::PathBuf;
 
 /// Reports an experiment, writes the files that it declares unless `-o` names others, and evaluates
@@ -16,40 +16,40 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// Fails if an output cannot be written.
-pub fn conclude(
+pub fn report_experiment(
     session: &Session,
     written: &DefinitionFile,
-    task: &Task,
-) -> anyhow::Result<Status> {
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
     let experiment = Experiment::parse(written)?;
-    let found = analyse(session, &experiment, &task.settings);
-    let shown = Output {
+    let found = analyze_experiment(session, &experiment, &task.settings);
+    let shown = OutputOptions {
         flames: task.profile,
-        ..task.output.settings()
+        ..task.output.report_settings()
     };
-    let mut document = report::experiment(&found, &experiment, &shown);
-    document.append(report::circumstances(
+    let mut document = report::report_experiment(&found, &experiment, &shown);
+    document.append_document(report::report_circumstances(
         &[(None, session)],
-        &Findings::default(),
+        &AnalysisFindings::default(),
     ));
     let output = OutputArgs {
         output: if task.output.output.is_empty() {
-            files(&experiment, document.charts().next().is_some())
+            declared_files(&experiment, document.charts().next().is_some())
         } else {
             task.output.output.clone()
         },
         ..task.output.clone()
     };
-    let outcome = found.gate(&experiment, session, task.fail_on);
-    let gate = Gate::of(outcome, status::of_failures(&found.failures));
+    let outcome = found.judge_gates(&experiment, session, task.fail_on);
+    let gate = CommandGate::from_outcome(outcome, status::of_failures(&found.failures));
     gate.add_to(&mut document, &output);
-    output.print(&document)?;
-    Ok(gate.status())
+    output.print_document(&document)?;
+    Ok(gate.exit_status())
 }
 
 /// Returns the output files that the experiment declares: named after it, in the current folder.
 /// Markdown needs its charts as separate files.
-fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     let forms = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(forms) => forms.as_slice(),
         _ => &[],

@@ -1,58 +1,60 @@
 //! The gate of a command: its line in the report and its exit status.
 //!
 //! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, by the table of
-//! docs/reference/gates.md. Start at [`Gate::new`] and [`refuse_before`].
+//! docs/reference/gates.md. Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
-use super::Status;
-use super::options::{FailOn, OutputArgs, Task};
+use super::CommandStatus;
+use super::options::{FailOn, MeasureTask, OutputArgs};
 use super::status;
 use anyhow::{bail, ensure};
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
-use speedwell_analysis::{Correction, Findings, Settings, Withheld};
-use speedwell_harness::plan::Plan;
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
+use speedwell_harness::plan::SessionPlan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 
 /// The outcome of a gate, or the status without one.
 #[derive(Debug, Clone, Default)]
-pub struct Gate {
+pub struct CommandGate {
     outcome: Option<GateOutcome>,
     /// The status if the gate does not fail.
-    otherwise: Option<Status>,
+    otherwise: Option<CommandStatus>,
 }
 
-impl Gate {
+impl CommandGate {
     /// Evaluates the gate. `all` computes the findings of every metric, and is called only if there
     /// is a gate.
     pub fn new(
-        findings: &Findings,
+        findings: &AnalysisFindings,
         fail_on: FailOn,
-        all: impl FnOnce() -> Option<Findings>,
-    ) -> Gate {
+        all: impl FnOnce() -> Option<AnalysisFindings>,
+    ) -> CommandGate {
         let all = (fail_on != FailOn::Never).then(all).flatten();
         let busy = if findings.is_too_busy {
-            Status::NO
+            CommandStatus::NO
         } else {
-            Status::DONE
+            CommandStatus::DONE
         };
-        let outcome = gate::judge(findings, fail_on, all.as_ref());
+        let outcome = gate::judge_findings(findings, fail_on, all.as_ref());
         let mut rows = findings.comparisons.iter().flat_map(|of| &of.rows);
-        if outcome.is_some() && rows.any(|row| row.withheld == Some(Withheld::BenchmarkChanged)) {
-            status::hint("--with-own-benchmarks compares each side's own benchmark");
+        if outcome.is_some()
+            && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
+        {
+            status::print_hint("--with-own-benchmarks compares each side's own benchmark");
         }
         let failures = match outcome {
             None => status::of_failures(&findings.failures),
-            Some(_) => Status::DONE,
+            Some(_) => CommandStatus::DONE,
         };
-        Gate {
+        CommandGate {
             outcome,
-            otherwise: Some(busy.or(failures)),
+            otherwise: Some(busy.worse_of(failures)),
         }
     }
 
     /// Wraps an outcome that other rules decided.
-    pub fn of(outcome: Option<GateOutcome>, otherwise: Status) -> Gate {
-        Gate {
+    pub fn from_outcome(outcome: Option<GateOutcome>, otherwise: CommandStatus) -> CommandGate {
+        CommandGate {
             outcome,
             otherwise: Some(otherwise),
         }
@@ -64,11 +66,11 @@ impl Gate {
     }
 
     /// The exit status. A worse case outranks cases that could not be judged.
-    pub fn status(&self) -> Status {
-        let otherwise = self.otherwise.unwrap_or(Status::DONE);
-        match self.outcome.as_ref().map(GateOutcome::answer) {
-            Some(GateAnswer::Failed) => Status::NO,
-            Some(GateAnswer::CannotJudge) => Status::COULD_NOT,
+    pub fn exit_status(&self) -> CommandStatus {
+        let otherwise = self.otherwise.unwrap_or(CommandStatus::DONE);
+        match self.outcome.as_ref().map(GateOutcome::to_answer) {
+            Some(GateAnswer::Failed) => CommandStatus::NO,
+            Some(GateAnswer::CannotJudge) => CommandStatus::COULD_NOT,
             Some(GateAnswer::Passed) | None => otherwise,
         }
     }
@@ -79,24 +81,24 @@ impl Gate {
         let Some(outcome) = &self.outcome else {
             return;
         };
-        document.append(report::gate(outcome));
+        document.append_document(report::report_gate(outcome));
         if output.format.is_some() || output.quiet {
-            status::note(&outcome.line());
+            status::print_note(&outcome.to_line());
         }
     }
 
     /// Prints the gate's line when there is no report to add it to.
-    pub fn say(&self) {
+    pub fn print_line(&self) {
         if let Some(outcome) = &self.outcome {
-            status::note(&outcome.line());
+            status::print_note(&outcome.to_line());
         }
     }
 }
 
 /// Returns settings that cover every metric, to name those that differ but are not in the gate.
 /// Returns `None` if `settings` covers them all already.
-pub fn every_metric(settings: &Settings) -> Option<Settings> {
-    (!settings.wants_all_metrics()).then(|| Settings {
+pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
+    (!settings.wants_all_metrics()).then(|| AnalysisSettings {
         metrics: vec!["all".to_owned()],
         ..settings.clone()
     })
@@ -106,19 +108,19 @@ pub fn every_metric(settings: &Settings) -> Option<Settings> {
 ///
 /// # Errors
 /// Fails if there is only one variant, or if the number of runs is below what the test needs.
-pub fn refuse_before(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
     if task.fail_on == FailOn::Never || has_own_gates || is_series {
         return Ok(());
     }
-    refuse_one_variant(plan.variants.len(), task.fail_on)?;
+    reject_single_variant(plan.variants.len(), task.fail_on)?;
     // Unlike Holm's, the other corrections can find each change by itself or many together.
     let correction = match task.settings.correction {
-        Correction::Holm => Correction::Holm,
-        Correction::BenjaminiHochberg | Correction::None => Correction::None,
+        TestingCorrection::Holm => TestingCorrection::Holm,
+        TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,
     };
-    let settings = Settings {
+    let settings = AnalysisSettings {
         correction,
         ..task.settings.clone()
     };
@@ -137,7 +139,7 @@ pub fn refuse_before(plan: &Plan, task: &Task) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if there is only one.
-pub fn refuse_one_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
+pub fn reject_single_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,
         "--fail-on {} could never fail: there is one variant only, and nothing to compare it with\nhint: --old and --new, \

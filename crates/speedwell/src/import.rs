@@ -1,15 +1,15 @@
 //! `speedwell import`: reads foreign or exported results into the store.
 
 use super::options::{OriginArgs, OutputArgs, StoreArgs};
-use super::results_file::{self, Remarks};
-use super::{Status, results_folder, status};
+use super::results_file::{self, FileWarnings};
+use super::{CommandStatus, results_folder, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_analysis::validity::{self, Check, Known};
-use speedwell_harness::discover::Selection;
-use speedwell_model::{Failure, OriginSource, Run, Session, Value};
-use speedwell_report::{self as report, Block, Document};
-use speedwell_results::formats::{self, Directions};
+use speedwell_analysis::validity::{self, KnownFacts, ValidityCheck};
+use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_model::{OriginSource, ParameterValue, Run, Session, StepFailure};
+use speedwell_report::{self as report, Document, ReportBlock};
+use speedwell_results::formats::{self, MetricDirections};
 use speedwell_results::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -52,79 +52,79 @@ pub struct ImportArgs {
 /// # Errors
 /// Fails if a file cannot be read or parsed; then nothing of any file is stored. A file whose
 /// results have no figures is stored, and only the status reports it.
-pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
-    let (values, better) = args.values()?;
+pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
+    let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
-    let mut remarks = Remarks::default();
+    let mut remarks = FileWarnings::default();
     for file in &args.files {
         let sessions = if file.is_dir() {
             results_folder::read(file, &better, &mut remarks)?
         } else {
             results_file::read_with(file, &better, &mut remarks)?
         };
-        args.check(file, &sessions)?;
+        args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }
-    remarks.tell();
-    let known = Known {
+    remarks.print_warnings();
+    let known = KnownFacts {
         never_better: args.never_better.clone(),
-        ..Known::default()
+        ..KnownFacts::default()
     };
-    let mut store = args.store.open()?;
+    let mut store = args.store.open_store()?;
     let mut document = Document::new("validity");
-    let mut status = Status::DONE;
+    let mut status = CommandStatus::DONE;
     for (label, sessions) in files {
-        let mut taken = Taken::default();
+        let mut taken = ImportSummary::default();
         for mut session in sessions {
-            formats::set(&mut session, &values);
+            formats::set_parameters(&mut session, &values);
             session.tags.extend(args.store.tag.iter().cloned());
-            args.origin.say(&mut session);
-            let Some(number) = taken.take(&mut store, &mut session)? else {
+            args.origin.apply_to(&mut session);
+            let Some(number) = taken.import_session(&mut store, &mut session)? else {
                 continue;
             };
-            let mut found = validity::check(&session, &known);
+            let mut found = validity::check_session(&session, &known);
             if is_of_file(&session) {
                 // Expected for such files: their noise shows from point to point.
-                found.retain(|finding| finding.check != Check::SingleRuns);
+                found.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !found.is_empty() {
-                document.push(Block::Heading {
+                document.push(ReportBlock::Heading {
                     level: 3,
                     text: format!("@{number}"),
                 });
-                document.append(report::validity(&found));
+                document.append_document(report::report_validity(&found));
             }
         }
-        taken.tell(&label, args.output.quiet);
+        taken.report_import(&label, args.output.quiet);
         if taken.has_nothing() {
-            status::warn(&format!(
+            status::print_warning(&format!(
                 "'{label}': no result in it has a figure: {} failed, {} skipped.",
                 taken.failed, taken.skipped
             ));
-            status = Status::COULD_NOT;
+            status = CommandStatus::COULD_NOT;
         }
     }
     // Without findings there is nothing to print, unless an output was asked for.
-    let is_asked_for = args.output.format().is_some() || !args.output.output.is_empty();
+    let is_asked_for = args.output.output_format().is_some() || !args.output.output.is_empty();
     if !document.blocks.is_empty() || is_asked_for {
-        args.output.print(&document)?;
+        args.output.print_document(&document)?;
     }
     Ok(status)
 }
 
 impl ImportArgs {
     /// Parses `--set`: parameter values for all cases, and directions of metrics.
-    fn values(&self) -> anyhow::Result<(Vec<(String, Value)>, Directions)> {
+    fn parse_settings(&self) -> anyhow::Result<(Vec<(String, ParameterValue)>, MetricDirections)> {
         let mut values = Vec::new();
-        let mut better = Directions::default();
+        let mut better = MetricDirections::default();
         for text in &self.set {
             let (name, value) = text
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
                 .with_context(|| format!("in --set: '{text}' is not of the form NAME=VALUE"))?;
-            let is_direction = better.set(name, value);
+            let is_direction = better.set_direction(name, value);
             if !is_direction.with_context(|| format!("in --set '{text}'"))? {
-                let value = Value::guess(&Selection::written_out(value));
+                let value = ParameterValue::infer_value(&BenchmarkSelection::expand_number(value));
                 values.push((name.to_owned(), value));
             }
         }
@@ -132,7 +132,7 @@ impl ImportArgs {
     }
 
     /// Rejects `--revision` for a file that has several revisions of its own.
-    fn check(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
+    fn check_revisions(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
         let own = sessions
             .iter()
             .filter(|session| is_of_file(session))
@@ -156,7 +156,7 @@ fn is_of_file(session: &Session) -> bool {
 
 /// What was imported of the sessions of a file.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct ImportSummary {
     /// Numbers of the sessions that were added.
     numbers: Vec<i64>,
     cases: HashSet<String>,
@@ -171,10 +171,10 @@ pub(super) struct Taken {
     differs: bool,
 }
 
-impl Taken {
+impl ImportSummary {
     /// Adds what the store lacks of a session, removes the rest from `session`, and returns the new
     /// session's number. Returns `None` if the store has everything.
-    pub(super) fn take(
+    pub(super) fn import_session(
         &mut self,
         store: &mut Store,
         session: &mut Session,
@@ -182,17 +182,17 @@ impl Taken {
         let first = session.id.clone();
         for part in 0.. {
             session.id = formats::part_id(&first, part);
-            let Some(number) = store.number_of_id(&session.id)? else {
-                let number = store.insert(session)?;
-                self.count(number, session);
+            let Some(number) = store.find_by_id(&session.id)? else {
+                let number = store.insert_session(session)?;
+                self.count_session(number, session);
                 return Ok(Some(number));
             };
-            let known = store.session(number)?;
+            let known = store.load_session(number)?;
             self.differs |= known.metrics.iter().any(|metric| {
                 let now = session.metric(&metric.name);
                 now.is_some_and(|now| now.better != metric.better)
             });
-            remove(session, &known);
+            remove_known_runs(session, &known);
             if session.runs.is_empty() && session.failures.is_empty() {
                 break;
             }
@@ -206,7 +206,7 @@ impl Taken {
         self.runs == 0 && self.known == 0
     }
 
-    fn count(&mut self, number: i64, session: &Session) {
+    fn count_session(&mut self, number: i64, session: &Session) {
         self.numbers.push(number);
         let points: HashSet<(String, &str)> = (session.runs.iter())
             .flat_map(|run| {
@@ -236,9 +236,9 @@ impl Taken {
     }
 
     /// Reports on stderr what was imported.
-    pub(super) fn tell(&self, label: &str, is_quiet: bool) {
+    pub(super) fn report_import(&self, label: &str, is_quiet: bool) {
         if self.differs {
-            status::warn(&format!(
+            status::print_warning(&format!(
                 "'{label}': the good direction of a metric is another one in sessions that are already in the store; \
                  they stay as they are."
             ));
@@ -248,28 +248,28 @@ impl Taken {
         }
         match self.numbers[..] {
             [] => {}
-            [number] => status::note(&format!(
+            [number] => status::print_note(&format!(
                 "@{number}: {} runs of {} variants",
                 self.runs, self.variants
             )),
-            [first, .., last] => status::note(&format!(
+            [first, .., last] => status::print_note(&format!(
                 "'{label}': {} sessions (@{first} to @{last}), {}, {}, {} skipped, {} failed",
                 self.numbers.len(),
-                report::count(self.cases.len(), "case", "cases"),
-                report::count(self.points, "point", "points"),
+                report::format_count(self.cases.len(), "case", "cases"),
+                report::format_count(self.points, "point", "points"),
                 self.skipped,
                 self.failed
             )),
         }
         if self.known > 0 {
-            let known = report::count(self.known, "session", "sessions");
-            status::note(&format!("'{label}': already in the store: {known}"));
+            let known = report::format_count(self.known, "session", "sessions");
+            status::print_note(&format!("'{label}': already in the store: {known}"));
         }
     }
 }
 
 /// Removes from a session the runs that another has.
-fn remove(session: &mut Session, known: &Session) {
+fn remove_known_runs(session: &mut Session, known: &Session) {
     let words = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
     let mut held: HashMap<String, usize> = HashMap::new();
     for run in &known.runs {
@@ -280,7 +280,8 @@ fn remove(session: &mut Session, known: &Session) {
         left.map(|left| *left -= 1).is_none()
     });
     session.failures.retain(|failure| {
-        let is_same = |other: &Failure| other.case == failure.case && other.cause == failure.cause;
+        let is_same =
+            |other: &StepFailure| other.case == failure.case && other.cause == failure.cause;
         !known.failures.iter().any(is_same)
     });
 }

@@ -1,18 +1,20 @@
 //! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
 //!
 //! Handles the options and the form of the answer; `measure::search_iterations` searches. Start at
-//! [`run`].
+//! [`perform_run`].
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
-use super::progress::Progress;
-use super::{Status, status};
+use super::progress::ProgressDisplay;
+use super::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_analysis::iterations::{Search, Steadiness, Steps};
-use speedwell_measure::{File, IterationsRequest, PlanRequest, SamplingRequest, search_iterations};
+use speedwell_analysis::iterations::{IterationSearch, IterationSteps, RequiredSteadiness};
+use speedwell_measure::{
+    FileSearch, IterationsRequest, PlanRequest, SamplingRequest, search_iterations,
+};
 use speedwell_model::quote;
 use speedwell_process::CpuSet;
-use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Subject};
+use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, ReportSubject};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -90,7 +92,7 @@ pub struct IterationsArgs {
 /// # Errors
 /// Fails on invalid options, unknown targets, no file with such a parameter, and an output that
 /// cannot be written.
-pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
+pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.runs > 1,
         "a variation needs 2 runs or more: --runs {}",
@@ -104,38 +106,43 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
         report::check_writable(path)?;
     }
     args.output.output = files;
-    args.output.check(Subject::Iterations)?;
+    args.output.check_report(ReportSubject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
-    let searched = search_iterations(&args.request()?, &mut Progress::with_notes(output))?;
+    let searched = search_iterations(
+        &args.iterations_request()?,
+        &mut ProgressDisplay::with_notes(output),
+    )?;
     let shown: Vec<IterationsOfFile> = searched.files.iter().map(of_file).collect();
-    let mut document = report::iterations(&shown, parameter, &output.settings());
-    document.append(report::failures(
+    let mut document = report::report_iterations(&shown, parameter, &output.report_settings());
+    document.append_document(report::report_failures(
         &searched.failures,
-        output.settings().verbosity,
+        output.report_settings().verbosity,
     ));
-    output.print(&document)?;
+    output.print_document(&document)?;
     for path in &lines {
         write_lines(path, &shown, parameter)?;
-        status::note(&format!("wrote '{}'", path.display()));
+        status::print_note(&format!("wrote '{}'", path.display()));
     }
     if !output.quiet
-        && let Some(sets) = sets(&shown, parameter, lines.first())
+        && let Some(sets) = set_argument(&shown, parameter, lines.first())
     {
         let targets: Vec<String> = args.targets.iter().map(|word| quote(word)).collect();
-        status::note(&format!("next: speedwell run {} {sets}", targets.join(" ")));
+        status::print_note(&format!("next: speedwell run {} {sets}", targets.join(" ")));
     }
-    let is_found = |file: &File| file.failed || file.search.found().is_some();
+    let is_found = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
     let answer = if searched.files.iter().all(is_found) {
-        Status::DONE
+        CommandStatus::DONE
     } else {
-        Status::NO
+        CommandStatus::NO
     };
-    let ended = Status::of_end(searched.ended);
-    Ok(ended.or(answer).or(status::of_failures(&searched.failures)))
+    let ended = CommandStatus::of_end(searched.ended);
+    Ok(ended
+        .worse_of(answer)
+        .worse_of(status::of_failures(&searched.failures)))
 }
 
 impl IterationsArgs {
-    fn request(&self) -> anyhow::Result<IterationsRequest> {
+    fn iterations_request(&self) -> anyhow::Result<IterationsRequest> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
                 runs: Some(self.runs),
@@ -145,11 +152,11 @@ impl IterationsArgs {
             pin: self.pin.clone(),
             ..PlanRequest::default()
         };
-        let enough = Steadiness {
+        let enough = RequiredSteadiness {
             mean: self.cv,
             single: 2.0 * self.cv,
         };
-        let steps = Steps {
+        let steps = IterationSteps {
             start: self.start.into(),
             factor: self.factor,
             tries: self.tries,
@@ -157,7 +164,7 @@ impl IterationsArgs {
         };
         let least_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
         Ok(IterationsRequest {
-            measuring: self.selection.request(
+            measuring: self.selection.measure_request(
                 &self.targets,
                 &self.arguments,
                 &self.variants,
@@ -166,7 +173,7 @@ impl IterationsArgs {
             )?,
             runs: self.runs,
             parameter: self.parameter.clone(),
-            search: Search::new(enough, least_ns, steps),
+            search: IterationSearch::new(enough, least_ns, steps),
         })
     }
 }
@@ -188,17 +195,17 @@ fn refuse_set(args: &IterationsArgs) -> anyhow::Result<()> {
     }
 }
 
-fn of_file(file: &File) -> IterationsOfFile {
-    let found = file.search.found();
+fn of_file(file: &FileSearch) -> IterationsOfFile {
+    let found = file.search.sufficient_level();
     IterationsOfFile {
         file: file.name.clone(),
         outcome: match found {
             _ if file.failed => IterationsOutcome::Failed,
             Some(_) => IterationsOutcome::Steady,
-            None if file.search.best().is_none() => IterationsOutcome::TooShort,
+            None if file.search.steadiest_level().is_none() => IterationsOutcome::TooShort,
             None => IterationsOutcome::Unsteady,
         },
-        level: found.or(file.search.best()).cloned(),
+        level: found.or(file.search.steadiest_level()).cloned(),
     }
 }
 
@@ -212,15 +219,19 @@ fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyh
             .map(|level| format!("{} {parameter}={}", of.file, level.n));
         text += &match (line, of.outcome) {
             (Some(line), IterationsOutcome::Steady) => format!("{line}\n"),
-            (Some(line), outcome) => format!("# {}: {line}\n", outcome.words()),
-            (None, outcome) => format!("# {}: {}\n", outcome.words(), of.file),
+            (Some(line), outcome) => format!("# {}: {line}\n", outcome.outcome_name()),
+            (None, outcome) => format!("# {}: {}\n", outcome.outcome_name(), of.file),
         };
     }
     std::fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))
 }
 
 /// Returns the `--set` argument that applies the numbers to a next run.
-fn sets(files: &[IterationsOfFile], parameter: &str, written: Option<&PathBuf>) -> Option<String> {
+fn set_argument(
+    files: &[IterationsOfFile],
+    parameter: &str,
+    written: Option<&PathBuf>,
+) -> Option<String> {
     let steady = files
         .iter()
         .filter(|of| of.outcome == IterationsOutcome::Steady);

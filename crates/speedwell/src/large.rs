@@ -2,39 +2,43 @@
 //! figures as in one piece, and exported run by run.
 //!
 //! Decides which sessions are large, and rejects what needs all their runs at once. Start at
-//! [`document`] and [`chosen`].
+//! [`large_document`] and [`load_selected`].
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_harness::discover::{Part, Selection};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection};
 use speedwell_model::{Case, Session};
-use speedwell_report::{Document, Output, session};
+use speedwell_report::{Document, OutputOptions, session};
 use speedwell_results::store::{LARGE_SESSION, SessionByCases, Store};
 
 /// The selected part of a session: all of it by default.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct SessionSelection<'a> {
     /// The selection by options.
-    pub selection: Option<&'a Selection>,
+    pub selection: Option<&'a BenchmarkSelection>,
     /// The pattern after the session's name.
-    pub part: Option<&'a Part>,
+    pub part: Option<&'a BenchmarkPart>,
 }
 
-impl Wanted<'_> {
+impl SessionSelection<'_> {
     /// Removes what is not selected.
-    fn choose(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
+    fn apply_to(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
         if let Some(part) = self.part {
-            stored.retain(|case: &Case| part.holds(&case.id()), |_| true);
-            ensure!(stored.runs() > 0, "no case matches '{}'", part.pattern());
+            stored.retain_cases(|case: &Case| part.contains(&case.id()), |_| true);
+            ensure!(
+                stored.total_runs() > 0,
+                "no case matches '{}'",
+                part.pattern()
+            );
         }
         if let Some(selection) = self.selection {
-            stored.retain(
-                |case| selection.keeps(case),
-                |failure| selection.wants(&failure.benchmark),
+            stored.retain_cases(
+                |case| selection.selects_case(case),
+                |failure| selection.selects_name(&failure.benchmark),
             );
             ensure!(
-                stored.runs() > 0,
+                stored.total_runs() > 0,
                 "--filter, --exclude and --set leave no case of it"
             );
         }
@@ -48,14 +52,14 @@ impl Wanted<'_> {
 /// Fails if the store fails, if nothing is selected, or if `work` fails.
 pub fn in_parts<T>(
     (store, number): (&Store, i64),
-    wanted: &Wanted<'_>,
+    wanted: &SessionSelection<'_>,
     work: impl FnOnce(&SessionByCases<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
-    if store.run_count(number)? <= LARGE_SESSION {
+    if store.count_runs(number)? <= LARGE_SESSION {
         return Ok(None);
     }
-    let done = store.by_cases(number, |stored| {
-        wanted.choose(stored)?;
+    let done = store.with_session_by_cases(number, |stored| {
+        wanted.apply_to(stored)?;
         work(stored)
     })?;
     Ok(Some(done))
@@ -67,12 +71,12 @@ pub fn in_parts<T>(
 ///
 /// # Errors
 /// Fails if the store fails, nothing is selected, or a metric, unit or chart does not fit.
-pub fn document(
+pub fn large_document(
     of: (&Store, i64),
-    wanted: &Wanted<'_>,
-    settings: &Settings,
-    output: &Output,
-    mark: &mut dyn FnMut(&mut Findings, &Session),
+    wanted: &SessionSelection<'_>,
+    settings: &AnalysisSettings,
+    output: &OutputOptions,
+    mark: &mut dyn FnMut(&mut AnalysisFindings, &Session),
 ) -> Result<Option<Document>> {
     let document = in_parts(of, wanted, |stored| {
         let header = stored.header();
@@ -81,9 +85,16 @@ pub fn document(
         }
         source::check_metrics([header], settings)?;
         source::check_variant(header, settings.baseline.as_deref()).context("in --baseline")?;
-        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
-        let mark = |findings: &mut Findings| mark(findings, header);
-        session::in_parts((header, stored.runs()), parts, settings, output, mark).map(Some)
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.for_each_part(visit);
+        let mark = |findings: &mut AnalysisFindings| mark(findings, header);
+        session::report_session_in_parts(
+            (header, stored.total_runs()),
+            parts,
+            settings,
+            output,
+            mark,
+        )
+        .map(Some)
     })?;
     Ok(document.flatten())
 }
@@ -92,7 +103,7 @@ pub fn document(
 ///
 /// # Errors
 /// Fails if the store fails, or if the selection is too large to load.
-pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
+pub fn load_selected(of: (&Store, i64), wanted: &SessionSelection<'_>) -> Result<Session> {
     let (store, number) = of;
     let read = in_parts(of, wanted, |stored| {
         if stored.is_large() {
@@ -100,10 +111,10 @@ pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
                 "{} runs of session @{number} are meant, and at most {LARGE_SESSION} are read together, since each takes 1.5 KB of \
                  memory\nhint: choose cases by @{number}::REGEX, --filter, --exclude or --set; 'speedwell report @{number}' \
                  without --x-axis, and with --export, takes more",
-                stored.runs()
+                stored.total_runs()
             );
         }
-        stored.whole()
+        stored.load_whole()
     })?;
-    read.map_or_else(|| store.session(number), Ok)
+    read.map_or_else(|| store.load_session(number), Ok)
 }

@@ -48,7 +48,7 @@ mod trial;
 mod tune;
 mod warmup;
 
-pub use status::Status;
+pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
@@ -72,33 +72,33 @@ use std::path::PathBuf;
 )]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Run(Typed<options::RunArgs>),
-    Eval(Typed<options::EvalArgs>),
-    Iterations(Typed<iterations::IterationsArgs>),
-    Warmup(Typed<warmup::WarmupArgs>),
-    Load(Typed<options::LoadArgs>),
-    Compare(Typed<compare::CompareArgs>),
-    Confirm(Typed<confirm::ConfirmArgs>),
-    Bisect(Typed<bisect::BisectArgs>),
-    Report(Typed<report::ReportArgs>),
-    History(Typed<history::HistoryArgs>),
-    Backfill(Typed<backfill::BackfillArgs>),
-    Import(Typed<import::ImportArgs>),
-    Push(Typed<push::PushArgs>),
-    Comment(Typed<comment::CommentArgs>),
-    Doctor(Typed<doctor::DoctorArgs>),
-    Tune(Typed<tune::TuneArgs>),
-    Fleet(Typed<fleet::FleetArgs>),
-    New(Typed<new::NewArgs>),
-    Serve(Typed<serve::ServeArgs>),
-    As(Typed<as_tool::AsArgs>),
-    Completions(Typed<completions::CompletionsArgs>),
-    Man(Typed<man::ManArgs>),
+enum CliCommand {
+    Run(DeferredArgs<options::RunArgs>),
+    Eval(DeferredArgs<options::EvalArgs>),
+    Iterations(DeferredArgs<iterations::IterationsArgs>),
+    Warmup(DeferredArgs<warmup::WarmupArgs>),
+    Load(DeferredArgs<options::LoadArgs>),
+    Compare(DeferredArgs<compare::CompareArgs>),
+    Confirm(DeferredArgs<confirm::ConfirmArgs>),
+    Bisect(DeferredArgs<bisect::BisectArgs>),
+    Report(DeferredArgs<report::ReportArgs>),
+    History(DeferredArgs<history::HistoryArgs>),
+    Backfill(DeferredArgs<backfill::BackfillArgs>),
+    Import(DeferredArgs<import::ImportArgs>),
+    Push(DeferredArgs<push::PushArgs>),
+    Comment(DeferredArgs<comment::CommentArgs>),
+    Doctor(DeferredArgs<doctor::DoctorArgs>),
+    Tune(DeferredArgs<tune::TuneArgs>),
+    Fleet(DeferredArgs<fleet::FleetArgs>),
+    New(DeferredArgs<new::NewArgs>),
+    Serve(DeferredArgs<serve::ServeArgs>),
+    As(DeferredArgs<as_tool::AsArgs>),
+    Completions(DeferredArgs<completions::CompletionsArgs>),
+    Man(DeferredArgs<man::ManArgs>),
 }
 
 /// The processes of its own that Speedwell starts. No list, suggestion, completion or manual page has them.
@@ -117,7 +117,7 @@ enum InternalCommand {
     #[command(name = PERFORM_LOAD)]
     PerformLoad,
     /// Performs one run of an experiment.
-    #[command(name = perform::COMMAND)]
+    #[command(name = perform::RUN_COMMAND)]
     PerformRun,
     /// Has services live that several runs of an experiment share.
     #[command(name = perform::KEEPING_COMMAND)]
@@ -126,7 +126,7 @@ enum InternalCommand {
     #[command(name = PERFORM_ROLE)]
     PerformRole,
     /// Says what this machine is like, and what the time is.
-    #[command(name = perform::CHECK)]
+    #[command(name = perform::CHECK_COMMAND)]
     PerformCheck,
     /// Measures parcels on the machine that it is started on.
     #[command(name = perform::PARCEL_COMMAND)]
@@ -140,7 +140,7 @@ enum InternalCommand {
         limit_ms: Option<u64>,
     },
     /// The harness for commands of a shell.
-    #[command(name = snippet::sh::COMMAND)]
+    #[command(name = snippet::sh::HARNESS_COMMAND)]
     HarnessSh {
         /// The shell.
         shell: String,
@@ -150,9 +150,9 @@ enum InternalCommand {
 /// Arguments of a command, built only if that command was typed: building those of all commands
 /// dominated the start-up time.
 #[derive(Debug)]
-struct Typed<T>(Box<T>);
+struct DeferredArgs<T>(Box<T>);
 
-impl<T: Args> Args for Typed<T> {
+impl<T: Args> Args for DeferredArgs<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
         command.defer(T::augment_args)
     }
@@ -162,9 +162,9 @@ impl<T: Args> Args for Typed<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Typed<T> {
-    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Typed<T>, clap::Error> {
-        Ok(Typed(Box::new(T::from_arg_matches(matches)?)))
+impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<DeferredArgs<T>, clap::Error> {
+        Ok(DeferredArgs(Box::new(T::from_arg_matches(matches)?)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
@@ -173,96 +173,98 @@ impl<T: FromArgMatches> FromArgMatches for Typed<T> {
 }
 
 /// Parses the arguments, of which the first is the program's name, and runs the command.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Status {
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.get(1).and_then(|name| name.to_str());
     let is_internal = name.is_some_and(InternalCommand::has_subcommand);
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    match arguments::parse(&arguments) {
+    match arguments::parse_command_line(&arguments) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
     }
 }
 
 /// Returns the exit status of a command, after printing its error.
-fn conclude_command(done: anyhow::Result<Status>) -> Status {
+fn conclude_command(done: anyhow::Result<CommandStatus>) -> CommandStatus {
     if let Some(warning) = harness::cache_warning() {
-        status::warn(warning);
+        status::print_warning(warning);
     }
     done.unwrap_or_else(|error| {
-        status::tell(&error);
-        if speedwell_process::interrupted() || error.is::<speedwell_process::Interrupted>() {
-            Status::INTERRUPTED
+        status::print_error(&error);
+        if speedwell_process::is_interrupt_requested()
+            || error.is::<speedwell_process::InterruptedEarly>()
+        {
+            CommandStatus::INTERRUPTED
         } else {
-            Status::COULD_NOT
+            CommandStatus::COULD_NOT
         }
     })
 }
 
-fn run_command(command: Command) -> anyhow::Result<Status> {
+fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
     match command {
-        Command::Run(args) => run::run(*args.0),
-        Command::Eval(args) => eval::run(*args.0),
-        Command::Iterations(args) => iterations::run(*args.0),
-        Command::Warmup(args) => warmup::run(*args.0),
-        Command::Load(args) => load::run(&args.0),
-        Command::Compare(args) => compare::run(*args.0),
-        Command::Confirm(args) => confirm::run(*args.0),
-        Command::Bisect(args) => bisect::run(*args.0),
-        Command::Report(args) => report::run(*args.0),
-        Command::History(args) => history::run(*args.0),
-        Command::Backfill(args) => backfill::run(*args.0),
-        Command::Import(args) => import::run(*args.0),
-        Command::Push(args) => push::run(*args.0),
-        Command::Comment(args) => comment::run(*args.0),
-        Command::Doctor(args) => doctor::run(*args.0),
-        Command::Tune(args) => tune::run(*args.0),
-        Command::Fleet(args) => fleet::run(&args.0),
-        Command::New(args) => new::run(*args.0)
-            .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
-        Command::Serve(args) => serve::run(&args.0),
-        Command::As(args) => as_tool::run(*args.0),
-        Command::Completions(args) => completions::run(&args.0),
-        Command::Man(args) => man::run(&args.0),
+        CliCommand::Run(args) => run::run(*args.0),
+        CliCommand::Eval(args) => eval::run(*args.0),
+        CliCommand::Iterations(args) => iterations::run(*args.0),
+        CliCommand::Warmup(args) => warmup::run(*args.0),
+        CliCommand::Load(args) => load::run(&args.0),
+        CliCommand::Compare(args) => compare::run(*args.0),
+        CliCommand::Confirm(args) => confirm::run(*args.0),
+        CliCommand::Bisect(args) => bisect::run(*args.0),
+        CliCommand::Report(args) => report::run(*args.0),
+        CliCommand::History(args) => history::run(*args.0),
+        CliCommand::Backfill(args) => backfill::run(*args.0),
+        CliCommand::Import(args) => import::run(*args.0),
+        CliCommand::Push(args) => push::run(*args.0),
+        CliCommand::Comment(args) => comment::run(*args.0),
+        CliCommand::Doctor(args) => doctor::run(*args.0),
+        CliCommand::Tune(args) => tune::run(*args.0),
+        CliCommand::Fleet(args) => fleet::run(&args.0),
+        CliCommand::New(args) => new::run(*args.0)
+            .map(|written| written.map_or(CommandStatus::DONE, |written| first_look(&written))),
+        CliCommand::Serve(args) => serve::run(&args.0),
+        CliCommand::As(args) => as_tool::run(*args.0),
+        CliCommand::Completions(args) => completions::run(&args.0),
+        CliCommand::Man(args) => man::run(&args.0),
     }
 }
 
-fn run_internal(command: InternalCommand) -> anyhow::Result<Status> {
+fn run_internal(command: InternalCommand) -> anyhow::Result<CommandStatus> {
     match command {
-        InternalCommand::LoadWorker => load::work(),
-        InternalCommand::PerformLoad => load::perform(),
-        InternalCommand::PerformRun => perform::run(),
-        InternalCommand::PerformRole => perform::role(),
-        InternalCommand::KeepServices => perform::keep(),
-        InternalCommand::PerformCheck => perform::check(),
-        InternalCommand::PerformParcel(args) => perform::parcel(&args),
-        InternalCommand::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
+        InternalCommand::LoadWorker => load::run_generator(),
+        InternalCommand::PerformLoad => load::perform_share(),
+        InternalCommand::PerformRun => perform::perform_run(),
+        InternalCommand::PerformRole => perform::perform_role(),
+        InternalCommand::KeepServices => perform::keep_services(),
+        InternalCommand::PerformCheck => perform::answer_check(),
+        InternalCommand::PerformParcel(args) => perform::perform_parcel(&args),
+        InternalCommand::TuneGuard { root, limit_ms } => tune::watch_tuner(&root, limit_ms),
         InternalCommand::HarnessSh { shell } => {
-            snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
+            snippet::sh::serve_protocol(&shell, shell != "sh").map(|()| CommandStatus::DONE)
         }
     }
 }
 
 /// Measuring time of a first look. Starting and trying everything takes some time on top; people
 /// wait about a minute.
-const LOOK: &str = "30s";
+const FIRST_LOOK_TIME: &str = "30s";
 
-/// More runs than fit into [`LOOK`].
-const MOST_RUNS: &str = "32";
+/// More runs than fit into [`FIRST_LOOK_TIME`].
+const FIRST_LOOK_RUNS: &str = "32";
 
-/// Takes a first look at created files: runs everything once, then measures for [`LOOK`]. The
+/// Takes a first look at created files: runs everything once, then measures for [`FIRST_LOOK_TIME`]. The
 /// result is an ordinary report with few runs.
-fn first_look(written: &new::Written) -> Status {
-    status::note("trying everything once");
+fn first_look(written: &new::StarterFiles) -> CommandStatus {
+    status::print_note("trying everything once");
     let mut looked = main(written.run_words(&["--test"]));
-    if looked == Status::DONE {
-        status::note("measuring for half a minute");
-        let short = ["--budget", LOOK, "--runs", MOST_RUNS];
+    if looked == CommandStatus::DONE {
+        status::print_note("measuring for half a minute");
+        let short = ["--budget", FIRST_LOOK_TIME, "--runs", FIRST_LOOK_RUNS];
         looked = main(written.run_words(&[&short, written.shortened].concat()));
     }
-    status::note(&format!(
+    status::print_note(&format!(
         "this was a first look; then: speedwell run {}",
         written.quoted_target()
     ));
@@ -270,7 +272,7 @@ fn first_look(written: &new::Written) -> Status {
 }
 
 /// Builds every command and option in full, for completions and for tests of the grammar.
-pub fn grammar() -> clap::Command {
+pub fn build_grammar() -> clap::Command {
     let mut grammar = CommandLine::command();
     grammar.build();
     grammar

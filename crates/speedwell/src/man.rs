@@ -1,6 +1,6 @@
 //! `speedwell man`: generates the manual pages from the help texts.
 
-use super::{CommandLine, Status, status};
+use super::{CommandLine, CommandStatus, status};
 use anyhow::Context;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
@@ -22,14 +22,14 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn run(args: &ManArgs) -> anyhow::Result<Status> {
+pub fn run(args: &ManArgs) -> anyhow::Result<CommandStatus> {
     let mut grammar = CommandLine::command().disable_help_subcommand(true);
     grammar.build();
     match &args.folder {
         None => {
             let mut page = Vec::new();
             Man::new(grammar).render(&mut page)?;
-            status::say(&page)?;
+            status::write_stdout(&page)?;
         }
         Some(folder) => {
             let cannot = || format!("cannot write into '{}'", folder.display());
@@ -37,7 +37,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<Status> {
             write_pages(&grammar, folder).with_context(cannot)?;
         }
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Writes the page of a command and those of its subcommands.

@@ -1,18 +1,18 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! Suggests how to measure them. It does not know how anything is measured. Start at [`explain`].
+//! Suggests how to measure them. It does not know how anything is measured. Start at [`explain_mistake`].
 
-use super::operand::Operand;
+use super::operand::SourceOperand;
 use anyhow::anyhow;
-use speedwell_harness::Known;
-use speedwell_harness::discover::{is_command, sources};
+use speedwell_harness::KnownAdapters;
+use speedwell_harness::discover::{find_sources, is_command};
 use speedwell_model::quote;
 use std::path::Path;
 
 /// Turns the error from reading the operands into one that suggests how to measure them, if they
 /// are measurable.
-pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
+pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
     let Ok(here) = std::env::current_dir() else {
         return error;
     };
@@ -42,6 +42,7 @@ pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
 
 /// Returns whether this is a benchmark file or a folder that contains some.
 fn is_target(place: &str, here: &Path) -> bool {
-    let is_benchmark = |known: Known| sources(place, here, &known).is_ok();
-    here.join(place).exists() && Known::new(&[place.to_owned()], here).is_ok_and(is_benchmark)
+    let is_benchmark = |known: KnownAdapters| find_sources(place, here, &known).is_ok();
+    here.join(place).exists()
+        && KnownAdapters::new(&[place.to_owned()], here).is_ok_and(is_benchmark)
 }

@@ -4,18 +4,18 @@
 //! [`parse_all`].
 
 use anyhow::{Context, ensure};
-use speedwell_harness::discover::{self, Part};
+use speedwell_harness::discover::{self, BenchmarkPart};
 use std::path::Path;
 
 /// A parsed SOURCE.
 #[derive(Debug, Clone)]
-pub struct Operand {
+pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
     /// Files, folders, `-` or stored sessions; several form one side together.
     pub places: Vec<String>,
     pub variant: Option<String>,
-    pub part: Option<Part>,
+    pub part: Option<BenchmarkPart>,
 }
 
 /// Parses all arguments. Those with the same `NAME=` form one operand; operands without a name are
@@ -23,7 +23,7 @@ pub struct Operand {
 ///
 /// # Errors
 /// Fails on an invalid pattern.
-pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
+pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     parse_among(words, |word| Path::new(word).exists())
 }
 
@@ -31,7 +31,7 @@ pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
 ///
 /// # Errors
 /// Fails on an invalid pattern, and on an argument that names something else.
-pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
+pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     let operands = parse_among(words, |_| false)?;
     for place in operands.iter().flat_map(|operand| &operand.places) {
         ensure!(
@@ -43,8 +43,8 @@ pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
 }
 
 /// Parses all arguments; `is_file` tells which are, as a whole, the name of a file.
-fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<Operand>> {
-    let mut operands: Vec<(bool, Operand)> = Vec::new();
+fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<SourceOperand>> {
+    let mut operands: Vec<(bool, SourceOperand)> = Vec::new();
     for word in words {
         let (name, operand) =
             parse_word(word, is_file).with_context(|| format!("in source '{word}'"))?;
@@ -56,21 +56,21 @@ fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Ve
             None => operands.push((name, operand)),
         }
     }
-    shorten(&mut operands);
+    shorten_labels(&mut operands);
     Ok(operands.into_iter().map(|(_, operand)| operand).collect())
 }
 
 /// Returns the word that replaces what the parts of all operands match.
-pub fn common_word(operands: &[Operand]) -> Option<String> {
-    let parts: Vec<Option<&Part>> = operands.iter().map(|o| o.part.as_ref()).collect();
-    discover::common_word(&parts)
+pub fn common_word(operands: &[SourceOperand]) -> Option<String> {
+    let parts: Vec<Option<&BenchmarkPart>> = operands.iter().map(|o| o.part.as_ref()).collect();
+    discover::shared_word(&parts)
 }
 
 /// Parses one argument; returns whether it has a `NAME=`, too.
-fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Operand)> {
-    let (name, rest) = name(word, is_file);
+fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, SourceOperand)> {
+    let (name, rest) = split_name(word, is_file);
     let (rest, part) = match rest.split_once("::") {
-        Some((rest, pattern)) => (rest, Some(Part::parse(pattern)?)),
+        Some((rest, pattern)) => (rest, Some(BenchmarkPart::parse(pattern)?)),
         None => (rest, None),
     };
     let (places, variant) = match rest
@@ -80,9 +80,9 @@ fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Op
         Some((places, variant)) if !places.is_empty() => (places, Some(variant.to_owned())),
         _ => (rest, None),
     };
-    let operand = Operand {
+    let operand = SourceOperand {
         label: name.unwrap_or(word).to_owned(),
-        places: split(places, is_file),
+        places: split_places(places, is_file),
         variant,
         part,
     };
@@ -91,7 +91,7 @@ fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Op
 
 /// Splits off a name before `=`, unless the whole argument is a file or the `=` belongs to
 /// something else.
-fn name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
+fn split_name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let letter = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
         !name.is_empty() && name.chars().all(letter)
@@ -105,7 +105,7 @@ fn name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
 }
 
 /// Splits places at commas, unless a file has that name, commas included.
-fn split(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
+fn split_places(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     if is_file(places) {
         return vec![places.to_owned()];
     }
@@ -114,11 +114,11 @@ fn split(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
 }
 
 /// Labels operands by the shortest path suffixes that distinguish them, and numbers equal ones.
-fn shorten(operands: &mut [(bool, Operand)]) {
-    let is_plain = |(named, operand): &(bool, Operand)| *named || operand.places.len() == 1;
+fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
+    let is_plain = |(named, operand): &(bool, SourceOperand)| *named || operand.places.len() == 1;
     let typed: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
     let labels = if operands.iter().all(is_plain) {
-        labels(&typed.iter().map(String::as_str).collect::<Vec<_>>())
+        shortest_labels(&typed.iter().map(String::as_str).collect::<Vec<_>>())
     } else {
         typed
     };
@@ -132,14 +132,14 @@ fn shorten(operands: &mut [(bool, Operand)]) {
 }
 
 /// Returns the labels of sources for the arguments typed.
-pub fn labels(words: &[&str]) -> Vec<String> {
+pub fn shortest_labels(words: &[&str]) -> Vec<String> {
     let longest = words
         .iter()
-        .map(|word| parts(word).len())
+        .map(|word| path_components(word).len())
         .max()
         .unwrap_or(1);
     for kept in 1..longest {
-        let short: Vec<String> = words.iter().map(|word| shortened(word, kept)).collect();
+        let short: Vec<String> = words.iter().map(|word| path_suffix(word, kept)).collect();
         if tells_apart(words, &short) {
             return short;
         }
@@ -155,14 +155,14 @@ fn tells_apart(words: &[&str], labels: &[String]) -> bool {
 }
 
 /// Returns the last `kept` components of the path, with the selection that follows it.
-fn shortened(word: &str, kept: usize) -> String {
+fn path_suffix(word: &str, kept: usize) -> String {
     let (path, chosen) = word.split_at(end_of_path(word));
-    let parts = parts(path);
+    let parts = path_components(path);
     let from = parts.len().saturating_sub(kept);
     parts[from..].join("/") + chosen
 }
 
-fn parts(word: &str) -> Vec<&str> {
+fn path_components(word: &str) -> Vec<&str> {
     word[..end_of_path(word)].split('/').collect()
 }
 
@@ -176,12 +176,12 @@ fn end_of_path(word: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Vec<Operand> {
+    fn read(words: &[&str]) -> Vec<SourceOperand> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         parse_all(&words).unwrap()
     }
 
-    fn called(words: &[&str]) -> Vec<String> {
+    fn labels_of(words: &[&str]) -> Vec<String> {
         read(words)
             .into_iter()
             .map(|operand| operand.label)
@@ -201,15 +201,15 @@ mod tests {
         let operands = read(&["old=a.json", "new=c.json", "old=b.json", "x.json,y.json"]);
         let places: Vec<_> = operands.iter().map(|o| o.places.join(" ")).collect();
         assert_eq!(places, ["a.json b.json", "c.json", "x.json y.json"]);
-        assert_eq!(called(&["old=a.json", "new=b.json"]), ["old", "new"]);
+        assert_eq!(labels_of(&["old=a.json", "new=b.json"]), ["old", "new"]);
     }
 
     #[test]
     fn sides_are_called_after_their_files_where_that_tells_them_apart() {
-        assert_eq!(called(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
-        assert_eq!(called(&["q/r/a", "q/s/a"]), ["r/a", "s/a"]);
-        assert_eq!(called(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
-        assert_eq!(called(&["./a", "./a"]), ["a (1)", "a (2)"]);
-        assert_eq!(called(&["@1", "-"]), ["@1", "-"]);
+        assert_eq!(labels_of(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
+        assert_eq!(labels_of(&["q/r/a", "q/s/a"]), ["r/a", "s/a"]);
+        assert_eq!(labels_of(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
+        assert_eq!(labels_of(&["./a", "./a"]), ["a (1)", "a (2)"]);
+        assert_eq!(labels_of(&["@1", "-"]), ["@1", "-"]);
     }
 }

@@ -2,10 +2,10 @@
 //! outputs to one file.
 //!
 //! Decides which arguments are outputs and which may name inputs. It does not know what the commands do: every argument that
-//! names an existing file counts as an input. Start at [`check`]; inputs that only reading the arguments reveals are checked by
+//! names an existing file counts as an input. Start at [`check_outputs`]; inputs that only reading the arguments reveals are checked by
 //! [`check_inputs`].
 
-use super::options::variable;
+use super::options::env_variable;
 use anyhow::bail;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Options whose value is a file that the command writes. Charts of one report and loads of one
 /// command are numbered: `a.svg`, `a-2.svg`.
-const OUTPUTS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
+const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 
 /// The option that names the database, which is read and written.
 const DATABASE: &str = "db";
@@ -29,7 +29,7 @@ const NOT_FILES: [&str; 13] = [
 ///
 /// # Errors
 /// Fails if there are such files, and names both.
-pub fn check(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner)) = matches.subcommand() {
         let Some(found) = command.find_subcommand(name) else {
@@ -41,7 +41,7 @@ pub fn check(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()
     if outputs.is_empty() {
         return Ok(());
     }
-    let database = database(command, matches);
+    let database = database_path(command, matches);
     refuse_same(&outputs)?;
     for output in &outputs {
         if let Some(database) = &database
@@ -89,7 +89,7 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     let mut outputs = Vec::new();
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();
-        if !OUTPUTS.contains(&id) {
+        if !OUTPUT_OPTIONS.contains(&id) {
             continue;
         }
         let option = match (argument.get_short(), argument.get_long()) {
@@ -97,7 +97,7 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
             (_, Some(long)) => format!("--{long}"),
             _ => continue,
         };
-        let values = values(matches, id);
+        let values = typed_values(matches, id);
         outputs.extend(
             values
                 .iter()
@@ -112,13 +112,13 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
 }
 
 /// Returns the database that the command uses, if it is a file.
-fn database(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
+fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;
-    let typed = values(matches, DATABASE).into_iter().next();
+    let typed = typed_values(matches, DATABASE).into_iter().next();
     let explicit = typed
         .map(PathBuf::from)
-        .or_else(|| variable("SPEEDWELL_DB").map(PathBuf::from));
+        .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
     let here = std::env::current_dir().ok()?;
     Some(Store::locate(explicit.as_deref(), &here))
 }
@@ -142,15 +142,15 @@ fn input_words(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
         let is_file = !placeholders
             .iter()
             .all(|name| NOT_FILES.contains(&name.as_str()));
-        is_file && id != DATABASE && !OUTPUTS.contains(&id)
+        is_file && id != DATABASE && !OUTPUT_OPTIONS.contains(&id)
     });
     arguments
-        .flat_map(|argument| values(matches, argument.get_id().as_str()))
+        .flat_map(|argument| typed_values(matches, argument.get_id().as_str()))
         .collect()
 }
 
 /// Returns the typed values of an option, without its default.
-fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
+fn typed_values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let is_typed = matches
         .value_source(id)
         .is_some_and(|source| source != ValueSource::DefaultValue);

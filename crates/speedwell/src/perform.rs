@@ -3,52 +3,53 @@
 //!
 //! `runner/experiment` decides what is done. Requests and responses use the private channel
 //! (docs/reference/protocol.md, "Transport"); the other side is `harness/experiment/mod.rs`. Start
-//! at [`run`], [`parcel`] and [`check`].
+//! at [`perform_run`], [`perform_parcel`] and [`answer_check`].
 
-use super::status::{self, Status};
+use super::status::{self, CommandStatus};
 use anyhow::Context;
 use clap::Args;
-use speedwell_environment::{self as environment, State};
-use speedwell_fleet::check::{Checked, MachineCheck, answer};
-use speedwell_fleet::{Identity, STILL_RUNNING, pulse};
-use speedwell_harness::Message;
-use speedwell_measure::fleet::{clean_here, left, receive, worker};
+use speedwell_environment::{self as environment, CheckState};
+use speedwell_fleet::check::{MachineCheck, MachineReport, serve_check};
+use speedwell_fleet::{MachineIdentity, STILL_RUNNING, pulse};
+use speedwell_harness::ProtocolMessage;
+use speedwell_measure::fleet::{clean_here, left, receive_bundle, worker};
 use speedwell_measure::roles;
-use speedwell_model::assignment::{Assignment, Blank, Keeping};
+use speedwell_model::assignment::{PlaceholderValue, RunAssignment, ScopedServices};
 use speedwell_process as process;
-use speedwell_runner::load::private_line;
+use speedwell_runner::load::open_private_channel;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 /// Name of the command that performs one run.
-pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
+pub const RUN_COMMAND: &str = speedwell_harness::experiment::COMMAND;
 
 /// Name of the command that checks whether this machine is fit to measure.
-pub const CHECK: &str = speedwell_fleet::check::COMMAND;
+pub const CHECK_COMMAND: &str = speedwell_fleet::check::COMMAND;
 
 /// Waits for a request, performs the run, and sends the result.
 ///
 /// # Errors
 /// Fails if this process was started without a private channel, or if the channel is closed.
-pub fn run() -> anyhow::Result<Status> {
-    let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
+pub fn perform_run() -> anyhow::Result<CommandStatus> {
+    let (commands, mut events) =
+        open_private_channel().context("this command is for Speedwell itself")?;
     let mut lines = BufReader::new(commands).split(b'\n');
     let order = lines.find_map(|line| {
-        let message = Message::parse(&line.ok()?)?;
+        let message = ProtocolMessage::parse(&line.ok()?)?;
         (message.verb == "run").then_some(message)
     });
     let order = order.context("there came no order")?;
     let text = order
         .get("assignment")
         .context("the order has no assignment")?;
-    let assignment: Assignment = serde_json::from_str(&text)?;
-    let seed = order.number("seed").unwrap_or(0);
+    let assignment: RunAssignment = serde_json::from_str(&text)?;
+    let seed = order.parse_number("seed").unwrap_or(0);
     process::adopt_orphans();
-    process::on_interrupt()?;
-    let done = roles::perform(&assignment, seed);
+    process::install_handlers()?;
+    let done = roles::perform_run(&assignment, seed);
     let mut answer =
-        Message::new("performed").with("json", serde_json::to_string(&done.performed)?);
+        ProtocolMessage::new("performed").with("json", serde_json::to_string(&done.performed)?);
     if let Some(load) = &done.load {
         answer = answer.with("load", serde_json::to_string(load)?);
     }
@@ -56,8 +57,8 @@ pub fn run() -> anyhow::Result<Status> {
         answer = answer.with("profile", serde_json::to_string(profile)?);
     }
     events.write_all(answer.to_string().as_bytes())?;
-    events.write_all(Message::new("end").to_string().as_bytes())?;
-    Ok(Status::DONE)
+    events.write_all(ProtocolMessage::new("end").to_string().as_bytes())?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Name of the command that keeps services running that several runs share.
@@ -68,34 +69,35 @@ pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND
 ///
 /// # Errors
 /// Fails if this process was started without a private channel, or if the channel is closed.
-pub fn keep() -> anyhow::Result<Status> {
-    let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
+pub fn keep_services() -> anyhow::Result<CommandStatus> {
+    let (commands, mut events) =
+        open_private_channel().context("this command is for Speedwell itself")?;
     let mut lines = BufReader::new(commands).split(b'\n');
     let order = lines.find_map(|line| {
-        let message = Message::parse(&line.ok()?)?;
+        let message = ProtocolMessage::parse(&line.ok()?)?;
         (message.verb == "keep").then(|| message.get("services"))
     });
     let order = order.flatten().context("there came no order")?;
-    let keeping: Keeping = serde_json::from_str(&order)?;
+    let keeping: ScopedServices = serde_json::from_str(&order)?;
     process::adopt_orphans();
-    process::on_interrupt()?;
+    process::install_handlers()?;
     thread::spawn(move || {
         // Further input is ignored; the services end when the channel is closed.
         lines.for_each(drop);
-        process::interrupt();
+        process::request_interrupt();
     });
     let mut told = Ok(());
-    let performed = roles::keep(&keeping, &mut |places| {
+    let performed = roles::keep_services(&keeping, &mut |places| {
         told = say_places(places, &mut events);
     });
     told?;
-    let last = Message::new("ended").with("json", serde_json::to_string(&performed)?);
+    let last = ProtocolMessage::new("ended").with("json", serde_json::to_string(&performed)?);
     events.write_all(last.to_string().as_bytes())?;
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
-fn say_places(places: &[Blank], events: &mut impl Write) -> anyhow::Result<()> {
-    let ready = Message::new("ready").with("places", serde_json::to_string(places)?);
+fn say_places(places: &[PlaceholderValue], events: &mut impl Write) -> anyhow::Result<()> {
+    let ready = ProtocolMessage::new("ready").with("places", serde_json::to_string(places)?);
     Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
@@ -103,10 +105,10 @@ fn say_places(places: &[Blank], events: &mut impl Write) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if the connection is lost.
-pub fn role() -> anyhow::Result<Status> {
+pub fn perform_role() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
-    process::on_interrupt()?;
-    roles::worker::perform().map(|()| Status::DONE)
+    process::install_handlers()?;
+    roles::worker::perform_role().map(|()| CommandStatus::DONE)
 }
 
 /// Name of the command that receives files and measures parcels of a session.
@@ -147,51 +149,55 @@ pub struct ParcelArgs {
 ///
 /// # Errors
 /// Fails if the connection is lost, or if the folder cannot be used.
-pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
+pub fn perform_parcel(args: &ParcelArgs) -> anyhow::Result<CommandStatus> {
     let (folder, words) = (&args.folder, args.tasks.as_slice());
     match () {
-        () if args.receive => receive(folder)?,
-        () if args.launch => status::say(format!("{}\n", left::launch(folder)?))?,
-        () if args.named => left::perform_alone(folder, words)?,
-        () if args.end => left::end(folder, words)?,
+        () if args.receive => receive_bundle(folder)?,
+        () if args.launch => status::write_stdout(format!("{}\n", left::launch_worker(folder)?))?,
+        () if args.named => left::perform_detached(folder, words)?,
+        () if args.end => left::end_worker(folder, words)?,
         () if args.clean => {
             let cleaned = clean_here(folder, words.first().map(String::as_str))?;
-            status::say(format!("{cleaned}\n"))?;
+            status::write_stdout(format!("{cleaned}\n"))?;
         }
         () if args.follow || args.read => {
-            if !left::follow(folder, words, args.follow)? {
-                return Ok(Status::from_code(STILL_RUNNING));
+            if !left::stream_spools(folder, words, args.follow)? {
+                return Ok(CommandStatus::from_code(STILL_RUNNING));
             }
         }
-        () => worker::perform(folder, words)?,
+        () => worker::perform_tasks(folder, words)?,
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Answers whether this machine is fit to measure.
 ///
 /// # Errors
 /// Fails if reading the request or writing the answer fails.
-pub fn check() -> anyhow::Result<Status> {
-    answer(&mut io::stdin().lock(), &mut io::stdout().lock(), fitness)?;
-    Ok(Status::DONE)
+pub fn answer_check() -> anyhow::Result<CommandStatus> {
+    serve_check(
+        &mut io::stdin().lock(),
+        &mut io::stdout().lock(),
+        check_fitness,
+    )?;
+    Ok(CommandStatus::DONE)
 }
 
-fn fitness() -> Checked {
+fn check_fitness() -> MachineReport {
     let root = Path::new("/");
-    let checks = environment::checks(root)
+    let checks = environment::run_all_checks(root)
         .into_iter()
         .map(|check| MachineCheck {
             name: check.name.to_string(),
-            is_problem: check.state == State::Bad,
-            is_warning: check.state == State::Warning,
+            is_problem: check.state == CheckState::Bad,
+            is_warning: check.state == CheckState::Warning,
             found: check.found,
             remedy: check.remedy.unwrap_or_default(),
         });
-    Checked {
+    MachineReport {
         checks: checks.collect(),
-        identity: Identity::of(root, &environment::capture(&[])),
+        identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        pulse: pulse::take(),
+        pulse: pulse::probe_speed(),
     }
 }

@@ -3,16 +3,16 @@
 //! Decides by content which operands are profiles, and prints the comparison of two.
 //! `foreign::profile` reads them.
 
-use super::Status;
-use super::operand::Operand;
+use super::CommandStatus;
+use super::operand::SourceOperand;
 use super::options::{FailOn, RunArgs};
 use super::source::files_of;
 use anyhow::{Context, bail};
 use speedwell_analysis::profile;
 use speedwell_harness as harness;
-use speedwell_model::Profile;
+use speedwell_model::StackProfile;
 use speedwell_report::{self as report, ProfileSide};
-use speedwell_results::foreign::profile::{FrameNames, read};
+use speedwell_results::foreign::profile::{FrameNames, read_profile};
 use speedwell_results::formats;
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +22,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Fails if one cannot be read, or if profiles are mixed with other sources.
-pub fn read_sides(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
+pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
     let mut found = Vec::new();
     for operand in operands {
         let read = read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
@@ -42,7 +42,7 @@ pub fn read_sides(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> 
 }
 
 /// Reads the recordings of one side and adds them up.
-fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
+fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
     let mut files = Vec::new();
     for place in &operand.places {
         // Stored sessions are not files, and a pipe can be read only once, by its actual reader.
@@ -52,7 +52,7 @@ fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
         }
         files.extend(files_of(place)?);
     }
-    let mut whole: Option<Profile> = None;
+    let mut whole: Option<StackProfile> = None;
     for file in files {
         match (&mut whole, of_file(&file)?) {
             (None, None) => return Ok(None),
@@ -67,7 +67,7 @@ fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
     Ok(whole)
 }
 
-fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
+fn of_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     let cannot_read = || format!("cannot read the file '{file}'");
     // Try results first, so that one of their files cannot pass for a profile. Programs are
     // neither.
@@ -77,11 +77,11 @@ fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
     beginning
         .read_to_end(&mut bytes)
         .with_context(cannot_read)?;
-    if formats::format_of(&bytes).is_some() || harness::is_elf(Path::new(file)) {
+    if formats::detect_format(&bytes).is_some() || harness::is_elf(Path::new(file)) {
         return Ok(None);
     }
     opened.read_to_end(&mut bytes).with_context(cannot_read)?;
-    let read = read(&bytes, &FrameNames::default());
+    let read = read_profile(&bytes, &FrameNames::default());
     read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
 
@@ -89,11 +89,11 @@ fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
 ///
 /// # Errors
 /// Fails unless there are exactly two, with costs in the same unit.
-pub fn compare(
-    operands: &[Operand],
-    profiles: &[Profile],
+pub fn compare_profiles(
+    operands: &[SourceOperand],
+    profiles: &[StackProfile],
     args: &RunArgs,
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
         bail!(
             "profiles are compared two at a time, and {} were given",
@@ -112,11 +112,11 @@ pub fn compare(
             "profiles have no verdict that --fail-on could judge: they say where a cost is, not whether it is real"
         );
     }
-    let side = |operand: &'_ Operand, profile| (operand.label.clone(), profile);
+    let side = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);
     let (old, new) = (side(old_name, old), side(new_name, new));
     let sides = [&old, &new].map(|(label, profile)| ProfileSide { label, profile });
-    let found = profile::explain(sides[0].profile, sides[1].profile);
-    let document = report::profiles(sides, &found, &args.output.settings());
-    args.output.print(&document)?;
-    Ok(Status::DONE)
+    let found = profile::explain_difference(sides[0].profile, sides[1].profile);
+    let document = report::report_profiles(sides, &found, &args.output.report_settings());
+    args.output.print_document(&document)?;
+    Ok(CommandStatus::DONE)
 }

@@ -4,9 +4,9 @@
 use super::options::OutputArgs;
 use super::status;
 use super::status_line::StatusLine;
-use speedwell_model::{Event, Observer};
-use speedwell_process::activity;
-use speedwell_report::{Uncertainty, about, quantity, visible};
+use speedwell_model::{SessionEvent, SessionObserver};
+use speedwell_process::current_activity;
+use speedwell_report::{Uncertainty, escape_controls, format_about, format_quantity};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ const BAR_COLUMNS: usize = 16;
 
 /// Shows the progress of sessions on stderr: messages, and a line that is redrawn on every event
 /// and every second.
-pub struct Progress {
-    state: Arc<Mutex<State>>,
+pub struct ProgressDisplay {
+    state: Arc<Mutex<ProgressState>>,
     line: StatusLine,
     notes: bool,
     quiet: bool,
@@ -24,24 +24,24 @@ pub struct Progress {
 
 /// The current phase.
 #[derive(Debug)]
-enum State {
+enum ProgressState {
     /// Benchmarks are discovered, described and built.
-    Preparing(Preparation),
+    Preparing(PreparationProgress),
     /// Runs are executed.
-    Measuring(Measurement),
+    Measuring(MeasurementProgress),
     /// Nothing to show.
     Idle,
 }
 
 #[derive(Debug)]
-struct Preparation {
+struct PreparationProgress {
     begin: Instant,
     /// Number of benchmark files that have listed their cases, and of all files.
     described: (usize, usize),
 }
 
 #[derive(Debug)]
-struct Measurement {
+struct MeasurementProgress {
     begin: Instant,
     total: usize,
     /// Cases may be decided before all their runs.
@@ -52,46 +52,48 @@ struct Measurement {
     current: String,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Creates a status line, shown only if the output options allow it. Notes appear only along
     /// with the line.
-    pub fn new(output: &OutputArgs) -> Progress {
-        let state = Arc::new(Mutex::new(State::Preparing(Preparation {
+    pub fn new(output: &OutputArgs) -> ProgressDisplay {
+        let state = Arc::new(Mutex::new(ProgressState::Preparing(PreparationProgress {
             begin: Instant::now(),
             described: (0, 0),
         })));
         let shown = state.clone();
-        Progress {
+        ProgressDisplay {
             state,
-            line: StatusLine::new(output.progress(), move || {
+            line: StatusLine::new(output.shows_progress(), move || {
                 let now = Instant::now();
-                let activity = activity().map(|words| visible(&words).into_owned());
-                match &*locked(&shown) {
-                    State::Preparing(preparation) => preparation.line(activity, now),
-                    State::Measuring(measurement) => Some(measurement.line(activity, now)),
-                    State::Idle => None,
+                let activity = current_activity().map(|words| escape_controls(&words).into_owned());
+                match &*lock_state(&shown) {
+                    ProgressState::Preparing(preparation) => preparation.status_text(activity, now),
+                    ProgressState::Measuring(measurement) => {
+                        Some(measurement.status_text(activity, now))
+                    }
+                    ProgressState::Idle => None,
                 }
             }),
-            notes: output.progress(),
+            notes: output.shows_progress(),
             quiet: output.quiet,
         }
     }
 
-    /// Like [`Progress::new`], but shows notes even without a line.
-    pub fn with_notes(output: &OutputArgs) -> Progress {
-        let mut progress = Progress::new(output);
+    /// Like [`ProgressDisplay::new`], but shows notes even without a line.
+    pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
+        let mut progress = ProgressDisplay::new(output);
         progress.notes = !output.quiet;
         progress
     }
 
-    fn change_state(&self, event: &Event<'_>) {
-        let mut state = locked(&self.state);
+    fn change_state(&self, event: &SessionEvent<'_>) {
+        let mut state = lock_state(&self.state);
         match (event, &mut *state) {
-            (Event::Described { done, all }, State::Preparing(preparation)) => {
+            (SessionEvent::Described { done, all }, ProgressState::Preparing(preparation)) => {
                 preparation.described = (*done, *all);
             }
             (
-                Event::Started {
+                SessionEvent::Started {
                     runs,
                     is_upper_bound,
                     done,
@@ -99,7 +101,7 @@ impl Progress {
                 },
                 _,
             ) => {
-                *state = State::Measuring(Measurement {
+                *state = ProgressState::Measuring(MeasurementProgress {
                     begin: Instant::now(),
                     total: *runs,
                     is_upper_bound: *is_upper_bound,
@@ -109,8 +111,8 @@ impl Progress {
                     current: String::new(),
                 });
             }
-            (Event::Finished { .. }, _) => *state = State::Idle,
-            (event, State::Measuring(measurement)) => measurement.step(event),
+            (SessionEvent::Finished { .. }, _) => *state = ProgressState::Idle,
+            (event, ProgressState::Measuring(measurement)) => measurement.count_event(event),
             _ => return,
         }
         drop(state);
@@ -118,38 +120,40 @@ impl Progress {
     }
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<ProgressState>) -> MutexGuard<'_, ProgressState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Preparation {
+impl PreparationProgress {
     /// Returns the text of the line; `None` if the activity is unknown.
-    fn line(&self, activity: Option<String>, now: Instant) -> Option<String> {
+    fn status_text(&self, activity: Option<String>, now: Instant) -> Option<String> {
         let (done, all) = self.described;
         let files =
             (all > 1 && done < all).then(|| format!("reading benchmark files: {done} of {all}"));
         let parts: Vec<String> = files.into_iter().chain(activity).collect();
-        let elapsed = clock(now.duration_since(self.begin));
+        let elapsed = clock_text(now.duration_since(self.begin));
         (!parts.is_empty()).then(|| format!("{}  {elapsed}", parts.join(", ")))
     }
 }
 
-impl Measurement {
+impl MeasurementProgress {
     /// Updates the counts by an event of a run.
-    fn step(&mut self, event: &Event<'_>) {
+    fn count_event(&mut self, event: &SessionEvent<'_>) {
         match event {
-            Event::RunStarted { label, variant, .. } => {
-                self.current = visible(&format!("{label} ({variant})")).into_owned();
+            SessionEvent::RunStarted { label, variant, .. } => {
+                self.current = escape_controls(&format!("{label} ({variant})")).into_owned();
             }
-            Event::SlotsDone(slots) => self.done += slots.len(),
-            Event::CaseDecided { saved, .. } => self.total = self.total.saturating_sub(*saved),
-            Event::Failed(_) => self.failed += 1,
+            SessionEvent::SlotsDone(slots) => self.done += slots.len(),
+            SessionEvent::CaseDecided { saved, .. } => {
+                self.total = self.total.saturating_sub(*saved)
+            }
+            SessionEvent::Failed(_) => self.failed += 1,
             _ => {}
         }
     }
 
     /// Returns the text of the line.
-    fn line(&self, activity: Option<String>, now: Instant) -> String {
+    fn status_text(&self, activity: Option<String>, now: Instant) -> String {
         let elapsed = now.duration_since(self.begin);
         let percent = (100 * self.done).checked_div(self.total).unwrap_or(100);
         let up_to = if self.is_upper_bound { "up to " } else { "" };
@@ -164,22 +168,22 @@ impl Measurement {
             "about"
         };
         let left = self
-            .remaining(elapsed)
-            .map(|left| format!(", {precision} {} left", about(left)))
+            .remaining_time(elapsed)
+            .map(|left| format!(", {precision} {} left", format_about(left)))
             .unwrap_or_default();
         format!(
             "{} {percent:>3} %  {} of {up_to}{} runs{failed}  {}{left}  {}",
-            bar(self.done, self.total),
+            progress_bar(self.done, self.total),
             self.done,
             self.total,
-            clock(elapsed),
+            clock_text(elapsed),
             activity.as_ref().unwrap_or(&self.current),
         )
     }
 
     /// Estimates the remaining time, assuming that every planned run is needed and takes as long as
     /// those before.
-    fn remaining(&self, elapsed: Duration) -> Option<Duration> {
+    fn remaining_time(&self, elapsed: Duration) -> Option<Duration> {
         let measured = self
             .done
             .checked_sub(self.done_before)
@@ -190,7 +194,7 @@ impl Measurement {
     }
 }
 
-fn bar(done: usize, total: usize) -> String {
+fn progress_bar(done: usize, total: usize) -> String {
     let full = (BAR_COLUMNS * done)
         .checked_div(total)
         .unwrap_or(BAR_COLUMNS)
@@ -200,7 +204,7 @@ fn bar(done: usize, total: usize) -> String {
 
 /// Formats a duration as `minutes:seconds`, with hours if there are any; rounds up to a whole
 /// second.
-pub fn clock(time: Duration) -> String {
+pub fn clock_text(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours == 0 {
@@ -210,20 +214,20 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
-impl Observer for Progress {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for ProgressDisplay {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
             // Building may take minutes, so log it even without a status line.
-            Event::Building { target, variant } if !self.quiet => {
-                status::note(&format!("building '{target}' for '{variant}'"));
+            SessionEvent::Building { target, variant } if !self.quiet => {
+                status::print_note(&format!("building '{target}' for '{variant}'"));
             }
-            Event::Waiting(sentence) if !self.quiet => status::note(sentence),
-            Event::Warning(sentence) => status::warn(sentence),
-            Event::Busy(sentence) if !self.quiet => status::warn(sentence),
-            Event::Note(sentence) if self.notes => status::note(sentence),
-            Event::Visited { level, per_s } if self.notes => {
-                let given = quantity(*per_s, "1/s", Uncertainty::Unknown);
-                status::note(&format!("concurrency {level}: {given}"));
+            SessionEvent::Waiting(sentence) if !self.quiet => status::print_note(sentence),
+            SessionEvent::Warning(sentence) => status::print_warning(sentence),
+            SessionEvent::Busy(sentence) if !self.quiet => status::print_warning(sentence),
+            SessionEvent::Note(sentence) if self.notes => status::print_note(sentence),
+            SessionEvent::Visited { level, per_s } if self.notes => {
+                let given = format_quantity(*per_s, "1/s", Uncertainty::Unknown);
+                status::print_note(&format!("concurrency {level}: {given}"));
             }
             event => self.change_state(event),
         }
@@ -235,8 +239,8 @@ impl Observer for Progress {
 mod tests {
     use super::*;
 
-    fn measurement(done: usize, total: usize) -> Measurement {
-        Measurement {
+    fn measurement(done: usize, total: usize) -> MeasurementProgress {
+        MeasurementProgress {
             begin: Instant::now(),
             total,
             is_upper_bound: false,
@@ -247,27 +251,27 @@ mod tests {
         }
     }
 
-    fn after(seconds: u64, measurement: &Measurement) -> String {
-        measurement.line(None, measurement.begin + Duration::from_secs(seconds))
+    fn status_after(seconds: u64, measurement: &MeasurementProgress) -> String {
+        measurement.status_text(None, measurement.begin + Duration::from_secs(seconds))
     }
 
     #[test]
     fn the_line_has_a_bar_runs_times_and_the_case() {
         assert_eq!(
-            after(60, &measurement(30, 120)),
+            status_after(60, &measurement(30, 120)),
             "████░░░░░░░░░░░░  25 %  30 of 120 runs  1:00, about 3 min left  url/parse.js n=1 (new)"
         );
     }
 
     #[test]
     fn a_number_of_runs_that_is_an_upper_bound_is_called_one() {
-        let measurement = Measurement {
+        let measurement = MeasurementProgress {
             is_upper_bound: true,
             failed: 2,
             ..measurement(64, 128)
         };
         assert_eq!(
-            after(4200, &measurement),
+            status_after(4200, &measurement),
             "████████░░░░░░░░  50 %  64 of up to 128 runs, 2 failed  1:10:00, up to 1 h 10 min left  \
              url/parse.js n=1 (new)"
         );
@@ -276,7 +280,7 @@ mod tests {
     #[test]
     fn nothing_is_promised_before_the_first_run_and_building_takes_the_place_of_the_case() {
         let measurement = measurement(0, 8);
-        let line = measurement.line(
+        let line = measurement.status_text(
             Some("compiling x.c with cc".into()),
             measurement.begin + Duration::from_secs(1),
         );
@@ -290,8 +294,8 @@ mod tests {
     fn before_measuring_the_line_says_what_is_read_and_built() {
         let line = |described, activity: Option<&str>, seconds| {
             let begin = Instant::now();
-            let preparation = Preparation { begin, described };
-            preparation.line(
+            let preparation = PreparationProgress { begin, described };
+            preparation.status_text(
                 activity.map(str::to_owned),
                 begin + Duration::from_secs(seconds),
             )

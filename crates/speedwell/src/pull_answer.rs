@@ -4,31 +4,31 @@
 //! Decides on the text, commit status and summary line; the caller posts them. Start at
 //! [`of_comparison`].
 
-use super::Status;
-use super::gate::{Gate, every_metric};
+use super::CommandStatus;
+use super::gate::{CommandGate, every_metric};
 use super::options::{FailOn, OutputArgs};
 use anyhow::bail;
 use speedwell_analysis::gate::GateAnswer;
-use speedwell_analysis::{Findings, Settings};
-use speedwell_forge::{Stamp, State};
-use speedwell_process::unix_ms;
-use speedwell_report::sources::{self, Labelled};
-use speedwell_report::{Block, Document, Format, Output};
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+use speedwell_forge::{CommitState, ResultStamp};
+use speedwell_process::unix_time_ms;
+use speedwell_report::sources::{self, LabelledSession};
+use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat};
 use speedwell_results::store::credible_start;
 
 /// The content of a comment and commit status.
 #[derive(Debug)]
-pub struct Answer {
+pub struct PullAnswer {
     /// The comment, in Markdown.
     pub body: String,
     /// The measured revision and the time.
-    pub stamp: Stamp,
+    pub stamp: ResultStamp,
     /// State of the commit status.
-    pub state: State,
+    pub state: CommitState,
     /// Summary line.
     pub description: String,
     /// Exit status of a command that posts it.
-    pub status: Status,
+    pub status: CommandStatus,
     /// Why there is no comparison.
     pub failure: Option<anyhow::Error>,
 }
@@ -39,22 +39,22 @@ pub struct Answer {
 /// # Errors
 /// Fails if nothing can be compared.
 pub fn of_comparison(
-    labelled: &[Labelled<'_>],
-    settings: &Settings,
+    labelled: &[LabelledSession<'_>],
+    settings: &AnalysisSettings,
     fail_on: FailOn,
-    mark: impl FnOnce(&mut Findings),
-) -> anyhow::Result<Answer> {
-    let mut findings = sources::compare(labelled, settings)?;
+    mark: impl FnOnce(&mut AnalysisFindings),
+) -> anyhow::Result<PullAnswer> {
+    let mut findings = sources::compare_sources(labelled, settings)?;
     mark(&mut findings);
-    sources::check(&findings, labelled)?;
-    let output = Output::default();
+    sources::check_rows(&findings, labelled)?;
+    let output = OutputOptions::default();
     let study = Default::default();
-    let mut document = sources::document(labelled, &findings, &study, settings, &output)?;
-    let gate = Gate::new(&findings, fail_on, || {
-        sources::compare(labelled, &every_metric(settings)?).ok()
+    let mut document = sources::report_sources(labelled, &findings, &study, settings, &output)?;
+    let gate = CommandGate::new(&findings, fail_on, || {
+        sources::compare_sources(labelled, &every_metric(settings)?).ok()
     });
-    let (state, line) = state(&findings, &gate);
-    let description = line.unwrap_or_else(|| headline(&document));
+    let (state, line) = commit_state(&findings, &gate);
+    let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
     let Some((_, newest, _)) = labelled.last() else {
         bail!("there is nothing to compare");
@@ -65,89 +65,96 @@ pub fn of_comparison(
         .next();
     let of_variant = worktree.map(|worktree| worktree.revision.clone());
     let of_session = || newest.origin.as_ref().map(|origin| origin.revision.clone());
-    Ok(Answer {
-        body: markdown(&document),
-        stamp: Stamp {
-            revision: of_variant.or_else(of_session).unwrap_or_else(unknown),
+    Ok(PullAnswer {
+        body: render_markdown(&document),
+        stamp: ResultStamp {
+            revision: of_variant
+                .or_else(of_session)
+                .unwrap_or_else(unknown_revision),
             at_unix_ms: measured_at(newest.started_unix_ms),
         },
         state,
         description,
         // The comment lists failures already; without a gate they do not affect the exit status.
-        status: gate.outcome().map_or(Status::DONE, |_| gate.status()),
+        status: gate
+            .outcome()
+            .map_or(CommandStatus::DONE, |_| gate.exit_status()),
         failure: None,
     })
 }
 
 /// The time of a stamp, by which a newer answer replaces an older one.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
-    u64::try_from(credible_start(started_unix_ms, unix_ms())).unwrap_or_default()
+    u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }
 
 /// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
-pub fn not_compared(failure: anyhow::Error) -> Answer {
+pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     let reason = failure.to_string();
     let reason = reason.split("\nhint: ").next().unwrap_or_default();
     let words = format!("not compared: {reason}");
     let mut document = Document::new("comment");
-    document.push(Block::Headline(words.clone()));
-    Answer {
-        body: markdown(&document),
-        stamp: Stamp {
-            revision: unknown(),
-            at_unix_ms: u64::try_from(unix_ms()).unwrap_or_default(),
+    document.push(ReportBlock::Headline(words.clone()));
+    PullAnswer {
+        body: render_markdown(&document),
+        stamp: ResultStamp {
+            revision: unknown_revision(),
+            at_unix_ms: u64::try_from(unix_time_ms()).unwrap_or_default(),
         },
-        state: State::Error,
+        state: CommitState::Error,
         description: words,
-        status: Status::COULD_NOT,
+        status: CommandStatus::COULD_NOT,
         failure: Some(failure),
     }
 }
 
 /// Placeholder for an unknown revision.
-pub fn unknown() -> String {
+pub fn unknown_revision() -> String {
     "unknown".to_owned()
 }
 
 /// Formats a link to a page, in small print.
-pub fn leads_to(words: &str, page: &str) -> String {
+pub fn small_link(words: &str, page: &str) -> String {
     let page = page.replace(['<', '>', '\n'], "");
     format!("\n<sub>[{words}](<{page}>)</sub>\n")
 }
 
 /// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,
 /// failures and incomplete results count as not compared.
-fn state(findings: &Findings, gate: &Gate) -> (State, Option<String>) {
+fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_whole = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
         let reason = findings.gate_obstacles.first().cloned();
         return if is_whole {
-            (State::Success, None)
+            (CommitState::Success, None)
         } else {
             (
-                State::Error,
+                CommitState::Error,
                 reason.map(|why| format!("not compared: {why}")),
             )
         };
     };
-    match outcome.answer() {
-        GateAnswer::Passed => (State::Success, None),
-        GateAnswer::Failed => (State::Failure, Some(outcome.line())),
-        GateAnswer::CannotJudge => (State::Error, Some(outcome.line())),
+    match outcome.to_answer() {
+        GateAnswer::Passed => (CommitState::Success, None),
+        GateAnswer::Failed => (CommitState::Failure, Some(outcome.to_line())),
+        GateAnswer::CannotJudge => (CommitState::Error, Some(outcome.to_line())),
     }
 }
 
-fn headline(document: &Document) -> String {
-    let mut headlines = document.walk().into_iter().filter_map(|block| match block {
-        Block::Headline(text) => Some(text.clone()),
-        _ => None,
-    });
+fn first_headline(document: &Document) -> String {
+    let mut headlines = document
+        .all_blocks()
+        .into_iter()
+        .filter_map(|block| match block {
+            ReportBlock::Headline(text) => Some(text.clone()),
+            _ => None,
+        });
     headlines.next().unwrap_or_default()
 }
 
-fn markdown(document: &Document) -> String {
+fn render_markdown(document: &Document) -> String {
     let mut text = Vec::new();
-    let renderer = Format::Markdown.renderer(Vec::new());
+    let renderer = ReportFormat::Markdown.file_renderer(Vec::new());
     // Writing to a vector cannot fail.
     let _ = renderer.render(document, &mut text);
     String::from_utf8_lossy(&text).into_owned()

@@ -2,23 +2,26 @@
 //!
 //! Decides what is sent when, how long to retry an unavailable server, and what the user sees.
 //! Unsent sessions stay in the store's outbox until the server has them; `speedwell_push` sends
-//! them. Start at [`run`]; measuring commands end with [`settle`].
+//! them. Start at [`perform_run`]; measuring commands end with [`push_pending`].
 
-use super::import::Taken;
-use super::options::{OutputArgs, Owing, StoreArgs, parse, variable};
-use super::results_file::{self, Remarks};
-use super::{Status, large, results_folder, status};
+use super::import::ImportSummary;
+use super::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
+use super::results_file::{self, FileWarnings};
+use super::{CommandStatus, large, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_measure::reference;
-use speedwell_model::{Session, State};
-use speedwell_process::{self as process, Scratch};
+use speedwell_model::{Session, SessionState};
+use speedwell_process::{self as process, ScratchFolder};
 use speedwell_push::{
-    Client, Failure, Filed, Lines, Misplaced, Place, Sent, Text, Token, authorities,
+    LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
+    UploadTarget, UploadToken, parse_authorities,
 };
 use speedwell_report as report;
-use speedwell_results::formats::{Directions, json_lines};
-use speedwell_results::store::{Digest, Item, LONGEST_HOLD_MS, Owed, SessionFilter, Store, Wanted};
+use speedwell_results::formats::{MetricDirections, json_lines};
+use speedwell_results::store::{
+    MAX_DELAY_MS, OutboxEntry, SessionDigest, SessionFilter, Store, UploadSelection, UploadState,
+};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -27,13 +30,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long to retry an unavailable server without `--wait`.
-const PATIENCE: Duration = Duration::from_secs(3);
+const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(3);
 /// Delay after the first failure; doubles with each further one.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay, unless the server asks for a longer one.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Poll interval for interrupts.
-const NOTICED: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Send sessions to the server of a team
 ///
@@ -63,7 +66,7 @@ pub struct PushArgs {
     ///
     /// [default: $SPEEDWELL_SERVER, else where each session is to go]
     #[arg(long, value_name = "URL")]
-    to: Option<Place>,
+    to: Option<UploadTarget>,
     /// For how long a server that is away is tried again [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     wait: Option<Duration>,
@@ -89,9 +92,9 @@ pub struct PushArgs {
 
 impl PushArgs {
     /// The project on the server, if one is given.
-    fn project(&self) -> anyhow::Result<Option<Place>> {
+    fn target_project(&self) -> anyhow::Result<Option<UploadTarget>> {
         let of_variable = || {
-            let place = variable("SPEEDWELL_SERVER")?.parse::<Place>();
+            let place = env_variable("SPEEDWELL_SERVER")?.parse::<UploadTarget>();
             Some(place.context("in SPEEDWELL_SERVER"))
         };
         match &self.to {
@@ -105,14 +108,15 @@ impl PushArgs {
 ///
 /// # Errors
 /// Fails on an invalid source, a token that cannot be read, and a store that cannot be written.
-pub fn run(args: PushArgs) -> anyhow::Result<Status> {
-    let mut store = args.store.open()?;
+pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = args.store.open_store()?;
     if args.list {
-        args.output.print(&report::outbox(&store.outbox()?))?;
-        return Ok(Status::DONE);
+        args.output
+            .print_document(&report::report_outbox(&store.list_uploads()?))?;
+        return Ok(CommandStatus::DONE);
     }
-    let client = client(args.token_file.as_deref(), args.ca.as_deref())?;
-    let to = args.project()?;
+    let client = build_client(args.token_file.as_deref(), args.ca.as_deref())?;
+    let to = args.target_project()?;
     let mut named = NamedSessions::default();
     if args.all || !args.sources.is_empty() {
         let place = to.as_ref().context(
@@ -122,44 +126,50 @@ pub fn run(args: PushArgs) -> anyhow::Result<Status> {
             named.add_range(i64::MIN..=i64::MAX, &store)?;
         }
         for source in &args.sources {
-            named.add(source, &args, &mut store)?;
+            named.add_source(source, &args, &mut store)?;
         }
         named.report_unfinished();
         if named.finished.is_empty() {
-            return Ok(named.status());
+            return Ok(named.exit_status());
         }
         for number in &named.finished {
-            store.owe(*number, &place.to_string(), now())?;
+            store.queue_upload(*number, &place.to_string(), now_unix_ms())?;
         }
     }
-    store.hurry_outbox()?;
+    store.retry_uploads_now()?;
     let url = to.as_ref().map(ToString::to_string);
-    let errand = Errand {
+    let errand = UploadJob {
         sessions: &named.finished,
         url: url.as_deref(),
-        patience: args.wait.unwrap_or(PATIENCE),
+        patience: args.wait.unwrap_or(DEFAULT_RETRY_TIME),
         is_quiet: args.output.quiet,
     };
-    process::on_interrupt()?;
-    let left = errand.send(&mut store, &client)?;
-    let concluded = conclude(&left, &store, args.spool.as_deref())?;
-    Ok(concluded.or(named.status()))
+    process::install_handlers()?;
+    let left = errand.send_all(&mut store, &client)?;
+    let concluded = report_unsent(&left, &store, args.spool.as_deref())?;
+    Ok(concluded.worse_of(named.exit_status()))
 }
 
 /// Reports unsent sessions, and writes them to the spool file if one was requested.
-fn conclude(left: &[Item], store: &Store, spool: Option<&Path>) -> anyhow::Result<Status> {
+fn report_unsent(
+    left: &[OutboxEntry],
+    store: &Store,
+    spool: Option<&Path>,
+) -> anyhow::Result<CommandStatus> {
     if left.is_empty() {
-        return Ok(Status::DONE);
+        return Ok(CommandStatus::DONE);
     }
     for item in left {
-        status::warn(&words_of(item));
+        status::print_warning(&describe_item(item));
     }
     let Some(spool) = spool else {
-        let is_passing = left.iter().any(|item| item.state == Owed::Waiting);
+        let is_passing = left.iter().any(|item| item.state == UploadState::Waiting);
         if is_passing {
-            status::hint("it stays in the outbox; send it again with: speedwell push --wait 10m");
+            status::print_hint(
+                "it stays in the outbox; send it again with: speedwell push --wait 10m",
+            );
         }
-        return Ok(Status::COULD_NOT);
+        return Ok(CommandStatus::COULD_NOT);
     };
     let cannot = || format!("cannot write '{}'", spool.display());
     let mut lines = BufWriter::new(File::create(spool).with_context(cannot)?);
@@ -169,18 +179,18 @@ fn conclude(left: &[Item], store: &Store, spool: Option<&Path>) -> anyhow::Resul
             .with_context(cannot)?;
     }
     lines.flush().with_context(cannot)?;
-    status::note(&format!(
+    status::print_note(&format!(
         "wrote what could not be sent to '{0}'; send it with: speedwell push {0} --to {1}",
         spool.display(),
         left[0].url
     ));
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
-fn words_of(item: &Item) -> String {
+fn describe_item(item: &OutboxEntry) -> String {
     let reason = item.reason.as_deref().unwrap_or("it was not tried yet");
     match item.state {
-        Owed::Refused => format!("{} does not take @{}: {reason}.", item.url, item.session),
+        UploadState::Refused => format!("{} does not take @{}: {reason}.", item.url, item.session),
         _ => format!(
             "@{} could not be sent to {}: {reason}.",
             item.session, item.url
@@ -202,12 +212,17 @@ struct NamedSessions {
 
 impl NamedSessions {
     /// Adds the sessions of a source; files are imported first.
-    fn add(&mut self, source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<()> {
+    fn add_source(
+        &mut self,
+        source: &str,
+        args: &PushArgs,
+        store: &mut Store,
+    ) -> anyhow::Result<()> {
         if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
-            let first = reference::find(store, first)?.number;
+            let first = reference::find_session(store, first)?.number;
             let last = match last.strip_prefix('@') {
-                Some(_) => reference::find(store, last)?.number,
-                None => reference::find(store, &format!("@{last}"))?.number,
+                Some(_) => reference::find_session(store, last)?.number,
+                None => reference::find_session(store, &format!("@{last}"))?.number,
             };
             ensure!(
                 first <= last,
@@ -216,11 +231,11 @@ impl NamedSessions {
             return self.add_range(first..=last, store);
         }
         if !source.starts_with('@') {
-            self.add_numbers(imported(source, args, store)?);
+            self.add_numbers(import_file(source, args, store)?);
             return Ok(());
         }
-        let number = reference::find(store, source)?.number;
-        if store.state(number)? == State::Running {
+        let number = reference::find_session(store, source)?.number;
+        if store.session_state(number)? == SessionState::Running {
             self.unfinished.push(number);
             self.is_one_missed = true;
         } else {
@@ -235,7 +250,7 @@ impl NamedSessions {
         numbers.retain(|number| range.contains(number));
         numbers.sort_unstable();
         for number in numbers {
-            if store.state(number)? == State::Running {
+            if store.session_state(number)? == SessionState::Running {
                 self.unfinished.push(number);
             } else {
                 self.add_numbers([number]);
@@ -261,88 +276,88 @@ impl NamedSessions {
             .iter()
             .map(|number| format!("@{number}"))
             .collect();
-        status::warn(&format!(
+        status::print_warning(&format!(
             "Not sent, because they are being measured or were killed: {}.",
             names.join(", ")
         ));
-        status::hint(&format!(
+        status::print_hint(&format!(
             "wait until they have ended, or resume them: speedwell run --resume @{newest}"
         ));
     }
 
     /// The exit status: an error if a session named by itself could not be sent.
-    fn status(&self) -> Status {
+    fn exit_status(&self) -> CommandStatus {
         if self.is_one_missed {
-            Status::COULD_NOT
+            CommandStatus::COULD_NOT
         } else {
-            Status::DONE
+            CommandStatus::DONE
         }
     }
 }
 
 /// Imports the sessions of a file into the store.
-fn imported(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
+fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
     let file = Path::new(source);
     if !file.exists() {
         bail!(
             "'{source}' is neither a session nor a file\nhint: sessions are written @latest, @12, @5..@12, @TAG"
         );
     }
-    let (better, mut remarks) = (Directions::default(), Remarks::default());
+    let (better, mut remarks) = (MetricDirections::default(), FileWarnings::default());
     let sessions = if file.is_dir() {
         results_folder::read(file, &better, &mut remarks)?
     } else {
         results_file::read_with(file, &better, &mut remarks)?
     };
-    remarks.tell();
-    let mut taken = Taken::default();
+    remarks.print_warnings();
+    let mut taken = ImportSummary::default();
     let mut found = Vec::new();
     for mut session in sessions {
         session.tags.extend(args.store.tag.iter().cloned());
         let id = session.id.clone();
-        let number = match taken.take(store, &mut session)? {
+        let number = match taken.import_session(store, &mut session)? {
             Some(number) => Some(number),
-            None => store.number_of_id(&id)?,
+            None => store.find_by_id(&id)?,
         };
         found.extend(number);
     }
-    taken.tell(source, args.output.quiet);
+    taken.report_import(source, args.output.quiet);
     Ok(found)
 }
 
 /// Creates the client, with token and certificate authorities from the options, else from
 /// environment variables.
-fn client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<Client> {
-    let token = token(token_file)?;
+fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
+    let token = read_token(token_file)?;
     let by_variable = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(by_variable.map(PathBuf::from)) else {
-        return Ok(Client::new(token));
+        return Ok(UploadClient::new(token));
     };
     let cannot = || format!("cannot read the certificate authority '{}'", path.display());
     let pem = fs::read(&path).with_context(cannot)?;
-    let authorities = authorities(&pem)
+    let authorities = parse_authorities(&pem)
         .map_err(anyhow::Error::msg)
         .with_context(cannot)?;
-    Ok(Client::trusting(token, authorities))
+    Ok(UploadClient::with_authorities(token, authorities))
 }
 
 /// Returns the server's token, if there is one.
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
     let Some(path) = file else {
-        let value = variable("SPEEDWELL_TOKEN");
-        return Ok(value.map(Token::new));
+        let value = env_variable("SPEEDWELL_TOKEN");
+        return Ok(value.map(UploadToken::new));
     };
     let text = fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-    Ok(Some(Token::new(text)))
+    Ok(Some(UploadToken::new(text)))
 }
 
 /// A set of sessions to upload.
 #[derive(Debug)]
-struct Errand<'a> {
+struct UploadJob<'a> {
     /// These sessions; if empty, all finished ones.
     sessions: &'a [i64],
     /// Only to this server.
@@ -352,178 +367,194 @@ struct Errand<'a> {
     is_quiet: bool,
 }
 
-impl Errand<'_> {
+impl UploadJob<'_> {
     /// Sends until nothing is waiting or the time is up; returns the unsent items.
-    fn send(&self, store: &mut Store, client: &Client) -> anyhow::Result<Vec<Item>> {
+    fn send_all(
+        &self,
+        store: &mut Store,
+        client: &UploadClient,
+    ) -> anyhow::Result<Vec<OutboxEntry>> {
         let begun = Instant::now();
         let mut failed: HashMap<String, u32> = HashMap::new();
-        while !process::interrupted() {
-            let claimed = store.claim(&Wanted {
+        while !process::is_interrupt_requested() {
+            let claimed = store.claim_upload(&UploadSelection {
                 sessions: self.sessions,
                 url: self.url,
-                now_unix_ms: now(),
+                now_unix_ms: now_unix_ms(),
             })?;
             if let Some(mut item) = claimed {
-                self.attempt(store, client, &mut item, &mut failed)?;
+                self.send_session(store, client, &mut item, &mut failed)?;
                 continue;
             }
             // The remaining items are due later, or are being sent by another process.
-            let left = self.left(store)?;
-            let waiting = left.iter().filter(|item| item.state == Owed::Waiting);
+            let left = self.unsent_items(store)?;
+            let waiting = left
+                .iter()
+                .filter(|item| item.state == UploadState::Waiting);
             let Some(next) = waiting.map(|item| item.next_unix_ms).min() else {
                 break;
             };
-            let pause = u64::try_from(next - now()).unwrap_or(0).max(100);
+            let pause = u64::try_from(next - now_unix_ms()).unwrap_or(0).max(100);
             let until = begun.elapsed() + Duration::from_millis(pause);
             if until > self.patience {
                 break;
             }
-            while begun.elapsed() < until && !process::interrupted() {
-                std::thread::sleep(NOTICED.min(until.saturating_sub(begun.elapsed())));
+            while begun.elapsed() < until && !process::is_interrupt_requested() {
+                std::thread::sleep(POLL_INTERVAL.min(until.saturating_sub(begun.elapsed())));
             }
         }
-        self.left(store)
+        self.unsent_items(store)
     }
 
     /// Lists the items that are still unsent.
-    fn left(&self, store: &Store) -> anyhow::Result<Vec<Item>> {
-        let mut items = store.outbox()?;
+    fn unsent_items(&self, store: &Store) -> anyhow::Result<Vec<OutboxEntry>> {
+        let mut items = store.list_uploads()?;
         items.retain(|item| {
             let is_over = ["complete", "imported"].contains(&item.ended.as_str());
             let is_wanted = match self.sessions {
-                [] => is_over && item.state == Owed::Waiting,
+                [] => is_over && item.state == UploadState::Waiting,
                 named => named.contains(&item.session),
             };
             let is_there = self.url.is_none_or(|url| url == item.url);
-            is_wanted && is_there && item.state != Owed::Sent
+            is_wanted && is_there && item.state != UploadState::Sent
         });
         Ok(items)
     }
 
     /// Sends one session and records the outcome.
-    fn attempt(
+    fn send_session(
         &self,
         store: &mut Store,
-        client: &Client,
-        item: &mut Item,
+        client: &UploadClient,
+        item: &mut OutboxEntry,
         failed: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
-        let sent = Written::of(store, item.session)?.and_then(|own| own.send(client, &item.url));
+        let sent = SessionUpload::from_session(store, item.session)?
+            .and_then(|own| own.send_to(client, &item.url));
         item.attempts += 1;
         match sent {
             Ok(sent) => {
                 failed.remove(&item.url);
-                item.state = Owed::Sent;
-                item.sent_unix_ms = Some(now());
+                item.state = UploadState::Sent;
+                item.sent_unix_ms = Some(now_unix_ms());
                 item.reason = None;
                 if !self.is_quiet {
-                    let known = if sent == Sent::Known {
+                    let known = if sent == UploadOutcome::Known {
                         ", which had it"
                     } else {
                         ""
                     };
-                    status::note(&format!("sent @{} to {}{known}", item.session, item.url));
+                    status::print_note(&format!("sent @{} to {}{known}", item.session, item.url));
                 }
             }
-            Err(Failure::Refused { reason }) => {
-                item.state = Owed::Refused;
+            Err(UploadError::Rejected { reason }) => {
+                item.state = UploadState::Refused;
                 item.reason = Some(reason);
                 if self.sessions.is_empty() {
-                    status::warn(&words_of(item));
+                    status::print_warning(&describe_item(item));
                 }
             }
-            Err(Failure::Passing { reason, after }) => {
+            Err(UploadError::Retryable { reason, after }) => {
                 let times = failed.entry(item.url.clone()).or_default();
-                let wait = FIRST_WAIT
+                let wait = MIN_RETRY_DELAY
                     .saturating_mul(1 << (*times).min(6))
-                    .min(LONGEST_WAIT);
+                    .min(MAX_RETRY_DELAY);
                 *times += 1;
                 let wait = after.unwrap_or_else(|| with_jitter(wait));
-                let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(LONGEST_HOLD_MS);
-                item.next_unix_ms = now() + wait_ms.min(LONGEST_HOLD_MS);
+                let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
+                item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
                 // A server that is unavailable for one session is so for all.
-                store.hold_outbox(&item.url, item.next_unix_ms)?;
+                store.delay_uploads(&item.url, item.next_unix_ms)?;
             }
         }
-        store.settle_owed(item)
+        store.finish_upload(item)
     }
 }
 
 /// The lines of a session in the form in which they are sent.
-struct Written {
+struct SessionUpload {
     id: String,
     sha256: String,
-    text: Kept,
+    text: UploadText,
 }
 
 /// Where the lines are held.
-enum Kept {
+enum UploadText {
     Here(Vec<u8>),
     /// In a file, because they are too many for memory. Dropping this removes its folder.
     Filed {
-        filed: Filed,
-        _folder: Scratch,
+        filed: LineFile,
+        _folder: ScratchFolder,
     },
 }
 
-impl Written {
+impl SessionUpload {
     /// Writes a session of any size; returns a [`Failure`] if it cannot be sent.
     ///
     /// # Errors
     /// Fails if the store or the file fails.
-    fn of(store: &Store, number: i64) -> anyhow::Result<Result<Written, Failure>> {
-        let filed = large::in_parts((store, number), &large::Wanted::default(), |stored| {
-            let scratch = Scratch::new()?;
-            let mut options = File::options();
-            options.read(true).write(true).create_new(true);
-            let file = options.open(scratch.path("lines.jsonl"))?;
-            let filed = Filed::write(file, |out| stored.write_lines(out))?;
-            let mut failed = Ok(());
-            let chunks = filed.chunks().map_while(|chunk| {
-                let chunk = chunk.map_err(|error| failed = Err(error));
-                chunk.ok()
-            });
-            let sha256 = Digest::of_parts(chunks).to_string();
-            failed?;
-            Ok(Written {
-                id: stored.header().id.clone(),
-                sha256,
-                text: Kept::Filed {
-                    filed,
-                    _folder: scratch,
-                },
-            })
-        });
+    fn from_session(
+        store: &Store,
+        number: i64,
+    ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
+        let filed = large::in_parts(
+            (store, number),
+            &large::SessionSelection::default(),
+            |stored| {
+                let scratch = ScratchFolder::new()?;
+                let mut options = File::options();
+                options.read(true).write(true).create_new(true);
+                let file = options.open(scratch.path("lines.jsonl"))?;
+                let filed = LineFile::write(file, |out| stored.write_lines(out))?;
+                let mut failed = Ok(());
+                let chunks = filed.chunks().map_while(|chunk| {
+                    let chunk = chunk.map_err(|error| failed = Err(error));
+                    chunk.ok()
+                });
+                let sha256 = SessionDigest::hash_parts(chunks).to_string();
+                failed?;
+                Ok(SessionUpload {
+                    id: stored.header().id.clone(),
+                    sha256,
+                    text: UploadText::Filed {
+                        filed,
+                        _folder: scratch,
+                    },
+                })
+            },
+        );
         if let Some(written) = filed? {
             return Ok(Ok(written));
         }
-        let session = store.session(number)?;
+        let session = store.load_session(number)?;
         let mut text = Vec::new();
         let done = json_lines::write(&session, &mut text);
-        let written = done.map(|()| Written {
-            sha256: Digest::of(&text).to_string(),
+        let written = done.map(|()| SessionUpload {
+            sha256: SessionDigest::hash_lines(&text).to_string(),
             id: session.id,
-            text: Kept::Here(text),
+            text: UploadText::Here(text),
         });
-        Ok(written.map_err(|error| Failure::Refused {
+        Ok(written.map_err(|error| UploadError::Rejected {
             reason: format!("{error:#}"),
         }))
     }
 
-    fn send(&self, client: &Client, url: &str) -> Result<Sent, Failure> {
-        let place: Place = url.parse().map_err(|error: Misplaced| Failure::Refused {
-            reason: error.to_string(),
-        })?;
-        let lines = Lines {
+    fn send_to(&self, client: &UploadClient, url: &str) -> Result<UploadOutcome, UploadError> {
+        let place: UploadTarget =
+            url.parse()
+                .map_err(|error: ParseTargetError| UploadError::Rejected {
+                    reason: error.to_string(),
+                })?;
+        let lines = SessionLines {
             id: &self.id,
             text: match &self.text {
-                Kept::Here(text) => Text::Here(text),
-                Kept::Filed { filed, .. } => Text::Filed(filed),
+                UploadText::Here(text) => LineSource::InMemory(text),
+                UploadText::Filed { filed, .. } => LineSource::InFile(filed),
             },
             sha256: &self.sha256,
         };
-        client.send(&place, &lines)
+        client.upload_session(&place, &lines)
     }
 }
 
@@ -534,8 +565,8 @@ fn with_jitter(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + f64::from(part) / 2000.0)
 }
 
-fn now() -> i64 {
-    process::unix_ms()
+fn now_unix_ms() -> i64 {
+    process::unix_time_ms()
 }
 
 /// Uploads what is due to the server. A failed upload is only a warning, because the results are
@@ -543,34 +574,40 @@ fn now() -> i64 {
 ///
 /// # Errors
 /// Fails if the store cannot be written.
-pub fn settle(owing: &Owing, session: &Session, store: &mut Store) -> anyhow::Result<Status> {
-    let (Some(url), Some(number)) = (owing.url(), session.number) else {
-        return Ok(Status::DONE);
+pub fn push_pending(
+    owing: &PushTarget,
+    session: &Session,
+    store: &mut Store,
+) -> anyhow::Result<CommandStatus> {
+    let (Some(url), Some(number)) = (owing.push_url(), session.number) else {
+        return Ok(CommandStatus::DONE);
     };
-    let errand = Errand {
+    let errand = UploadJob {
         sessions: &[],
         url: Some(&url),
-        patience: PATIENCE,
+        patience: DEFAULT_RETRY_TIME,
         is_quiet: false,
     };
-    store.owe(number, &url, now())?;
-    store.hurry_outbox()?;
-    let sent = (|| errand.send(store, &client(None, None)?))();
-    let owed = store.outbox()?;
+    store.queue_upload(number, &url, now_unix_ms())?;
+    store.retry_uploads_now()?;
+    let sent = (|| errand.send_all(store, &build_client(None, None)?))();
+    let owed = store.list_uploads()?;
     let own = owed
         .into_iter()
         .find(|item| item.session == number && item.url == url);
-    let is_sent = own.as_ref().is_some_and(|item| item.state == Owed::Sent);
+    let is_sent = own
+        .as_ref()
+        .is_some_and(|item| item.state == UploadState::Sent);
     if !is_sent {
-        let why = own.map(|item| words_of(&item)).unwrap_or_default();
+        let why = own.map(|item| describe_item(&item)).unwrap_or_default();
         let why = sent.err().map_or(why, |error| format!("{error}."));
-        status::warn(&format!(
+        status::print_warning(&format!(
             "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
         ));
     }
     Ok(if is_sent || !owing.push_required {
-        Status::DONE
+        CommandStatus::DONE
     } else {
-        Status::COULD_NOT
+        CommandStatus::COULD_NOT
     })
 }

@@ -3,16 +3,18 @@
 //!
 //! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
 //! sort column, x-axis parameter or chart beforehand. It cannot check the names of metrics, which
-//! only a run reveals (`measure::rehearsal`). Start at [`check`].
+//! only a run reveals (`measure::rehearsal`). Start at [`check_report`].
 
-use super::options::Task;
+use super::options::MeasureTask;
 use anyhow::bail;
-use speedwell_analysis::{self as analysis, Settings};
-use speedwell_harness::plan::{Plan, Slot};
-use speedwell_harness::{Job, Kind};
-use speedwell_model::{Better, Case, Environment, Metric, Run, Sample, Session, State, Stopping};
-use speedwell_report::session::document_of;
-use speedwell_report::{self as report, ChartKind, Output, Verbosity};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
+use speedwell_harness::plan::{PlanSlot, SessionPlan};
+use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_model::{
+    Case, Environment, Metric, MetricDirection, Run, Sample, Session, SessionState, StoppingDesign,
+};
+use speedwell_report::session::report_requested;
+use speedwell_report::{self as report, ChartKind, OutputOptions, Verbosity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,19 +22,19 @@ use std::sync::Arc;
 const RUNS: u32 = 8;
 
 /// Maximum number of made-up cases with the same parameters; more would add no column or chart.
-const ALIKE: usize = 3;
+const MAX_SIMILAR_CASES: usize = 3;
 
 /// Checks the report options against a plan.
 ///
 /// # Errors
 /// Fails if the report of such a session cannot be made.
-pub fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
-    let output = Output {
+    let output = OutputOptions {
         // Units belong to the metrics, which only runs reveal.
         unit: None,
         verbosity: Verbosity::Quiet,
-        ..task.output.settings()
+        ..task.output.report_settings()
     };
     let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if plan.design.experiment.is_some() && is_whole {
@@ -52,10 +54,10 @@ pub fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     {
         return Ok(());
     }
-    let session = session(plan, settings);
-    let findings = analysis::analyse(&session, settings);
-    let study = task.study.choice();
-    let document = document_of(&session, &findings, &study, settings, &output)?;
+    let session = made_up_session(plan, settings);
+    let findings = analysis::analyze_session(&session, settings);
+    let study = task.study.study_choice();
+    let document = report_requested(&session, &findings, &study, settings, &output)?;
     report::check_document(&document, &output)
 }
 
@@ -75,18 +77,18 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
 }
 
 /// Makes up a session that the plan might yield.
-fn session(plan: &Plan, settings: &Settings) -> Session {
-    let plan = shortened(plan);
-    let metrics = metrics(&plan, settings);
+fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
+    let plan = shorten_plan(plan);
+    let metrics = made_up_metrics(&plan, settings);
     let slots = plan.slots().into_iter();
     let runs = slots.filter(|slot| slot.ordinal < RUNS);
     let mut design = plan.design.clone();
-    design.stopping = Stopping::Fixed { runs: RUNS };
+    design.stopping = StoppingDesign::Fixed { runs: RUNS };
     Session {
         id: String::new(),
         number: None,
         started_unix_ms: 0,
-        state: State::Complete,
+        state: SessionState::Complete,
         tags: Vec::new(),
         command: Vec::new(),
         runs: runs
@@ -105,18 +107,18 @@ fn session(plan: &Plan, settings: &Settings) -> Session {
 }
 
 /// Keeps only a few cases of each kind.
-fn shortened(plan: &Plan) -> Plan {
+fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     let mut seen: HashMap<(String, Vec<String>), usize> = HashMap::new();
-    let is_new = |job: &&Job| {
+    let is_new = |job: &&BenchmarkJob| {
         let case = job.case.as_ref();
         let names = case.map_or_else(Vec::new, |case| {
             case.values.iter().map(|(name, _)| name.clone()).collect()
         });
         let count = seen.entry((job.source.name.clone(), names)).or_default();
         *count += 1;
-        *count <= ALIKE
+        *count <= MAX_SIMILAR_CASES
     };
-    Plan {
+    SessionPlan {
         jobs: plan.jobs.iter().filter(is_new).cloned().collect(),
         ..plan.clone()
     }
@@ -124,20 +126,20 @@ fn shortened(plan: &Plan) -> Plan {
 
 /// Returns the metrics of the made-up runs: the requested ones, and those that snippets always
 /// have.
-fn metrics(plan: &Plan, settings: &Settings) -> Vec<Metric> {
+fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let asked = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = asked.filter(|name| *name != "all").collect();
-    let is_snippet = |job: &Job| matches!(job.source.kind, Kind::Snippet(_));
+    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
     if plan.jobs.iter().any(is_snippet) {
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
         names.extend(["user_time", "system_time"]);
     }
     let others = names.into_iter().filter(|name| *name != Metric::THROUGHPUT);
-    let others = others.map(|name| Metric::new(name, "ns", Better::Lower));
+    let others = others.map(|name| Metric::new(name, "ns", MetricDirection::Lower));
     [Metric::throughput()].into_iter().chain(others).collect()
 }
 
-fn run(plan: &Plan, slot: &Slot, metrics: &[Metric]) -> Option<Run> {
+fn run(plan: &SessionPlan, slot: &PlanSlot, metrics: &[Metric]) -> Option<Run> {
     let case: &Case = plan.jobs[slot.job].case.as_ref()?;
     let sample = |metric: &Metric| Sample {
         metric: Arc::from(metric.name.as_str()),

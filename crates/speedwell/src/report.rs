@@ -1,23 +1,23 @@
 //! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
 use super::conclude::own_gate;
-use super::gate::{Gate, every_metric};
-use super::large::{self, Wanted};
-use super::operand::Operand;
+use super::gate::{CommandGate, every_metric};
+use super::large::{self, SessionSelection};
+use super::operand::SourceOperand;
 use super::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::source::Source;
-use super::{Status, operand, source, status};
+use super::source::ResultSource;
+use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use speedwell_analysis::{self as analysis, Findings};
-use speedwell_harness::Trial;
-use speedwell_harness::discover::Selection;
+use speedwell_analysis::{self as analysis, AnalysisFindings};
+use speedwell_harness::TrialMode;
+use speedwell_harness::discover::BenchmarkSelection;
 use speedwell_measure::reference;
 use speedwell_model::Session;
 use speedwell_report::{Document, session};
-use speedwell_results::formats::{self, node_csv::Layout};
+use speedwell_results::formats::{self, node_csv::CsvLayout};
 use speedwell_results::store::SessionByCases;
 use std::io::Write;
 
@@ -34,7 +34,7 @@ pub struct ReportArgs {
     sources: Vec<String>,
     /// Write the raw data to standard output instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "json", "output"])]
-    export: Option<Export>,
+    export: Option<ReportExport>,
     /// Add up loads that several generators sent at the same time
     ///
     /// They are parts of one, such as of several machines (JSON of 'speedwell load'). Histograms are merged exactly.
@@ -56,7 +56,7 @@ pub struct ReportArgs {
 
 /// Forms of raw data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Export {
+enum ReportExport {
     /// One JSON object a line; lossless, and what `import` reads back.
     Jsonl,
     /// CSV of Node core's compare.js, or run.js for one variant.
@@ -67,8 +67,8 @@ enum Export {
 ///
 /// # Errors
 /// Fails on sources that cannot be read, and on parameters or metrics that they lack.
-pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
-    let selection = args.selection.selection(&[], Trial::No)?;
+pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
+    let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
@@ -78,68 +78,72 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         return Ok(status);
     }
     source::check_outputs(&operands, &args.output)?;
-    let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
+    let sources = source::read_sources(&operands, &selection, &mut || args.store.open_to_read())?;
     if args.merge {
-        return merged(&args, &sources);
+        return report_merged(&args, &sources);
     }
     let baseline = args.variants.baseline.as_deref();
     let settings = args
         .comparison
-        .settings(&args.selection.metric.names, baseline);
-    let output = args.output.settings();
+        .analysis_settings(&args.selection.metric.names, baseline);
+    let output = args.output.report_settings();
     let mut document = Document::default();
-    let mut status = Status::DONE;
+    let mut status = CommandStatus::DONE;
     for source in &sources {
-        let session = &*source.taken_part();
+        let session = &*source.compared_session();
         if let Some(kind) = args.export {
-            status::heard(export(session, kind))?;
+            status::ignore_closed_pipe(export_session(session, kind))?;
             continue;
         }
         source::check_metrics([session], &settings)?;
         source::check_variant(session, baseline).context("in --baseline")?;
-        let study = args.study.choice();
+        let study = args.study.study_choice();
         let own = match study.x_axis {
             None => own_gate(session, &settings, args.comparison.fail_on)?,
             Some(_) => None,
         };
         let has_own = own.is_some();
         let mut gate = own.unwrap_or_default();
-        let mark = |findings: &mut Findings| {
-            args.store.mark(findings, [session]);
+        let mark = |findings: &mut AnalysisFindings| {
+            args.store.mark_findings(findings, [session]);
             if !has_own {
                 gate = of_report(findings, args.comparison.fail_on, || {
-                    every_metric(&settings).map(|all| analysis::analyse(session, &all))
+                    every_metric(&settings).map(|all| analysis::analyze_session(session, &all))
                 });
             }
         };
         let name = (sources.len() > 1).then_some(source.label.as_str());
-        let part = session::whole((name, session), &study, &settings, &output, mark)?;
+        let part = session::report_session((name, session), &study, &settings, &output, mark)?;
         document.report = part.report;
-        document.append(part);
+        document.append_document(part);
         gate.add_to(&mut document, &args.output);
-        status = status.of_gate(gate.status());
+        status = status.of_gate(gate.exit_status());
     }
     if args.export.is_none() {
-        args.output.print(&document)?;
+        args.output.print_document(&document)?;
     }
     Ok(status)
 }
 
 /// Evaluates the gate of a report. Without a gate, a report that can be shown is a success.
-fn of_report(findings: &Findings, fail_on: FailOn, all: impl FnOnce() -> Option<Findings>) -> Gate {
+fn of_report(
+    findings: &AnalysisFindings,
+    fail_on: FailOn,
+    all: impl FnOnce() -> Option<AnalysisFindings>,
+) -> CommandGate {
     if fail_on == FailOn::Never {
-        return Gate::default();
+        return CommandGate::default();
     }
-    Gate::new(findings, fail_on, all)
+    CommandGate::new(findings, fail_on, all)
 }
 
 /// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
 /// request is for something else, or cannot be handled in parts.
 fn large_session(
     args: &ReportArgs,
-    operands: &[Operand],
-    selection: &Selection,
-) -> anyhow::Result<Option<Status>> {
+    operands: &[SourceOperand],
+    selection: &BenchmarkSelection,
+) -> anyhow::Result<Option<CommandStatus>> {
     let [operand] = operands else {
         return Ok(None);
     };
@@ -154,20 +158,20 @@ fn large_session(
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
-    let Ok(found) = reference::find(&store, place) else {
+    let Ok(found) = reference::find_session(&store, place) else {
         return Ok(None);
     };
-    let wanted = Wanted {
+    let wanted = SessionSelection {
         selection: Some(selection),
         part: operand.part.as_ref(),
     };
     let of = (&store, found.number);
     let in_source = || format!("in source '{}'", operand.label);
-    let mut gate = Gate::default();
+    let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
             let done = large::in_parts(of, &wanted, |stored| {
-                status::heard(export_in_turn(stored, kind))
+                status::ignore_closed_pipe(export_in_turn(stored, kind))
             });
             done.with_context(in_source)?.is_some()
         }
@@ -175,33 +179,33 @@ fn large_session(
             let baseline = args.variants.baseline.as_deref();
             let settings = args
                 .comparison
-                .settings(&args.selection.metric.names, baseline);
-            let mut mark = |findings: &mut Findings, header: &Session| {
-                args.store.mark(findings, [header]);
+                .analysis_settings(&args.selection.metric.names, baseline);
+            let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
+                args.store.mark_findings(findings, [header]);
                 gate = of_report(findings, args.comparison.fail_on, || None);
             };
-            let output = args.output.settings();
-            let document = large::document(of, &wanted, &settings, &output, &mut mark);
+            let output = args.output.report_settings();
+            let document = large::large_document(of, &wanted, &settings, &output, &mut mark);
             let document = document.with_context(in_source)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
                 gate.add_to(&mut document, &args.output);
-                args.output.print(&document)?;
+                args.output.print_document(&document)?;
             }
             is_done
         }
     };
-    if let Some(sentence) = found.taken_for.filter(|_| is_done) {
-        status::note(&sentence);
+    if let Some(sentence) = found.note.filter(|_| is_done) {
+        status::print_note(&sentence);
     }
-    Ok(is_done.then(|| gate.status()))
+    Ok(is_done.then(|| gate.exit_status()))
 }
 
 /// Merges the loads of all sources, which are parts of one load, and reports it.
-fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
+fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut parts = Vec::new();
     for source in sources {
-        let loads = formats::measured::loads_of(&source.session)?;
+        let loads = formats::measured::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' holds no load of 'speedwell load'\nhint: -o part.json writes one",
@@ -209,37 +213,41 @@ fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
         );
         parts.extend(loads);
     }
-    let whole = formats::measured::merge_parts(parts)?;
-    let findings = [analysis::load::analyse(&whole)];
+    let whole = formats::measured::merge_load_parts(parts)?;
+    let findings = [analysis::load::analyze_load(&whole)];
     let merged =
-        formats::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
-    let settings = args.comparison.settings(&args.selection.metric.names, None);
-    let output = args.output.settings();
-    let document = session::load_document(&merged, &findings, &settings, &output)?;
-    args.output.print(&document)?;
-    Ok(Status::DONE)
+        formats::measured::load_session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
+    let settings = args
+        .comparison
+        .analysis_settings(&args.selection.metric.names, None);
+    let output = args.output.report_settings();
+    let document = session::report_load_session(&merged, &findings, &settings, &output)?;
+    args.output.print_document(&document)?;
+    Ok(CommandStatus::DONE)
 }
 
-fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
+fn export_session(session: &Session, kind: ReportExport) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
-        Export::Jsonl => formats::json_lines::write(session, &mut out)?,
-        Export::NodeCsv => formats::node_csv::sessions::write(session, &layout(session), &mut out)?,
+        ReportExport::Jsonl => formats::json_lines::write(session, &mut out)?,
+        ReportExport::NodeCsv => {
+            formats::node_csv::sessions::write(session, &csv_layout(session), &mut out)?
+        }
     }
     out.flush()?;
     Ok(())
 }
 
 /// Exports a session run by run, without holding all runs in memory.
-fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<()> {
+fn export_in_turn(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
-        Export::Jsonl => stored.write_lines(&mut out)?,
-        Export::NodeCsv => {
-            let layout = layout(stored.header());
-            let mut rows = formats::node_csv::sessions::Rows::new(&layout, &mut out);
-            stored.each_run(&mut |run| rows.add(run))?;
-            rows.end()?;
+        ReportExport::Jsonl => stored.write_lines(&mut out)?,
+        ReportExport::NodeCsv => {
+            let layout = csv_layout(stored.header());
+            let mut rows = formats::node_csv::sessions::RowWriter::new(&layout, &mut out);
+            stored.for_each_run(&mut |run| rows.add_run(run))?;
+            rows.finish()?;
         }
     }
     out.flush()?;
@@ -247,9 +255,9 @@ fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<(
 }
 
 /// Returns the CSV layout for a session.
-fn layout(session: &Session) -> Layout {
+fn csv_layout(session: &Session) -> CsvLayout {
     match session.variants.len() {
-        1 => Layout::Run,
-        _ => Layout::Compare,
+        1 => CsvLayout::Run,
+        _ => CsvLayout::Compare,
     }
 }

@@ -1,30 +1,30 @@
 //! Reads a results file, or stdin, as sessions.
 //!
 //! Decides how to report a file that cannot be read, or is only partly understood. It does not know
-//! what the sessions are for. The entry point is [`read`].
+//! what the sessions are for. The entry point is [`read_sources`].
 
 use super::status;
 use anyhow::{Context, Result, ensure};
-use speedwell_harness::discover::near_file;
+use speedwell_harness::discover::similar_file;
 use speedwell_model::Session;
-use speedwell_results::formats::{self, Directions, Format, Input};
+use speedwell_results::formats::{self, FileFormat, InputFile, MetricDirections};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 /// Maximum size of a file, all of which is held in memory.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Warnings about files, with the files that each is about.
 #[derive(Debug, Default)]
-pub struct Remarks(Vec<(String, Vec<String>)>);
+pub struct FileWarnings(Vec<(String, Vec<String>)>);
 
-impl Remarks {
+impl FileWarnings {
     /// Maximum number of files named in one warning.
-    const NAMED: usize = 2;
+    const MAX_NAMED_FILES: usize = 2;
 
     /// Adds a warning about the file `label`, which may prefix the sentence.
-    pub fn add(&mut self, label: &str, sentence: &str) {
+    pub fn add_warning(&mut self, label: &str, sentence: &str) {
         let about = format!("'{label}': ");
         let (files, text) = match sentence.strip_prefix(&about) {
             Some(text) => (vec![label.to_owned()], text),
@@ -37,22 +37,25 @@ impl Remarks {
     }
 
     /// Returns each warning once, with the files that it is about.
-    fn sentences(&self) -> impl Iterator<Item = String> + '_ {
+    fn warning_texts(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(text, files)| match &files[..] {
             [] => text.clone(),
             [only] => format!("'{only}': {text}"),
             [one, other] => format!("'{one}' and '{other}': {text}"),
             many => {
-                let named = many[..Self::NAMED].join("', '");
-                format!("'{named}' and {} more: {text}", many.len() - Self::NAMED)
+                let named = many[..Self::MAX_NAMED_FILES].join("', '");
+                format!(
+                    "'{named}' and {} more: {text}",
+                    many.len() - Self::MAX_NAMED_FILES
+                )
             }
         })
     }
 
     /// Prints the warnings on stderr.
-    pub fn tell(&self) {
-        self.sentences()
-            .for_each(|sentence| status::warn(&sentence));
+    pub fn print_warnings(&self) {
+        self.warning_texts()
+            .for_each(|sentence| status::print_warning(&sentence));
     }
 }
 
@@ -61,33 +64,37 @@ impl Remarks {
 ///
 /// # Errors
 /// Fails if the file cannot be read or its content is not understood.
-pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
-    read_with(place, &Directions::default(), remarks)
+pub fn read(place: &Path, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
+    read_with(place, &MetricDirections::default(), remarks)
 }
 
-/// Like [`read`], with the user's directions of metrics.
+/// Like [`read_sources`], with the user's directions of metrics.
 ///
 /// # Errors
-/// As for [`read`].
-pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
+/// As for [`read_sources`].
+pub fn read_with(
+    place: &Path,
+    better: &MetricDirections,
+    remarks: &mut FileWarnings,
+) -> Result<Vec<Session>> {
     let label = place.display().to_string();
     let (bytes, format) = match label.as_str() {
-        "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
+        "-" => read_whole(std::io::stdin().lock()).context("cannot read stdin")?,
         _ => File::open(place)
             .map_err(anyhow::Error::from)
-            .and_then(whole)
+            .and_then(read_whole)
             .with_context(|| cannot_read(&label))?,
     };
     let mut warnings = Vec::new();
-    let input = Input {
+    let input = InputFile {
         label: &label,
         bytes: &bytes,
         better,
     };
-    let sessions = formats::read_as(format, &input, &mut warnings)?;
+    let sessions = formats::read_as_format(format, &input, &mut warnings)?;
     warnings
         .iter()
-        .for_each(|warning| remarks.add(&label, warning));
+        .for_each(|warning| remarks.add_warning(&label, warning));
     Ok(sessions)
 }
 
@@ -95,36 +102,36 @@ pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Re
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn contents(file: &Path) -> Result<Vec<u8>> {
+pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)
-        .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
+        .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
         .with_context(|| format!("cannot read the file '{}'", file.display()))?;
     Ok(bytes)
 }
 
 /// Reads the content, up to a limit, and detects its format. Reads only the beginning of an unknown
 /// format, because a device may never end.
-fn whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static Format>)> {
+fn read_whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
     from.by_ref()
         .take(formats::BEGINNING_BYTES)
         .read_to_end(&mut bytes)?;
-    let format = formats::format_of(&bytes);
+    let format = formats::detect_format(&bytes);
     if format.is_some() {
-        let left = MOST_BYTES - bytes.len() as u64;
+        let left = MAX_FILE_BYTES - bytes.len() as u64;
         from.take(left).read_to_end(&mut bytes)?;
         ensure!(
-            (bytes.len() as u64) < MOST_BYTES,
+            (bytes.len() as u64) < MAX_FILE_BYTES,
             "it has more than {} MiB\nhint: import parts of it",
-            MOST_BYTES >> 20
+            MAX_FILE_BYTES >> 20
         );
     }
     Ok((bytes, format))
 }
 
 fn cannot_read(label: &str) -> String {
-    let hint = match near_file(label, Path::new(".")) {
+    let hint = match similar_file(label, Path::new(".")) {
         Some(near) if !Path::new(label).exists() => format!("did you mean '{near}'?"),
         _ => "stored sessions are named @latest, @prev, @NUMBER or @TAG".to_owned(),
     };
@@ -136,9 +143,9 @@ mod tests {
     use super::*;
 
     /// Endless zeros that fail after more than this many bytes are read.
-    struct Zeros(u64);
+    struct EndlessZeros(u64);
 
-    impl Read for Zeros {
+    impl Read for EndlessZeros {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             into.fill(0);
             let count = into.len() as u64;
@@ -152,7 +159,7 @@ mod tests {
 
     #[test]
     fn of_something_unknown_only_the_beginning_is_read() {
-        let (bytes, _) = whole(Zeros(4 * formats::BEGINNING_BYTES)).unwrap();
+        let (bytes, _) = read_whole(EndlessZeros(4 * formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
         let told = formats::read("zero", &bytes).unwrap_err().to_string();
         assert!(told.starts_with("'zero' is a binary file"), "{told}");
@@ -171,14 +178,14 @@ mod tests {
 
     #[test]
     fn what_is_true_of_many_files_is_said_once() {
-        let mut remarks = Remarks::default();
+        let mut remarks = FileWarnings::default();
         for file in ["a", "b", "c", "d"] {
-            remarks.add(file, &format!("'{file}': a debug build"));
+            remarks.add_warning(file, &format!("'{file}': a debug build"));
         }
-        remarks.add("b", "'b': has two dates");
-        remarks.add("c", "of no file");
-        remarks.add("d", "of no file");
-        let told: Vec<String> = remarks.sentences().collect();
+        remarks.add_warning("b", "'b': has two dates");
+        remarks.add_warning("c", "of no file");
+        remarks.add_warning("d", "of no file");
+        let told: Vec<String> = remarks.warning_texts().collect();
         let expected = [
             "'a', 'b' and 2 more: a debug build",
             "'b': has two dates",

@@ -4,20 +4,24 @@
 //! is a warning, any other unreadable one is an error. `speedwell_results::formats` reads the
 //! files.
 
-use super::results_file::{self, Remarks};
+use super::results_file::{self, FileWarnings};
 use super::source;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::Session;
-use speedwell_results::formats::asv::{self, Beside};
-use speedwell_results::formats::{Directions, Input};
+use speedwell_results::formats::asv::{self, AsvMetadata};
+use speedwell_results::formats::{InputFile, MetricDirections};
 use std::path::{Path, PathBuf};
 
 /// Reads all results in `folder`. Adds warnings about skipped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the folder or a file cannot be read, or if it contains no results.
-pub fn read(folder: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
-    if let Some(results) = AsvResults::find(folder)? {
+pub fn read(
+    folder: &Path,
+    better: &MetricDirections,
+    remarks: &mut FileWarnings,
+) -> Result<Vec<Session>> {
+    if let Some(results) = AsvResults::find_results(folder)? {
         return results.read(better, remarks);
     }
     let mut sessions = Vec::new();
@@ -39,12 +43,12 @@ struct AsvResults {
 impl AsvResults {
     /// Finds asv's results in `folder`, which is that of all machines or of one; returns `None` if
     /// it is not asv's.
-    fn find(folder: &Path) -> Result<Option<AsvResults>> {
+    fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {
             (folder.join(".."), vec![folder.to_owned()])
         } else {
-            let mut inside = entries(folder)?;
+            let mut inside = visible_entries(folder)?;
             inside.retain(|path| path.is_dir() && is_machine(path));
             (folder.to_owned(), inside)
         };
@@ -57,15 +61,15 @@ impl AsvResults {
     }
 
     /// Reads all sessions, machine by machine, sorted by commit date.
-    fn read(&self, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
+    fn read(&self, better: &MetricDirections, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
         let mut all = Vec::new();
         for machine in &self.machines {
-            let beside = self.beside(machine)?;
+            let beside = self.read_companions(machine)?;
             let mut sessions = Vec::new();
             for file in result_files(machine)? {
                 let label = file.display().to_string();
-                let bytes = results_file::contents(&file)?;
-                let input = Input {
+                let bytes = results_file::read_contents(&file)?;
+                let input = InputFile {
                     label: &label,
                     bytes: &bytes,
                     better,
@@ -80,7 +84,7 @@ impl AsvResults {
                 }
                 warnings
                     .iter()
-                    .for_each(|warning| remarks.add(&label, warning));
+                    .for_each(|warning| remarks.add_warning(&label, warning));
             }
             // A folder has no order, and commit dates are the best that the files have.
             sessions.sort_by_key(|session: &Session| {
@@ -100,13 +104,13 @@ impl AsvResults {
     }
 
     /// Reads what the other files say about the benchmarks and the machine.
-    fn beside(&self, machine: &Path) -> Result<Beside> {
-        let take = |file: &Path, add: &dyn Fn(&[u8]) -> Result<Beside>| {
-            let bytes = results_file::contents(file)?;
+    fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
+        let take = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
+            let bytes = results_file::read_contents(file)?;
             add(&bytes).with_context(|| format!("cannot read '{}'", file.display()))
         };
         let file = machine.join("machine.json");
-        let mut beside = take(&file, &|bytes| Beside::default().with_machine(bytes))?;
+        let mut beside = take(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;
         if let Some(file) = &self.benchmarks {
             beside = take(file, &|bytes| beside.clone().with_benchmarks(bytes))?;
         }
@@ -115,7 +119,7 @@ impl AsvResults {
 }
 
 /// Lists the visible entries of a folder, by name.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?
         .flatten();
@@ -127,7 +131,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Lists the results files of a machine.
 fn result_files(machine: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = entries(machine)?;
+    let mut files = visible_entries(machine)?;
     files.retain(|file| {
         let is_json = file
             .extension()

@@ -1,16 +1,18 @@
 //! `speedwell run`: the whole data flow on one screen.
 
-use super::conclude::{conclude, conclude_stored};
-use super::large::{self, Wanted};
-use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, fleet, gate, push, rehearsal, serve, status, trial};
+use super::conclude::{report_session, report_stored};
+use super::large::{self, SessionSelection};
+use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
+use super::{CommandStatus, fleet, gate, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength, SessionRequest};
-use speedwell_model::{Session, Stopping};
-use speedwell_process::Interrupted;
-use speedwell_report::{ChartKind, Subject};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_measure::{
+    self as measure, MeasuredSession, PreparedPlan, SeriesLength, SessionRequest,
+};
+use speedwell_model::{Session, StoppingDesign};
+use speedwell_process::InterruptedEarly;
+use speedwell_report::{ChartKind, ReportSubject};
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
@@ -18,31 +20,40 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Fails on invalid options, unknown targets, and a store that cannot be written.
-pub fn run(args: RunArgs) -> anyhow::Result<Status> {
+pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.execution.order != OrderName::Parallel,
         "only snippets can be measured at the same time\nhint: 'speedwell eval'"
     );
-    let task = args.task();
+    let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => {
-            measure::resumed(&store, session, args.execution.budget, &mut task.progress())?
-        }
-        None => Plans::read(&args.request()?, &mut task.progress())?,
+        Some(session) => measure::load_interrupted_plan(
+            &store,
+            session,
+            args.execution.budget,
+            &mut task.progress_display(),
+        )?,
+        None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display())?,
     };
     let dashboard = args
         .dashboard
-        .then(|| task.store.database.path())
+        .then(|| task.store.database.database_path())
         .transpose()?;
-    serve::beside(dashboard.as_deref(), || execute(plans, &mut store, &task))
+    serve::with_dashboard(dashboard.as_deref(), || {
+        execute_plans(plans, &mut store, &task)
+    })
 }
 
 /// Executes plans as the options request: lists, tries, or measures and reports.
 ///
 /// # Errors
 /// Fails if the store or an output cannot be written.
-pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
+pub fn execute_plans(
+    plans: PreparedPlan,
+    store: &mut Store,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
         "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
@@ -58,104 +69,113 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         "--with-cache-model estimates cycles where instructions are counted\nhint: --metric instructions"
     );
     if task.execution.list {
-        return trial::list(&plans, task);
+        return trial::list_cases(&plans, task);
     }
     if task.execution.test {
-        return trial::test(&plans, task);
+        return trial::test_cases(&plans, task);
     }
     let plans = match &task.steady {
-        Some(rule) if plans.resumed.is_none() => {
-            measure::as_series(plans, SeriesLength::Usual, *rule, &mut task.progress())?
-        }
+        Some(rule) if plans.resumed.is_none() => measure::plan_series(
+            plans,
+            SeriesLength::Usual,
+            *rule,
+            &mut task.progress_display(),
+        )?,
         _ => plans,
     };
     check_report(&plans.plan, task)?;
-    gate::refuse_before(&plans.plan, task)?;
-    rehearsal::check(&plans.plan, task)?;
+    gate::reject_before_measuring(&plans.plan, task)?;
+    rehearsal::check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
-    let (measured, ended) = measured(plans, store, task)?;
-    if ended == Status::INTERRUPTED && has_nothing(&measured, store)? {
-        return Err(Interrupted.into());
+    let (measured, ended) = measure_in_parts(plans, store, task)?;
+    if ended == CommandStatus::INTERRUPTED && has_nothing(&measured, store)? {
+        return Err(InterruptedEarly.into());
     }
     let mut session = measured.session;
     if task.fleet.detach {
-        return fleet::left(&session, ended);
+        return fleet::report_detached(&session, ended);
     }
     let reported = if measured.in_parts {
-        conclude_stored((&*store, session.number.unwrap_or_default()), task)
-    } else if ended == Status::DONE {
-        recorded(&plan, &mut session, store, task)
+        report_stored((&*store, session.number.unwrap_or_default()), task)
+    } else if ended == CommandStatus::DONE {
+        record_and_report(&plan, &mut session, store, task)
     } else {
-        conclude(&session, task)
+        report_session(&session, task)
     };
     // Upload even if reporting failed: the session is measured.
-    let pushed = push::settle(&task.owing, &session, store)?;
+    let pushed = push::push_pending(&task.owing, &session, store)?;
     Ok(ended.of_gate(reported?).of_gate(pushed))
 }
 
 /// Records profiles if requested, and reports.
-fn recorded(
-    plan: &Plan,
+fn record_and_report(
+    plan: &SessionPlan,
     session: &mut Session,
     store: &mut Store,
-    task: &Task,
-) -> anyhow::Result<Status> {
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
     let (settings, is_asked) = (&task.settings, task.profile);
-    let recorded = measure::experiment::record(
+    let recorded = measure::experiment::record_profiles(
         plan,
         session,
         settings,
         is_asked,
         store,
-        &mut task.progress(),
+        &mut task.progress_display(),
     )?;
-    Ok(Status::of_end(recorded).of_gate(conclude(session, task)?))
+    Ok(CommandStatus::of_end(recorded).of_gate(report_session(session, task)?))
 }
 
 /// Measures and stores a session; reports how it ended and returns that as a status.
 ///
 /// # Errors
 /// Fails if the store cannot be written, or if there are too many runs to load together.
-pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
-    let (measured, status) = measured(plans, store, task)?;
+pub fn measure_session(
+    plans: PreparedPlan,
+    store: &mut Store,
+    task: &MeasureTask,
+) -> anyhow::Result<(Session, CommandStatus)> {
+    let (measured, status) = measure_in_parts(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
     let session = if measured.in_parts {
-        large::chosen((&*store, number), &Wanted::default())?
+        large::load_selected((&*store, number), &SessionSelection::default())?
     } else {
         measured.session
     };
     Ok((session, status))
 }
 
-/// Like [`measure`], but leaves the runs out of memory if they are too many.
-fn measured(
-    plans: Plans,
+/// Like [`measure_session`], but leaves the runs out of memory if they are too many.
+fn measure_in_parts(
+    plans: PreparedPlan,
     store: &mut Store,
-    task: &Task,
-) -> anyhow::Result<(MeasuredSession, Status)> {
+    task: &MeasureTask,
+) -> anyhow::Result<(MeasuredSession, CommandStatus)> {
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
-        Some(resumed) if !store.parcels(resumed.number)?.is_empty() => Some(FleetArgs::resumed()?),
-        _ => task.fleet.request()?,
+        Some(resumed) if !store.list_parcels(resumed.number)?.is_empty() => {
+            Some(FleetArgs::resumed_fleet()?)
+        }
+        _ => task.fleet.fleet_request()?,
     };
     let request = SessionRequest {
         fleet,
-        ..task.session()
+        ..task.session_request()
     };
-    let measured = measure::measure(plans, &request, store, &mut task.progress())?;
+    let measured = measure::measure_session(plans, &request, store, &mut task.progress_display())?;
     let status = match &measured.ended {
-        Ok(ended) => Status::of_end(*ended),
+        Ok(ended) => CommandStatus::of_end(*ended),
         Err(error) => {
-            status::tell(error);
-            Status::COULD_NOT
+            status::print_error(error);
+            CommandStatus::COULD_NOT
         }
     };
-    let is_begun = status != Status::INTERRUPTED || !has_nothing(&measured, store)?;
-    if status != Status::DONE && is_begun && !task.store.no_save && !task.fleet.detach {
-        status::note(&how_to_resume(status, &measured, store, task)?);
+    let is_begun = status != CommandStatus::INTERRUPTED || !has_nothing(&measured, store)?;
+    if status != CommandStatus::DONE && is_begun && !task.store.no_save && !task.fleet.detach {
+        status::print_note(&how_to_resume(status, &measured, store, task)?);
     }
     if let Some(advice) = &measured.advice {
-        status::hint(advice);
+        status::print_hint(advice);
     }
     Ok((measured, status))
 }
@@ -166,13 +186,13 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
     Ok(!measured.in_parts
         && measured.session.runs.is_empty()
         && measured.session.failures.is_empty()
-        && store.parcels(number)?.is_empty()
+        && store.list_parcels(number)?.is_empty()
         && store.finished_slots(number)?.is_empty())
 }
 
 /// Rejects files of `-o` that would replace a benchmark file, a definition file or a measured
 /// program.
-fn check_inputs(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let paths = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
     let paths = paths.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
@@ -193,42 +213,42 @@ fn check_inputs(plan: &Plan, task: &Task) -> anyhow::Result<()> {
 }
 
 /// Rejects, before anything is measured, what the report would reject afterwards.
-fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
-        return task.output.check(Subject::Study);
+        return task.output.check_report(ReportSubject::Study);
     }
     if plan.design.steady.is_some_and(|rule| !rule.is_metric) {
-        return task.output.check(Subject::Warmup);
+        return task.output.check_report(ReportSubject::Warmup);
     }
     let runs = if plan.variants.len() > 1 {
-        Subject::Comparison
+        ReportSubject::Comparison
     } else {
-        Subject::Runs
+        ReportSubject::Runs
     };
     if plan.design.experiment.is_some() {
-        return task.output.check(runs);
+        return task.output.check_report(runs);
     }
-    let is_snippet = |job: &Job| matches!(job.source.kind, Kind::Snippet(_));
+    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
     if plan.jobs.iter().all(is_snippet) {
-        return task.output.check(Subject::Snippets);
+        return task.output.check_report(ReportSubject::Snippets);
     }
     ensure!(
         task.output.chart != Some(ChartKind::Line),
         "a line chart needs a parameter study (--x-axis NAME)"
     );
-    task.output.check(runs)
+    task.output.check_report(runs)
 }
 
 /// Explains how to resume a session that ended early.
 fn how_to_resume(
-    status: Status,
+    status: CommandStatus,
     measured: &MeasuredSession,
     store: &Store,
-    task: &Task,
+    task: &MeasureTask,
 ) -> anyhow::Result<String> {
     let number = measured.session.number.unwrap_or_default();
     let why = match status {
-        Status::INTERRUPTED => {
+        CommandStatus::INTERRUPTED => {
             let done = store.finished_slots(number)?.len();
             let done = done_of(done, measured.planned, &measured.session.design.stopping);
             format!("interrupted: {done}; what was measured is kept")
@@ -237,18 +257,18 @@ fn how_to_resume(
     };
     Ok(format!(
         "{why}, resume with: speedwell {} --resume @{number}{}{}",
-        task.resumed_by,
-        task.gate_words,
-        task.store.database.words()
+        task.resume_command,
+        task.gate_options,
+        task.store.database.db_option()
     ))
 }
 
 /// Formats `only 1 of up to 128 runs was done`: for a sequential test, the number of runs is a
 /// maximum.
-fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
+fn done_of(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
     let at_most = match stopping {
-        Stopping::Fixed { .. } => "",
-        Stopping::Sequential { .. } => "up to ",
+        StoppingDesign::Fixed { .. } => "",
+        StoppingDesign::Sequential { .. } => "up to ",
     };
     let verb = if done == 1 { "was" } else { "were" };
     format!("only {done} of {at_most}{planned} runs {verb} done")

@@ -1,7 +1,7 @@
 //! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
 //! headings.
 //!
-//! Decides which options those are. Their texts are the first lines of their help. Start at [`of`].
+//! Decides which options those are. Their texts are the first lines of their help. Start at [`short_help`].
 
 use clap::Command;
 use clap::builder::StyledStr;
@@ -71,7 +71,7 @@ const SHOWN: &[(&str, &str)] = &[
 ];
 
 /// Returns the short help of a command that clap has built.
-pub(super) fn of(command: &Command) -> StyledStr {
+pub(super) fn short_help(command: &Command) -> StyledStr {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
     let of_command = name.strip_prefix("speedwell ").unwrap_or_default();
     let shown: Option<Vec<&str>> = SHOWN
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn every_option_of_a_short_help_exists() {
         for (name, options) in SHOWN {
-            let mut command = crate::grammar();
+            let mut command = crate::build_grammar();
             for part in name.split(' ') {
                 command = command.find_subcommand(part).unwrap().clone();
             }

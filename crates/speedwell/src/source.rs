@@ -4,15 +4,15 @@
 //! Decides how several places of one operand combine, how cases of different parts are named, and
 //! which sources are identical. `operand` parses the arguments.
 
-use super::large::{self, Wanted};
-use super::operand::{self, Operand};
+use super::large::{self, SessionSelection};
+use super::operand::{self, SourceOperand};
 use super::options::OutputArgs;
-use super::results_file::{self, Remarks};
+use super::results_file::{self, FileWarnings};
 use super::status;
 use anyhow::{Context, bail};
-use speedwell_analysis::{self as analysis, Settings};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_harness as harness;
-use speedwell_harness::discover::{Part, Selection, Side};
+use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
 use speedwell_measure::reference;
 use speedwell_model::{Session, Variant, quote};
 use speedwell_results::formats;
@@ -24,13 +24,13 @@ use std::sync::Arc;
 
 /// An operand that was read.
 #[derive(Debug)]
-pub struct Source {
+pub struct ResultSource {
     /// Label in tables.
     pub label: String,
     pub session: Session,
     pub variant: Option<String>,
     /// The pattern after `::`.
-    part: Option<Part>,
+    part: Option<BenchmarkPart>,
     /// The places as typed.
     words: String,
     /// Identities of the places: session numbers, resolved paths.
@@ -39,12 +39,12 @@ pub struct Source {
 
 /// State shared by the sources read so far.
 #[derive(Default)]
-struct Known {
+struct ReadState {
     /// Session ids by origin. A file has no id of its own and would get a new one each time it is
     /// read, although two variants of it belong to one session just like two of a stored one.
     ids: HashMap<String, Vec<String>>,
     /// Warnings about files.
-    remarks: Remarks,
+    remarks: FileWarnings,
 }
 
 /// Reads every operand.
@@ -52,14 +52,14 @@ struct Known {
 /// # Errors
 /// Fails on a missing or unreadable file, an unknown session or variant, and a pattern that matches
 /// nothing.
-pub fn read(
-    operands: &[Operand],
-    selection: &Selection,
+pub fn read_sources(
+    operands: &[SourceOperand],
+    selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-) -> anyhow::Result<Vec<Source>> {
+) -> anyhow::Result<Vec<ResultSource>> {
     let word = operand::common_word(operands);
     let mut sources = Vec::new();
-    let mut known = Known::default();
+    let mut known = ReadState::default();
     for operand in operands {
         sources.extend(read_knowing(
             operand,
@@ -69,7 +69,7 @@ pub fn read(
             &mut known,
         )?);
     }
-    known.remarks.tell();
+    known.remarks.print_warnings();
     Ok(sources)
 }
 
@@ -77,49 +77,51 @@ pub fn read(
 /// several sessions.
 ///
 /// # Errors
-/// As for [`read`].
+/// As for [`read_sources`].
 pub fn read_one(
-    operand: &Operand,
+    operand: &SourceOperand,
     word: Option<&str>,
-    selection: &Selection,
+    selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-) -> anyhow::Result<Vec<Source>> {
-    let mut known = Known::default();
+) -> anyhow::Result<Vec<ResultSource>> {
+    let mut known = ReadState::default();
     let sources = read_knowing(operand, word, selection, store, &mut known)?;
-    known.remarks.tell();
+    known.remarks.print_warnings();
     Ok(sources)
 }
 
 /// Like [`read_one`], with the state of the sources before it.
 fn read_knowing(
-    operand: &Operand,
+    operand: &SourceOperand,
     word: Option<&str>,
-    selection: &Selection,
+    selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    known: &mut Known,
-) -> anyhow::Result<Vec<Source>> {
+    known: &mut ReadState,
+) -> anyhow::Result<Vec<ResultSource>> {
     let in_source = || format!("in source '{}'", operand.label);
-    let mut sources = take(operand, selection, store, known).with_context(in_source)?;
+    let mut sources = read_operand(operand, selection, store, known).with_context(in_source)?;
     for source in &mut sources {
-        source.select(selection).with_context(in_source)?;
+        source.keep_selected(selection).with_context(in_source)?;
     }
     if let Some(word) = word {
-        sources.iter_mut().for_each(|source| source.rename(word));
+        sources
+            .iter_mut()
+            .for_each(|source| source.rename_cases(word));
     }
     Ok(sources)
 }
 
-fn take(
-    operand: &Operand,
-    selection: &Selection,
+fn read_operand(
+    operand: &SourceOperand,
+    selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    known: &mut Known,
-) -> anyhow::Result<Vec<Source>> {
+    known: &mut ReadState,
+) -> anyhow::Result<Vec<ResultSource>> {
     let mut sessions = Vec::new();
     let mut origins = Vec::new();
     for place in &operand.places {
         for file in files_of(place)? {
-            let wanted = Wanted {
+            let wanted = SessionSelection {
                 selection: Some(selection),
                 part: operand.part.as_ref(),
             };
@@ -133,7 +135,7 @@ fn take(
             origins.push(origin);
         }
     }
-    assemble(operand, sessions, origins)
+    assemble_sources(operand, sessions, origins)
 }
 
 /// Reads operands that must name sessions of this store.
@@ -143,55 +145,57 @@ fn take(
 /// sources.
 #[cfg(feature = "serve")]
 pub fn read_stored(
-    operands: &[Operand],
+    operands: &[SourceOperand],
     store: &Store,
-) -> anyhow::Result<Vec<(Source, Option<String>)>> {
+) -> anyhow::Result<Vec<(ResultSource, Option<String>)>> {
     let word = operand::common_word(operands);
     let (mut sources, mut said) = (Vec::new(), Vec::new());
     for operand in operands {
         let read = || {
             let (mut sessions, mut origins, mut taken_for) = (Vec::new(), Vec::new(), None);
             for place in &operand.places {
-                let wanted = Wanted {
+                let wanted = SessionSelection {
                     selection: None,
                     part: operand.part.as_ref(),
                 };
-                let (found, session) = stored(store, place, &wanted)?;
+                let (found, session) = load_stored(store, place, &wanted)?;
                 origins.push(format!("@{}", found.number));
-                taken_for = found.taken_for.or(taken_for);
+                taken_for = found.note.or(taken_for);
                 sessions.push(session);
             }
-            anyhow::Ok((assemble(operand, sessions, origins)?, taken_for))
+            anyhow::Ok((assemble_sources(operand, sessions, origins)?, taken_for))
         };
         let (mut found, taken_for) =
             read().with_context(|| format!("in source '{}'", operand.label))?;
         if let Some(word) = &word {
-            found.iter_mut().for_each(|source| source.rename(word));
+            found
+                .iter_mut()
+                .for_each(|source| source.rename_cases(word));
         }
         said.extend(found.iter().map(|_| taken_for.clone()));
         sources.extend(found);
     }
-    refuse_the_same(&sources)?;
+    reject_identical(&sources)?;
     Ok(sources.into_iter().zip(said).collect())
 }
 
 /// Loads the session that a reference names; of a large one, only the selected part.
-fn stored(
+fn load_stored(
     store: &Store,
     word: &str,
-    wanted: &Wanted<'_>,
-) -> anyhow::Result<(reference::Found, Session)> {
-    let found = reference::find(store, word)?;
-    let session = large::chosen((store, found.number), wanted)?;
+    wanted: &SessionSelection<'_>,
+) -> anyhow::Result<(reference::ResolvedSession, Session)> {
+    let found = reference::find_session(store, word)?;
+    let session = large::load_selected((store, found.number), wanted)?;
     Ok((found, session))
 }
 
 /// Combines the sessions of an operand into sources.
-fn assemble(
-    operand: &Operand,
+fn assemble_sources(
+    operand: &SourceOperand,
     mut sessions: Vec<Session>,
     origins: Vec<String>,
-) -> anyhow::Result<Vec<Source>> {
+) -> anyhow::Result<Vec<ResultSource>> {
     let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
@@ -201,13 +205,13 @@ fn assemble(
         let parts = sessions
             .into_iter()
             .map(|session| (session, variant.clone()));
-        sessions = vec![formats::merge(&operand.label, parts.collect())?];
+        sessions = vec![formats::merge_sessions(&operand.label, parts.collect())?];
         variant = None;
     }
-    let source = |(at, session): (usize, Session)| -> anyhow::Result<Source> {
+    let source = |(at, session): (usize, Session)| -> anyhow::Result<ResultSource> {
         let mut origins = origins.clone();
         origins.push(format!("#{at}"));
-        let mut source = Source {
+        let mut source = ResultSource {
             label: operand.label.clone(),
             session,
             variant: variant.clone(),
@@ -215,7 +219,7 @@ fn assemble(
             words: operand.places.join(","),
             origins,
         };
-        source.take_part()?;
+        source.keep_matching()?;
         Ok(source)
     };
     sessions.into_iter().enumerate().map(source).collect()
@@ -245,14 +249,14 @@ pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
 /// Reads the sessions of one place; returns its identity, too.
 fn sessions_of(
     place: &str,
-    wanted: &Wanted<'_>,
+    wanted: &SessionSelection<'_>,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    remarks: &mut Remarks,
+    remarks: &mut FileWarnings,
 ) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
-        let (found, session) = stored(&store()?, place, wanted)?;
-        if let Some(sentence) = &found.taken_for {
-            status::note(sentence);
+        let (found, session) = load_stored(&store()?, place, wanted)?;
+        if let Some(sentence) = &found.note {
+            status::print_note(sentence);
         }
         return Ok((format!("@{}", found.number), vec![session]));
     }
@@ -266,7 +270,7 @@ fn sessions_of(
 ///
 /// # Errors
 /// Fails if two sources are the same variant and part of the same session.
-pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
+pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
     for (at, one) in sources.iter().enumerate() {
         let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
             continue;
@@ -283,7 +287,7 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
         };
         bail!(
             "both sources are the same {kind}, {names}\nhint: {}",
-            one.remedy()
+            one.suggest_alternative()
         );
     }
     Ok(())
@@ -295,7 +299,7 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
 /// Fails on a metric that none of them has.
 pub fn check_metrics<'s>(
     sessions: impl IntoIterator<Item = &'s Session>,
-    settings: &Settings,
+    settings: &AnalysisSettings,
 ) -> anyhow::Result<()> {
     let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
     let names = metrics.map(|metric| metric.name.as_str());
@@ -306,7 +310,7 @@ pub fn check_metrics<'s>(
 ///
 /// # Errors
 /// Fails if there is one, and names both files.
-pub fn check_outputs(operands: &[Operand], output: &OutputArgs) -> anyhow::Result<()> {
+pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow::Result<()> {
     if output.output.is_empty() {
         return Ok(());
     }
@@ -334,36 +338,37 @@ pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result
     Ok(())
 }
 
-impl Source {
+impl ResultSource {
     /// The label, the session, and the selected variant.
     pub fn labelled(&self) -> (String, &Session, Option<String>) {
         (self.label.clone(), &self.session, self.variant.clone())
     }
 
     /// The name of the variant that is compared.
-    fn taken(&self) -> &str {
+    fn compared_variant(&self) -> &str {
         self.variant
             .as_deref()
             .unwrap_or(&self.session.design.baseline)
     }
 
     /// The session without the variants that were not selected.
-    pub fn taken_part(&self) -> Cow<'_, Session> {
+    pub fn compared_session(&self) -> Cow<'_, Session> {
         match &self.variant {
             Some(name) => Cow::Owned(self.session.only_variant(name)),
             None => Cow::Borrowed(&self.session),
         }
     }
 
-    fn is_same(&self, other: &Source) -> bool {
-        let pattern = |source: &Source| source.part.as_ref().map(|part| part.pattern().to_owned());
+    fn is_same(&self, other: &ResultSource) -> bool {
+        let pattern =
+            |source: &ResultSource| source.part.as_ref().map(|part| part.pattern().to_owned());
         self.origins == other.origins
-            && self.taken() == other.taken()
+            && self.compared_variant() == other.compared_variant()
             && pattern(self) == pattern(other)
     }
 
     /// Suggests what to compare instead of the source with itself.
-    fn remedy(&self) -> String {
+    fn suggest_alternative(&self) -> String {
         let word = &self.words;
         let names: Vec<&str> = self
             .session
@@ -381,13 +386,13 @@ impl Source {
         }
     }
 
-    fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
+    fn keep_selected(&mut self, selection: &BenchmarkSelection) -> anyhow::Result<()> {
         let session = &mut self.session;
         let had_runs = !session.runs.is_empty();
-        session.runs.retain(|run| selection.keeps(&run.case));
+        session.runs.retain(|run| selection.selects_case(&run.case));
         session
             .failures
-            .retain(|failure| selection.wants(&failure.benchmark));
+            .retain(|failure| selection.selects_name(&failure.benchmark));
         if had_runs && session.runs.is_empty() {
             bail!("--filter, --exclude and --set leave no case of it");
         }
@@ -395,11 +400,13 @@ impl Source {
     }
 
     /// Keeps only the cases that match the pattern.
-    fn take_part(&mut self) -> anyhow::Result<()> {
+    fn keep_matching(&mut self) -> anyhow::Result<()> {
         let Some(part) = &self.part else {
             return Ok(());
         };
-        self.session.runs.retain(|run| part.holds(&run.case.id()));
+        self.session
+            .runs
+            .retain(|run| part.contains(&run.case.id()));
         if self.session.runs.is_empty() {
             bail!("no case matches '{}'", part.pattern());
         }
@@ -408,18 +415,18 @@ impl Source {
 
     /// Replaces what the pattern matches by the common word, so that `BM_memcpy/8` of one source
     /// and `BM_copy/8` of another become the same case.
-    fn rename(&mut self, word: &str) {
+    fn rename_cases(&mut self, word: &str) {
         let Some(part) = &self.part else { return };
         let (mut before, mut after) = (HashSet::new(), HashSet::new());
         for run in &mut self.session.runs {
             before.insert(run.case.id());
             let mut case = (*run.case).clone();
-            case.benchmark = part.renamed(&case.benchmark, word);
+            case.benchmark = part.rename_matches(&case.benchmark, word);
             after.insert(case.id());
             run.case = Arc::new(case);
         }
         if after.len() < before.len() {
-            status::warn(&format!(
+            status::print_warning(&format!(
                 "the pattern of '{}' makes {} cases into {}, which mixes their runs; put what \
                  tells them apart in a group: (...)",
                 self.label,
@@ -435,13 +442,13 @@ impl Source {
 /// # Errors
 /// Fails on a program without benchmarks of a known kind, and on one among several places.
 pub fn program_side(
-    operand: &Operand,
+    operand: &SourceOperand,
     arguments: &[String],
-    tell: harness::Tell<'_>,
-) -> anyhow::Result<Option<Side>> {
-    let known = harness::Known::new(&[], &std::env::current_dir()?)?;
+    tell: harness::ProgressReporter<'_>,
+) -> anyhow::Result<Option<ComparisonSide>> {
+    let known = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |place: &&String| {
-        let is_own = is_program(Path::new(place)) || known.split(place).is_some();
+        let is_own = is_program(Path::new(place)) || known.split_operand(place).is_some();
         is_own || is_package(&known, place) || is_artifact(&known, place)
     };
     let Some(place) = operand.places.iter().find(is_program) else {
@@ -454,11 +461,12 @@ pub fn program_side(
     if let Some(variant) = &operand.variant {
         bail!("'{place}' is a program: it has no variant '[{variant}]'");
     }
-    let (suite, file) = match known.split(place) {
+    let (suite, file) = match known.split_operand(place) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
-        None => (known.recognise(Path::new(place)), Path::new(place)),
+        None => (known.recognize(Path::new(place)), Path::new(place)),
     };
-    let is_wrapper = || harness::is_wrapper(file).then(|| harness::shipped("google-benchmark"));
+    let is_wrapper =
+        || harness::is_wrapper(file).then(|| harness::builtin_adapter("google-benchmark"));
     let mut suite = suite.or_else(|| is_wrapper()?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         if let Some(name) = harness::framework_without_adapter(file) {
@@ -474,7 +482,7 @@ pub fn program_side(
     let performer = suite.as_deref().filter(|own| own.keys.build.is_none());
     let performer = performer.and_then(|own| own.keys.program.clone());
     if !file.is_dir() && performer.is_none() {
-        file = speedwell_process::resolve(&file).with_context(in_source)?;
+        file = speedwell_process::resolve_program(&file).with_context(in_source)?;
     }
     file = file.canonicalize().with_context(in_source)?;
     let mut variant = Variant {
@@ -483,8 +491,9 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
-        let (program, own) = harness::program_of_package((package, &known), &file, &variant, tell)
-            .with_context(in_source)?;
+        let (program, own) =
+            harness::build_single_program((package, &known), &file, &variant, tell)
+                .with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
     }
@@ -492,7 +501,7 @@ pub fn program_side(
         Some(_) => variant.artifact = Some(file.clone()),
         None => variant.program = Some(file.clone()),
     }
-    Ok(Some(Side {
+    Ok(Some(ComparisonSide {
         variant,
         file,
         suite,
@@ -502,18 +511,18 @@ pub fn program_side(
 }
 
 /// Returns whether this is a folder from which a benchmark program is built.
-fn is_package(known: &harness::Known, place: &str) -> bool {
+fn is_package(known: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
-    let suite = || known.recognise(place);
+    let suite = || known.recognize(place);
     place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(known: &harness::Known, place: &str) -> bool {
+fn is_artifact(known: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
     place.is_file()
         && known
-            .recognise(place)
+            .recognize(place)
             .is_some_and(|suite| suite.keys.program.is_some())
         && !harness::is_text(place)
 }
@@ -526,7 +535,7 @@ fn is_program(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
 
-    use crate::operand::labels;
+    use crate::operand::shortest_labels;
 
     #[test]
     fn files_are_called_by_what_tells_them_apart() {
@@ -545,7 +554,7 @@ mod tests {
             (["x/r.csv", "x/r.csv"], ["r.csv", "r.csv"]),
             (["@prev", "@latest"], ["@prev", "@latest"]),
         ] {
-            assert_eq!(labels(&words), expected);
+            assert_eq!(shortest_labels(&words), expected);
         }
     }
 }

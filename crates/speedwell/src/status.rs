@@ -2,44 +2,47 @@
 
 use super::status_line::clear_line;
 use anyhow::Context as _;
-use speedwell_model::Failure;
-use speedwell_report::visible;
-use speedwell_runner::Ended;
+use speedwell_model::StepFailure;
+use speedwell_report::escape_controls;
+use speedwell_runner::SessionEnd;
 use std::io::Write as _;
 
 /// Exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status(u8);
+pub struct CommandStatus(u8);
 
-impl Status {
-    pub const DONE: Status = Status(0);
+impl CommandStatus {
+    pub const DONE: CommandStatus = CommandStatus(0);
     /// The answer is no: a gate failed, or a check found a problem.
-    pub const NO: Status = Status(1);
+    pub const NO: CommandStatus = CommandStatus(1);
     /// Failed: invalid arguments, a missing program, a failing benchmark.
-    pub const COULD_NOT: Status = Status(2);
+    pub const COULD_NOT: CommandStatus = CommandStatus(2);
     /// Interrupted; what was measured is stored.
-    pub const INTERRUPTED: Status = Status(130);
+    pub const INTERRUPTED: CommandStatus = CommandStatus(130);
 
     /// The status of a measurement that ended this way. Stopping at the first failure was
     /// requested, so it counts as done.
-    pub fn of_end(ended: Ended) -> Status {
+    pub fn of_end(ended: SessionEnd) -> CommandStatus {
         match ended {
-            Ended::Interrupted => Status::INTERRUPTED,
-            Ended::Failed | Ended::Complete => Status::DONE,
+            SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
+            SessionEnd::Failed | SessionEnd::Complete => CommandStatus::DONE,
         }
     }
 
     /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
     /// and a worse case outranks one that could not be judged.
-    pub fn of_gate(self, other: Status) -> Status {
-        let either = [Status::INTERRUPTED, Status::NO];
-        let outranks = |status: &Status| [self, other].contains(status);
-        either.into_iter().find(outranks).unwrap_or(self.or(other))
+    pub fn of_gate(self, other: CommandStatus) -> CommandStatus {
+        let either = [CommandStatus::INTERRUPTED, CommandStatus::NO];
+        let outranks = |status: &CommandStatus| [self, other].contains(status);
+        either
+            .into_iter()
+            .find(outranks)
+            .unwrap_or(self.worse_of(other))
     }
 
     /// The status of a drop-in replacement.
-    pub fn from_code(code: i32) -> Status {
-        Status(code.clamp(0, 255) as u8)
+    pub fn from_code(code: i32) -> CommandStatus {
+        CommandStatus(code.clamp(0, 255) as u8)
     }
 
     pub fn code(self) -> i32 {
@@ -47,11 +50,11 @@ impl Status {
     }
 
     /// The more severe of two: an error outranks an answer, an interrupt outranks both.
-    pub fn or(self, other: Status) -> Status {
-        let rank = |status: Status| match status {
-            Status::DONE => 0,
-            Status::NO => 1,
-            Status::COULD_NOT => 2,
+    pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
+        let rank = |status: CommandStatus| match status {
+            CommandStatus::DONE => 0,
+            CommandStatus::NO => 1,
+            CommandStatus::COULD_NOT => 2,
             _ => 3,
         };
         if rank(other) > rank(self) {
@@ -66,17 +69,17 @@ impl Status {
 ///
 /// # Errors
 /// Fails if writing fails for a reason other than a closed pipe.
-pub fn say(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+pub fn write_stdout(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
-    heard(written.context("cannot write to standard output"))
+    ignore_closed_pipe(written.context("cannot write to standard output"))
 }
 
 /// Ignores a broken pipe when writing to standard output: the reader has seen enough (`| head`).
 ///
 /// # Errors
 /// Fails if writing failed for another reason.
-pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn ignore_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
     let is_closed = |cause: &(dyn std::error::Error + 'static)| {
         let io = cause
             .downcast_ref::<std::io::Error>()
@@ -92,15 +95,15 @@ pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Prints a line on standard error. Ignores write errors, such as a closed pipe (`2>&1 | head`).
-fn remark(whose: &str, sentence: &str) {
+fn print_stderr(whose: &str, sentence: &str) {
     let mut err = std::io::stderr().lock();
     clear_line();
-    let _ = writeln!(err, "{whose}: {}", visible(sentence));
+    let _ = writeln!(err, "{whose}: {}", escape_controls(sentence));
 }
 
 /// Prints an error: outermost context first, hints on lines of their own.
-pub fn tell(error: &anyhow::Error) {
-    remark("speedwell", &with_hints_last(error));
+pub fn print_error(error: &anyhow::Error) {
+    print_stderr("speedwell", &with_hints_last(error));
 }
 
 /// Returns the message with the hints of the whole chain at its end.
@@ -119,24 +122,24 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     message.join(": ") + &hints.concat()
 }
 
-pub fn warn(sentence: &str) {
-    remark("warning", sentence);
+pub fn print_warning(sentence: &str) {
+    print_stderr("warning", sentence);
 }
 
-pub fn note(sentence: &str) {
-    remark("speedwell", sentence);
+pub fn print_note(sentence: &str) {
+    print_stderr("speedwell", sentence);
 }
 
-pub fn hint(sentence: &str) {
-    remark("hint", sentence);
+pub fn print_hint(sentence: &str) {
+    print_stderr("hint", sentence);
 }
 
 /// Returns the status for a list of failures; skipped benchmarks do not count.
-pub fn of_failures(failures: &[Failure]) -> Status {
+pub fn of_failures(failures: &[StepFailure]) -> CommandStatus {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
-        Status::COULD_NOT
+        CommandStatus::COULD_NOT
     } else {
-        Status::DONE
+        CommandStatus::DONE
     }
 }
 
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn worse_outranks_what_could_not_be_judged_in_either_order() {
-        use Status as S;
+        use CommandStatus as S;
         assert_eq!(S::NO.of_gate(S::COULD_NOT), S::NO);
         assert_eq!(S::COULD_NOT.of_gate(S::NO), S::NO);
         assert_eq!(S::INTERRUPTED.of_gate(S::NO), S::INTERRUPTED);

@@ -20,16 +20,16 @@ const FIRST_DELAY: Duration = Duration::from_millis(200);
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Produces the text when it is drawn; `None` clears the line.
-type Text = dyn Fn() -> Option<String> + Send + Sync;
+type LineText = dyn Fn() -> Option<String> + Send + Sync;
 
 /// The line; dropping it clears it.
 pub struct StatusLine {
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<SharedLine>>,
     redraw: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    text: Box<Text>,
+struct SharedLine {
+    text: Box<LineText>,
     is_over: Mutex<bool>,
     changed: Condvar,
 }
@@ -41,7 +41,7 @@ impl StatusLine {
         text: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> StatusLine {
         let shared = is_visible.then(|| {
-            Arc::new(Shared {
+            Arc::new(SharedLine {
                 text: Box::new(text),
                 is_over: Mutex::new(false),
                 changed: Condvar::new(),
@@ -62,7 +62,7 @@ impl StatusLine {
     }
 }
 
-impl Shared {
+impl SharedLine {
     /// Redraws periodically until the line is dropped.
     fn redraw(&self) {
         let mut wait = FIRST_DELAY;

@@ -1,23 +1,25 @@
 //! `--list` and `--test`: shows what would be measured, and whether it works.
 
-use super::options::Task;
-use super::{Status, status};
-use speedwell_harness::Job;
-use speedwell_harness::plan::Plan;
-use speedwell_measure::experiment::{Estimate, measuring_time, of_loads, of_trial};
-use speedwell_measure::{Plans, described, reach_warning, try_out};
-use speedwell_model::{Case, Value};
-use speedwell_report::{self as report, CaseLine, Trial, duration};
-use speedwell_runner::Ended;
+use super::options::MeasureTask;
+use super::{CommandStatus, status};
+use speedwell_harness::BenchmarkJob;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_measure::experiment::{
+    ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
+};
+use speedwell_measure::{PreparedPlan, describe_failure, reach_warning, try_cases};
+use speedwell_model::{Case, ParameterValue};
+use speedwell_report::{self as report, CaseLine, TrialOutcome, format_duration};
+use speedwell_runner::SessionEnd;
 
 /// Prints every case.
 ///
 /// # Errors
 /// Fails if the output cannot be written.
-pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let plan = &plans.plan;
     let runs = u64::from(plan.runs_per_variant()) * plan.variants.len() as u64;
-    let line = |job: &Job| CaseLine {
+    let line = |job: &BenchmarkJob| CaseLine {
         case: job
             .case
             .clone()
@@ -33,18 +35,18 @@ pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     let is_upper_bound = plan.may_need_fewer_runs();
     let time = measuring_time(plan);
     task.output
-        .print(&report::cases(&cases, is_upper_bound, time))?;
+        .print_document(&report::list_planned_cases(&cases, is_upper_bound, time))?;
     if let Some(sentence) = reach_warning(plan, &task.settings) {
-        status::warn(&sentence);
+        status::print_warning(&sentence);
     }
-    if let Some(estimate) = of_loads(plan)?
+    if let Some(estimate) = estimate_loads(plan)?
         && !task.output.quiet
     {
-        status::note(&format!(
+        status::print_note(&format!(
             "The loads of {} runs of every case and variant take {}, without starting and ending what they are \
              sent to; --test estimates the whole.",
             plan.runs_per_variant(),
-            length(&estimate, plan)
+            time_in_words(&estimate, plan)
         ));
     }
     Ok(tell_broken(plans))
@@ -54,56 +56,61 @@ pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// Fails if the output cannot be written.
-pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
+pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::warn(warning));
-    let tried = try_out(plans, task.execution.fail_fast, &mut task.progress())?;
-    if tried.ended == Ended::Complete
-        && let Some(estimate) = of_trial(&plans.plan, &tried.lived_ns)?
+    warnings.for_each(|warning| status::print_warning(warning));
+    let tried = try_cases(
+        plans,
+        task.execution.fail_fast,
+        &mut task.progress_display(),
+    )?;
+    if tried.ended == SessionEnd::Complete
+        && let Some(estimate) = estimate_from_trial(&plans.plan, &tried.lived_ns)?
     {
-        status::note(&format!(
+        status::print_note(&format!(
             "{} runs of every case and variant would take about {}.",
             plans.plan.runs_per_variant(),
-            length(&estimate, &plans.plan)
+            time_in_words(&estimate, &plans.plan)
         ));
     }
     let works = |(passed, failed): &&(usize, usize)| *passed > 0 && *failed == 0;
-    let trial = Trial {
+    let trial = TrialOutcome {
         files: tried.files.len(),
         working_files: tried.files.values().filter(works).count(),
         cases: tried.files.values().map(|(passed, _)| passed).sum(),
         failures: tried.failures,
         is_experiment: plans.plan.design.experiment.is_some(),
     };
-    let document = report::trial(&trial, &task.output.settings());
-    task.output.print(&document)?;
+    let document = report::report_trial(&trial, &task.output.report_settings());
+    task.output.print_document(&document)?;
     Ok(match tried.ended {
-        Ended::Interrupted => Status::INTERRUPTED,
+        SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
         _ => status::of_failures(&trial.failures),
     })
 }
 
 /// Formats the estimated time of all runs.
-fn length(estimate: &Estimate, plan: &Plan) -> String {
-    let time = (!estimate.time.is_zero()).then(|| duration(estimate.time.as_millis() as u64));
-    let requests = Value::Number(estimate.requests as f64);
+fn time_in_words(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
+    let time =
+        (!estimate.time.is_zero()).then(|| format_duration(estimate.time.as_millis() as u64));
+    let requests = ParameterValue::Number(estimate.requests as f64);
     let counted = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
     let parts: Vec<String> = time.into_iter().chain(counted).collect();
     let budget = plan
         .sampling
         .budget_ms
-        .map(|budget| format!("; it ends after {} at the latest", duration(budget)));
+        .map(|budget| format!("; it ends after {} at the latest", format_duration(budget)));
     parts.join(" and ") + &budget.unwrap_or_default()
 }
 
-fn tell_broken(plans: &Plans) -> Status {
+fn tell_broken(plans: &PreparedPlan) -> CommandStatus {
     let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::warn(warning));
+    warnings.for_each(|warning| status::print_warning(warning));
     for failure in &plans.suite.failures {
-        status::warn(&described(failure));
+        status::print_warning(&describe_failure(failure));
     }
-    match plans.suite.broken().next() {
-        Some(_) => Status::COULD_NOT,
-        None => Status::DONE,
+    match plans.suite.hard_failures().next() {
+        Some(_) => CommandStatus::COULD_NOT,
+        None => CommandStatus::DONE,
     }
 }

@@ -2,18 +2,18 @@
 //! them.
 //!
 //! Decides when settings change and what is reported; `environment::tune` knows the settings. Start
-//! at [`run`].
+//! at [`perform_run`].
 
 use super::options::{OutputArgs, parse};
-use super::{Status, status};
+use super::{CommandStatus, status};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use speedwell_environment::tune::{
-    self, Journal, KNOBS, KnobState, Lock, Machine, Outcome, Plan, Request, Restoration, Restored,
-    guard,
+    self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
+    TuneJournal, TuneLock, TunePlan, TuneRequest, guard,
 };
-use speedwell_model::nearest;
-use speedwell_process::{self as process, CpuSet, Ended, Identity};
+use speedwell_model::nearest_name;
+use speedwell_process::{self as process, CpuSet, ProcessEnd, ProcessIdentity};
 use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,7 +36,7 @@ use std::time::Duration;
 )]
 pub struct TuneArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<TuneAction>,
     /// Knobs to turn; the usual ones if none is named
     #[arg(value_name = "KNOB")]
     knobs: Vec<String>,
@@ -60,13 +60,13 @@ pub struct TuneArgs {
     #[arg(long)]
     services: bool,
     #[command(flatten)]
-    place: Place,
+    place: TunePlace,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum TuneAction {
     /// Put the settings back as they were before
     Reset(ActionArgs),
     /// Print which settings are changed, by whom, and for how long
@@ -76,14 +76,14 @@ enum Action {
 #[derive(Debug, Args)]
 struct ActionArgs {
     #[command(flatten)]
-    place: Place,
+    place: TunePlace,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 /// Where the settings are.
 #[derive(Debug, Args)]
-pub struct Place {
+pub struct TunePlace {
     /// A folder that stands for the machine, for tests
     #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
     pub root: PathBuf,
@@ -92,30 +92,30 @@ pub struct Place {
     dies_at: Option<u32>,
 }
 
-impl Place {
+impl TunePlace {
     /// Opens the machine at this place.
     ///
     /// # Errors
     /// Fails if the folder that stands for the machine cannot be parsed.
-    pub fn machine(&self) -> anyhow::Result<Machine> {
-        Ok(Machine::at(&self.root, self.dies_at)?)
+    pub fn open_machine(&self) -> anyhow::Result<TunableMachine> {
+        Ok(TunableMachine::open(&self.root, self.dies_at)?)
     }
 }
 
 /// Default time until settings are restored: longer than most measurements, shorter than a working
 /// day.
-const USUAL_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
+const DEFAULT_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Runs the command.
 ///
 /// # Errors
 /// Fails if this user may not change the machine, if another process has changed it, or if the
 /// command cannot be started.
-pub fn run(args: TuneArgs) -> anyhow::Result<Status> {
+pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
     match &args.action {
-        Some(Action::Reset(args)) => reset(args),
-        Some(Action::Status(args)) => show_status(args),
-        None => apply(&args),
+        Some(TuneAction::Reset(args)) => reset_settings(args),
+        Some(TuneAction::Status(args)) => show_status(args),
+        None => apply_settings(&args),
     }
 }
 
@@ -123,58 +123,58 @@ pub fn run(args: TuneArgs) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
-pub fn guard(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<Status> {
-    let machine = Machine::at(root, None)?;
-    guard::watch(&machine, limit_ms.map(Duration::from_millis))?;
-    Ok(Status::DONE)
+pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<CommandStatus> {
+    let machine = TunableMachine::open(root, None)?;
+    guard::run_guard(&machine, limit_ms.map(Duration::from_millis))?;
+    Ok(CommandStatus::DONE)
 }
 
-fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
-    let machine = args.place.machine()?;
-    let request = args.request(&machine)?;
+fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
+    let machine = args.place.open_machine()?;
+    let request = args.tune_request(&machine)?;
     if !args.dry_run {
         needs_root(&machine, "tune")?;
     }
     let plan = tune::plan(&machine, &request)?;
-    for warning in tune::warnings(&machine, &plan) {
-        status::warn(&warning);
+    for warning in tune::plan_warnings(&machine, &plan) {
+        status::print_warning(&warning);
     }
     if args.dry_run || !plan.has_effect() {
-        print(&plan, args.dry_run, &args.output)?;
-        return Ok(answer(&plan));
+        print_plan(&plan, args.dry_run, &args.output)?;
+        return Ok(plan_status(&plan));
     }
     let has_command = request.has_command;
     let program = args
         .command
         .first()
-        .map(|name| process::resolve(Path::new(name)));
+        .map(|name| process::resolve_program(Path::new(name)));
     let program = program.transpose()?;
-    let lock = free(&machine)?;
+    let lock = lock_untuned(&machine)?;
     // Plan again, now that the lock prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
     let is_tuned = plan.has_work();
     if is_tuned {
-        let limit = args.limit.or((!has_command).then_some(USUAL_LIMIT));
-        let guard = guard::start(&machine, limit)?;
-        plan.apply(&lock, guard, &args.line(), !has_command, limit)?;
+        let limit = args.limit.or((!has_command).then_some(DEFAULT_LIMIT));
+        let guard = guard::start_guard(&machine, limit)?;
+        plan.apply(&lock, guard, &args.command_line(), !has_command, limit)?;
     }
     drop(lock);
     let Some(program) = program else {
-        print(&plan, false, &args.output)?;
-        return Ok(answer(&plan));
+        print_plan(&plan, false, &args.output)?;
+        return Ok(plan_status(&plan));
     };
-    say(&plan, &args.output);
-    let ended = execute(&machine, &plan, &program, &args.command[1..]);
+    report_changes(&plan, &args.output);
+    let ended = execute_command(&machine, &plan, &program, &args.command[1..]);
     if is_tuned {
-        put_back(&machine)?;
+        restore_after_command(&machine)?;
     }
     ended
 }
 
 /// Locks the machine, unless its settings are changed already.
-fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
-    let lock = Lock::take(machine)?;
-    if let Some(journal) = lock.journal()? {
+fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
+    let lock = TuneLock::acquire(machine)?;
+    if let Some(journal) = lock.current_journal()? {
         bail!(
             "this machine is tuned already by {}\nhint: sudo speedwell tune reset",
             journal.holder()
@@ -184,35 +184,35 @@ fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
 }
 
 /// Tunes this machine for other work of this process.
-pub struct Tuner {
-    machine: Machine,
-    request: Request,
-    guard: Identity,
+pub struct MachineTuner {
+    machine: TunableMachine,
+    request: TuneRequest,
+    guard: ProcessIdentity,
 }
 
-impl Tuner {
+impl MachineTuner {
     /// Prepares the default knobs. Must be called before this process adopts orphans, because the
     /// guard must not become its child. Keeps the processors of `pin` free if others remain.
     /// Returns `None` if nothing can be changed.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.
-    pub fn new(place: &Place, pin: Option<&CpuSet>) -> anyhow::Result<Option<Tuner>> {
-        let machine = place.machine()?;
+    pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> anyhow::Result<Option<MachineTuner>> {
+        let machine = place.open_machine()?;
         needs_root(&machine, "doctor --calibrate TARGET --tuned")?;
-        drop(free(&machine)?);
+        drop(lock_untuned(&machine)?);
         let cpus = pin
-            .map(numbers)
+            .map(cpu_numbers)
             .filter(|cpus| tune::check_cpus(&machine, cpus).is_ok());
-        let request = Request {
+        let request = TuneRequest {
             cpus,
-            ..Request::default()
+            ..TuneRequest::default()
         };
         if !tune::plan(&machine, &request)?.has_work() {
             return Ok(None);
         }
-        let guard = guard::start(&machine, None)?;
-        Ok(Some(Tuner {
+        let guard = guard::start_guard(&machine, None)?;
+        Ok(Some(MachineTuner {
             machine,
             request,
             guard,
@@ -222,16 +222,16 @@ impl Tuner {
     /// Changes the settings; returns the knobs that were set.
     ///
     /// # Errors
-    /// As for [`Tuner::new`], or if the journal cannot be written.
-    pub fn tune(&self) -> anyhow::Result<String> {
-        let lock = free(&self.machine)?;
+    /// As for [`MachineTuner::new`], or if the journal cannot be written.
+    pub fn tune_machine(&self) -> anyhow::Result<String> {
+        let lock = lock_untuned(&self.machine)?;
         let mut plan = tune::plan(&self.machine, &self.request)?;
         let line = "speedwell doctor --calibrate --tuned";
         plan.apply(&lock, self.guard.clone(), line, false, None)?;
         let knobs = plan
             .knobs
             .iter()
-            .filter(|knob| knob.outcome == Outcome::Set);
+            .filter(|knob| knob.outcome == KnobOutcome::Set);
         let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
         Ok(names.join(", "))
     }
@@ -240,30 +240,30 @@ impl Tuner {
     ///
     /// # Errors
     /// Fails if the journal cannot be read or removed.
-    pub fn put_back(&self) -> anyhow::Result<()> {
-        put_back(&self.machine)
+    pub fn restore_settings(&self) -> anyhow::Result<()> {
+        restore_after_command(&self.machine)
     }
 }
 
-fn numbers(cpus: &CpuSet) -> Vec<u32> {
+fn cpu_numbers(cpus: &CpuSet) -> Vec<u32> {
     cpus.cpus().iter().map(|cpu| *cpu as u32).collect()
 }
 
 impl TuneArgs {
-    fn request(&self, machine: &Machine) -> anyhow::Result<Request> {
+    fn tune_request(&self, machine: &TunableMachine) -> anyhow::Result<TuneRequest> {
         let known: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
         if let Some(name) = self.knobs.iter().find(|name| !known.contains(name)) {
-            let hint = match nearest(name, &known) {
+            let hint = match nearest_name(name, &known) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("the knobs are {}", known.join(", ")),
             };
             bail!("there is no knob '{name}'\nhint: {hint}");
         }
-        let cpus = self.cpus.as_ref().map(numbers);
+        let cpus = self.cpus.as_ref().map(cpu_numbers);
         if let Some(cpus) = &cpus {
             tune::check_cpus(machine, cpus)?;
         }
-        Ok(Request {
+        Ok(TuneRequest {
             knobs: self.knobs.clone(),
             cpus,
             has_command: !self.command.is_empty(),
@@ -272,7 +272,7 @@ impl TuneArgs {
     }
 
     /// The command line as shown to other users.
-    fn line(&self) -> String {
+    fn command_line(&self) -> String {
         let words = ["speedwell", "tune"].into_iter().map(str::to_owned);
         let words = words.chain(self.knobs.iter().cloned());
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
@@ -281,8 +281,8 @@ impl TuneArgs {
     }
 }
 
-fn needs_root(machine: &Machine, words: &str) -> anyhow::Result<()> {
-    if machine.is_ours() {
+fn needs_root(machine: &TunableMachine, words: &str) -> anyhow::Result<()> {
+    if machine.may_change() {
         return Ok(());
     }
     bail!(
@@ -292,73 +292,77 @@ fn needs_root(machine: &Machine, words: &str) -> anyhow::Result<()> {
 }
 
 /// Executes the command and returns its exit status as ours.
-fn execute(
-    machine: &Machine,
-    plan: &Plan,
+fn execute_command(
+    machine: &TunableMachine,
+    plan: &TunePlan,
     program: &Path,
     arguments: &[String],
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<CommandStatus> {
     plan.enter_own_cpus(machine)
         .context("cannot move the command to its own processors")?;
-    process::on_interrupt()?;
-    let heat = tune::Heat::now(machine);
+    process::install_handlers()?;
+    let heat = tune::ThrottleCount::now(machine);
     let folder = std::env::current_dir()?;
     // No time limit after Ctrl-C: a measuring command may need a while to report.
     let ended = process::run_attached(program, arguments, &folder, Duration::MAX)
         .with_context(|| format!("cannot start '{}'", program.display()))?;
     if let Some(warning) = heat.compare(machine) {
-        status::warn(&warning);
+        status::print_warning(&warning);
     }
     Ok(match ended {
-        Ended::Exit(code) => Status::from_code(code),
-        Ended::Signal(signal) => Status::from_code(128 + signal),
-        Ended::Interrupted | Ended::Timeout | Ended::Lingered => Status::INTERRUPTED,
+        ProcessEnd::Exit(code) => CommandStatus::from_code(code),
+        ProcessEnd::Signal(signal) => CommandStatus::from_code(128 + signal),
+        ProcessEnd::Interrupted | ProcessEnd::Timeout | ProcessEnd::Lingered => {
+            CommandStatus::INTERRUPTED
+        }
     })
 }
 
 /// Restores the settings after the command, and reports those that differ from before.
-fn put_back(machine: &Machine) -> anyhow::Result<()> {
-    let lock = Lock::take(machine)?;
-    match lock.journal()?.filter(Journal::is_own) {
-        None => status::warn("The settings were put back before the command had ended."),
+fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
+    let lock = TuneLock::acquire(machine)?;
+    match lock.current_journal()?.filter(TuneJournal::is_own) {
+        None => status::print_warning("The settings were put back before the command had ended."),
         Some(journal) => {
-            let restored = journal.restore(&lock, false)?;
+            let restored = journal.restore_all(&lock, false)?;
             for line in not_restored(&restored) {
-                status::warn(&report::not_restored(&line));
+                status::print_warning(&report::not_restored_sentence(&line));
             }
         }
     }
     Ok(())
 }
 
-fn reset(args: &ActionArgs) -> anyhow::Result<Status> {
-    let machine = args.place.machine()?;
+fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+    let machine = args.place.open_machine()?;
     needs_root(&machine, "tune reset")?;
-    let lock = Lock::take(&machine)?;
-    let Some(journal) = lock.journal()? else {
-        args.output.print(&report::tuned(None))?;
-        return Ok(Status::DONE);
+    let lock = TuneLock::acquire(&machine)?;
+    let Some(journal) = lock.current_journal()? else {
+        args.output.print_document(&report::report_tuned(None))?;
+        return Ok(CommandStatus::DONE);
     };
     journal.dismiss_guard(&lock);
-    let restored = journal.restore(&lock, true)?;
+    let restored = journal.restore_all(&lock, true)?;
     let others = not_restored(&restored);
-    args.output
-        .print(&report::restored(restored.len() - others.len(), &others))?;
-    let is_refused = |one: &Restored| matches!(one.outcome, Restoration::Refused(_));
+    args.output.print_document(&report::report_restored(
+        restored.len() - others.len(),
+        &others,
+    ))?;
+    let is_refused = |one: &RestoredSetting| matches!(one.outcome, RestoreOutcome::Refused(_));
     Ok(if restored.iter().any(is_refused) {
-        Status::NO
+        CommandStatus::NO
     } else {
-        Status::DONE
+        CommandStatus::DONE
     })
 }
 
-fn not_restored(restored: &[Restored]) -> Vec<SettingLine> {
+fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
     let lines = restored.iter().filter_map(|one| {
         let (state, after) = match &one.outcome {
-            Restoration::Done => return None,
-            Restoration::LeftAlone(value) => ("left alone".to_owned(), value.clone()),
-            Restoration::Gone => ("gone".to_owned(), String::new()),
-            Restoration::Refused(why) => (why.clone(), String::new()),
+            RestoreOutcome::Done => return None,
+            RestoreOutcome::LeftAlone(value) => ("left alone".to_owned(), value.clone()),
+            RestoreOutcome::Gone => ("gone".to_owned(), String::new()),
+            RestoreOutcome::Refused(why) => (why.clone(), String::new()),
         };
         Some(SettingLine {
             path: one.path.clone(),
@@ -370,9 +374,9 @@ fn not_restored(restored: &[Restored]) -> Vec<SettingLine> {
     lines.collect()
 }
 
-fn show_status(args: &ActionArgs) -> anyhow::Result<Status> {
-    let machine = args.place.machine()?;
-    let journal = tune::status(&machine)?;
+fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+    let machine = args.place.open_machine()?;
+    let journal = tune::current_changes(&machine)?;
     let tuned = journal.map(|journal| TunedMachine {
         holder: journal.holder(),
         left_ms: journal.left_ms(),
@@ -382,61 +386,66 @@ fn show_status(args: &ActionArgs) -> anyhow::Result<Status> {
             .map(|entry| SettingLine {
                 path: entry.path.clone(),
                 before: entry.old.clone().unwrap_or_default(),
-                after: entry.held(&machine).unwrap_or_default(),
-                state: entry.standing(&machine).to_owned(),
+                after: entry.current_value(&machine).unwrap_or_default(),
+                state: entry.describe_state(&machine).to_owned(),
             })
             .collect(),
         knobs: journal.knobs,
     });
-    args.output.print(&report::tuned(tuned.as_ref()))?;
-    Ok(Status::DONE)
+    args.output
+        .print_document(&report::report_tuned(tuned.as_ref()))?;
+    Ok(CommandStatus::DONE)
 }
 
-fn answer(plan: &Plan) -> Status {
+fn plan_status(plan: &TunePlan) -> CommandStatus {
     if plan.has_effect() {
-        Status::DONE
+        CommandStatus::DONE
     } else {
-        Status::NO
+        CommandStatus::NO
     }
 }
 
-fn print(plan: &Plan, is_plan: bool, output: &OutputArgs) -> anyhow::Result<()> {
-    let lines: Vec<KnobLine> = plan.knobs.iter().map(line).collect();
-    output.print(&report::knobs(&lines, is_plan, &output.settings()))
+fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> anyhow::Result<()> {
+    let lines: Vec<KnobLine> = plan.knobs.iter().map(knob_line).collect();
+    output.print_document(&report::report_knobs(
+        &lines,
+        is_plan,
+        &output.report_settings(),
+    ))
 }
 
-fn line(knob: &KnobState) -> KnobLine {
+fn knob_line(knob: &KnobState) -> KnobLine {
     let settings = knob.settings.iter().map(|one| SettingLine {
         path: one.path.clone(),
-        state: words(one.outcome).to_owned(),
+        state: outcome_words(one.outcome).to_owned(),
         before: one.before.clone().unwrap_or_default(),
         after: one.after.clone(),
     });
     KnobLine {
         name: knob.knob.name,
-        state: words(knob.outcome),
+        state: outcome_words(knob.outcome),
         effect: knob.knob.effect,
         note: knob.note.clone(),
         settings: settings.collect(),
     }
 }
 
-fn words(outcome: Outcome) -> &'static str {
+fn outcome_words(outcome: KnobOutcome) -> &'static str {
     match outcome {
-        Outcome::Planned => "would set",
-        Outcome::Set => "set",
-        Outcome::Already => "already",
-        Outcome::OnRequest => "on request",
-        Outcome::Cannot => "cannot",
+        KnobOutcome::Planned => "would set",
+        KnobOutcome::Set => "set",
+        KnobOutcome::Already => "already",
+        KnobOutcome::OnRequest => "on request",
+        KnobOutcome::Cannot => "cannot",
     }
 }
 
 /// Reports what was changed, in a line beside the output of the command.
-fn say(plan: &Plan, output: &OutputArgs) {
+fn report_changes(plan: &TunePlan, output: &OutputArgs) {
     if output.quiet {
         return;
     }
-    let of = |outcome: Outcome| {
+    let of = |outcome: KnobOutcome| {
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == outcome);
         let names: Vec<String> = knobs
             .map(|knob| match knob.note.as_str() {
@@ -444,9 +453,9 @@ fn say(plan: &Plan, output: &OutputArgs) {
                 note => format!("{} ({note})", knob.knob.name),
             })
             .collect();
-        (!names.is_empty()).then(|| format!("{}: {}", words(outcome), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{}: {}", outcome_words(outcome), names.join(", ")))
     };
-    let parts = [Outcome::Set, Outcome::Already, Outcome::Cannot].map(of);
+    let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(of);
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    status::note(&parts.join("; "));
+    status::print_note(&parts.join("; "));
 }

@@ -1,19 +1,21 @@
 //! `speedwell warmup`: finds which processes become steady, when, and what that costs.
 //!
 //! Handles the options; `measure::as_series` plans, `analysis::warmup` classifies, `conclude.rs`
-//! reports. Start at [`run`].
+//! reports. Start at [`perform_run`].
 
 use super::eval::snippets;
 use super::options::{
-    ComparisonArgs, ExecutionArgs, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, StudyArgs,
-    Task, VariantArgs, language, parse,
+    ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
+    StudyArgs, VariantArgs, language, parse,
 };
-use super::{Status, run as measuring};
+use super::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_measure::eval::{self, EvalRequest};
-use speedwell_measure::{self as measure, PlanRequest, Plans, SamplingRequest, SeriesLength};
-use speedwell_model::{Clock, Language, SteadyRule};
+use speedwell_measure::{
+    self as measure, PlanRequest, PreparedPlan, SamplingRequest, SeriesLength,
+};
+use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
 use speedwell_process as process;
 use speedwell_report as report;
 use std::time::Duration;
@@ -51,7 +53,7 @@ pub struct WarmupArgs {
     ///
     /// The languages are erlang, elixir, node, python, c, cpp, go, rust, java and sh.
     #[arg(long, value_name = "LANG", value_parser = language, help_heading = "Code")]
-    code: Option<Language>,
+    code: Option<SnippetLanguage>,
     #[command(flatten)]
     snippet: SnippetArgs,
     /// Processes of every case and variant, 5 or more
@@ -92,39 +94,49 @@ pub struct WarmupArgs {
 ///
 /// # Errors
 /// Fails on invalid options, targets whose loop is not ours, and a store that cannot be written.
-pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
+pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.steady < 1.0,
         "the steady part cannot be all of a process: --steady {}",
-        report::share(args.steady)
+        report::format_share(args.steady)
     );
     process::adopt_orphans();
-    process::on_interrupt()?;
-    let task = args.task();
+    process::install_handlers()?;
+    let task = args.measure_task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
-        return measuring::execute(plans, &mut store, &task);
+        let plans = measure::load_interrupted_plan(
+            &store,
+            session,
+            args.execution.budget,
+            &mut task.progress_display(),
+        )?;
+        return measuring::execute_plans(plans, &mut store, &task);
     }
-    let plans = args.plans(&task)?;
+    let plans = args.plan_series(&task)?;
     if args.execution.list || args.execution.test {
-        return measuring::execute(plans, &mut store, &task);
+        return measuring::execute_plans(plans, &mut store, &task);
     }
-    let series = measure::as_series(plans, args.length(), args.rule(), &mut task.progress())?;
-    measuring::execute(series, &mut store, &task)
+    let series = measure::plan_series(
+        plans,
+        args.series_length(),
+        args.steady_rule(),
+        &mut task.progress_display(),
+    )?;
+    measuring::execute_plans(series, &mut store, &task)
 }
 
 impl WarmupArgs {
-    fn rule(&self) -> SteadyRule {
+    fn steady_rule(&self) -> SteadyRule {
         SteadyRule {
             delta: self.delta,
             least_share: self.steady,
-            clock: self.execution.clock.map(Clock::from),
+            clock: self.execution.clock.map(ComparedClock::from),
             is_metric: false,
         }
     }
 
-    fn length(&self) -> SeriesLength {
+    fn series_length(&self) -> SeriesLength {
         match (self.iterations, self.time) {
             (Some(count), _) => SeriesLength::Iterations(count.into()),
             (None, Some(time)) => SeriesLength::Time(time),
@@ -133,7 +145,7 @@ impl WarmupArgs {
     }
 
     /// Plans ordinary runs of the targets.
-    fn plans(&self, task: &Task) -> anyhow::Result<Plans> {
+    fn plan_series(&self, task: &MeasureTask) -> anyhow::Result<PreparedPlan> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
                 runs: Some(self.runs),
@@ -152,41 +164,41 @@ impl WarmupArgs {
             Some(language) => {
                 let request = EvalRequest {
                     parameters: Vec::new(),
-                    selection: speedwell_harness::discover::Selection::default(),
+                    selection: speedwell_harness::discover::BenchmarkSelection::default(),
                     language,
                     snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
-                    variants: self.variants.request(&self.arguments)?,
+                    variants: self.variants.variant_request(&self.arguments)?,
                     plan,
                     shares_process: false,
                     is_trial: self.execution.test,
                 };
-                eval::plans(request, &mut task.progress())
+                eval::plan_snippets(request, &mut task.progress_display())
             }
             None => {
-                let request = self.selection.request(
+                let request = self.selection.measure_request(
                     &self.targets,
                     &self.arguments,
                     &self.variants,
                     &self.execution,
                     plan,
                 )?;
-                Plans::read(&request, &mut task.progress())
+                PreparedPlan::read(&request, &mut task.progress_display())
             }
         }
     }
 
-    fn task(&self) -> Task {
-        Task {
-            settings: self.comparison.settings(&[], None),
+    fn measure_task(&self) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(&[], None),
             fail_on: self.comparison.fail_on,
-            gate_words: self.comparison.gate_words(&[]),
+            gate_options: self.comparison.gate_options(&[]),
             execution: self.execution.clone(),
             study: StudyArgs::default(),
             output: self.output.clone(),
             store: self.store.clone(),
-            resumed_by: "warmup",
-            ..Task::default()
+            resume_command: "warmup",
+            ..MeasureTask::default()
         }
     }
 }

@@ -3,30 +3,30 @@
 //! Prints the median of several rounds and the ratio to Welch's test. Without `--bench` (as under
 //! `cargo test --benches`) it does one round of few calls and only shows that everything runs.
 
-use speedwell_stats::changepoint::segments;
+use speedwell_stats::changepoint::find_segments;
 use speedwell_stats::describe::median;
-use speedwell_stats::sequential::{Design, decide};
-use speedwell_stats::test::mann_whitney::{Method, hodges_lehmann, mann_whitney};
+use speedwell_stats::sequential::{SequentialDesign, decide_at_look};
+use speedwell_stats::test::mann_whitney::{PValueMethod, hodges_lehmann, mann_whitney};
 use speedwell_stats::test::{stratified_rank, welch};
-use speedwell_stats::{Observation, Side, bootstrap};
+use speedwell_stats::{BlockObservation, BlockSide, bootstrap};
 use std::hint::black_box;
 use std::time::Instant;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let mut bench = Bench {
+    let mut bench = SpeedBench {
         rounds: if is_measuring { 9 } else { 1 },
         reference_us: None,
     };
-    unblocked(&mut bench, 16);
-    blocked(&mut bench, 16);
-    large(&mut bench);
+    time_unblocked(&mut bench, 16);
+    time_blocked(&mut bench, 16);
+    time_large(&mut bench);
     change_points(&mut bench);
 }
 
 /// Long series of independent values: without a change, where plain PELT takes O(n²) time, and with
 /// one.
-fn change_points(bench: &mut Bench) {
+fn change_points(bench: &mut SpeedBench) {
     let mut state = 1u64;
     let mut noise = || {
         state = state
@@ -44,79 +44,79 @@ fn change_points(bench: &mut Bench) {
         ("change points, 100 000 values, flat", &flat, 1),
         ("change points, 100 000 values, 99 steps", &steps, 1),
     ] {
-        bench.time(name, calls, || segments(black_box(values), penalty, 5));
+        bench.time_call(name, calls, || find_segments(black_box(values), penalty, 5));
     }
 }
 
 /// Tests without blocks; Welch's comes first, as the reference.
-fn unblocked(bench: &mut Bench, count: u32) {
-    let (a, b) = sides(&blocks(count));
+fn time_unblocked(bench: &mut SpeedBench, count: u32) {
+    let (a, b) = split_sides(&drifting_blocks(count));
     let (a, b) = (black_box(a.as_slice()), black_box(b.as_slice()));
-    bench.time("Welch, 32 + 32", 20_000, || welch(a, b));
+    bench.time_call("Welch, 32 + 32", 20_000, || welch(a, b));
     for (name, method, calls) in [
         (
             "Mann-Whitney, asymptotic, 32 + 32",
-            Method::Asymptotic,
+            PValueMethod::Asymptotic,
             5000,
         ),
-        ("Mann-Whitney, exact, 32 + 32", Method::Exact, 500),
+        ("Mann-Whitney, exact, 32 + 32", PValueMethod::Exact, 500),
         (
             "Mann-Whitney, exact with ties, 32 + 32",
-            Method::ExactTies,
+            PValueMethod::ExactTies,
             50,
         ),
     ] {
-        bench.time(name, calls, || mann_whitney(a, b, method));
+        bench.time_call(name, calls, || mann_whitney(a, b, method));
     }
-    bench.time("Hodges-Lehmann with interval, 32 + 32", 500, || {
+    bench.time_call("Hodges-Lehmann with interval, 32 + 32", 500, || {
         hodges_lehmann(a, b, 0.95)
     });
 }
 
 /// Cost of a comparison at the last look of the default design.
-fn blocked(bench: &mut Bench, count: u32) {
-    let observations = blocks(count);
+fn time_blocked(bench: &mut SpeedBench, count: u32) {
+    let observations = drifting_blocks(count);
     let observations = black_box(observations.as_slice());
     let test = || stratified_rank(observations);
-    bench.time("stratified rank, 32 + 32", 200, test);
-    bench.time("stratified rank with interval, 32 + 32", 200, || {
+    bench.time_call("stratified rank, 32 + 32", 200, test);
+    bench.time_call("stratified rank with interval, 32 + 32", 200, || {
         test().map(|test| test.interval(0.95))
     });
-    let look = Design::default().limits()[4];
-    bench.time("decision at the last look, 32 + 32", 200, || {
-        decide(observations, &look, 0.02)
+    let look = SequentialDesign::default().limits()[4];
+    bench.time_call("decision at the last look, 32 + 32", 200, || {
+        decide_at_look(observations, &look, 0.02)
     });
-    let resampling = bootstrap::Options::default();
-    bench.time("ratio of means, 10 000 resamples, 32 + 32", 20, || {
+    let resampling = bootstrap::BootstrapOptions::default();
+    bench.time_call("ratio of means, 10 000 resamples, 32 + 32", 20, || {
         bootstrap::ratio_of_means(observations, &resampling)
     });
-    bench.time("a design of five looks", 20, || {
-        Design::new(black_box(&[8, 16, 24, 32, 40]), 0.05, 2.0)
+    bench.time_call("a design of five looks", 20, || {
+        SequentialDesign::new(black_box(&[8, 16, 24, 32, 40]), 0.05, 2.0)
     });
 }
 
 /// Sizes beyond any plan, to show how the cost grows.
-fn large(bench: &mut Bench) {
-    let observations = blocks(500);
+fn time_large(bench: &mut SpeedBench) {
+    let observations = drifting_blocks(500);
     let observations = black_box(observations.as_slice());
-    let (a, b) = sides(observations);
-    bench.time("Hodges-Lehmann with interval, 1000 + 1000", 20, || {
+    let (a, b) = split_sides(observations);
+    bench.time_call("Hodges-Lehmann with interval, 1000 + 1000", 20, || {
         hodges_lehmann(&a, &b, 0.95)
     });
-    bench.time("stratified rank with interval, 1000 + 1000", 2, || {
+    bench.time_call("stratified rank with interval, 1000 + 1000", 2, || {
         stratified_rank(observations).map(|test| test.interval(0.95))
     });
 }
 
 /// Prints times and remembers the first as the reference.
-struct Bench {
+struct SpeedBench {
     rounds: usize,
     reference_us: Option<f64>,
 }
 
-impl Bench {
+impl SpeedBench {
     /// Prints the median time per call over the rounds, and its ratio to the reference.
-    fn time<T>(&mut self, name: &str, calls: usize, mut task: impl FnMut() -> T) {
+    fn time_call<T>(&mut self, name: &str, calls: usize, mut task: impl FnMut() -> T) {
         let calls = if self.rounds == 1 { 1 } else { calls };
         let mut round = || {
             let start = Instant::now();
@@ -133,20 +133,20 @@ impl Bench {
 }
 
 /// Blocks of two runs a side with some drift and 2 % of scatter.
-fn blocks(count: u32) -> Vec<Observation> {
+fn drifting_blocks(count: u32) -> Vec<BlockObservation> {
     let value = |index: u32| {
         let scatter = f64::from(index.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
         100.0 + f64::from(index) * 1e-4 + 4.0 * scatter
     };
     (0..4 * count)
         .map(|index| match index % 2 {
-            0 => Observation::baseline(value(index), index / 4),
-            _ => Observation::candidate(1.005 * value(index), index / 4),
+            0 => BlockObservation::baseline(value(index), index / 4),
+            _ => BlockObservation::candidate(1.005 * value(index), index / 4),
         })
         .collect()
 }
 
-fn sides(observations: &[Observation]) -> (Vec<f64>, Vec<f64>) {
+fn split_sides(observations: &[BlockObservation]) -> (Vec<f64>, Vec<f64>) {
     let of = |side| {
         let values = observations
             .iter()
@@ -154,5 +154,5 @@ fn sides(observations: &[Observation]) -> (Vec<f64>, Vec<f64>) {
             .map(|o| o.value);
         values.collect()
     };
-    (of(Side::Baseline), of(Side::Candidate))
+    (of(BlockSide::Baseline), of(BlockSide::Candidate))
 }

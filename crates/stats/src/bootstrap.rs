@@ -7,13 +7,13 @@
 use crate::describe::quantile;
 use crate::interval::Interval;
 use crate::ratio::RatioEstimate;
-use crate::test::stratified::{Blocks, Observation, Side, StratifiedError};
+use crate::test::stratified::{BlockObservation, BlockSide, RankedBlocks, StratifiedError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// Settings of a bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct BootstrapOptions {
     /// Number of resamples.
     pub draws: usize,
     /// Fraction of resamples within the interval, such as 0.95.
@@ -22,9 +22,9 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for BootstrapOptions {
+    fn default() -> BootstrapOptions {
+        BootstrapOptions {
             draws: 10_000,
             confidence: 0.95,
             seed: 0,
@@ -42,24 +42,32 @@ const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
 ///
 /// Suits questions of total throughput and cost; sensitive to outliers. Blocks with one side only
 /// are left out. `None` when no block holds both sides.
-pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option<RatioEstimate> {
-    let blocks: Vec<Totals> = group(observations)
+pub fn ratio_of_means(
+    observations: &[BlockObservation],
+    options: &BootstrapOptions,
+) -> Option<RatioEstimate> {
+    let blocks: Vec<ResampleTotals> = group_by_block(observations)
         .iter()
-        .map(|block| Totals::add_up(block))
+        .map(|block| ResampleTotals::add_up(block))
         .collect();
     if blocks.is_empty() {
         return None;
     }
-    let ratio = blocks.iter().fold(Totals::default(), Totals::plus).ratio();
-    let mut indices = Indices::new(options.seed);
+    let ratio = blocks
+        .iter()
+        .fold(ResampleTotals::default(), ResampleTotals::plus)
+        .ratio();
+    let mut indices = RandomIndices::new(options.seed);
     let mut resample = || {
-        let picks = (0..blocks.len()).map(|_| &blocks[indices.below(blocks.len())]);
-        picks.fold(Totals::default(), Totals::plus).ratio()
+        let picks = (0..blocks.len()).map(|_| &blocks[indices.index_below(blocks.len())]);
+        picks
+            .fold(ResampleTotals::default(), ResampleTotals::plus)
+            .ratio()
     };
     let resamples: Vec<f64> = (0..options.draws).map(|_| resample()).collect();
     Some(RatioEstimate {
         ratio,
-        interval: percentile(resamples, options.confidence),
+        interval: percentile_interval(resamples, options.confidence),
     })
 }
 
@@ -70,7 +78,7 @@ pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option
 pub fn ratio_of_medians(
     before: &[Vec<f64>],
     after: &[Vec<f64>],
-    options: &Options,
+    options: &BootstrapOptions,
 ) -> Option<RatioEstimate> {
     let mut pool = Vec::new();
     let mut median_of = |groups: &mut dyn Iterator<Item = &Vec<f64>>| {
@@ -82,10 +90,10 @@ pub fn ratio_of_medians(
     };
     let first = median_of(&mut before.iter()).filter(|median| *median > 0.0)?;
     let ratio = median_of(&mut after.iter())? / first;
-    let mut indices = Indices::new(options.seed);
+    let mut indices = RandomIndices::new(options.seed);
     let mut resample = || {
         let mut side = |groups: &[Vec<f64>]| {
-            let mut picks = (0..groups.len()).map(|_| &groups[indices.below(groups.len())]);
+            let mut picks = (0..groups.len()).map(|_| &groups[indices.index_below(groups.len())]);
             median_of(&mut picks)
         };
         let (first, second) = (side(before)?, side(after)?);
@@ -94,7 +102,7 @@ pub fn ratio_of_medians(
     let resamples: Vec<f64> = (0..options.draws).filter_map(|_| resample()).collect();
     Some(RatioEstimate {
         ratio,
-        interval: percentile(resamples, options.confidence),
+        interval: percentile_interval(resamples, options.confidence),
     })
 }
 
@@ -108,32 +116,32 @@ pub fn ratio_of_medians(
 /// [`StratifiedError::NoBlock`] for an empty suite, else the error of the first member that cannot
 /// be compared.
 pub fn geometric_mean(
-    suite: &[Vec<Observation>],
-    options: &Options,
+    suite: &[Vec<BlockObservation>],
+    options: &BootstrapOptions,
 ) -> Result<RatioEstimate, StratifiedError> {
     if suite.is_empty() {
         return Err(StratifiedError::NoBlock);
     }
     let (fewest, most) = MEMBER_REPLICATES;
     let replicates = (SUITE_REPLICATES / suite.len()).clamp(fewest, most);
-    let mut indices = Indices::new(options.seed);
+    let mut indices = RandomIndices::new(options.seed);
     let mut members = Vec::with_capacity(suite.len());
     let mut sum = 0.0;
     for observations in suite {
-        let blocks = Blocks::new(observations)?;
+        let blocks = RankedBlocks::new(observations)?;
         sum += blocks.log_ratio();
         members.push(replicate_log_ratios(&blocks, replicates, &mut indices));
     }
     let count = suite.len() as f64;
     let mut resample = || {
         let pick = |_| {
-            let member = &members[indices.below(members.len())];
-            member[indices.below(member.len())]
+            let member = &members[indices.index_below(members.len())];
+            member[indices.index_below(member.len())]
         };
         ((0..suite.len()).map(pick).sum::<f64>() / count).exp()
     };
     let resamples = (0..options.draws).map(|_| resample()).collect();
-    let interval = percentile(resamples, options.confidence);
+    let interval = percentile_interval(resamples, options.confidence);
     Ok(RatioEstimate {
         ratio: (sum / count).exp(),
         interval,
@@ -141,21 +149,25 @@ pub fn geometric_mean(
 }
 
 /// Returns log ratios of one member with its blocks resampled.
-fn replicate_log_ratios(blocks: &Blocks, replicates: usize, indices: &mut Indices) -> Vec<f64> {
+fn replicate_log_ratios(
+    blocks: &RankedBlocks,
+    replicates: usize,
+    indices: &mut RandomIndices,
+) -> Vec<f64> {
     let mut replicate = || {
         let picks: Vec<usize> = (0..blocks.count())
-            .map(|_| indices.below(blocks.count()))
+            .map(|_| indices.index_below(blocks.count()))
             .collect();
-        blocks.resampled(&picks).rough_log_ratio()
+        blocks.resample_blocks(&picks).rough_log_ratio()
     };
     (0..replicates).map(|_| replicate()).collect()
 }
 
 /// Groups observations by block, without the blocks that hold one side only.
-fn group(observations: &[Observation]) -> Vec<Vec<Observation>> {
+fn group_by_block(observations: &[BlockObservation]) -> Vec<Vec<BlockObservation>> {
     let mut in_order = observations.to_vec();
     in_order.sort_by_key(|observation| observation.block);
-    let both = |block: &&[Observation]| block.iter().any(|o| o.side != block[0].side);
+    let both = |block: &&[BlockObservation]| block.iter().any(|o| o.side != block[0].side);
     in_order
         .chunk_by(|a, b| a.block == b.block)
         .filter(both)
@@ -163,7 +175,7 @@ fn group(observations: &[Observation]) -> Vec<Vec<Observation>> {
         .collect()
 }
 
-fn percentile(mut resamples: Vec<f64>, confidence: f64) -> Interval {
+fn percentile_interval(mut resamples: Vec<f64>, confidence: f64) -> Interval {
     resamples.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
     Interval {
@@ -174,18 +186,18 @@ fn percentile(mut resamples: Vec<f64>, confidence: f64) -> Interval {
 
 /// Sums of the two sides of some blocks.
 #[derive(Debug, Clone, Copy, Default)]
-struct Totals {
+struct ResampleTotals {
     baseline: (f64, usize),
     candidate: (f64, usize),
 }
 
-impl Totals {
-    fn add_up(block: &[Observation]) -> Totals {
-        let mut totals = Totals::default();
+impl ResampleTotals {
+    fn add_up(block: &[BlockObservation]) -> ResampleTotals {
+        let mut totals = ResampleTotals::default();
         for observation in block {
             let side = match observation.side {
-                Side::Baseline => &mut totals.baseline,
-                Side::Candidate => &mut totals.candidate,
+                BlockSide::Baseline => &mut totals.baseline,
+                BlockSide::Candidate => &mut totals.candidate,
             };
             side.0 += observation.value;
             side.1 += 1;
@@ -193,9 +205,9 @@ impl Totals {
         totals
     }
 
-    fn plus(self, other: &Totals) -> Totals {
+    fn plus(self, other: &ResampleTotals) -> ResampleTotals {
         let add = |a: (f64, usize), b: (f64, usize)| (a.0 + b.0, a.1 + b.1);
-        Totals {
+        ResampleTotals {
             baseline: add(self.baseline, other.baseline),
             candidate: add(self.candidate, other.candidate),
         }
@@ -212,13 +224,13 @@ impl Totals {
 // here.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
-pub(crate) struct Indices {
+pub(crate) struct RandomIndices {
     generator: Xoshiro256PlusPlus,
 }
 
-impl Indices {
-    pub(crate) fn new(seed: u64) -> Indices {
-        Indices {
+impl RandomIndices {
+    pub(crate) fn new(seed: u64) -> RandomIndices {
+        RandomIndices {
             generator: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -227,7 +239,7 @@ impl Indices {
     ///
     /// Multiply and shift without rejection (Lemire, ACM TOMACS 29, 2019): the bias is at most
     /// count / 2^64.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
+    pub(crate) fn index_below(&mut self, count: usize) -> usize {
         ((u128::from(self.generator.next_u64()) * count as u128) >> 64) as usize
     }
 }
@@ -238,10 +250,10 @@ mod tests {
 
     #[test]
     fn every_index_is_drawn_about_equally_often() {
-        let mut indices = Indices::new(7);
+        let mut indices = RandomIndices::new(7);
         let mut counts = [0u32; 6];
         for _ in 0..18_000 {
-            counts[indices.below(6)] += 1;
+            counts[indices.index_below(6)] += 1;
         }
         // Five standard deviations of a binomial count around 3000.
         assert!(
@@ -252,8 +264,8 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_indices_for_ever() {
-        let mut indices = Indices::new(42);
-        let drawn: Vec<usize> = (0..8).map(|_| indices.below(1000)).collect();
+        let mut indices = RandomIndices::new(42);
+        let drawn: Vec<usize> = (0..8).map(|_| indices.index_below(1000)).collect();
         assert_eq!(drawn, [814, 318, 983, 701, 793, 588, 125, 605]);
     }
 }

@@ -1,7 +1,7 @@
 //! Change points of a series, in level or spread: the best segmentation.
 //!
 //! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012). Does not
-//! know what the values are, or which changes matter. Start at [`segments`].
+//! know what the values are, or which changes matter. Start at [`find_segments`].
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -38,16 +38,16 @@ const GROUP: usize = 64;
 /// let values: Vec<f64> = (0..40).map(|at| f64::from(at / 20) + noise[at as usize % 5]).collect();
 /// assert_eq!(segments(&values, 15.0 * 40f64.ln(), 5), [0..20, 20..40]);
 /// ```
-pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usize>> {
+pub fn find_segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usize>> {
     let (count, shortest) = (values.len(), shortest.max(1));
     if count < 2 * shortest {
         return (count > 0).then_some(0..count).into_iter().collect();
     }
-    Search::new(values, penalty, GROUP).divide(shortest)
+    SplitSearch::new(values, penalty, GROUP).best_segmentation(shortest)
 }
 
 /// Candidates for the last change that share a bound.
-struct Group {
+struct TiedGroup {
     candidates: Vec<usize>,
     /// The last candidate.
     end: usize,
@@ -55,7 +55,7 @@ struct Group {
     bound: f64,
 }
 
-struct Search {
+struct SplitSearch {
     sums: Vec<f64>,
     squares: Vec<f64>,
     penalty: f64,
@@ -64,7 +64,7 @@ struct Search {
     /// Start of the last segment of that segmentation.
     last_change: Vec<usize>,
     /// Old candidates, ascending.
-    groups: Vec<Group>,
+    groups: Vec<TiedGroup>,
     /// The minimum bound of all groups, as of the creation of the last one: a bound for all of them
     /// together.
     bound_of_all: f64,
@@ -75,8 +75,8 @@ struct Search {
     group_size: usize,
 }
 
-impl Search {
-    fn new(values: &[f64], penalty: f64, group_size: usize) -> Search {
+impl SplitSearch {
+    fn new(values: &[f64], penalty: f64, group_size: usize) -> SplitSearch {
         let sums = |of: fn(f64) -> f64| {
             let mut sum = 0.0;
             let sums = values.iter().map(|value| {
@@ -87,7 +87,7 @@ impl Search {
         };
         let mut best = vec![f64::INFINITY; values.len() + 1];
         best[0] = -penalty;
-        Search {
+        SplitSearch {
             sums: sums(|value| value),
             squares: sums(|value| value * value),
             penalty,
@@ -102,14 +102,14 @@ impl Search {
     }
 
     /// Returns the best segmentation of all values.
-    fn divide(mut self, shortest: usize) -> Vec<Range<usize>> {
+    fn best_segmentation(mut self, shortest: usize) -> Vec<Range<usize>> {
         let count = self.best.len() - 1;
-        self.admit(0);
+        self.admit_candidate(0);
         for end in shortest..=count {
             self.extend_to(end);
             // A last change here still leaves room for one more segment.
             if end + 1 >= 2 * shortest {
-                self.admit(end + 1 - shortest);
+                self.admit_candidate(end + 1 - shortest);
             }
         }
         let mut ends = vec![count];
@@ -121,7 +121,7 @@ impl Search {
     }
 
     /// Returns the cost of the values `begin..end` as one segment.
-    fn cost(&self, begin: usize, end: usize) -> f64 {
+    fn segment_cost(&self, begin: usize, end: usize) -> f64 {
         if begin == end {
             return 0.0;
         }
@@ -137,12 +137,12 @@ impl Search {
     }
 
     /// Returns the minimum cost of `0..end` whose last segment starts at `begin`.
-    fn through(&self, begin: usize, end: usize) -> f64 {
-        self.best[begin] + self.cost(begin, end) + self.penalty
+    fn cost_through(&self, begin: usize, end: usize) -> f64 {
+        self.best[begin] + self.segment_cost(begin, end) + self.penalty
     }
 
     /// Allows segments to start at `place` from now on.
-    fn admit(&mut self, place: usize) {
+    fn admit_candidate(&mut self, place: usize) {
         self.young.push(place);
         // Without the cost up to here there is no bound.
         if place - self.end_of_all < self.group_size || !self.best[place].is_finite() {
@@ -150,22 +150,22 @@ impl Search {
         }
         // Nearly best candidates stay young: the bound of their group would never allow skipping
         // it.
-        let through = |begin: usize| self.best[begin] + self.cost(begin, place);
+        let through = |begin: usize| self.best[begin] + self.segment_cost(begin, place);
         let near = self.best[place] - self.penalty / 2.0;
         let (young, candidates): (Vec<usize>, Vec<usize>) = self
             .young
             .iter()
             .partition(|begin| **begin == place || through(**begin) <= near);
         let bound = candidates.iter().map(|begin| through(*begin));
-        let group = Group {
+        let group = TiedGroup {
             bound: bound.fold(f64::INFINITY, f64::min),
             end: place,
             candidates,
         };
         let mut groups = std::mem::take(&mut self.groups);
         groups.push(group);
-        groups.retain(|group| self.bound(group, place) <= self.best[place]);
-        let bounds = groups.iter().map(|group| self.bound(group, place));
+        groups.retain(|group| self.lower_bound(group, place) <= self.best[place]);
+        let bounds = groups.iter().map(|group| self.lower_bound(group, place));
         self.bound_of_all = bounds.fold(f64::INFINITY, f64::min);
         self.end_of_all = place;
         (self.groups, self.young) = (groups, young);
@@ -173,20 +173,20 @@ impl Search {
 
     /// Returns a lower bound of the cost of `0..end` through any candidate of the group, without
     /// the penalty.
-    fn bound(&self, group: &Group, end: usize) -> f64 {
-        group.bound + self.cost(group.end, end) - SLACK
+    fn lower_bound(&self, group: &TiedGroup, end: usize) -> f64 {
+        group.bound + self.segment_cost(group.end, end) - SLACK
     }
 
     /// Finds the best segmentation of `0..end`, and drops candidates that can never be best again.
     fn extend_to(&mut self, end: usize) {
         // The start of the last segment seldom changes, so this is near the minimum cost.
         let begin = self.last_change[end - 1];
-        let mut least = (self.through(begin, end), begin);
-        let bound = self.bound_of_all + self.cost(self.end_of_all, end) - SLACK;
+        let mut least = (self.cost_through(begin, end), begin);
+        let bound = self.bound_of_all + self.segment_cost(self.end_of_all, end) - SLACK;
         if bound + self.penalty <= least.0 {
             let mut groups = std::mem::take(&mut self.groups);
             for group in &mut groups {
-                if self.bound(group, end) + self.penalty <= least.0 {
+                if self.lower_bound(group, end) + self.penalty <= least.0 {
                     self.thin_out(&mut group.candidates, end, &mut least);
                 }
             }
@@ -204,7 +204,7 @@ impl Search {
     fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, least: &mut (f64, usize)) {
         let costs: Vec<f64> = candidates
             .iter()
-            .map(|place| self.through(*place, end))
+            .map(|place| self.cost_through(*place, end))
             .collect();
         for (cost, place) in costs.iter().zip(&*candidates) {
             if (*cost, *place) < *least {
@@ -227,7 +227,7 @@ mod tests {
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
     /// Roughly normal values: sums of twelve uniform numbers.
-    fn noise(seed: u64, count: usize) -> Vec<f64> {
+    fn normal_noise(seed: u64, count: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut uniform = || random.next_u64() as f64 / u64::MAX as f64;
         (0..count)
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn groups_of_candidates_leave_the_result_as_it_is() {
         for seed in 0..40 {
-            let mut values = noise(seed, 120);
+            let mut values = normal_noise(seed, 120);
             let at = 10 + seed as usize * 2;
             for value in &mut values[at..] {
                 *value = *value * (1.0 + seed as f64 / 20.0) + (seed % 4) as f64;
             }
             let penalty = [20.0, 40.0, 72.0][seed as usize % 3];
-            let plain = Search::new(&values, penalty, usize::MAX).divide(2);
+            let plain = SplitSearch::new(&values, penalty, usize::MAX).best_segmentation(2);
             for group_size in [1, 4, 20] {
-                let found = Search::new(&values, penalty, group_size).divide(2);
+                let found = SplitSearch::new(&values, penalty, group_size).best_segmentation(2);
                 assert_eq!(found, plain, "seed {seed}, groups of {group_size}");
             }
         }
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn short_and_constant_series_are_one_segment() {
-        assert_eq!(segments(&[], 1.0, 5), []);
-        assert_eq!(segments(&[1.0; 9], 1.0, 5).len(), 1);
-        assert_eq!(segments(&[0.0; 50], 50.0, 5).len(), 1);
+        assert_eq!(find_segments(&[], 1.0, 5), []);
+        assert_eq!(find_segments(&[1.0; 9], 1.0, 5).len(), 1);
+        assert_eq!(find_segments(&[0.0; 50], 50.0, 5).len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use crate::test::mid_ranks;
 
 /// A difference in location: candidate minus baseline, in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
+pub struct ShiftEstimate {
     /// Median of all pairwise differences.
     pub estimate: f64,
     /// Interval of the shift; infinite ends when the groups are too small for the confidence.
@@ -20,7 +20,7 @@ pub struct Shift {
 
 /// Size of Cliff's delta in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Magnitude {
+pub enum EffectMagnitude {
     /// Below 0.147.
     Negligible,
     /// Below 0.33.
@@ -31,15 +31,15 @@ pub enum Magnitude {
     Large,
 }
 
-impl Magnitude {
+impl EffectMagnitude {
     /// The word for a delta of either sign (Romano et al., Florida Association of Institutional
     /// Research, 2006).
-    pub fn of_delta(cliffs_delta: f64) -> Magnitude {
+    pub fn of_delta(cliffs_delta: f64) -> EffectMagnitude {
         match cliffs_delta.abs() {
-            size if size < 0.147 => Magnitude::Negligible,
-            size if size < 0.33 => Magnitude::Small,
-            size if size < 0.474 => Magnitude::Medium,
-            _ => Magnitude::Large,
+            size if size < 0.147 => EffectMagnitude::Negligible,
+            size if size < 0.33 => EffectMagnitude::Small,
+            size if size < 0.474 => EffectMagnitude::Medium,
+            _ => EffectMagnitude::Large,
         }
     }
 }
@@ -78,24 +78,29 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
 /// The interval runs between two of the ordered pairwise differences. Their ranks come from the
 /// exact distribution of U while its arrangements fit in 128 bits (about 60 values a side), beyond
 /// that from the normal approximation. `None` when a group is empty.
-pub fn hodges_lehmann(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Shift> {
+pub fn hodges_lehmann(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Option<ShiftEstimate> {
     if baseline.is_empty() || candidate.is_empty() {
         return None;
     }
-    let differences = Differences::new(baseline, candidate);
+    let differences = PairwiseDifferences::new(baseline, candidate);
     let pairs = differences.count();
-    let estimate = 0.5 * (differences.kth(pairs.div_ceil(2)) + differences.kth(pairs / 2 + 1));
+    let estimate = 0.5
+        * (differences.kth_smallest(pairs.div_ceil(2)) + differences.kth_smallest(pairs / 2 + 1));
     let interval = match differences_to_cut(baseline.len(), candidate.len(), confidence) {
         0 => Interval {
             low: f64::NEG_INFINITY,
             high: f64::INFINITY,
         },
         cut => Interval {
-            low: differences.kth(cut),
-            high: differences.kth(pairs + 1 - cut),
+            low: differences.kth_smallest(cut),
+            high: differences.kth_smallest(pairs + 1 - cut),
         },
     };
-    Some(Shift { estimate, interval })
+    Some(ShiftEstimate { estimate, interval })
 }
 
 /// Rank, from 1, of the difference that is the lower end of the interval; 0 if there is none.
@@ -112,19 +117,19 @@ fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
 }
 
 /// All pairwise differences of two groups, never materialized: memory stays linear.
-struct Differences {
+struct PairwiseDifferences {
     baseline: Vec<f64>,
     candidate: Vec<f64>,
 }
 
-impl Differences {
-    fn new(baseline: &[f64], candidate: &[f64]) -> Differences {
+impl PairwiseDifferences {
+    fn new(baseline: &[f64], candidate: &[f64]) -> PairwiseDifferences {
         let ascending = |values: &[f64]| {
             let mut copy = values.to_vec();
             copy.sort_unstable_by(f64::total_cmp);
             copy
         };
-        Differences {
+        PairwiseDifferences {
             baseline: ascending(baseline),
             candidate: ascending(candidate),
         }
@@ -135,14 +140,14 @@ impl Differences {
     }
 
     /// Returns the k-th smallest difference, k from 1, by bisection between actual differences.
-    fn kth(&self, k: usize) -> f64 {
+    fn kth_smallest(&self, k: usize) -> f64 {
         let last = |values: &[f64]| values[values.len() - 1];
         let mut low = self.candidate[0] - last(&self.baseline);
         let mut high = last(&self.candidate) - self.baseline[0];
         while low < high {
             // Between adjacent numbers the middle may round up to `high`, which would loop forever.
             let middle = low + 0.5 * (high - low);
-            let split = self.split(if middle < high { middle } else { low });
+            let split = self.split_at(if middle < high { middle } else { low });
             if split.at_most >= k {
                 high = split.largest_at_most;
             } else {
@@ -155,8 +160,8 @@ impl Differences {
     /// Splits the differences in one pass down both groups: rounding of a difference is monotone in
     /// each operand, so the number of candidates at most `limit` above a baseline value only grows
     /// with that value.
-    fn split(&self, limit: f64) -> Split {
-        let mut split = Split {
+    fn split_at(&self, limit: f64) -> DifferenceSplit {
+        let mut split = DifferenceSplit {
             at_most: 0,
             largest_at_most: f64::NEG_INFINITY,
             smallest_above: f64::INFINITY,
@@ -179,7 +184,7 @@ impl Differences {
 }
 
 /// How a limit splits the differences.
-struct Split {
+struct DifferenceSplit {
     at_most: usize,
     largest_at_most: f64,
     smallest_above: f64,
@@ -210,9 +215,9 @@ mod tests {
             .flat_map(|a| y.iter().map(move |b| b - a))
             .collect();
         all.sort_unstable_by(f64::total_cmp);
-        let differences = Differences::new(&x, &y);
+        let differences = PairwiseDifferences::new(&x, &y);
         for (index, expected) in all.iter().enumerate() {
-            assert_eq!(differences.kth(index + 1), *expected);
+            assert_eq!(differences.kth_smallest(index + 1), *expected);
         }
     }
 
@@ -301,8 +306,8 @@ mod tests {
         assert_eq!(cliffs_delta(&[1.0, 2.0], &[3.0]), 1.0);
         assert_eq!(cliffs_delta(&[1.0], &[1.0]), 0.0);
         assert!(cliffs_delta(&[], &[1.0]).is_nan());
-        assert_eq!(Magnitude::of_delta(-0.4), Magnitude::Medium);
-        assert!(Magnitude::of_delta(0.5) > Magnitude::of_delta(0.1));
+        assert_eq!(EffectMagnitude::of_delta(-0.4), EffectMagnitude::Medium);
+        assert!(EffectMagnitude::of_delta(0.5) > EffectMagnitude::of_delta(0.1));
     }
 
     /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.

@@ -1,7 +1,7 @@
 //! Variance components: scatter between groups of values, and within them.
 //!
 //! Separates two levels of chance (random-effects analysis of variance), and computes how many
-//! values a group should have. Does not know what the groups are. Start at [`components`].
+//! values a group should have. Does not know what the groups are. Start at [`variance_components`].
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
@@ -14,7 +14,7 @@ const FARTHEST: f64 = 4.0;
 
 /// Standard deviations at two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Components {
+pub struct VarianceComponents {
     /// Number of groups in all families.
     pub groups: usize,
     /// Standard deviation between the true values of groups of a family; 0 if the groups differ no
@@ -33,13 +33,16 @@ pub struct Components {
 /// group size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and
 /// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
 /// a family have values, and at least one group has two.
-pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Components> {
+pub fn variance_components(
+    families: &[Vec<Vec<f64>>],
+    confidence: f64,
+) -> Option<VarianceComponents> {
     let (mut groups, mut between_df, mut within_df) = (0, 0, 0);
     let (mut between_squares, mut within_squares, mut size) = (0.0, 0.0, 0.0);
-    let farthest = FARTHEST * scale(families);
+    let farthest = FARTHEST * robust_scale(families);
     for family in families {
         let family: Vec<Vec<f64>> = (family.iter().filter(|group| !group.is_empty()))
-            .map(|group| clamped(group, farthest))
+            .map(|group| clamp_outliers(group, farthest))
             .collect();
         let count = family.iter().map(Vec::len).sum::<usize>() as f64;
         let centre = family.iter().flatten().sum::<f64>() / count;
@@ -68,7 +71,7 @@ pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Compone
             .max(0.0)
             .sqrt()
     };
-    Some(Components {
+    Some(VarianceComponents {
         groups,
         between: ((mean_between - mean_within) / size).max(0.0).sqrt(),
         interval: Interval {
@@ -79,7 +82,7 @@ pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Compone
     })
 }
 
-impl Components {
+impl VarianceComponents {
     /// Optimal number of values per group when a new group costs `cost` times as much as another
     /// value: the number with the narrowest interval for the same effort (Kalibera and Jones, ISMM
     /// 2013). `None` if groups do not differ, so that one group is enough.
@@ -90,7 +93,7 @@ impl Components {
 }
 
 /// The standard deviation within groups, by the median absolute deviation.
-fn scale(families: &[Vec<Vec<f64>>]) -> f64 {
+fn robust_scale(families: &[Vec<Vec<f64>>]) -> f64 {
     let of_group = |group: &Vec<f64>| {
         let centre = median(group);
         group
@@ -102,7 +105,7 @@ fn scale(families: &[Vec<Vec<f64>>]) -> f64 {
     NORMAL_CONSISTENCY * median(&deviations)
 }
 
-fn clamped(group: &[f64], farthest: f64) -> Vec<f64> {
+fn clamp_outliers(group: &[f64], farthest: f64) -> Vec<f64> {
     let centre = median(group);
     let values = group.iter().copied();
     match farthest {
@@ -126,21 +129,27 @@ mod tests {
                 vec![level + 0.005, level + 0.006],
             ]
         };
-        let found = components(&[family(0.0), family(5.0)], 0.95).unwrap();
+        let found = variance_components(&[family(0.0), family(5.0)], 0.95).unwrap();
         assert_eq!((found.groups, found.between), (4, 0.0));
         assert!(found.interval.low == 0.0 && found.within < 0.01);
     }
 
     #[test]
     fn single_groups_and_single_values_say_nothing() {
-        assert_eq!(components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95), None);
-        assert_eq!(components(&[vec![vec![1.0], vec![2.0]]], 0.95), None);
-        assert_eq!(components(&[vec![], vec![vec![]]], 0.95), None);
+        assert_eq!(
+            variance_components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95),
+            None
+        );
+        assert_eq!(
+            variance_components(&[vec![vec![1.0], vec![2.0]]], 0.95),
+            None
+        );
+        assert_eq!(variance_components(&[vec![], vec![vec![]]], 0.95), None);
     }
 
     #[test]
     fn dear_groups_get_more_values_and_equal_groups_any_number() {
-        let known = Components {
+        let known = VarianceComponents {
             groups: 8,
             between: 0.02,
             interval: Interval {
@@ -151,7 +160,7 @@ mod tests {
         };
         assert_eq!(known.values_per_group(4.0), Some(4));
         assert_eq!(known.values_per_group(0.01), Some(1));
-        let equal = Components {
+        let equal = VarianceComponents {
             between: 0.0,
             ..known
         };

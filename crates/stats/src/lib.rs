@@ -3,7 +3,7 @@
 //!
 //! Everything is a pure function over slices: no I/O, no clock, and no generator that the caller
 //! did not seed. The crate does not know what was measured, by whom, or how a result is shown.
-//! Start reading at [`test::stratified`], the default test, then [`sequential`].
+//! Start reading at [`test::stratified`], the default test, then [`follow_sequential`].
 //!
 //! ```
 //! use speedwell_stats::{Observation, test::stratified_rank};
@@ -44,4 +44,4 @@ pub mod trend;
 pub mod usl;
 
 pub use interval::Interval;
-pub use test::stratified::{Observation, Side};
+pub use test::stratified::{BlockObservation, BlockSide};

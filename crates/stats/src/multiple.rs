@@ -7,8 +7,8 @@
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///
 /// Calling those at most 5 % different keeps the probability of any false one below 5 %.
-pub fn holm(p_values: &[f64]) -> Vec<f64> {
-    let order = ascending(p_values);
+pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
+    let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
     let mut largest = 0.0f64;
     for (place, &index) in order.iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 /// also for positively dependent comparisons (Benjamini and Yekutieli, Annals of Statistics 29,
 /// 2001).
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
-    let order = ascending(p_values);
+    let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
     let mut smallest = 1.0f64;
     for (place, &index) in order.iter().enumerate().rev() {
@@ -38,7 +38,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// Indices of the p-values that are not NaN, in ascending order of p.
-fn ascending(p_values: &[f64]) -> Vec<usize> {
+fn ascending_indices(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len())
         .filter(|&i| !p_values[i].is_nan())
         .collect();
@@ -65,7 +65,10 @@ mod tests {
     /// R 4.2.2: `p.adjust(c(.01, .02, .03, .005, NA, .5, .04, .02), "holm")`, then `"BH"`.
     #[test]
     fn adjusted_values_equal_those_of_r() {
-        assert_equal(&holm(&P), &[0.06, 0.1, 0.1, 0.035, f64::NAN, 0.5, 0.1, 0.1]);
+        assert_equal(
+            &adjust_holm(&P),
+            &[0.06, 0.1, 0.1, 0.035, f64::NAN, 0.5, 0.1, 0.1],
+        );
         assert_equal(
             &benjamini_hochberg(&P),
             &[0.035, 0.035, 0.042, 0.035, f64::NAN, 0.5, 0.14 / 3.0, 0.035],
@@ -74,16 +77,16 @@ mod tests {
 
     #[test]
     fn adjusting_nothing_gives_nothing_and_one_value_stays() {
-        assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
-        assert_eq!(holm(&[0.03]), [0.03]);
+        assert!(adjust_holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
+        assert_eq!(adjust_holm(&[0.03]), [0.03]);
         assert_eq!(benjamini_hochberg(&[0.03]), [0.03]);
-        assert!(holm(&[f64::NAN])[0].is_nan());
+        assert!(adjust_holm(&[f64::NAN])[0].is_nan());
     }
 
     #[test]
     fn adjusted_values_never_shrink_nor_change_places() {
         let p: Vec<f64> = (1..=50).map(|i| f64::from(i * 37 % 53) / 53.0).collect();
-        for adjusted in [holm(&p), benjamini_hochberg(&p)] {
+        for adjusted in [adjust_holm(&p), benjamini_hochberg(&p)] {
             for i in 0..p.len() {
                 assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
                 for j in 0..p.len() {

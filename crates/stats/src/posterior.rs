@@ -4,7 +4,7 @@
 //! The likelihood assumes no shape of noise: the evidence of a run is how much more often values
 //! like it occurred at the bad end than at the good one. Builds and measures nothing. Probabilistic
 //! bisection (Horstein, IEEE Transactions on Information Theory 9, 1963; Burnashev and Zigangirov,
-//! Problems of Information Transmission 10, 1974). Start at [`Posterior`].
+//! Problems of Information Transmission 10, 1974). Start at [`RevisionPosterior`].
 
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
@@ -12,19 +12,19 @@ use std::ops::RangeInclusive;
 /// Evidence of a value for the bad end against the good one, by its quarter of the pooled values of
 /// both ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bins {
+pub struct PosteriorBins {
     cuts: [f64; 3],
     /// Log likelihood ratio in each quarter.
     evidence: [f64; 4],
 }
 
-impl Bins {
+impl PosteriorBins {
     /// Computes the bins from the runs of both ends so far; recompute with every block. `None` when
     /// an end has no run.
     ///
     /// Half a run is added to every count, so that a quarter that one end never reached is not
     /// decisive by itself.
-    pub fn new(good: &[f64], bad: &[f64]) -> Option<Bins> {
+    pub fn new(good: &[f64], bad: &[f64]) -> Option<PosteriorBins> {
         if good.is_empty() || bad.is_empty() {
             return None;
         }
@@ -36,7 +36,7 @@ impl Bins {
             (inside.count() as f64 + 0.5) / (values.len() as f64 + 2.0)
         };
         let evidence = [0, 1, 2, 3].map(|bin| (share(bad, bin) / share(good, bin)).ln());
-        Some(Bins { cuts, evidence })
+        Some(PosteriorBins { cuts, evidence })
     }
 
     /// Evidence of a value for "bad": positive if such values are more frequent there.
@@ -54,15 +54,19 @@ fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
 /// Candidates count from 0, oldest first. The last one is the bad end itself; the good end precedes
 /// the first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Posterior {
+pub struct RevisionPosterior {
     probability: Vec<f64>,
 }
 
-impl Posterior {
+impl RevisionPosterior {
     /// Computes the posterior from all runs of revisions between the ends, as (candidate, value). A
     /// run of revision m that looks bad supports all candidates up to m; one that looks good counts
     /// against them. The prior is uniform.
-    pub fn new(candidates: usize, bins: &Bins, runs: &[(usize, f64)]) -> Posterior {
+    pub fn new(
+        candidates: usize,
+        bins: &PosteriorBins,
+        runs: &[(usize, f64)],
+    ) -> RevisionPosterior {
         let mut logs = vec![0.0; candidates];
         for &(revision, value) in runs {
             logs[revision] += bins.evidence(value);
@@ -73,7 +77,7 @@ impl Posterior {
         let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
         let total: f64 = weights.iter().sum();
-        Posterior {
+        RevisionPosterior {
             probability: weights.iter().map(|weight| weight / total).collect(),
         }
     }
@@ -85,7 +89,7 @@ impl Posterior {
 
     /// The revision to measure next: the buildable one that splits the probability most evenly.
     /// `None` when none is left between the ends.
-    pub fn next(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
+    pub fn next_revision(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
         let mut cumulated = 0.0;
         let between = self.probability.split_last()?.1.iter().enumerate();
         let distances = between.map(|(revision, probability)| {
@@ -100,7 +104,7 @@ impl Posterior {
 
     /// The candidates that together reach `level` and that no buildable revision separates, usually
     /// a single one. `None` until there are such.
-    pub fn answer(
+    pub fn credible_answer(
         &self,
         level: f64,
         can_build: impl Fn(usize) -> bool,
@@ -141,11 +145,11 @@ mod tests {
     use super::*;
 
     /// Quartiles 2.75, 4.5 and 6.25: good runs fill two quarters, bad runs the others, so evidence is -+ ln 5.
-    fn bins() -> Bins {
-        Bins::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap()
+    fn sample_bins() -> PosteriorBins {
+        PosteriorBins::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap()
     }
 
-    fn assert_probabilities(posterior: &Posterior, shares: &[f64]) {
+    fn assert_probabilities(posterior: &RevisionPosterior, shares: &[f64]) {
         let total: f64 = shares.iter().sum();
         for (probability, share) in posterior.probability().iter().zip(shares) {
             assert!((probability - share / total).abs() < 1e-12, "{posterior:?}");
@@ -155,44 +159,53 @@ mod tests {
 
     #[test]
     fn what_a_value_says_is_how_much_commoner_it_is_at_the_bad_end() {
-        assert!((bins().evidence(4.5) + 5f64.ln()).abs() < 1e-12);
-        assert!((bins().evidence(100.0) - 5f64.ln()).abs() < 1e-12);
-        assert_eq!(Bins::new(&[], &[1.0]), None);
-        let equal = Bins::new(&[3.0; 4], &[3.0; 4]).unwrap();
+        assert!((sample_bins().evidence(4.5) + 5f64.ln()).abs() < 1e-12);
+        assert!((sample_bins().evidence(100.0) - 5f64.ln()).abs() < 1e-12);
+        assert_eq!(PosteriorBins::new(&[], &[1.0]), None);
+        let equal = PosteriorBins::new(&[3.0; 4], &[3.0; 4]).unwrap();
         assert_eq!(equal.evidence(3.0), 0.0);
     }
 
     #[test]
     fn a_run_that_looks_bad_speaks_for_all_candidates_up_to_it() {
-        assert_probabilities(&Posterior::new(4, &bins(), &[]), &[1.0; 4]);
+        assert_probabilities(&RevisionPosterior::new(4, &sample_bins(), &[]), &[1.0; 4]);
         let runs = [(1, 7.0), (1, 8.0)];
-        assert_probabilities(&Posterior::new(4, &bins(), &runs), &[25.0, 25.0, 1.0, 1.0]);
+        assert_probabilities(
+            &RevisionPosterior::new(4, &sample_bins(), &runs),
+            &[25.0, 25.0, 1.0, 1.0],
+        );
         let runs = [(1, 7.0), (1, 8.0), (0, 1.0)];
-        assert_probabilities(&Posterior::new(4, &bins(), &runs), &[5.0, 25.0, 1.0, 1.0]);
+        assert_probabilities(
+            &RevisionPosterior::new(4, &sample_bins(), &runs),
+            &[5.0, 25.0, 1.0, 1.0],
+        );
     }
 
     #[test]
     fn the_next_revision_parts_the_candidates_most_evenly() {
-        let posterior = Posterior::new(4, &bins(), &[(1, 7.0), (1, 8.0)]);
-        assert_eq!(posterior.next(|_| true), Some(0));
-        assert_eq!(posterior.next(|revision| revision != 0), Some(1));
-        assert_eq!(posterior.next(|_| false), None);
+        let posterior = RevisionPosterior::new(4, &sample_bins(), &[(1, 7.0), (1, 8.0)]);
+        assert_eq!(posterior.next_revision(|_| true), Some(0));
+        assert_eq!(posterior.next_revision(|revision| revision != 0), Some(1));
+        assert_eq!(posterior.next_revision(|_| false), None);
         // The bad end itself is never measured in place of a candidate.
-        assert_eq!(Posterior::new(1, &bins(), &[]).next(|_| true), None);
+        assert_eq!(
+            RevisionPosterior::new(1, &sample_bins(), &[]).next_revision(|_| true),
+            None
+        );
     }
 
     #[test]
     fn the_answer_is_one_candidate_or_neighbours_that_nothing_parts() {
         let runs = [(1, 7.0), (1, 8.0), (1, 9.0), (0, 1.0)];
-        let posterior = Posterior::new(4, &bins(), &runs);
+        let posterior = RevisionPosterior::new(4, &sample_bins(), &runs);
         assert_probabilities(&posterior, &[25.0, 125.0, 1.0, 1.0]);
-        assert_eq!(posterior.answer(0.95, |_| true), None);
+        assert_eq!(posterior.credible_answer(0.95, |_| true), None);
         assert_eq!(
-            posterior.answer(0.95, |revision| revision != 0),
+            posterior.credible_answer(0.95, |revision| revision != 0),
             Some(0..=1)
         );
-        assert_eq!(posterior.answer(0.8, |_| true), Some(1..=1));
-        assert_eq!(posterior.answer(0.95, |_| false), Some(0..=3));
+        assert_eq!(posterior.credible_answer(0.8, |_| true), Some(1..=1));
+        assert_eq!(posterior.credible_answer(0.95, |_| false), Some(0..=3));
         assert_eq!(posterior.credible_set(0.95), [0, 1]);
         assert_eq!(posterior.credible_set(1.0).len(), 4);
     }

@@ -1,7 +1,7 @@
 //! Fieller's interval of a ratio of means.
 //!
 //! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
-//! Does not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller`].
+//! Does not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller_interval`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
@@ -24,7 +24,11 @@ pub struct RatioEstimate {
 ///
 /// None with fewer than 2 values a side, or when the baseline's mean cannot be distinguished from zero, as
 /// the set of ratios is then not an interval.
-pub fn fieller(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<RatioEstimate> {
+pub fn fieller_interval(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Option<RatioEstimate> {
     if baseline.len() < 2 || candidate.len() < 2 {
         return None;
     }
@@ -42,7 +46,7 @@ pub fn fieller(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<R
             interval: point,
         });
     }
-    let df = satterthwaite(
+    let df = satterthwaite_df(
         (ratio * ratio * var_a, baseline.len()),
         (var_b, candidate.len()),
     );
@@ -63,7 +67,7 @@ pub fn fieller(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<R
 }
 
 /// Degrees of freedom of a sum of two squared standard errors, each with its number of values.
-fn satterthwaite(a: (f64, usize), b: (f64, usize)) -> f64 {
+fn satterthwaite_df(a: (f64, usize), b: (f64, usize)) -> f64 {
     let total = a.0 + b.0;
     let term = |(square, n): (f64, usize)| (square / total).powi(2) / (n - 1) as f64;
     1.0 / (term(a) + term(b))
@@ -83,7 +87,7 @@ mod tests {
     /// `polyroot(c(mean(b)^2 - q*vb, -2*mean(a)*mean(b), mean(a)^2 - q*va))`
     #[test]
     fn the_ends_solve_the_quadratic_of_fieller() {
-        let estimate = fieller(&A, &B, 0.95).unwrap();
+        let estimate = fieller_interval(&A, &B, 0.95).unwrap();
         assert!((estimate.interval.low / 1.121193952823098 - 1.0).abs() < 1e-10);
         assert!((estimate.interval.high / 1.303695308526229 - 1.0).abs() < 1e-10);
     }
@@ -92,7 +96,7 @@ mod tests {
     /// confidence allows: both ways to say it must agree when the ends' df equal the estimate's.
     #[test]
     fn a_ratio_of_one_is_excluded_when_welch_rejects_clearly() {
-        let estimate = fieller(&A, &B, 0.999).unwrap();
+        let estimate = fieller_interval(&A, &B, 0.999).unwrap();
         assert!(welch(&A, &B).unwrap().p < 0.001);
         assert!(!estimate.interval.contains(1.0) && estimate.interval.contains(estimate.ratio));
     }
@@ -100,7 +104,10 @@ mod tests {
     #[test]
     fn units_do_not_matter() {
         let scale = |values: &[f64]| values.iter().map(|v| v * 1e6).collect::<Vec<f64>>();
-        let (small, large) = (fieller(&A, &B, 0.9), fieller(&scale(&A), &scale(&B), 0.9));
+        let (small, large) = (
+            fieller_interval(&A, &B, 0.9),
+            fieller_interval(&scale(&A), &scale(&B), 0.9),
+        );
         let (small, large) = (small.unwrap().interval, large.unwrap().interval);
         assert!((small.low / large.low - 1.0).abs() < 1e-12);
         assert!((small.high / large.high - 1.0).abs() < 1e-12);
@@ -108,11 +115,11 @@ mod tests {
 
     #[test]
     fn no_interval_exists_for_a_baseline_around_zero() {
-        assert_eq!(fieller(&[-1.0, 1.0, 0.5], &B, 0.95), None);
-        assert_eq!(fieller(&[0.0, 0.0], &[0.0, 0.0], 0.95), None);
-        assert_eq!(fieller(&[1.0], &B, 0.95), None);
+        assert_eq!(fieller_interval(&[-1.0, 1.0, 0.5], &B, 0.95), None);
+        assert_eq!(fieller_interval(&[0.0, 0.0], &[0.0, 0.0], 0.95), None);
+        assert_eq!(fieller_interval(&[1.0], &B, 0.95), None);
         assert_eq!(
-            fieller(&[2.0, 2.0], &[3.0, 3.0], 0.95).map(|e| e.interval.high),
+            fieller_interval(&[2.0, 2.0], &[3.0, 3.0], 0.95).map(|e| e.interval.high),
             Some(1.5)
         );
     }

@@ -2,9 +2,9 @@
 //!
 //! Each level of concurrency is visited several times, and each visit yields one throughput: the variation
 //! between visits, not within one, is the noise of a level. This module decides which level to visit next, when
-//! to stop, and what the answer is. It knows nothing about the workers and never waits: [`next`] and [`answer`]
+//! to stop, and what the answer is. It knows nothing about the workers and never waits: [`next_level`] and [`search_answer`]
 //! are pure functions of the visits so far, so that a stored session leads to the same decisions again.
-//! Start at [`next`]; [`Noise`] compares two levels.
+//! Start at [`next_level`]; [`VisitNoise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -12,7 +12,7 @@ use crate::distribution::student_t;
 
 /// A level and its visits.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Level {
+pub struct ConcurrencyLevel {
     /// Workers at once.
     pub concurrency: u32,
     /// Throughput of every visit in order, in any unit; zero is valid.
@@ -23,7 +23,7 @@ pub struct Level {
 
 /// How levels are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct SaturationRules {
     /// The lowest level.
     pub first: u32,
     /// Levels are successive multiples of this number; `None` doubles them and refines around the best
@@ -39,9 +39,9 @@ pub struct Rules {
     pub most_visits: u32,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
+impl Default for SaturationRules {
+    fn default() -> SaturationRules {
+        SaturationRules {
             first: 1,
             step: None,
             limit: 1024,
@@ -54,7 +54,7 @@ impl Default for Rules {
 
 /// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextLevel {
     /// Visit this level, once.
     Visit(u32),
     /// The rules allow nothing more to be learned.
@@ -70,7 +70,7 @@ const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
 ///
-/// 1. Search upwards: visit every level [`Rules::visits`] times, until [`Rules::patience`] levels in a row show no
+/// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until [`SaturationRules::patience`] levels in a row show no
 ///    growth beyond noise over the best level before them.
 /// 2. Refine around the best level, in case there is a peak between two levels.
 /// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
@@ -78,32 +78,40 @@ const RESOLUTION: u32 = 8;
 /// 4. Bisect the gap below the lowest level that is as good.
 ///
 /// New visits can overturn earlier decisions; the search then continues.
-pub fn next(levels: &[Level], rules: &Rules) -> Next {
-    let mut sorted: Vec<&Level> = levels.iter().collect();
+pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextLevel {
+    let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().collect();
     sorted.sort_by_key(|level| level.concurrency);
-    let is_short =
-        |level: &&&Level| !level.is_spoilt && level.throughputs.len() < rules.visits as usize;
+    let is_short = |level: &&&ConcurrencyLevel| {
+        !level.is_spoilt && level.throughputs.len() < rules.visits as usize
+    };
     if let Some(level) = sorted.iter().find(is_short) {
-        return Next::Visit(level.concurrency);
+        return NextLevel::Visit(level.concurrency);
     }
-    let noise = Noise::between_visits(sorted.iter().copied());
-    if let Some(higher) = higher(&sorted, &noise, rules) {
-        return Next::Visit(higher);
+    let noise = VisitNoise::between_visits(sorted.iter().copied());
+    if let Some(higher) = next_higher_level(&sorted, &noise, rules) {
+        return NextLevel::Visit(higher);
     }
-    let standings = standings(levels);
-    let Some(best) = standings.iter().position(|one| one.status == Status::Best) else {
-        return Next::Stop;
+    let standings = level_states(levels);
+    let Some(best) = standings
+        .iter()
+        .position(|one| one.status == LevelStatus::Best)
+    else {
+        return NextLevel::Stop;
     };
     let found = beside_best(&standings, best, rules)
-        .or_else(|| unclear(&standings, best, rules))
+        .or_else(|| unclear_level(&standings, best, rules))
         .or_else(|| below_knee(&standings, rules));
-    found.map_or(Next::Stop, Next::Visit)
+    found.map_or(NextLevel::Stop, NextLevel::Visit)
 }
 
 /// Returns the next level of the upward search, unless it has ended.
-fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
+fn next_higher_level(
+    sorted: &[&ConcurrencyLevel],
+    noise: &VisitNoise,
+    rules: &SaturationRules,
+) -> Option<u32> {
     let mut at = rules.first.min(rules.limit);
-    let mut best: Option<&Level> = None;
+    let mut best: Option<&ConcurrencyLevel> = None;
     let mut idle = 0;
     loop {
         let Some(level) = sorted.iter().find(|level| level.concurrency == at) else {
@@ -112,12 +120,12 @@ fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
         if level.is_spoilt {
             return None;
         }
-        let grew = best.is_none_or(|best| noise.change(best, level).is_growth());
+        let grew = best.is_none_or(|best| noise.level_change(best, level).is_growth());
         idle = if grew { 0 } else { idle + 1 };
         if idle >= rules.patience || at >= rules.limit {
             return None;
         }
-        if best.is_none_or(|best| mean(level) > mean(best)) {
+        if best.is_none_or(|best| mean_throughput(level) > mean_throughput(best)) {
             best = Some(level);
         }
         let following = match rules.step {
@@ -129,7 +137,7 @@ fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
 }
 
 /// Returns the middle between the best level and a distant neighbor.
-fn beside_best(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32> {
+fn beside_best(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let at = standings[best].concurrency;
     let above = standings.get(best + 1).map(|one| (at, one.concurrency));
     let below = best
@@ -139,34 +147,35 @@ fn beside_best(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32
     let sides = above.into_iter().chain(below);
     sides
         .filter(wide)
-        .find_map(|(low, high)| middle(low, high, rules))
+        .find_map(|(low, high)| middle_level(low, high, rules))
 }
 
 /// Returns a level strictly between two others, a multiple of the step if there is one.
-fn middle(low: u32, high: u32, rules: &Rules) -> Option<u32> {
+fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     let step = rules.step.unwrap_or(1);
     let middle = (low + (high - low) / 2) / step * step;
     (low < middle && middle < high).then_some(middle)
 }
 
 /// Of the lowest level that may be as good as the best, and the best, returns the one with fewer visits.
-fn unclear(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32> {
+fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()
-        .find(|one| one.status != Status::Lower)?;
+        .find(|one| one.status != LevelStatus::Lower)?;
     let pair = [level, &standings[best]];
     let fewest = pair.iter().min_by_key(|one| one.visits)?;
-    let may_go_on = level.status == Status::Unclear && fewest.visits < rules.most_visits as usize;
+    let may_go_on =
+        level.status == LevelStatus::Unclear && fewest.visits < rules.most_visits as usize;
     may_go_on.then_some(fewest.concurrency)
 }
 
 /// Returns the middle of the gap below the lowest level that is as good as the best.
-fn below_knee(standings: &[Standing], rules: &Rules) -> Option<u32> {
-    let knee = knee(standings)?;
+fn below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option<u32> {
+    let knee = find_knee(standings)?;
     let high = standings[knee].concurrency;
     let low = standings[knee.checked_sub(1)?].concurrency;
     let is_wide = high - low > (high / RESOLUTION).max(1);
-    is_wide.then(|| middle(low, high, rules))?
+    is_wide.then(|| middle_level(low, high, rules))?
 }
 
 // Comparison of every level with the best one, and the resulting answer.
@@ -176,7 +185,7 @@ const REPORTED_CONFIDENCE: f64 = 0.95;
 
 /// A level compared with the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum LevelStatus {
     /// The level with the highest mean.
     Best,
     /// Significantly lower.
@@ -189,7 +198,7 @@ pub enum Status {
 
 /// The state of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct LevelState {
     /// Workers at once.
     pub concurrency: u32,
     /// Visits so far.
@@ -199,16 +208,16 @@ pub struct Standing {
     /// Its 95 % interval, if the spread is known.
     pub interval: Option<Interval>,
     /// Change from the best of the lower levels, with a 95 % interval; `None` for the lowest.
-    pub change: Option<Change>,
+    pub change: Option<LevelChange>,
     /// Comparison with the best level.
-    pub status: Status,
+    pub status: LevelStatus,
 }
 
 /// The answer from all levels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct SaturationAnswer {
     /// The levels in ascending order, without failed ones.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<LevelState>,
     /// Index of the knee: the lowest level whose throughput cannot be distinguished from the best.
     pub knee: usize,
     /// Index of the level with the highest mean.
@@ -216,31 +225,31 @@ pub struct Answer {
     /// Whether no level above the knee was measured, so that throughput may still grow.
     pub is_open: bool,
     /// Noise between visits of the same level.
-    pub noise: Noise,
+    pub noise: VisitNoise,
 }
 
-impl Answer {
+impl SaturationAnswer {
     /// The level at the knee.
-    pub fn at_knee(&self) -> &Standing {
+    pub fn at_knee(&self) -> &LevelState {
         &self.standings[self.knee]
     }
 
     /// The best level.
-    pub fn at_best(&self) -> &Standing {
+    pub fn at_best(&self) -> &LevelState {
         &self.standings[self.best]
     }
 }
 
 /// Returns the answer from all levels; `None` without a valid level.
-pub fn answer(levels: &[Level]) -> Option<Answer> {
-    let standings = standings(levels);
+pub fn search_answer(levels: &[ConcurrencyLevel]) -> Option<SaturationAnswer> {
+    let standings = level_states(levels);
     let best = standings
         .iter()
-        .position(|one| one.status == Status::Best)?;
-    let knee = knee(&standings)?;
-    Some(Answer {
+        .position(|one| one.status == LevelStatus::Best)?;
+    let knee = find_knee(&standings)?;
+    Some(SaturationAnswer {
         is_open: knee + 1 == standings.len(),
-        noise: Noise::between_visits(levels.iter()),
+        noise: VisitNoise::between_visits(levels.iter()),
         standings,
         knee,
         best,
@@ -248,52 +257,60 @@ pub fn answer(levels: &[Level]) -> Option<Answer> {
 }
 
 /// Returns the lowest level that is not significantly lower than the best.
-fn knee(standings: &[Standing]) -> Option<usize> {
-    standings.iter().position(|one| one.status != Status::Lower)
+fn find_knee(standings: &[LevelState]) -> Option<usize> {
+    standings
+        .iter()
+        .position(|one| one.status != LevelStatus::Lower)
 }
 
 /// Returns the states of all levels in ascending order, without failed and unvisited ones.
-fn standings(levels: &[Level]) -> Vec<Standing> {
-    let noise = Noise::between_visits(levels.iter());
-    let counts = |level: &&Level| !level.is_spoilt && !level.throughputs.is_empty();
-    let mut sorted: Vec<&Level> = levels.iter().filter(counts).collect();
+fn level_states(levels: &[ConcurrencyLevel]) -> Vec<LevelState> {
+    let noise = VisitNoise::between_visits(levels.iter());
+    let counts = |level: &&ConcurrencyLevel| !level.is_spoilt && !level.throughputs.is_empty();
+    let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().filter(counts).collect();
     sorted.sort_by_key(|level| level.concurrency);
-    let higher = |one: &&Level, other: &&Level| mean(one).total_cmp(&mean(other));
+    let higher = |one: &&ConcurrencyLevel, other: &&ConcurrencyLevel| {
+        mean_throughput(one).total_cmp(&mean_throughput(other))
+    };
     let Some(best) = sorted.iter().copied().max_by(higher) else {
         return Vec::new();
     };
-    let standing = |(at, level): (usize, &&Level)| {
+    let standing = |(at, level): (usize, &&ConcurrencyLevel)| {
         let before = sorted[..at].iter().copied().max_by(higher);
-        Standing {
+        LevelState {
             concurrency: level.concurrency,
             visits: level.throughputs.len(),
-            throughput: mean(level),
-            interval: interval(level, &noise),
+            throughput: mean_throughput(level),
+            interval: throughput_interval(level, &noise),
             change: before.map(|before| noise.change_at(before, level, REPORTED_CONFIDENCE)),
-            status: status(level, best, &noise),
+            status: level_status(level, best, &noise),
         }
     };
     sorted.iter().enumerate().map(standing).collect()
 }
 
-fn interval(level: &Level, noise: &Noise) -> Option<Interval> {
+fn throughput_interval(level: &ConcurrencyLevel, noise: &VisitNoise) -> Option<Interval> {
     let half = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
-    let mean = mean(level);
+    let mean = mean_throughput(level);
     Some(Interval {
         low: mean * (1.0 - half),
         high: mean * (1.0 + half),
     })
 }
 
-fn status(level: &Level, best: &Level, noise: &Noise) -> Status {
-    let change = noise.change(best, level);
+fn level_status(
+    level: &ConcurrencyLevel,
+    best: &ConcurrencyLevel,
+    noise: &VisitNoise,
+) -> LevelStatus {
+    let change = noise.level_change(best, level);
     match () {
-        () if level.concurrency == best.concurrency => Status::Best,
+        () if level.concurrency == best.concurrency => LevelStatus::Best,
         // No level had any throughput: all are alike.
-        () if mean(best) <= 0.0 => Status::AsGood,
-        () if change.is_decline() => Status::Lower,
-        () if change.is_as_good() => Status::AsGood,
-        () => Status::Unclear,
+        () if mean_throughput(best) <= 0.0 => LevelStatus::AsGood,
+        () if change.is_decline() => LevelStatus::Lower,
+        () if change.is_as_good() => LevelStatus::AsGood,
+        () => LevelStatus::Unclear,
     }
 }
 
@@ -313,7 +330,7 @@ const TOLERANCE: f64 = 0.05;
 
 /// Relative spread of the visits of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Noise {
+pub struct VisitNoise {
     /// Relative standard deviation of one visit; 0 if no level was visited twice.
     pub spread: f64,
     /// Degrees of freedom: number of visits minus number of levels.
@@ -322,7 +339,7 @@ pub struct Noise {
 
 /// The change between two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Ratio of the second throughput to the first.
     pub ratio: f64,
     /// Half width of the interval of ln `ratio` at the confidence of decisions.
@@ -330,7 +347,7 @@ pub struct Change {
 }
 
 /// Mean throughput of a level; 0 without visits.
-fn mean(level: &Level) -> f64 {
+fn mean_throughput(level: &ConcurrencyLevel) -> f64 {
     if level.throughputs.is_empty() {
         0.0
     } else {
@@ -338,12 +355,12 @@ fn mean(level: &Level) -> f64 {
     }
 }
 
-impl Noise {
+impl VisitNoise {
     /// The spread of all levels together.
-    pub fn between_visits<'a>(levels: impl Iterator<Item = &'a Level>) -> Noise {
+    pub fn between_visits<'a>(levels: impl Iterator<Item = &'a ConcurrencyLevel>) -> VisitNoise {
         let (mut squares, mut df) = (0.0, 0);
         for level in levels {
-            let centre = mean(level);
+            let centre = mean_throughput(level);
             if level.throughputs.len() < 2 || level.is_spoilt || centre <= 0.0 {
                 continue;
             }
@@ -351,7 +368,7 @@ impl Noise {
             squares += level.throughputs.iter().map(square).sum::<f64>();
             df += level.throughputs.len() - 1;
         }
-        Noise {
+        VisitNoise {
             spread: match df {
                 0 => 0.0,
                 df => (squares / df as f64).sqrt(),
@@ -363,10 +380,10 @@ impl Noise {
     /// Half of the width of the interval of the mean of so many visits, as a share of it. `None` where
     /// nothing is known of the spread.
     pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
-        self.half(1.0 / visits as f64, confidence)
+        self.interval_half_width(1.0 / visits as f64, confidence)
     }
 
-    fn half(&self, of_variance: f64, confidence: f64) -> Option<f64> {
+    fn interval_half_width(&self, of_variance: f64, confidence: f64) -> Option<f64> {
         let tail = 0.5 * (1.0 - confidence);
         (self.df > 0 && of_variance.is_finite()).then(|| {
             student_t::upper_quantile(tail, self.df as f64) * self.spread * of_variance.sqrt()
@@ -375,23 +392,28 @@ impl Noise {
 
     /// From one level to another, with an interval at `confidence` in logarithms. It has no width where
     /// nothing is known of the spread.
-    pub fn change_at(&self, from: &Level, to: &Level, confidence: f64) -> Change {
-        let visits = |level: &Level| 1.0 / level.throughputs.len() as f64;
-        Change {
-            ratio: mean(to) / mean(from),
+    pub fn change_at(
+        &self,
+        from: &ConcurrencyLevel,
+        to: &ConcurrencyLevel,
+        confidence: f64,
+    ) -> LevelChange {
+        let visits = |level: &ConcurrencyLevel| 1.0 / level.throughputs.len() as f64;
+        LevelChange {
+            ratio: mean_throughput(to) / mean_throughput(from),
             half: self
-                .half(visits(from) + visits(to), confidence)
+                .interval_half_width(visits(from) + visits(to), confidence)
                 .unwrap_or(0.0),
         }
     }
 
     /// The same at the confidence of the decisions.
-    fn change(&self, from: &Level, to: &Level) -> Change {
+    fn level_change(&self, from: &ConcurrencyLevel, to: &ConcurrencyLevel) -> LevelChange {
         self.change_at(from, to, CONFIDENCE)
     }
 }
 
-impl Change {
+impl LevelChange {
     /// The ends of the interval of the ratio.
     pub fn interval(&self) -> crate::Interval {
         crate::Interval {

@@ -3,27 +3,27 @@
 //! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model
 //! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
 //! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
-//! coherent. Fits the three, and rejects poor fits; [`scaling`] describes how any quantity grows
-//! with another. Does not know what the workers do. Start at [`fit`].
+//! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity grows
+//! with another. Does not know what the workers do. Start at [`fit_usl`].
 
 use crate::describe::mean;
 
 /// Minimum number of levels for three unknowns.
-pub const FEWEST_LEVELS: usize = 6;
+pub const MIN_LEVELS: usize = 6;
 
 /// Minimum fraction of the differences between levels that a curve must explain: below it, the law
 /// does not apply.
-pub const LEAST_R_SQUARED: f64 = 0.9;
+pub const MIN_R_SQUARED: f64 = 0.9;
 
 /// Maximum number of steps of the search.
-const MOST_STEPS: usize = 500;
+const MAX_STEPS: usize = 500;
 
 /// The search ends when a step moves every point of the curve by less than this fraction.
-const STILL: f64 = 1e-11;
+const CONVERGENCE_LIMIT: f64 = 1e-11;
 
 /// A level of concurrency.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct UslPoint {
     /// Workers at once.
     pub concurrency: f64,
     /// Throughput, in any unit.
@@ -34,7 +34,7 @@ pub struct Point {
 
 /// A parameter with its standard error, which is `None` at a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parameter {
+pub struct UslParameter {
     /// The estimate.
     pub value: f64,
     /// Its standard error.
@@ -43,13 +43,13 @@ pub struct Parameter {
 
 /// The fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Usl {
+pub struct UslFit {
     /// Throughput of one worker alone.
-    pub lambda: Parameter,
+    pub lambda: UslParameter,
     /// Fraction that cannot overlap (contention), at least 0.
-    pub sigma: Parameter,
+    pub sigma: UslParameter,
     /// Cost of coherency for each pair of workers, at least 0.
-    pub kappa: Parameter,
+    pub kappa: UslParameter,
     /// Fraction of the weighted variance of the throughputs that the curve explains.
     pub r_squared: f64,
     /// Number of levels that it was fitted to.
@@ -59,7 +59,7 @@ pub struct Usl {
 /// Why there is no curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UslError {
-    /// Fewer than [`FEWEST_LEVELS`] different levels.
+    /// Fewer than [`MIN_LEVELS`] different levels.
     TooFewLevels {
         /// How many there are.
         levels: usize,
@@ -68,17 +68,17 @@ pub enum UslError {
     NotPositive,
     /// The least-squares search did not converge.
     NoFit,
-    /// The curve explains less than [`LEAST_R_SQUARED`].
+    /// The curve explains less than [`MIN_R_SQUARED`].
     Poor {
         /// What it explains.
         r_squared: f64,
     },
 }
 
-impl Usl {
+impl UslFit {
     /// Throughput at a concurrency.
-    pub fn at(&self, concurrency: f64) -> f64 {
-        value(
+    pub fn throughput_at(&self, concurrency: f64) -> f64 {
+        model_throughput(
             &[self.lambda.value, self.sigma.value, self.kappa.value],
             concurrency,
         )
@@ -86,7 +86,7 @@ impl Usl {
 
     /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
     /// interval of kappa at `confidence` includes 0: there is no distinct peak then.
-    pub fn peak(&self, confidence: f64) -> Option<f64> {
+    pub fn peak_concurrency(&self, confidence: f64) -> Option<f64> {
         let free = [self.lambda, self.sigma, self.kappa];
         let free = free.iter().filter(|one| one.error.is_some()).count();
         let df = (self.levels - free) as f64;
@@ -106,11 +106,11 @@ impl Usl {
 ///
 /// # Errors
 /// Returns a [`UslError`] if the data cannot support a curve.
-pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
+pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     let mut places: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
     places.sort_unstable_by(f64::total_cmp);
     places.dedup();
-    if places.len() < FEWEST_LEVELS {
+    if places.len() < MIN_LEVELS {
         let levels = places.len();
         return Err(UslError::TooFewLevels { levels });
     }
@@ -122,7 +122,7 @@ pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
         return Err(UslError::NotPositive);
     }
     let usl = least_squares(points).ok_or(UslError::NoFit)?;
-    if usl.r_squared >= LEAST_R_SQUARED {
+    if usl.r_squared >= MIN_R_SQUARED {
         Ok(usl)
     } else {
         // NaN if all throughputs are equal: there is nothing to explain.
@@ -133,14 +133,14 @@ pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
 }
 
 /// lambda, sigma, kappa.
-type Parameters = [f64; 3];
+type UslParameters = [f64; 3];
 
 /// Which parameters are free; the others are 0.
-type Free = [bool; 3];
+type FreeParameters = [bool; 3];
 
-fn least_squares(points: &[Point]) -> Option<Usl> {
+fn least_squares(points: &[UslPoint]) -> Option<UslFit> {
     // All free first: if that is within the bounds, no bound can be better.
-    const FACES: [&[Free]; 2] = [
+    const FACES: [&[FreeParameters]; 2] = [
         &[[true, true, true]],
         &[
             [true, true, false],
@@ -148,26 +148,27 @@ fn least_squares(points: &[Point]) -> Option<Usl> {
             [true, false, false],
         ],
     ];
-    let within = |found: &(Parameters, Free)| found.0.iter().all(|value| *value >= 0.0);
-    let on = |faces: &[Free]| {
+    let within =
+        |found: &(UslParameters, FreeParameters)| found.0.iter().all(|value| *value >= 0.0);
+    let on = |faces: &[FreeParameters]| {
         let found = faces
             .iter()
-            .filter_map(|free| Some((search(points, *free)?, *free)));
-        found
-            .filter(within)
-            .min_by(|one, other| residue(points, &one.0).total_cmp(&residue(points, &other.0)))
+            .filter_map(|free| Some((minimize_residuals(points, *free)?, *free)));
+        found.filter(within).min_by(|one, other| {
+            residual_sum(points, &one.0).total_cmp(&residual_sum(points, &other.0))
+        })
     };
     let (parameters, free) = FACES.iter().find_map(|faces| on(faces))?;
-    Some(described(points, &parameters, free))
+    Some(describe_fit(points, &parameters, free))
 }
 
-fn value(parameters: &Parameters, n: f64) -> f64 {
+fn model_throughput(parameters: &UslParameters, n: f64) -> f64 {
     let [lambda, sigma, kappa] = parameters;
     lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
 }
 
 /// Derivatives by lambda, sigma and kappa.
-fn gradient(parameters: &Parameters, n: f64) -> Parameters {
+fn model_gradient(parameters: &UslParameters, n: f64) -> UslParameters {
     let [lambda, sigma, kappa] = parameters;
     let divisor = 1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0);
     let by_sigma = -lambda * n * (n - 1.0) / (divisor * divisor);
@@ -175,9 +176,9 @@ fn gradient(parameters: &Parameters, n: f64) -> Parameters {
 }
 
 /// Weighted sum of squared residuals; infinite where the curve has a pole among the data.
-fn residue(points: &[Point], parameters: &Parameters) -> f64 {
-    let square = |point: &Point| {
-        let value = value(parameters, point.concurrency);
+fn residual_sum(points: &[UslPoint], parameters: &UslParameters) -> f64 {
+    let square = |point: &UslPoint| {
+        let value = model_throughput(parameters, point.concurrency);
         if value > 0.0 {
             point.weight * (point.throughput - value).powi(2)
         } else {
@@ -188,11 +189,15 @@ fn residue(points: &[Point], parameters: &Parameters) -> f64 {
 }
 
 /// J'WJ and J'Wr, with ones on the diagonal for fixed parameters.
-fn normal(points: &[Point], parameters: &Parameters, free: Free) -> (Matrix, Parameters) {
+fn normal_equations(
+    points: &[UslPoint],
+    parameters: &UslParameters,
+    free: FreeParameters,
+) -> (Matrix3, UslParameters) {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
-        let slope = gradient(parameters, point.concurrency);
-        let residual = point.throughput - value(parameters, point.concurrency);
+        let slope = model_gradient(parameters, point.concurrency);
+        let residual = point.throughput - model_throughput(parameters, point.concurrency);
         for row in (0..3).filter(|row| free[*row]) {
             side[row] += point.weight * slope[row] * residual;
             for column in (0..3).filter(|column| free[*column]) {
@@ -208,7 +213,7 @@ fn normal(points: &[Point], parameters: &Parameters, free: Free) -> (Matrix, Par
 
 /// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The
 /// weights follow from the error of N / X, which is N / X^2 times that of X.
-fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
+fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
         let n = point.concurrency;
@@ -224,34 +229,35 @@ fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
     for at in (0..3).filter(|at| !free[*at]) {
         matrix[at][at] = 1.0;
     }
-    let [one, sigma, kappa] = times(&inverse(&matrix)?, &side);
+    let [one, sigma, kappa] = multiply_matrix(&invert_matrix(&matrix)?, &side);
     (one > 0.0).then(|| [1.0 / one, sigma / one, kappa / one])
 }
 
 /// The least squares with these parameters free, ignoring bounds.
-fn search(points: &[Point], free: Free) -> Option<Parameters> {
+fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     // Fallback where noise spoils the regression: the highest rate per worker.
     let alone = points
         .iter()
         .map(|point| point.throughput / point.concurrency);
     let crude = [alone.fold(0.0, f64::max), 0.0, 0.0];
-    let begun = beginning(points, free).filter(|start| residue(points, start).is_finite());
+    let begun =
+        starting_values(points, free).filter(|start| residual_sum(points, start).is_finite());
     let mut now = begun.unwrap_or(crude);
-    let mut least = residue(points, &now);
+    let mut least = residual_sum(points, &now);
     let mut damping = 1e-3;
-    for _ in 0..MOST_STEPS {
-        let (matrix, side) = normal(points, &now, free);
+    for _ in 0..MAX_STEPS {
+        let (matrix, side) = normal_equations(points, &now, free);
         let mut damped = matrix;
         (0..3).for_each(|at| damped[at][at] *= 1.0 + damping);
-        let step = times(&inverse(&damped)?, &side);
+        let step = multiply_matrix(&invert_matrix(&damped)?, &side);
         let next = [0, 1, 2].map(|at| now[at] + step[at]);
-        let residue = residue(points, &next);
+        let residue = residual_sum(points, &next);
         let moved = points.iter().map(|point| {
-            let [from, to] = [&now, &next].map(|at| value(at, point.concurrency));
+            let [from, to] = [&now, &next].map(|at| model_throughput(at, point.concurrency));
             (to / from - 1.0).abs()
         });
         // Without damping, a step that moves no point of the curve has reached the minimum.
-        let is_still = damping <= 1e-3 && moved.fold(0.0, f64::max) < STILL;
+        let is_still = damping <= 1e-3 && moved.fold(0.0, f64::max) < CONVERGENCE_LIMIT;
         if residue < least {
             (now, least, damping) = (next, residue, f64::max(damping / 10.0, 1e-12));
         } else {
@@ -264,12 +270,12 @@ fn search(points: &[Point], free: Free) -> Option<Parameters> {
     None
 }
 
-fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
+fn describe_fit(points: &[UslPoint], parameters: &UslParameters, free: FreeParameters) -> UslFit {
     let count = free.iter().filter(|is_free| **is_free).count();
-    let left = residue(points, parameters);
+    let left = residual_sum(points, parameters);
     let variance = left / (points.len() - count) as f64;
-    let spread = inverse(&normal(points, parameters, free).0);
-    let parameter = |at: usize| Parameter {
+    let spread = invert_matrix(&normal_equations(points, parameters, free).0);
+    let parameter = |at: usize| UslParameter {
         value: parameters[at],
         error: spread
             .filter(|_| free[at])
@@ -278,9 +284,9 @@ fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
     let weights: f64 = points.iter().map(|point| point.weight).sum();
     let weighted = points.iter().map(|point| point.weight * point.throughput);
     let centre = weighted.sum::<f64>() / weights;
-    let square = |point: &Point| point.weight * (point.throughput - centre).powi(2);
+    let square = |point: &UslPoint| point.weight * (point.throughput - centre).powi(2);
     let total: f64 = points.iter().map(square).sum();
-    Usl {
+    UslFit {
         lambda: parameter(0),
         sigma: parameter(1),
         kappa: parameter(2),
@@ -292,11 +298,11 @@ fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
 // Linear algebra for three unknowns, which is not worth a dependency.
 
 /// A 3x3 matrix, by rows.
-type Matrix = [[f64; 3]; 3];
+type Matrix3 = [[f64; 3]; 3];
 
 /// The inverse of a symmetric positive matrix; `None` if it is singular. Rows and columns are first
 /// scaled to a unit diagonal: throughputs and fractions differ by many powers of ten.
-fn inverse(matrix: &Matrix) -> Option<Matrix> {
+fn invert_matrix(matrix: &Matrix3) -> Option<Matrix3> {
     let scale = [0, 1, 2].map(|at| matrix[at][at].sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
         return None;
@@ -326,7 +332,7 @@ fn inverse(matrix: &Matrix) -> Option<Matrix> {
 }
 
 /// Matrix times column.
-fn times(matrix: &Matrix, column: &[f64; 3]) -> [f64; 3] {
+fn multiply_matrix(matrix: &Matrix3, column: &[f64; 3]) -> [f64; 3] {
     matrix.map(|row| row.iter().zip(column).map(|(a, b)| a * b).sum())
 }
 
@@ -334,7 +340,7 @@ fn times(matrix: &Matrix, column: &[f64; 3]) -> [f64; 3] {
 
 /// A power law y = factor x^exponent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scaling {
+pub struct PowerLawFit {
     /// Slope in log-log coordinates: 1 is linear, 0 constant.
     pub exponent: f64,
     /// Value of the line at x = 1.
@@ -346,7 +352,7 @@ pub struct Scaling {
 /// Least-squares line through (ln x, ln y).
 ///
 /// `None` unless there are 2 different x, all numbers are positive, and the lengths are equal.
-pub fn scaling(x: &[f64], y: &[f64]) -> Option<Scaling> {
+pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     let positive = |values: &[f64]| values.iter().all(|v| *v > 0.0 && v.is_finite());
     if x.len() != y.len() || !positive(x) || !positive(y) {
         return None;
@@ -366,7 +372,7 @@ pub fn scaling(x: &[f64], y: &[f64]) -> Option<Scaling> {
     let exponent = xy / xx;
     let factor = (centre_y - exponent * centre_x).exp();
     // Without two different x there is no slope: xx is 0, or NaN without values.
-    (xx > 0.0).then_some(Scaling {
+    (xx > 0.0).then_some(PowerLawFit {
         exponent,
         factor,
         r_squared: xy * xy / (xx * yy),
@@ -381,7 +387,7 @@ mod tests {
     fn a_power_law_is_found_exactly() {
         let x = [1.0, 2.0, 8.0, 64.0];
         let y = x.map(|x: f64| 3.0 * x.powf(-0.75));
-        let fit = scaling(&x, &y).unwrap();
+        let fit = fit_power_law(&x, &y).unwrap();
         assert!((fit.exponent + 0.75).abs() < 1e-14 && (fit.factor - 3.0).abs() < 1e-14);
         assert!((fit.r_squared - 1.0).abs() < 1e-14);
     }
@@ -389,7 +395,7 @@ mod tests {
     /// R 4.2.2: `m <- lm(log(y) ~ log(x)); coef(m); summary(m)$r.squared`.
     #[test]
     fn a_noisy_power_law_equals_that_of_r() {
-        let fit = scaling(&[16.0, 64.0, 256.0, 1024.0], &[5.1, 14.0, 70.0, 190.0]).unwrap();
+        let fit = fit_power_law(&[16.0, 64.0, 256.0, 1024.0], &[5.1, 14.0, 70.0, 190.0]).unwrap();
         assert!((fit.exponent / 0.8990001589313901 - 1.0).abs() < 1e-12);
         assert!((fit.factor.ln() / -0.921021682514803 - 1.0).abs() < 1e-12);
         assert!((fit.r_squared / 0.9906496114816444 - 1.0).abs() < 1e-12);
@@ -397,9 +403,9 @@ mod tests {
 
     #[test]
     fn a_line_needs_two_places_and_positive_numbers() {
-        assert_eq!(scaling(&[2.0, 2.0], &[1.0, 3.0]), None);
-        assert_eq!(scaling(&[1.0, 0.0], &[1.0, 3.0]), None);
-        assert_eq!(scaling(&[1.0], &[1.0, 3.0]), None);
-        assert_eq!(scaling(&[], &[]), None);
+        assert_eq!(fit_power_law(&[2.0, 2.0], &[1.0, 3.0]), None);
+        assert_eq!(fit_power_law(&[1.0, 0.0], &[1.0, 3.0]), None);
+        assert_eq!(fit_power_law(&[1.0], &[1.0, 3.0]), None);
+        assert_eq!(fit_power_law(&[], &[]), None);
     }
 }

@@ -2,12 +2,12 @@
 //! one by one, and read.
 //!
 //! Decides what such a table may contain and checks all of it. Knows nothing of how processes are
-//! started or what outputs mean. Start at [`Adapter::read_all`]; docs/reference/suites.md describes the
+//! started or what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md describes the
 //! keys.
 
-use super::part::{Part, nearest_of};
+use super::part::{FilePart, nearest_hint};
 use super::tree;
-use super::value::Many;
+use super::value::OneOrMany;
 use anyhow::{Context, Result};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ const PLACEHOLDERS: [&str; 21] = [
 
 /// How to run one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Adapter {
+pub struct SuiteAdapter {
     /// Name of its table: `google-benchmark`.
     pub name: String,
     /// Contents of the table.
@@ -56,12 +56,12 @@ pub struct Adapter {
 pub struct AdapterKeys {
     /// How to recognize a target of the suite without executing it. Without this, only
     /// 'NAME:TARGET' is one.
-    pub recognise: Option<Recognise>,
+    pub recognise: Option<TargetCriteria>,
     /// Program that executes targets, such as "java". Without it, the target itself is the program.
     pub program: Option<String>,
     /// Command that builds `{output}` from the target, which is then recognized in turn; or
     /// "cargo".
-    pub build: Option<Build>,
+    pub build: Option<BuildStep>,
     /// Command that lists the cases.
     pub list: Vec<String>,
     /// Pattern for a line of the list, with groups `name` and, for `k=v` pairs, `params`. Without
@@ -78,7 +78,7 @@ pub struct AdapterKeys {
     /// Environment variables of its processes.
     pub environment: BTreeMap<String, String>,
     /// Format of results.
-    pub read: Read,
+    pub read: ResultFormat,
     /// Pattern of the result file, such as `**/sample.json`, if it is not `{output}`; it lies in
     /// `{scratch}`.
     pub output: Option<String>,
@@ -94,17 +94,17 @@ pub struct AdapterKeys {
     /// Unit of samples; times are stored in nanoseconds.
     pub unit: Option<String>,
     /// Which direction is good, if the unit does not imply it.
-    pub better: Option<Direction>,
+    pub better: Option<GoodDirection>,
     /// Arguments for -t, -n, -i and -w.
-    pub options: Options,
+    pub options: OptionArguments,
     /// Defaults of the user's options, instead of the suite's own.
-    pub usual: Usual,
+    pub usual: DefaultOptions,
     /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
     /// User options that would start several cases or write elsewhere.
     pub refuse: Vec<String>,
     /// How to determine the version of the suite.
-    pub version: Option<Version>,
+    pub version: Option<VersionSource>,
     /// Oldest version whose benchmarks can be measured, such as "3".
     pub minimum: Option<String>,
     /// Pattern of the output of `run` for a skipped benchmark, which has no results; a group
@@ -119,9 +119,9 @@ pub struct AdapterKeys {
 /// Criteria that identify a target. All given ones must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Recognise {
+pub struct TargetCriteria {
     /// Text in the file, or several, one of which suffices.
-    pub content: Texts,
+    pub content: TextList,
     /// Pattern that matches the text of the file.
     pub pattern: Option<String>,
     /// Pattern of the file name: `*` is any text, `{a,b}` an alternative.
@@ -130,14 +130,14 @@ pub struct Recognise {
     pub kind: Option<FileKind>,
     /// The target is a folder that has a file for each of these name patterns; `pattern` and
     /// `content` then apply to files that match the last one.
-    pub folder: Texts,
+    pub folder: TextList,
 }
 
 /// One or several texts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$one-or-more")]
-#[schemars(inline, with = "Many<String>")]
-pub struct Texts(pub Vec<String>);
+#[schemars(inline, with = "OneOrMany<String>")]
+pub struct TextList(pub Vec<String>);
 
 /// Type of a file by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -155,19 +155,19 @@ pub enum FileKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
-pub enum Build {
+pub enum BuildStep {
     /// Command that creates `{output}`.
     #[serde(rename = "a list")]
     Command(Vec<String>),
     /// Cargo, which reports every bench target that it built.
     #[serde(rename = "a text")]
-    Tool(Tool),
+    Tool(BuildTool),
 }
 
 /// Build tool that reports its outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Tool {
+pub enum BuildTool {
     /// `cargo bench --no-run`.
     Cargo,
 }
@@ -175,7 +175,7 @@ pub enum Tool {
 /// Format of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Read {
+pub enum ResultFormat {
     /// JSON with results at given paths.
     #[default]
     Json,
@@ -206,7 +206,7 @@ pub enum Read {
 /// Which direction is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum GoodDirection {
     /// Times and sizes.
     Less,
     /// Rates.
@@ -217,7 +217,7 @@ pub enum Direction {
 /// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is a number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub struct OptionArguments {
     /// For every measurement.
     pub always: Option<Vec<String>>,
     /// For -t, the length of a sample.
@@ -233,7 +233,7 @@ pub struct Options {
 /// Defaults of the user's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Usual {
+pub struct DefaultOptions {
     /// Length of a sample in milliseconds.
     pub time_ms: Option<u32>,
     /// Number of samples.
@@ -246,7 +246,7 @@ pub struct Usual {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
-pub enum Version {
+pub enum VersionSource {
     /// Command whose output contains the version as its first number with dots.
     #[serde(rename = "a list")]
     Command(Vec<String>),
@@ -255,7 +255,7 @@ pub enum Version {
     Content(String),
 }
 
-impl Adapter {
+impl SuiteAdapter {
     /// Returns `hint: install ...` on a line of its own, to be appended to an error; empty if the
     /// table has no `install`.
     pub fn install_hint(&self) -> String {
@@ -269,8 +269,8 @@ impl Adapter {
     /// does. A command may build such a program, unless the table specifies another format.
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
-            (Some(Build::Command(_)), Read::Json) => true,
-            (_, form) => form == Read::GoogleBenchmark,
+            (Some(BuildStep::Command(_)), ResultFormat::Json) => true,
+            (_, form) => form == ResultFormat::GoogleBenchmark,
         }
     }
 
@@ -278,8 +278,8 @@ impl Adapter {
     ///
     /// # Errors
     /// The text is not TOML, or a table is invalid; the message names the line.
-    pub fn read_all(text: &str) -> Result<Vec<Adapter>> {
-        read_tables(&Part::top(&tree::parse_toml(text)?))
+    pub fn parse_all(text: &str) -> Result<Vec<SuiteAdapter>> {
+        read_tables(&FilePart::top(&tree::parse_toml(text)?))
     }
 
     /// Parses tables that were checked before, such as those bundled with this program: compiling
@@ -287,51 +287,54 @@ impl Adapter {
     ///
     /// # Errors
     /// The text is not TOML, or has unknown keys.
-    pub fn read_checked(text: &str) -> Result<Vec<Adapter>> {
-        tables(&Part::top(&tree::parse_toml(text)?), |_, _| Ok(()))
+    pub fn parse_checked(text: &str) -> Result<Vec<SuiteAdapter>> {
+        parse_tables(&FilePart::top(&tree::parse_toml(text)?), |_, _| Ok(()))
     }
 
     /// Reads the tables of a file.
     ///
     /// # Errors
-    /// As for [`Adapter::read_all`], and if the file cannot be read.
-    pub fn read_file(file: &Path) -> Result<Vec<Adapter>> {
-        let read = || Adapter::read_all(&std::fs::read_to_string(file)?);
+    /// As for [`SuiteAdapter::parse_all`], and if the file cannot be read.
+    pub fn read_file(file: &Path) -> Result<Vec<SuiteAdapter>> {
+        let read = || SuiteAdapter::parse_all(&std::fs::read_to_string(file)?);
         read().with_context(|| format!("in '{}'", file.display()))
     }
 }
 
 /// Reads the adapters of a file.
-pub(crate) fn read_tables(top: &Part) -> Result<Vec<Adapter>> {
-    tables(top, check)
+pub(crate) fn read_tables(top: &FilePart) -> Result<Vec<SuiteAdapter>> {
+    parse_tables(top, check_keys)
 }
 
-fn tables(top: &Part, check: impl Fn(&Part, &AdapterKeys) -> Result<()>) -> Result<Vec<Adapter>> {
+fn parse_tables(
+    top: &FilePart,
+    check: impl Fn(&FilePart, &AdapterKeys) -> Result<()>,
+) -> Result<Vec<SuiteAdapter>> {
     let mut found = Vec::new();
-    for part in top.tables("suite") {
-        let keys: AdapterKeys = part.read()?;
+    for part in top.child_tables("suite") {
+        let keys: AdapterKeys = part.read_part()?;
         check(&part, &keys)?;
-        found.push(Adapter {
-            name: part.place.name().to_owned(),
+        found.push(SuiteAdapter {
+            name: part.place.last_key().to_owned(),
             keys,
         });
     }
     Ok(found)
 }
 
-fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
+fn check_keys(part: &FilePart, keys: &AdapterKeys) -> Result<()> {
     if keys.build.is_none() {
         let needed = [("list", keys.list.is_empty()), ("run", keys.run.is_empty())];
         if let Some((key, _)) = needed.iter().find(|(_, is_missing)| *is_missing) {
             let hint = format!("{key} = [\"{{program}}\", \"--{key}\"]");
-            return Err(part.missing(key, &hint));
+            return Err(part.missing_key(key, &hint));
         }
-        if keys.read == Read::Json && keys.samples.is_none() {
-            return Err(part.missing("samples", "samples = \"times\", with read = \"json\""));
+        if keys.read == ResultFormat::Json && keys.samples.is_none() {
+            return Err(part.missing_key("samples", "samples = \"times\", with read = \"json\""));
         }
-        if keys.read == Read::Lines && keys.line.is_none() {
+        if keys.read == ResultFormat::Lines && keys.line.is_none() {
             let hint = r"line = '^(?P<name>\S+) (?P<value>[\d.]+) (?P<unit>\S+)$'";
-            return Err(part.missing("line", hint));
+            return Err(part.missing_key("line", hint));
         }
     }
     for (key, pattern, group) in [
@@ -344,7 +347,7 @@ fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
             check_pattern(part, key, pattern, group)?;
         }
     }
-    if let Some(Version::Content(pattern)) = &keys.version {
+    if let Some(VersionSource::Content(pattern)) = &keys.version {
         check_pattern(part, "version", pattern, None)?;
     }
     if let (Some(pattern), Some(inner)) = (
@@ -356,21 +359,21 @@ fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
     check_placeholders(part)
 }
 
-fn check_pattern(part: &Part, key: &str, pattern: &str, group: Option<&str>) -> Result<()> {
+fn check_pattern(part: &FilePart, key: &str, pattern: &str, group: Option<&str>) -> Result<()> {
     let compiled = Regex::new(pattern).map_err(|error| {
         let last = error.to_string();
         let why = last.lines().last().unwrap_or_default().to_owned();
-        part.wrong(key, format!("is not a pattern: {why}"))
+        part.value_error(key, format!("is not a pattern: {why}"))
     })?;
     match group {
         Some(group) if !compiled.capture_names().flatten().any(|name| name == group) => {
-            Err(part.wrong(key, format!("has no group '(?P<{group}>...)'")))
+            Err(part.value_error(key, format!("has no group '(?P<{group}>...)'")))
         }
         _ => Ok(()),
     }
 }
 
-fn check_placeholders(part: &Part) -> Result<()> {
+fn check_placeholders(part: &FilePart) -> Result<()> {
     for key in [
         "list",
         "expand",
@@ -384,20 +387,20 @@ fn check_placeholders(part: &Part) -> Result<()> {
     ] {
         let Some(node) = part.get(key) else { continue };
         // A pattern has its own braces.
-        if key == "version" && node.text().is_some() {
+        if key == "version" && node.as_text().is_some() {
             continue;
         }
         let mut unknown = None;
         node.visit_texts(&mut |text| {
-            let names = super::placeholders::names(text);
+            let names = super::placeholders::placeholder_names(text);
             let known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
             unknown = unknown
                 .take()
                 .or_else(|| names.into_iter().find(|name| !known(name)));
         });
         if let Some(name) = unknown {
-            let hint = nearest_of(&name, &PLACEHOLDERS.map(str::to_owned));
-            return Err(part.wrong(
+            let hint = nearest_hint(&name, &PLACEHOLDERS.map(str::to_owned));
+            return Err(part.value_error(
                 key,
                 format!("has a placeholder '{{{name}}}', which is unknown\nhint: {hint}"),
             ));
@@ -426,22 +429,25 @@ better = "less"
 time = ["--min-time", "{seconds}"]
 "#;
 
-    fn told(text: &str) -> String {
-        format!("{:#}", Adapter::read_all(text).unwrap_err())
+    fn error_text(text: &str) -> String {
+        format!("{:#}", SuiteAdapter::parse_all(text).unwrap_err())
     }
 
     #[test]
     fn a_table_is_an_adapter_which_a_plan_keeps_as_json() {
-        let read = Adapter::read_all(MINE).unwrap().remove(0);
-        assert_eq!((read.name.as_str(), read.keys.read), ("mine", Read::Json));
+        let read = SuiteAdapter::parse_all(MINE).unwrap().remove(0);
+        assert_eq!(
+            (read.name.as_str(), read.keys.read),
+            ("mine", ResultFormat::Json)
+        );
         let content = &read.keys.recognise.as_ref().unwrap().content;
         assert_eq!(content.0, ["mine-bench 3"]);
         let kept = serde_json::to_string(&read).unwrap();
-        assert_eq!(serde_json::from_str::<Adapter>(&kept).unwrap(), read);
+        assert_eq!(serde_json::from_str::<SuiteAdapter>(&kept).unwrap(), read);
         let built = "[suite.x]\nbuild = \"cargo\"\nversion = 'x-([0-9.]+)'";
-        let built = Adapter::read_all(built).unwrap().remove(0);
+        let built = SuiteAdapter::parse_all(built).unwrap().remove(0);
         let kept = serde_json::to_string(&built).unwrap();
-        assert_eq!(serde_json::from_str::<Adapter>(&kept).unwrap(), built);
+        assert_eq!(serde_json::from_str::<SuiteAdapter>(&kept).unwrap(), built);
     }
 
     #[test]
@@ -481,7 +487,7 @@ time = ["--min-time", "{seconds}"]
             ),
             ("{seconds}", "{second}", "did you mean 'seconds'?"),
         ] {
-            let message = told(&MINE.replace(from, to));
+            let message = error_text(&MINE.replace(from, to));
             assert!(message.contains(expected), "{to}: {message}");
         }
     }

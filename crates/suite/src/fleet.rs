@@ -4,7 +4,7 @@
 //! become an option of another program or be interpreted by a shell. Start at [`FleetFile::find`].
 
 use super::labels::is_name;
-use super::part::{Part, nearest_of};
+use super::part::{FilePart, nearest_hint};
 use super::{project, tree};
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Name of the file.
-pub const NAME: &str = "fleet.toml";
+pub const FLEET_FILE_NAME: &str = "fleet.toml";
 
 /// What provides machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -105,7 +105,7 @@ struct MachineKeys {
 }
 
 /// Keys that only Slurm supports.
-const OF_SLURM: [&str; 6] = [
+const SLURM_KEYS: [&str; 6] = [
     "partition",
     "account",
     "reservation",
@@ -121,11 +121,13 @@ impl FleetFile {
     /// # Errors
     /// The file cannot be read, or is invalid.
     pub fn find(here: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
-        let root = project::root(here).unwrap_or(here);
+        let root = project::project_root(here).unwrap_or(here);
         let folders = here
             .ancestors()
             .take_while(|folder| folder.starts_with(root));
-        let mut places = folders.chain(settings).map(|folder| folder.join(NAME));
+        let mut places = folders
+            .chain(settings)
+            .map(|folder| folder.join(FLEET_FILE_NAME));
         let found = places.find(|file| file.is_file());
         found.map(|file| FleetFile::read(&file)).transpose()
     }
@@ -141,18 +143,18 @@ impl FleetFile {
 
     fn parse(file: &Path, text: &str) -> Result<FleetFile> {
         let tree = tree::parse_toml(text)?;
-        let top = Part::top(&tree);
-        let keys: FleetKeys = top.read()?;
+        let top = FilePart::top(&tree);
+        let keys: FleetKeys = top.read_part()?;
         if keys.engine != EngineKind::Slurm {
-            if let Some(key) = OF_SLURM.iter().find(|key| top.has(key)) {
-                return Err(top.error(
+            if let Some(key) = SLURM_KEYS.iter().find(|key| top.has(key)) {
+                return Err(top.error_at_key(
                     key,
                     format!("the key '{key}' belongs to engine = \"slurm\""),
                 ));
             }
             if keys.machine.is_empty() {
                 let hint = "[[machine]]\nname = \"lab-1\"";
-                return Err(top.error(
+                return Err(top.error_at_key(
                     "engine",
                     format!("no machine is named, and this engine needs their names\nhint: {hint}"),
                 ));
@@ -160,15 +162,15 @@ impl FleetFile {
         }
         if keys.engine != EngineKind::Ssh && top.has("ssh_config") {
             let message = "the key 'ssh_config' belongs to engine = \"ssh\"";
-            return Err(top.error("ssh_config", message));
+            return Err(top.error_at_key("ssh_config", message));
         }
-        let folder = folder(&top, "folder", keys.folder)?;
+        let folder = check_folder(&top, "folder", keys.folder)?;
         let slurm = SlurmOptions {
-            partition: named(&top, "partition", keys.partition)?,
-            account: named(&top, "account", keys.account)?,
-            reservation: named(&top, "reservation", keys.reservation)?,
-            time: time(&top, keys.time)?,
-            cpu_freq: frequencies(&top, keys.cpu_freq)?,
+            partition: check_optional_name(&top, "partition", keys.partition)?,
+            account: check_optional_name(&top, "account", keys.account)?,
+            reservation: check_optional_name(&top, "reservation", keys.reservation)?,
+            time: parse_time(&top, keys.time)?,
+            cpu_freq: check_frequencies(&top, keys.cpu_freq)?,
             core_spec: keys.core_spec,
         };
         let beside = |path: PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
@@ -178,39 +180,43 @@ impl FleetFile {
             folder,
             slurm,
             ssh_config: keys.ssh_config.map(beside),
-            machines: machines(&top, keys.machine)?,
+            machines: read_machines(&top, keys.machine)?,
         })
     }
 }
 
-fn machines(top: &Part<'_>, all: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> {
+fn read_machines(top: &FilePart<'_>, all: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> {
     let mut machines: Vec<MachineEntry> = Vec::new();
-    for (part, keys) in top.items("machine").iter().zip(all) {
+    for (part, keys) in top.list_items("machine").iter().zip(all) {
         let is_known = machines.iter().any(|known| known.name == keys.name);
         if is_known {
-            return Err(part.wrong(
+            return Err(part.value_error(
                 "name",
                 format!("is that of another machine: '{}'", keys.name),
             ));
         }
         machines.push(MachineEntry {
-            folder: folder(part, "folder", keys.folder)?,
-            binary: folder(part, "binary", keys.binary)?,
-            address: address(part, keys.address)?,
-            name: name(part, "name", keys.name)?,
+            folder: check_folder(part, "folder", keys.folder)?,
+            binary: check_folder(part, "binary", keys.binary)?,
+            address: parse_address(part, keys.address)?,
+            name: check_name(part, "name", keys.name)?,
             labels: (keys.labels.into_iter())
-                .map(|label| name(part, "labels", label))
+                .map(|label| check_name(part, "labels", label))
                 .collect::<Result<_>>()?,
         });
     }
     Ok(machines)
 }
 
-fn named(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<String>> {
-    text.map(|text| name(part, key, text)).transpose()
+fn check_optional_name(
+    part: &FilePart<'_>,
+    key: &str,
+    text: Option<String>,
+) -> Result<Option<String>> {
+    text.map(|text| check_name(part, key, text)).transpose()
 }
 
-fn name(part: &Part<'_>, key: &str, text: String) -> Result<String> {
+fn check_name(part: &FilePart<'_>, key: &str, text: String) -> Result<String> {
     if is_name(&text) {
         return Ok(text);
     }
@@ -220,13 +226,13 @@ fn name(part: &Part<'_>, key: &str, text: String) -> Result<String> {
             "letters, digits and . _ - are known, 64 of them at most, the first a letter or digit"
         }
     };
-    Err(part.wrong(key, format!("cannot be '{text}'\nhint: {hint}")))
+    Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
 
-fn address(part: &Part<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
+fn parse_address(part: &FilePart<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
     let read = |text: String| {
         let wrong = |_| {
-            part.wrong(
+            part.value_error(
                 "address",
                 format!("is no address, as \"10.0.0.5\" is: '{text}'"),
             )
@@ -237,7 +243,7 @@ fn address(part: &Part<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
 }
 
 /// Checks an absolute path without characters that a shell or tar would interpret.
-fn folder(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<PathBuf>> {
+fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<Option<PathBuf>> {
     let Some(text) = text else { return Ok(None) };
     let path = PathBuf::from(&text);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
@@ -246,14 +252,14 @@ fn folder(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<Pat
         return Ok(Some(path));
     }
     let hint = "an absolute path of letters, digits and . _ - + @, as /var/tmp/speedwell is";
-    Err(part.wrong(key, format!("cannot be '{text}'\nhint: {hint}")))
+    Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
 
-fn time(part: &Part<'_>, text: Option<String>) -> Result<Option<Duration>> {
+fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Duration>> {
     let Some(text) = text else { return Ok(None) };
     let read = parse_duration(&text).filter(|time| *time >= Duration::from_secs(60));
     let wrong = || {
-        part.wrong(
+        part.value_error(
             "time",
             format!("is no time from a minute on, as \"2h\" is: '{text}'"),
         )
@@ -263,7 +269,7 @@ fn time(part: &Part<'_>, text: Option<String>) -> Result<Option<Duration>> {
 
 /// Checks frequencies like `2000000`, `low-medium`, `performance`: words and numbers joined by `-`
 /// and `:`.
-fn frequencies(part: &Part<'_>, text: Option<String>) -> Result<Option<String>> {
+fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);
     let begins = text
@@ -274,8 +280,8 @@ fn frequencies(part: &Part<'_>, text: Option<String>) -> Result<Option<String>> 
         return Ok(Some(text));
     }
     let known = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
-    let hint = nearest_of(&text, &known);
-    Err(part.wrong("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
+    let hint = nearest_hint(&text, &known);
+    Err(part.value_error("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
 }
 
 #[cfg(test)]
@@ -376,12 +382,16 @@ mod tests {
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir_all(&user).unwrap();
         std::fs::write(project.join("speedwell.toml"), "").unwrap();
-        std::fs::write(folder.path().join(NAME), "engine = \"slurm\"").unwrap();
+        std::fs::write(folder.path().join(FLEET_FILE_NAME), "engine = \"slurm\"").unwrap();
         let find = || FleetFile::find(&inside, Some(&user)).unwrap();
         assert_eq!(find(), None);
-        std::fs::write(user.join(NAME), "engine = \"slurm\"").unwrap();
-        assert_eq!(find().unwrap().file, user.join(NAME));
-        std::fs::write(project.join(NAME), "engine = \"slurm\"\npartition = \"p\"").unwrap();
-        assert_eq!(find().unwrap().file, project.join(NAME));
+        std::fs::write(user.join(FLEET_FILE_NAME), "engine = \"slurm\"").unwrap();
+        assert_eq!(find().unwrap().file, user.join(FLEET_FILE_NAME));
+        std::fs::write(
+            project.join(FLEET_FILE_NAME),
+            "engine = \"slurm\"\npartition = \"p\"",
+        )
+        .unwrap();
+        assert_eq!(find().unwrap().file, project.join(FLEET_FILE_NAME));
     }
 }

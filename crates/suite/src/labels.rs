@@ -2,23 +2,23 @@
 //!
 //! Decides what a name is and how such a text is evaluated; the machines are known elsewhere. The
 //! grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`. Start at
-//! [`Labels`].
+//! [`MachineSelector`].
 
-use super::part::nearest_of;
+use super::part::nearest_hint;
 use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::str::FromStr;
 
 /// Maximum length of the name of a machine or label.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 /// Maximum nesting of brackets.
-const DEEPEST: usize = 32;
+const MAX_NESTING: usize = 32;
 
 /// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`, the
 /// first a letter or digit. So no name is an option or has a meaning in a shell.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    text.len() <= LONGEST_NAME
+    text.len() <= MAX_NAME_LENGTH
         && text.bytes().all(is_inner)
         && text
             .bytes()
@@ -28,35 +28,39 @@ pub fn is_name(text: &str) -> bool {
 
 /// A selection of machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Labels {
+pub enum MachineSelector {
     /// Machines with this name or label.
     Name(String),
     /// All other machines.
-    Not(Box<Labels>),
+    Not(Box<MachineSelector>),
     /// Machines in both selections.
-    And(Box<Labels>, Box<Labels>),
+    And(Box<MachineSelector>, Box<MachineSelector>),
     /// Machines in either selection.
-    Or(Box<Labels>, Box<Labels>),
+    Or(Box<MachineSelector>, Box<MachineSelector>),
 }
 
-impl Labels {
+impl MachineSelector {
     /// Whether it selects a machine with these names.
-    pub fn fits(&self, has: &dyn Fn(&str) -> bool) -> bool {
+    pub fn matches_machine(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
-            Labels::Name(name) => has(name),
-            Labels::Not(other) => !other.fits(has),
-            Labels::And(one, other) => one.fits(has) && other.fits(has),
-            Labels::Or(one, other) => one.fits(has) || other.fits(has),
+            MachineSelector::Name(name) => has(name),
+            MachineSelector::Not(other) => !other.matches_machine(has),
+            MachineSelector::And(one, other) => {
+                one.matches_machine(has) && other.matches_machine(has)
+            }
+            MachineSelector::Or(one, other) => {
+                one.matches_machine(has) || other.matches_machine(has)
+            }
         }
     }
 
     /// Returns every name in it, in order of appearance.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn label_names(&self) -> Vec<&str> {
         match self {
-            Labels::Name(name) => vec![name],
-            Labels::Not(other) => other.names(),
-            Labels::And(one, other) | Labels::Or(one, other) => {
-                [one.names(), other.names()].concat()
+            MachineSelector::Name(name) => vec![name],
+            MachineSelector::Not(other) => other.label_names(),
+            MachineSelector::And(one, other) | MachineSelector::Or(one, other) => {
+                [one.label_names(), other.label_names()].concat()
             }
         }
     }
@@ -67,48 +71,48 @@ impl Labels {
     /// A name is not in `known`; the message suggests known ones.
     pub fn ensure_known(&self, known: &[String]) -> Result<()> {
         let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
-        if let Some(name) = self.names().into_iter().find(is_unknown) {
-            let hint = nearest_of(name, known);
+        if let Some(name) = self.label_names().into_iter().find(is_unknown) {
+            let hint = nearest_hint(name, known);
             bail!("there is no machine or label '{name}'\nhint: {hint}");
         }
         Ok(())
     }
 }
 
-impl FromStr for Labels {
+impl FromStr for MachineSelector {
     type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Labels> {
-        let mut parser = Parser {
-            words: words(text)?,
+    fn from_str(text: &str) -> Result<MachineSelector> {
+        let mut parser = LabelParser {
+            words: split_words(text)?,
             at: 0,
             depth: 0,
         };
-        let labels = parser.or()?;
-        match parser.next() {
+        let labels = parser.parse_or()?;
+        match parser.next_word() {
             None => Ok(labels),
             Some(word) => bail!("'{word}' has no meaning here: between names stands & or |"),
         }
     }
 }
 
-impl fmt::Display for Labels {
+impl fmt::Display for MachineSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = |labels: &Labels| match labels {
-            Labels::Name(_) | Labels::Not(_) => labels.to_string(),
+        let inner = |labels: &MachineSelector| match labels {
+            MachineSelector::Name(_) | MachineSelector::Not(_) => labels.to_string(),
             _ => format!("({labels})"),
         };
         match self {
-            Labels::Name(name) => f.write_str(name),
-            Labels::Not(other) => write!(f, "!{}", inner(other)),
-            Labels::And(one, other) => write!(f, "{} & {}", inner(one), inner(other)),
-            Labels::Or(one, other) => write!(f, "{} | {}", inner(one), inner(other)),
+            MachineSelector::Name(name) => f.write_str(name),
+            MachineSelector::Not(other) => write!(f, "!{}", inner(other)),
+            MachineSelector::And(one, other) => write!(f, "{} & {}", inner(one), inner(other)),
+            MachineSelector::Or(one, other) => write!(f, "{} | {}", inner(one), inner(other)),
         }
     }
 }
 
 /// Splits a text into names and symbols.
-fn words(text: &str) -> Result<Vec<String>> {
+fn split_words(text: &str) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;
     for letter in text.chars() {
@@ -133,56 +137,56 @@ fn words(text: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-struct Parser {
+struct LabelParser {
     words: Vec<String>,
     at: usize,
     depth: usize,
 }
 
-impl Parser {
-    fn next(&mut self) -> Option<String> {
+impl LabelParser {
+    fn next_word(&mut self) -> Option<String> {
         let word = self.words.get(self.at).cloned();
         self.at += 1;
         word
     }
 
-    fn takes(&mut self, sign: &str) -> bool {
+    fn take_sign(&mut self, sign: &str) -> bool {
         let is_next = self.words.get(self.at).is_some_and(|word| word == sign);
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn or(&mut self) -> Result<Labels> {
-        let mut labels = self.and()?;
-        while self.takes("|") {
-            labels = Labels::Or(Box::new(labels), Box::new(self.and()?));
+    fn parse_or(&mut self) -> Result<MachineSelector> {
+        let mut labels = self.parse_and()?;
+        while self.take_sign("|") {
+            labels = MachineSelector::Or(Box::new(labels), Box::new(self.parse_and()?));
         }
         Ok(labels)
     }
 
-    fn and(&mut self) -> Result<Labels> {
-        let mut labels = self.not()?;
-        while self.takes("&") {
-            labels = Labels::And(Box::new(labels), Box::new(self.not()?));
+    fn parse_and(&mut self) -> Result<MachineSelector> {
+        let mut labels = self.parse_not()?;
+        while self.take_sign("&") {
+            labels = MachineSelector::And(Box::new(labels), Box::new(self.parse_not()?));
         }
         Ok(labels)
     }
 
-    fn not(&mut self) -> Result<Labels> {
+    fn parse_not(&mut self) -> Result<MachineSelector> {
         self.depth += 1;
         ensure!(
-            self.depth <= DEEPEST,
+            self.depth <= MAX_NESTING,
             "brackets and ! are nested too deeply"
         );
-        let labels = match self.next().as_deref() {
-            Some("!") => Labels::Not(Box::new(self.not()?)),
+        let labels = match self.next_word().as_deref() {
+            Some("!") => MachineSelector::Not(Box::new(self.parse_not()?)),
             Some("(") => {
-                let inner = self.or()?;
-                ensure!(self.takes(")"), "a bracket is not closed");
+                let inner = self.parse_or()?;
+                ensure!(self.take_sign(")"), "a bracket is not closed");
                 inner
             }
             Some(sign @ ("&" | "|" | ")")) => bail!("a name is missing before '{sign}'"),
-            Some(name) => Labels::Name(name.to_owned()),
+            Some(name) => MachineSelector::Name(name.to_owned()),
             None => bail!("a name is missing at the end"),
         };
         self.depth -= 1;
@@ -194,9 +198,9 @@ impl Parser {
 mod tests {
     use super::*;
 
-    fn chosen(text: &str, machines: &[&[&str]]) -> Vec<usize> {
-        let labels: Labels = text.parse().unwrap();
-        let fits = |names: &[&str]| labels.fits(&|name| names.contains(&name));
+    fn selected_indices(text: &str, machines: &[&[&str]]) -> Vec<usize> {
+        let labels: MachineSelector = text.parse().unwrap();
+        let fits = |names: &[&str]| labels.matches_machine(&|name| names.contains(&name));
         (0..machines.len())
             .filter(|at| fits(machines[*at]))
             .collect()
@@ -205,23 +209,26 @@ mod tests {
     #[test]
     fn machines_are_chosen_by_what_they_are_called() {
         let machines: [&[&str]; 3] = [&["a", "lab", "zen4"], &["b", "lab"], &["c", "load"]];
-        assert_eq!(chosen("lab", &machines), [0, 1]);
-        assert_eq!(chosen("lab & zen4", &machines), [0]);
-        assert_eq!(chosen("lab&!zen4", &machines), [1]);
-        assert_eq!(chosen("b | c", &machines), [1, 2]);
-        assert_eq!(chosen("!(lab | load)", &machines), [] as [usize; 0]);
+        assert_eq!(selected_indices("lab", &machines), [0, 1]);
+        assert_eq!(selected_indices("lab & zen4", &machines), [0]);
+        assert_eq!(selected_indices("lab&!zen4", &machines), [1]);
+        assert_eq!(selected_indices("b | c", &machines), [1, 2]);
+        assert_eq!(
+            selected_indices("!(lab | load)", &machines),
+            [] as [usize; 0]
+        );
         // & has higher precedence than |.
-        assert_eq!(chosen("load | lab & zen4", &machines), [0, 2]);
-        assert_eq!(chosen("(load | lab) & zen4", &machines), [0]);
-        assert_eq!(chosen("!!lab", &machines), [0, 1]);
+        assert_eq!(selected_indices("load | lab & zen4", &machines), [0, 2]);
+        assert_eq!(selected_indices("(load | lab) & zen4", &machines), [0]);
+        assert_eq!(selected_indices("!!lab", &machines), [0, 1]);
     }
 
     #[test]
     fn what_is_printed_means_the_same() {
         for text in ["a", "!a & b | c", "a & (b | !c)", "!(a | b) & !c"] {
-            let labels: Labels = text.parse().unwrap();
+            let labels: MachineSelector = text.parse().unwrap();
             assert_eq!(
-                labels.to_string().parse::<Labels>().unwrap(),
+                labels.to_string().parse::<MachineSelector>().unwrap(),
                 labels,
                 "{text}"
             );
@@ -243,7 +250,7 @@ mod tests {
             ("a;b", "'a;b' is no name"),
             (&deep, "nested too deeply"),
         ] {
-            let error = text.parse::<Labels>().unwrap_err().to_string();
+            let error = text.parse::<MachineSelector>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
@@ -251,7 +258,7 @@ mod tests {
     #[test]
     fn a_name_that_nobody_has_is_refused_with_the_nearest() {
         let known = ["lab", "zen4"].map(str::to_owned);
-        let labels: Labels = "lab & !zen5".parse().unwrap();
+        let labels: MachineSelector = "lab & !zen5".parse().unwrap();
         let error = labels.ensure_known(&known).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -259,7 +266,7 @@ mod tests {
         );
         assert!(
             "lab"
-                .parse::<Labels>()
+                .parse::<MachineSelector>()
                 .unwrap()
                 .ensure_known(&known)
                 .is_ok()

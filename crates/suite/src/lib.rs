@@ -2,7 +2,7 @@
 //!
 //! Decides what such a file may contain and checks all of it before anything is started: an unknown
 //! key is an error with its line and the nearest known one. Knows nothing of how benchmarks are
-//! executed. [`source`] reads the text, [`experiment::Experiment::parse`] resolves it
+//! executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
 //! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
 //! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
 //! that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
@@ -19,7 +19,7 @@ mod reader;
 mod tree;
 mod value;
 
-pub use placeholders::{escape, fill};
+pub use placeholders::{escape_text, fill_text};
 
 use anyhow::{Context, Result, anyhow};
 use experiment::Experiment;
@@ -31,15 +31,15 @@ use std::sync::OnceLock;
 /// A definition file that is parsed once, on first use. A session resolves its file for every run;
 /// without this, it would be parsed and checked each time.
 #[derive(Debug)]
-pub struct Definition {
+pub struct LazyDefinition {
     source: DefinitionFile,
     experiment: OnceLock<Result<Experiment, String>>,
 }
 
-impl Definition {
+impl LazyDefinition {
     /// Creates a definition without parsing it.
-    pub fn new(source: DefinitionFile) -> Definition {
-        Definition {
+    pub fn new(source: DefinitionFile) -> LazyDefinition {
+        LazyDefinition {
             source,
             experiment: OnceLock::new(),
         }
@@ -63,7 +63,7 @@ impl Definition {
     /// Returns the experiment with other values than those it was read with.
     ///
     /// # Errors
-    /// As for [`Definition::experiment`], and if a name does not exist in the file.
+    /// As for [`LazyDefinition::experiment`], and if a name does not exist in the file.
     pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
         if set == self.source.set {
             return self.experiment().map(Cow::Borrowed);
@@ -73,8 +73,8 @@ impl Definition {
     }
 }
 
-impl PartialEq for Definition {
-    fn eq(&self, other: &Definition) -> bool {
+impl PartialEq for LazyDefinition {
+    fn eq(&self, other: &LazyDefinition) -> bool {
         self.source == other.source
     }
 }
@@ -84,7 +84,7 @@ impl PartialEq for Definition {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
+pub fn read_source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the definition file '{shown}'"))?;
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_definition_is_parsed_once_and_again_only_with_other_values() {
-        let definition = Definition::new(DefinitionFile {
+        let definition = LazyDefinition::new(DefinitionFile {
             file: "/x/a.toml".into(),
             text: "[benchmark.b]\nkind = \"load\"\nurl = \"http://x/\"\nparameters = { size = 1 }"
                 .into(),

@@ -1,45 +1,45 @@
 //! A table of a definition file and its position, as needed for messages.
 //!
 //! Every message gives the position: the line in TOML, the path in JSON. Knows nothing of the
-//! meaning of keys; `reader.rs` converts a part to a type that does. Start at [`Part`].
+//! meaning of keys; `reader.rs` converts a part to a type that does. Start at [`FilePart`].
 
-use super::tree::{Content, Node, Table};
+use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Error, anyhow};
-use speedwell_model::nearest;
+use speedwell_model::nearest_name;
 use std::fmt::{Display, Formatter, Result as Written};
 
 /// Path of an item in a file, from the top.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Place(Vec<Step>);
+pub struct NodePath(Vec<PathStep>);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     Key(String),
     Item(usize),
 }
 
-impl Place {
+impl NodePath {
     /// Returns the path of a key in the table at this path.
-    pub fn key(&self, key: &str) -> Place {
-        self.with(Step::Key(key.to_owned()))
+    pub fn child_key(&self, key: &str) -> NodePath {
+        self.child_path(PathStep::Key(key.to_owned()))
     }
 
     /// Returns the path of an item of the list at this path.
-    pub fn item(&self, at: usize) -> Place {
-        self.with(Step::Item(at))
+    pub fn list_item(&self, at: usize) -> NodePath {
+        self.child_path(PathStep::Item(at))
     }
 
-    fn with(&self, step: Step) -> Place {
+    fn child_path(&self, step: PathStep) -> NodePath {
         let mut steps = self.0.clone();
         steps.push(step);
-        Place(steps)
+        NodePath(steps)
     }
 
     /// Returns the last key, for example the name of a table below `[variant]`.
-    pub fn name(&self) -> &str {
+    pub fn last_key(&self) -> &str {
         let mut keys = self.0.iter().rev().filter_map(|step| match step {
-            Step::Key(key) => Some(key.as_str()),
-            Step::Item(_) => None,
+            PathStep::Key(key) => Some(key.as_str()),
+            PathStep::Item(_) => None,
         });
         keys.next().unwrap_or_default()
     }
@@ -53,9 +53,12 @@ impl Place {
         if !has_lines {
             return format!("'{self}'");
         }
-        let keys = self.0.iter().filter(|step| matches!(step, Step::Key(_)));
-        let keys = Place(keys.cloned().collect());
-        if matches!(self.0.last(), Some(Step::Item(_))) {
+        let keys = self
+            .0
+            .iter()
+            .filter(|step| matches!(step, PathStep::Key(_)));
+        let keys = NodePath(keys.cloned().collect());
+        if matches!(self.0.last(), Some(PathStep::Item(_))) {
             format!("[[{keys}]]")
         } else {
             format!("[{keys}]")
@@ -63,15 +66,15 @@ impl Place {
     }
 }
 
-impl Display for Place {
+impl Display for NodePath {
     /// Formats a path like `group[1].target`; keys are quoted where TOML requires it.
     fn fmt(&self, out: &mut Formatter<'_>) -> Written {
         for (at, step) in self.0.iter().enumerate() {
             let dot = if at == 0 { "" } else { "." };
             match step {
-                Step::Item(at) => write!(out, "[{at}]")?,
-                Step::Key(key) if is_bare(key) => write!(out, "{dot}{key}")?,
-                Step::Key(key) => write!(out, "{dot}{key:?}")?,
+                PathStep::Item(at) => write!(out, "[{at}]")?,
+                PathStep::Key(key) if is_bare(key) => write!(out, "{dot}{key}")?,
+                PathStep::Key(key) => write!(out, "{dot}{key:?}")?,
             }
         }
         Ok(())
@@ -85,28 +88,28 @@ fn is_bare(key: &str) -> bool {
 
 /// A table, or anything that should be one.
 #[derive(Debug, Clone)]
-pub struct Part<'a> {
+pub struct FilePart<'a> {
     /// Path of the item.
-    pub place: Place,
+    pub place: NodePath,
     /// The item.
-    pub node: &'a Node,
+    pub node: &'a TreeNode,
 }
 
-impl<'a> Part<'a> {
+impl<'a> FilePart<'a> {
     /// Returns the whole file.
-    pub fn top(node: &'a Node) -> Part<'a> {
-        Part::new(&Place::default(), node)
+    pub fn top(node: &'a TreeNode) -> FilePart<'a> {
+        FilePart::new(&NodePath::default(), node)
     }
 
     /// Creates the part at a path.
-    pub fn new(place: &Place, node: &'a Node) -> Part<'a> {
+    pub fn new(place: &NodePath, node: &'a TreeNode) -> FilePart<'a> {
         let place = place.clone();
-        Part { place, node }
+        FilePart { place, node }
     }
 
     /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<&'a Node> {
-        self.node.table()?.get(key)
+    pub fn get(&self, key: &str) -> Option<&'a TreeNode> {
+        self.node.as_table()?.get(key)
     }
 
     /// Whether it has the key.
@@ -115,33 +118,33 @@ impl<'a> Part<'a> {
     }
 
     /// Returns all keys with their values.
-    pub fn entries(&self) -> Table {
-        self.node.table().cloned().unwrap_or_default()
+    pub fn entries(&self) -> NodeTable {
+        self.node.as_table().cloned().unwrap_or_default()
     }
 
     /// Returns the part at a key.
-    pub fn part(&self, key: &str) -> Option<Part<'a>> {
-        Some(Part::new(&self.place.key(key), self.get(key)?))
+    pub fn part(&self, key: &str) -> Option<FilePart<'a>> {
+        Some(FilePart::new(&self.place.child_key(key), self.get(key)?))
     }
 
     /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
-    pub fn tables(&self, key: &str) -> Vec<Part<'a>> {
+    pub fn child_tables(&self, key: &str) -> Vec<FilePart<'a>> {
         let outer = self.part(key);
-        let names = outer.iter().flat_map(|outer| outer.node.table());
+        let names = outer.iter().flat_map(|outer| outer.node.as_table());
         let names = names.flat_map(|table| table.keys());
         let inner = names.filter_map(|name| outer.as_ref()?.part(name));
         inner.collect()
     }
 
     /// Returns the items of the list at a key, `[[KEY]]`. A single value counts as a list of one.
-    pub fn items(&self, key: &str) -> Vec<Part<'a>> {
+    pub fn list_items(&self, key: &str) -> Vec<FilePart<'a>> {
         let Some(part) = self.part(key) else {
             return Vec::new();
         };
-        let Content::List(items) = &part.node.content else {
+        let NodeContent::List(items) = &part.node.content else {
             return vec![part];
         };
-        let item = |(at, node)| Part::new(&part.place.item(at), node);
+        let item = |(at, node)| FilePart::new(&part.place.list_item(at), node);
         items.iter().enumerate().map(item).collect()
     }
 
@@ -151,30 +154,30 @@ impl<'a> Part<'a> {
     }
 
     /// Creates an error about a key, with its line.
-    pub fn error(&self, key: &str, message: impl Display) -> Error {
+    pub fn error_at_key(&self, key: &str, message: impl Display) -> Error {
         let line = self.get(key).and_then(|node| node.line);
-        at(line.or(self.node.line), message)
+        error_at_line(line.or(self.node.line), message)
     }
 
     /// Creates an error about the value of a key: `the key 'x' of [plan] cannot be ...`.
-    pub fn wrong(&self, key: &str, message: impl Display) -> Error {
+    pub fn value_error(&self, key: &str, message: impl Display) -> Error {
         let heading = self.heading();
-        self.error(key, format!("the key '{key}' of {heading} {message}"))
+        self.error_at_key(key, format!("the key '{key}' of {heading} {message}"))
     }
 
     /// Creates an error about the table, with its first line.
     pub fn wrong_table(&self, message: impl Display) -> Error {
-        at(self.node.line, format!("{} {message}", self.heading()))
+        error_at_line(self.node.line, format!("{} {message}", self.heading()))
     }
 
     /// Creates the error that a key is missing.
-    pub fn missing(&self, key: &str, hint: &str) -> Error {
+    pub fn missing_key(&self, key: &str, hint: &str) -> Error {
         self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
     }
 }
 
 /// Creates an error with its line, if known.
-pub fn at(line: Option<usize>, message: impl Display) -> Error {
+pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
     match line {
         Some(line) => anyhow!("line {line}: {message}"),
         None => anyhow!("{message}"),
@@ -182,8 +185,8 @@ pub fn at(line: Option<usize>, message: impl Display) -> Error {
 }
 
 /// Returns a hint with the nearest of the known names, else with all of them.
-pub fn nearest_of(word: &str, known: &[String]) -> String {
-    match nearest(word, known) {
+pub fn nearest_hint(word: &str, known: &[String]) -> String {
+    match nearest_name(word, known) {
         Some(near) => format!("did you mean '{near}'?"),
         None if known.is_empty() => "there is none".to_owned(),
         None => format!("it is one of {}", known.join(", ")),
@@ -198,10 +201,10 @@ mod tests {
     #[test]
     fn a_key_in_quotes_keeps_its_whole_name() {
         let tree = parse_toml("[variant.\"v1.2\"]\n[[variant.a.b]]\n").unwrap();
-        let variants = Part::top(&tree).tables("variant");
-        assert_eq!(variants[0].place.name(), "v1.2");
+        let variants = FilePart::top(&tree).child_tables("variant");
+        assert_eq!(variants[0].place.last_key(), "v1.2");
         assert_eq!(variants[0].heading(), "[variant.\"v1.2\"]");
-        let items = variants[1].items("b");
+        let items = variants[1].list_items("b");
         assert_eq!(items[0].heading(), "[[variant.a.b]]");
         assert_eq!(items[0].place.to_string(), "variant.a.b[0]");
     }

@@ -4,14 +4,14 @@
 //! so do `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern.
 //! `{{name}}` is an escaped `{name}`. A filled text that is a simple calculation becomes its
 //! result: `{workers}+1` is 9. Names that are known only when a run begins, such as `{port}`, stay.
-//! Start at [`Placeholders`].
+//! Start at [`PlaceholderMap`].
 
-use super::expression::arithmetic;
-use super::part::{Place, at, nearest_of};
-use super::tree::{Content, Node};
+use super::expression::evaluate_arithmetic;
+use super::part::{NodePath, error_at_line, nearest_hint};
+use super::tree::{NodeContent, TreeNode};
 use anyhow::Result;
 use regex::{Captures, Regex};
-use speedwell_model::Value;
+use speedwell_model::ParameterValue;
 use std::sync::LazyLock;
 
 static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -20,22 +20,22 @@ static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns the names of the placeholders in a text, in order.
-pub fn names(text: &str) -> Vec<String> {
+pub fn placeholder_names(text: &str) -> Vec<String> {
     let found = PLACEHOLDER
         .iter()
         .flat_map(|placeholder| placeholder.captures_iter(text));
     found
-        .filter_map(|found| name(&found).map(str::to_owned))
+        .filter_map(|found| placeholder_name(&found).map(str::to_owned))
         .collect()
 }
 
-fn name<'a>(found: &'a Captures<'_>) -> Option<&'a str> {
+fn placeholder_name<'a>(found: &'a Captures<'_>) -> Option<&'a str> {
     let stays = found.get(1).is_some() || found.get(2).is_some();
     found.get(3).filter(|_| !stays).map(|name| name.as_str())
 }
 
 /// Fills the placeholders of a text; those unknown to `value` stay.
-pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
     };
@@ -43,19 +43,19 @@ pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
         if let Some(escaped) = found.get(1).map(|found| found.as_str()) {
             return escaped[1..escaped.len() - 1].to_owned();
         }
-        let known = name(found).and_then(&value);
+        let known = placeholder_name(found).and_then(&value);
         known.unwrap_or_else(|| found[0].to_owned())
     });
     filled.into_owned()
 }
 
 /// Escapes the placeholders of a text, so that it stands for itself in a definition file.
-pub fn escape(text: &str) -> String {
+pub fn escape_text(text: &str) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
     };
     let escaped = placeholder.replace_all(text, |found: &Captures<'_>| {
-        let is_placeholder = found.get(1).is_some() || name(found).is_some();
+        let is_placeholder = found.get(1).is_some() || placeholder_name(found).is_some();
         if is_placeholder {
             format!("{{{}}}", &found[0])
         } else {
@@ -67,7 +67,7 @@ pub fn escape(text: &str) -> String {
 
 /// Values of placeholders.
 #[derive(Debug, Clone, Default)]
-pub struct Placeholders {
+pub struct PlaceholderMap {
     /// The last value of a name counts.
     texts: Vec<(String, String)>,
     later: Vec<&'static str>,
@@ -75,23 +75,23 @@ pub struct Placeholders {
     owner: String,
 }
 
-impl Placeholders {
+impl PlaceholderMap {
     /// Adds a name; it hides an earlier one.
-    pub fn define(&mut self, name: &str, value: impl Into<String>) {
+    pub fn define_value(&mut self, name: &str, value: impl Into<String>) {
         self.texts.push((name.to_owned(), value.into()));
     }
 
     /// Adds a name that stays until the run begins.
-    pub fn defer(&mut self, name: &'static str) {
+    pub fn defer_value(&mut self, name: &'static str) {
         self.later.push(name);
     }
 
     /// Sets their owner for messages: `under the variant 'red'`.
-    pub fn belong_to(&mut self, owner: String) {
+    pub fn set_owner(&mut self, owner: String) {
         self.owner = owner;
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    fn value_of(&self, name: &str) -> Option<&str> {
         let found = self.texts.iter().rev().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -100,18 +100,30 @@ impl Placeholders {
     ///
     /// # Errors
     /// A placeholder is unknown; `line` and `place` give the position.
-    pub fn fill(&self, text: &str, line: Option<usize>, place: &Place) -> Result<String> {
-        let names = names(text);
-        let is_known = |name: &str| self.text(name).is_some() || self.later.contains(&name);
+    pub fn fill_placeholders(
+        &self,
+        text: &str,
+        line: Option<usize>,
+        place: &NodePath,
+    ) -> Result<String> {
+        let names = placeholder_names(text);
+        let is_known = |name: &str| self.value_of(name).is_some() || self.later.contains(&name);
         if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-            return Err(self.unfilled(unknown, line, place));
+            return Err(self.unknown_placeholder_error(unknown, line, place));
         }
-        let filled = fill(text, |name| self.text(name).map(str::to_owned));
-        let result = (!names.is_empty()).then(|| calculated(&filled)).flatten();
+        let filled = fill_text(text, |name| self.value_of(name).map(str::to_owned));
+        let result = (!names.is_empty())
+            .then(|| evaluate_calculation(&filled))
+            .flatten();
         Ok(result.unwrap_or(filled))
     }
 
-    fn unfilled(&self, name: &str, line: Option<usize>, place: &Place) -> anyhow::Error {
+    fn unknown_placeholder_error(
+        &self,
+        name: &str,
+        line: Option<usize>,
+        place: &NodePath,
+    ) -> anyhow::Error {
         let mut known: Vec<String> = Vec::new();
         let defined = self.texts.iter().map(|(name, _)| name.as_str());
         for name in defined.chain(self.later.iter().copied()) {
@@ -123,9 +135,9 @@ impl Placeholders {
             Some(_) => String::new(),
             None => format!(" in '{place}'"),
         };
-        let (owner, hint) = (&self.owner, nearest_of(name, &known));
+        let (owner, hint) = (&self.owner, nearest_hint(name, &known));
         let stays = format!("braces that are not a placeholder are written {{{{{name}}}}}");
-        at(
+        error_at_line(
             line,
             format!("unknown placeholder '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
         )
@@ -135,24 +147,26 @@ impl Placeholders {
     ///
     /// # Errors
     /// A placeholder is unknown.
-    pub fn fill_node(&self, node: &Node, place: &Place) -> Result<Node> {
+    pub fn fill_node(&self, node: &TreeNode, place: &NodePath) -> Result<TreeNode> {
         let content = match &node.content {
-            Content::Text(text) => Content::Text(self.fill(text, node.line, place)?),
-            Content::List(items) => {
-                let items = items.iter().enumerate();
-                let filled = items.map(|(at, item)| self.fill_node(item, &place.item(at)));
-                Content::List(filled.collect::<Result<_>>()?)
+            NodeContent::Text(text) => {
+                NodeContent::Text(self.fill_placeholders(text, node.line, place)?)
             }
-            Content::Table(table) => {
+            NodeContent::List(items) => {
+                let items = items.iter().enumerate();
+                let filled = items.map(|(at, item)| self.fill_node(item, &place.list_item(at)));
+                NodeContent::List(filled.collect::<Result<_>>()?)
+            }
+            NodeContent::Table(table) => {
                 let filled = table.iter().map(|(key, inner)| {
-                    let inner = self.fill_node(inner, &place.key(key))?;
+                    let inner = self.fill_node(inner, &place.child_key(key))?;
                     Ok((key.clone(), inner))
                 });
-                Content::Table(filled.collect::<Result<_>>()?)
+                NodeContent::Table(filled.collect::<Result<_>>()?)
             }
             other => other.clone(),
         };
-        Ok(Node {
+        Ok(TreeNode {
             line: node.line,
             content,
         })
@@ -162,40 +176,49 @@ impl Placeholders {
     ///
     /// # Errors
     /// A placeholder is unknown.
-    pub fn fill_value(&self, value: &Value, line: Option<usize>, place: &Place) -> Result<Value> {
-        let Value::Text(text) = value else {
+    pub fn fill_value(
+        &self,
+        value: &ParameterValue,
+        line: Option<usize>,
+        place: &NodePath,
+    ) -> Result<ParameterValue> {
+        let ParameterValue::Text(text) = value else {
             return Ok(value.clone());
         };
-        let filled = self.fill(text, line, place)?;
-        let is_number = filled != *text && matches!(Value::guess(&filled), Value::Number(_));
+        let filled = self.fill_placeholders(text, line, place)?;
+        let is_number = filled != *text
+            && matches!(
+                ParameterValue::infer_value(&filled),
+                ParameterValue::Number(_)
+            );
         Ok(if is_number {
-            Value::guess(&filled)
+            ParameterValue::infer_value(&filled)
         } else {
-            Value::Text(filled)
+            ParameterValue::Text(filled)
         })
     }
 }
 
 /// Returns the result of a calculation. A hyphen or a slash is an operator only between spaces,
 /// because names and paths contain them, too.
-fn calculated(text: &str) -> Option<String> {
+fn evaluate_calculation(text: &str) -> Option<String> {
     let has_sign = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
     let spaced = text.replace(" - ", "").replace(" / ", "");
     if !has_sign || spaced.contains(['-', '/', 'e', 'E']) {
         return None;
     }
-    arithmetic(text).map(|number| Value::Number(number).plain())
+    evaluate_arithmetic(text).map(|number| ParameterValue::Number(number).plain())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn placeholders() -> Placeholders {
-        let mut known = Placeholders::default();
-        known.define("workers", "8");
-        known.define("name", "a-1");
-        known.defer("port");
+    fn placeholders() -> PlaceholderMap {
+        let mut known = PlaceholderMap::default();
+        known.define_value("workers", "8");
+        known.define_value("name", "a-1");
+        known.defer_value("port");
         known
     }
 
@@ -214,7 +237,9 @@ mod tests {
             ("{{workers}} ${workers}", "{workers} ${workers}"),
         ] {
             assert_eq!(
-                placeholders().fill(text, None, &Place::default()).unwrap(),
+                placeholders()
+                    .fill_placeholders(text, None, &NodePath::default())
+                    .unwrap(),
                 filled,
                 "{text}"
             );
@@ -224,7 +249,7 @@ mod tests {
     #[test]
     fn a_placeholder_that_nobody_fills_names_line_and_nearest() {
         let message = placeholders()
-            .fill("{wokers}", Some(7), &Place::default())
+            .fill_placeholders("{wokers}", Some(7), &NodePath::default())
             .unwrap_err()
             .to_string();
         assert_eq!(
@@ -233,7 +258,11 @@ mod tests {
              placeholder are written {{wokers}}"
         );
         let message = placeholders()
-            .fill("{x}", None, &Place::default().key("group").item(0))
+            .fill_placeholders(
+                "{x}",
+                None,
+                &NodePath::default().child_key("group").list_item(0),
+            )
             .unwrap_err()
             .to_string();
         assert!(message.contains("in 'group[0]'") && message.contains("workers, name, port"));
@@ -242,8 +271,8 @@ mod tests {
     #[test]
     fn names_in_braces_are_filled_and_other_braces_stay() {
         let text = r#"{"a": {n}, "b": "{n}{m}"} ${n} {} \p{n} {{n}} {"c":{"d":{n}}}"#;
-        assert_eq!(names(text), ["n", "n", "m", "n"]);
-        let filled = fill(text, |name| (name == "n").then(|| "7".to_owned()));
+        assert_eq!(placeholder_names(text), ["n", "n", "m", "n"]);
+        let filled = fill_text(text, |name| (name == "n").then(|| "7".to_owned()));
         assert_eq!(
             filled,
             r#"{"a": 7, "b": "7{m}"} ${n} {} \p{n} {n} {"c":{"d":7}}"#
@@ -260,7 +289,7 @@ mod tests {
             "{\"a\":{n}}",
         ] {
             assert_eq!(
-                fill(&escape(text), |_| Some("x".to_owned())),
+                fill_text(&escape_text(text), |_| Some("x".to_owned())),
                 text,
                 "{text}"
             );

@@ -1,73 +1,74 @@
 //! The file of a project, `speedwell.toml`: settings for everything that is measured in its folder.
-//! Start at [`Project::find`].
+//! Start at [`ProjectFile::find_file`].
 
-use super::adapter::{Adapter, read_tables};
-use super::part::Part;
+use super::adapter::{SuiteAdapter, read_tables};
+use super::part::FilePart;
 use super::tree;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// Name of the file.
-const NAME: &str = "speedwell.toml";
+const PROJECT_FILE_NAME: &str = "speedwell.toml";
 
 /// Any of these makes a folder the root of a project.
-const MARKS: [&str; 3] = [".speedwell", NAME, ".git"];
+const ROOT_MARKERS: [&str; 3] = [".speedwell", PROJECT_FILE_NAME, ".git"];
 
 /// Returns the root of the project that contains `here`.
-pub fn root(here: &Path) -> Option<&Path> {
-    let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+pub fn project_root(here: &Path) -> Option<&Path> {
+    let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|mark| folder.join(mark).exists());
     here.ancestors().find(is_root)
 }
 
 /// Contents of the file of a project.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Project {
+pub struct ProjectFile {
     /// Folder of the file.
     pub folder: PathBuf,
     /// Settings for revisions.
-    pub history: History,
+    pub history: HistorySettings,
     /// Suites that it describes.
-    pub suites: Vec<Adapter>,
+    pub suites: Vec<SuiteAdapter>,
 }
 
 /// The table `[history]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct History {
+pub struct HistorySettings {
     /// Branch whose revisions form the line.
     pub branch: Option<String>,
     /// Shell command that builds a revision.
     pub build: Option<String>,
     /// Smallest relevant change, as a share; `"2%"` in the file.
-    #[serde(deserialize_with = "share")]
+    #[serde(deserialize_with = "deserialize_share")]
     pub threshold: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
-    history: History,
+    history: HistorySettings,
     /// Read as adapters, separately.
     #[serde(rename = "suite")]
     _suites: Option<serde::de::IgnoredAny>,
 }
 
-impl Project {
+impl ProjectFile {
     /// Reads the file in the root of the project that contains `here`. A file further up belongs to another project.
     ///
     /// # Errors
     /// The file cannot be read, or is invalid.
-    pub fn find(here: &Path) -> Result<Option<Project>> {
-        let Some(folder) = root(here).filter(|root| root.join(NAME).is_file()) else {
+    pub fn find_file(here: &Path) -> Result<Option<ProjectFile>> {
+        let Some(folder) = project_root(here).filter(|root| root.join(PROJECT_FILE_NAME).is_file())
+        else {
             return Ok(None);
         };
-        let file = folder.join(NAME);
+        let file = folder.join(PROJECT_FILE_NAME);
         let read = || {
             let text = std::fs::read_to_string(&file)?;
             let tree = tree::parse_toml(&text)?;
-            let keys: ProjectKeys = Part::top(&tree).read()?;
-            let suites = read_tables(&Part::top(&tree))?;
+            let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
+            let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys
                 .history
                 .build
@@ -81,7 +82,7 @@ impl Project {
         };
         let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
         let folder = folder.to_owned();
-        Ok(Some(Project {
+        Ok(Some(ProjectFile {
             folder,
             history,
             suites,
@@ -90,7 +91,7 @@ impl Project {
 }
 
 /// Reads `"2%"` as a share.
-fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+fn deserialize_share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = String::deserialize(from)?;
     let number = text
         .strip_suffix('%')
@@ -105,12 +106,12 @@ fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Er
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<Project>, String> {
+    fn read(text: &str) -> Result<Option<ProjectFile>, String> {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("a/b");
         std::fs::create_dir_all(&inside).unwrap();
-        std::fs::write(folder.path().join(NAME), text).unwrap();
-        let found = Project::find(&inside);
+        std::fs::write(folder.path().join(PROJECT_FILE_NAME), text).unwrap();
+        let found = ProjectFile::find_file(&inside);
         found.map_err(|error| format!("{error:#}"))
     }
 
@@ -121,22 +122,32 @@ mod tests {
         assert_eq!(history.build.as_deref(), Some("make"));
         assert_eq!(history.branch.as_deref(), Some("main"));
         assert_eq!(history.threshold, Some(0.02));
-        assert_eq!(read("").unwrap().unwrap().history, History::default());
+        assert_eq!(
+            read("").unwrap().unwrap().history,
+            HistorySettings::default()
+        );
     }
 
     #[test]
     fn a_file_above_the_root_belongs_to_another_project() {
         let outer = tempfile::tempdir().unwrap();
-        std::fs::write(outer.path().join(NAME), "[history]\nthreshold = \"5%\"").unwrap();
-        for mark in MARKS.iter().filter(|mark| **mark != NAME) {
+        std::fs::write(
+            outer.path().join(PROJECT_FILE_NAME),
+            "[history]\nthreshold = \"5%\"",
+        )
+        .unwrap();
+        for mark in ROOT_MARKERS
+            .iter()
+            .filter(|mark| **mark != PROJECT_FILE_NAME)
+        {
             let inside = outer.path().join(format!("inner{mark}/src"));
             std::fs::create_dir_all(inside.join("..").join(mark)).unwrap();
             std::fs::create_dir_all(&inside).unwrap();
-            assert_eq!(Project::find(&inside).unwrap(), None, "{mark}");
+            assert_eq!(ProjectFile::find_file(&inside).unwrap(), None, "{mark}");
         }
         let beside = outer.path().join("src");
         std::fs::create_dir(&beside).unwrap();
-        let project = Project::find(&beside).unwrap().unwrap();
+        let project = ProjectFile::find_file(&beside).unwrap().unwrap();
         assert_eq!(project.history.threshold, Some(0.05));
     }
 
@@ -150,7 +161,7 @@ mod tests {
         let (_, example) = page.split_once("```toml\n").unwrap();
         let (example, _) = example.split_once("```").unwrap();
         let project = read(example).unwrap().unwrap();
-        let History {
+        let HistorySettings {
             branch,
             build,
             threshold,
@@ -182,7 +193,7 @@ mod tests {
         ] {
             let told = read(text).unwrap_err();
             assert!(
-                told.contains(expected) && told.contains(NAME),
+                told.contains(expected) && told.contains(PROJECT_FILE_NAME),
                 "{text}: {told}"
             );
         }

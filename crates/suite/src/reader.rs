@@ -4,11 +4,11 @@
 //! Decides which values a type accepts and how errors are reported. Besides serde's features, two
 //! type names have a meaning here: an enum renamed to `$by-shape` has variants named after the form
 //! of the value (`"a text"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype
-//! renamed to `$one-or-more` accepts a single value as a list. Start at [`Reader`]; [`Fault`]
+//! renamed to `$one-or-more` accepts a single value as a list. Start at [`PartReader`]; [`ReadError`]
 //! becomes a message when the position is known.
 
-use super::part::{Part, Place, nearest_of};
-use super::tree::{Content, Node, Table};
+use super::part::{FilePart, NodePath, nearest_hint};
+use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::Error;
 use indexmap::map::Keys;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StrDeserializer};
@@ -17,7 +17,7 @@ use serde::de::{
     Visitor,
 };
 use serde::forward_to_deserialize_any;
-use speedwell_model::nearest;
+use speedwell_model::nearest_name;
 use std::fmt::Display;
 
 /// Name of enums whose variants differ in the form of the value.
@@ -28,7 +28,7 @@ const ONE_OR_MORE: &str = "$one-or-more";
 
 /// An error whose position may not be known yet.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum ReadError {
     /// Error in a value, to be appended to its key, such as `is not a table`.
     #[error("{0}")]
     Value(String),
@@ -36,7 +36,7 @@ pub enum Fault {
     #[error("has a key '{0}' that is not known\nhint: {1}")]
     UnknownKey(String, String),
     /// A missing key.
-    #[error("has no key '{0}'\nhint: {hint}", hint = example(.0))]
+    #[error("has no key '{0}'\nhint: {hint}", hint = key_example(.0))]
     MissingKey(&'static str),
     /// The complete message.
     #[error("{0}")]
@@ -44,7 +44,7 @@ pub enum Fault {
 }
 
 /// Returns an example of a required key.
-fn example(key: &str) -> &'static str {
+fn key_example(key: &str) -> &'static str {
     match key {
         "name" => "name = \"http\"",
         "kind" => "kind = \"server\", \"command\" or \"function\"",
@@ -54,82 +54,82 @@ fn example(key: &str) -> &'static str {
     }
 }
 
-impl Fault {
+impl ReadError {
     /// Returns the message about the table.
-    pub fn placed_in(self, table: &Part) -> Error {
+    pub fn into_table_error(self, table: &FilePart) -> Error {
         match self {
-            Fault::Whole(error) => error,
-            Fault::UnknownKey(ref key, _) => {
-                table.error(key, format!("{} {self}", table.heading()))
+            ReadError::Whole(error) => error,
+            ReadError::UnknownKey(ref key, _) => {
+                table.error_at_key(key, format!("{} {self}", table.heading()))
             }
             other => table.wrong_table(other),
         }
     }
 
     /// Completes the message if it concerns a key, not the table as a value.
-    fn in_table(self, table: &Part) -> Fault {
+    fn complete_in_table(self, table: &FilePart) -> ReadError {
         match self {
-            Fault::Value(_) => self,
-            about_key => Fault::Whole(about_key.placed_in(table)),
+            ReadError::Value(_) => self,
+            about_key => ReadError::Whole(about_key.into_table_error(table)),
         }
     }
 
     /// Completes the message about the value of one of the table's keys.
-    pub fn at_key(self, key: &str, table: &Part) -> Fault {
+    pub fn complete_at_key(self, key: &str, table: &FilePart) -> ReadError {
         match self {
-            Fault::Value(message) if message.starts_with(':') => {
+            ReadError::Value(message) if message.starts_with(':') => {
                 let heading = table.heading();
                 let message = format!("the key '{key}' of {heading}{message}");
-                Fault::Whole(table.error(key, message))
+                ReadError::Whole(table.error_at_key(key, message))
             }
-            Fault::Value(message) => Fault::Whole(table.wrong(key, message)),
+            ReadError::Value(message) => ReadError::Whole(table.value_error(key, message)),
             placed => placed,
         }
     }
 }
 
-impl serde::de::Error for Fault {
-    fn custom<T: Display>(message: T) -> Fault {
-        Fault::Value(message.to_string())
+impl serde::de::Error for ReadError {
+    fn custom<T: Display>(message: T) -> ReadError {
+        ReadError::Value(message.to_string())
     }
 
-    fn invalid_type(_: serde::de::Unexpected<'_>, wanted: &dyn serde::de::Expected) -> Fault {
-        Fault::Value(format!("is not {wanted}"))
+    fn invalid_type(_: serde::de::Unexpected<'_>, wanted: &dyn serde::de::Expected) -> ReadError {
+        ReadError::Value(format!("is not {wanted}"))
     }
 
-    fn unknown_variant(value: &str, known: &'static [&'static str]) -> Fault {
+    fn unknown_variant(value: &str, known: &'static [&'static str]) -> ReadError {
         let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        Fault::Value(unknown_name(value, &known))
+        ReadError::Value(unknown_name(value, &known))
     }
 
-    fn unknown_field(key: &str, known: &'static [&'static str]) -> Fault {
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> ReadError {
         let names: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        let hint = match nearest(key, &names) {
+        let hint = match nearest_name(key, &names) {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("its keys are {}", known.join(", ")),
         };
-        Fault::UnknownKey(key.to_owned(), hint)
+        ReadError::UnknownKey(key.to_owned(), hint)
     }
 
-    fn duplicate_field(key: &'static str) -> Fault {
-        Fault::Value(format!(
+    fn duplicate_field(key: &'static str) -> ReadError {
+        ReadError::Value(format!(
             "has the key '{key}' twice, perhaps by another name"
         ))
     }
 
-    fn missing_field(key: &'static str) -> Fault {
-        Fault::MissingKey(key)
+    fn missing_field(key: &'static str) -> ReadError {
+        ReadError::MissingKey(key)
     }
 }
 
-impl Part<'_> {
+impl FilePart<'_> {
     /// Reads the part into a type.
     ///
     /// # Errors
     /// A key is unknown or a value is invalid; the message names line and key.
-    pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
-        let read = T::deserialize(Reader::new(self));
-        read.map_err(|fault| fault.placed_in(self))
+    pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        let read = T::deserialize(PartReader::new(self));
+        read.map_err(|fault| fault.into_table_error(self))
     }
 
     /// Reads the value of a key.
@@ -140,81 +140,83 @@ impl Part<'_> {
         let Some(part) = self.part(key) else {
             return Ok(None);
         };
-        let read = T::deserialize(Reader::new(&part)).map(Some);
-        read.map_err(|fault| fault.at_key(key, self).placed_in(self))
+        let read = T::deserialize(PartReader::new(&part)).map(Some);
+        read.map_err(|fault| fault.complete_at_key(key, self).into_table_error(self))
     }
 }
 
 /// Deserializer of a node.
-pub struct Reader<'a> {
-    place: Place,
-    node: &'a Node,
+pub struct PartReader<'a> {
+    place: NodePath,
+    node: &'a TreeNode,
     takes_one: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PartReader<'a> {
     /// Creates a reader of a part.
-    pub fn new(part: &Part<'a>) -> Reader<'a> {
-        Reader {
+    pub fn new(part: &FilePart<'a>) -> PartReader<'a> {
+        PartReader {
             place: part.place.clone(),
             node: part.node,
             takes_one: false,
         }
     }
 
-    fn part(&self) -> Part<'a> {
-        Part::new(&self.place, self.node)
+    fn current_part(&self) -> FilePart<'a> {
+        FilePart::new(&self.place, self.node)
     }
 
-    fn not(&self, wanted: &str) -> Fault {
-        Fault::Value(format!("is not {wanted}"))
+    fn type_error(&self, wanted: &str) -> ReadError {
+        ReadError::Value(format!("is not {wanted}"))
     }
 
     /// Returns the first of the known forms that the value has.
-    fn shape(&self, known: &'static [&'static str]) -> Result<&'static str, Fault> {
+    fn matching_shape(&self, known: &'static [&'static str]) -> Result<&'static str, ReadError> {
         let fits = |shape: &str| match &self.node.content {
-            Content::Text(_) => ["a text", "a value", "a number"].contains(&shape),
-            Content::Whole(_) | Content::Number(_) => ["a number", "a value"].contains(&shape),
-            Content::Truth(_) => shape == "a value",
-            Content::List(_) => shape == "a list",
-            Content::Table(_) => shape == "a table",
-            Content::Other => false,
+            NodeContent::Text(_) => ["a text", "a value", "a number"].contains(&shape),
+            NodeContent::Whole(_) | NodeContent::Number(_) => {
+                ["a number", "a value"].contains(&shape)
+            }
+            NodeContent::Truth(_) => shape == "a value",
+            NodeContent::List(_) => shape == "a list",
+            NodeContent::Table(_) => shape == "a table",
+            NodeContent::Other => false,
         };
         let found = known.iter().find(|shape| fits(shape));
         let wanted = known.join(" or ");
         let wanted = wanted.replace("a value", "a text, a number, a truth value");
-        found.copied().ok_or_else(|| self.not(&wanted))
+        found.copied().ok_or_else(|| self.type_error(&wanted))
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'_> {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for PartReader<'_> {
+    type Error = ReadError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.content {
-            Content::Text(text) => visitor.visit_str(text),
-            Content::Whole(number) => visitor.visit_i64(*number),
-            Content::Number(number) => visitor.visit_f64(*number),
-            Content::Truth(truth) => visitor.visit_bool(*truth),
-            Content::List(_) => self.deserialize_seq(visitor),
-            Content::Table(_) => self.deserialize_map(visitor),
-            Content::Other => visitor.visit_unit(),
+            NodeContent::Text(text) => visitor.visit_str(text),
+            NodeContent::Whole(number) => visitor.visit_i64(*number),
+            NodeContent::Number(number) => visitor.visit_f64(*number),
+            NodeContent::Truth(truth) => visitor.visit_bool(*truth),
+            NodeContent::List(_) => self.deserialize_seq(visitor),
+            NodeContent::Table(_) => self.deserialize_map(visitor),
+            NodeContent::Other => visitor.visit_unit(),
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.node.content {
-            Content::Truth(truth) => visitor.visit_bool(truth),
-            _ => Err(self.not("true or false")),
+            NodeContent::Truth(truth) => visitor.visit_bool(truth),
+            _ => Err(self.type_error("true or false")),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let text = self.node.text();
-        visitor.visit_str(text.ok_or_else(|| self.not("a text in quotes"))?)
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        let text = self.node.as_text();
+        visitor.visit_str(text.ok_or_else(|| self.type_error("a text in quotes"))?)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         visitor.visit_some(self)
     }
 
@@ -222,37 +224,37 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         mut self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadError> {
         self.takes_one = name == ONE_OR_MORE;
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let items = match &self.node.content {
-            Content::List(items) if items.is_empty() && self.takes_one => {
-                return Err(Fault::custom("is an empty list"));
+            NodeContent::List(items) if items.is_empty() && self.takes_one => {
+                return Err(ReadError::custom("is an empty list"));
             }
-            Content::List(items) => items.as_slice(),
+            NodeContent::List(items) => items.as_slice(),
             _ if self.takes_one => std::slice::from_ref(self.node),
-            _ => return Err(self.not("a list")),
+            _ => return Err(self.type_error("a list")),
         };
         let is_one = std::ptr::eq(items.as_ptr(), self.node);
         let item = |(at, node)| {
             let place = if is_one {
                 self.place.clone()
             } else {
-                self.place.item(at)
+                self.place.list_item(at)
             };
-            Reader::new(&Part::new(&place, node))
+            PartReader::new(&FilePart::new(&place, node))
         };
         visitor.visit_seq(SeqDeserializer::new(items.iter().enumerate().map(item)))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let (part, table) = (self.part(), self.node.table());
-        let table = table.ok_or_else(|| self.not("a table"))?;
-        let read = visitor.visit_map(Entries::new(&part, table));
-        read.map_err(|fault| fault.in_table(&part))
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        let (part, table) = (self.current_part(), self.node.as_table());
+        let table = table.ok_or_else(|| self.type_error("a table"))?;
+        let read = visitor.visit_map(TableEntries::new(&part, table));
+        read.map_err(|fault| fault.complete_in_table(&part))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -260,7 +262,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadError> {
         self.deserialize_map(visitor)
     }
 
@@ -269,31 +271,31 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadError> {
         if name == BY_SHAPE {
-            let variant = std::iter::once((self.shape(variants)?, self));
+            let variant = std::iter::once((self.matching_shape(variants)?, self));
             let variant = MapDeserializer::new(variant);
             return visitor.visit_enum(MapAccessDeserializer::new(variant));
         }
-        if let Content::Table(table) = &self.node.content {
-            let part = self.part();
+        if let NodeContent::Table(table) = &self.node.content {
+            let part = self.current_part();
             let unknown = table.keys().find(|key| !variants.contains(&key.as_str()));
             if let Some(key) = unknown {
-                return Err(Fault::unknown_field(key, variants).in_table(&part));
+                return Err(ReadError::unknown_field(key, variants).complete_in_table(&part));
             }
             if table.len() != 1 {
                 let wanted = format!("a table with exactly one of {}", variants.join(", "));
-                return Err(self.not(&wanted));
+                return Err(self.type_error(&wanted));
             }
-            let entry = MapAccessDeserializer::new(Entries::new(&part, table));
+            let entry = MapAccessDeserializer::new(TableEntries::new(&part, table));
             return visitor.visit_enum(entry);
         }
-        let text = self.node.text();
-        let text = text.ok_or_else(|| self.not("a text in quotes"))?;
+        let text = self.node.as_text();
+        let text = text.ok_or_else(|| self.type_error("a text in quotes"))?;
         visitor.visit_enum(StrDeserializer::new(text))
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         visitor.visit_unit()
     }
 
@@ -303,7 +305,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Fault> for Reader<'_> {
+impl<'de> IntoDeserializer<'de, ReadError> for PartReader<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -312,16 +314,16 @@ impl<'de> IntoDeserializer<'de, Fault> for Reader<'_> {
 }
 
 /// Iterates over the keys and values of a table.
-struct Entries<'a, 'p> {
-    part: &'p Part<'a>,
-    keys: Keys<'a, String, Node>,
+struct TableEntries<'a, 'p> {
+    part: &'p FilePart<'a>,
+    keys: Keys<'a, String, TreeNode>,
     key: &'a str,
 }
 
-impl<'a, 'p> Entries<'a, 'p> {
-    fn new(part: &'p Part<'a>, table: &'a Table) -> Self {
+impl<'a, 'p> TableEntries<'a, 'p> {
+    fn new(part: &'p FilePart<'a>, table: &'a NodeTable) -> Self {
         let keys = table.keys();
-        Entries {
+        TableEntries {
             part,
             keys,
             key: "",
@@ -329,13 +331,13 @@ impl<'a, 'p> Entries<'a, 'p> {
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'_, '_> {
-    type Error = Fault;
+impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
+    type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Fault> {
+    ) -> Result<Option<K::Value>, ReadError> {
         let Some(key) = self.keys.next() else {
             return Ok(None);
         };
@@ -343,24 +345,24 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
         seed.deserialize(StrDeserializer::new(key)).map(Some)
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ReadError> {
         let part = self.part.part(self.key);
-        let part = part.ok_or_else(|| Fault::custom("is not a table"))?;
-        let read = seed.deserialize(Reader::new(&part));
-        read.map_err(|fault| fault.at_key(self.key, self.part))
+        let part = part.ok_or_else(|| ReadError::custom("is not a table"))?;
+        let read = seed.deserialize(PartReader::new(&part));
+        read.map_err(|fault| fault.complete_at_key(self.key, self.part))
     }
 }
 
 /// Returns the error message for a value that is not among the known names.
 pub fn unknown_name(value: &str, known: &[String]) -> String {
-    format!("cannot be '{value}'\nhint: {}", nearest_of(value, known))
+    format!("cannot be '{value}'\nhint: {}", nearest_hint(value, known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::parse_toml;
-    use crate::value::Many;
+    use crate::value::OneOrMany;
     use serde::Deserialize;
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -383,12 +385,12 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Keys {
         warmup: Warmup,
-        names: Many<String>,
+        names: OneOrMany<String>,
     }
 
     fn read(text: &str) -> Result<Keys, String> {
         let tree = parse_toml(text).unwrap();
-        let read = Part::top(&tree).read();
+        let read = FilePart::top(&tree).read_part();
         read.map_err(|error| error.to_string())
     }
 

@@ -9,20 +9,20 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Keys of a table with their values, in order.
-pub type Table = IndexMap<String, Node>;
+pub type NodeTable = IndexMap<String, TreeNode>;
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct TreeNode {
     /// Line of its key, or of the value itself in a list, counted from 1; `None` in JSON.
     pub line: Option<usize>,
     /// Value.
-    pub content: Content,
+    pub content: NodeContent,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum NodeContent {
     /// A text.
     Text(String),
     /// A whole number.
@@ -32,26 +32,26 @@ pub enum Content {
     /// `true` or `false`.
     Truth(bool),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<TreeNode>),
     /// A table.
-    Table(Table),
+    Table(NodeTable),
     /// A date, or JSON's `null`: valid for no key.
     Other,
 }
 
-impl Node {
+impl TreeNode {
     /// Returns the table, if it is one.
-    pub fn table(&self) -> Option<&Table> {
+    pub fn as_table(&self) -> Option<&NodeTable> {
         match &self.content {
-            Content::Table(table) => Some(table),
+            NodeContent::Table(table) => Some(table),
             _ => None,
         }
     }
 
     /// Returns the text, if it is one.
-    pub fn text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match &self.content {
-            Content::Text(text) => Some(text),
+            NodeContent::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -59,9 +59,9 @@ impl Node {
     /// Calls `look` with every text in the tree, except keys of tables.
     pub fn visit_texts(&self, look: &mut impl FnMut(&str)) {
         match &self.content {
-            Content::Text(text) => look(text),
-            Content::List(items) => items.iter().for_each(|item| item.visit_texts(look)),
-            Content::Table(table) => table.values().for_each(|node| node.visit_texts(look)),
+            NodeContent::Text(text) => look(text),
+            NodeContent::List(items) => items.iter().for_each(|item| item.visit_texts(look)),
+            NodeContent::Table(table) => table.values().for_each(|node| node.visit_texts(look)),
             _ => {}
         }
     }
@@ -71,15 +71,15 @@ impl Node {
 ///
 /// # Errors
 /// The text is not TOML; the message shows the position.
-pub fn parse_toml(text: &str) -> Result<Node> {
+pub fn parse_toml(text: &str) -> Result<TreeNode> {
     let table = DeTable::parse(text).map_err(|mut error| {
         error.set_input(Some(text));
         anyhow::anyhow!("{}", error.to_string().trim_end())
     })?;
-    let lines = Lines::new(text);
-    Ok(Node {
+    let lines = LineStarts::new(text);
+    Ok(TreeNode {
         line: Some(1),
-        content: lines.table(table.get_ref()),
+        content: lines.convert_table(table.get_ref()),
     })
 }
 
@@ -87,84 +87,85 @@ pub fn parse_toml(text: &str) -> Result<Node> {
 ///
 /// # Errors
 /// The text is not JSON; the message has line and column.
-pub fn parse_json(text: &str) -> Result<Node> {
+pub fn parse_json(text: &str) -> Result<TreeNode> {
     let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
     Ok(from_json(&value))
 }
 
-fn from_json(value: &serde_json::Value) -> Node {
+fn from_json(value: &serde_json::Value) -> TreeNode {
     let content = match value {
-        serde_json::Value::Null => Content::Other,
-        serde_json::Value::Bool(truth) => Content::Truth(*truth),
+        serde_json::Value::Null => NodeContent::Other,
+        serde_json::Value::Bool(truth) => NodeContent::Truth(*truth),
         serde_json::Value::Number(number) => match number.as_i64() {
-            Some(whole) => Content::Whole(whole),
-            None => Content::Number(number.as_f64().unwrap_or(f64::NAN)),
+            Some(whole) => NodeContent::Whole(whole),
+            None => NodeContent::Number(number.as_f64().unwrap_or(f64::NAN)),
         },
-        serde_json::Value::String(text) => Content::Text(text.clone()),
-        serde_json::Value::Array(items) => Content::List(items.iter().map(from_json).collect()),
+        serde_json::Value::String(text) => NodeContent::Text(text.clone()),
+        serde_json::Value::Array(items) => NodeContent::List(items.iter().map(from_json).collect()),
         serde_json::Value::Object(entries) => {
             let entries = entries.iter();
-            Content::Table(
+            NodeContent::Table(
                 entries
                     .map(|(key, value)| (key.clone(), from_json(value)))
                     .collect(),
             )
         }
     };
-    Node {
+    TreeNode {
         line: None,
         content,
     }
 }
 
 /// Start of each line, in bytes.
-struct Lines(Vec<usize>);
+struct LineStarts(Vec<usize>);
 
-impl Lines {
-    fn new(text: &str) -> Lines {
+impl LineStarts {
+    fn new(text: &str) -> LineStarts {
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-        Lines(std::iter::once(0).chain(ends).collect())
+        LineStarts(std::iter::once(0).chain(ends).collect())
     }
 
-    fn at(&self, place: usize) -> Option<usize> {
+    fn line_at(&self, place: usize) -> Option<usize> {
         Some(self.0.partition_point(|begin| *begin <= place))
     }
 
-    fn node(&self, place: usize, value: &DeValue<'_>) -> Node {
+    fn convert_node(&self, place: usize, value: &DeValue<'_>) -> TreeNode {
         let content = match value {
-            DeValue::String(text) => Content::Text(text.to_string()),
+            DeValue::String(text) => NodeContent::Text(text.to_string()),
             DeValue::Integer(number) => {
                 match i64::from_str_radix(number.as_str(), number.radix()) {
-                    Ok(whole) => Content::Whole(whole),
-                    Err(_) => Content::Other,
+                    Ok(whole) => NodeContent::Whole(whole),
+                    Err(_) => NodeContent::Other,
                 }
             }
             DeValue::Float(number) => match number.as_str().parse() {
-                Ok(number) => Content::Number(number),
-                Err(_) => Content::Other,
+                Ok(number) => NodeContent::Number(number),
+                Err(_) => NodeContent::Other,
             },
-            DeValue::Boolean(truth) => Content::Truth(*truth),
-            DeValue::Datetime(_) => Content::Other,
+            DeValue::Boolean(truth) => NodeContent::Truth(*truth),
+            DeValue::Datetime(_) => NodeContent::Other,
             DeValue::Array(items) => {
                 let items = items.iter();
-                let node =
-                    |item: &Spanned<DeValue<'_>>| self.node(item.span().start, item.get_ref());
-                Content::List(items.map(node).collect())
+                let node = |item: &Spanned<DeValue<'_>>| {
+                    self.convert_node(item.span().start, item.get_ref())
+                };
+                NodeContent::List(items.map(node).collect())
             }
-            DeValue::Table(table) => self.table(table),
+            DeValue::Table(table) => self.convert_table(table),
         };
-        Node {
-            line: self.at(place),
+        TreeNode {
+            line: self.line_at(place),
             content,
         }
     }
 
-    fn table(&self, table: &DeTable<'_>) -> Content {
+    fn convert_table(&self, table: &DeTable<'_>) -> NodeContent {
         let entries = table.iter().map(|(key, value)| {
-            let node = self.node(key.span().start, value.get_ref());
+            let node = self.convert_node(key.span().start, value.get_ref());
             (key.get_ref().to_string(), node)
         });
-        Content::Table(entries.collect())
+        NodeContent::Table(entries.collect())
     }
 }
 
@@ -172,12 +173,14 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn without_lines(node: &Node) -> Node {
+    fn without_lines(node: &TreeNode) -> TreeNode {
         let content = match &node.content {
-            Content::List(items) => Content::List(items.iter().map(without_lines).collect()),
-            Content::Table(table) => {
+            NodeContent::List(items) => {
+                NodeContent::List(items.iter().map(without_lines).collect())
+            }
+            NodeContent::Table(table) => {
                 let entries = table.iter();
-                Content::Table(
+                NodeContent::Table(
                     entries
                         .map(|(k, v)| (k.clone(), without_lines(v)))
                         .collect(),
@@ -185,7 +188,7 @@ mod tests {
             }
             other => other.clone(),
         };
-        Node {
+        TreeNode {
             line: None,
             content,
         }
@@ -206,22 +209,22 @@ mod tests {
     fn every_key_knows_its_line_and_every_item_its_own() {
         let tree =
             parse_toml("a = 1\n\n[b]\nc = [\n 1,\n 2]\n[[d]]\n[[d]]\n  e.f = 'ä'\n").unwrap();
-        let top = tree.table().unwrap();
+        let top = tree.as_table().unwrap();
         assert_eq!(top["a"].line, Some(1));
         assert_eq!(top["b"].line, Some(3));
-        let c = &top["b"].table().unwrap()["c"];
-        let Content::List(items) = &c.content else {
+        let c = &top["b"].as_table().unwrap()["c"];
+        let NodeContent::List(items) = &c.content else {
             panic!("{c:?}")
         };
         assert_eq!(
             (c.line, items[0].line, items[1].line),
             (Some(4), Some(5), Some(6))
         );
-        let Content::List(tables) = &top["d"].content else {
+        let NodeContent::List(tables) = &top["d"].content else {
             panic!("{top:?}")
         };
         assert_eq!((tables[0].line, tables[1].line), (Some(7), Some(8)));
-        assert_eq!(tables[1].table().unwrap()["e"].line, Some(9));
+        assert_eq!(tables[1].as_table().unwrap()["e"].line, Some(9));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
 //! Schema that gives editors the same rule: a number may be a text, because texts may contain
-//! placeholders and calculations. Start at [`Plain`] and [`checked`].
+//! placeholders and calculations. Start at [`PlainValue`] and [`check_complete`].
 
 use super::expression;
 use regex::Regex;
@@ -11,7 +11,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error as _, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Value, parse_duration};
+use speedwell_model::{ParameterValue, parse_duration};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -20,37 +20,39 @@ use std::time::Duration;
 /// A text, a number or a truth value.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(inline, with = "String", extend("type" = ["string", "number", "boolean"]))]
-pub struct Plain(pub Value);
+pub struct PlainValue(pub ParameterValue);
 
-impl Plain {
+impl PlainValue {
     /// Returns the text that a program receives.
-    pub fn text(&self) -> String {
+    pub fn program_text(&self) -> String {
         self.0.plain()
     }
 
     /// Returns the number: given directly, or as a text with arithmetic such as `"2*8"`.
-    fn number(&self) -> Option<f64> {
+    fn as_number(&self) -> Option<f64> {
         match &self.0 {
-            Value::Number(number) => Some(*number).filter(|number| number.is_finite()),
-            Value::Text(text) => expression::arithmetic(text),
-            Value::Bool(_) => None,
+            ParameterValue::Number(number) => Some(*number).filter(|number| number.is_finite()),
+            ParameterValue::Text(text) => expression::evaluate_arithmetic(text),
+            ParameterValue::Bool(_) => None,
         }
     }
 
     /// Returns the whole number if it is at least `least`.
-    pub fn whole(&self, least: u64) -> Option<u64> {
+    pub fn as_whole(&self, least: u64) -> Option<u64> {
         // Up to 2^53, every whole number is exactly representable as a float.
-        let number = self.number()?;
+        let number = self.as_number()?;
         let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
         let whole = is_whole.then_some(number as u64);
         whole.filter(|whole| *whole >= least)
     }
 }
 
-impl<'de> Deserialize<'de> for Plain {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Plain, D::Error> {
+impl<'de> Deserialize<'de> for PlainValue {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<PlainValue, D::Error> {
         let wrong = |_| D::Error::custom("is not a text, a number or a truth value");
-        Value::deserialize(reader).map(Plain).map_err(wrong)
+        ParameterValue::deserialize(reader)
+            .map(PlainValue)
+            .map_err(wrong)
     }
 }
 
@@ -90,15 +92,15 @@ pub(crate) use checked;
 /// One or more values; a single one needs no list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename = "$one-or-more")]
-pub struct Many<T>(pub Vec<T>);
+pub struct OneOrMany<T>(pub Vec<T>);
 
-impl<T> Default for Many<T> {
-    fn default() -> Many<T> {
-        Many(Vec::new())
+impl<T> Default for OneOrMany<T> {
+    fn default() -> OneOrMany<T> {
+        OneOrMany(Vec::new())
     }
 }
 
-impl<T> Deref for Many<T> {
+impl<T> Deref for OneOrMany<T> {
     type Target = Vec<T>;
 
     fn deref(&self) -> &Vec<T> {
@@ -106,7 +108,7 @@ impl<T> Deref for Many<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Many<T> {
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -124,44 +126,44 @@ impl<T: JsonSchema> JsonSchema for Many<T> {
 checked! {
     /// A number, or a text that calculates one.
     #[derive(Copy)]
-    pub struct Number(f64) from Plain as { "type": ["number", "string"] },
-    |value| value.number().ok_or("is not a number".to_owned())
+    pub struct NumberValue(f64) from PlainValue as { "type": ["number", "string"] },
+    |value| value.as_number().ok_or("is not a number".to_owned())
 }
 
 /// A whole number of at least `LEAST`, or a text that calculates one.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(try_from = "Plain")]
+#[serde(try_from = "PlainValue")]
 #[schemars(inline, extend("type" = ["integer", "string"], "minimum" = LEAST))]
-pub struct Whole<const LEAST: u64>(pub u64);
+pub struct WholeNumber<const LEAST: u64>(pub u64);
 
-impl<const LEAST: u64> TryFrom<Plain> for Whole<LEAST> {
+impl<const LEAST: u64> TryFrom<PlainValue> for WholeNumber<LEAST> {
     type Error = String;
 
-    fn try_from(value: Plain) -> Result<Self, String> {
+    fn try_from(value: PlainValue) -> Result<Self, String> {
         let wanted = match LEAST {
             0 => "is not a whole number".to_owned(),
             1 => "is not a whole number above 0".to_owned(),
             least => format!("is not a whole number from {least} on"),
         };
-        value.whole(LEAST).map(Whole).ok_or(wanted)
+        value.as_whole(LEAST).map(WholeNumber).ok_or(wanted)
     }
 }
 
 checked! {
     /// A count: a whole number above 0, or a text that calculates one.
     #[derive(Copy)]
-    pub struct Count(u32) from Whole<1> as { "type": ["integer", "string"], "minimum": 1 },
+    pub struct PositiveCount(u32) from WholeNumber<1> as { "type": ["integer", "string"], "minimum": 1 },
     |count| u32::try_from(count.0).map_err(|_| "is not a number below 2^32".to_owned())
 }
 
 checked! {
     /// A share: `"3%"` or `0.03`.
     #[derive(Copy)]
-    pub struct Share(f64) from Plain as {
+    pub struct ShareValue(f64) from PlainValue as {
         "type": ["number", "string"], "exclusiveMinimum": 0, "exclusiveMaximum": 1
     },
     |value| {
-        let share = value.number().filter(|share| *share > 0.0 && *share < 1.0);
+        let share = value.as_number().filter(|share| *share > 0.0 && *share < 1.0);
         share.ok_or("is not a share between 0 and 1 such as \"3%\"".to_owned())
     }
 }
@@ -169,7 +171,7 @@ checked! {
 checked! {
     /// A duration: `"500ms"`, `"3s"`, `"2m"`.
     #[derive(Copy)]
-    pub struct Time(Duration) from String as {
+    pub struct DurationValue(Duration) from String as {
         "type": "string", "pattern": r"^[0-9.]+ *(ns|us|µs|μs|ms|s|m|min|h)?$|\{[A-Za-z_]"
     },
     |text| {
@@ -180,7 +182,7 @@ checked! {
 
 checked! {
     /// A regular expression.
-    pub struct Pattern(String) from String as { "type": "string" },
+    pub struct RegexPattern(String) from String as { "type": "string" },
     |pattern| {
         let Err(error) = Regex::new(&pattern) else {
             return Ok(pattern);
@@ -206,16 +208,16 @@ checked! {
 
 /// A value that is read later, for each case, when its placeholders are filled.
 #[derive(Debug, Clone)]
-pub struct Deferred<T>(PhantomData<T>);
+pub struct DeferredValue<T>(PhantomData<T>);
 
-impl<'de, T> Deserialize<'de> for Deferred<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Deferred<T>, D::Error> {
+impl<'de, T> Deserialize<'de> for DeferredValue<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeferredValue<T>, D::Error> {
         IgnoredAny::deserialize(deserializer)?;
-        Ok(Deferred(PhantomData))
+        Ok(DeferredValue(PhantomData))
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Deferred<T> {
+impl<T: JsonSchema> JsonSchema for DeferredValue<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -234,7 +236,7 @@ impl<T: JsonSchema> JsonSchema for Deferred<T> {
 }
 
 /// Returns the name of a choice, as spelled in files.
-pub fn name_of(choice: &impl Serialize) -> String {
+pub fn choice_name(choice: &impl Serialize) -> String {
     let name = serde_json::to_value(choice).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use speedwell_suite::experiment::{Experiment, schema};
+use speedwell_suite::experiment::{Experiment, definition_schema};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,8 +21,8 @@ print(json.dumps([error and f"{error.json_path}: {error.message}" for error in f
 "#;
 
 /// Returns the error of each file, if any; `None` without a validator.
-fn faults(files: &[toml::Value]) -> Option<Vec<Option<String>>> {
-    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+fn validation_faults(files: &[toml::Value]) -> Option<Vec<Option<String>>> {
+    let schema: serde_json::Value = serde_json::from_str(&definition_schema()).unwrap();
     let asked = serde_json::json!({ "schema": schema, "files": files });
     let python = Command::new("python3")
         .args(["-c", VALIDATE])
@@ -48,7 +48,7 @@ fn faults(files: &[toml::Value]) -> Option<Vec<Option<String>>> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-fn repository() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -56,7 +56,7 @@ fn repository() -> PathBuf {
 fn toml_files(folders: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in folders {
-        for entry in std::fs::read_dir(repository().join(folder)).unwrap() {
+        for entry in std::fs::read_dir(repository_root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "toml") {
                 let text = std::fs::read_to_string(&path).unwrap();
@@ -93,10 +93,10 @@ const FILLED: [(&str, &str); 12] = [
 ];
 
 /// Returns the definition files in the code blocks of the guide.
-fn documented() -> Vec<(String, String)> {
+fn documented_files() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for page in ["definition-files", "experiments"] {
-        let path = repository().join(format!("docs/guide/{page}.md"));
+        let path = repository_root().join(format!("docs/guide/{page}.md"));
         let text = std::fs::read_to_string(path).unwrap();
         let blocks = text.split("```toml\n").skip(1);
         let blocks = blocks.filter_map(|block| block.split("```").next());
@@ -120,7 +120,7 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
             |text: String, (name, value): &(&str, &str)| text.replace(&format!("@{name}@"), value);
         files.push((name, FILLED.iter().fold(template, fill)));
     }
-    let blocks = documented();
+    let blocks = documented_files();
     assert!(
         files.len() >= 8 && blocks.len() >= 2,
         "{} {}",
@@ -132,7 +132,10 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
         .iter()
         .map(|(name, text)| toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}")))
         .collect();
-    for ((name, _), fault) in files.iter().zip(faults(&values).into_iter().flatten()) {
+    for ((name, _), fault) in files
+        .iter()
+        .zip(validation_faults(&values).into_iter().flatten())
+    {
         assert_eq!(fault, None, "{name}");
     }
 }
@@ -192,7 +195,7 @@ expr = "throughput(loaded) > throughput(plain)"
 chart = "served"
 "##;
 
-fn parsed(text: &str) -> bool {
+fn is_accepted(text: &str) -> bool {
     let file = speedwell_model::DefinitionFile {
         file: "/x/small.toml".into(),
         text: text.to_owned(),
@@ -210,14 +213,14 @@ fn the_schema_refuses_what_the_reader_refuses() {
         assert!(GOOD.contains(good), "{good}");
         files.push(toml::from_str(&GOOD.replace(good, wrong)).unwrap());
     }
-    let Some(faults) = faults(&files) else {
+    let Some(faults) = validation_faults(&files) else {
         return;
     };
     assert_eq!(faults[0], None);
     for (fault, (good, wrong)) in faults[1..].iter().zip(MISTAKES) {
         assert!(fault.is_some(), "the schema accepts {wrong}");
         assert!(
-            !parsed(&GOOD.replace(good, wrong)),
+            !is_accepted(&GOOD.replace(good, wrong)),
             "the reader accepts {wrong}"
         );
     }
@@ -225,7 +228,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
 
 #[test]
 fn the_schema_describes_keys_for_editors() {
-    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&definition_schema()).unwrap();
     let described = schema["$defs"]["LoadKeys"]["properties"]["pipelining"]["description"].as_str();
     assert_eq!(
         described,

@@ -3,23 +3,23 @@
 //!
 //! Reading may be open to everyone on this machine, and each project may be public; everything else
 //! requires a permission. Callers without permission for a project learn nothing about it, not even
-//! whether it exists. Start at [`caller`].
+//! whether it exists. Start at [`identify_caller`].
 
-use crate::site::{Site, unix_ms};
+use crate::site::{SiteState, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
-use speedwell_results::store::{Scope, StoredToken};
-use speedwell_serve::cookie::{LoginKey, Logins};
-use speedwell_serve::failures::Failures;
-use speedwell_serve::token::{Digest, Presented, Token, bearer};
-use speedwell_serve::{Client, Refusal};
+use speedwell_results::store::{StoredToken, TokenScope};
+use speedwell_serve::cookie::{LoginKey, LoginStore};
+use speedwell_serve::failures::FailureLimiter;
+use speedwell_serve::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
+use speedwell_serve::{ClientInfo, HttpError};
 use std::net::IpAddr;
 use std::time::Instant;
 
 /// Access rules of a server.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rules {
+pub struct AccessRules {
     /// Whether everyone who can reach it may read.
-    pub reads_freely: bool,
+    pub allows_anonymous_reads: bool,
     /// Whether a key is printed at startup that grants full access.
     pub has_key: bool,
     /// Whether all its connections are protected by TLS.
@@ -28,7 +28,7 @@ pub struct Rules {
 
 /// Permission that an action requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum RequiredPermission {
     /// None.
     Nothing,
     /// Reading the project.
@@ -45,44 +45,44 @@ pub enum Need {
 
 /// Logins and failed attempts.
 #[derive(Debug)]
-pub struct Access {
-    rules: Rules,
+pub struct SiteAccess {
+    rules: AccessRules,
     key: Option<LoginKey>,
-    pub(crate) logins: Logins<Caller>,
-    pub(crate) failures: Failures,
+    pub(crate) logins: LoginStore<CallerIdentity>,
+    pub(crate) failures: FailureLimiter,
     /// Limits audit entries for tokens that have expired or were revoked.
-    ended: Failures,
+    ended: FailureLimiter,
 }
 
-impl Access {
+impl SiteAccess {
     /// Creates an access state without logins.
     ///
     /// # Errors
     /// If the system has no random bytes.
-    pub fn new(rules: Rules) -> anyhow::Result<Access> {
+    pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
         // Servers on several ports of one host share their cookies.
         let name = if rules.has_tls {
             "speedwell".to_owned()
         } else {
             format!("speedwell-{}", std::process::id())
         };
-        Ok(Access {
+        Ok(SiteAccess {
             rules,
             key: rules.has_key.then(LoginKey::new).transpose()?,
-            logins: Logins::new(name),
-            failures: Failures::default(),
-            ended: Failures::default(),
+            logins: LoginStore::new(name),
+            failures: FailureLimiter::default(),
+            ended: FailureLimiter::default(),
         })
     }
 
     /// Returns the key to print at startup; it works once.
-    pub fn key(&self) -> Option<&str> {
+    pub fn startup_key(&self) -> Option<&str> {
         self.key.as_ref().map(LoginKey::expose)
     }
 
     /// Whether a login permits something that anonymous callers may not do.
-    pub fn is_asked_for(&self) -> bool {
-        self.key.is_some() || !self.rules.reads_freely
+    pub fn offers_login(&self) -> bool {
+        self.key.is_some() || !self.rules.allows_anonymous_reads
     }
 
     /// Redeems the startup key; false if it is wrong or has been used before.
@@ -93,7 +93,7 @@ impl Access {
 
 /// The caller of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
+pub struct CallerIdentity {
     /// The name of the token, `start key`, or empty.
     pub name: String,
     /// The id of the token.
@@ -104,34 +104,34 @@ pub struct Caller {
     pub branches: Option<Vec<String>>,
     /// Restricts pushes to sessions of these machines.
     pub machines: Option<Vec<String>>,
-    scopes: Vec<Scope>,
+    scopes: Vec<TokenScope>,
     /// Restricts the scopes to this project.
     project: Option<String>,
     /// What everyone may read.
-    public: Public,
+    public: PublicAccess,
 }
 
 /// Projects that everyone may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Public {
+enum PublicAccess {
     #[default]
     Nothing,
-    These(Vec<String>),
+    Projects(Vec<String>),
     Everything,
 }
 
-impl Caller {
+impl CallerIdentity {
     /// Creates the caller that used the startup key.
-    pub(crate) fn with_key() -> Caller {
-        Caller {
+    pub(crate) fn with_key() -> CallerIdentity {
+        CallerIdentity {
             name: "start key".into(),
-            scopes: vec![Scope::Admin],
-            ..Caller::default()
+            scopes: vec![TokenScope::Admin],
+            ..CallerIdentity::default()
         }
     }
 
-    fn with_token(token: StoredToken) -> Caller {
-        Caller {
+    fn with_token(token: StoredToken) -> CallerIdentity {
+        CallerIdentity {
             name: token.name,
             token: Some(token.id),
             address: None,
@@ -139,17 +139,17 @@ impl Caller {
             machines: token.machines,
             scopes: token.scopes,
             project: token.project,
-            public: Public::Nothing,
+            public: PublicAccess::Nothing,
         }
     }
 
     /// Whether the caller is authenticated.
-    pub fn is_known(&self) -> bool {
+    pub fn is_authenticated(&self) -> bool {
         !self.name.is_empty() || self.token.is_some()
     }
 
     /// Key for the limit on expensive requests; anonymous callers share one per address.
-    pub(crate) fn shares_as(&self, client: &Client) -> String {
+    pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
             (None, Some(address)) => address.to_string(),
@@ -158,7 +158,7 @@ impl Caller {
     }
 
     /// Key that separates the cached pages of different callers.
-    pub(crate) fn kept_as(&self) -> String {
+    pub(crate) fn cache_key(&self) -> String {
         format!(
             "{}\n{}",
             self.token.as_deref().unwrap_or_default(),
@@ -167,32 +167,34 @@ impl Caller {
     }
 
     /// Whether the caller may do this, in a project or on the whole server.
-    pub fn may(&self, need: Need, project: Option<&str>) -> bool {
+    pub fn is_permitted(&self, need: RequiredPermission, project: Option<&str>) -> bool {
         let is_public = match (&self.public, project) {
-            (Public::Everything, _) => true,
-            (Public::These(names), Some(name)) => names.iter().any(|known| known == name),
+            (PublicAccess::Everything, _) => true,
+            (PublicAccess::Projects(names), Some(name)) => names.iter().any(|known| known == name),
             _ => false,
         };
-        let wanted: &[Scope] = match need {
-            Need::Nothing => return true,
-            Need::Read | Need::PushOrRead if is_public => return true,
-            Need::Read | Need::PushOrRead => &[Scope::Read, Scope::Push, Scope::Judge],
-            Need::Push => &[Scope::Push],
-            Need::Judge => &[Scope::Judge],
-            Need::Admin => &[],
+        let wanted: &[TokenScope] = match need {
+            RequiredPermission::Nothing => return true,
+            RequiredPermission::Read | RequiredPermission::PushOrRead if is_public => return true,
+            RequiredPermission::Read | RequiredPermission::PushOrRead => {
+                &[TokenScope::Read, TokenScope::Push, TokenScope::Judge]
+            }
+            RequiredPermission::Push => &[TokenScope::Push],
+            RequiredPermission::Judge => &[TokenScope::Judge],
+            RequiredPermission::Admin => &[],
         };
         let is_here = match (&self.project, project) {
             (None, _) => true,
             (Some(own), Some(name)) => own == name,
             (Some(_), None) => false,
         };
-        let has = |scope: &Scope| *scope == Scope::Admin || wanted.contains(scope);
+        let has = |scope: &TokenScope| *scope == TokenScope::Admin || wanted.contains(scope);
         is_here && self.scopes.iter().any(has)
     }
 
     /// Whether the caller may read a project.
-    pub fn may_read(&self, project: &str) -> bool {
-        self.may(Need::Read, Some(project))
+    pub fn can_read(&self, project: &str) -> bool {
+        self.is_permitted(RequiredPermission::Read, Some(project))
     }
 
     /// Returns an error unless the caller may do this. The error does not depend on whether the
@@ -200,24 +202,28 @@ impl Caller {
     ///
     /// # Errors
     /// 401 for anonymous callers, else 403.
-    pub fn ensure_may(&self, need: Need, project: Option<&str>) -> Result<(), Refusal> {
-        if self.may(need, project) {
+    pub fn ensure_permitted(
+        &self,
+        need: RequiredPermission,
+        project: Option<&str>,
+    ) -> Result<(), HttpError> {
+        if self.is_permitted(need, project) {
             return Ok(());
         }
         let what = match (need, project) {
-            (Need::Push, Some(project)) => format!("pushing to '{project}'"),
-            (Need::Judge, Some(project)) => format!("judging changes of '{project}'"),
+            (RequiredPermission::Push, Some(project)) => format!("pushing to '{project}'"),
+            (RequiredPermission::Judge, Some(project)) => format!("judging changes of '{project}'"),
             (_, Some(project)) => format!("reading '{project}'"),
             (_, None) => "this".to_owned(),
         };
-        Err(if self.is_known() {
+        Err(if self.is_authenticated() {
             let words = format!("{what} is not among what '{}' may do", self.name);
-            Refusal::new(StatusCode::FORBIDDEN, words)
-                .hint("another token may: speedwell serve token add")
+            HttpError::new(StatusCode::FORBIDDEN, words)
+                .with_hint("another token may: speedwell serve token add")
         } else {
             let words = format!("{what} takes a token that allows it");
-            Refusal::new(StatusCode::UNAUTHORIZED, words)
-                .hint("send Authorization: Bearer TOKEN, or log in at /login")
+            HttpError::new(StatusCode::UNAUTHORIZED, words)
+                .with_hint("send Authorization: Bearer TOKEN, or log in at /login")
         })
     }
 }
@@ -227,49 +233,57 @@ impl Caller {
 /// # Errors
 /// 401 for an invalid token, 429 after too many of them, 503 and the like if the store cannot be
 /// read.
-pub fn caller(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Caller, Refusal> {
-    let known = match bearer(headers) {
-        Presented::None => by_login(site, headers, client)?,
-        Presented::Malformed => return Err(failed(site, client, None)),
-        Presented::Token(token) => Some(by_token(site, client, &token)?),
+pub fn identify_caller(
+    site: &SiteState,
+    headers: &HeaderMap,
+    client: &ClientInfo,
+) -> Result<CallerIdentity, HttpError> {
+    let known = match bearer_token(headers) {
+        PresentedToken::None => caller_by_login(site, headers, client)?,
+        PresentedToken::Malformed => return Err(failed_login_error(site, client, None)),
+        PresentedToken::Token(token) => Some(caller_by_token(site, client, &token)?),
     };
     if known.is_some() {
-        client.note_login();
+        client.record_login();
     }
     let caller = known.unwrap_or_default();
-    Ok(Caller {
+    Ok(CallerIdentity {
         address: client.address,
-        public: public(site)?,
+        public: public_access(site)?,
         ..caller
     })
 }
 
 /// Returns what everyone may read.
-fn public(site: &Site) -> Result<Public, Refusal> {
-    if site.access.rules.reads_freely {
-        return Ok(Public::Everything);
+fn public_access(site: &SiteState) -> Result<PublicAccess, HttpError> {
+    if site.access.rules.allows_anonymous_reads {
+        return Ok(PublicAccess::Everything);
     }
-    let projects = site.projects().map_err(unreadable)?;
+    let projects = site.list_projects().map_err(store_error)?;
     let public = projects.into_iter().filter(|(_, is_public)| *is_public);
-    Ok(Public::These(
+    Ok(PublicAccess::Projects(
         public.map(|(project, _)| project.name.clone()).collect(),
     ))
 }
 
 /// Identifies the caller by its login, unless its token has expired or was revoked since.
-fn by_login(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Option<Caller>, Refusal> {
+fn caller_by_login(
+    site: &SiteState,
+    headers: &HeaderMap,
+    client: &ClientInfo,
+) -> Result<Option<CallerIdentity>, HttpError> {
     let found = site
         .access
         .logins
-        .find(headers, client.secure, Instant::now());
+        .find_login(headers, client.secure, Instant::now());
     let Some(id) = found.as_ref().and_then(|caller| caller.token.clone()) else {
         return Ok(found);
     };
-    match stored(site, &id)? {
-        Some(token) => Ok(Some(Caller::with_token(token))),
+    match find_valid_token(site, &id)? {
+        Some(token) => Ok(Some(CallerIdentity::with_token(token))),
         None => {
-            let is_ended = |known: &Caller| known.token.as_ref() == Some(&id);
-            site.access.logins.end_all(is_ended);
+            let is_ended = |known: &CallerIdentity| known.token.as_ref() == Some(&id);
+            site.access.logins.end_matching(is_ended);
             Ok(None)
         }
     }
@@ -278,94 +292,105 @@ fn by_login(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Option<
 /// Identifies the caller by its token. Wrong and unknown tokens take the same code path.
 ///
 /// # Errors
-/// As for [`caller`].
-pub(crate) fn by_token(site: &Site, client: &Client, token: &Token) -> Result<Caller, Refusal> {
-    let may_try = site.access.failures.check(client.address, Instant::now());
+/// As for [`identify_caller`].
+pub(crate) fn caller_by_token(
+    site: &SiteState,
+    client: &ClientInfo,
+    token: &AccessToken,
+) -> Result<CallerIdentity, HttpError> {
+    let may_try = site
+        .access
+        .failures
+        .check_address(client.address, Instant::now());
     may_try?;
     let presented = token.digest();
     let found = site
         .first
-        .read(|store| Ok(store.token_of(token.id(), presented.as_bytes())?));
-    let stored = match found.map_err(unreadable)? {
+        .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
+    let stored = match found.map_err(store_error)? {
         // The digest is that of the presented token.
         Some(token) if !token.is_valid(unix_ms()) => {
-            return Err(ended(site, client, &token));
+            return Err(expired_token_error(site, client, &token));
         }
         stored => stored,
     };
     let digest = stored.as_ref().and_then(|stored| {
         let bytes = stored.digest.as_slice().try_into().ok()?;
-        Some(Digest::from_bytes(bytes))
+        Some(SecretDigest::from_bytes(bytes))
     });
-    match (token.is(digest.as_ref()), stored) {
+    match (token.matches_digest(digest.as_ref()), stored) {
         (true, Some(stored)) => {
-            note_use(site, &stored);
-            Ok(Caller::with_token(stored))
+            record_use(site, &stored);
+            Ok(CallerIdentity::with_token(stored))
         }
-        _ => Err(failed(site, client, Some(token))),
+        _ => Err(failed_login_error(site, client, Some(token))),
     }
 }
 
 /// Rejects a token that was revoked or has expired. Whoever has its secret is not guessing, so it
 /// does not count as a failure: a forgotten job must not lock out everyone else at its address.
-fn ended(site: &Site, client: &Client, token: &StoredToken) -> Refusal {
+fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
     // Limits the audit entries, which would otherwise grow with each attempt.
-    if site.access.ended.check(client.address, now).is_ok() {
-        site.access.ended.add(client.address, now);
-        note_refused(site, client, &token.id);
+    if site.access.ended.check_address(client.address, now).is_ok() {
+        site.access.ended.record_failure(client.address, now);
+        record_failed_login(site, client, &token.id);
     }
-    no_token()
+    invalid_token_error()
 }
 
 /// Returns the stored token of this id if it is valid.
-fn stored(site: &Site, id: &str) -> Result<Option<StoredToken>, Refusal> {
-    let found = site.first.read(|store| Ok(store.token(id)?));
-    let found = found.map_err(unreadable)?;
+fn find_valid_token(site: &SiteState, id: &str) -> Result<Option<StoredToken>, HttpError> {
+    let found = site.first.with_reader(|store| Ok(store.find_token(id)?));
+    let found = found.map_err(store_error)?;
     Ok(found.filter(|token| token.is_valid(unix_ms())))
 }
 
-fn note_use(site: &Site, token: &StoredToken) {
+fn record_use(site: &SiteState, token: &StoredToken) {
     const HOUR_MS: i64 = 3_600_000;
     let now = unix_ms();
     if token.used_unix_ms.is_none_or(|used| now - used >= HOUR_MS) {
         // Failing to record the use is no reason to reject the token.
-        let _ = site.write(|store| store.note_use(token, now));
+        let _ = site.with_writer(|store| store.record_token_use(token, now));
     }
 }
 
 /// Counts and records a failed login; returns the same error whatever was wrong.
-pub(crate) fn failed(site: &Site, client: &Client, token: Option<&Token>) -> Refusal {
+pub(crate) fn failed_login_error(
+    site: &SiteState,
+    client: &ClientInfo,
+    token: Option<&AccessToken>,
+) -> HttpError {
     let now = Instant::now();
-    if let Err(refusal) = site.access.failures.check(client.address, now) {
+    if let Err(refusal) = site.access.failures.check_address(client.address, now) {
         return refusal;
     }
-    site.access.failures.add(client.address, now);
-    note_refused(site, client, token.map_or("", |token| token.id()));
-    no_token()
+    site.access.failures.record_failure(client.address, now);
+    record_failed_login(site, client, token.map_or("", |token| token.id()));
+    invalid_token_error()
 }
 
-fn note_refused(site: &Site, client: &Client, subject: &str) {
-    let nobody = Caller {
+fn record_failed_login(site: &SiteState, client: &ClientInfo, subject: &str) {
+    let nobody = CallerIdentity {
         address: client.address,
-        ..Caller::default()
+        ..CallerIdentity::default()
     };
-    site.note(&nobody, None, "login", subject, "refused");
+    site.record_action(&nobody, None, "login", subject, "refused");
 }
 
-fn no_token() -> Refusal {
-    Refusal::new(
+fn invalid_token_error() -> HttpError {
+    HttpError::new(
         StatusCode::UNAUTHORIZED,
         "this is no token of this server, or it has expired or was revoked",
     )
-    .hint("speedwell serve token list shows those that there are")
+    .with_hint("speedwell serve token list shows those that there are")
 }
 
-fn unreadable(refusal: crate::refusal::Refusal) -> Refusal {
+fn store_error(refusal: crate::refusal::PageError) -> HttpError {
     let seconds = refusal.retry_after_s();
-    let refusal = Refusal::new(refusal.status, refusal.words);
+    let refusal = HttpError::new(refusal.status, refusal.message);
     match seconds {
-        Some(seconds) => refusal.retry_after(seconds),
+        Some(seconds) => refusal.with_retry_after(seconds),
         None => refusal,
     }
 }
@@ -374,42 +399,45 @@ fn unreadable(refusal: crate::refusal::Refusal) -> Refusal {
 mod tests {
     use super::*;
 
-    fn caller(scopes: &[Scope], project: Option<&str>) -> Caller {
-        Caller {
+    fn caller(scopes: &[TokenScope], project: Option<&str>) -> CallerIdentity {
+        CallerIdentity {
             name: "t".into(),
             scopes: scopes.to_vec(),
             project: project.map(str::to_owned),
-            ..Caller::default()
+            ..CallerIdentity::default()
         }
     }
 
     #[test]
     fn a_right_holds_in_its_project_and_for_its_deed_alone() {
-        use Need::{Admin, Judge, Push, Read};
+        use RequiredPermission::{Admin, Judge, Push, Read};
         let all = [Read, Push, Judge, Admin];
         for (scopes, allowed) in [
-            (&[Scope::Read][..], &[Read][..]),
-            (&[Scope::Push], &[Read, Push]),
-            (&[Scope::Judge], &[Read, Judge]),
-            (&[Scope::Admin], &all),
+            (&[TokenScope::Read][..], &[Read][..]),
+            (&[TokenScope::Push], &[Read, Push]),
+            (&[TokenScope::Judge], &[Read, Judge]),
+            (&[TokenScope::Admin], &all),
             (&[], &[]),
         ] {
             for need in all {
                 let is_allowed = allowed.contains(&need);
                 let bound = caller(scopes, Some("core"));
                 assert_eq!(
-                    bound.may(need, Some("core")),
+                    bound.is_permitted(need, Some("core")),
                     is_allowed,
                     "{scopes:?} {need:?}"
                 );
-                assert!(!bound.may(need, Some("other")), "{scopes:?} {need:?}");
                 assert!(
-                    !bound.may(need, None),
+                    !bound.is_permitted(need, Some("other")),
+                    "{scopes:?} {need:?}"
+                );
+                assert!(
+                    !bound.is_permitted(need, None),
                     "the whole server is more than a project"
                 );
                 let free = caller(scopes, None);
                 assert_eq!(
-                    free.may(need, Some("other")),
+                    free.is_permitted(need, Some("other")),
                     is_allowed,
                     "{scopes:?} {need:?}"
                 );
@@ -419,17 +447,23 @@ mod tests {
 
     #[test]
     fn what_is_public_is_read_and_no_more() {
-        let nobody = Caller {
-            public: Public::These(vec!["open".into()]),
-            ..Caller::default()
+        let nobody = CallerIdentity {
+            public: PublicAccess::Projects(vec!["open".into()]),
+            ..CallerIdentity::default()
         };
-        assert!(nobody.may_read("open") && !nobody.may_read("core"));
-        let refused = nobody.ensure_may(Need::Push, Some("open")).unwrap_err();
+        assert!(nobody.can_read("open") && !nobody.can_read("core"));
+        let refused = nobody
+            .ensure_permitted(RequiredPermission::Push, Some("open"))
+            .unwrap_err();
         assert_eq!(refused.status, 401);
-        let known = caller(&[Scope::Read], Some("core"));
-        let refused = |project: &str| known.ensure_may(Need::Read, Some(project)).unwrap_err();
+        let known = caller(&[TokenScope::Read], Some("core"));
+        let refused = |project: &str| {
+            known
+                .ensure_permitted(RequiredPermission::Read, Some(project))
+                .unwrap_err()
+        };
         assert_eq!(refused("there").status, 403);
-        let words = |project: &str| refused(project).what.replace(project, "P");
+        let words = |project: &str| refused(project).message.replace(project, "P");
         assert_eq!(
             words("there"),
             words("not-there"),

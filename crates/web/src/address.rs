@@ -2,45 +2,47 @@
 //!
 //! Every page's path accepts an ending such as `.json`, which requests the same document in that
 //! format. Names may have such endings too: the page of the whole name takes precedence. Start with
-//! [`Address::readings`].
+//! [`PageAddress::possible_pages`].
 
-use crate::link::decoded;
-use crate::refusal::{Refusal, nearest};
+use crate::link::decode_segment;
+use crate::refusal::{PageError, nearest_names};
 
 /// Format of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum PageFormat {
     /// A page with its layout.
     #[default]
     Page,
     /// A document format.
-    Document(speedwell_report::Format),
+    Document(speedwell_report::ReportFormat),
     /// The sessions behind the page, one JSON object per line.
     JsonLines,
 }
 
-impl Format {
+impl PageFormat {
     /// Formats that every page has besides HTML, by file ending.
-    pub const DOCUMENTS: [(&'static str, speedwell_report::Format); 5] = [
-        ("json", speedwell_report::Format::Json),
-        ("md", speedwell_report::Format::Markdown),
-        ("csv", speedwell_report::Format::Csv),
-        ("html", speedwell_report::Format::Html),
-        ("txt", speedwell_report::Format::Text),
+    pub const DOCUMENTS: [(&'static str, speedwell_report::ReportFormat); 5] = [
+        ("json", speedwell_report::ReportFormat::Json),
+        ("md", speedwell_report::ReportFormat::Markdown),
+        ("csv", speedwell_report::ReportFormat::Csv),
+        ("html", speedwell_report::ReportFormat::Html),
+        ("txt", speedwell_report::ReportFormat::Text),
     ];
 
-    fn by_ending(ending: &str) -> Option<Format> {
+    fn by_ending(ending: &str) -> Option<PageFormat> {
         if ending == "jsonl" {
-            return Some(Format::JsonLines);
+            return Some(PageFormat::JsonLines);
         }
-        let known = Format::DOCUMENTS.iter().find(|(name, _)| *name == ending);
-        known.map(|(_, format)| Format::Document(*format))
+        let known = PageFormat::DOCUMENTS
+            .iter()
+            .find(|(name, _)| *name == ending);
+        known.map(|(_, format)| PageFormat::Document(*format))
     }
 }
 
 /// A page of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum PageKind {
     /// All projects.
     Overview,
     Project,
@@ -78,12 +80,12 @@ pub enum Place {
 
 /// An address: the parts of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct PageAddress {
     parts: Vec<String>,
 }
 
 /// Names of the pages of a project.
-const PAGES: [&str; 12] = [
+const PROJECT_PAGES: [&str; 12] = [
     "sessions",
     "benchmarks",
     "trend",
@@ -98,18 +100,18 @@ const PAGES: [&str; 12] = [
     "search",
 ];
 
-impl Address {
+impl PageAddress {
     /// Parses a path.
     ///
     /// # Errors
     /// If it does not decode to text.
-    pub fn parse(path: &str) -> Result<Address, Refusal> {
+    pub fn parse(path: &str) -> Result<PageAddress, PageError> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let parts = path.strip_suffix('/').unwrap_or(path).split('/');
-        let parts = parts.map(decoded).collect::<Option<Vec<String>>>();
+        let parts = parts.map(decode_segment).collect::<Option<Vec<String>>>();
         parts
-            .map(|parts| Address { parts })
-            .ok_or_else(|| Refusal::missing("this address is no text"))
+            .map(|parts| PageAddress { parts })
+            .ok_or_else(|| PageError::not_found("this address is no text"))
     }
 
     /// Returns the name of the project; `None` for pages of the whole server.
@@ -129,15 +131,15 @@ impl Address {
     ///
     /// # Errors
     /// If there is no such page.
-    pub fn readings(&self, project: &str) -> Result<Vec<(Place, Format)>, Refusal> {
-        let whole = place(&self.parts, project);
-        let mut found: Vec<(Place, Format)> = Vec::new();
+    pub fn possible_pages(&self, project: &str) -> Result<Vec<(PageKind, PageFormat)>, PageError> {
+        let whole = page_kind(&self.parts, project);
+        let mut found: Vec<(PageKind, PageFormat)> = Vec::new();
         if let Ok(place) = &whole {
-            found.push((place.clone(), Format::Page));
+            found.push((place.clone(), PageFormat::Page));
         }
         if let Some((last, before)) = self.parts.split_last()
             && let Some((stem, ending)) = last.rsplit_once('.')
-            && let Some(format) = Format::by_ending(ending)
+            && let Some(format) = PageFormat::by_ending(ending)
         {
             let mut parts = before.to_vec();
             // Pages without a name of their own are called `index`.
@@ -145,61 +147,65 @@ impl Address {
             if !is_index {
                 parts.push(stem.to_owned());
             }
-            if let Ok(place) = place(&parts, project) {
+            if let Ok(place) = page_kind(&parts, project) {
                 found.push((place, format));
             }
         }
         if found.is_empty() {
-            return Err(whole.err().unwrap_or_else(|| Refusal::missing("no page")));
+            return Err(whole
+                .err()
+                .unwrap_or_else(|| PageError::not_found("no page")));
         }
         Ok(found)
     }
 }
 
-fn place(parts: &[String], project: &str) -> Result<Place, Refusal> {
+fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (first, rest) = match &parts[..] {
-        [] | [""] => return Ok(Place::Overview),
-        ["settings"] => return Ok(Place::Settings),
+        [] | [""] => return Ok(PageKind::Overview),
+        ["settings"] => return Ok(PageKind::Settings),
         [first, rest @ ..] => (*first, rest),
     };
     if first != project {
-        return Err(Refusal::missing(format!("there is no project '{first}'"))
-            .nearest(vec![(format!("/{project}/"), project.to_owned())]));
+        return Err(
+            PageError::not_found(format!("there is no project '{first}'"))
+                .with_nearest(vec![(format!("/{project}/"), project.to_owned())]),
+        );
     }
     if rest.iter().any(|part| part.is_empty()) {
-        return Err(Refusal::missing("there is no page at this address"));
+        return Err(PageError::not_found("there is no page at this address"));
     }
     let joined = |parts: &[&str]| parts.join("/");
     Ok(match rest {
-        [] => Place::Project,
-        ["sessions"] => Place::Sessions,
-        ["sessions", id, "live"] => Place::SessionLive((*id).to_owned()),
-        ["sessions", id, "events"] => Place::Events((*id).to_owned()),
+        [] => PageKind::Project,
+        ["sessions"] => PageKind::Sessions,
+        ["sessions", id, "live"] => PageKind::SessionLive((*id).to_owned()),
+        ["sessions", id, "events"] => PageKind::Events((*id).to_owned()),
         ["sessions", id @ ..] if id.len() == 1 || id[0].starts_with('@') => {
-            Place::Session(joined(id))
+            PageKind::Session(joined(id))
         }
-        [reference, ..] if reference.starts_with('@') => Place::Reference(joined(rest)),
-        ["benchmarks"] => Place::Benchmarks,
-        ["benchmarks", name @ ..] => Place::Benchmark(joined(name)),
-        ["trend"] => Place::Trend,
-        ["compare"] => Place::Compare,
-        ["revisions", id @ ..] if !id.is_empty() => Place::Revision(joined(id)),
-        ["branches", name @ ..] if !name.is_empty() => Place::Branch(joined(name)),
-        ["pulls", number] => Place::Pull((*number).to_owned()),
-        ["machines"] => Place::Machines,
-        ["machines", number] => Place::Machine((*number).to_owned()),
-        ["calibration"] => Place::Calibration,
-        ["alerts"] => Place::Alerts,
-        ["live"] => Place::Live,
-        ["search"] => Place::Search,
+        [reference, ..] if reference.starts_with('@') => PageKind::Reference(joined(rest)),
+        ["benchmarks"] => PageKind::Benchmarks,
+        ["benchmarks", name @ ..] => PageKind::Benchmark(joined(name)),
+        ["trend"] => PageKind::Trend,
+        ["compare"] => PageKind::Compare,
+        ["revisions", id @ ..] if !id.is_empty() => PageKind::Revision(joined(id)),
+        ["branches", name @ ..] if !name.is_empty() => PageKind::Branch(joined(name)),
+        ["pulls", number] => PageKind::Pull((*number).to_owned()),
+        ["machines"] => PageKind::Machines,
+        ["machines", number] => PageKind::Machine((*number).to_owned()),
+        ["calibration"] => PageKind::Calibration,
+        ["alerts"] => PageKind::Alerts,
+        ["live"] => PageKind::Live,
+        ["search"] => PageKind::Search,
         [unknown, ..] => {
-            let pages = nearest(unknown, PAGES).into_iter();
+            let pages = nearest_names(unknown, PROJECT_PAGES).into_iter();
             let pages = pages.filter(|page| !["revisions", "branches", "pulls"].contains(page));
             let pages = pages.map(|page| (format!("/{project}/{page}"), page.to_owned()));
             return Err(
-                Refusal::missing(format!("there is no page '{unknown}' here"))
-                    .nearest(pages.collect()),
+                PageError::not_found(format!("there is no page '{unknown}' here"))
+                    .with_nearest(pages.collect()),
             );
         }
     })
@@ -209,39 +215,39 @@ fn place(parts: &[String], project: &str) -> Result<Place, Refusal> {
 mod tests {
     use super::*;
 
-    fn read(path: &str) -> Vec<(Place, Format)> {
-        Address::parse(path)
-            .and_then(|address| address.readings("demo"))
+    fn read(path: &str) -> Vec<(PageKind, PageFormat)> {
+        PageAddress::parse(path)
+            .and_then(|address| address.possible_pages("demo"))
             .unwrap_or_default()
     }
 
     #[test]
     fn every_page_has_its_address_and_its_formats() {
-        let json = Format::Document(speedwell_report::Format::Json);
-        assert_eq!(read("/"), [(Place::Overview, Format::Page)]);
-        assert_eq!(read("/index.json"), [(Place::Overview, json)]);
-        assert_eq!(read("/demo/"), [(Place::Project, Format::Page)]);
-        assert_eq!(read("/demo.json"), [(Place::Project, json)]);
-        assert_eq!(read("/demo/index.json"), [(Place::Project, json)]);
-        assert_eq!(read("/demo/trend.json"), [(Place::Trend, json)]);
+        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
+        assert_eq!(read("/"), [(PageKind::Overview, PageFormat::Page)]);
+        assert_eq!(read("/index.json"), [(PageKind::Overview, json)]);
+        assert_eq!(read("/demo/"), [(PageKind::Project, PageFormat::Page)]);
+        assert_eq!(read("/demo.json"), [(PageKind::Project, json)]);
+        assert_eq!(read("/demo/index.json"), [(PageKind::Project, json)]);
+        assert_eq!(read("/demo/trend.json"), [(PageKind::Trend, json)]);
         assert_eq!(
             read("/demo/branches/fix/a%2Fb"),
-            [(Place::Branch("fix/a/b".into()), Format::Page)]
+            [(PageKind::Branch("fix/a/b".into()), PageFormat::Page)]
         );
         assert_eq!(
             read("/demo/@branch:a/b"),
-            [(Place::Reference("@branch:a/b".into()), Format::Page)]
+            [(PageKind::Reference("@branch:a/b".into()), PageFormat::Page)]
         );
     }
 
     #[test]
     fn a_name_that_ends_like_a_format_is_a_name_first() {
-        let whole = Place::Benchmark("g/parse.json".into());
-        let stem = Place::Benchmark("g/parse".into());
-        let json = Format::Document(speedwell_report::Format::Json);
+        let whole = PageKind::Benchmark("g/parse.json".into());
+        let stem = PageKind::Benchmark("g/parse".into());
+        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
         assert_eq!(
             read("/demo/benchmarks/g/parse.json"),
-            [(whole.clone(), Format::Page), (stem, json)]
+            [(whole.clone(), PageFormat::Page), (stem, json)]
         );
         assert_eq!(read("/demo/benchmarks/g/parse.json.json")[1], (whole, json));
     }
@@ -249,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_no_page_names_the_nearest() {
         let refused = |path: &str| {
-            let read = Address::parse(path).and_then(|address| address.readings("demo"));
+            let read = PageAddress::parse(path).and_then(|address| address.possible_pages("demo"));
             read.unwrap_err()
         };
         assert_eq!(refused("/dmo/").nearest[0].0, "/demo/");

@@ -1,252 +1,272 @@
 //! Handles requests for pages: identifies the caller, finds the page of the address, renders it in
 //! the requested format, and caches it while it remains valid.
 //!
-//! GET requests change nothing; forms are handled in `change.rs`. Start at [`router`].
+//! GET requests change nothing; forms are handled in `change.rs`. Start at [`test_router`].
 
-use crate::access::{self, Caller, Need};
-use crate::address::{Address, Format, Place};
-use crate::frame::{Around, around as frame};
-use crate::page::charts::Wanted;
-use crate::page::{self, Outcome, Page, Visit};
-use crate::project::Project;
-use crate::query::Query;
-use crate::refusal::Refusal;
-use crate::site::{PATIENCE, Site};
+use crate::access::{self, CallerIdentity, RequiredPermission};
+use crate::address::{PageAddress, PageFormat, PageKind};
+use crate::frame::{LayoutContext, build_layout as frame};
+use crate::page::charts::ChartPart;
+use crate::page::{self, PageContent, PageContext, PageOutcome};
+use crate::project::HostedProject;
+use crate::query::PageQuery;
+use crate::refusal::PageError;
+use crate::site::{HEAVY_TIMEOUTS, SiteState};
 use crate::{change, live, operation};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
-use speedwell_report::html::{Frame, page as html_page};
-use speedwell_serve::Client;
-use speedwell_serve::etag::unless_known;
+use speedwell_report::html::{PageFrame, render_page as html_page};
+use speedwell_serve::ClientInfo;
+use speedwell_serve::etag::with_etag;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Maximum size of a form.
-const FORM_BYTES: usize = 64 << 10;
+const MAX_FORM_BYTES: usize = 64 << 10;
 
 /// Returns the router for all pages of a site.
-pub fn router(site: Arc<Site>) -> Router {
+pub fn router(site: Arc<SiteState>) -> Router {
     Router::new().fallback(handle).with_state(site)
 }
 
 async fn handle(
-    State(site): State<Arc<Site>>,
-    Extension(client): Extension<Client>,
+    State(site): State<Arc<SiteState>>,
+    Extension(client): Extension<ClientInfo>,
     request: Request,
 ) -> Response<Body> {
     let response = match *request.method() {
         Method::GET | Method::HEAD => {
             let asked = request.headers().clone();
-            unless_known(&asked, looked(&site, client, request).await).await
+            with_etag(&asked, get_page(&site, client, request).await).await
         }
-        Method::POST => changed(&site, client, request).await,
-        _ => plain_refusal(&site, request.uri(), &not_allowed()),
+        Method::POST => post_form(&site, client, request).await,
+        _ => anonymous_error_response(&site, request.uri(), &not_allowed()),
     };
     let class = usize::from(response.status().as_u16() / 100).min(5);
-    site.answers[class].fetch_add(1, Ordering::Relaxed);
+    site.response_counts[class].fetch_add(1, Ordering::Relaxed);
     response
 }
 
-fn not_allowed() -> Refusal {
-    Refusal {
+fn not_allowed() -> PageError {
+    PageError {
         status: StatusCode::METHOD_NOT_ALLOWED,
-        ..Refusal::bad("a page can be read, and some can be sent a form")
+        ..PageError::bad_request("a page can be read, and some can be sent a form")
     }
 }
 
 /// Response to a GET request, or the event stream to follow.
-enum Looked {
+enum PageResponse {
     Answer(Response<Body>),
-    Stream(Arc<Project>, String),
+    Stream(Arc<HostedProject>, String),
 }
 
 /// Handles a GET request.
-async fn looked(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
+async fn get_page(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let headers = parts.headers.clone();
     let is_heavy = ["/compare", "/trend", "/alerts"]
         .iter()
         .any(|page| parts.uri.path().contains(page));
     let found = if is_heavy {
-        looked_long(site, client, parts).await
+        get_page_queued(site, client, parts).await
     } else {
         let work = {
             let site = site.clone();
-            move || look(&site, &client, &parts.uri, &parts.headers)
+            move || render_page(&site, &client, &parts.uri, &parts.headers)
         };
         site.light.run(work).await
     };
     match found {
-        Ok(Looked::Answer(answer)) => answer,
-        Ok(Looked::Stream(project, id)) => live::stream(site, &project, &id, &headers).await,
-        Err(refusal) => refusal.answer(&headers),
+        Ok(PageResponse::Answer(answer)) => answer,
+        Ok(PageResponse::Stream(project, id)) => {
+            live::stream_updates(site, &project, &id, &headers).await
+        }
+        Err(refusal) => refusal.to_response(&headers),
     }
 }
 
 /// Handles an expensive GET request, subject to the per-client limit.
-async fn looked_long(
-    site: &Arc<Site>,
-    client: Client,
+async fn get_page_queued(
+    site: &Arc<SiteState>,
+    client: ClientInfo,
     parts: Parts,
-) -> Result<Looked, speedwell_serve::Refusal> {
+) -> Result<PageResponse, speedwell_serve::HttpError> {
     let who = {
         let (site, headers) = (site.clone(), parts.headers.clone());
         let client = client.clone();
         let light = site.light.clone();
         let ask = move || {
-            let caller = access::caller(&site, &headers, &client);
-            caller.map(|caller| caller.shares_as(&client))
+            let caller = access::identify_caller(&site, &headers, &client);
+            caller.map(|caller| caller.limiter_key(&client))
         };
         light.run(ask).await?
     };
     let share = match who {
-        Ok(who) => site.shares.take(&who).await?,
-        Err(refusal) => return Ok(Looked::Answer(refusal.answer(&parts.headers))),
+        Ok(who) => site.shares.acquire_share(&who).await?,
+        Err(refusal) => return Ok(PageResponse::Answer(refusal.to_response(&parts.headers))),
     };
     let work = {
         let site = site.clone();
         move || {
-            let looked = look(&site, &client, &parts.uri, &parts.headers);
+            let looked = render_page(&site, &client, &parts.uri, &parts.headers);
             drop(share);
             looked
         }
     };
-    site.heavy.run_within(PATIENCE, work).await
+    site.heavy.run_within(HEAVY_TIMEOUTS, work).await
 }
 
 /// Handles a submitted form.
-async fn changed(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
+async fn post_form(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, FORM_BYTES).await else {
-        let refusal = Refusal::bad("the form is longer than any form here");
-        return plain_refusal(site, &parts.uri, &refusal);
+    let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
+        let refusal = PageError::bad_request("the form is longer than any form here");
+        return anonymous_error_response(site, &parts.uri, &refusal);
     };
     let pool = site.light.clone();
     let (site, headers) = (site.clone(), parts.headers.clone());
     let work = move || {
-        let changed = change::change(&site, &client, &parts.uri, &parts.headers, &body);
-        changed.unwrap_or_else(|refusal| plain_refusal(&site, &parts.uri, &refusal))
+        let changed = change::apply_form(&site, &client, &parts.uri, &parts.headers, &body);
+        changed.unwrap_or_else(|refusal| anonymous_error_response(&site, &parts.uri, &refusal))
     };
     let done = pool.run(work).await;
-    done.unwrap_or_else(|refusal| refusal.answer(&headers))
+    done.unwrap_or_else(|refusal| refusal.to_response(&headers))
 }
 
 /// Renders the page of an address.
-fn look(site: &Site, client: &Client, uri: &Uri, headers: &HeaderMap) -> Looked {
-    let caller = match access::caller(site, headers, client) {
+fn render_page(
+    site: &SiteState,
+    client: &ClientInfo,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> PageResponse {
+    let caller = match access::identify_caller(site, headers, client) {
         Ok(caller) => caller,
-        Err(refusal) => return Looked::Answer(refusal.answer(headers)),
+        Err(refusal) => return PageResponse::Answer(refusal.to_response(headers)),
     };
-    if let Some(answer) = operation::answer(site, &caller, uri) {
-        return Looked::Answer(answer);
+    if let Some(answer) = operation::operator_response(site, &caller, uri) {
+        return PageResponse::Answer(answer);
     }
     if uri.path() == "/login" {
-        return Looked::Answer(change::login_page(site, client, uri));
+        return PageResponse::Answer(change::login_page(site, client, uri));
     }
-    let mut last = Format::Page;
-    let found = find(site, &caller, uri, &mut last);
-    Looked::Answer(match found {
-        Ok(Looked::Answer(answer)) => answer,
+    let mut last = PageFormat::Page;
+    let found = route_page(site, &caller, uri, &mut last);
+    PageResponse::Answer(match found {
+        Ok(PageResponse::Answer(answer)) => answer,
         Ok(stream) => return stream,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED && wants_page(headers) => {
-            change::to_login(uri)
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED && accepts_html(headers) => {
+            change::redirect_to_login(uri)
         }
         Err(refusal) => {
             let mut refusal = refusal;
             if let (StatusCode::NOT_FOUND, Ok(address)) =
-                (refusal.status, Address::parse(uri.path()))
+                (refusal.status, PageAddress::parse(uri.path()))
                 && refusal.nearest.is_empty()
                 && let Some(name) = address.project()
-                && site.project(name).is_err()
+                && site.find_project(name).is_err()
             {
-                refusal = refusal.nearest(site.projects_like(name, &caller));
+                refusal = refusal.with_nearest(site.similar_projects(name, &caller));
             }
-            refused(site, &caller, uri, &refusal, last)
+            error_response(site, &caller, uri, &refusal, last)
         }
     })
 }
 
 /// Whether the client is a browser.
-fn wants_page(headers: &HeaderMap) -> bool {
+fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT);
     accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
 }
 
-fn find(site: &Site, caller: &Caller, uri: &Uri, last: &mut Format) -> Result<Looked, Refusal> {
-    let query = Query::parse(uri.query().unwrap_or_default())?;
-    let address = Address::parse(uri.path())?;
+fn route_page(
+    site: &SiteState,
+    caller: &CallerIdentity,
+    uri: &Uri,
+    last: &mut PageFormat,
+) -> Result<PageResponse, PageError> {
+    let query = PageQuery::parse(uri.query().unwrap_or_default())?;
+    let address = PageAddress::parse(uri.path())?;
     let project = match address.project() {
         Some(name) => {
-            caller.ensure_may(Need::Read, Some(name))?;
-            site.project(name)?
+            caller.ensure_permitted(RequiredPermission::Read, Some(name))?;
+            site.find_project(name)?
         }
         None => site.first.clone(),
     };
     let mut refusal = None;
-    for (place, format) in address.readings(&project.name)? {
+    for (place, format) in address.possible_pages(&project.name)? {
         *last = format;
-        if let (Place::Events(id), Format::Page) = (&place, format) {
-            return Ok(Looked::Stream(project, id.clone()));
+        if let (PageKind::Events(id), PageFormat::Page) = (&place, format) {
+            return Ok(PageResponse::Stream(project, id.clone()));
         }
-        ensure_may_see(site, caller, &place)?;
-        let around = Around {
+        ensure_visible(site, caller, &place)?;
+        let around = LayoutContext {
             site,
             project: &project,
             caller,
         };
-        match answered(&around, uri, (&place, format), &query) {
+        match cached_or_render(&around, uri, (&place, format), &query) {
             Err(refused) if refused.status == StatusCode::NOT_FOUND => refusal = Some(refused),
-            done => return done.map(Looked::Answer),
+            done => return done.map(PageResponse::Answer),
         }
     }
-    Err(refusal.unwrap_or_else(|| Refusal::missing("there is no page at this address")))
+    Err(refusal.unwrap_or_else(|| PageError::not_found("there is no page at this address")))
 }
 
 /// Returns the document at an address, for the API.
-pub(crate) fn document(site: &Site, caller: &Caller, uri: &Uri) -> Result<Response<Body>, Refusal> {
-    match find(site, caller, uri, &mut Format::default())? {
-        Looked::Answer(answer) => Ok(answer),
-        Looked::Stream(..) => Err(Refusal::missing("a stream of events is no document")),
+pub(crate) fn document_response(
+    site: &SiteState,
+    caller: &CallerIdentity,
+    uri: &Uri,
+) -> Result<Response<Body>, PageError> {
+    match route_page(site, caller, uri, &mut PageFormat::default())? {
+        PageResponse::Answer(answer) => Ok(answer),
+        PageResponse::Stream(..) => Err(PageError::not_found("a stream of events is no document")),
     }
 }
 
 /// Rejects pages about the whole server for callers without permission.
-fn ensure_may_see(site: &Site, caller: &Caller, place: &Place) -> Result<(), Refusal> {
+fn ensure_visible(
+    site: &SiteState,
+    caller: &CallerIdentity,
+    place: &PageKind,
+) -> Result<(), PageError> {
     match place {
-        Place::Settings => Ok(caller.ensure_may(Need::Admin, None)?),
-        Place::Overview => {
-            let projects = site.projects()?;
+        PageKind::Settings => Ok(caller.ensure_permitted(RequiredPermission::Admin, None)?),
+        PageKind::Overview => {
+            let projects = site.list_projects()?;
             let sees_one = projects
                 .iter()
-                .any(|(known, _)| caller.may_read(&known.name));
+                .any(|(known, _)| caller.can_read(&known.name));
             if sees_one {
                 return Ok(());
             }
-            Ok(caller.ensure_may(Need::Read, None)?)
+            Ok(caller.ensure_permitted(RequiredPermission::Read, None)?)
         }
         _ => Ok(()),
     }
 }
 
-fn answered(
-    around: &Around<'_>,
+fn cached_or_render(
+    around: &LayoutContext<'_>,
     uri: &Uri,
-    (place, format): (&Place, Format),
-    query: &Query,
-) -> Result<Response<Body>, Refusal> {
+    (place, format): (&PageKind, PageFormat),
+    query: &PageQuery,
+) -> Result<Response<Body>, PageError> {
     let project = around.project;
     // The cache is keyed by caller: pages contain names and depend on permissions.
-    let address = format!("{} {uri}", around.caller.kept_as());
-    let (kept, version) = project.kept_page(&address)?;
+    let address = format!("{} {uri}", around.caller.cache_key());
+    let (kept, version) = project.cached_page(&address)?;
     if let Some(bytes) = kept {
-        return Ok(reply(StatusCode::OK, format, uri.path(), bytes));
+        return Ok(build_response(StatusCode::OK, format, uri.path(), bytes));
     }
-    let (part, query) = Wanted::taken_from(query, format)?;
-    let (outcome, lines) = project.read(|store| {
-        let visit = Visit {
+    let (part, query) = ChartPart::split_query(query, format)?;
+    let (outcome, lines) = project.with_reader(|store| {
+        let visit = PageContext {
             site: around.site,
             project,
             caller: around.caller,
@@ -254,43 +274,43 @@ fn answered(
             query: &query,
             format,
         };
-        let outcome = page::page(visit, place)?;
+        let outcome = page::build_page(visit, place)?;
         let lines = match (&outcome, format) {
-            (Outcome::Page(page), Format::JsonLines) => Some(json_lines_of(store, page)?),
+            (PageOutcome::Page(page), PageFormat::JsonLines) => Some(session_lines(store, page)?),
             _ => None,
         };
         Ok((outcome, lines))
     })?;
     let page = match outcome {
-        Outcome::Page(page) => part.of(*page, &query)?,
-        Outcome::Elsewhere(path) => return Ok(elsewhere(&path, format)),
+        PageOutcome::Page(page) => part.cut_from(*page, &query)?,
+        PageOutcome::Redirect(path) => return Ok(redirect_response(&path, format)),
     };
     let bytes = match lines {
         Some(lines) => Bytes::from(lines),
-        None => rendered(around, Some(place), &page, format, uri.path(), &query)?,
+        None => render_bytes(around, Some(place), &page, format, uri.path(), &query)?,
     };
     if let (true, Some(version)) = (page.is_lasting, version) {
-        project.keep_page(&address, &bytes, version)?;
+        project.cache_page(&address, &bytes, version)?;
     }
-    Ok(reply(page.status, format, uri.path(), bytes))
+    Ok(build_response(page.status, format, uri.path(), bytes))
 }
 
-pub(crate) fn rendered(
-    around: &Around<'_>,
-    place: Option<&Place>,
-    page: &Page,
-    format: Format,
+pub(crate) fn render_bytes(
+    around: &LayoutContext<'_>,
+    place: Option<&PageKind>,
+    page: &PageContent,
+    format: PageFormat,
     path: &str,
-    query: &Query,
-) -> Result<Bytes, Refusal> {
-    let in_memory = |error: std::io::Error| Refusal::from(anyhow::Error::from(error));
-    let Format::Document(kind) = format else {
+    query: &PageQuery,
+) -> Result<Bytes, PageError> {
+    let in_memory = |error: std::io::Error| PageError::from(anyhow::Error::from(error));
+    let PageFormat::Document(kind) = format else {
         let frame = frame(around, place, page, path, query);
-        let text = html_page(&page.document, Frame::Served(&frame)).map_err(in_memory)?;
+        let text = html_page(&page.document, PageFrame::Served(&frame)).map_err(in_memory)?;
         return Ok(Bytes::from(text));
     };
     let mut bytes = Vec::new();
-    let renderer = kind.renderer(Vec::new());
+    let renderer = kind.file_renderer(Vec::new());
     renderer
         .render(&page.document, &mut bytes)
         .map_err(in_memory)?;
@@ -298,12 +318,15 @@ pub(crate) fn rendered(
 }
 
 /// Returns all samples of the sessions behind a page.
-fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result<Vec<u8>, Refusal> {
+fn session_lines(
+    store: &speedwell_results::store::Store,
+    page: &PageContent,
+) -> Result<Vec<u8>, PageError> {
     if page.sessions.is_empty() {
-        return Err(Refusal::missing(
+        return Err(PageError::not_found(
             "there is no session behind this page whose samples could be written",
         )
-        .hint("its figures are at .json"));
+        .with_hint("its figures are at .json"));
     }
     let mut out = Vec::new();
     for number in &page.sessions {
@@ -313,12 +336,12 @@ fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result
 }
 
 /// Redirects to another address, keeping the format.
-fn elsewhere(path: &str, format: Format) -> Response<Body> {
+fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
     let ending = match format {
-        Format::Page => "",
-        Format::JsonLines => ".jsonl",
-        Format::Document(kind) => {
-            let known = Format::DOCUMENTS.iter().find(|(_, own)| *own == kind);
+        PageFormat::Page => "",
+        PageFormat::JsonLines => ".jsonl",
+        PageFormat::Document(kind) => {
+            let known = PageFormat::DOCUMENTS.iter().find(|(_, own)| *own == kind);
             known.map_or("", |(ending, _)| ending)
         }
     };
@@ -337,34 +360,41 @@ fn elsewhere(path: &str, format: Format) -> Response<Body> {
 }
 
 /// Renders the response for an error.
-fn refused(
-    site: &Site,
-    caller: &Caller,
+fn error_response(
+    site: &SiteState,
+    caller: &CallerIdentity,
     uri: &Uri,
-    refusal: &Refusal,
-    format: Format,
+    refusal: &PageError,
+    format: PageFormat,
 ) -> Response<Body> {
-    let mut document = refusal.document();
+    let mut document = refusal.to_document();
     page::add_nearest(&mut document, &refusal.nearest);
-    let page = Page {
+    let page = PageContent {
         status: refusal.status,
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     };
     let format = match format {
-        Format::JsonLines => Format::Document(speedwell_report::Format::Json),
+        PageFormat::JsonLines => PageFormat::Document(speedwell_report::ReportFormat::Json),
         other => other,
     };
-    let address = Address::parse(uri.path()).ok();
-    let name = address.as_ref().and_then(Address::project);
-    let known = name.filter(|name| caller.may_read(name));
-    let known = known.and_then(|name| site.project(name).ok());
-    let around = Around {
+    let address = PageAddress::parse(uri.path()).ok();
+    let name = address.as_ref().and_then(PageAddress::project);
+    let known = name.filter(|name| caller.can_read(name));
+    let known = known.and_then(|name| site.find_project(name).ok());
+    let around = LayoutContext {
         site,
         project: known.as_ref().unwrap_or(&site.first),
         caller,
     };
-    let bytes = rendered(&around, None, &page, format, uri.path(), &Query::default());
-    let mut answer = reply(page.status, format, "", bytes.unwrap_or_default());
+    let bytes = render_bytes(
+        &around,
+        None,
+        &page,
+        format,
+        uri.path(),
+        &PageQuery::default(),
+    );
+    let mut answer = build_response(page.status, format, "", bytes.unwrap_or_default());
     if page.status == StatusCode::UNAUTHORIZED {
         let how = HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
@@ -377,31 +407,37 @@ fn refused(
 }
 
 /// Renders an error for an anonymous caller.
-fn plain_refusal(site: &Site, uri: &Uri, refusal: &Refusal) -> Response<Body> {
-    refused(site, &Caller::default(), uri, refusal, Format::Page)
+fn anonymous_error_response(site: &SiteState, uri: &Uri, refusal: &PageError) -> Response<Body> {
+    error_response(
+        site,
+        &CallerIdentity::default(),
+        uri,
+        refusal,
+        PageFormat::Page,
+    )
 }
 
-pub(crate) fn reply(
+pub(crate) fn build_response(
     status: StatusCode,
-    format: Format,
+    format: PageFormat,
     path: &str,
     bytes: Bytes,
 ) -> Response<Body> {
-    use speedwell_report::Format as Kind;
+    use speedwell_report::ReportFormat as Kind;
     let mime = match format {
-        Format::Page | Format::Document(Kind::Html) => "text/html; charset=utf-8",
-        Format::Document(Kind::Json) => "application/json",
-        Format::Document(Kind::Csv) => "text/csv; charset=utf-8",
-        Format::Document(Kind::Markdown) => "text/markdown; charset=utf-8",
-        Format::Document(_) => "text/plain; charset=utf-8",
-        Format::JsonLines => "application/jsonl",
+        PageFormat::Page | PageFormat::Document(Kind::Html) => "text/html; charset=utf-8",
+        PageFormat::Document(Kind::Json) => "application/json",
+        PageFormat::Document(Kind::Csv) => "text/csv; charset=utf-8",
+        PageFormat::Document(Kind::Markdown) => "text/markdown; charset=utf-8",
+        PageFormat::Document(_) => "text/plain; charset=utf-8",
+        PageFormat::JsonLines => "application/jsonl",
     };
     let mut builder = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, mime);
     // A standalone file contains inline style and script, which the server's content security
     // policy forbids, so it is downloaded instead of shown.
-    if format == Format::Document(Kind::Html) && status == StatusCode::OK {
+    if format == PageFormat::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
         let letters = name
             .chars()

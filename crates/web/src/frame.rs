@@ -1,17 +1,17 @@
 //! Layout around every page: navigation, breadcrumbs, formats and account.
 
-use crate::access::{Caller, Need};
-use crate::address::{Format, Place};
-use crate::page::{Page, charts};
-use crate::project::Project;
-use crate::query::Query;
-use crate::site::Site;
+use crate::access::{CallerIdentity, RequiredPermission};
+use crate::address::{PageFormat, PageKind};
+use crate::page::{PageContent, charts};
+use crate::project::HostedProject;
+use crate::query::PageQuery;
+use crate::site::SiteState;
 use speedwell_report::html::{
-    Account, Charts, EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served,
+    ChartsLocation, EARLY_SCRIPT, LoginState, PageLink, SERVED_SCRIPT, SERVED_STYLE, ServedFrame,
 };
 
 /// Files that every page needs, by name: style, early script, script.
-pub fn assets() -> [(&'static str, &'static str); 3] {
+pub fn asset_files() -> [(&'static str, &'static str); 3] {
     [
         ("page.css", SERVED_STYLE),
         ("early.js", EARLY_SCRIPT),
@@ -20,7 +20,7 @@ pub fn assets() -> [(&'static str, &'static str); 3] {
 }
 
 /// Pages in the navigation bar, with their labels.
-const PAGES: [(&str, &str); 8] = [
+const NAVIGATION_PAGES: [(&str, &str); 8] = [
     ("sessions", "Sessions"),
     ("benchmarks", "Benchmarks"),
     ("trend", "Trend"),
@@ -32,33 +32,33 @@ const PAGES: [(&str, &str); 8] = [
 ];
 
 /// Context of a page: its project and the caller.
-pub struct Around<'a> {
-    pub site: &'a Site,
-    pub project: &'a Project,
-    pub caller: &'a Caller,
+pub struct LayoutContext<'a> {
+    pub site: &'a SiteState,
+    pub project: &'a HostedProject,
+    pub caller: &'a CallerIdentity,
 }
 
 /// Builds the layout of a page; `path` is its address without an ending.
-pub fn around(
-    around: &Around<'_>,
-    place: Option<&Place>,
-    page: &Page,
+pub fn build_layout(
+    around: &LayoutContext<'_>,
+    place: Option<&PageKind>,
+    page: &PageContent,
     path: &str,
-    query: &Query,
-) -> Served {
-    let Around {
+    query: &PageQuery,
+) -> ServedFrame {
+    let LayoutContext {
         site,
         project,
         caller,
     } = around;
     let project = &project.name;
-    let is_of_project = caller.may_read(project)
-        && !matches!(place, Some(Place::Settings))
-        && (place != Some(&Place::Overview) || site.is_local());
-    let navigation = navigation(around, place, is_of_project);
-    let mut breadcrumbs = vec![Link::new("/", "projects")];
-    if is_of_project && place != Some(&Place::Overview) {
-        breadcrumbs.push(Link::new(format!("/{project}/"), project));
+    let is_of_project = caller.can_read(project)
+        && !matches!(place, Some(PageKind::Settings))
+        && (place != Some(&PageKind::Overview) || site.has_one_project());
+    let navigation = build_navigation(around, place, is_of_project);
+    let mut breadcrumbs = vec![PageLink::new("/", "projects")];
+    if is_of_project && place != Some(&PageKind::Overview) {
+        breadcrumbs.push(PageLink::new(format!("/{project}/"), project));
     }
     breadcrumbs.extend(page.crumbs.iter().cloned());
     if let Some(last) = breadcrumbs.last_mut() {
@@ -69,17 +69,20 @@ pub fn around(
             Some(folder) => format!("{folder}/index"),
             None => path.to_owned(),
         };
-        format!("{path}.{ending}{}", query.text())
+        format!("{path}.{ending}{}", query.to_query_string())
     };
-    let mut formats: Vec<Link> = Format::DOCUMENTS
+    let mut formats: Vec<PageLink> = PageFormat::DOCUMENTS
         .iter()
         .filter(|(ending, _)| *ending != "json" && page.status.is_success())
-        .map(|(ending, _)| Link::new(address(ending), name_of(ending)))
+        .map(|(ending, _)| PageLink::new(address(ending), format_label(ending)))
         .collect();
     if !page.sessions.is_empty() {
-        formats.push(Link::new(address("jsonl"), "JSON Lines with every sample"));
+        formats.push(PageLink::new(
+            address("jsonl"),
+            "JSON Lines with every sample",
+        ));
     }
-    Served {
+    ServedFrame {
         navigation,
         breadcrumbs,
         assets: site.assets.clone(),
@@ -90,7 +93,7 @@ pub fn around(
         } else {
             String::new()
         },
-        account: account(site, caller, place),
+        account: account_link(site, caller, place),
         changes: page.changes.clone(),
         filters: page.filters.clone(),
         links: page.links.clone(),
@@ -98,48 +101,56 @@ pub fn around(
         events: page.events.clone(),
         is_reloaded: query.get("every").is_some(),
         charts: match &page.charts {
-            Charts::Here => Charts::Apart(charts::beginning(query)),
+            ChartsLocation::Here => ChartsLocation::Apart(charts::part_link_prefix(query)),
             part => part.clone(),
         },
     }
 }
 
 /// Builds the navigation bar; settings are included for administrators only.
-fn navigation(around: &Around<'_>, place: Option<&Place>, is_of_project: bool) -> Vec<Link> {
+fn build_navigation(
+    around: &LayoutContext<'_>,
+    place: Option<&PageKind>,
+    is_of_project: bool,
+) -> Vec<PageLink> {
     let project = &around.project.name;
-    let mut navigation = vec![Link {
-        is_here: place == Some(&Place::Overview),
-        ..Link::new("/", "Speedwell")
+    let mut navigation = vec![PageLink {
+        is_here: place == Some(&PageKind::Overview),
+        ..PageLink::new("/", "Speedwell")
     }];
-    let here = place.and_then(part_of);
+    let here = place.and_then(navigation_entry);
     if is_of_project {
-        navigation.extend(PAGES.iter().map(|(page, words)| Link {
+        navigation.extend(NAVIGATION_PAGES.iter().map(|(page, words)| PageLink {
             is_here: here == Some(page),
-            ..Link::new(format!("/{project}/{page}"), *words)
+            ..PageLink::new(format!("/{project}/{page}"), *words)
         }));
     }
-    if around.caller.may(Need::Admin, None) {
-        navigation.push(Link {
-            is_here: place == Some(&Place::Settings),
-            ..Link::new("/settings", "Settings")
+    if around.caller.is_permitted(RequiredPermission::Admin, None) {
+        navigation.push(PageLink {
+            is_here: place == Some(&PageKind::Settings),
+            ..PageLink::new("/settings", "Settings")
         });
     }
     navigation
 }
 
 /// Returns the login or logout link, where a login makes a difference.
-fn account(site: &Site, caller: &Caller, place: Option<&Place>) -> Option<Account> {
-    if caller.is_known() {
-        return Some(Account::In {
+fn account_link(
+    site: &SiteState,
+    caller: &CallerIdentity,
+    place: Option<&PageKind>,
+) -> Option<LoginState> {
+    if caller.is_authenticated() {
+        return Some(LoginState::In {
             name: caller.name.clone(),
             action: "/logout".into(),
         });
     }
-    let is_offered = site.access.is_asked_for() && place.is_some();
-    is_offered.then(|| Account::Out(Link::new("/login", "log in")))
+    let is_offered = site.access.offers_login() && place.is_some();
+    is_offered.then(|| LoginState::Out(PageLink::new("/login", "log in")))
 }
 
-fn name_of(ending: &str) -> &'static str {
+fn format_label(ending: &str) -> &'static str {
     match ending {
         "md" => "Markdown",
         "csv" => "CSV",
@@ -149,21 +160,23 @@ fn name_of(ending: &str) -> &'static str {
 }
 
 /// Returns the entry of the navigation bar that a page belongs to.
-fn part_of(place: &Place) -> Option<&'static str> {
+fn navigation_entry(place: &PageKind) -> Option<&'static str> {
     Some(match place {
-        Place::Overview | Place::Project | Place::Search | Place::Settings => return None,
-        Place::Sessions
-        | Place::Session(_)
-        | Place::Reference(_)
-        | Place::Revision(_)
-        | Place::Branch(_)
-        | Place::Pull(_) => "sessions",
-        Place::Benchmarks | Place::Benchmark(_) => "benchmarks",
-        Place::Trend => "trend",
-        Place::Compare => "compare",
-        Place::Machines | Place::Machine(_) => "machines",
-        Place::Calibration => "calibration",
-        Place::Alerts => "alerts",
-        Place::Live | Place::SessionLive(_) | Place::Events(_) => "live",
+        PageKind::Overview | PageKind::Project | PageKind::Search | PageKind::Settings => {
+            return None;
+        }
+        PageKind::Sessions
+        | PageKind::Session(_)
+        | PageKind::Reference(_)
+        | PageKind::Revision(_)
+        | PageKind::Branch(_)
+        | PageKind::Pull(_) => "sessions",
+        PageKind::Benchmarks | PageKind::Benchmark(_) => "benchmarks",
+        PageKind::Trend => "trend",
+        PageKind::Compare => "compare",
+        PageKind::Machines | PageKind::Machine(_) => "machines",
+        PageKind::Calibration => "calibration",
+        PageKind::Alerts => "alerts",
+        PageKind::Live | PageKind::SessionLive(_) | PageKind::Events(_) => "live",
     })
 }

@@ -3,7 +3,7 @@
 //!
 //! Decides which pages exist and where their links lead. It knows neither options nor sockets;
 //! whatever needs a repository or the command line is delegated to the surrounding program
-//! ([`Lookups`]). Start with [`router`], then `page/mod.rs`.
+//! ([`CommandLookups`]). Start with [`test_router`], then `page/mod.rs`.
 
 mod access;
 mod address;
@@ -21,9 +21,9 @@ mod query;
 mod refusal;
 mod site;
 
-pub use access::{Access, Caller, Need, Rules};
+pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
 pub use answer::router;
 pub use api::router as api;
-pub use frame::assets;
-pub use lookups::{Course, Gate, Lookups, Planned, Source};
-pub use site::{Site, project_name};
+pub use frame::asset_files;
+pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
+pub use site::{SiteState, project_name};

@@ -1,12 +1,12 @@
 //! Percent-encoding of addresses, and links in the tables of a document.
 
 use serde_json::Value;
-use speedwell_report::{Document, Row};
+use speedwell_report::{Document, ReportRow};
 use std::fmt::Write as _;
 
 /// Encodes a text as one path segment or query value. RFC 3986, section 2.3: unreserved characters
 /// stay.
-pub fn encoded(text: &str) -> String {
+pub fn encode_segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~@:".contains(&byte) {
@@ -20,13 +20,13 @@ pub fn encoded(text: &str) -> String {
 }
 
 /// Encodes each segment of a path, keeping the slashes.
-pub fn encoded_path(text: &str) -> String {
-    let parts: Vec<String> = text.split('/').map(encoded).collect();
+pub fn encode_path(text: &str) -> String {
+    let parts: Vec<String> = text.split('/').map(encode_segment).collect();
     parts.join("/")
 }
 
 /// Decodes a part of an address; `None` if the result is not text.
-pub fn decoded(text: &str) -> Option<String> {
+pub fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -68,7 +68,7 @@ pub fn link_by(
             return;
         }
         for row in &mut known.rows {
-            if let Row::Cells(cells) = row {
+            if let ReportRow::Cells(cells) = row {
                 let value = cells[by].value.as_ref();
                 let href = value.and_then(|value| to(&value.to_json()));
                 cells[shown].rare_mut().link = href;
@@ -91,9 +91,9 @@ mod tests {
             "..",
             "@rev:1/2",
         ] {
-            assert_eq!(decoded(&encoded(text)).as_deref(), Some(text));
-            assert_eq!(decoded(&encoded_path(text)).as_deref(), Some(text));
-            let letters = encoded(text);
+            assert_eq!(decode_segment(&encode_segment(text)).as_deref(), Some(text));
+            assert_eq!(decode_segment(&encode_path(text)).as_deref(), Some(text));
+            let letters = encode_segment(text);
             assert!(letters.bytes().all(|byte| byte.is_ascii_graphic()));
             assert!(!letters.contains(['<', '>', '"', '\'', '&', '/', '#', '?']));
         }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_none() {
         for text in ["%", "%4", "%zz", "%ff", "a%00b"] {
-            assert_eq!(decoded(text), None, "{text}");
+            assert_eq!(decode_segment(text), None, "{text}");
         }
     }
 }

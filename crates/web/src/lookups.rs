@@ -1,40 +1,40 @@
 //! Functions that pages need from the surrounding program: whatever needs a repository,
 //! command-line options, or a file to be written.
 
-use speedwell_analysis::Settings;
-use speedwell_analysis::history::History;
+use speedwell_analysis::AnalysisSettings;
+use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::Session;
 use speedwell_results::store::Store;
 use std::path::Path;
 
 /// Name and value of a command-line option of a comparison.
-pub type Choice<'a> = (&'a str, &'a str);
+pub type ComparisonOption<'a> = (&'a str, &'a str);
 
 /// Functions of the command line, so that a page shows the same as the corresponding command.
 #[derive(Debug, Clone, Copy)]
-pub struct Lookups {
+pub struct CommandLookups {
     /// Returns the number of the session that a reference such as `@latest` or `@base` names.
     pub session: fn(&Store, &str) -> anyhow::Result<i64>,
     /// Resolves the sources of a comparison. File names are not accepted.
-    pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<Source>>,
+    pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<ComparisonSource>>,
     /// Builds the settings of a comparison from option names and values.
-    pub settings: fn(&[Choice<'_>]) -> anyhow::Result<Settings>,
+    pub settings: fn(&[ComparisonOption<'_>]) -> anyhow::Result<AnalysisSettings>,
     /// Returns the exit status of a command that compares two sessions with these options, and its
     /// result in one line.
-    pub gate: fn(&Store, &[String], &[Choice<'_>]) -> anyhow::Result<Gate>,
+    pub gate: fn(&Store, &[String], &[ComparisonOption<'_>]) -> anyhow::Result<GateResult>,
     /// Returns the plan of a session that is being measured.
-    pub planned: fn(&Store, i64) -> anyhow::Result<Planned>,
+    pub planned: fn(&Store, i64) -> anyhow::Result<PlanSummary>,
     /// Computes missing summary points for sessions of the store at a path, as many as fit into a
     /// request; returns how many sessions are left.
-    pub summarise: fn(&Path) -> anyhow::Result<usize>,
+    pub summarize: fn(&Path) -> anyhow::Result<usize>,
     /// Returns results over time from the store at a path, caching what is derived from sessions,
     /// as `speedwell history` does. The last argument is the number of sessions that lack points.
-    pub history: fn(&Path, &Course, usize) -> anyhow::Result<History>,
+    pub history: fn(&Path, &TrendQuery, usize) -> anyhow::Result<ProjectHistory>,
 }
 
 /// One side of a comparison.
 #[derive(Debug)]
-pub struct Source {
+pub struct ComparisonSource {
     /// Display name.
     pub label: String,
     /// Results.
@@ -42,21 +42,21 @@ pub struct Source {
     /// The selected variant.
     pub variant: Option<String>,
     /// How the reference was resolved, if that is not obvious.
-    pub taken_for: Option<String>,
+    pub resolved_as: Option<String>,
 }
 
 /// Result of a comparison as a CI gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gate {
+pub struct GateResult {
     /// Exit status of the command: 0; 1 if it fails the gate; 2 on errors.
     pub status: i32,
     /// The reason, in one line.
-    pub words: String,
+    pub message: String,
 }
 
 /// Query for series over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Course {
+pub struct TrendQuery {
     /// The branch whose line is shown.
     pub branch: Option<String>,
     /// Restricts the result to the case with this id.
@@ -65,12 +65,12 @@ pub struct Course {
     pub metrics: Vec<String>,
     /// Whether to include details of the whole series: environment changes, revision names,
     /// failures, and the continuation of the parent branch.
-    pub is_whole: bool,
+    pub includes_details: bool,
 }
 
 /// Parts of a session's plan that its viewers need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlanSummary {
     /// Maximum number of slots; 0 if unknown.
     pub slots: usize,
     /// Timeout of a run in milliseconds; 0 if unknown.

@@ -1,8 +1,8 @@
 //! Endpoints for operators: readiness and metrics.
 
-use crate::access::{Caller, Need};
-use crate::refusal::Refusal;
-use crate::site::Site;
+use crate::access::{CallerIdentity, RequiredPermission};
+use crate::refusal::PageError;
+use crate::site::SiteState;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use std::fmt::Write as _;
@@ -10,18 +10,21 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A store that takes longer to answer is not ready.
-const READY: Duration = Duration::from_secs(1);
+const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Answers a request for an operator endpoint; `None` for other paths.
-pub fn answer(site: &Site, caller: &Caller, uri: &Uri) -> Option<Response<Body>> {
+pub fn operator_response(
+    site: &SiteState,
+    caller: &CallerIdentity,
+    uri: &Uri,
+) -> Option<Response<Body>> {
     match uri.path() {
-        "/health/ready" => Some(ready(site)),
+        "/health/ready" => Some(check_ready(site)),
         "/metrics" => Some(
-            match caller.ensure_may(Need::Read, Some(&site.first.name)) {
-                Ok(()) => {
-                    metrics(site).unwrap_or_else(|refusal| text(refusal.status, refusal.words))
-                }
-                Err(refusal) => text(refusal.status, refusal.what),
+            match caller.ensure_permitted(RequiredPermission::Read, Some(&site.first.name)) {
+                Ok(()) => render_metrics(site)
+                    .unwrap_or_else(|refusal| text_response(refusal.status, refusal.message)),
+                Err(refusal) => text_response(refusal.status, refusal.message),
             },
         ),
         _ => None,
@@ -29,22 +32,22 @@ pub fn answer(site: &Site, caller: &Caller, uri: &Uri) -> Option<Response<Body>>
 }
 
 /// Checks that the store answers within a second.
-fn ready(site: &Site) -> Response<Body> {
+fn check_ready(site: &SiteState) -> Response<Body> {
     let begun = Instant::now();
-    let asked = site.first.read(|store| Ok(store.data_version()?));
+    let asked = site.first.with_reader(|store| Ok(store.data_version()?));
     match asked {
-        Ok(_) if begun.elapsed() <= READY => text(StatusCode::OK, "ready".into()),
-        Ok(_) => text(
+        Ok(_) if begun.elapsed() <= READY_TIMEOUT => text_response(StatusCode::OK, "ready".into()),
+        Ok(_) => text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "the store took longer than a second".into(),
         ),
-        Err(refusal) => text(StatusCode::SERVICE_UNAVAILABLE, refusal.words),
+        Err(refusal) => text_response(StatusCode::SERVICE_UNAVAILABLE, refusal.message),
     }
 }
 
 /// Returns metrics in the text format of Prometheus
 /// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
-fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
+fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
     let mut out = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
         // Writing to a `String` cannot fail.
@@ -57,7 +60,7 @@ fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
         }
     };
     let one = |value: f64| vec![(String::new(), value)];
-    let up = site.begun.elapsed().as_secs_f64();
+    let up = site.started.elapsed().as_secs_f64();
     metric(
         "up_seconds",
         "gauge",
@@ -65,7 +68,7 @@ fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
         &one(up),
     );
     let answers = site
-        .answers
+        .response_counts
         .iter()
         .enumerate()
         .skip(1)
@@ -75,14 +78,14 @@ fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
         });
     let answers: Vec<_> = answers.collect();
     metric("answers_total", "counter", "Answers of pages.", &answers);
-    let projects = site.projects()?;
+    let projects = site.list_projects()?;
     let label = |name: &str| format!("{{project=\"{name}\"}}");
     let mut sessions = Vec::new();
     let mut viewers = Vec::new();
     for (project, _) in &projects {
-        let newest = project.read(|store| Ok(store.newest_number()?))?;
+        let newest = project.with_reader(|store| Ok(store.newest_number()?))?;
         sessions.push((label(&project.name), newest as f64));
-        viewers.push((label(&project.name), project.live.viewers() as f64));
+        viewers.push((label(&project.name), project.live.count_viewers() as f64));
     }
     let help = "Number of the newest session.";
     metric("sessions_newest", "gauge", help, &sessions);
@@ -104,7 +107,7 @@ fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
         let bytes = one(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
-    Ok(text(StatusCode::OK, out))
+    Ok(text_response(StatusCode::OK, out))
 }
 
 /// Returns the resident memory of the process (`VmRSS`, proc(5)).
@@ -115,7 +118,7 @@ fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-fn text(status: StatusCode, words: String) -> Response<Body> {
+fn text_response(status: StatusCode, words: String) -> Response<Body> {
     let mut response = Response::new(Body::from(words.trim_end().to_owned() + "\n"));
     *response.status_mut() = status;
     let headers = response.headers_mut();

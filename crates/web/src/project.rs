@@ -2,41 +2,41 @@
 //! results.
 //!
 //! Decides how long a cached result is valid: until the database changes. Start with
-//! [`Project::read`].
+//! [`HostedProject::with_reader`].
 
-use crate::live::Watchers;
-use crate::lookups::{Course, Lookups};
-use crate::refusal::Refusal;
+use crate::live::LiveViewers;
+use crate::lookups::{CommandLookups, TrendQuery};
+use crate::refusal::PageError;
 use axum::body::Bytes;
-use speedwell_analysis::history::History;
+use speedwell_analysis::history::ProjectHistory;
 use speedwell_results::store::Store;
-use speedwell_serve::Stopper;
+use speedwell_serve::ServerStopper;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of idle connections kept open.
-const IDLE: usize = 6;
+const MAX_IDLE_CONNECTIONS: usize = 6;
 /// Maximum bytes of cached pages, comparisons included. Keyed by address; cleared when the database
 /// changes.
-const KEPT_BYTES: usize = 128 << 20;
+const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
 /// Maximum number of cached histories.
-const KEPT_HISTORIES: usize = 4;
+const MAX_CACHED_HISTORIES: usize = 4;
 
 /// A project with its connections and caches.
 #[derive(Debug)]
-pub struct Project {
+pub struct HostedProject {
     /// Name in addresses.
     pub name: String,
     /// Functions of the surrounding program.
-    pub lookups: Lookups,
+    pub lookups: CommandLookups,
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
-    kept: Mutex<Kept>,
+    cache: Mutex<ProjectCache>,
     /// Histories being computed: other requests for the same one wait for the result.
-    searched: Mutex<Vec<(Course, Arc<Mutex<()>>)>>,
-    pub(crate) live: Watchers,
+    running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
+    pub(crate) live: LiveViewers,
 }
 
 /// Distinguishes a store from a later one at the same path.
@@ -50,37 +50,42 @@ enum StoreId {
 
 /// Cached results, valid while the store is unchanged.
 #[derive(Debug, Default)]
-struct Kept {
+struct ProjectCache {
     /// Connection that detects changes.
     watch: Option<(StoreId, Store)>,
     version: i64,
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
-    histories: Vec<(Course, Arc<History>)>,
+    histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
     /// Number of sessions that still lack points, after the last summarizing.
-    missing: Option<usize>,
+    missing_points: Option<usize>,
 }
 
-impl Kept {
-    fn forget(&mut self) {
+impl ProjectCache {
+    fn clear_cache(&mut self) {
         self.pages.clear();
         self.bytes = 0;
         self.histories.clear();
-        self.missing = None;
+        self.missing_points = None;
     }
 }
 
-impl Project {
+impl HostedProject {
     /// Creates a project whose store is at `path`, or will be.
-    pub fn new(name: &str, path: &Path, lookups: Lookups, stopper: &Stopper) -> Project {
-        Project {
+    pub fn new(
+        name: &str,
+        path: &Path,
+        lookups: CommandLookups,
+        stopper: &ServerStopper,
+    ) -> HostedProject {
+        HostedProject {
             name: name.to_owned(),
             lookups,
             path: path.to_owned(),
             readers: Mutex::default(),
-            kept: Mutex::default(),
-            searched: Mutex::default(),
-            live: Watchers::new(stopper),
+            cache: Mutex::default(),
+            running_searches: Mutex::default(),
+            live: LiveViewers::new(stopper),
         }
     }
 
@@ -94,7 +99,7 @@ impl Project {
     }
 
     fn store_id(&self) -> Option<StoreId> {
-        if Store::server(&self.path).is_some() {
+        if Store::server_address(&self.path).is_some() {
             return Some(StoreId::Server);
         }
         let data = std::fs::metadata(&self.path).ok()?;
@@ -102,8 +107,8 @@ impl Project {
             .then(|| StoreId::File(data.dev(), data.ino()))
     }
 
-    fn opened(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, Refusal> {
-        open(&self.path).map_err(|error| Refusal::unopened(&self.path, error))
+    fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, PageError> {
+        open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
     }
 
     /// Runs `work` with a read-only connection. If no store exists, it gets an empty one in memory,
@@ -111,7 +116,10 @@ impl Project {
     ///
     /// # Errors
     /// If the store cannot be read, or `work` fails.
-    pub fn read<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub fn with_reader<T>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, PageError>,
+    ) -> Result<T, PageError> {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
         };
@@ -125,33 +133,33 @@ impl Project {
         }
         let store = match found {
             Some(store) => store,
-            None => self.opened(Store::open_to_view)?,
+            None => self.open_store(Store::open_to_view)?,
         };
         let done = work(&store);
         let mut readers = lock(&self.readers);
-        if readers.len() < IDLE {
+        if readers.len() < MAX_IDLE_CONNECTIONS {
             readers.push((id, store));
         }
         done
     }
 
     /// Returns a number that changes with the store. Clears the cache when it does.
-    fn version(&self, kept: &mut Kept) -> Result<Option<i64>, Refusal> {
+    fn current_version(&self, kept: &mut ProjectCache) -> Result<Option<i64>, PageError> {
         let Some(id) = self.store_id() else {
-            kept.forget();
+            kept.clear_cache();
             kept.watch = None;
             return Ok(None);
         };
         if kept.watch.as_ref().is_none_or(|(known, _)| *known != id) {
-            kept.forget();
-            kept.watch = Some((id, self.opened(Store::open_to_watch)?));
+            kept.clear_cache();
+            kept.watch = Some((id, self.open_store(Store::open_to_watch)?));
         }
         let Some((_, store)) = &kept.watch else {
             return Ok(None);
         };
         let version = store.data_version()?;
         if version != kept.version {
-            kept.forget();
+            kept.clear_cache();
             kept.version = version;
         }
         Ok(Some(version))
@@ -161,9 +169,9 @@ impl Project {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn kept_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), Refusal> {
-        let mut kept = lock(&self.kept);
-        let version = self.version(&mut kept)?;
+    pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
+        let mut kept = lock(&self.cache);
+        let version = self.current_version(&mut kept)?;
         let found = kept.pages.iter().find(|(known, _)| known == address);
         Ok((found.map(|(_, page)| page.clone()), version))
     }
@@ -173,14 +181,14 @@ impl Project {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn keep_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), Refusal> {
-        let mut kept = lock(&self.kept);
-        if self.version(&mut kept)? != Some(begun) {
+    pub fn cache_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), PageError> {
+        let mut kept = lock(&self.cache);
+        if self.current_version(&mut kept)? != Some(begun) {
             return Ok(());
         }
         kept.bytes += page.len();
         kept.pages.push_back((address.to_owned(), page.clone()));
-        while kept.bytes > KEPT_BYTES {
+        while kept.bytes > MAX_CACHED_PAGE_BYTES {
             let Some((_, oldest)) = kept.pages.pop_front() else {
                 break;
             };
@@ -194,23 +202,23 @@ impl Project {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn summarise(&self) -> Result<usize, Refusal> {
+    pub fn summarize(&self) -> Result<usize, PageError> {
         if !self.exists() {
             return Ok(0);
         }
         {
-            let mut kept = lock(&self.kept);
-            self.version(&mut kept)?;
-            if let Some(missing) = kept.missing {
+            let mut kept = lock(&self.cache);
+            self.current_version(&mut kept)?;
+            if let Some(missing) = kept.missing_points {
                 return Ok(missing);
             }
         }
-        let missing = (self.lookups.summarise)(&self.path)?;
-        let mut kept = lock(&self.kept);
+        let missing = (self.lookups.summarize)(&self.path)?;
+        let mut kept = lock(&self.cache);
         // Its own writes must not clear the cache.
-        self.version(&mut kept)?;
+        self.current_version(&mut kept)?;
         // The rest is computed in the background, which changes the store and so clears the cache.
-        kept.missing = Some(missing);
+        kept.missing_points = Some(missing);
         Ok(missing)
     }
 
@@ -219,30 +227,31 @@ impl Project {
     ///
     /// # Errors
     /// If the store cannot be read, or there is no such branch.
-    pub fn history(&self, course: &Course) -> Result<Arc<History>, Refusal> {
+    pub fn load_history(&self, course: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
         if !self.exists() {
             return Ok(Arc::default());
         }
-        let turn = self.turn(course);
+        let turn = self.history_lock(course);
         let _own = lock(&turn);
         {
-            let mut kept = lock(&self.kept);
-            self.version(&mut kept)?;
+            let mut kept = lock(&self.cache);
+            self.current_version(&mut kept)?;
             let found = kept.histories.iter().find(|(known, _)| known == course);
             if let Some((_, history)) = found {
                 return Ok(history.clone());
             }
         }
-        let missing = self.summarise()?;
+        let missing = self.summarize()?;
         let found = (self.lookups.history)(&self.path, course, missing);
-        let history = Arc::new(
-            found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
-        );
-        let mut kept = lock(&self.kept);
+        let history =
+            Arc::new(found.map_err(|error| {
+                PageError::from_error(axum::http::StatusCode::NOT_FOUND, &error)
+            })?);
+        let mut kept = lock(&self.cache);
         // Its own writes must not clear the cache.
-        self.version(&mut kept)?;
+        self.current_version(&mut kept)?;
         kept.histories.push((course.clone(), history.clone()));
-        if kept.histories.len() > KEPT_HISTORIES {
+        if kept.histories.len() > MAX_CACHED_HISTORIES {
             kept.histories.remove(0);
         }
         Ok(history)
@@ -250,8 +259,8 @@ impl Project {
 
     /// Returns the lock for computing this history, so that repeated requests do not compute it
     /// twice.
-    fn turn(&self, course: &Course) -> Arc<Mutex<()>> {
-        let mut searched = lock(&self.searched);
+    fn history_lock(&self, course: &TrendQuery) -> Arc<Mutex<()>> {
+        let mut searched = lock(&self.running_searches);
         searched.retain(|(_, turn)| Arc::strong_count(turn) > 1);
         let known = searched.iter().find(|(known, _)| known == course);
         if let Some((_, turn)) = known {

@@ -2,54 +2,54 @@
 
 use axum::http::StatusCode;
 use serde_json::json;
-use speedwell_report::{Block, Document};
-use speedwell_results::store::{Store, Trouble};
+use speedwell_report::{Document, ReportBlock};
+use speedwell_results::store::{Store, StoreErrorKind};
 use std::path::Path;
 
 /// Reason why a page cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PageError {
     pub status: StatusCode,
     /// What failed, and why.
-    pub words: String,
+    pub message: String,
     /// How to fix it.
     pub hints: Vec<String>,
     /// Similar pages: addresses and names.
     pub nearest: Vec<(String, String)>,
 }
 
-impl Refusal {
-    fn new(status: StatusCode, words: impl Into<String>) -> Refusal {
-        Refusal {
+impl PageError {
+    fn new(status: StatusCode, words: impl Into<String>) -> PageError {
+        PageError {
             status,
-            words: words.into(),
+            message: words.into(),
             hints: Vec::new(),
             nearest: Vec::new(),
         }
     }
 
     /// The requested thing does not exist.
-    pub fn missing(words: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, words)
+    pub fn not_found(words: impl Into<String>) -> PageError {
+        PageError::new(StatusCode::NOT_FOUND, words)
     }
 
     /// The request is invalid.
-    pub fn bad(words: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, words)
+    pub fn bad_request(words: impl Into<String>) -> PageError {
+        PageError::new(StatusCode::BAD_REQUEST, words)
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> PageError {
         self.hints.push(hint.into());
         self
     }
 
-    pub fn nearest(mut self, pages: Vec<(String, String)>) -> Refusal {
+    pub fn with_nearest(mut self, pages: Vec<(String, String)>) -> PageError {
         self.nearest = pages;
         self
     }
 
     /// Converts an error, extracting the hints from its messages.
-    pub fn of(status: StatusCode, error: &anyhow::Error) -> Refusal {
+    pub fn from_error(status: StatusCode, error: &anyhow::Error) -> PageError {
         let mut words = Vec::new();
         let mut hints = Vec::new();
         for part in error.chain().map(ToString::to_string) {
@@ -61,18 +61,18 @@ impl Refusal {
                 None => words.push(part),
             }
         }
-        Refusal {
+        PageError {
             hints,
-            ..Refusal::new(status, words.join(": "))
+            ..PageError::new(status, words.join(": "))
         }
     }
 
     /// Converts a failure to open a store. A database server was reachable at startup, so its
     /// failure is temporary.
-    pub fn unopened(path: &Path, error: anyhow::Error) -> Refusal {
-        match Store::server(path) {
-            Some(_) => Refusal::of(StatusCode::SERVICE_UNAVAILABLE, &error),
-            None => Refusal::from(error),
+    pub fn store_open_error(path: &Path, error: anyhow::Error) -> PageError {
+        match Store::server_address(path) {
+            Some(_) => PageError::from_error(StatusCode::SERVICE_UNAVAILABLE, &error),
+            None => PageError::from(error),
         }
     }
 
@@ -82,40 +82,40 @@ impl Refusal {
     }
 
     /// Renders the error as a page.
-    pub fn document(&self) -> Document {
+    pub fn to_document(&self) -> Document {
         let mut document = Document::new("error");
-        document.push(Block::Headline(self.words.clone()));
-        document.extend(self.hints.iter().cloned().map(Block::Paragraph));
-        document.attach("error", json!(self.words));
-        document.attach("hint", json!(self.hints.join("; ")));
+        document.push(ReportBlock::Headline(self.message.clone()));
+        document.extend(self.hints.iter().cloned().map(ReportBlock::Paragraph));
+        document.attach_data("error", json!(self.message));
+        document.attach_data("hint", json!(self.hints.join("; ")));
         document
     }
 }
 
 /// Converts an error of the server layer.
-impl From<speedwell_serve::Refusal> for Refusal {
-    fn from(refusal: speedwell_serve::Refusal) -> Refusal {
-        Refusal {
+impl From<speedwell_serve::HttpError> for PageError {
+    fn from(refusal: speedwell_serve::HttpError) -> PageError {
+        PageError {
             hints: refusal.hint.into_iter().collect(),
-            ..Refusal::new(refusal.status, refusal.what)
+            ..PageError::new(refusal.status, refusal.message)
         }
     }
 }
 
 /// Store failures, which are not the client's fault: 503 unreachable, 507 full; both temporary.
-impl From<anyhow::Error> for Refusal {
-    fn from(error: anyhow::Error) -> Refusal {
-        let status = match Trouble::of(&error) {
-            Trouble::Away => StatusCode::SERVICE_UNAVAILABLE,
-            Trouble::Full => StatusCode::INSUFFICIENT_STORAGE,
-            Trouble::Lasting => StatusCode::INTERNAL_SERVER_ERROR,
+impl From<anyhow::Error> for PageError {
+    fn from(error: anyhow::Error) -> PageError {
+        let status = match StoreErrorKind::from_error(&error) {
+            StoreErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            StoreErrorKind::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            StoreErrorKind::Permanent => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Refusal::of(status, &error)
+        PageError::from_error(status, &error)
     }
 }
 
 /// Returns at most five known names that are most similar to an unknown one.
-pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let wanted = name.to_lowercase();
     let mut all: Vec<(usize, &str)> = known
         .into_iter()

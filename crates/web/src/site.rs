@@ -1,17 +1,17 @@
 //! The whole site: its projects, access to them, and limits on concurrent computation.
 //!
 //! The first project is that of the store given at startup; the stores of further projects lie
-//! beside it. Start with [`Site::new`].
+//! beside it. Start with [`SiteState::new`].
 
-use crate::access::{Access, Caller, Rules};
-use crate::lookups::Lookups;
-use crate::project::{Project, lock};
-use crate::refusal::{Refusal, nearest};
-use speedwell_report::html::Assets;
-use speedwell_results::store::{AuditLine, Project as StoredProject, Store, unfit_project};
-use speedwell_serve::Stopper;
-use speedwell_serve::blocking::{Patience, Pool, QUEUE};
-use speedwell_serve::shares::Shares;
+use crate::access::{AccessRules, CallerIdentity, SiteAccess};
+use crate::lookups::CommandLookups;
+use crate::project::{HostedProject, lock};
+use crate::refusal::{PageError, nearest_names};
+use speedwell_report::html::AssetPaths;
+use speedwell_results::store::{AuditEntry, Store, StoredProject, project_name_problem};
+use speedwell_serve::ServerStopper;
+use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
+use speedwell_serve::shares::ClientLimiter;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,45 +19,45 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Pages computed concurrently; each has its own connection.
-const READERS: usize = 4;
+const PAGE_THREADS: usize = 4;
 /// Comparisons and histories computed concurrently besides pages: in total, and per client.
-const HEAVY: usize = 3;
-const HEAVY_EACH: usize = 2;
+const HEAVY_THREADS: usize = 3;
+const HEAVY_PER_CLIENT: usize = 2;
 /// Time after which an expensive request gets an error instead, while it waits or while it runs.
-pub(crate) const PATIENCE: Patience = Patience {
-    waiting: Duration::from_secs(10),
-    working: Duration::from_secs(10),
+pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
+    queued: Duration::from_secs(10),
+    running: Duration::from_secs(10),
 };
 
 /// State shared by all pages of a server.
 #[derive(Debug)]
-pub struct Site {
+pub struct SiteState {
     /// The project of the store given at startup.
-    pub first: Arc<Project>,
-    others: Mutex<HashMap<String, Arc<Project>>>,
+    pub first: Arc<HostedProject>,
+    others: Mutex<HashMap<String, Arc<HostedProject>>>,
     /// Functions of the surrounding program.
-    pub lookups: Lookups,
+    pub lookups: CommandLookups,
     /// Addresses of styles and scripts.
-    pub assets: Assets,
+    pub assets: AssetPaths,
     /// Authentication and permissions.
-    pub access: Access,
+    pub access: SiteAccess,
     /// Write connection to the store given at startup.
     writer: Mutex<Option<Store>>,
-    stopper: Stopper,
+    stopper: ServerStopper,
     /// Thread pools: one for pages, one for comparisons and histories, which take longer.
-    pub(crate) light: Pool,
-    pub(crate) heavy: Pool,
+    pub(crate) light: BlockingPool,
+    pub(crate) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
-    pub(crate) shares: Shares,
+    pub(crate) shares: ClientLimiter,
     /// Start time.
-    pub(crate) begun: Instant,
+    pub(crate) started: Instant,
     /// Number of responses by the first digit of their status.
-    pub(crate) answers: [AtomicU64; 6],
+    pub(crate) response_counts: [AtomicU64; 6],
     /// Number of sessions pushed since startup.
     arrived: AtomicU64,
 }
 
-impl Site {
+impl SiteState {
     /// Creates the site of the store at a path, which need not exist yet. Its event streams end
     /// with the server.
     ///
@@ -65,66 +65,67 @@ impl Site {
     /// If the system cannot start threads, or has no random bytes.
     pub fn new(
         path: &Path,
-        lookups: Lookups,
-        assets: Assets,
-        rules: Rules,
-        stopper: &Stopper,
-    ) -> anyhow::Result<Site> {
-        let first = Project::new(&project_name(path), path, lookups, stopper);
-        Ok(Site {
+        lookups: CommandLookups,
+        assets: AssetPaths,
+        rules: AccessRules,
+        stopper: &ServerStopper,
+    ) -> anyhow::Result<SiteState> {
+        let first = HostedProject::new(&project_name(path), path, lookups, stopper);
+        Ok(SiteState {
             first: Arc::new(first),
             others: Mutex::default(),
             lookups,
             assets,
-            access: Access::new(rules)?,
+            access: SiteAccess::new(rules)?,
             writer: Mutex::default(),
             stopper: stopper.clone(),
-            light: Pool::new("pages", READERS, QUEUE)?,
-            heavy: Pool::new("comparisons", HEAVY, QUEUE)?,
-            shares: Shares::new(HEAVY_EACH, QUEUE, PATIENCE),
-            begun: Instant::now(),
-            answers: Default::default(),
+            light: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
+            heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
+            shares: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
+            started: Instant::now(),
+            response_counts: Default::default(),
             arrived: AtomicU64::new(0),
         })
     }
 
     /// Whether there is only one project.
-    pub fn is_local(&self) -> bool {
-        self.projects().is_ok_and(|projects| projects.len() == 1)
+    pub fn has_one_project(&self) -> bool {
+        self.list_projects()
+            .is_ok_and(|projects| projects.len() == 1)
     }
 
     /// Whether any request has been answered.
-    pub fn was_seen(&self) -> bool {
-        self.answers
+    pub fn has_responded(&self) -> bool {
+        self.response_counts
             .iter()
             .any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns the number of sessions pushed since startup, including those that have begun to
     /// arrive. Background jobs watch it to notice new sessions.
-    pub fn arrived(&self) -> u64 {
+    pub fn upload_count(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }
 
-    pub(crate) fn note_arrival(&self) {
+    pub(crate) fn record_upload(&self) {
         self.arrived.fetch_add(1, Ordering::Release);
     }
 
     /// Returns the number of clients that follow an event stream.
-    pub fn viewers(&self) -> usize {
+    pub fn count_viewers(&self) -> usize {
         let others = lock(&self.others);
         let watched = others.values().chain([&self.first]);
-        watched.map(|project| project.live.viewers()).sum()
+        watched.map(|project| project.live.count_viewers()).sum()
     }
 
     /// Returns all projects, the first one first, and whether each can be read without a token.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn projects(&self) -> Result<Vec<(Arc<Project>, bool)>, Refusal> {
-        let stored = self.first.read(|store| Ok(store.projects()?))?;
+    pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
+        let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
         let known = stored.iter().map(|project| {
-            let known = self.known(project)?;
+            let known = self.open_project(project)?;
             Ok((known, project.is_public))
         });
         known.collect()
@@ -134,7 +135,7 @@ impl Site {
     ///
     /// # Errors
     /// If there is no such project, or the store cannot be read.
-    pub fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
+    pub fn find_project(&self, name: &str) -> Result<Arc<HostedProject>, PageError> {
         if name == self.first.name {
             return Ok(self.first.clone());
         }
@@ -142,13 +143,19 @@ impl Site {
             return Ok(known.clone());
         }
         // The first project is stored without a name.
-        let found = match unfit_project(name) {
-            None => self.first.read(|store| Ok(store.project(name)?))?,
+        let found = match project_name_problem(name) {
+            None => self
+                .first
+                .with_reader(|store| Ok(store.find_project(name)?))?,
             Some(_) => None,
         };
         found.map_or_else(
-            || Err(Refusal::missing(format!("there is no project '{name}'"))),
-            |project| self.known(&project),
+            || {
+                Err(PageError::not_found(format!(
+                    "there is no project '{name}'"
+                )))
+            },
+            |project| self.open_project(&project),
         )
     }
 
@@ -156,9 +163,9 @@ impl Site {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn stores(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let projects = self.projects();
-        let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.words))?;
+    pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let projects = self.list_projects();
+        let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.message))?;
         let paths = projects
             .iter()
             .map(|(project, _)| project.path().to_owned());
@@ -169,31 +176,37 @@ impl Site {
     ///
     /// # Errors
     /// If there is no such project, or the store cannot be read.
-    pub fn store_of(&self, project: &str) -> Result<PathBuf, Refusal> {
-        Ok(self.project(project)?.path().to_owned())
+    pub fn store_path(&self, project: &str) -> Result<PathBuf, PageError> {
+        Ok(self.find_project(project)?.path().to_owned())
     }
 
-    fn known(&self, project: &StoredProject) -> Result<Arc<Project>, Refusal> {
+    fn open_project(&self, project: &StoredProject) -> Result<Arc<HostedProject>, PageError> {
         if project.number == 1 {
             return Ok(self.first.clone());
         }
-        let path = self.first.read(|store| Ok(store.path_of(project)?))?;
+        let path = self
+            .first
+            .with_reader(|store| Ok(store.project_path(project)?))?;
         let mut others = lock(&self.others);
         let known = others.entry(project.name.clone()).or_insert_with(|| {
-            let new = Project::new(&project.name, &path, self.lookups, &self.stopper);
+            let new = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
             Arc::new(new)
         });
         Ok(known.clone())
     }
 
     /// Returns names and addresses of similarly named projects that the caller may read.
-    pub(crate) fn projects_like(&self, name: &str, caller: &Caller) -> Vec<(String, String)> {
-        let known = self.projects().unwrap_or_default().into_iter();
+    pub(crate) fn similar_projects(
+        &self,
+        name: &str,
+        caller: &CallerIdentity,
+    ) -> Vec<(String, String)> {
+        let known = self.list_projects().unwrap_or_default().into_iter();
         let names: Vec<String> = known
-            .filter(|(project, _)| caller.may_read(&project.name))
+            .filter(|(project, _)| caller.can_read(&project.name))
             .map(|(project, _)| project.name.clone())
             .collect();
-        let like = match nearest(name, names.iter().map(String::as_str)) {
+        let like = match nearest_names(name, names.iter().map(String::as_str)) {
             none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
             some => some,
         };
@@ -207,7 +220,7 @@ impl Site {
     ///
     /// # Errors
     /// If the store cannot be written, or `work` fails.
-    pub fn write<T>(
+    pub fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
@@ -226,9 +239,9 @@ impl Site {
 
     /// Adds an entry to the audit log, unless the store does not exist: there is nothing to protect
     /// then.
-    pub fn note(
+    pub fn record_action(
         &self,
-        caller: &Caller,
+        caller: &CallerIdentity,
         project: Option<&str>,
         what: &str,
         subject: &str,
@@ -237,7 +250,7 @@ impl Site {
         if !self.first.exists() {
             return;
         }
-        self.note_line(&AuditLine {
+        self.write_audit_line(&AuditEntry {
             at_unix_ms: unix_ms(),
             who: caller.name.clone(),
             token: caller.token.clone(),
@@ -250,21 +263,21 @@ impl Site {
     }
 
     /// Adds an action of the server itself to the audit log.
-    pub fn note_own(&self, project: &str, what: &str, subject: &str, result: &str) {
-        self.note_line(&AuditLine {
+    pub fn record_server_action(&self, project: &str, what: &str, subject: &str, result: &str) {
+        self.write_audit_line(&AuditEntry {
             at_unix_ms: unix_ms(),
             who: "server".into(),
             project: Some(project.to_owned()),
             what: what.to_owned(),
             subject: Some(subject.to_owned()),
             result: result.to_owned(),
-            ..AuditLine::default()
+            ..AuditEntry::default()
         });
     }
 
-    fn note_line(&self, line: &AuditLine) {
+    fn write_audit_line(&self, line: &AuditEntry) {
         // The action is done, so a failure to record it is ignored.
-        let _ = self.write(|store| store.note_in_audit(line));
+        let _ = self.with_writer(|store| store.append_audit(line));
     }
 }
 
@@ -277,7 +290,7 @@ pub(crate) fn unix_ms() -> i64 {
 /// Derives the name of the first project in addresses from the name of its folder or database:
 /// lowercase letters, digits and hyphens.
 pub fn project_name(store: &Path) -> String {
-    let name = match Store::server(store) {
+    let name = match Store::server_address(store) {
         Some(address) => {
             let place = address.split_once('?').map_or(address, |(place, _)| place);
             let place = place.split_once("://").map_or(place, |(_, place)| place);
@@ -306,7 +319,7 @@ pub fn project_name(store: &Path) -> String {
     });
     let name: String = letters.take(64).collect();
     let name = name.trim_matches('-');
-    match (name, unfit_project(name)) {
+    match (name, project_name_problem(name)) {
         ("", _) => "project".to_owned(),
         (name, None) => name.to_owned(),
         (reserved, Some(_)) => format!("{reserved}-project"),

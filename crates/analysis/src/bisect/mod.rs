@@ -3,18 +3,18 @@
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
 //! [`next`] replays the search over the measured runs and returns the missing step. Builds and
-//! measures nothing. Start at [`State`] and [`next`]; the replay is in `walk.rs`.
+//! measures nothing. Start at [`BisectObservations`] and [`next`]; the replay is in `walk.rs`.
 
 mod read;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-pub use read::analyse;
-pub use walk::{next, standing};
+pub use read::analyze_bisection;
+pub use walk::{bisect_state, next_step};
 
-use crate::confirm::Confirmation;
-use speedwell_model::{Better, Bisection, Estimate, Metric};
+use crate::confirm::ConfirmationResult;
+use speedwell_model::{BisectionRange, IntervalEstimate, Metric, MetricDirection};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of each revision in one block.
@@ -22,27 +22,27 @@ pub const RUNS_PER_BLOCK: u32 = 2;
 
 /// Observations on a line of revisions, numbered from 0, the good end, to the bad end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct State {
+pub struct BisectObservations {
     /// Number of revisions in the line, both ends included.
     pub revisions: usize,
     /// Smallest change that matters, as a share.
     pub delta: f64,
     /// Good direction of the metric.
-    pub better: Better,
+    pub better: MetricDirection,
     /// Outcome of each finished slot, with the revision measured in it.
-    pub slots: BTreeMap<u32, (usize, Outcome)>,
+    pub slots: BTreeMap<u32, (usize, BisectOutcome)>,
     /// Revisions that are built and ready to measure.
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
     /// Digest of the benchmark's source in revisions that have their own version of it; empty if it
     /// does not matter.
-    pub works: BTreeMap<usize, String>,
+    pub work_digests: BTreeMap<usize, String>,
 }
 
 /// Outcome of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum BisectOutcome {
     /// Measured value.
     Value(f64),
     /// Killed at the time limit.
@@ -53,18 +53,18 @@ pub enum Outcome {
 
 /// Next step of the search.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum BisectStep {
     /// Build this revision, which adds it to `built` or `unbuildable`.
     Build(usize),
     /// Measure this block, or the rest of it.
-    Measure(Block),
+    Measure(BisectBlock),
     /// The search is over.
-    Answer(Answer),
+    Answer(BisectAnswer),
 }
 
 /// A block: two runs of each of its revisions, shuffled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct BisectBlock {
     /// Number of the block, from 0.
     pub number: u32,
     /// Slot of its first run.
@@ -72,19 +72,19 @@ pub struct Block {
     /// Revisions in line order.
     pub revisions: Vec<usize>,
     /// Purpose of the block.
-    pub phase: Phase,
+    pub phase: BisectPhase,
 }
 
-impl Block {
+impl BisectBlock {
     /// Number of runs in the block.
-    pub fn runs(&self) -> u32 {
+    pub fn run_count(&self) -> u32 {
         RUNS_PER_BLOCK * self.revisions.len() as u32
     }
 }
 
 /// Purpose of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum BisectPhase {
     /// Test whether the ends differ.
     Ends,
     /// Locate the change.
@@ -95,46 +95,48 @@ pub enum Phase {
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct BisectAnswer {
     /// Comparison of the bad end with the good end.
-    pub ends: Ends,
+    pub ends: EndsComparison,
     /// Changes in line order; empty if the ends do not differ or cannot be measured.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BisectedChange>,
 }
 
-impl Answer {
+impl BisectAnswer {
     /// Whether the change was found: every part is confirmed, apart from changes of the benchmark
     /// itself.
     pub fn is_found(&self) -> bool {
-        let is_confirmed = |part: &Part| {
+        let is_confirmed = |part: &BisectedChange| {
             matches!(
                 part.confirmed,
-                Confirmed::Hangs | Confirmed::Measured(Confirmation::Confirmed(_))
+                ChangeConfirmation::Hangs
+                    | ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
             )
         };
-        let is_of_code = |part: &&Part| part.confirmed != Confirmed::BenchmarkChanged;
+        let is_of_code =
+            |part: &&BisectedChange| part.confirmed != ChangeConfirmation::BenchmarkChanged;
         let mut parts = self.parts.iter().filter(is_of_code).peekable();
         parts.peek().is_some() && parts.all(is_confirmed)
     }
 }
 
-impl Answer {
+impl BisectAnswer {
     /// Whether any part is a change of the benchmark itself.
     pub fn has_changed_benchmark(&self) -> bool {
         let mut parts = self.parts.iter();
-        parts.any(|part| part.confirmed == Confirmed::BenchmarkChanged)
+        parts.any(|part| part.confirmed == ChangeConfirmation::BenchmarkChanged)
     }
 }
 
 /// Comparison of two revisions of the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ends {
+pub enum EndsComparison {
     /// They differ by this share.
-    Differ(Estimate),
+    Differ(IntervalEstimate),
     /// They differ by less than what matters.
-    Alike(Estimate),
+    Alike(IntervalEstimate),
     /// Inconclusive.
-    Unclear(Estimate),
+    Unclear(IntervalEstimate),
     /// The bad end exceeds the time limit and the good end does not.
     Hangs,
     /// This revision has no values, or none that can be compared.
@@ -143,7 +145,7 @@ pub enum Ends {
 
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct BisectedChange {
     /// Last measurable revision without the change.
     pub before: usize,
     /// First measurable revision with the change. The change came with it or with an unmeasurable
@@ -152,14 +154,14 @@ pub struct Part {
     /// Revisions that together hold 95 % of the probability.
     pub set: Vec<usize>,
     /// Result of the confirmation.
-    pub confirmed: Confirmed,
+    pub confirmed: ChangeConfirmation,
 }
 
 /// Whether a change was confirmed where it was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Confirmed {
+pub enum ChangeConfirmation {
     /// Both revisions were measured again.
-    Measured(Confirmation),
+    Measured(ConfirmationResult),
     /// The second revision exceeds the time limit and the first does not.
     Hangs,
     /// The benchmark itself differs between the two revisions, so nothing is known of the code
@@ -171,24 +173,24 @@ pub enum Confirmed {
 
 /// Progress of a search.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing {
+pub struct BisectState {
     /// Comparison of the ends, once known.
-    pub ends: Option<Ends>,
+    pub ends: Option<EndsComparison>,
     /// Revisions that together hold 95 % of the probability; all of them before anything is known.
     pub set: Vec<usize>,
 }
 
 /// A bisection session, analyzed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct BisectFindings {
     /// The bisection's settings and line.
-    pub bisection: Bisection,
+    pub bisection: BisectionRange,
     /// Metric that is followed; `None` before anything is measured.
     pub metric: Option<Metric>,
     /// Observations on the revisions.
-    pub state: State,
+    pub state: BisectObservations,
     /// Progress of the search.
-    pub standing: Standing,
+    pub standing: BisectState,
     /// Result, once the search is over.
-    pub answer: Option<Answer>,
+    pub answer: Option<BisectAnswer>,
 }

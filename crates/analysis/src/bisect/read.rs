@@ -1,21 +1,24 @@
 //! Reads the state of a search from a stored session.
 
-use super::walk::walk;
-use super::{Found, Outcome, State, Step};
-use speedwell_model::{Better, Bisection, Cause, Metric, Session, Step as FailedStep, Stopping};
+use super::walk::replay_search;
+use super::{BisectFindings, BisectObservations, BisectOutcome, BisectStep};
+use speedwell_model::{
+    BisectionRange, FailureCause, Metric, MetricDirection, Session, SessionStep as FailedStep,
+    StoppingDesign,
+};
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Analyzes a bisection session; `None` for any other session.
-pub fn analyse(session: &Session) -> Option<Found> {
+pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
     let bisection = session.design.bisection.clone()?;
-    let state = State::of(session, &bisection);
-    let (step, standing) = walk(&state);
-    Some(Found {
-        metric: metric_of(session, &bisection).cloned(),
+    let state = BisectObservations::from_session(session, &bisection);
+    let (step, standing) = replay_search(&state);
+    Some(BisectFindings {
+        metric: followed_metric(session, &bisection).cloned(),
         answer: match step {
-            Step::Answer(answer) => Some(answer),
-            Step::Build(_) | Step::Measure(_) => None,
+            BisectStep::Answer(answer) => Some(answer),
+            BisectStep::Build(_) | BisectStep::Measure(_) => None,
         },
         bisection,
         state,
@@ -23,9 +26,9 @@ pub fn analyse(session: &Session) -> Option<Found> {
     })
 }
 
-impl State {
+impl BisectObservations {
     /// Collects what a session knows of its line. No revision counts as built.
-    pub fn of(session: &Session, bisection: &Bisection) -> State {
+    pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
         let places: HashMap<&str, usize> = bisection
             .line
             .iter()
@@ -37,8 +40,8 @@ impl State {
             let revision = &variant.worktree.as_ref()?.revision;
             places.get(revision.as_str()).copied()
         };
-        let metric = metric_of(session, bisection);
-        let mut slots: BTreeMap<u32, (usize, Outcome)> = BTreeMap::new();
+        let metric = followed_metric(session, bisection);
+        let mut slots: BTreeMap<u32, (usize, BisectOutcome)> = BTreeMap::new();
         let mut unbuildable = BTreeSet::new();
         for failure in &session.failures {
             let place = failure.variant.as_deref().and_then(of_variant);
@@ -48,8 +51,8 @@ impl State {
                 }
                 (_, Some(slot), Some(place)) => {
                     let outcome = match failure.cause {
-                        Cause::Timeout { .. } => Outcome::Hung,
-                        _ => Outcome::Failed,
+                        FailureCause::Timeout { .. } => BisectOutcome::Hung,
+                        _ => BisectOutcome::Failed,
                     };
                     slots.insert(slot, (place, outcome));
                 }
@@ -60,39 +63,39 @@ impl State {
             let value = metric.and_then(|metric| run.value_of(&metric.name));
             let value = value.filter(|value| value.is_finite() && *value > 0.0);
             if let Some(place) = of_variant(&run.variant) {
-                let outcome = value.map_or(Outcome::Failed, Outcome::Value);
+                let outcome = value.map_or(BisectOutcome::Failed, BisectOutcome::Value);
                 slots.insert(run.slot, (place, outcome));
             }
         }
-        State {
+        BisectObservations {
             revisions: bisection.line.len(),
             delta: match session.design.stopping {
-                Stopping::Sequential { delta, .. } => delta,
-                Stopping::Fixed { .. } => DEFAULT_DELTA,
+                StoppingDesign::Sequential { delta, .. } => delta,
+                StoppingDesign::Fixed { .. } => DEFAULT_DELTA,
             },
-            better: metric.map_or(Better::Lower, |metric| metric.better),
+            better: metric.map_or(MetricDirection::Lower, |metric| metric.better),
             slots,
             built: BTreeSet::new(),
             unbuildable,
-            works: works(session, bisection, of_variant),
+            work_digests: work_digests(session, bisection, of_variant),
         }
     }
 
     /// Values of a revision, in execution order.
-    pub fn values(&self, revision: usize) -> Vec<f64> {
+    pub fn values_of_revision(&self, revision: usize) -> Vec<f64> {
         let own = self.slots.values().filter(|(own, _)| *own == revision);
-        let value = |(_, outcome): &(usize, Outcome)| match outcome {
-            Outcome::Value(value) => Some(*value),
-            Outcome::Hung | Outcome::Failed => None,
+        let value = |(_, outcome): &(usize, BisectOutcome)| match outcome {
+            BisectOutcome::Value(value) => Some(*value),
+            BisectOutcome::Hung | BisectOutcome::Failed => None,
         };
         own.filter_map(value).collect()
     }
 }
 
 /// Digest of the single benchmark's source in each revision.
-fn works(
+fn work_digests(
     session: &Session,
-    bisection: &Bisection,
+    bisection: &BisectionRange,
     place: impl Fn(&str) -> Option<usize>,
 ) -> BTreeMap<usize, String> {
     if bisection.with_own_benchmarks {
@@ -107,7 +110,7 @@ fn works(
 }
 
 /// Metric that a search follows.
-fn metric_of<'s>(session: &'s Session, bisection: &Bisection) -> Option<&'s Metric> {
+fn followed_metric<'s>(session: &'s Session, bisection: &BisectionRange) -> Option<&'s Metric> {
     match &bisection.metric {
         Some(name) => session.metric(name),
         None => session.metrics.first(),

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Simulated revisions: a level plus noise.
-struct Made {
+struct SimulatedLine {
     /// Level of each revision.
     levels: Vec<f64>,
     noise: f64,
@@ -18,14 +18,14 @@ struct Made {
     works: Vec<(usize, &'static str)>,
 }
 
-impl Made {
+impl SimulatedLine {
     /// Creates a line of `revisions` whose level grows by each share from the given revision on.
-    fn new(revisions: usize, changes: &[(usize, f64)], seed: u64) -> Made {
+    fn new(revisions: usize, changes: &[(usize, f64)], seed: u64) -> SimulatedLine {
         let level = |at: usize| {
             let own = changes.iter().filter(|(first, _)| at >= *first);
             own.fold(100.0, |level, (_, share)| level * (1.0 + share))
         };
-        Made {
+        SimulatedLine {
             levels: (0..revisions).map(level).collect(),
             noise: 0.01,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -35,55 +35,55 @@ impl Made {
         }
     }
 
-    fn state(&self) -> State {
-        State {
+    fn state(&self) -> BisectObservations {
+        BisectObservations {
             revisions: self.levels.len(),
             delta: 0.02,
-            better: Better::Lower,
+            better: MetricDirection::Lower,
             slots: BTreeMap::new(),
             built: BTreeSet::new(),
             unbuildable: BTreeSet::new(),
-            works: (self.works.iter())
+            work_digests: (self.works.iter())
                 .map(|(at, work)| (*at, (*work).to_owned()))
                 .collect(),
         }
     }
 
-    fn run(&mut self, revision: usize) -> Outcome {
+    fn run_revision(&mut self, revision: usize) -> BisectOutcome {
         if (self.hangs)(revision) {
-            return Outcome::Hung;
+            return BisectOutcome::Hung;
         }
         // The sum of twelve uniform draws is close enough to normal.
         let noise: f64 = (0..12).map(|_| self.random.random::<f64>() - 0.5).sum();
-        Outcome::Value(self.levels[revision] * (1.0 + self.noise * noise))
+        BisectOutcome::Value(self.levels[revision] * (1.0 + self.noise * noise))
     }
 
     /// Performs the steps of a search until it has an answer.
-    fn search(&mut self) -> (Answer, State) {
+    fn run_search(&mut self) -> (BisectAnswer, BisectObservations) {
         let mut state = self.state();
         loop {
-            match next(&state) {
-                Step::Build(revision) if (self.can_build)(revision) => {
+            match next_step(&state) {
+                BisectStep::Build(revision) if (self.can_build)(revision) => {
                     state.built.insert(revision);
                 }
-                Step::Build(revision) => {
+                BisectStep::Build(revision) => {
                     state.unbuildable.insert(revision);
                 }
-                Step::Measure(block) => {
-                    for slot in 0..block.runs() {
+                BisectStep::Measure(block) => {
+                    for slot in 0..block.run_count() {
                         let revision = block.revisions[slot as usize % block.revisions.len()];
-                        let outcome = self.run(revision);
+                        let outcome = self.run_revision(revision);
                         let place = block.first_slot + slot;
                         state.slots.insert(place, (revision, outcome));
                     }
                 }
-                Step::Answer(answer) => return (answer, state),
+                BisectStep::Answer(answer) => return (answer, state),
             }
         }
     }
 }
 
-fn places(answer: &Answer) -> Vec<(usize, usize)> {
+fn change_positions(answer: &BisectAnswer) -> Vec<(usize, usize)> {
     answer
         .parts
         .iter()
@@ -94,12 +94,14 @@ fn places(answer: &Answer) -> Vec<(usize, usize)> {
 #[test]
 fn the_revision_is_found_twenty_times_of_twenty_though_every_fifth_is_not_built() {
     for seed in 0..20 {
-        let mut made = Made::new(40, &[(23, 0.05)], seed);
+        let mut made = SimulatedLine::new(40, &[(23, 0.05)], seed);
         made.can_build = |revision| revision % 5 != 4 || revision == 39;
-        let (answer, state) = made.search();
+        let (answer, state) = made.run_search();
         assert!(answer.is_found(), "{answer:?}");
-        assert_eq!(places(&answer), [(22, 23)], "seed {seed}");
-        let Confirmed::Measured(Confirmation::Confirmed(change)) = answer.parts[0].confirmed else {
+        assert_eq!(change_positions(&answer), [(22, 23)], "seed {seed}");
+        let ChangeConfirmation::Measured(ConfirmationResult::Confirmed(change)) =
+            answer.parts[0].confirmed
+        else {
             panic!("{answer:?}");
         };
         assert!((change.value - 0.05).abs() < 0.02, "{change:?}");
@@ -109,34 +111,34 @@ fn the_revision_is_found_twenty_times_of_twenty_though_every_fifth_is_not_built(
 
 #[test]
 fn neighbours_that_no_build_parts_are_found_together() {
-    let mut made = Made::new(20, &[(9, 0.1)], 5);
+    let mut made = SimulatedLine::new(20, &[(9, 0.1)], 5);
     made.can_build = |revision| !(8..=10).contains(&revision);
-    let (answer, _) = made.search();
-    assert_eq!(places(&answer), [(7, 11)]);
+    let (answer, _) = made.run_search();
+    assert_eq!(change_positions(&answer), [(7, 11)]);
     assert!(answer.is_found());
 }
 
 #[test]
 fn a_search_that_is_killed_anywhere_comes_to_the_same_answer() {
-    let (whole, state) = Made::new(40, &[(23, 0.05)], 1).search();
+    let (whole, state) = SimulatedLine::new(40, &[(23, 0.05)], 1).run_search();
     for kept in (0..state.slots.len() as u32).step_by(7) {
-        let mut part = State {
+        let mut part = BisectObservations {
             built: BTreeSet::new(),
             ..state.clone()
         };
         part.slots.retain(|slot, _| *slot < kept);
         // Later runs are repeated and have the same values.
         let answer = loop {
-            match next(&part) {
-                Step::Build(revision) => {
+            match next_step(&part) {
+                BisectStep::Build(revision) => {
                     part.built.insert(revision);
                 }
-                Step::Measure(block) => {
-                    let slots = block.first_slot..block.first_slot + block.runs();
+                BisectStep::Measure(block) => {
+                    let slots = block.first_slot..block.first_slot + block.run_count();
                     let again = state.slots.range(slots).map(|(slot, own)| (*slot, *own));
                     part.slots.extend(again);
                 }
-                Step::Answer(answer) => break answer,
+                BisectStep::Answer(answer) => break answer,
             }
         };
         assert_eq!(answer, whole, "killed after {kept} runs");
@@ -145,23 +147,23 @@ fn a_search_that_is_killed_anywhere_comes_to_the_same_answer() {
 
 #[test]
 fn ends_that_are_alike_are_not_searched() {
-    let (answer, state) = Made::new(40, &[], 3).search();
-    assert!(matches!(answer.ends, Ends::Alike(_)) && answer.parts.is_empty());
+    let (answer, state) = SimulatedLine::new(40, &[], 3).run_search();
+    assert!(matches!(answer.ends, EndsComparison::Alike(_)) && answer.parts.is_empty());
     assert_eq!(state.slots.len(), 32);
     assert!(!answer.is_found());
     // The change of 0.5 % is real, but smaller than what matters.
-    let mut small = Made::new(40, &[(10, 0.005)], 3);
+    let mut small = SimulatedLine::new(40, &[(10, 0.005)], 3);
     small.noise = 0.0005;
-    assert!(matches!(small.search().0.ends, Ends::Alike(change) if change.low > 0.0));
+    assert!(matches!(small.run_search().0.ends, EndsComparison::Alike(change) if change.low > 0.0));
 }
 
 #[test]
 fn ends_between_which_noise_leaves_everything_open_are_unclear() {
-    let mut noisy = Made::new(40, &[(10, 0.06)], 3);
+    let mut noisy = SimulatedLine::new(40, &[(10, 0.06)], 3);
     noisy.noise = 0.3;
-    let (answer, _) = noisy.search();
+    let (answer, _) = noisy.run_search();
     assert!(
-        matches!(answer.ends, Ends::Unclear(change) if change.low < 0.0 && change.high > 0.02),
+        matches!(answer.ends, EndsComparison::Unclear(change) if change.low < 0.0 && change.high > 0.02),
         "{answer:?}"
     );
     assert!(!answer.is_found() && answer.parts.is_empty());
@@ -169,85 +171,85 @@ fn ends_between_which_noise_leaves_everything_open_are_unclear() {
 
 #[test]
 fn a_change_of_the_benchmark_itself_is_found_and_not_confirmed() {
-    let mut line = Made::new(10, &[(5, 0.5)], 3);
+    let mut line = SimulatedLine::new(10, &[(5, 0.5)], 3);
     line.works = (0..10)
         .map(|at| (at, if at < 5 { "one" } else { "two" }))
         .collect();
-    let (answer, _) = line.search();
+    let (answer, _) = line.run_search();
     let parts: Vec<_> = answer
         .parts
         .iter()
         .map(|part| (part.after, part.confirmed))
         .collect();
-    assert_eq!(parts, [(5, Confirmed::BenchmarkChanged)]);
+    assert_eq!(parts, [(5, ChangeConfirmation::BenchmarkChanged)]);
     assert!(!answer.is_found() && answer.has_changed_benchmark());
     // A later edit of the benchmark at another revision changes nothing.
     line.works = (0..10)
         .map(|at| (at, if at < 7 { "one" } else { "two" }))
         .collect();
-    assert!(line.search().0.is_found());
+    assert!(line.run_search().0.is_found());
 }
 
 #[test]
 fn a_change_in_two_parts_is_found_in_both() {
     for (changes, seed) in [([(11, 0.03), (30, 0.06)], 2), ([(8, 0.05), (20, 0.05)], 4)] {
-        let (answer, _) = Made::new(40, &changes, seed).search();
+        let (answer, _) = SimulatedLine::new(40, &changes, seed).run_search();
         let expected = changes.map(|(first, _)| (first - 1, first));
-        assert_eq!(places(&answer), expected, "{answer:?}");
+        assert_eq!(change_positions(&answer), expected, "{answer:?}");
         assert!(answer.is_found());
     }
 }
 
 #[test]
 fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_not() {
-    let mut made = Made::new(30, &[], 6);
+    let mut made = SimulatedLine::new(30, &[], 6);
     made.hangs = |revision| revision >= 12;
-    let (answer, state) = made.search();
+    let (answer, state) = made.run_search();
     assert_eq!(
-        (answer.ends, places(&answer)),
-        (Ends::Hangs, vec![(11, 12)])
+        (answer.ends, change_positions(&answer)),
+        (EndsComparison::Hangs, vec![(11, 12)])
     );
-    assert_eq!(answer.parts[0].confirmed, Confirmed::Hangs);
+    assert_eq!(answer.parts[0].confirmed, ChangeConfirmation::Hangs);
     let hung = state
         .slots
         .values()
-        .filter(|(_, outcome)| *outcome == Outcome::Hung);
+        .filter(|(_, outcome)| *outcome == BisectOutcome::Hung);
     assert!(hung.count() < 40, "each costs the time limit");
 
-    let mut both = Made::new(30, &[], 6);
+    let mut both = SimulatedLine::new(30, &[], 6);
     both.hangs = |_| true;
-    assert_eq!(both.search().0.ends, Ends::Unmeasurable(0));
+    assert_eq!(both.run_search().0.ends, EndsComparison::Unmeasurable(0));
 
     // A single hanging revision is skipped if the bad end does not hang.
-    let mut odd = Made::new(30, &[(12, 0.1)], 6);
+    let mut odd = SimulatedLine::new(30, &[(12, 0.1)], 6);
     odd.hangs = |revision| revision == 11;
-    let (answer, _) = odd.search();
-    assert_eq!(places(&answer), [(10, 12)]);
+    let (answer, _) = odd.run_search();
+    assert_eq!(change_positions(&answer), [(10, 12)]);
 }
 
 #[test]
 fn an_end_that_cannot_be_built_is_named() {
-    let mut made = Made::new(10, &[(5, 0.1)], 1);
+    let mut made = SimulatedLine::new(10, &[(5, 0.1)], 1);
     made.can_build = |revision| revision != 9;
-    assert_eq!(made.search().0.ends, Ends::Unmeasurable(9));
+    assert_eq!(made.run_search().0.ends, EndsComparison::Unmeasurable(9));
 }
 
 #[test]
 fn two_neighbours_need_no_search() {
-    let (answer, state) = Made::new(2, &[(1, 0.05)], 1).search();
-    assert_eq!(places(&answer), [(0, 1)]);
+    let (answer, state) = SimulatedLine::new(2, &[(1, 0.05)], 1).run_search();
+    assert_eq!(change_positions(&answer), [(0, 1)]);
     assert!(answer.is_found() && state.slots.len() <= 32 + 28);
 }
 
 #[test]
 fn how_far_it_is_can_be_said_at_any_time() {
-    let mut made = Made::new(40, &[(23, 0.05)], 1);
+    let mut made = SimulatedLine::new(40, &[(23, 0.05)], 1);
     let mut state = made.state();
-    assert_eq!(standing(&state).set.len(), 39);
-    let (_, all) = made.search();
+    assert_eq!(bisect_state(&state).set.len(), 39);
+    let (_, all) = made.run_search();
     state.slots = all.slots.range(..32 + 12).map(|(k, v)| (*k, *v)).collect();
-    let standing = standing(&state);
-    assert!(matches!(standing.ends, Some(Ends::Differ(_))));
+    let standing = bisect_state(&state);
+    assert!(matches!(standing.ends, Some(EndsComparison::Differ(_))));
     assert!(
         standing.set.len() < 39 && standing.set.contains(&23),
         "{standing:?}"

@@ -10,20 +10,24 @@
 //! (intersection-union test, Berger 1982). It fails if any part does, so each of k parts gets 1/k
 //! of the error for failing (Bonferroni).
 
-use crate::experiment::group::GroupFound;
+use crate::experiment::group::GroupFindings;
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Case, Estimate, Run, Session, median};
+use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
-use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, in_ms, is_repetition};
-use speedwell_suite::expression::{Expression, Filter, Gate, Operator, Term};
+use speedwell_suite::experiment::{
+    Experiment, ReportClaim, SelectedCase, is_in_milliseconds, is_repetition,
+};
+use speedwell_suite::expression::{
+    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
+};
 
 /// Minimum number of runs for a decision, as for every verdict (the first look of the sequential
 /// design).
-const FEWEST_RUNS: usize = 8;
+const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
+pub enum ClaimAnswer {
     /// The data support it.
     Yes,
     /// The data contradict it.
@@ -36,32 +40,32 @@ pub enum Holds {
 #[derive(Debug, Clone)]
 pub struct ClaimFound {
     /// The claim as a sentence.
-    pub say: String,
+    pub sentence: String,
     /// The expression.
     pub text: String,
     /// The answer.
-    pub holds: Holds,
+    pub holds: ClaimAnswer,
     /// Its comparisons with the values of each side, for each case that the claim is about.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ClaimComparison>,
 }
 
 /// A comparison within a claim.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct ClaimComparison {
     /// Case that it is about, if there are several.
     pub about: Option<String>,
     /// Source text.
     pub text: String,
     /// Mean of left over right with its interval, as a ratio; `None` if a side is not positive or
     /// there are too few runs.
-    pub ratio: Option<Estimate>,
+    pub ratio: Option<IntervalEstimate>,
     /// Unit of both sides, if all their figures share one and none is divided or multiplied by
     /// another.
     pub unit: Option<String>,
     /// Medians of left and right.
     pub sides: Option<(f64, f64)>,
     /// The answer.
-    pub holds: Holds,
+    pub holds: ClaimAnswer,
 }
 
 /// Judges all claims.
@@ -70,7 +74,7 @@ pub fn check_claims(
     experiment: &Experiment,
     confidence: f64,
 ) -> Vec<ClaimFound> {
-    let checker = Checker {
+    let checker = ClaimChecker {
         session,
         experiment,
         confidence,
@@ -78,48 +82,50 @@ pub fn check_claims(
     experiment
         .claims
         .iter()
-        .map(|claim| checker.claim(claim))
+        .map(|claim| checker.check_claim(claim))
         .collect()
 }
 
-struct Checker<'a> {
+struct ClaimChecker<'a> {
     session: &'a Session,
     experiment: &'a Experiment,
     confidence: f64,
 }
 
-impl Checker<'_> {
-    fn claim(&self, claim: &Claim) -> ClaimFound {
-        let atoms = count(&claim.expression) * claim.rows.len().max(1);
+impl ClaimChecker<'_> {
+    fn check_claim(&self, claim: &ReportClaim) -> ClaimFound {
+        let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
         let is_conjunction = is_conjunction(&claim.expression);
-        let levels = Levels {
+        let levels = AnswerConfidence {
             yes: if is_conjunction {
                 self.confidence
             } else {
-                divided(self.confidence, atoms)
+                bonferroni_confidence(self.confidence, atoms)
             },
-            no: divided(self.confidence, atoms),
+            no: bonferroni_confidence(self.confidence, atoms),
         };
         let mut parts = Vec::new();
-        let mut all = Holds::Yes;
+        let mut all = ClaimAnswer::Yes;
         for row in &claim.rows {
             let terms = claim.expression.terms();
-            let about = (claim.rows.len() > 1).then(|| self.about(row)).flatten();
-            let figures = |term: &Term| {
+            let about = (claim.rows.len() > 1)
+                .then(|| self.case_of_row(row))
+                .flatten();
+            let figures = |term: &MetricTerm| {
                 let at = terms.iter().position(|known| *known == term)?;
-                self.values(term, row.get(at)?)
+                self.term_values(term, row.get(at)?)
             };
-            let holds = self.truth(
+            let holds = self.evaluate(
                 &claim.expression,
                 &figures,
                 levels,
                 about.as_ref(),
                 &mut parts,
             );
-            all = and(all, holds);
+            all = kleene_and(all, holds);
         }
         ClaimFound {
-            say: claim.say.clone(),
+            sentence: claim.say.clone(),
             text: claim.text.clone(),
             holds: all,
             parts,
@@ -127,16 +133,16 @@ impl Checker<'_> {
     }
 
     /// Case that a row is about.
-    fn about(&self, row: &[SelectedCase]) -> Option<String> {
+    fn case_of_row(&self, row: &[SelectedCase]) -> Option<String> {
         let spot = row.first()?;
         let group = self.experiment.groups.get(spot.group)?;
         Some(group.cases.get(spot.case?)?.id())
     }
 
     /// Values of a term, one per run, in execution order.
-    fn values(&self, term: &Term, spot: &SelectedCase) -> Option<Vec<f64>> {
+    fn term_values(&self, term: &MetricTerm, spot: &SelectedCase) -> Option<Vec<f64>> {
         let group = self.experiment.groups.get(spot.group)?;
-        let metric = group.stored(&term.metric);
+        let metric = group.stored_name_of(&term.metric);
         let case = spot.case.and_then(|at| group.cases.get(at));
         let runs = self
             .session
@@ -144,78 +150,94 @@ impl Checker<'_> {
             .iter()
             .filter(|run| *run.variant == *term.variant);
         let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
-        let factor = if in_ms(&term.metric) { 1e-6 } else { 1.0 };
+        let factor = if is_in_milliseconds(&term.metric) {
+            1e-6
+        } else {
+            1.0
+        };
         let values = runs.filter_map(|run| Some(value_of(run, &metric)? * factor));
         let values: Vec<f64> = values.collect();
         (!values.is_empty()).then_some(values)
     }
 
     /// Unit of all figures of an expression, if they share one and it survives the arithmetic.
-    fn unit(&self, expression: &Expression) -> Option<String> {
+    fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
-        let unit_of = |term: &&Term| {
-            if in_ms(&term.metric) {
+        let unit_of = |term: &&MetricTerm| {
+            if is_in_milliseconds(&term.metric) {
                 return Some("ms".to_owned());
             }
             let groups = self.experiment.groups.iter();
             let mut known =
-                groups.filter_map(|group| self.session.metric(&group.stored(&term.metric)));
+                groups.filter_map(|group| self.session.metric(&group.stored_name_of(&term.metric)));
             known.next().map(|metric| metric.unit.clone())
         };
         let units: Vec<Option<String>> = terms.iter().map(unit_of).collect();
         let first = units.first()?.clone()?;
         let is_one = units.iter().all(|unit| unit.as_ref() == Some(&first));
-        (is_one && !divides(expression)).then_some(first)
+        (is_one && !changes_unit(expression)).then_some(first)
     }
 
-    fn truth(
+    fn evaluate(
         &self,
-        expression: &Expression,
-        figures: &dyn Fn(&Term) -> Option<Vec<f64>>,
-        levels: Levels,
+        expression: &ClaimExpression,
+        figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
+        levels: AnswerConfidence,
         about: Option<&String>,
-        parts: &mut Vec<Part>,
-    ) -> Holds {
+        parts: &mut Vec<ClaimComparison>,
+    ) -> ClaimAnswer {
         match expression {
-            Expression::Not(inner) => match self.truth(inner, figures, levels, about, parts) {
-                Holds::Yes => Holds::No,
-                Holds::No => Holds::Yes,
-                Holds::Undecided => Holds::Undecided,
-            },
-            Expression::Pair(left, operator @ (Operator::And | Operator::Or), right) => {
-                let left = self.truth(left, figures, levels, about, parts);
-                let right = self.truth(right, figures, levels, about, parts);
-                match operator {
-                    Operator::And => and(left, right),
-                    _ => or(left, right),
+            ClaimExpression::Not(inner) => {
+                match self.evaluate(inner, figures, levels, about, parts) {
+                    ClaimAnswer::Yes => ClaimAnswer::No,
+                    ClaimAnswer::No => ClaimAnswer::Yes,
+                    ClaimAnswer::Undecided => ClaimAnswer::Undecided,
                 }
             }
-            Expression::Pair(left, operator, right) => {
-                let part = self.part(expression, (left, *operator, right), figures, levels, about);
+            ClaimExpression::Pair(
+                left,
+                operator @ (BinaryOperator::And | BinaryOperator::Or),
+                right,
+            ) => {
+                let left = self.evaluate(left, figures, levels, about, parts);
+                let right = self.evaluate(right, figures, levels, about, parts);
+                match operator {
+                    BinaryOperator::And => kleene_and(left, right),
+                    _ => kleene_or(left, right),
+                }
+            }
+            ClaimExpression::Pair(left, operator, right) => {
+                let part = self.evaluate_comparison(
+                    expression,
+                    (left, *operator, right),
+                    figures,
+                    levels,
+                    about,
+                );
                 let holds = part.holds;
                 parts.push(part);
                 holds
             }
-            _ => Holds::Undecided,
+            _ => ClaimAnswer::Undecided,
         }
     }
 
     /// Evaluates one comparison.
-    fn part(
+    fn evaluate_comparison(
         &self,
-        whole: &Expression,
-        (left, operator, right): (&Expression, Operator, &Expression),
-        figures: &dyn Fn(&Term) -> Option<Vec<f64>>,
-        levels: Levels,
+        whole: &ClaimExpression,
+        (left, operator, right): (&ClaimExpression, BinaryOperator, &ClaimExpression),
+        figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
+        levels: AnswerConfidence,
         about: Option<&String>,
-    ) -> Part {
-        let mut part = Part {
+    ) -> ClaimComparison {
+        let mut part = ClaimComparison {
             about: about.cloned(),
             text: whole.to_string(),
             ratio: None,
-            unit: self.unit(whole),
+            unit: self.expression_unit(whole),
             sides: None,
-            holds: Holds::Undecided,
+            holds: ClaimAnswer::Undecided,
         };
         let runs = whole
             .terms()
@@ -223,16 +245,18 @@ impl Checker<'_> {
             .map(|term| figures(term).map_or(0, |values| values.len()))
             .min();
         let runs = runs.unwrap_or(0);
-        let names = |name: &str| self.experiment.number(name);
-        let side = |expression: &Expression| -> Option<Vec<f64>> {
+        let names = |name: &str| self.experiment.claim_number(name);
+        let side = |expression: &ClaimExpression| -> Option<Vec<f64>> {
             (0..runs)
-                .map(|at| expression.number(&names, &|term| figures(term)?.get(at).copied()))
+                .map(|at| {
+                    expression.evaluate_number(&names, &|term| figures(term)?.get(at).copied())
+                })
                 .collect()
         };
         let (Some(left), Some(right)) = (side(left), side(right)) else {
             return part;
         };
-        part.sides = middle(&left).zip(middle(&right));
+        part.sides = median_of(&left).zip(median_of(&right));
         let is_positive = left.iter().chain(&right).all(|value| *value > 0.0);
         let distances: Vec<f64> = left
             .iter()
@@ -245,119 +269,122 @@ impl Checker<'_> {
                 }
             })
             .collect();
-        if distances.len() < FEWEST_RUNS {
+        if distances.len() < MIN_CLAIM_RUNS {
             return part;
         }
         if is_positive {
-            part.ratio = mean_t(&distances, self.confidence).map(|log| Estimate {
+            part.ratio = mean_t(&distances, self.confidence).map(|log| IntervalEstimate {
                 value: (0.5 * (log.low + log.high)).exp(),
                 low: log.low.exp(),
                 high: log.high.exp(),
             });
         }
-        part.holds = decided(&distances, operator, levels);
+        part.holds = decide(&distances, operator, levels);
         part
     }
 }
 
-fn middle(values: &[f64]) -> Option<f64> {
+fn median_of(values: &[f64]) -> Option<f64> {
     median(&mut values.to_vec())
 }
 
 /// Confidence required to answer yes and no.
 #[derive(Debug, Clone, Copy)]
-struct Levels {
+struct AnswerConfidence {
     yes: f64,
     no: f64,
 }
 
 /// Decides a comparison by the distances from zero, one per run.
-fn decided(distances: &[f64], operator: Operator, levels: Levels) -> Holds {
+fn decide(distances: &[f64], operator: BinaryOperator, levels: AnswerConfidence) -> ClaimAnswer {
     let (Some(yes), Some(no)) = (mean_t(distances, levels.yes), mean_t(distances, levels.no))
     else {
-        return Holds::Undecided;
+        return ClaimAnswer::Undecided;
     };
     let (is_true, is_false) = match operator {
-        Operator::Less | Operator::AtMost => (yes.high < 0.0, no.low > 0.0),
-        Operator::More | Operator::AtLeast => (yes.low > 0.0, no.high < 0.0),
-        Operator::Unequal => (yes.high < 0.0 || yes.low > 0.0, false),
+        BinaryOperator::Less | BinaryOperator::AtMost => (yes.high < 0.0, no.low > 0.0),
+        BinaryOperator::More | BinaryOperator::AtLeast => (yes.low > 0.0, no.high < 0.0),
+        BinaryOperator::Unequal => (yes.high < 0.0 || yes.low > 0.0, false),
         _ => (false, no.high < 0.0 || no.low > 0.0),
     };
     // Noiseless figures, such as counts, decide exactly.
     let is_exact = distances.iter().all(|distance| *distance == distances[0]);
     match (is_true, is_false, is_exact) {
-        (true, ..) => Holds::Yes,
-        (_, true, _) => Holds::No,
-        (.., true) => match operator.compares(distances[0], 0.0) {
-            Some(true) => Holds::Yes,
-            _ => Holds::No,
+        (true, ..) => ClaimAnswer::Yes,
+        (_, true, _) => ClaimAnswer::No,
+        (.., true) => match operator.compare_numbers(distances[0], 0.0) {
+            Some(true) => ClaimAnswer::Yes,
+            _ => ClaimAnswer::No,
         },
-        _ => Holds::Undecided,
+        _ => ClaimAnswer::Undecided,
     }
 }
 
-fn divided(confidence: f64, parts: usize) -> f64 {
+fn bonferroni_confidence(confidence: f64, parts: usize) -> f64 {
     1.0 - (1.0 - confidence) / parts.max(1) as f64
 }
 
 /// Number of comparisons in an expression.
-fn count(expression: &Expression) -> usize {
+fn count_comparisons(expression: &ClaimExpression) -> usize {
     match expression {
-        Expression::Not(inner) => count(inner),
-        Expression::Pair(left, Operator::And | Operator::Or, right) => count(left) + count(right),
-        Expression::Pair(..) => 1,
+        ClaimExpression::Not(inner) => count_comparisons(inner),
+        ClaimExpression::Pair(left, BinaryOperator::And | BinaryOperator::Or, right) => {
+            count_comparisons(left) + count_comparisons(right)
+        }
+        ClaimExpression::Pair(..) => 1,
         _ => 0,
     }
 }
 
 /// Whether a figure is divided or multiplied by another, which changes the unit.
-fn divides(expression: &Expression) -> bool {
+fn changes_unit(expression: &ClaimExpression) -> bool {
     match expression {
-        Expression::Pair(left, Operator::By | Operator::Times, right) => {
+        ClaimExpression::Pair(left, BinaryOperator::By | BinaryOperator::Times, right) => {
             !right.terms().is_empty()
                 && (!left.terms().is_empty()
-                    || matches!(expression, Expression::Pair(_, Operator::By, _)))
+                    || matches!(expression, ClaimExpression::Pair(_, BinaryOperator::By, _)))
         }
-        Expression::Pair(left, _, right) => divides(left) || divides(right),
-        Expression::Minus(inner) | Expression::Not(inner) => divides(inner),
+        ClaimExpression::Pair(left, _, right) => changes_unit(left) || changes_unit(right),
+        ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => changes_unit(inner),
         _ => false,
     }
 }
 
-fn is_conjunction(expression: &Expression) -> bool {
+fn is_conjunction(expression: &ClaimExpression) -> bool {
     match expression {
-        Expression::Not(_) => false,
-        Expression::Pair(left, Operator::And, right) => {
+        ClaimExpression::Not(_) => false,
+        ClaimExpression::Pair(left, BinaryOperator::And, right) => {
             is_conjunction(left) && is_conjunction(right)
         }
-        Expression::Pair(_, operator, _) => *operator != Operator::Or,
+        ClaimExpression::Pair(_, operator, _) => *operator != BinaryOperator::Or,
         _ => true,
     }
 }
 
-fn and(one: Holds, other: Holds) -> Holds {
+fn kleene_and(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
     match (one, other) {
-        (Holds::No, _) | (_, Holds::No) => Holds::No,
-        (Holds::Yes, Holds::Yes) => Holds::Yes,
-        _ => Holds::Undecided,
+        (ClaimAnswer::No, _) | (_, ClaimAnswer::No) => ClaimAnswer::No,
+        (ClaimAnswer::Yes, ClaimAnswer::Yes) => ClaimAnswer::Yes,
+        _ => ClaimAnswer::Undecided,
     }
 }
 
-fn or(one: Holds, other: Holds) -> Holds {
+fn kleene_or(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
     match (one, other) {
-        (Holds::Yes, _) | (_, Holds::Yes) => Holds::Yes,
-        (Holds::No, Holds::No) => Holds::No,
-        _ => Holds::Undecided,
+        (ClaimAnswer::Yes, _) | (_, ClaimAnswer::Yes) => ClaimAnswer::Yes,
+        (ClaimAnswer::No, ClaimAnswer::No) => ClaimAnswer::No,
+        _ => ClaimAnswer::Undecided,
     }
 }
 
 /// Value of a metric, in the unit in which runs store it.
 pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
-    run.value_of(metric).or_else(|| percentile(run, metric))
+    run.value_of(metric)
+        .or_else(|| latency_percentile(run, metric))
 }
 
 /// A latency percentile that is not stored as a metric: `latency_p66`, `latency_min`.
-fn percentile(run: &Run, metric: &str) -> Option<f64> {
+fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
     let which = metric.strip_prefix("latency_")?;
     let percent: f64 = match which.strip_prefix('p') {
         Some(digits) => digits.replace('_', ".").parse().ok()?,
@@ -367,7 +394,7 @@ fn percentile(run: &Run, metric: &str) -> Option<f64> {
     let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
     let ppm = (percent * 1e4).round();
     let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
-    let found = load.measured.totals.latency.service().quantile(ppm)?;
+    let found = load.measured.totals.latency.service_times().quantile(ppm)?;
     Some(found.ns as f64)
 }
 
@@ -383,7 +410,7 @@ pub struct GateFound {
     /// Name of the candidate.
     pub candidate: String,
     /// Change of the metric, with its interval.
-    pub change: Option<Estimate>,
+    pub change: Option<IntervalEstimate>,
     /// Whether the whole interval is within the limit.
     pub is_kept: bool,
     /// Whether the whole interval is beyond the limit.
@@ -391,23 +418,27 @@ pub struct GateFound {
 }
 
 /// Checks all changes against all gates.
-pub fn check_gates(groups: &[GroupFound], experiment: &Experiment) -> Vec<GateFound> {
+pub fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
     let mut found = Vec::new();
     for (name, gate) in &experiment.compare.gates {
         for group in groups
             .iter()
             .filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
         {
-            found.extend(of_group(group, gate, experiment));
+            found.extend(gates_of_group(group, gate, experiment));
         }
     }
     found
 }
 
-fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<GateFound> {
+fn gates_of_group(
+    group: &GroupFindings,
+    gate: &ChangeGate,
+    experiment: &Experiment,
+) -> Vec<GateFound> {
     let Some(stored) = experiment
-        .group(&group.name)
-        .map(|known| known.stored(&gate.metric))
+        .find_group(&group.name)
+        .map(|known| known.stored_name_of(&gate.metric))
     else {
         return Vec::new();
     };
@@ -421,9 +452,9 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
         let rows = comparison
             .rows
             .iter()
-            .filter(|row| fits(&gate.filter, &group.name, &row.case));
+            .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
         rows.map(|row| {
-            let is_in = |change: f64| gate.allows(change);
+            let is_in = |change: f64| gate.allows_change(change);
             let ends = row
                 .change
                 .map(|change| (is_in(change.low), is_in(change.high)));
@@ -442,7 +473,7 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
 }
 
 /// Whether a filter matches this case.
-pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
+pub fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
     let has = |(name, value): &(String, String)| {
         case.value(name)
             .is_some_and(|known| known.plain() == *value)
@@ -456,7 +487,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    const LEVELS: Levels = Levels {
+    const LEVELS: AnswerConfidence = AnswerConfidence {
         yes: 0.95,
         no: 0.95,
     };
@@ -465,13 +496,34 @@ mod tests {
     fn a_clear_distance_decides_and_a_small_one_does_not() {
         let near = [0.1, -0.2, 0.15, -0.1, 0.05, -0.02];
         let above: Vec<f64> = near.iter().map(|value| value + 1.0).collect();
-        assert_eq!(decided(&above, Operator::More, LEVELS), Holds::Yes);
-        assert_eq!(decided(&above, Operator::Less, LEVELS), Holds::No);
-        assert_eq!(decided(&near, Operator::More, LEVELS), Holds::Undecided);
-        assert_eq!(decided(&near, Operator::Equal, LEVELS), Holds::Undecided);
-        assert_eq!(decided(&above, Operator::Equal, LEVELS), Holds::No);
-        assert_eq!(decided(&[0.0; 6], Operator::Equal, LEVELS), Holds::Yes);
-        assert_eq!(decided(&[0.0; 6], Operator::Less, LEVELS), Holds::No);
+        assert_eq!(
+            decide(&above, BinaryOperator::More, LEVELS),
+            ClaimAnswer::Yes
+        );
+        assert_eq!(
+            decide(&above, BinaryOperator::Less, LEVELS),
+            ClaimAnswer::No
+        );
+        assert_eq!(
+            decide(&near, BinaryOperator::More, LEVELS),
+            ClaimAnswer::Undecided
+        );
+        assert_eq!(
+            decide(&near, BinaryOperator::Equal, LEVELS),
+            ClaimAnswer::Undecided
+        );
+        assert_eq!(
+            decide(&above, BinaryOperator::Equal, LEVELS),
+            ClaimAnswer::No
+        );
+        assert_eq!(
+            decide(&[0.0; 6], BinaryOperator::Equal, LEVELS),
+            ClaimAnswer::Yes
+        );
+        assert_eq!(
+            decide(&[0.0; 6], BinaryOperator::Less, LEVELS),
+            ClaimAnswer::No
+        );
     }
 
     #[test]
@@ -483,7 +535,9 @@ mod tests {
             let mut side =
                 || -> f64 { (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>() * 0.3 };
             let distances: Vec<f64> = (0..8).map(|_| side() - side()).collect();
-            wrong += u32::from(decided(&distances, Operator::Less, LEVELS) != Holds::Undecided);
+            wrong += u32::from(
+                decide(&distances, BinaryOperator::Less, LEVELS) != ClaimAnswer::Undecided,
+            );
         }
         let share = f64::from(wrong) / 4000.0;
         assert!((0.04..0.06).contains(&share), "{share}");
@@ -491,10 +545,10 @@ mod tests {
 
     #[test]
     fn truths_follow_kleene() {
-        use Holds::{No, Undecided, Yes};
-        assert_eq!(and(Undecided, No), No);
-        assert_eq!(and(Undecided, Yes), Undecided);
-        assert_eq!(or(Undecided, Yes), Yes);
-        assert_eq!(or(Undecided, No), Undecided);
+        use ClaimAnswer::{No, Undecided, Yes};
+        assert_eq!(kleene_and(Undecided, No), No);
+        assert_eq!(kleene_and(Undecided, Yes), Undecided);
+        assert_eq!(kleene_or(Undecided, Yes), Yes);
+        assert_eq!(kleene_or(Undecided, No), Undecided);
     }
 }

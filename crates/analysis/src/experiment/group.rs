@@ -1,58 +1,58 @@
 //! Findings of an experiment's groups: the runs and metrics of each group, and the pairs of
 //! variants compared in it.
 
-use crate::experiment::served::{Curve, curves};
-use crate::grid::distinct;
-use crate::{Comparison, Findings, Settings};
-use speedwell_model::{Case, Estimate, Metric, Session};
-use speedwell_suite::experiment::{Experiment, Group, repetition_of};
+use crate::experiment::served::{LatencyCurve, latency_curves};
+use crate::grid::distinct_items;
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison};
+use speedwell_model::{Case, IntervalEstimate, Metric, Session};
+use speedwell_suite::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use std::collections::HashMap;
 
 /// Findings of one group.
 #[derive(Debug, Clone)]
-pub struct GroupFound {
+pub struct GroupFindings {
     /// Name of the group.
     pub name: String,
     /// Metrics, the headline first.
-    pub metrics: Vec<MetricFound>,
+    pub metrics: Vec<MetricFindings>,
     /// Latency by percentage of requests: one curve per case and variant.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<LatencyCurve>,
 }
 
 /// Findings on one metric.
 #[derive(Debug, Clone)]
-pub struct MetricFound {
+pub struct MetricFindings {
     /// The metric as stored in runs.
     pub metric: Metric,
     /// Summaries of each case and variant, and one comparison per pair, the control last.
-    pub findings: Findings,
+    pub findings: AnalysisFindings,
     /// Change of the control against itself over all cases: the noise floor.
-    pub floor: Option<Estimate>,
+    pub floor: Option<IntervalEstimate>,
 }
 
 /// Analyzes a group; `None` if it has no runs.
-pub(super) fn group_found(
+pub(super) fn analyze_group(
     session: &Session,
     experiment: &Experiment,
-    group: &Group,
-    settings: &Settings,
-) -> Option<GroupFound> {
-    let part = part_of(session, experiment, group);
+    group: &BenchmarkGroup,
+    settings: &AnalysisSettings,
+) -> Option<GroupFindings> {
+    let part = group_session(session, experiment, group);
     if part.runs.is_empty() {
         return None;
     }
-    let metrics = metrics_of(group, &part).into_iter();
-    Some(GroupFound {
+    let metrics = group_metrics(group, &part).into_iter();
+    Some(GroupFindings {
         name: group.name.clone(),
         metrics: metrics
-            .map(|metric| metric_found(&part, experiment, metric, settings))
+            .map(|metric| analyze_metric(&part, experiment, metric, settings))
             .collect(),
-        curves: curves(&part),
+        curves: latency_curves(&part),
     })
 }
 
 /// The part of a session that belongs to a group.
-fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session {
+fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGroup) -> Session {
     let belongs = |case: &Case| {
         if group.files.is_empty() {
             group.cases.contains(case)
@@ -62,17 +62,17 @@ fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session
             experiment.group_of(case).is_none()
         }
     };
-    session.part(|run| belongs(&run.case))
+    session.with_runs(|run| belongs(&run.case))
 }
 
 /// Metrics of a group that its runs report.
-fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
+fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     let known = group.metrics.iter().filter_map(|metric| {
         let name = group.stored_name(metric);
         let has = part.runs.iter().any(|run| run.value_of(&name).is_some());
         part.metric(&name).filter(|_| has).cloned()
     });
-    let mut found: Vec<Metric> = distinct(known);
+    let mut found: Vec<Metric> = distinct_items(known);
     if found.is_empty() {
         // Benchmark files declare their own metrics.
         let first = part.runs.first().and_then(|run| run.samples.first());
@@ -86,7 +86,7 @@ fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
 }
 
 /// Pairs of variants to compare, the control last.
-pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
+pub fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {
         pairs.push((name.clone(), repetition_of(name)));
@@ -94,23 +94,23 @@ pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
     pairs
 }
 
-fn metric_found(
+fn analyze_metric(
     part: &Session,
     experiment: &Experiment,
     metric: Metric,
-    settings: &Settings,
-) -> MetricFound {
-    let mut findings = Findings::default();
-    let mut known: HashMap<String, Findings> = HashMap::new();
+    settings: &AnalysisSettings,
+) -> MetricFindings {
+    let mut findings = AnalysisFindings::default();
+    let mut known: HashMap<String, AnalysisFindings> = HashMap::new();
     let analysed = |baseline: Option<String>| {
-        let settings = Settings {
+        let settings = AnalysisSettings {
             metrics: vec![metric.name.clone()],
             baseline: baseline.or_else(|| settings.baseline.clone()),
             ..settings.clone()
         };
-        crate::analyse(part, &settings)
+        crate::analyze_session(part, &settings)
     };
-    let pairs = pairs(experiment);
+    let pairs = compared_pairs(experiment);
     if pairs.is_empty() {
         findings = analysed(None);
     }
@@ -122,7 +122,7 @@ fn metric_found(
             findings.summaries.clone_from(&of_baseline.summaries);
             findings.warnings.clone_from(&of_baseline.warnings);
         }
-        let is_pair = |comparison: &&Comparison| comparison.candidate == candidate;
+        let is_pair = |comparison: &&CandidateComparison| comparison.candidate == candidate;
         let of_pair = of_baseline.comparisons.iter().find(is_pair);
         findings.comparisons.extend(of_pair.cloned());
     }
@@ -131,8 +131,8 @@ fn metric_found(
         .comparisons
         .iter()
         .find(|comparison| Some(&comparison.candidate) == again.as_ref())
-        .and_then(floor);
-    MetricFound {
+        .and_then(noise_floor);
+    MetricFindings {
         metric,
         findings,
         floor,
@@ -140,7 +140,7 @@ fn metric_found(
 }
 
 /// Overall change of a comparison, or that of its only case.
-fn floor(comparison: &Comparison) -> Option<Estimate> {
+fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
     match &comparison.rows[..] {
         [only] => only.change,
         _ => comparison.overall,

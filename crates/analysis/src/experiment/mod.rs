@@ -2,50 +2,52 @@
 //! the definition file that the validity checks need.
 //!
 //! Decides which variants are compared and which runs belong to which group. Pairs are judged by
-//! the ordinary analysis. Start at [`analyse`].
+//! the ordinary analysis. Start at [`analyze_experiment`].
 
 mod claim;
 mod group;
 mod served;
 
-pub use claim::{ClaimFound, GateFound, Holds, Part};
-pub use group::{GroupFound, MetricFound, pairs};
-pub use served::{Curve, PERCENTS, curves};
+pub use claim::{ClaimAnswer, ClaimComparison, ClaimFound, GateFound};
+pub use group::{GroupFindings, MetricFindings, compared_pairs};
+pub use served::{LatencyCurve, PERCENTS, latency_curves};
 
 use crate::gate::{self, FailOn, GateOutcome};
 use crate::profile::{CaseProfile, case_profiles};
-use crate::tally::Tally;
-use crate::validity::{self, Finding, Known};
-use crate::{Comparison, Findings, Settings, warnings};
-use claim::fits;
-use group::group_found;
-use speedwell_model::assignment::{Service, Work};
-use speedwell_model::{Case, Failure, Session, Verdict, median};
-use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, is_repetition};
+use crate::tally::SessionTally;
+use crate::validity::{self, KnownFacts, ValidityFinding};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, warnings};
+use claim::filter_matches;
+use group::analyze_group;
+use speedwell_model::assignment::{ServerWork, TargetWork};
+use speedwell_model::{Case, Session, StepFailure, Verdict, median};
+use speedwell_suite::experiment::{
+    BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
+};
 
 /// Findings of an experiment.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct ExperimentFindings {
     /// Groups, in file order.
-    pub groups: Vec<GroupFound>,
+    pub groups: Vec<GroupFindings>,
     /// Claims, in file order.
     pub claims: Vec<ClaimFound>,
     /// Gates.
     pub gates: Vec<GateFound>,
     /// Steps without a usable result.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Findings on whether the figures are plausible.
-    pub validity: Vec<Finding>,
+    pub validity: Vec<ValidityFinding>,
     /// Warnings about all figures together, as whole sentences.
     pub warnings: Vec<String>,
     /// Where cases spent their time, for each profiled pair of variants.
     pub profiles: Vec<CaseProfile>,
 }
 
-impl Found {
+impl ExperimentFindings {
     /// Evaluates the gates of the file, and the headline metrics by `fail_on`; `None` if there is
     /// neither.
-    pub fn gate(
+    pub fn judge_gates(
         &self,
         experiment: &Experiment,
         session: &Session,
@@ -57,17 +59,17 @@ impl Found {
         }
         let headlines = self.groups.iter().filter_map(|group| group.metrics.first());
         let comparisons = headlines.flat_map(|metric| metric.findings.comparisons.iter().cloned());
-        let obstacle = Tally::of(session).gate_obstacle(session, None);
-        let findings = Findings {
+        let obstacle = SessionTally::from_session(session).gate_obstacle(session, None);
+        let findings = AnalysisFindings {
             comparisons: comparisons.collect(),
             failures: self.failures.clone(),
             validity: self.validity.clone(),
             gate_obstacles: obstacle.into_iter().collect(),
-            ..Findings::default()
+            ..AnalysisFindings::default()
         };
-        let by_metrics = gate::judge(&findings, fail_on, None);
+        let by_metrics = gate::judge_findings(&findings, fail_on, None);
         let mut outcome = by_metrics.unwrap_or_else(|| GateOutcome {
-            obstacles: gate::of_findings(&findings),
+            obstacles: gate::finding_obstacles(&findings),
             ..GateOutcome::default()
         });
         let texts: Vec<String> = gates.iter().map(|(_, gate)| gate.to_string()).collect();
@@ -99,7 +101,7 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
             .obstacles
             .push(format!("nothing was measured for '{text}'"));
     }
-    let gates = warnings::counted(found.len(), "gate of the file", "gates of the file");
+    let gates = warnings::format_count(found.len(), "gate of the file", "gates of the file");
     outcome.judged = match outcome.judged.as_str() {
         "" => gates,
         cases if found.is_empty() => cases.to_owned(),
@@ -108,25 +110,31 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
 }
 
 /// Analyzes the session of an experiment.
-pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
-    let experiment = &based(session, experiment, settings);
-    let settings = completed(experiment, settings);
-    let mut found = Found {
+pub fn analyze_experiment(
+    session: &Session,
+    experiment: &Experiment,
+    settings: &AnalysisSettings,
+) -> ExperimentFindings {
+    let experiment = &with_baseline(session, experiment, settings);
+    let settings = complete_settings(experiment, settings);
+    let mut found = ExperimentFindings {
         failures: session.failures.clone(),
-        ..Found::default()
+        ..ExperimentFindings::default()
     };
     let groups = experiment.groups.iter();
     found.groups = groups
-        .filter_map(|group| group_found(session, experiment, group, &settings))
+        .filter_map(|group| analyze_group(session, experiment, group, &settings))
         .collect();
     for metric in found.groups.iter().flat_map(|group| &group.metrics) {
-        warnings::add(&mut found.warnings, metric.findings.warnings.clone());
+        warnings::add_distinct(&mut found.warnings, metric.findings.warnings.clone());
     }
-    found.validity = validity(session, experiment, &found.groups);
+    found.validity = check_validity(session, experiment, &found.groups);
     for metric in found.groups.iter_mut().flat_map(|group| &mut group.metrics) {
-        validity::refuse(&found.validity, &mut metric.findings.comparisons);
+        validity::withdraw_latency_verdicts(&found.validity, &mut metric.findings.comparisons);
     }
-    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+    let confidence = settings
+        .confidence
+        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     found.claims = claim::check_claims(session, experiment, confidence);
     found.gates = claim::check_gates(&found.groups, experiment);
     let profiled = match &experiment.profile {
@@ -138,7 +146,11 @@ pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) 
 }
 
 /// The experiment with the baseline requested now, or else the one requested when it was measured.
-fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
+fn with_baseline(
+    session: &Session,
+    experiment: &Experiment,
+    settings: &AnalysisSettings,
+) -> Experiment {
     let requested = settings.baseline.as_ref();
     let requested = requested.unwrap_or(&session.design.baseline);
     let variants = &experiment.variants;
@@ -146,22 +158,24 @@ fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Exp
         && variants.iter().any(|variant| variant.name == *requested);
     let mut experiment = experiment.clone();
     if is_other {
-        experiment.compare = experiment.compare.against(requested, &experiment.variants);
+        experiment.compare = experiment
+            .compare
+            .with_baseline(requested, &experiment.variants);
     }
     experiment
 }
 
 /// Fills in analysis settings from the file that the user left open.
-fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
-    use super::Method;
+fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
+    use super::StatisticalMethod;
     let compare = &experiment.compare;
     let method = compare.method.as_deref().map(|name| match name {
-        "welch" => Method::Welch,
-        "mann-whitney" => Method::MannWhitney,
-        "bootstrap" => Method::Bootstrap,
-        _ => Method::Rank,
+        "welch" => StatisticalMethod::Welch,
+        "mann-whitney" => StatisticalMethod::MannWhitney,
+        "bootstrap" => StatisticalMethod::Bootstrap,
+        _ => StatisticalMethod::Rank,
     });
-    Settings {
+    AnalysisSettings {
         method: settings.method.or(method),
         confidence: settings.confidence.or(Some(compare.confidence)),
         threshold: settings.threshold.or(compare.threshold),
@@ -170,39 +184,43 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
 }
 
 /// Checks the validity of the figures of an experiment, most severe first.
-pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound]) -> Vec<Finding> {
-    let mut known = Known {
-        control: groups.iter().find_map(control_of),
-        ..Known::default()
+pub fn check_validity(
+    session: &Session,
+    experiment: &Experiment,
+    groups: &[GroupFindings],
+) -> Vec<ValidityFinding> {
+    let mut known = KnownFacts {
+        control: groups.iter().find_map(control_comparison),
+        ..KnownFacts::default()
     };
-    for (case, service) in services(experiment) {
+    for (case, service) in service_cases(experiment) {
         let requested = f64::from(service.load.in_flight());
         known.requested.insert(case.clone(), requested);
         if !service.verify.same_bytes {
             known.sizes_may_differ.push(case);
         }
     }
-    validity::check(session, &known)
+    validity::check_session(session, &known)
 }
 
 /// First comparison of a variant with itself.
-fn control_of(group: &GroupFound) -> Option<&Comparison> {
+fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
     let first = group.metrics.first()?;
     let mut comparisons = first.findings.comparisons.iter();
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
 /// Cases that load a server, as served by the first variant.
-fn services(experiment: &Experiment) -> Vec<(String, Service)> {
+fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();
     };
-    let of_group = |group: &Group| {
+    let of_group = |group: &BenchmarkGroup| {
         let services = group.cases.iter().filter_map(|case| {
             let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
             match assignment.work {
-                Work::Server(service) => Some((case.id(), *service)),
-                Work::Command | Work::Load(_) => None,
+                TargetWork::Server(service) => Some((case.id(), *service)),
+                TargetWork::Command | TargetWork::Load(_) => None,
             }
         });
         services.collect::<Vec<_>>()
@@ -212,7 +230,7 @@ fn services(experiment: &Experiment) -> Vec<(String, Service)> {
 
 /// Duration of a recorded load: it repeats the requests that the baseline served in this many
 /// seconds while it was timed. That gives about two thousand samples per busy processor.
-pub const SECONDS_OF_REQUESTS: f64 = 2.0;
+pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
 /// A case and two variants whose profiles are to be compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,17 +244,17 @@ pub struct WantedProfile {
 /// Pairs that `[profile]` selects, in file order, once everything is measured. Cases of benchmark
 /// files are never selected.
 pub fn wanted_profiles(
-    found: &Found,
+    found: &ExperimentFindings,
     experiment: &Experiment,
-    profile: &Profile,
+    profile: &ProfilePlan,
 ) -> Vec<WantedProfile> {
     let groups = experiment.groups.iter();
     let cases = groups
-        .filter(|group| group.kind != Kind::Function)
+        .filter(|group| group.kind != GroupKind::Function)
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let each = cases.flat_map(|(group, case)| {
         let pairs = profile.pairs.iter();
-        let meant = pairs.filter(move |pair| is_meant(&profile.when, found, group, case, pair));
+        let meant = pairs.filter(move |pair| is_selected(&profile.when, found, group, case, pair));
         meant.map(move |pair| WantedProfile {
             case: case.clone(),
             pair: pair.clone(),
@@ -245,25 +263,32 @@ pub fn wanted_profiles(
     each.collect()
 }
 
-fn is_meant(
-    when: &When,
-    found: &Found,
-    group: &Group,
+fn is_selected(
+    when: &ProfileCondition,
+    found: &ExperimentFindings,
+    group: &BenchmarkGroup,
     case: &Case,
     pair: &(String, String),
 ) -> bool {
     match when {
-        When::Always => true,
-        When::Never => false,
-        When::Verdict { verdict, equal } => {
-            (verdict_of(found, group, case, pair) == *verdict) == *equal
+        ProfileCondition::Always => true,
+        ProfileCondition::Never => false,
+        ProfileCondition::Verdict { verdict, equal } => {
+            (headline_verdict(found, group, case, pair) == *verdict) == *equal
         }
-        When::Cells(cells) => cells.iter().any(|filter| fits(filter, &group.name, case)),
+        ProfileCondition::Cells(cells) => cells
+            .iter()
+            .any(|filter| filter_matches(filter, &group.name, case)),
     }
 }
 
 /// Verdict of the headline metric. `unclear` if nothing was or could be compared.
-fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)) -> Verdict {
+fn headline_verdict(
+    found: &ExperimentFindings,
+    group: &BenchmarkGroup,
+    case: &Case,
+    pair: &(String, String),
+) -> Verdict {
     let group = found.groups.iter().find(|known| known.name == group.name);
     let headline = group.and_then(|group| group.metrics.first());
     let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
@@ -281,7 +306,7 @@ fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)
 
 /// Number of requests in a recorded load of this case, based on the timed runs of the baseline, or
 /// of any variant if it has none.
-pub fn requests_of(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
+pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
     let rates = |is_meant: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();
         let meant = runs.filter(|run| *run.case == *case && is_meant(&run.variant));
@@ -293,7 +318,7 @@ pub fn requests_of(session: &Session, case: &Case, baseline: &str) -> Option<u64
         median(&mut rates)
     };
     let rate = rates(&|variant| variant == baseline).or_else(|| rates(&|_| true))?;
-    Some((rate * SECONDS_OF_REQUESTS).ceil() as u64)
+    Some((rate * RECORDED_LOAD_SECONDS).ceil() as u64)
 }
 
 #[cfg(test)]
@@ -323,12 +348,12 @@ mod tests {
     #[test]
     fn a_gate_of_the_file_is_kept_broken_or_not_decided() {
         let kept = outcome(&[(true, false)]);
-        assert_eq!(kept.line(), "gate passed: 1 gate of the file");
+        assert_eq!(kept.to_line(), "gate passed: 1 gate of the file");
         let broken = outcome(&[(false, true), (false, false)]);
-        assert_eq!(broken.answer(), GateAnswer::Failed);
+        assert_eq!(broken.to_answer(), GateAnswer::Failed);
         let open = outcome(&[(true, false), (false, false), (false, false)]);
         assert_eq!(
-            open.line(),
+            open.to_line(),
             "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 3 gates of the file"
         );
         let none = outcome(&[]);

@@ -4,23 +4,23 @@
 //! Runs are the unit of independence: a curve is the median over its runs, and the band around it
 //! spans their minimum and maximum.
 
-use speedwell_load::latency::{AB_PERCENTS, every_percent};
+use speedwell_load::latency::{AB_PERCENTS, percent_rows};
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Case, Run, Session, Value, median};
+use speedwell_model::{Case, ParameterValue, Run, Session, median};
 use std::sync::Arc;
 
 /// Percentages in the table, the same as those of ab.
 pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 
 /// Minimum number of points of a curve.
-const LEAST_POINTS: usize = 3;
+const MIN_CURVE_POINTS: usize = 3;
 
 /// Time of each percentage in a run, in nanoseconds; NaN if unknown.
-type Row = [f64; 101];
+type PercentTimes = [f64; 101];
 
 /// A latency curve. Times are in nanoseconds.
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub struct LatencyCurve {
     /// The case.
     pub case: Arc<Case>,
     /// Name of the variant.
@@ -30,46 +30,46 @@ pub struct Curve {
     /// Mean number of requests in flight, by Little's law, over the runs.
     pub effective_concurrency: Option<f64>,
     /// Requested number of requests in flight.
-    pub asked_concurrency: Option<f64>,
+    pub requested_concurrency: Option<f64>,
     /// Number of runs.
     pub runs: usize,
 }
 
-impl Curve {
+impl LatencyCurve {
     /// Median time of a percentage.
-    pub fn at(&self, percent: u32) -> Option<f64> {
+    pub fn median_at(&self, percent: u32) -> Option<f64> {
         let found = self.points.iter().find(|(known, _)| *known == percent);
         found.map(|(_, [middle, ..])| *middle)
     }
 }
 
 /// Latency curves of a session's loads, by first appearance of case and variant.
-pub fn curves(session: &Session) -> Vec<Curve> {
-    let mut found: Vec<(Curve, Vec<Row>)> = Vec::new();
+pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
+    let mut found: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
     for run in &session.runs {
         let load = run
             .load
             .as_deref()
             .and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
         let row = match &load {
-            Some(load) => of_histogram(load),
-            None => of_percentiles(run),
+            Some(load) => times_of_histogram(load),
+            None => times_of_percentiles(run),
         };
         let Some(row) = row else {
             continue;
         };
-        let is_it = |(curve, _): &&mut (Curve, Vec<Row>)| {
+        let is_it = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
             curve.case == run.case && curve.variant == run.variant
         };
         match found.iter_mut().find(is_it) {
             Some((_, rows)) => rows.push(row),
             None => {
-                let curve = Curve {
+                let curve = LatencyCurve {
                     case: run.case.clone(),
                     variant: run.variant.clone(),
                     points: Vec::new(),
                     effective_concurrency: None,
-                    asked_concurrency: asked_of(load.as_ref(), run),
+                    requested_concurrency: requested_concurrency(load.as_ref(), run),
                     runs: 0,
                 };
                 found.push((curve, vec![row]));
@@ -78,21 +78,21 @@ pub fn curves(session: &Session) -> Vec<Curve> {
     }
     found
         .into_iter()
-        .map(|(curve, rows)| completed(curve, &rows, session))
+        .map(|(curve, rows)| complete_curve(curve, &rows, session))
         .collect()
 }
 
 /// Times of all percentages, from a load by Speedwell's own generator.
-fn of_histogram(load: &LoadRun) -> Option<Row> {
+fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
-    for served in every_percent(load.measured.totals.latency.service()) {
+    for served in percent_rows(load.measured.totals.latency.service_times()) {
         row[served.percent.min(100) as usize] = served.within.ns as f64;
     }
     Some(row)
 }
 
 /// Percentiles printed by another tool; `None` if there are too few for a curve.
-fn of_percentiles(run: &Run) -> Option<Row> {
+fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
     for sample in &run.samples {
         let percent = match sample.metric.strip_prefix("latency_") {
@@ -108,19 +108,23 @@ fn of_percentiles(run: &Run) -> Option<Row> {
         }
     }
     let known = row.iter().filter(|ns| ns.is_finite()).count();
-    (known >= LEAST_POINTS).then_some(row)
+    (known >= MIN_CURVE_POINTS).then_some(row)
 }
 
 /// Requested number of requests in flight. Runs of other tools store it only as a parameter.
-fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
-    let number = |name: &str| run.case.value(name).and_then(Value::as_number);
+fn requested_concurrency(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
+    let number = |name: &str| run.case.value(name).and_then(ParameterValue::as_number);
     match load {
         Some(load) => load.requested.concurrency().map(f64::from),
         None => number("concurrency").or_else(|| number("connections")),
     }
 }
 
-fn completed(mut curve: Curve, rows: &[Row], session: &Session) -> Curve {
+fn complete_curve(
+    mut curve: LatencyCurve,
+    rows: &[PercentTimes],
+    session: &Session,
+) -> LatencyCurve {
     curve.runs = rows.len();
     curve.points = (0..=100u32)
         .filter_map(|percent| {
@@ -148,14 +152,14 @@ fn completed(mut curve: Curve, rows: &[Row], session: &Session) -> Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::Sample;
 
     #[test]
     fn percentiles_that_another_tool_printed_make_a_curve() {
-        let mut session = Story::fixed(&["old", "new"], 1)
-            .case("web connections=7", |_, _| 1.0)
-            .session();
+        let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 1)
+            .add_case("web connections=7", |_, _| 1.0)
+            .build();
         for (run, slower) in session.runs.iter_mut().zip([0.0, 1e6, 2e6, 3e6]) {
             let times = [
                 ("latency_p50", 5e6),
@@ -169,17 +173,20 @@ mod tests {
                 iterations: None,
             }));
         }
-        let found = curves(&session);
+        let found = latency_curves(&session);
         assert_eq!(found.len(), 2);
         for curve in &found {
             let percents: Vec<u32> = curve.points.iter().map(|(percent, _)| *percent).collect();
             assert_eq!(percents, [50, 98, 100]);
-            assert_eq!((curve.runs, curve.asked_concurrency), (2, Some(7.0)));
+            assert_eq!((curve.runs, curve.requested_concurrency), (2, Some(7.0)));
         }
         for run in &mut session.runs {
             run.samples
                 .retain(|sample| &*sample.metric != "latency_max");
         }
-        assert!(curves(&session).is_empty(), "two points are no curve");
+        assert!(
+            latency_curves(&session).is_empty(),
+            "two points are no curve"
+        );
     }
 }

@@ -3,24 +3,24 @@
 //! A condition states what is bad: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >=
 //! 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax errors carry their
 //! position. A refused or unknown figure cannot be judged, since it cannot be shown to be good.
-//! Start at [`judge`] and [`Condition`].
+//! Start at [`judge_conditions`] and [`LoadCondition`].
 
 use crate::gate::GateOutcome;
-use crate::load::{Group, LoadFindings, Quantity, Refusal, ReportedTime};
-use speedwell_load::latency::Quantile;
-use speedwell_model::{Value, ValueKind, parse_duration};
+use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
+use speedwell_load::latency::TimeQuantile;
+use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
 use std::str::FromStr;
 
 /// Result of a condition for one load.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged<'a> {
+pub struct JudgedCondition<'a> {
     /// The condition.
-    pub condition: &'a Condition,
+    pub condition: &'a LoadCondition,
     /// Label of the load.
     pub load: &'a str,
     /// Quantity examined, if the figure is a time.
-    pub quantity: Option<Quantity>,
+    pub quantity: Option<TimedQuantity>,
     /// The figure in the unit of the limit, if known.
     pub value: Option<f64>,
     /// Lower bound of a figure known only as a range.
@@ -28,25 +28,25 @@ pub struct Judged<'a> {
     /// Whether the true figure may be larger.
     pub is_lower_bound: bool,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ConditionAnswer,
 }
 
 /// Whether a load passes a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ConditionAnswer {
     /// The condition is not met.
     Passed,
     /// The condition is met.
     Failed,
     /// The answer cannot be known.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
 }
 
 /// Why a condition cannot be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownReason {
     /// The figure is refused.
-    Refused(Refusal),
+    Refused(TimeRefusal),
     /// A closed load has no such time.
     ClosedLoad,
     /// No request has this time.
@@ -62,7 +62,10 @@ pub enum Unknown {
 }
 
 /// Checks every condition against every load.
-pub fn judge<'a>(conditions: &'a [Condition], loads: &'a [LoadFindings<'a>]) -> Vec<Judged<'a>> {
+pub fn judge_conditions<'a>(
+    conditions: &'a [LoadCondition],
+    loads: &'a [LoadFindings<'a>],
+) -> Vec<JudgedCondition<'a>> {
     let each = |load: &'a LoadFindings<'a>| {
         conditions
             .iter()
@@ -73,9 +76,9 @@ pub fn judge<'a>(conditions: &'a [Condition], loads: &'a [LoadFindings<'a>]) -> 
 
 /// Combines the results into a gate; `None` without any. A refused or unknown figure is an
 /// obstacle, since it cannot be shown to be good.
-pub fn outcome(judged: &[Judged<'_>]) -> Option<GateOutcome> {
+pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
-    let named = |row: &Judged<'_>| {
+    let named = |row: &JudgedCondition<'_>| {
         let of = if several {
             format!(" of {}", row.load)
         } else {
@@ -83,9 +86,10 @@ pub fn outcome(judged: &[Judged<'_>]) -> Option<GateOutcome> {
         };
         format!("'{}'{of}", row.condition)
     };
-    let is = |wanted: fn(&Answer) -> bool| judged.iter().filter(move |row| wanted(&row.answer));
-    let failed = is(|answer| *answer == Answer::Failed);
-    let unknown = is(|answer| matches!(answer, Answer::Unknown(_)));
+    let is =
+        |wanted: fn(&ConditionAnswer) -> bool| judged.iter().filter(move |row| wanted(&row.answer));
+    let failed = is(|answer| *answer == ConditionAnswer::Failed);
+    let unknown = is(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
     let conditions = if judged.len() == 1 {
         "condition"
     } else {
@@ -102,11 +106,11 @@ pub fn outcome(judged: &[Judged<'_>]) -> Option<GateOutcome> {
 }
 
 /// A figure, or why there is none.
-type Known = Result<Found, Unknown>;
+type FigureResult = Result<FigureValue, UnknownReason>;
 
 /// A figure.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct FigureValue {
     value: f64,
     /// Lower bound if the value is only known as a range.
     low: Option<f64>,
@@ -114,9 +118,9 @@ struct Found {
     is_lower_bound: bool,
 }
 
-impl From<f64> for Found {
-    fn from(value: f64) -> Found {
-        Found {
+impl From<f64> for FigureValue {
+    fn from(value: f64) -> FigureValue {
+        FigureValue {
             value,
             low: None,
             is_lower_bound: false,
@@ -124,20 +128,20 @@ impl From<f64> for Found {
     }
 }
 
-fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged<'a> {
+fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> JudgedCondition<'a> {
     let (quantity, known) = figure_of(condition.figure, load);
     let is_lost = load.run.parts.iter().any(|part| part.lost.is_some());
     let attempts = load.run.measured.totals.outcomes.attempts();
     let known = match known {
-        _ if is_lost => Err(Unknown::MachineLost),
-        Ok(_) if attempts < condition.fewest_requests() => Err(Unknown::TooFewRequests),
+        _ if is_lost => Err(UnknownReason::MachineLost),
+        Ok(_) if attempts < condition.fewest_requests() => Err(UnknownReason::TooFewRequests),
         known => known,
     };
     let answer = match known {
-        Err(why) => Answer::Unknown(why),
-        Ok(found) => answer(condition, found),
+        Err(why) => ConditionAnswer::Unknown(why),
+        Ok(found) => answer_condition(condition, found),
     };
-    Judged {
+    JudgedCondition {
         condition,
         load: &load.run.label,
         quantity,
@@ -150,37 +154,42 @@ fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged
 
 /// Judges a figure. A range is decided if both ends agree, a lower bound if every larger figure
 /// agrees.
-fn answer(condition: &Condition, found: Found) -> Answer {
+fn answer_condition(condition: &LoadCondition, found: FigureValue) -> ConditionAnswer {
     let holds = |value: f64| condition.operator.holds(value, condition.limit);
     let is_bad = holds(found.value);
     match is_bad {
         _ if found.is_lower_bound && holds(f64::INFINITY) != is_bad => {
-            Answer::Unknown(Unknown::LowerBound)
+            ConditionAnswer::Unknown(UnknownReason::LowerBound)
         }
-        _ if found.low.is_some_and(|low| holds(low) != is_bad) => Answer::Unknown(Unknown::Range),
-        true => Answer::Failed,
-        false => Answer::Passed,
+        _ if found.low.is_some_and(|low| holds(low) != is_bad) => {
+            ConditionAnswer::Unknown(UnknownReason::Range)
+        }
+        true => ConditionAnswer::Failed,
+        false => ConditionAnswer::Passed,
     }
 }
 
-fn figure_of(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Known) {
+fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuantity>, FigureResult) {
     let counts = &load.run.measured.totals.outcomes;
     let of_attempts = |count: u64| match counts.attempts() {
-        0 => Err(Unknown::NoRequests),
-        all => Ok(Found::from(count as f64 / all as f64)),
+        0 => Err(UnknownReason::NoRequests),
+        all => Ok(FigureValue::from(count as f64 / all as f64)),
     };
     let known = match figure {
-        Figure::Throughput => load
+        LoadFigure::Throughput => load
             .throughput_per_s
-            .map(Found::from)
-            .ok_or(Unknown::NoRequests),
-        Figure::ErrorShare => of_attempts(counts.all_errors()),
-        Figure::OkShare => of_attempts(counts.succeeded()),
-        Figure::ErrorCount => Ok(Found::from(counts.all_errors() as f64)),
-        Figure::OkCount => Ok(Found::from(counts.succeeded() as f64)),
-        Figure::Time(quantity, statistic) => {
-            let (quantity, group) = place(quantity, load);
-            return (Some(quantity), time(quantity, group, statistic, load));
+            .map(FigureValue::from)
+            .ok_or(UnknownReason::NoRequests),
+        LoadFigure::ErrorShare => of_attempts(counts.all_errors()),
+        LoadFigure::OkShare => of_attempts(counts.succeeded()),
+        LoadFigure::ErrorCount => Ok(FigureValue::from(counts.all_errors() as f64)),
+        LoadFigure::OkCount => Ok(FigureValue::from(counts.succeeded() as f64)),
+        LoadFigure::Time(quantity, statistic) => {
+            let (quantity, group) = quantity_and_group(quantity, load);
+            return (
+                Some(quantity),
+                time_figure(quantity, group, statistic, load),
+            );
         }
     };
     (None, known)
@@ -188,44 +197,58 @@ fn figure_of(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Know
 
 /// Quantity that a condition refers to, and the group of requests. The default is the load's
 /// principal quantity.
-fn place(quantity: Option<Quantity>, load: &LoadFindings<'_>) -> (Quantity, Group) {
+fn quantity_and_group(
+    quantity: Option<TimedQuantity>,
+    load: &LoadFindings<'_>,
+) -> (TimedQuantity, RequestGroup) {
     match quantity {
-        None => load.principal(),
-        Some(Quantity::Service) => (Quantity::Service, Group::Ok),
-        Some(Quantity::FirstByte) => (Quantity::FirstByte, Group::Ok),
-        Some(other) => (other, Group::All),
+        None => load.principal_quantity(),
+        Some(TimedQuantity::Service) => (TimedQuantity::Service, RequestGroup::Ok),
+        Some(TimedQuantity::FirstByte) => (TimedQuantity::FirstByte, RequestGroup::Ok),
+        Some(other) => (other, RequestGroup::All),
     }
 }
 
-fn time(quantity: Quantity, group: Group, statistic: Statistic, load: &LoadFindings<'_>) -> Known {
-    let is_of_schedule = matches!(quantity, Quantity::Response | Quantity::Lag);
+fn time_figure(
+    quantity: TimedQuantity,
+    group: RequestGroup,
+    statistic: TimeStatistic,
+    load: &LoadFindings<'_>,
+) -> FigureResult {
+    let is_of_schedule = matches!(quantity, TimedQuantity::Response | TimedQuantity::Lag);
     if is_of_schedule && load.open.is_none() {
-        return Err(Unknown::ClosedLoad);
+        return Err(UnknownReason::ClosedLoad);
     }
     let ppm = match statistic {
-        Statistic::Mean => return mean(quantity, group, load),
-        Statistic::Greatest => 1_000_000,
-        Statistic::Quantile { ppm } => ppm,
+        TimeStatistic::Mean => return mean_figure(quantity, group, load),
+        TimeStatistic::Greatest => 1_000_000,
+        TimeStatistic::Quantile { ppm } => ppm,
     };
     match load.quantile(quantity, group, ppm) {
-        None => Err(Unknown::NoRequests),
-        Some(ReportedTime::Refused(why)) => Err(Unknown::Refused(why)),
-        Some(ReportedTime::Time(Quantile { ns, is_lower_bound })) => Ok(Found {
+        None => Err(UnknownReason::NoRequests),
+        Some(ReportedTime::Refused(why)) => Err(UnknownReason::Refused(why)),
+        Some(ReportedTime::Time(TimeQuantile { ns, is_lower_bound })) => Ok(FigureValue {
             is_lower_bound,
-            ..Found::from(ns as f64)
+            ..FigureValue::from(ns as f64)
         }),
-        Some(ReportedTime::Range { low, high }) => Ok(Found {
+        Some(ReportedTime::Range { low, high }) => Ok(FigureValue {
             low: Some(low.ns as f64),
-            ..Found::from(high.ns as f64)
+            ..FigureValue::from(high.ns as f64)
         }),
     }
 }
 
-fn mean(quantity: Quantity, group: Group, load: &LoadFindings<'_>) -> Known {
-    let spread = load.spread(quantity, group).ok_or(Unknown::NoRequests)?;
+fn mean_figure(
+    quantity: TimedQuantity,
+    group: RequestGroup,
+    load: &LoadFindings<'_>,
+) -> FigureResult {
+    let spread = load
+        .spread_of(quantity, group)
+        .ok_or(UnknownReason::NoRequests)?;
     match spread.refusal {
-        Some(why) => Err(Unknown::Refused(why)),
-        None => Ok(Found {
+        Some(why) => Err(UnknownReason::Refused(why)),
+        None => Ok(FigureValue {
             value: spread.mean_ns,
             low: spread.low_mean_ns,
             is_lower_bound: spread.lower_bounds > 0,
@@ -235,11 +258,11 @@ fn mean(quantity: Quantity, group: Group, load: &LoadFindings<'_>) -> Known {
 
 /// A failure condition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct LoadCondition {
     /// The figure.
-    pub figure: Figure,
+    pub figure: LoadFigure,
     /// Comparison that is bad.
-    pub operator: Operator,
+    pub operator: LimitOperator,
     /// Limit: nanoseconds, requests per second, a share of 1, or a count.
     pub limit: f64,
     /// Source text.
@@ -248,7 +271,7 @@ pub struct Condition {
 
 /// A figure of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum LoadFigure {
     /// Successful requests per second.
     Throughput,
     /// Failed requests as a share of all requests.
@@ -260,12 +283,12 @@ pub enum Figure {
     /// Successful requests.
     OkCount,
     /// A time, of the given quantity or the load's principal one.
-    Time(Option<Quantity>, Statistic),
+    Time(Option<TimedQuantity>, TimeStatistic),
 }
 
 /// Statistic of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statistic {
+pub enum TimeStatistic {
     /// Quantile.
     Quantile {
         /// The share, in millionths.
@@ -279,7 +302,7 @@ pub enum Statistic {
 
 /// Comparison with the limit that is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum LimitOperator {
     /// `<`
     Below,
     /// `<=`
@@ -290,24 +313,24 @@ pub enum Operator {
     AtLeast,
 }
 
-impl Operator {
+impl LimitOperator {
     /// Whether a figure is on the bad side of the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
-            Operator::Below => value < limit,
-            Operator::AtMost => value <= limit,
-            Operator::Above => value > limit,
-            Operator::AtLeast => value >= limit,
+            LimitOperator::Below => value < limit,
+            LimitOperator::AtMost => value <= limit,
+            LimitOperator::Above => value > limit,
+            LimitOperator::AtLeast => value >= limit,
         }
     }
 }
 
-impl Condition {
+impl LoadCondition {
     /// Minimum number of requests for which one lies beyond the percentile; 1 for other figures.
     pub fn fewest_requests(&self) -> u64 {
         const ALL_PPM: u32 = 1_000_000;
         match self.figure {
-            Figure::Time(_, Statistic::Quantile { ppm }) if ppm < ALL_PPM => {
+            LoadFigure::Time(_, TimeStatistic::Quantile { ppm }) if ppm < ALL_PPM => {
                 u64::from(ALL_PPM.div_ceil(ALL_PPM - ppm))
             }
             _ => 1,
@@ -315,17 +338,17 @@ impl Condition {
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for LoadCondition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)
     }
 }
 
-impl FromStr for Condition {
+impl FromStr for LoadCondition {
     type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<Condition, ConditionError> {
-        read(text)
+    fn from_str(text: &str) -> Result<LoadCondition, ConditionError> {
+        parse_condition(text)
     }
 }
 
@@ -352,17 +375,17 @@ impl fmt::Display for ConditionError {
 impl std::error::Error for ConditionError {}
 
 /// Operators; of two with a common prefix, the longer comes first.
-const OPERATORS: [(&str, Operator); 4] = [
-    ("<=", Operator::AtMost),
-    (">=", Operator::AtLeast),
-    ("<", Operator::Below),
-    (">", Operator::Above),
+const OPERATORS: [(&str, LimitOperator); 4] = [
+    ("<=", LimitOperator::AtMost),
+    (">=", LimitOperator::AtLeast),
+    ("<", LimitOperator::Below),
+    (">", LimitOperator::Above),
 ];
 
-const FIGURES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
+const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 
 /// Parses a condition.
-pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
+pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionError> {
     let wrong = |at: usize, what: String| ConditionError {
         text: text.to_owned(),
         at: text[..at].chars().count(),
@@ -382,9 +405,9 @@ pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
     let (name, limit) = (&text[..at], &text[at + sign.len()..]);
     let limit_at = text.len() - limit.trim_start().len();
     let limit = limit.trim();
-    let figure = read_figure(name, limit.ends_with('%')).map_err(|(at, what)| wrong(at, what))?;
-    let limit = read_limit(figure, limit).map_err(|what| wrong(limit_at, what))?;
-    Ok(Condition {
+    let figure = parse_figure(name, limit.ends_with('%')).map_err(|(at, what)| wrong(at, what))?;
+    let limit = parse_limit(figure, limit).map_err(|what| wrong(limit_at, what))?;
+    Ok(LoadCondition {
         figure,
         operator: *operator,
         limit,
@@ -393,52 +416,57 @@ pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
 }
 
 /// Parses the figure; an error carries its position in bytes.
-fn read_figure(name: &str, is_share: bool) -> Result<Figure, (usize, String)> {
+fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();
     let known = match (name, is_share) {
-        ("", _) => return Err((start, format!("the figure is missing (known: {FIGURES})"))),
-        ("throughput", _) => Some(Figure::Throughput),
-        ("errors", true) => Some(Figure::ErrorShare),
-        ("errors", false) => Some(Figure::ErrorCount),
-        ("ok", true) => Some(Figure::OkShare),
-        ("ok", false) => Some(Figure::OkCount),
+        ("", _) => {
+            return Err((
+                start,
+                format!("the figure is missing (known: {FIGURE_NAMES})"),
+            ));
+        }
+        ("throughput", _) => Some(LoadFigure::Throughput),
+        ("errors", true) => Some(LoadFigure::ErrorShare),
+        ("errors", false) => Some(LoadFigure::ErrorCount),
+        ("ok", true) => Some(LoadFigure::OkShare),
+        ("ok", false) => Some(LoadFigure::OkCount),
         _ => None,
     };
     if let Some(figure) = known {
         return Ok(figure);
     }
-    let is_of = |quantity: &Quantity| {
+    let is_of = |quantity: &TimedQuantity| {
         let rest = name.strip_prefix(quantity.name());
         rest.is_some_and(|rest| rest.starts_with(['-', ' ']))
     };
-    let quantity = Quantity::ALL.into_iter().find(is_of);
+    let quantity = TimedQuantity::ALL.into_iter().find(is_of);
     let skipped = quantity.map_or(0, |quantity| quantity.name().len() + 1);
     let word = name[skipped..].trim_start();
     let at = start + name.len() - word.len();
-    let statistic = read_statistic(word).ok_or_else(|| {
+    let statistic = parse_statistic(word).ok_or_else(|| {
         let what = match quantity {
             Some(_) => format!("'{word}' is none of mean, max, p50 ... p99.99"),
             None => format!(
-                "there is no figure '{word}' (known: {FIGURES}; times of another \
+                "there is no figure '{word}' (known: {FIGURE_NAMES}; times of another \
                  quantity: {}-p99 and so on)",
                 quantity_names().join("-p99, ")
             ),
         };
         (at, what)
     })?;
-    Ok(Figure::Time(quantity, statistic))
+    Ok(LoadFigure::Time(quantity, statistic))
 }
 
 fn quantity_names() -> Vec<&'static str> {
-    Quantity::ALL.map(Quantity::name).to_vec()
+    TimedQuantity::ALL.map(TimedQuantity::name).to_vec()
 }
 
 /// `mean`, `max`, or `p` and a percentage above 0 and at most 100 with at most four decimals.
-fn read_statistic(word: &str) -> Option<Statistic> {
+fn parse_statistic(word: &str) -> Option<TimeStatistic> {
     match word {
-        "mean" => return Some(Statistic::Mean),
-        "max" => return Some(Statistic::Greatest),
+        "mean" => return Some(TimeStatistic::Mean),
+        "max" => return Some(TimeStatistic::Greatest),
         _ => {}
     }
     let digits = word.strip_prefix('p')?;
@@ -450,22 +478,22 @@ fn read_statistic(word: &str) -> Option<Statistic> {
     }
     let ppm = digits.parse::<f64>().ok()? * 1e4;
     let is_whole = (ppm - ppm.round()).abs() < 1e-6;
-    (is_whole && (1.0..=1e6).contains(&ppm)).then_some(Statistic::Quantile {
+    (is_whole && (1.0..=1e6).contains(&ppm)).then_some(TimeStatistic::Quantile {
         ppm: ppm.round() as u32,
     })
 }
 
 /// Parses the limit in the unit of the figure.
-fn read_limit(figure: Figure, text: &str) -> Result<f64, String> {
-    let number = |text: &str| match Value::parse(text, ValueKind::Number) {
-        Some(Value::Number(number)) if number >= 0.0 && number.is_finite() => Some(number),
+fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
+    let number = |text: &str| match ParameterValue::parse(text, ValueKind::Number) {
+        Some(ParameterValue::Number(number)) if number >= 0.0 && number.is_finite() => Some(number),
         _ => None,
     };
     if text.is_empty() {
         return Err("the limit is missing".to_owned());
     }
     match figure {
-        Figure::Time(..) => {
+        LoadFigure::Time(..) => {
             if number(text).is_some() {
                 return Err(format!("a time needs a unit: {text}ms, or ns, us, s"));
             }
@@ -474,13 +502,15 @@ fn read_limit(figure: Figure, text: &str) -> Result<f64, String> {
                 .map(|duration| duration.as_nanos() as f64)
                 .ok_or_else(|| format!("'{text}' is not a time such as 200ms or 1.5s"))
         }
-        Figure::ErrorShare | Figure::OkShare => number(text.trim_end_matches('%').trim_end())
-            .filter(|percent| *percent <= 100.0)
-            .map(|percent| percent / 100.0)
-            .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100")),
-        Figure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
+        LoadFigure::ErrorShare | LoadFigure::OkShare => {
+            number(text.trim_end_matches('%').trim_end())
+                .filter(|percent| *percent <= 100.0)
+                .map(|percent| percent / 100.0)
+                .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100"))
+        }
+        LoadFigure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
             .ok_or_else(|| format!("'{text}' is not a rate such as 5000, 5k or 5k/s")),
-        Figure::ErrorCount | Figure::OkCount => {
+        LoadFigure::ErrorCount | LoadFigure::OkCount => {
             number(text).ok_or_else(|| format!("'{text}' is neither a number nor a percentage"))
         }
     }
@@ -491,8 +521,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_read(text: &str, figure: Figure, operator: Operator, limit: f64) {
-        let read = read(text).unwrap_or_else(|error| panic!("{error}"));
+    fn assert_read(text: &str, figure: LoadFigure, operator: LimitOperator, limit: f64) {
+        let read = parse_condition(text).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((read.figure, read.operator), (figure, operator), "{text}");
         let error = (read.limit - limit).abs();
         assert!(error <= limit * 1e-12, "{text}: {}", read.limit);
@@ -500,11 +530,14 @@ mod tests {
 
     #[test]
     fn conditions_on_times_say_quantity_statistic_and_limit() {
-        use Operator::{Above, AtLeast, AtMost, Below};
-        use Statistic::{Greatest, Mean};
-        let p = |ppm| Statistic::Quantile { ppm };
-        let (main, lag) = (None, Some(Quantity::Lag));
-        let (response, first) = (Some(Quantity::Response), Some(Quantity::FirstByte));
+        use LimitOperator::{Above, AtLeast, AtMost, Below};
+        use TimeStatistic::{Greatest, Mean};
+        let p = |ppm| TimeStatistic::Quantile { ppm };
+        let (main, lag) = (None, Some(TimedQuantity::Lag));
+        let (response, first) = (
+            Some(TimedQuantity::Response),
+            Some(TimedQuantity::FirstByte),
+        );
         for (text, quantity, statistic, operator, limit) in [
             ("p99>200ms", main, p(990_000), Above, 2e8),
             ("p99.99 >= 1.5s", main, p(999_900), AtLeast, 1.5e9),
@@ -515,20 +548,20 @@ mod tests {
             ("response p99.9>1s", response, p(999_000), Above, 1e9),
             (" first-byte-mean > 3ms ", first, Mean, Above, 3e6),
         ] {
-            assert_read(text, Figure::Time(quantity, statistic), operator, limit);
+            assert_read(text, LoadFigure::Time(quantity, statistic), operator, limit);
         }
     }
 
     #[test]
     fn conditions_on_requests_say_share_number_or_rate() {
-        use Operator::{Above, Below};
+        use LimitOperator::{Above, Below};
         for (text, figure, operator, limit) in [
-            ("errors>0.1%", Figure::ErrorShare, Above, 0.001),
-            ("errors>0", Figure::ErrorCount, Above, 0.0),
-            ("ok<100%", Figure::OkShare, Below, 1.0),
-            ("ok<1000", Figure::OkCount, Below, 1000.0),
-            ("throughput<5k", Figure::Throughput, Below, 5000.0),
-            ("throughput < 5000/s", Figure::Throughput, Below, 5000.0),
+            ("errors>0.1%", LoadFigure::ErrorShare, Above, 0.001),
+            ("errors>0", LoadFigure::ErrorCount, Above, 0.0),
+            ("ok<100%", LoadFigure::OkShare, Below, 1.0),
+            ("ok<1000", LoadFigure::OkCount, Below, 1000.0),
+            ("throughput<5k", LoadFigure::Throughput, Below, 5000.0),
+            ("throughput < 5000/s", LoadFigure::Throughput, Below, 5000.0),
         ] {
             assert_read(text, figure, operator, limit);
         }
@@ -536,7 +569,7 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_request_beyond_it() {
-        let fewest = |text: &str| read(text).unwrap().fewest_requests();
+        let fewest = |text: &str| parse_condition(text).unwrap().fewest_requests();
         assert_eq!(fewest("p99.99>1s"), 10_000);
         assert_eq!((fewest("p99>1s"), fewest("p50>1s")), (100, 2));
         assert_eq!((fewest("max>1s"), fewest("errors>0")), (1, 1));
@@ -562,7 +595,10 @@ mod tests {
             ("throughput<fast/s", 11, "not a rate"),
             ("µ>1", 0, "no figure 'µ'"),
         ] {
-            let words = read(text).map(|_| "read").unwrap_err().to_string();
+            let words = parse_condition(text)
+                .map(|_| "read")
+                .unwrap_err()
+                .to_string();
             let lines: Vec<&str> = words.lines().collect();
             assert!(lines[0].contains(word), "{text}: {words}");
             assert_eq!(lines[2].find('^'), Some(2 + place), "{words}");

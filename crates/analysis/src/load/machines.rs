@@ -2,9 +2,9 @@
 //! whether their parts add up to the whole.
 //!
 //! A bottleneck on one machine limits the whole load: what it could not send, no other machine
-//! sent. Start at [`remarks`].
+//! sent. Start at [`machine_remarks`].
 
-use super::{MachineLimit, Remark};
+use super::{LoadRemark, MachineLimit};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_model::load_run::{LoadPart, LoadRun};
 
@@ -12,21 +12,21 @@ use speedwell_model::load_run::{LoadPart, LoadRun};
 const LINK_FULL: f64 = 0.9;
 /// Start times further apart than this, or than a share of the load's length, make the load differ
 /// from the requested one for a while.
-const APART_NS: u64 = 100_000_000;
-const APART_SHARE: f64 = 0.01;
+const MAX_START_GAP_NS: u64 = 100_000_000;
+const MAX_START_GAP_SHARE: f64 = 0.01;
 /// A clock that drifted by more than this during the load, in nanoseconds, was set.
-const CLOCK_SET_NS: u64 = 100_000_000;
+const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks, most severe first.
-pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {
+pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     let parts = &run.parts;
-    let mut remarks: Vec<Remark> = parts.iter().filter_map(lost).collect();
-    remarks.extend(unlike(run));
-    remarks.extend(parts.iter().filter_map(limited));
-    remarks.extend(apart(run));
+    let mut remarks: Vec<LoadRemark> = parts.iter().filter_map(lost_machine).collect();
+    remarks.extend(unequal_parts(run));
+    remarks.extend(parts.iter().filter_map(limited_machine));
+    remarks.extend(starts_apart(run));
     let set = |part: &LoadPart| {
         let drift_ns = part.drift_ns?;
-        (drift_ns.unsigned_abs() > CLOCK_SET_NS).then(|| Remark::ClockSet {
+        (drift_ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS).then(|| LoadRemark::ClockSet {
             machine: part.machine.clone(),
             drift_ns,
         })
@@ -36,7 +36,7 @@ pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {
 }
 
 /// Verdict on the whole load, in which punctual machines do not hide a late one.
-pub(super) fn with_latest(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
+pub(super) fn combined_verdict(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let own = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
         Some(OpenVerdict {
@@ -56,8 +56,8 @@ pub(super) fn with_latest(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict
     latest.unwrap_or(whole)
 }
 
-fn lost(part: &LoadPart) -> Option<Remark> {
-    Some(Remark::MachineLost {
+fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
+    Some(LoadRemark::MachineLost {
         machine: part.machine.clone(),
         why: part.lost.clone()?,
         attempted: part.attempted,
@@ -66,7 +66,7 @@ fn lost(part: &LoadPart) -> Option<Remark> {
 }
 
 /// Whether the parts add up to the whole: counts are kept per machine and for the total.
-fn unlike(run: &LoadRun) -> Option<Remark> {
+fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
     let there = || run.parts.iter().filter(|part| part.lost.is_none());
     there().next()?;
     let counts = &run.measured.totals.outcomes;
@@ -77,13 +77,13 @@ fn unlike(run: &LoadRun) -> Option<Remark> {
         (sum(|part| part.errors), counts.all_errors()),
     ];
     let wrong = pairs.into_iter().find(|(parts, whole)| parts != whole)?;
-    Some(Remark::PartsUnlike {
+    Some(LoadRemark::PartsUnlike {
         parts: wrong.0,
         whole: wrong.1,
     })
 }
 
-fn limited(part: &LoadPart) -> Option<Remark> {
+fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
     let late = part
         .own_lag_p99_ns
         .filter(|(own, most)| own > most)
@@ -96,16 +96,16 @@ fn limited(part: &LoadPart) -> Option<Remark> {
         .as_ref()
         .filter(|(_, share)| *share > LINK_FULL)
         .map(|(_, share)| MachineLimit::Link(*share));
-    Some(Remark::MachineLimited {
+    Some(LoadRemark::MachineLimited {
         machine: part.machine.clone(),
         limit: late.or(busy).or(link)?,
     })
 }
 
-fn apart(run: &LoadRun) -> Option<Remark> {
+fn starts_apart(run: &LoadRun) -> Option<LoadRemark> {
     let latest = run.parts.iter().filter_map(|part| part.began_ns).max()?;
     let latest_ns = u64::try_from(latest).ok()?;
-    let share = APART_SHARE * run.measured.elapsed_ns as f64;
-    (latest_ns > APART_NS || latest_ns as f64 > share)
-        .then_some(Remark::StartsApart { ns: latest_ns })
+    let share = MAX_START_GAP_SHARE * run.measured.elapsed_ns as f64;
+    (latest_ns > MAX_START_GAP_NS || latest_ns as f64 > share)
+        .then_some(LoadRemark::StartsApart { ns: latest_ns })
 }

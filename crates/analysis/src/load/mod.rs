@@ -1,7 +1,7 @@
 //! Findings of a load, and how far its figures can be trusted.
 //!
 //! Decides which times are reported or refused, and what a reader must be warned about. Formats
-//! nothing. Start at [`analyse`] and [`LoadFindings`]; [`gate`] checks figures against limits.
+//! nothing. Start at [`analyze_load`] and [`LoadFindings`]; [`gate`] checks figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never mixed. A
 //! closed load has no response time: its clients send late when the server is slow, and so omit the
@@ -13,19 +13,22 @@ mod remark;
 mod search;
 mod times;
 
-pub use remark::{Course, Halves, MachineLimit, Remark, Weight};
+pub use remark::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
-    Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
-    rates,
+    ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
+    RateSeries, group_by_level, group_by_rate, next_level, next_rate,
 };
-pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, ReportedTime, Served, Spread};
+pub use times::{
+    PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup, TimeRefusal,
+    TimedQuantity,
+};
 
-use remark::halves;
-use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
+use remark::compare_halves;
+use speedwell_load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
 use speedwell_load::measured::ThreadReport;
-use speedwell_load::outcomes::{ErrorClass, Imbalance};
+use speedwell_load::outcomes::{CountImbalance, ErrorClass};
 use speedwell_model::load_run::{LoadRun, PaceFacts};
-use times::Trust;
+use times::GeneratorTrust;
 
 /// Findings of one load.
 #[derive(Debug, Clone)]
@@ -37,29 +40,29 @@ pub struct LoadFindings<'a> {
     /// Bytes received and sent per second.
     pub bytes_per_s: Option<(f64, f64)>,
     /// Requests in flight.
-    pub concurrency: Concurrency,
+    pub concurrency: RequestsInFlight,
     /// Whether an open load matched the requested one.
     pub open: Option<OpenVerdict>,
     /// Percentiles, the principal quantity first.
-    pub served: Vec<Served>,
+    pub served: Vec<QuantityPercentiles>,
     /// Spreads of the same quantities.
-    pub spreads: Vec<Spread>,
+    pub spreads: Vec<QuantitySpread>,
     /// Whether every request is accounted for; an imbalance is a defect of the generator.
-    pub balance: Result<(), Vec<Imbalance>>,
+    pub balance: Result<(), Vec<CountImbalance>>,
     /// The generator's report about itself.
-    pub generator: Generator,
+    pub generator: GeneratorStats,
     /// Fewest and most requests on one connection.
     pub per_connection: Option<(u64, u64)>,
     /// The two halves, if they differ.
-    pub halves: Option<Halves>,
+    pub halves: Option<LoadHalves>,
     /// Remarks for the reader, most severe first.
-    pub remarks: Vec<Remark>,
-    trust: Trust,
+    pub remarks: Vec<LoadRemark>,
+    trust: GeneratorTrust,
 }
 
 /// Mean number of requests in flight, by Little's law.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Concurrency {
+pub struct RequestsInFlight {
     /// Requested number; only a closed load without pauses has one.
     pub requested: Option<u32>,
     /// From sending to the last byte.
@@ -72,7 +75,7 @@ pub struct Concurrency {
 
 /// The generator's report about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Generator {
+pub struct GeneratorStats {
     /// Number of threads over all processes.
     pub threads: usize,
     /// Number of threads so busy that they may have limited the load.
@@ -91,11 +94,11 @@ pub struct Generator {
 }
 
 /// Analyzes a load.
-pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
+pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
-    let open = open.map(|whole| machines::with_latest(whole, &run.parts));
-    let trust = Trust::new(run, open);
+    let open = open.map(|whole| machines::combined_verdict(whole, &run.parts));
+    let trust = GeneratorTrust::new(run, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let per_second = |bytes: u64| bytes as f64 / seconds;
@@ -103,71 +106,81 @@ pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
         run,
         throughput_per_s: measured.throughput(),
         bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
-        concurrency: concurrency(run),
+        concurrency: requests_in_flight(run),
         open,
-        served: times::served(run, &trust),
-        spreads: times::spreads(run, &trust),
-        balance: measured.totals.outcomes.balance(),
-        generator: generator(run),
-        per_connection: per_connection(&measured.threads),
-        halves: course(run).and_then(|course| halves(measured, course)),
+        served: times::load_percentiles(run, &trust),
+        spreads: times::load_spreads(run, &trust),
+        balance: measured.totals.outcomes.check_balance(),
+        generator: generator_stats(run),
+        per_connection: requests_per_connection(&measured.threads),
+        halves: drift_metric(run).and_then(|course| compare_halves(measured, course)),
         remarks: Vec::new(),
         trust,
     };
-    findings.remarks = remarks(&findings);
+    findings.remarks = load_remarks(&findings);
     findings
 }
 
 impl LoadFindings<'_> {
     /// Quantity and group of requests by which the load is judged.
-    pub fn principal(&self) -> (Quantity, Group) {
+    pub fn principal_quantity(&self) -> (TimedQuantity, RequestGroup) {
         match self.open {
-            Some(_) => (Quantity::Response, Group::All),
-            None => (Quantity::Service, Group::Ok),
+            Some(_) => (TimedQuantity::Response, RequestGroup::All),
+            None => (TimedQuantity::Service, RequestGroup::Ok),
         }
     }
 
     /// Quantile of the principal quantity, in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
-        let (quantity, group) = self.principal();
+        let (quantity, group) = self.principal_quantity();
         self.quantile(quantity, group, ppm)
     }
 
     /// Quantile in millionths; `None` if nothing was timed.
-    pub fn quantile(&self, quantity: Quantity, group: Group, ppm: u32) -> Option<ReportedTime> {
-        let known = |served: &&Served| (served.quantity, served.group) == (quantity, group);
+    pub fn quantile(
+        &self,
+        quantity: TimedQuantity,
+        group: RequestGroup,
+        ppm: u32,
+    ) -> Option<ReportedTime> {
+        let known =
+            |served: &&QuantityPercentiles| (served.quantity, served.group) == (quantity, group);
         let served = self.served.iter().find(known)?;
         match times::PERCENTILES_PPM
             .iter()
             .position(|listed| *listed == ppm)
         {
             Some(at) => served.percentiles.get(at).copied(),
-            None => times::quantile_of(self.run, &self.trust, (quantity, group), ppm),
+            None => times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm),
         }
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
-    pub fn bins(&self) -> Vec<Bin> {
-        let (quantity, group) = self.principal();
+    pub fn principal_bins(&self) -> Vec<HistogramBin> {
+        let (quantity, group) = self.principal_quantity();
         let refused = self
-            .spread(quantity, group)
+            .spread_of(quantity, group)
             .is_some_and(|spread| spread.refusal.is_some());
         if refused {
             Vec::new()
         } else {
-            times::bins(self.run, (quantity, group))
+            times::quantity_bins(self.run, (quantity, group))
         }
     }
 
     /// Spread of a quantity, if it was timed.
-    pub fn spread(&self, quantity: Quantity, group: Group) -> Option<&Spread> {
+    pub fn spread_of(
+        &self,
+        quantity: TimedQuantity,
+        group: RequestGroup,
+    ) -> Option<&QuantitySpread> {
         self.spreads
             .iter()
             .find(|spread| (spread.quantity, spread.group) == (quantity, group))
     }
 }
 
-fn concurrency(run: &LoadRun) -> Concurrency {
+fn requests_in_flight(run: &LoadRun) -> RequestsInFlight {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let requested = match run.requested.pace {
@@ -181,8 +194,8 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     };
     let effective = measured.effective_concurrency();
     let connecting = (measured.elapsed_ns > 0)
-        .then(|| latency.connect().sum_ns() as f64 / measured.elapsed_ns as f64);
-    Concurrency {
+        .then(|| latency.connect_times().sum_ns() as f64 / measured.elapsed_ns as f64);
+    RequestsInFlight {
         requested,
         effective,
         connecting,
@@ -192,7 +205,7 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     }
 }
 
-fn generator(run: &LoadRun) -> Generator {
+fn generator_stats(run: &LoadRun) -> GeneratorStats {
     let threads = &run.measured.threads;
     let sum = |of: fn(&ThreadReport) -> u64| threads.iter().map(of).sum::<u64>() as f64;
     let measured = &run.measured;
@@ -203,13 +216,16 @@ fn generator(run: &LoadRun) -> Generator {
     let seconds = elapsed_ns.unwrap_or(0) as f64 / 1e9;
     let switches = sum(|thread| thread.involuntary_switches);
     let longest = threads.iter().map(|thread| thread.longest_batch_ns).max();
-    Generator {
+    GeneratorStats {
         threads: threads.len(),
         bottlenecks: threads
             .iter()
             .filter(|thread| thread.is_bottleneck())
             .count(),
-        busiest: threads.iter().map(ThreadReport::busy).fold(0.0, f64::max),
+        busiest: threads
+            .iter()
+            .map(ThreadReport::busy_share)
+            .fold(0.0, f64::max),
         switches_per_s: if seconds > 0.0 {
             switches / seconds
         } else {
@@ -223,7 +239,7 @@ fn generator(run: &LoadRun) -> Generator {
 
 /// Fewest and most requests on one connection. A thread whose connections were all cut off by the
 /// end of the load has no minimum.
-fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
+fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let most = threads.iter().map(|thread| thread.most_requests).max()?;
     let known = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
     let fewest = threads
@@ -234,15 +250,15 @@ fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
 }
 
 /// Quantity to compare between the halves of a load.
-fn course(run: &LoadRun) -> Option<Course> {
+fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     match &run.requested.pace {
-        PaceFacts::Closed { .. } => Some(Course::Throughput),
+        PaceFacts::Closed { .. } => Some(DriftMetric::Throughput),
         PaceFacts::Open { stages, .. } => {
             let first = stages.first()?.from_per_s;
             let is_steady = stages
                 .iter()
                 .all(|stage| stage.from_per_s == first && stage.to_per_s == first);
-            is_steady.then_some(Course::Median)
+            is_steady.then_some(DriftMetric::Median)
         }
     }
 }
@@ -252,37 +268,37 @@ fn course(run: &LoadRun) -> Option<Course> {
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
-fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
-    let mut remarks: Vec<Remark> = Vec::new();
+fn load_remarks(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
+    let mut remarks: Vec<LoadRemark> = Vec::new();
     if let Err(wrong) = &findings.balance {
-        remarks.push(Remark::Imbalance(wrong.clone()));
+        remarks.push(LoadRemark::Imbalance(wrong.clone()));
     }
-    remarks.extend(machines::remarks(findings.run));
-    remarks.extend(of_load(findings));
-    remarks.extend(of_requests(findings));
-    remarks.extend(of_generator(findings));
-    remarks.extend(of_answers(findings));
-    remarks.sort_by_key(Remark::weight);
+    remarks.extend(machines::machine_remarks(findings.run));
+    remarks.extend(remarks_on_load(findings));
+    remarks.extend(remarks_on_requests(findings));
+    remarks.extend(remarks_on_generator(findings));
+    remarks.extend(remarks_on_responses(findings));
+    remarks.sort_by_key(LoadRemark::severity);
     remarks
 }
 
 /// Remarks on whether the load was the requested one.
-fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
+fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();
     if measured.is_interrupted {
-        remarks.push(Remark::Interrupted);
+        remarks.push(LoadRemark::Interrupted);
     }
     if let Some(open) = findings.open {
         if open.is_generator_limited() {
-            remarks.push(Remark::GeneratorLimited(open));
+            remarks.push(LoadRemark::GeneratorLimited(open));
         }
         if open.is_rate_missed() {
-            remarks.push(Remark::RateMissed(open));
+            remarks.push(LoadRemark::RateMissed(open));
         }
     }
     if measured.reached_most_connections {
-        remarks.push(Remark::ConnectionsCapped {
+        remarks.push(LoadRemark::ConnectionsCapped {
             most: measured.most_connections,
         });
     }
@@ -292,29 +308,29 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
         concurrency.requested,
         concurrency.effective,
     ) {
-        remarks.push(Remark::ConcurrencyShort {
+        remarks.push(LoadRemark::ConcurrencyShort {
             requested,
             effective,
             connecting: concurrency.connecting.unwrap_or(0.0),
         });
     }
-    remarks.extend(findings.halves.map(Remark::Unsteady));
+    remarks.extend(findings.halves.map(LoadRemark::Unsteady));
     remarks
 }
 
 /// Remarks on the outcome of the requests.
-fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
+fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let counts = &findings.run.measured.totals.outcomes;
     let mut remarks = Vec::new();
     if counts.succeeded() == 0 {
-        remarks.push(Remark::NothingAnswered);
+        remarks.push(LoadRemark::NothingAnswered);
     }
-    let worst =
-        ErrorClass::every().max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
+    let worst = ErrorClass::all_classes()
+        .max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
     if let Some(class) = worst.filter(|class| counts.errors(*class) > 0) {
-        remarks.push(Remark::Failed {
+        remarks.push(LoadRemark::Failed {
             count: counts.all_errors(),
-            of: counts.attempts(),
+            total: counts.attempts(),
             class,
         });
     }
@@ -324,35 +340,35 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
     };
     let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
     if unsent + in_flight + cancelled > 0 {
-        remarks.push(Remark::Unfinished {
+        remarks.push(LoadRemark::Unfinished {
             unsent,
             in_flight,
             cancelled,
         });
     }
-    let other = counts.codes().total() - counts.codes().of_hundred(2);
+    let other = counts.codes().total() - counts.codes().class_count(2);
     let accepted = other.saturating_sub(counts.errors(ErrorClass::Status));
     if accepted > 0 && counts.errors(ErrorClass::Assertion) == 0 {
-        remarks.push(Remark::Accepted { count: accepted });
+        remarks.push(LoadRemark::Accepted { count: accepted });
     }
     remarks
 }
 
 /// Remarks on whether the generator measured itself.
-fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
+fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
     // A generator that polls is always busy, as requested.
     if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
-        remarks.push(Remark::GeneratorBound {
+        remarks.push(LoadRemark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
             threads: generator.threads,
             busiest: generator.busiest,
         });
     }
-    let share = disturbed(findings);
+    let share = disturbed_share(findings);
     if share > DISTURBED_SHARE {
-        remarks.push(Remark::Disturbed {
+        remarks.push(LoadRemark::Disturbed {
             switches_per_s: generator.switches_per_s,
             share,
         });
@@ -361,7 +377,7 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
 }
 
 /// Share of the requests that context switches can have affected: each affects those in flight.
-fn disturbed(findings: &LoadFindings<'_>) -> f64 {
+fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
     if rate > 0.0 {
@@ -372,34 +388,36 @@ fn disturbed(findings: &LoadFindings<'_>) -> f64 {
 }
 
 /// A count, and the remark to make if it is not 0.
-type CountedRemark = (u64, fn(u64) -> Remark);
+type CountedRemark = (u64, fn(u64) -> LoadRemark);
 
 /// Remarks on the responses.
-fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
+fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let account = &findings.run.measured.totals;
     let (replies, counts) = (&account.replies, &account.outcomes);
     let mut remarks = Vec::new();
     if replies.lengths_vary() {
-        remarks.push(Remark::LengthsVary {
+        remarks.push(LoadRemark::LengthsVary {
             least: replies.least_body_bytes,
             greatest: replies.greatest_body_bytes,
         });
     }
     let closed = replies.count - replies.reusable.min(replies.count);
     if findings.run.requested.keeps_alive && closed > 0 {
-        remarks.push(Remark::NotReusable {
+        remarks.push(LoadRemark::NotReusable {
             count: closed,
-            of: replies.count,
+            total: replies.count,
         });
     }
     let interim = counts.interim_codes().total();
     let counted: [CountedRemark; 4] = [
-        (replies.doubtful_framing, |count| Remark::DoubtfulFraming {
+        (replies.doubtful_framing, |count| {
+            LoadRemark::DoubtfulFraming { count }
+        }),
+        (replies.stray_bytes, |count| LoadRemark::StrayBytes {
             count,
         }),
-        (replies.stray_bytes, |count| Remark::StrayBytes { count }),
-        (counts.retries(), |count| Remark::Retried { count }),
-        (interim, |count| Remark::Interim { count }),
+        (counts.retries(), |count| LoadRemark::Retried { count }),
+        (interim, |count| LoadRemark::Interim { count }),
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     remarks.extend(counted.map(|(count, remark)| remark(count)));

@@ -5,12 +5,12 @@
 //! is a hint, not a test: the intervals of one load are not independent.
 
 use speedwell_load::latency::OpenVerdict;
-use speedwell_load::measured::{Measured, Tick};
-use speedwell_load::outcomes::{ErrorClass, Imbalance};
+use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::outcomes::{CountImbalance, ErrorClass};
 
 /// Severity of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum RemarkSeverity {
     /// A defect of the generator itself: no figure can be trusted.
     Wrong,
     /// The figures may be misleading.
@@ -32,9 +32,9 @@ pub enum MachineLimit {
 
 /// A remark on a load.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Remark {
+pub enum LoadRemark {
     /// The counts of outcomes do not add up.
-    Imbalance(Vec<Imbalance>),
+    Imbalance(Vec<CountImbalance>),
     /// The counts of the machines do not add up to the total.
     PartsUnlike {
         /// The sum of their counts.
@@ -108,7 +108,7 @@ pub enum Remark {
         /// Number of failed requests.
         count: u64,
         /// Number of requests.
-        of: u64,
+        total: u64,
         /// Most frequent error.
         class: ErrorClass,
     },
@@ -127,7 +127,7 @@ pub enum Remark {
         cancelled: u64,
     },
     /// The two halves differ.
-    Unsteady(Halves),
+    Unsteady(LoadHalves),
     /// Other programs disturbed the generator.
     Disturbed {
         /// Context switches per second, over all threads.
@@ -167,54 +167,54 @@ pub enum Remark {
         /// Successful responses after which the server closed the connection.
         count: u64,
         /// Successful responses.
-        of: u64,
+        total: u64,
     },
 }
 
-impl Remark {
+impl LoadRemark {
     /// Severity of the remark.
-    pub fn weight(&self) -> Weight {
+    pub fn severity(&self) -> RemarkSeverity {
         match self {
-            Remark::Imbalance(_) | Remark::PartsUnlike { .. } => Weight::Wrong,
-            Remark::MachineLost { .. }
-            | Remark::MachineLimited { .. }
-            | Remark::StartsApart { .. }
-            | Remark::NothingAnswered
-            | Remark::Interrupted
-            | Remark::GeneratorLimited(_)
-            | Remark::RateMissed(_)
-            | Remark::ConcurrencyShort { .. }
-            | Remark::GeneratorBound { .. }
-            | Remark::ConnectionsCapped { .. }
-            | Remark::Failed { .. }
-            | Remark::Unfinished { .. }
-            | Remark::Unsteady(_)
-            | Remark::Disturbed { .. }
-            | Remark::DoubtfulFraming { .. }
-            | Remark::StrayBytes { .. } => Weight::Warning,
-            Remark::Accepted { .. }
-            | Remark::ClockSet { .. }
-            | Remark::LengthsVary { .. }
-            | Remark::Retried { .. }
-            | Remark::Interim { .. }
-            | Remark::NotReusable { .. } => Weight::Note,
+            LoadRemark::Imbalance(_) | LoadRemark::PartsUnlike { .. } => RemarkSeverity::Wrong,
+            LoadRemark::MachineLost { .. }
+            | LoadRemark::MachineLimited { .. }
+            | LoadRemark::StartsApart { .. }
+            | LoadRemark::NothingAnswered
+            | LoadRemark::Interrupted
+            | LoadRemark::GeneratorLimited(_)
+            | LoadRemark::RateMissed(_)
+            | LoadRemark::ConcurrencyShort { .. }
+            | LoadRemark::GeneratorBound { .. }
+            | LoadRemark::ConnectionsCapped { .. }
+            | LoadRemark::Failed { .. }
+            | LoadRemark::Unfinished { .. }
+            | LoadRemark::Unsteady(_)
+            | LoadRemark::Disturbed { .. }
+            | LoadRemark::DoubtfulFraming { .. }
+            | LoadRemark::StrayBytes { .. } => RemarkSeverity::Warning,
+            LoadRemark::Accepted { .. }
+            | LoadRemark::ClockSet { .. }
+            | LoadRemark::LengthsVary { .. }
+            | LoadRemark::Retried { .. }
+            | LoadRemark::Interim { .. }
+            | LoadRemark::NotReusable { .. } => RemarkSeverity::Note,
         }
     }
 }
 
 /// Minimum number of intervals per half, so that a single pause does not look like drift.
-const FEWEST: usize = 10;
+const MIN_HALF_INTERVALS: usize = 10;
 
 /// Halves that differ by less than this share count as equal.
-const ALIKE: f64 = 0.05;
+const MAX_EQUAL_SHARE: f64 = 0.05;
 
 /// Minimum difference in standard errors. Three instead of the usual two, because successive
 /// intervals are correlated.
-const ERRORS: f64 = 3.0;
+const MIN_STANDARD_ERRORS: f64 = 3.0;
 
 /// Quantity compared between halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum DriftMetric {
     /// Successful requests per second.
     Throughput,
     /// Median service time, in nanoseconds.
@@ -223,9 +223,9 @@ pub enum Course {
 
 /// Two halves that differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Halves {
+pub struct LoadHalves {
     /// Quantity compared.
-    pub course: Course,
+    pub course: DriftMetric,
     /// Mean over the first half.
     pub first: f64,
     /// Mean over the second half.
@@ -235,22 +235,26 @@ pub struct Halves {
 /// Compares the halves of a load; returns them if they differ. The schedule of an open load
 /// determines its throughput, so the median is compared instead; with a varying schedule, nothing
 /// is.
-pub(super) fn halves(measured: &Measured, course: Course) -> Option<Halves> {
+pub(super) fn compare_halves(
+    measured: &LoadMeasurement,
+    course: DriftMetric,
+) -> Option<LoadHalves> {
     let interval_ns = measured.timeline.interval_ns;
     let per_second = 1e9 / interval_ns as f64;
-    let value = |tick: &Tick| match course {
-        Course::Throughput => Some(tick.ok as f64 * per_second),
-        Course::Median => tick.p50_ns.map(|ns| ns as f64),
+    let value = |tick: &TimelineTick| match course {
+        DriftMetric::Throughput => Some(tick.ok as f64 * per_second),
+        DriftMetric::Median => tick.p50_ns.map(|ns| ns as f64),
     };
-    let values: Vec<f64> = whole_ticks(measured).iter().filter_map(value).collect();
+    let values: Vec<f64> = complete_ticks(measured).iter().filter_map(value).collect();
     let (first, second) = values.split_at(values.len() / 2);
-    if first.len() < FEWEST {
+    if first.len() < MIN_HALF_INTERVALS {
         return None;
     }
-    let ((mean, error), (later, later_error)) = (moments(first), moments(second));
+    let ((mean, error), (later, later_error)) = (mean_and_error(first), mean_and_error(second));
     let difference = (later - mean).abs();
-    let differs = difference > ALIKE * mean && difference > ERRORS * error.hypot(later_error);
-    differs.then_some(Halves {
+    let differs = difference > MAX_EQUAL_SHARE * mean
+        && difference > MIN_STANDARD_ERRORS * error.hypot(later_error);
+    differs.then_some(LoadHalves {
         course,
         first: mean,
         second: later,
@@ -258,7 +262,7 @@ pub(super) fn halves(measured: &Measured, course: Course) -> Option<Halves> {
 }
 
 /// Complete intervals after the warm-up.
-pub(super) fn whole_ticks(measured: &Measured) -> &[Tick] {
+pub(super) fn complete_ticks(measured: &LoadMeasurement) -> &[TimelineTick] {
     let timeline = &measured.timeline;
     let whole = measured.elapsed_ns.checked_div(timeline.interval_ns);
     let ticks = timeline.ticks.get(timeline.warmup..).unwrap_or_default();
@@ -266,7 +270,7 @@ pub(super) fn whole_ticks(measured: &Measured) -> &[Tick] {
 }
 
 /// Mean and its standard error.
-fn moments(values: &[f64]) -> (f64, f64) {
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

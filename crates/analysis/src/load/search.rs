@@ -1,30 +1,30 @@
 //! Loads at several rates or levels of concurrency: which belong together, which rates the server
-//! sustained, what each level showed besides throughput, and what to load next. Start at [`rates`]
-//! and [`levels`].
+//! sustained, what each level showed besides throughput, and what to load next. Start at [`group_by_rate`]
+//! and [`group_by_level`].
 
-pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
+pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
-use crate::grid::distinct;
+use crate::grid::distinct_items;
 use crate::load::LoadFindings;
-use crate::load::gate::{self, Condition, Unknown};
-use crate::load::remark::{Remark, whole_ticks};
-use crate::load::times::{Group, Quantity, Refusal, ReportedTime};
-use crate::scaling::{self, Level, Next, Rules, Scaling};
-use speedwell_load::latency::LEAST_ACHIEVED;
-use speedwell_load::measured::Measured;
+use crate::load::gate::{self, LoadCondition, UnknownReason};
+use crate::load::remark::{LoadRemark, complete_ticks};
+use crate::load::times::{ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
+use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
+use speedwell_load::latency::MIN_ACHIEVED_SHARE;
+use speedwell_load::measured::LoadMeasurement;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
-use speedwell_stats::rate_search::{self, Trial};
+use speedwell_stats::rate_search::{self, RateTrial};
 
 /// Number of attempts at one rate with a late generator that rules out a passing disturbance.
-const MOST_LATE: usize = 4;
+const MAX_LATE_ATTEMPTS: usize = 4;
 
 /// Loads of one target at several rates.
 #[derive(Debug, Clone)]
-pub struct Rates {
+pub struct RateSeries {
     /// Label of the target.
     pub label: String,
     /// Attempts by rate, then in execution order.
-    pub tries: Vec<RateTry>,
+    pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
     /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain it
@@ -38,7 +38,7 @@ pub struct Rates {
 
 /// One load at a rate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RateTry {
+pub struct RateAttempt {
     /// Requests due per second.
     pub rate: f64,
     /// Share of the due requests that was sent.
@@ -47,17 +47,17 @@ pub struct RateTry {
     pub answered: f64,
     /// 50th and 99th percentiles of response time in nanoseconds, if reported.
     pub p50_ns: Option<f64>,
-    /// See [`RateTry::p50_ns`].
+    /// See [`RateAttempt::p50_ns`].
     pub p99_ns: Option<f64>,
     /// Why the rate counts as missed; `None` if it was sustained.
-    pub missed: Option<Missed>,
-    /// Whether other programs preempted the generator ([`Remark::Disturbed`]).
+    pub missed: Option<MissedReason>,
+    /// Whether other programs preempted the generator ([`LoadRemark::Disturbed`]).
     pub is_disturbed: bool,
 }
 
 /// Why a rate counts as missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missed {
+pub enum MissedReason {
     /// The generator itself was late, which says nothing about the server.
     Generator,
     /// Fewer than 98 % of the due requests were sent.
@@ -69,18 +69,18 @@ pub enum Missed {
 }
 
 /// Groups the loads at constant rates by target and checks them against `conditions`.
-pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates> {
-    let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
+pub fn group_by_rate(loads: &[LoadFindings<'_>], conditions: &[LoadCondition]) -> Vec<RateSeries> {
+    let labels = distinct_items(loads.iter().map(|load| load.run.label.as_str()));
     let of_label = |label: &&str| {
         let counted = loads.iter().filter(|load| load.run.label == *label);
-        let mut tries: Vec<RateTry> = counted
-            .filter_map(|load| one_try(load, conditions))
+        let mut tries: Vec<RateAttempt> = counted
+            .filter_map(|load| rate_attempt(load, conditions))
             .collect();
         tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
         let is_one = tries.first()?.rate == tries.last()?.rate;
-        let answer = rate_search::answer(&trials(&tries));
-        let refused_at = refused_at(&tries);
-        (!is_one || refused_at.is_some()).then(|| Rates {
+        let answer = rate_search::search_answer(&server_trials(&tries));
+        let refused_at = rate_refused_at(&tries);
+        (!is_one || refused_at.is_some()).then(|| RateSeries {
             label: (*label).to_owned(),
             is_disturbed: is_disturbed(&tries, answer),
             tries,
@@ -94,20 +94,22 @@ pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates>
 /// Determines the next rate to try.
 pub fn next_rate(
     loads: &[LoadFindings<'_>],
-    conditions: &[Condition],
+    conditions: &[LoadCondition],
     rules: &RateRules,
 ) -> NextRate {
-    let tries = loads.iter().filter_map(|load| one_try(load, conditions));
-    let tries: Vec<RateTry> = tries.collect();
-    match refused_at(&tries) {
+    let tries = loads
+        .iter()
+        .filter_map(|load| rate_attempt(load, conditions));
+    let tries: Vec<RateAttempt> = tries.collect();
+    match rate_refused_at(&tries) {
         Some(_) => NextRate::Stop,
-        None => rate_search::next(&trials(&tries), rules),
+        None => rate_search::next_rate(&server_trials(&tries), rules),
     }
 }
 
 /// Trials that describe the server. Attempts with a late generator do not.
-fn trials(tries: &[RateTry]) -> Vec<Trial> {
-    let trial = |one: &RateTry| Trial {
+fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
+    let trial = |one: &RateAttempt| RateTrial {
         rate: one.rate,
         is_kept: one.missed.is_none(),
     };
@@ -115,13 +117,13 @@ fn trials(tries: &[RateTry]) -> Vec<Trial> {
     in_time.map(trial).collect()
 }
 
-fn is_late(one: &RateTry) -> bool {
-    one.missed == Some(Missed::Generator)
+fn is_late(one: &RateAttempt) -> bool {
+    one.missed == Some(MissedReason::Generator)
 }
 
 /// Whether the rates that bound an answer were disturbed. At a missed rate so many requests are in
 /// flight that any preemption affects many of them; at a sustained rate only frequent ones do.
-fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
+fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
         bound.is_some_and(|rate| {
@@ -132,19 +134,19 @@ fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
 }
 
 /// Lowest rate with enough late attempts of the generator to rule out a passing disturbance.
-fn refused_at(tries: &[RateTry]) -> Option<f64> {
+fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
     let late_at = |rate: f64| {
         let of_rate = tries.iter().filter(|one| one.rate == rate);
         of_rate.filter(|one| is_late(one)).count()
     };
     let rates = tries.iter().map(|one| one.rate);
     rates
-        .filter(|rate| late_at(*rate) >= MOST_LATE)
+        .filter(|rate| late_at(*rate) >= MAX_LATE_ATTEMPTS)
         .min_by(f64::total_cmp)
 }
 
 /// Rate of a load with a single constant rate.
-fn rate(run: &LoadRun) -> Option<f64> {
+fn constant_rate(run: &LoadRun) -> Option<f64> {
     match &run.requested.pace {
         PaceFacts::Open { stages, .. } => match &stages[..] {
             [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
@@ -156,13 +158,13 @@ fn rate(run: &LoadRun) -> Option<f64> {
 
 /// Converts an open load at a constant rate to an attempt; `None` for other loads, and if it ended
 /// early.
-fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry> {
-    let rate = rate(load.run)?;
+fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<RateAttempt> {
+    let rate = constant_rate(load.run)?;
     let verdict = load.open?;
     if load.run.is_partial || load.run.measured.is_interrupted {
         return None;
     }
-    let answered = answered(load, rate);
+    let answered = answered_share(load, rate);
     let time = |ppm: u32| {
         load.principal_quantile(ppm)?
             .longest_ns()
@@ -170,14 +172,14 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
     };
     let tail = load.principal_quantile(990_000);
     let missed = match () {
-        () if tail == Some(ReportedTime::Refused(Refusal::GeneratorLimited)) => {
-            Some(Missed::Generator)
+        () if tail == Some(ReportedTime::Refused(TimeRefusal::GeneratorLimited)) => {
+            Some(MissedReason::Generator)
         }
-        () if verdict.is_rate_missed() => Some(Missed::Unsent),
-        () if answered < LEAST_ACHIEVED => Some(Missed::Unanswered),
-        () => limit(load, conditions),
+        () if verdict.is_rate_missed() => Some(MissedReason::Unsent),
+        () if answered < MIN_ACHIEVED_SHARE => Some(MissedReason::Unanswered),
+        () => missed_limit(load, conditions),
     };
-    Some(RateTry {
+    Some(RateAttempt {
         rate,
         sent: verdict.achieved,
         answered,
@@ -187,15 +189,15 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
         is_disturbed: load
             .remarks
             .iter()
-            .any(|remark| matches!(remark, Remark::Disturbed { .. })),
+            .any(|remark| matches!(remark, LoadRemark::Disturbed { .. })),
     })
 }
 
 /// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
 /// still in flight when a load ends: those due within the shortest service time, which a queue does
 /// not lengthen, and the one due at the end.
-fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
-    let least = load.spread(Quantity::Service, Group::Ok);
+fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
+    let least = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;
@@ -207,43 +209,43 @@ fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
 }
 
 /// First limit that the load does not keep.
-fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
+fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
-    let judged = gate::judge(conditions, loads);
+    let judged = gate::judge_conditions(conditions, loads);
     let failed = judged
         .iter()
-        .find(|row| row.answer != gate::Answer::Passed)?;
+        .find(|row| row.answer != gate::ConditionAnswer::Passed)?;
     match failed.answer {
         // Here the generator's own lateness would decide.
-        gate::Answer::Unknown(Unknown::Range | Unknown::Refused(Refusal::GeneratorLimited)) => {
-            Some(Missed::Generator)
-        }
-        _ => Some(Missed::Limit(failed.condition.to_string())),
+        gate::ConditionAnswer::Unknown(
+            UnknownReason::Range | UnknownReason::Refused(TimeRefusal::GeneratorLimited),
+        ) => Some(MissedReason::Generator),
+        _ => Some(MissedReason::Limit(failed.condition.to_string())),
     }
 }
 
 /// Share of failed requests above which the server no longer does the work being counted.
-const MOST_FAILED: f64 = 0.01;
+const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Number of windows that replace visits if each level was loaded only once.
-const WINDOWS: usize = 5;
+const WINDOW_COUNT: usize = 5;
 
 /// Loads of one target at several levels of concurrency.
 #[derive(Debug, Clone)]
-pub struct Levels {
+pub struct ConcurrencySeries {
     /// Label of the target.
     pub label: String,
     /// Levels in ascending order, including spoilt ones.
-    pub passes: Vec<Pass>,
+    pub passes: Vec<LevelVisits>,
     /// Joint result; `None` if no level counts.
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<ScalingFindings>,
     /// Whether each level was loaded only once, so that windows stand for visits.
     pub is_windowed: bool,
 }
 
 /// All visits at one level.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pass {
+pub struct LevelVisits {
     /// Requested number of requests in flight.
     pub concurrency: u32,
     /// Number of loads at this level.
@@ -252,7 +254,7 @@ pub struct Pass {
     pub throughput_per_s: f64,
     /// Median over visits of the median and 99th percentile of service time, in nanoseconds.
     pub p50_ns: Option<f64>,
-    /// See [`Pass::p50_ns`].
+    /// See [`LevelVisits::p50_ns`].
     pub p99_ns: Option<f64>,
     /// Mean number of requests in flight.
     pub effective: Option<f64>,
@@ -267,21 +269,24 @@ pub struct Pass {
 }
 
 /// Groups the loads at several levels of concurrency by target.
-pub fn levels(loads: &[LoadFindings<'_>]) -> Vec<Levels> {
-    let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
+pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
+    let labels = distinct_items(loads.iter().map(|load| load.run.label.as_str()));
     let of_label = |label: &&str| {
-        let counted = |load: &&LoadFindings<'_>| load.run.label == *label && is_whole(load.run);
+        let counted = |load: &&LoadFindings<'_>| load.run.label == *label && is_complete(load.run);
         let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(counted).collect();
-        let numbers = numbers(loads.iter().map(|load| load.run));
+        let numbers = concurrency_numbers(loads.iter().map(|load| load.run));
         if numbers.len() < 2 {
             return None;
         }
         let runs: Vec<&LoadRun> = loads.iter().map(|load| load.run).collect();
-        let levels = throughputs(&runs);
-        Some(Levels {
+        let levels = throughputs_by_level(&runs);
+        Some(ConcurrencySeries {
             label: (*label).to_owned(),
-            passes: numbers.iter().map(|number| pass(*number, &loads)).collect(),
-            scaling: scaling::scaling(&levels),
+            passes: numbers
+                .iter()
+                .map(|number| level_visits(*number, &loads))
+                .collect(),
+            scaling: scaling::evaluate_scaling(&levels),
             is_windowed: runs.len() == numbers.len(),
         })
     };
@@ -289,38 +294,42 @@ pub fn levels(loads: &[LoadFindings<'_>]) -> Vec<Levels> {
 }
 
 /// Determines the next level to load for a target.
-pub fn next(runs: &[&LoadRun], rules: &Rules) -> Next {
-    scaling::next(&throughputs(runs), rules)
+pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> NextLevel {
+    scaling::next_level(&throughputs_by_level(runs), rules)
 }
 
 /// Whether a load ran to its end; otherwise it says nothing about its level.
-fn is_whole(run: &LoadRun) -> bool {
+fn is_complete(run: &LoadRun) -> bool {
     !run.is_partial && !run.measured.is_interrupted
 }
 
-fn numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> {
+fn concurrency_numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> {
     let mut numbers: Vec<u32> = runs.filter_map(|run| run.requested.concurrency()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers
 }
 
-fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
-    let whole: Vec<&LoadRun> = runs.iter().copied().filter(|run| is_whole(run)).collect();
-    let numbers = numbers(whole.iter().copied());
+fn throughputs_by_level(runs: &[&LoadRun]) -> Vec<ConcurrencyLevel> {
+    let whole: Vec<&LoadRun> = runs
+        .iter()
+        .copied()
+        .filter(|run| is_complete(run))
+        .collect();
+    let numbers = concurrency_numbers(whole.iter().copied());
     let is_windowed = whole.len() == numbers.len();
     let level = |number: &u32| {
         let of_level = whole
             .iter()
             .filter(|run| run.requested.concurrency() == Some(*number));
-        let mut level = Level {
+        let mut level = ConcurrencyLevel {
             concurrency: *number,
-            ..Level::default()
+            ..ConcurrencyLevel::default()
         };
         for run in of_level {
             level.is_spoilt |= is_spoilt(&run.measured);
             if is_windowed {
-                level.throughputs.extend(windows(&run.measured))
+                level.throughputs.extend(window_throughputs(&run.measured))
             } else {
                 level.throughputs.extend(run.measured.throughput())
             }
@@ -330,27 +339,27 @@ fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
     numbers.iter().map(level).collect()
 }
 
-fn is_spoilt(measured: &Measured) -> bool {
+fn is_spoilt(measured: &LoadMeasurement) -> bool {
     let counts = &measured.totals.outcomes;
-    counts.all_errors() as f64 > MOST_FAILED * counts.attempts() as f64
+    counts.all_errors() as f64 > MAX_FAILED_SHARE * counts.attempts() as f64
 }
 
 /// Successful requests per second in windows of equal length after the warm-up; the whole load if
 /// it is too short.
-fn windows(measured: &Measured) -> Vec<f64> {
-    let ticks = whole_ticks(measured);
-    let length = ticks.len() / WINDOWS;
+fn window_throughputs(measured: &LoadMeasurement) -> Vec<f64> {
+    let ticks = complete_ticks(measured);
+    let length = ticks.len() / WINDOW_COUNT;
     if length == 0 {
         return measured.throughput().into_iter().collect();
     }
     let seconds = length as f64 * measured.timeline.interval_ns as f64 / 1e9;
-    let windows = ticks.chunks_exact(length).take(WINDOWS);
+    let windows = ticks.chunks_exact(length).take(WINDOW_COUNT);
     windows
         .map(|window| window.iter().map(|tick| tick.ok).sum::<u64>() as f64 / seconds)
         .collect()
 }
 
-fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
+fn level_visits(concurrency: u32, loads: &[&LoadFindings<'_>]) -> LevelVisits {
     let of_level =
         |load: &&&LoadFindings<'_>| load.run.requested.concurrency() == Some(concurrency);
     let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(of_level).copied().collect();
@@ -364,7 +373,7 @@ fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
     });
     let busiest = loads.iter().map(|load| load.generator.busiest);
     let bound = |load: &&&LoadFindings<'_>| load.generator.bottlenecks > 0;
-    Pass {
+    LevelVisits {
         concurrency,
         visits: loads.len(),
         throughput_per_s: mean(&|load| load.throughput_per_s).unwrap_or(0.0),

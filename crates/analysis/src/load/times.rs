@@ -4,13 +4,13 @@
 //! The generator records its own lateness for every request. The time since a request was due is an
 //! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
 //! agree, one figure is reported; if not, a range, and a range that is too wide is refused. Start
-//! at [`served`] and [`Trust`].
+//! at [`load_percentiles`] and [`GeneratorTrust`].
 
 use speedwell_load::latency::{
-    AB_PERCENTS, Bin, ByOutcome, OpenTimes, OpenVerdict, Outcome, Quantile, ServiceTimes, Timed,
-    Values, bounds_agree, is_range_too_wide,
+    AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
+    ServiceTimes, TimeQuantile, TimeValues, bounds_agree, is_range_too_wide,
 };
-use speedwell_load::measured::Latency;
+use speedwell_load::measured::LoadLatency;
 use speedwell_model::load_run::LoadRun;
 
 /// Reported percentiles in millionths: those of ab, plus two more nines before the maximum.
@@ -21,7 +21,7 @@ pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
 
 /// A timed quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Quantity {
+pub enum TimedQuantity {
     /// Opening a connection.
     Connect,
     /// From sending to the first byte.
@@ -34,50 +34,50 @@ pub enum Quantity {
     Lag,
 }
 
-impl Quantity {
+impl TimedQuantity {
     /// Name in files and conditions.
     pub fn name(self) -> &'static str {
         match self {
-            Quantity::Connect => "connect",
-            Quantity::FirstByte => "first-byte",
-            Quantity::Service => "service",
-            Quantity::Response => "response",
-            Quantity::Lag => "lag",
+            TimedQuantity::Connect => "connect",
+            TimedQuantity::FirstByte => "first-byte",
+            TimedQuantity::Service => "service",
+            TimedQuantity::Response => "response",
+            TimedQuantity::Lag => "lag",
         }
     }
 
     /// All quantities.
-    pub const ALL: [Quantity; 5] = [
-        Quantity::Connect,
-        Quantity::FirstByte,
-        Quantity::Service,
-        Quantity::Response,
-        Quantity::Lag,
+    pub const ALL: [TimedQuantity; 5] = [
+        TimedQuantity::Connect,
+        TimedQuantity::FirstByte,
+        TimedQuantity::Service,
+        TimedQuantity::Response,
+        TimedQuantity::Lag,
     ];
 }
 
 /// A group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum RequestGroup {
     /// Successful requests.
     Ok,
     /// All requests, with lower bounds for unfinished ones.
     All,
 }
 
-impl Group {
+impl RequestGroup {
     /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Group::Ok => "ok",
-            Group::All => "all",
+            RequestGroup::Ok => "ok",
+            RequestGroup::All => "all",
         }
     }
 }
 
 /// Why a time is not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum TimeRefusal {
     /// The generator itself was late, which distorts the times.
     GeneratorLimited,
     /// Too few of the due requests were sent to determine the tail.
@@ -88,16 +88,16 @@ pub enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedTime {
     /// An exact value or a lower bound.
-    Time(Quantile),
+    Time(TimeQuantile),
     /// The time lies between two bounds: only the upper one includes the generator's own lateness.
     Range {
         /// Without the generator's lateness for each request.
-        low: Quantile,
+        low: TimeQuantile,
         /// Since each request was due.
-        high: Quantile,
+        high: TimeQuantile,
     },
     /// Measured, but untrustworthy.
-    Refused(Refusal),
+    Refused(TimeRefusal),
 }
 
 impl ReportedTime {
@@ -113,11 +113,11 @@ impl ReportedTime {
 
 /// Percentiles of one quantity and group of requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Served {
+pub struct QuantityPercentiles {
     /// Quantity.
-    pub quantity: Quantity,
+    pub quantity: TimedQuantity,
     /// Group of requests.
-    pub group: Group,
+    pub group: RequestGroup,
     /// Number of values.
     pub count: u64,
     /// Number of values from requests still unfinished when the load ended.
@@ -144,11 +144,11 @@ fn curve_ppm(count: u64) -> Vec<u32> {
 
 /// Spread of one quantity and group of requests. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spread {
+pub struct QuantitySpread {
     /// Quantity.
-    pub quantity: Quantity,
+    pub quantity: TimedQuantity,
     /// Group of requests.
-    pub group: Group,
+    pub group: RequestGroup,
     /// Number of values.
     pub count: u64,
     /// Number of values from requests still unfinished when the load ended; if any, mean and
@@ -167,26 +167,26 @@ pub struct Spread {
     /// Maximum.
     pub greatest: ReportedTime,
     /// Why figures that depend on all times, such as the mean, are not reported.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<TimeRefusal>,
 }
 
 /// The same times without the generator's own lateness, if recorded separately.
-pub(super) type Low<'a> = Option<&'a Values>;
+pub(super) type LowerTimes<'a> = Option<&'a TimeValues>;
 
 /// Times of one quantity and group of requests.
 #[derive(Debug, Clone, Copy)]
-struct Times<'a> {
-    quantity: Quantity,
-    group: Group,
-    values: &'a Values,
-    low: Low<'a>,
+struct QuantityTimes<'a> {
+    quantity: TimedQuantity,
+    group: RequestGroup,
+    values: &'a TimeValues,
+    low: LowerTimes<'a>,
 }
 
 /// Visits all times of a load, the principal ones first. For an open load, these are the waits that
 /// users would have had, whatever the outcome; else the service times of successful requests.
-fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
-    let mut see = |quantity, group, values: &Values, low: Low| {
-        see(Times {
+fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
+    let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
+        see(QuantityTimes {
             quantity,
             group,
             values,
@@ -194,46 +194,56 @@ fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
         });
     };
     match &run.measured.totals.latency {
-        Latency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
-        Latency::Open(latency) => {
-            let (all, ok) = (latency.requests.merged(), latency.requests.ok());
+        LoadLatency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
+        LoadLatency::Open(latency) => {
+            let (all, ok) = (latency.requests.merge_all(), latency.requests.ok());
             let mut see_response = |group, times: &OpenTimes| {
-                let low = times.low().map(|low| &**low);
-                see(Quantity::Response, group, &times.response, low);
+                let low = times.lower_bounds().map(|low| &**low);
+                see(TimedQuantity::Response, group, &times.response, low);
             };
-            see_response(Group::All, &all);
+            see_response(RequestGroup::All, &all);
             if all.response.count() > ok.response.count() {
-                see_response(Group::Ok, ok);
+                see_response(RequestGroup::Ok, ok);
             }
             visit_sent(&latency.requests, |times| &times.sent, &mut see);
-            see(Quantity::Lag, Group::All, &latency.lag, None);
+            see(TimedQuantity::Lag, RequestGroup::All, &latency.lag, None);
         }
     }
-    let connect = run.measured.totals.latency.connect();
-    see(Quantity::Connect, Group::All, connect, None);
+    let connect = run.measured.totals.latency.connect_times();
+    see(TimedQuantity::Connect, RequestGroup::All, connect, None);
 }
 
-fn visit_sent<T: Timed>(
+fn visit_sent<T: OutcomeSet>(
     requests: &ByOutcome<T>,
     sent: impl Fn(&T) -> &ServiceTimes,
-    see: &mut impl FnMut(Quantity, Group, &Values, Low),
+    see: &mut impl FnMut(TimedQuantity, RequestGroup, &TimeValues, LowerTimes),
 ) {
     let ok = sent(requests.ok());
-    see(Quantity::Service, Group::Ok, &ok.service, None);
+    see(TimedQuantity::Service, RequestGroup::Ok, &ok.service, None);
     let others = requests
         .iter()
-        .filter(|(outcome, set)| *outcome != Outcome::Ok && sent(set).service.count() > 0);
+        .filter(|(outcome, set)| *outcome != RequestOutcome::Ok && sent(set).service.count() > 0);
     if others.count() > 0 {
-        let all = requests.merged();
-        see(Quantity::Service, Group::All, &sent(&all).service, None);
+        let all = requests.merge_all();
+        see(
+            TimedQuantity::Service,
+            RequestGroup::All,
+            &sent(&all).service,
+            None,
+        );
     }
-    see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
+    see(
+        TimedQuantity::FirstByte,
+        RequestGroup::Ok,
+        &ok.first_byte,
+        None,
+    );
 }
 
 /// Percentiles of a load.
-pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
+pub(super) fn load_percentiles(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantityPercentiles> {
     let mut all = Vec::new();
-    visit(run, |times| {
+    visit_times(run, |times| {
         let quantiles = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
         let percentiles = quantiles(&PERCENTILES_PPM);
         if percentiles.is_empty() {
@@ -244,7 +254,7 @@ pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
         let points = ppm.iter().zip(quantiles(&ppm));
         let points =
             points.filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)));
-        all.push(Served {
+        all.push(QuantityPercentiles {
             curve: points.collect(),
             quantity: times.quantity,
             group: times.group,
@@ -257,14 +267,14 @@ pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
 }
 
 /// Spreads of a load.
-pub(super) fn spreads(run: &LoadRun, trust: &Trust) -> Vec<Spread> {
+pub(super) fn load_spreads(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantitySpread> {
     let mut all = Vec::new();
-    visit(run, |times| all.extend(spread(times, trust)));
+    visit_times(run, |times| all.extend(quantity_spread(times, trust)));
     all
 }
 
-fn spread(times: Times, trust: &Trust) -> Option<Spread> {
-    let Times {
+fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantitySpread> {
+    let QuantityTimes {
         quantity,
         group,
         values,
@@ -272,30 +282,30 @@ fn spread(times: Times, trust: &Trust) -> Option<Spread> {
     } = times;
     let quantile = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
     let mean_ns = values.mean_ns()?;
-    let low_mean_ns = low.and_then(Values::mean_ns);
-    Some(Spread {
+    let low_mean_ns = low.and_then(TimeValues::mean_ns);
+    Some(QuantitySpread {
         quantity,
         group,
         count: values.count(),
         lower_bounds: values.lower_bounds(),
-        least_ns: values.least_ns()?,
+        least_ns: values.min_ns()?,
         mean_ns,
         low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
         deviation_ns: values.standard_deviation_ns(),
         median: quantile(500_000)?,
         greatest: quantile(1_000_000)?,
-        refusal: trust.refusal_of_mean(quantity),
+        refusal: trust.mean_refusal(quantity),
     })
 }
 
 /// Applies `read` to the times of one quantity and group, if the load has them.
-fn find<T>(
+fn with_times<T>(
     run: &LoadRun,
-    wanted: (Quantity, Group),
-    mut read: impl FnMut(Times) -> T,
+    wanted: (TimedQuantity, RequestGroup),
+    mut read: impl FnMut(QuantityTimes) -> T,
 ) -> Option<T> {
     let mut found = None;
-    visit(run, |times| {
+    visit_times(run, |times| {
         if (times.quantity, times.group) == wanted {
             found = Some(read(times));
         }
@@ -304,22 +314,25 @@ fn find<T>(
 }
 
 /// Histogram of one quantity and group.
-pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
-    find(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
+pub(super) fn quantity_bins(
+    run: &LoadRun,
+    wanted: (TimedQuantity, RequestGroup),
+) -> Vec<HistogramBin> {
+    with_times(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
 }
 
 /// Quantile of one quantity and group; `None` without values.
-pub(super) fn quantile_of(
+pub(super) fn quantile_of_group(
     run: &LoadRun,
-    trust: &Trust,
-    wanted: (Quantity, Group),
+    trust: &GeneratorTrust,
+    wanted: (TimedQuantity, RequestGroup),
     ppm: u32,
 ) -> Option<ReportedTime> {
-    let quantile_of = |times: Times| {
+    let quantile_of = |times: QuantityTimes| {
         let mut one = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
         one.pop()
     };
-    find(run, wanted, quantile_of).flatten()
+    with_times(run, wanted, quantile_of).flatten()
 }
 
 /// Percentile from which the tail begins, which a load that missed its rate cannot determine.
@@ -327,33 +340,33 @@ const TAIL_PPM: u32 = 990_000;
 
 /// How far a load's own lateness affects its times.
 #[derive(Debug, Clone)]
-pub(super) struct Trust {
+pub(super) struct GeneratorTrust {
     verdict: Option<OpenVerdict>,
     /// Times of all requests of an open load.
     all: Option<OpenTimes>,
 }
 
-impl Trust {
-    pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> Trust {
+impl GeneratorTrust {
+    pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> GeneratorTrust {
         let all = match &run.measured.totals.latency {
-            Latency::Open(latency) => Some(latency.requests.merged()),
-            Latency::Closed(_) => None,
+            LoadLatency::Open(latency) => Some(latency.requests.merge_all()),
+            LoadLatency::Closed(_) => None,
         };
-        Trust { verdict, all }
+        GeneratorTrust { verdict, all }
     }
 
     /// Quantiles for shares in millionths, in ascending order; empty without values.
     pub fn quantiles(
         &self,
-        quantity: Quantity,
+        quantity: TimedQuantity,
         ppm: &[u32],
-        times: &Values,
-        low: Low,
+        times: &TimeValues,
+        low: LowerTimes,
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);
         let each = self
-            .refusals(quantity, ppm)
+            .quantile_refusals(quantity, ppm)
             .into_iter()
             .zip(highs)
             .zip(lows);
@@ -367,40 +380,40 @@ impl Trust {
     /// Why quantiles of a quantity are not reported, whatever their values. A late generator sent
     /// its requests at the wrong times, so service times are refused along with the response times
     /// that contain them.
-    fn refusals(&self, quantity: Quantity, ppm: &[u32]) -> Vec<Option<Refusal>> {
+    fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
         let (Some(verdict), Some(all)) = (self.verdict, &self.all) else {
             return vec![None; ppm.len()];
         };
-        if is_of_the_system(quantity) {
+        if is_exempt(quantity) {
             return vec![None; ppm.len()];
         }
         let wide = all.are_too_wide(ppm);
         let wide = wide.unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
         let refusal = |(ppm, is_wide): (&u32, bool)| {
             if is_wide {
-                Some(Refusal::GeneratorLimited)
+                Some(TimeRefusal::GeneratorLimited)
             } else {
-                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(Refusal::RateMissed)
+                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(TimeRefusal::RateMissed)
             }
         };
         ppm.iter().zip(wide).map(refusal).collect()
     }
 
     /// Why the mean of a quantity is not reported.
-    pub fn refusal_of_mean(&self, quantity: Quantity) -> Option<Refusal> {
+    pub fn mean_refusal(&self, quantity: TimedQuantity) -> Option<TimeRefusal> {
         let (verdict, all) = (self.verdict?, self.all.as_ref()?);
         let is_wide = all.is_mean_too_wide();
         let is_refused = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-        (is_refused && !is_of_the_system(quantity)).then_some(Refusal::GeneratorLimited)
+        (is_refused && !is_exempt(quantity)).then_some(TimeRefusal::GeneratorLimited)
     }
 }
 
 /// Lag is the evidence itself, and connections are opened by the operating system.
-fn is_of_the_system(quantity: Quantity) -> bool {
-    matches!(quantity, Quantity::Lag | Quantity::Connect)
+fn is_exempt(quantity: TimedQuantity) -> bool {
+    matches!(quantity, TimedQuantity::Lag | TimedQuantity::Connect)
 }
 
-fn bounded_time(high: Quantile, low: Option<Quantile>) -> ReportedTime {
+fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
     let Some(low) = low else {
         return ReportedTime::Time(high);
     };
@@ -408,10 +421,10 @@ fn bounded_time(high: Quantile, low: Option<Quantile>) -> ReportedTime {
     match () {
         () if bounds_agree(low_ns, high_ns) => ReportedTime::Time(high),
         () if is_range_too_wide(low_ns, high_ns) => {
-            ReportedTime::Refused(Refusal::GeneratorLimited)
+            ReportedTime::Refused(TimeRefusal::GeneratorLimited)
         }
         // It may exceed either bound.
-        () if high.is_lower_bound => ReportedTime::Time(Quantile {
+        () if high.is_lower_bound => ReportedTime::Time(TimeQuantile {
             is_lower_bound: true,
             ..low
         }),

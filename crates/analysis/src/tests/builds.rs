@@ -1,10 +1,10 @@
 //! Sessions whose runs share builds: each build counts once.
 
-use super::row;
-use crate::{Settings, layout_spreads};
-use speedwell_fixtures::Story;
-use speedwell_model::{Session, Stopping, Verdict};
-use speedwell_stats::Observation;
+use super::only_row;
+use crate::{AnalysisSettings, layout_spreads};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{Session, StoppingDesign, Verdict};
+use speedwell_stats::BlockObservation;
 use speedwell_stats::test::stratified_rank;
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ fn session(builds: u32, factor: f64) -> Session {
         let noise = f64::from(run * 31 % 7) / 1e5;
         100.0 * (layout + noise).exp() * if side == 1 { factor } else { 1.0 }
     };
-    let mut session = Story::fixed(&["old", "new"], builds)
-        .case("g/a", value)
-        .session();
+    let mut session = FakeSession::with_fixed_blocks(&["old", "new"], builds)
+        .add_case("g/a", value)
+        .build();
     number_builds(&mut session, |run| run % builds);
     session.design.layout.builds = builds;
     session
@@ -38,7 +38,7 @@ fn number_builds(session: &mut Session, build: impl Fn(u32) -> u32) {
 #[test]
 fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
     let session = session(8, 1.02);
-    let found = row(&session, &Settings::default());
+    let found = only_row(&session, &AnalysisSettings::default());
     let mut builds: BTreeMap<(bool, u32), Vec<f64>> = BTreeMap::new();
     for run in &session.runs {
         let key = (&*run.variant == "new", run.build.unwrap());
@@ -47,12 +47,12 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
             .or_default()
             .push(run.samples[0].value.ln());
     }
-    let observations: Vec<Observation> = (builds.iter())
+    let observations: Vec<BlockObservation> = (builds.iter())
         .map(|((is_new, build), logs)| {
             let value = (logs.iter().sum::<f64>() / 2.0).exp();
             match is_new {
-                false => Observation::baseline(value, build / 2),
-                true => Observation::candidate(value, build / 2),
+                false => BlockObservation::baseline(value, build / 2),
+                true => BlockObservation::candidate(value, build / 2),
             }
         })
         .collect();
@@ -63,7 +63,7 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
     // change.
     let mut as_runs = session.clone();
     as_runs.design.layout.builds = 0;
-    assert!(row(&as_runs, &Settings::default()).p < found.p);
+    assert!(only_row(&as_runs, &AnalysisSettings::default()).p < found.p);
     assert_eq!(
         (found.baseline.runs.len(), found.candidate.runs.len()),
         (16, 16)
@@ -73,7 +73,7 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
 #[test]
 fn many_runs_of_few_builds_prove_nothing() {
     let session = session(4, 1.5);
-    let found = row(&session, &Settings::default());
+    let found = only_row(&session, &AnalysisSettings::default());
     assert_eq!(found.verdict, Verdict::Unclear);
     let note = "Too few builds: 4 a side can decide nothing; 6 are enough.";
     assert!(
@@ -92,7 +92,7 @@ fn a_lost_run_costs_its_build_one_value_on_both_sides() {
         .iter()
         .position(|run| &*run.variant == "new" && run.build == Some(3));
     session.runs.remove(lost.unwrap());
-    let found = row(&session, &Settings::default());
+    let found = only_row(&session, &AnalysisSettings::default());
     assert_eq!(found.verdict, Verdict::Better, "throughput grew by 10 %");
     assert_eq!(found.candidate.runs.len(), 15);
 }
@@ -104,18 +104,18 @@ fn a_look_waits_until_builds_have_all_their_runs() {
         level + f64::from(run * 31 % 7) / 10.0
     };
     let measured = |blocks: u32| {
-        let mut session = Story::blocks(&["old", "new"], blocks)
-            .case("g/a", value)
-            .session();
+        let mut session = FakeSession::sequential(&["old", "new"], blocks)
+            .add_case("g/a", value)
+            .build();
         // Two blocks per two builds.
         number_builds(&mut session, |run| run / 4 * 2 + run % 2);
         session.design.layout.builds = 16;
-        session.design.stopping = Stopping::Sequential {
+        session.design.stopping = StoppingDesign::Sequential {
             looks: vec![16, 28, 32],
             alpha: 0.05,
             delta: 0.02,
         };
-        row(&session, &Settings::default())
+        only_row(&session, &AnalysisSettings::default())
     };
     let early = measured(7);
     assert_eq!((early.verdict, early.decided_at), (Verdict::Unclear, None));
@@ -131,7 +131,7 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
     let mut session = session(8, 1.0);
     session.runs.retain(|run| &*run.variant == "old");
     session.variants.truncate(1);
-    let summary = crate::analyse(&session, &Settings::default())
+    let summary = crate::analyze_session(&session, &AnalysisSettings::default())
         .summaries
         .remove(0);
     let mut means: Vec<f64> = (0..8)
@@ -152,7 +152,7 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
     assert!((summary.center.high / ends.1 - 1.0).abs() < 1e-12);
     let spreads = layout_spreads(&session, &[&session.metrics[0]]);
     assert_eq!((spreads.len(), spreads[0].components.groups), (1, 8));
-    assert!(summary.notes.contains(&spreads[0].sentence()));
+    assert!(summary.notes.contains(&spreads[0].to_sentence()));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn where_runs_took_no_time_nothing_is_known_of_how_builds_differ() {
         run.samples.iter_mut().for_each(|sample| sample.value = 0.0);
     }
     assert_eq!(layout_spreads(&session, &[&session.metrics[0]]), []);
-    crate::analyse(&session, &Settings::default());
+    crate::analyze_session(&session, &AnalysisSettings::default());
 }
 
 #[test]
@@ -173,8 +173,11 @@ fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
     };
     let (old, new) = (of_side("old"), of_side("new"));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let p = |found: crate::Findings| found.comparisons[0].rows[0].p.unwrap();
-    let by_builds = p(crate::compare_sources(&sources, &Settings::default()));
+    let p = |found: crate::AnalysisFindings| found.comparisons[0].rows[0].p.unwrap();
+    let by_builds = p(crate::compare_sources(
+        &sources,
+        &AnalysisSettings::default(),
+    ));
     let strip = |session: &Session| {
         let mut session = session.clone();
         session.runs.iter_mut().for_each(|run| run.build = None);
@@ -182,6 +185,9 @@ fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
     };
     let (old, new) = (strip(&old), strip(&new));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let by_runs = p(crate::compare_sources(&sources, &Settings::default()));
+    let by_runs = p(crate::compare_sources(
+        &sources,
+        &AnalysisSettings::default(),
+    ));
     assert!(by_builds > by_runs, "{by_builds} {by_runs}");
 }

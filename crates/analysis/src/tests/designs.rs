@@ -1,31 +1,33 @@
 //! Consequences of how a session was measured.
 
-use super::{row, warns};
-use crate::{Method, Settings};
-use speedwell_fixtures::Story;
-use speedwell_model::{Cause, Failure, Metric, Order, Sample, Session, Step, Verdict};
+use super::{only_row, warns};
+use crate::{AnalysisSettings, StatisticalMethod};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{
+    FailureCause, Metric, RunOrder, Sample, Session, SessionStep, StepFailure, Verdict,
+};
 use std::sync::Arc;
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
-fn ordered(order: Order, blocks: u32) -> Session {
+fn ordered_session(order: RunOrder, blocks: u32) -> Session {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    Story::ordered(&VARIANTS, blocks, order)
-        .noisy("b", 0.02, factor)
-        .session()
+    FakeSession::with_order(&VARIANTS, blocks, order)
+        .add_noisy_case("b", 0.02, factor)
+        .build()
 }
 
 #[test]
 fn a_fixed_number_of_runs_is_tested_once_at_the_full_error_rate() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let session = Story::fixed(&VARIANTS, 4)
-        .noisy("b", 0.01, factor)
-        .session();
-    let findings = crate::analyse(&session, &Settings::default());
+    let session = FakeSession::with_fixed_blocks(&VARIANTS, 4)
+        .add_noisy_case("b", 0.01, factor)
+        .build();
+    let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     let comparison = &findings.comparisons[0];
     assert_eq!(
         (comparison.method, comparison.confidence, comparison.delta),
-        (Method::Rank, 0.95, 0.02)
+        (StatisticalMethod::Rank, 0.95, 0.02)
     );
     let row = &comparison.rows[0];
     assert_eq!((row.verdict, row.decided_at), (Verdict::Better, None));
@@ -36,12 +38,14 @@ fn a_fixed_number_of_runs_is_tested_once_at_the_full_error_rate() {
 #[test]
 fn three_fixed_blocks_decide_one_case_and_two_are_too_few() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let fixed = |blocks| Story::fixed(&VARIANTS, blocks).noisy("b", 0.01, factor);
-    let three = row(&fixed(3).session(), &Settings::default());
+    let fixed = |blocks| {
+        FakeSession::with_fixed_blocks(&VARIANTS, blocks).add_noisy_case("b", 0.01, factor)
+    };
+    let three = only_row(&fixed(3).build(), &AnalysisSettings::default());
     assert_eq!(three.verdict, Verdict::Better);
     assert!((three.p.unwrap() - 2.0 / 216.0).abs() < 1e-12);
-    let session = fixed(3).lose("old", 5).session();
-    let row = row(&session, &Settings::default());
+    let session = fixed(3).remove_run("old", 5).build();
+    let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!(
         (row.verdict, row.p, row.more_runs),
         (Verdict::Unclear, None, None)
@@ -55,9 +59,9 @@ fn three_fixed_blocks_decide_one_case_and_two_are_too_few() {
 
 /// Pairs whose level varies by a factor of two, and a candidate that is 3 % slower, or slower by
 /// the factor `alone` when not beside the baseline.
-fn paired(rounds: u32, alone: f64) -> Session {
-    let story = Story::ordered(&["old", "new", "third"], rounds, Order::Paired);
-    let design = story.clone().session().design;
+fn paired_session(rounds: u32, alone: f64) -> Session {
+    let story = FakeSession::with_order(&["old", "new", "third"], rounds, RunOrder::Paired);
+    let design = story.clone().build().design;
     let value = move |variant: &str, number: u32| {
         let round = if variant == "old" { number / 2 } else { number };
         let level = 100.0 * f64::from(2 + round * 7919 % 3);
@@ -69,16 +73,16 @@ fn paired(rounds: u32, alone: f64) -> Session {
         };
         level * factor * noise
     };
-    story.lower_is_better().case("b", value).session()
+    story.lower_is_better().add_case("b", value).build()
 }
 
 #[test]
 fn pairs_are_compared_with_the_runs_beside_them() {
-    let findings = crate::analyse(&paired(24, 1.03), &Settings::default());
+    let findings = crate::analyze_session(&paired_session(24, 1.03), &AnalysisSettings::default());
     let comparison = &findings.comparisons[0];
-    assert_eq!(comparison.method, Method::SignedRank);
+    assert_eq!(comparison.method, StatisticalMethod::SignedRank);
     let row = &comparison.rows[0];
-    assert_eq!((row.verdict, row.indicative), (Verdict::Worse, false));
+    assert_eq!((row.verdict, row.is_indicative), (Verdict::Worse, false));
     let change = row.change.unwrap();
     assert!(change.low > 0.02 && change.high < 0.04, "{change:?}");
     // Three of 24 rounds are measured alone, and the baseline has a run for each candidate.
@@ -94,7 +98,7 @@ fn pairs_are_compared_with_the_runs_beside_them() {
 
 #[test]
 fn sides_that_disturb_each_other_have_no_verdict() {
-    let findings = crate::analyse(&paired(32, 1.3), &Settings::default());
+    let findings = crate::analyze_session(&paired_session(32, 1.3), &AnalysisSettings::default());
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.more_runs), (Verdict::Unclear, None));
     assert!(
@@ -106,20 +110,26 @@ fn sides_that_disturb_each_other_have_no_verdict() {
 
 #[test]
 fn fixed_alternation_is_only_indicative_and_says_why() {
-    let findings = crate::analyse(&ordered(Order::Alternate, 15), &Settings::default());
+    let findings = crate::analyze_session(
+        &ordered_session(RunOrder::Alternate, 15),
+        &AnalysisSettings::default(),
+    );
     assert!(warns(&findings, "noise with a period of two runs"));
     let comparison = &findings.comparisons[0];
-    assert_eq!(comparison.method, Method::MannWhitney);
-    assert!(comparison.rows[0].indicative);
+    assert_eq!(comparison.method, StatisticalMethod::MannWhitney);
+    assert!(comparison.rows[0].is_indicative);
     assert_eq!(comparison.rows[0].verdict, Verdict::Better);
-    let parallel = crate::analyse(&ordered(Order::Parallel, 15), &Settings::default());
-    assert!(warns(&parallel, "at the same time") && parallel.comparisons[0].rows[0].indicative);
+    let parallel = crate::analyze_session(
+        &ordered_session(RunOrder::Parallel, 15),
+        &AnalysisSettings::default(),
+    );
+    assert!(warns(&parallel, "at the same time") && parallel.comparisons[0].rows[0].is_indicative);
 }
 
 #[test]
 fn one_side_after_the_other_is_flagged() {
-    let session = ordered(Order::Imported, 15);
-    let findings = crate::analyse(&session, &Settings::default());
+    let session = ordered_session(RunOrder::Imported, 15);
+    let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(warns(&findings, "measured one after the other"));
     assert!(warns(&findings, "was not randomised by us"));
     assert!(
@@ -127,14 +137,14 @@ fn one_side_after_the_other_is_flagged() {
         "independent noise is not blamed"
     );
     // The same order with drift: the apparent change is the drift.
-    let drift = Story::ordered(&VARIANTS, 15, Order::Imported)
-        .case("b", |variant, i| {
+    let drift = FakeSession::with_order(&VARIANTS, 15, RunOrder::Imported)
+        .add_case("b", |variant, i| {
             let hour = f64::from(i) + if variant == "new" { 30.0 } else { 0.0 };
             1000.0 + 5.0 * hour + f64::from(i * i * 7919 % 13)
         })
-        .session();
-    let row = row(&drift, &Settings::default());
-    assert!(row.indicative);
+        .build();
+    let row = only_row(&drift, &AnalysisSettings::default());
+    assert!(row.is_indicative);
     assert!(
         row.notes
             .iter()
@@ -147,13 +157,13 @@ fn one_side_after_the_other_is_flagged() {
 #[test]
 fn drift_between_blocks_does_no_harm_and_needs_no_word() {
     let mut hour = 0.0;
-    let session = Story::fixed(&VARIANTS, 16)
-        .case("b", |_, i| {
+    let session = FakeSession::with_fixed_blocks(&VARIANTS, 16)
+        .add_case("b", |_, i| {
             hour += 1.0;
             1000.0 + 5.0 * hour + f64::from(i * i * 7919 % 13)
         })
-        .session();
-    let row = row(&session, &Settings::default());
+        .build();
+    let row = only_row(&session, &AnalysisSettings::default());
     assert!(
         !matches!(row.verdict, Verdict::Better | Verdict::Worse),
         "{:?}",
@@ -165,45 +175,51 @@ fn drift_between_blocks_does_no_harm_and_needs_no_word() {
 
 #[test]
 fn the_rank_test_needs_blocks() {
-    let rank = Settings {
-        method: Some(Method::Rank),
-        ..Settings::default()
+    let rank = AnalysisSettings {
+        method: Some(StatisticalMethod::Rank),
+        ..AnalysisSettings::default()
     };
-    let findings = crate::analyse(&ordered(Order::Imported, 15), &rank);
-    assert_eq!(findings.comparisons[0].method, Method::MannWhitney);
+    let findings = crate::analyze_session(&ordered_session(RunOrder::Imported, 15), &rank);
+    assert_eq!(
+        findings.comparisons[0].method,
+        StatisticalMethod::MannWhitney
+    );
     assert!(warns(&findings, "needs randomised blocks"));
 }
 
 #[test]
 fn other_choices_than_the_plan_make_a_verdict_exploratory() {
-    let session = Story::blocks(&VARIANTS, 16)
-        .noisy("b", 0.02, |_| 1.0)
-        .session();
-    let exploratory =
-        |settings: Settings| warns(&crate::analyse(&session, &settings), "exploratory");
-    assert!(!exploratory(Settings::default()));
-    assert!(!exploratory(Settings {
+    let session = FakeSession::sequential(&VARIANTS, 16)
+        .add_noisy_case("b", 0.02, |_| 1.0)
+        .build();
+    let exploratory = |settings: AnalysisSettings| {
+        warns(&crate::analyze_session(&session, &settings), "exploratory")
+    };
+    assert!(!exploratory(AnalysisSettings::default()));
+    assert!(!exploratory(AnalysisSettings {
         threshold: Some(0.02),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     }));
-    assert!(exploratory(Settings {
+    assert!(exploratory(AnalysisSettings {
         threshold: Some(0.05),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     }));
-    assert!(exploratory(Settings {
+    assert!(exploratory(AnalysisSettings {
         confidence: Some(0.99),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     }));
 }
 
 #[test]
 fn the_metric_asked_for_is_the_one_analysed() {
-    let mut session = Story::fixed(&VARIANTS, 8)
-        .noisy("b", 0.02, |_| 1.0)
-        .session();
-    session
-        .metrics
-        .push(Metric::new("memory", "B", speedwell_model::Better::Lower));
+    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
+        .add_noisy_case("b", 0.02, |_| 1.0)
+        .build();
+    session.metrics.push(Metric::new(
+        "memory",
+        "B",
+        speedwell_model::MetricDirection::Lower,
+    ));
     for run in &mut session.runs {
         let value = if &*run.variant == "new" { 200.0 } else { 100.0 };
         let metric: Arc<str> = Arc::from("memory");
@@ -216,11 +232,11 @@ fn the_metric_asked_for_is_the_one_analysed() {
     }
     let asked = |names: &[&str]| {
         let metrics = names.iter().map(|&name| name.to_owned()).collect();
-        crate::analyse(
+        crate::analyze_session(
             &session,
-            &Settings {
+            &AnalysisSettings {
                 metrics,
-                ..Settings::default()
+                ..AnalysisSettings::default()
             },
         )
     };
@@ -243,11 +259,11 @@ fn the_metric_asked_for_is_the_one_analysed() {
 
 #[test]
 fn many_failures_make_the_rest_a_selection() {
-    let mut session = Story::fixed(&VARIANTS, 8)
-        .noisy("b", 0.02, |_| 1.0)
-        .session();
-    let failure = |cause: Cause| Failure {
-        step: Step::Run,
+    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
+        .add_noisy_case("b", 0.02, |_| 1.0)
+        .build();
+    let failure = |cause: FailureCause| StepFailure {
+        step: SessionStep::Run,
         benchmark: "b".into(),
         case: None,
         variant: None,
@@ -257,18 +273,20 @@ fn many_failures_make_the_rest_a_selection() {
         replay: "false".into(),
     };
     session.failures = vec![
-        failure(Cause::Skipped {
+        failure(FailureCause::Skipped {
             reason: "no such thing".into()
         });
         9
     ];
     assert!(
-        crate::analyse(&session, &Settings::default())
+        crate::analyze_session(&session, &AnalysisSettings::default())
             .warnings
             .is_empty()
     );
-    session.failures.extend(vec![failure(Cause::Silent); 8]);
-    let findings = crate::analyse(&session, &Settings::default());
+    session
+        .failures
+        .extend(vec![failure(FailureCause::Silent); 8]);
+    let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(
         warns(&findings, "8 of 40 runs failed (20 %)"),
         "{:?}",
@@ -279,16 +297,16 @@ fn many_failures_make_the_rest_a_selection() {
 
 #[test]
 fn circumstances_that_spoil_figures_are_named() {
-    let mut session = Story::fixed(&VARIANTS, 8)
-        .noisy("b", 0.02, |_| 1.0)
-        .session();
+    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
+        .add_noisy_case("b", 0.02, |_| 1.0)
+        .build();
     session.environment.governors = vec!["powersave".into()];
     session.environment.aslr = Some(false);
-    let settings = Settings {
+    let settings = AnalysisSettings {
         baseline: Some("older".into()),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
-    let findings = crate::analyse(&session, &settings);
+    let findings = crate::analyze_session(&session, &settings);
     assert!(warns(&findings, "'powersave'") && warns(&findings, "fixed memory layout"));
     assert!(warns(
         &findings,

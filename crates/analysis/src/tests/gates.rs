@@ -1,61 +1,69 @@
 //! The table of docs/reference/gates.md, cell by cell.
 
 use crate::gate::{self, FailOn, GateAnswer, GateOutcome};
-use crate::validity::{Check, Finding, Level};
-use crate::{Findings, Settings, Withheld, compare_sources};
-use speedwell_fixtures::Story;
-use speedwell_model::{Better, Cause, Failure, Metric, Order, Session, State, Step, Verdict};
+use crate::validity::{FindingSeverity, ValidityCheck, ValidityFinding};
+use crate::{AnalysisFindings, AnalysisSettings, WithheldReason, compare_sources};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{
+    FailureCause, Metric, MetricDirection, RunOrder, Session, SessionState, SessionStep,
+    StepFailure, Verdict,
+};
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
 /// An imported session with `runs` runs a side (an even number) of cases that differ by these
 /// factors; lower is better.
-fn file(runs: u32, factors: &[f64]) -> Session {
-    let mut story = Story::ordered(&VARIANTS, runs / 2, Order::Imported).lower_is_better();
+fn imported_session(runs: u32, factors: &[f64]) -> Session {
+    let mut story =
+        FakeSession::with_order(&VARIANTS, runs / 2, RunOrder::Imported).lower_is_better();
     for (at, &factor) in factors.iter().enumerate() {
         let value = move |variant: &str, number: u32| {
             let own = if variant == "new" { factor } else { 1.0 };
             1000.0 * own + f64::from(number * 7 % 11)
         };
-        story = story.case(&format!("g/{at}"), value);
+        story = story.add_case(&format!("g/{at}"), value);
     }
-    story.session()
+    story.build()
 }
 
-fn found(session: &Session) -> Findings {
-    let settings = Settings {
-        correction: crate::Correction::Holm,
-        ..Settings::default()
+fn find_all_metrics(session: &Session) -> AnalysisFindings {
+    let settings = AnalysisSettings {
+        correction: crate::TestingCorrection::Holm,
+        ..AnalysisSettings::default()
     };
-    crate::analyse(session, &settings)
+    crate::analyze_session(session, &settings)
 }
 
-fn gate(findings: &Findings, fail_on: FailOn) -> GateOutcome {
-    gate::judge(findings, fail_on, None).unwrap()
+fn judge_gate(findings: &AnalysisFindings, fail_on: FailOn) -> GateOutcome {
+    gate::judge_findings(findings, fail_on, None).unwrap()
 }
 
 #[track_caller]
-fn assert_line(findings: &Findings, fail_on: FailOn, line: &str) {
-    assert_eq!(gate(findings, fail_on).line(), line);
+fn assert_line(findings: &AnalysisFindings, fail_on: FailOn, line: &str) {
+    assert_eq!(judge_gate(findings, fail_on).to_line(), line);
 }
 
 #[test]
 fn without_a_rule_there_is_no_gate() {
     assert_eq!(
-        gate::judge(&found(&file(8, &[2.0])), FailOn::Never, None),
+        gate::judge_findings(
+            &find_all_metrics(&imported_session(8, &[2.0])),
+            FailOn::Never,
+            None
+        ),
         None
     );
 }
 
 #[test]
 fn a_gate_passes_where_every_case_was_judged_and_none_is_worse() {
-    let same = found(&file(8, &[1.0, 0.5]));
+    let same = find_all_metrics(&imported_session(8, &[1.0, 0.5]));
     assert_line(&same, FailOn::Worse, "gate passed: 2 cases by throughput");
 }
 
 #[test]
 fn a_case_that_is_worse_fails_it() {
-    let worse = found(&file(8, &[1.0, 2.0]));
+    let worse = find_all_metrics(&imported_session(8, &[1.0, 2.0]));
     assert_line(
         &worse,
         FailOn::Worse,
@@ -65,7 +73,7 @@ fn a_case_that_is_worse_fails_it() {
 
 #[test]
 fn unclear_cases_pass_one_rule_and_fail_the_other() {
-    let mut findings = found(&file(8, &[1.0, 0.5]));
+    let mut findings = find_all_metrics(&imported_session(8, &[1.0, 0.5]));
     findings.comparisons[0].rows[0].verdict = Verdict::Unclear;
     assert_line(
         &findings,
@@ -81,7 +89,7 @@ fn unclear_cases_pass_one_rule_and_fail_the_other() {
 
 #[test]
 fn a_case_without_a_partner_is_said_and_fails_the_stricter_rule() {
-    let mut findings = found(&file(8, &[1.0]));
+    let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
     findings.comparisons[0].only_baseline = vec!["g/gone".to_owned()];
     assert_line(
         &findings,
@@ -98,61 +106,68 @@ fn a_case_without_a_partner_is_said_and_fails_the_stricter_rule() {
 #[test]
 fn nothing_to_compare_cannot_be_judged() {
     let line = "gate cannot judge: there is nothing to compare; judged: no case";
-    assert_line(&Findings::default(), FailOn::Worse, line);
-    let mut findings = found(&file(8, &[1.0]));
+    assert_line(&AnalysisFindings::default(), FailOn::Worse, line);
+    let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
     findings.comparisons[0].rows.clear();
     assert_line(&findings, FailOn::Worse, line);
 }
 
 #[test]
 fn an_unknown_metric_cannot_be_judged() {
-    let settings = Settings {
+    let settings = AnalysisSettings {
         metrics: vec!["throughputt".to_owned()],
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
-    let outcome = gate(&crate::analyse(&file(8, &[2.0]), &settings), FailOn::Worse);
-    assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+    let outcome = judge_gate(
+        &crate::analyze_session(&imported_session(8, &[2.0]), &settings),
+        FailOn::Worse,
+    );
+    assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert_eq!(outcome.obstacles[0], "there is no metric 'throughputt'");
 }
 
 #[test]
 fn a_metric_that_a_side_lacks_cannot_be_judged() {
-    let (old, mut new) = (file(8, &[1.0]), file(8, &[1.0]));
+    let (old, mut new) = (imported_session(8, &[1.0]), imported_session(8, &[1.0]));
     new.id = "other".into();
     let mut old = old;
-    old.metrics.push(Metric::new("allocs", "", Better::Lower));
+    old.metrics
+        .push(Metric::new("allocs", "", MetricDirection::Lower));
     for run in &mut old.runs {
         let mut sample = run.samples[0].clone();
         sample.metric = "allocs".into();
         run.samples.push(sample);
     }
-    let settings = Settings {
+    let settings = AnalysisSettings {
         metrics: vec!["all".to_owned()],
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let outcome = gate(&compare_sources(&sources, &settings), FailOn::Worse);
+    let outcome = judge_gate(&compare_sources(&sources, &settings), FailOn::Worse);
     assert_eq!(
-        outcome.answer(),
+        outcome.to_answer(),
         GateAnswer::CannotJudge,
         "{}",
-        outcome.line()
+        outcome.to_line()
     );
     assert!(
-        outcome.line().contains("'b' has no metric 'allocs'"),
+        outcome.to_line().contains("'b' has no metric 'allocs'"),
         "{}",
-        outcome.line()
+        outcome.to_line()
     );
 }
 
 #[test]
 fn too_few_runs_cannot_be_judged() {
-    let outcome = gate(&found(&file(2, &[2.0])), FailOn::Worse);
+    let outcome = judge_gate(
+        &find_all_metrics(&imported_session(2, &[2.0])),
+        FailOn::Worse,
+    );
     assert_eq!(
-        outcome.line(),
+        outcome.to_line(),
         "gate cannot judge: too few runs in 1 case; judged: no case"
     );
-    let note = &found(&file(2, &[2.0])).comparisons[0].rows[0].notes[0];
+    let note = &find_all_metrics(&imported_session(2, &[2.0])).comparisons[0].rows[0].notes[0];
     assert_eq!(
         note,
         "Too few runs: 2 a side can decide nothing; 4 are enough."
@@ -161,11 +176,14 @@ fn too_few_runs_cannot_be_judged() {
 
 #[test]
 fn six_runs_a_side_decide_one_case_and_not_forty() {
-    let one = found(&file(6, &[2.0]));
-    assert_eq!(gate(&one, FailOn::Worse).answer(), GateAnswer::Failed);
-    let forty = found(&file(6, &[2.0; 40]));
-    let outcome = gate(&forty, FailOn::Worse);
-    assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+    let one = find_all_metrics(&imported_session(6, &[2.0]));
+    assert_eq!(
+        judge_gate(&one, FailOn::Worse).to_answer(),
+        GateAnswer::Failed
+    );
+    let forty = find_all_metrics(&imported_session(6, &[2.0; 40]));
+    let outcome = judge_gate(&forty, FailOn::Worse);
+    assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     // 23 = .05 / (2 / 924), and 2 / 3432 is below .05 / 40.
     let note = &forty.comparisons[0].rows[0].notes[0];
     assert_eq!(
@@ -173,7 +191,11 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
         "Too few runs: 6 a side can decide at most 23 comparisons, and there are 40; 7 are enough."
     );
     assert_eq!(
-        gate(&found(&file(8, &[2.0; 40])), FailOn::Worse).answer(),
+        judge_gate(
+            &find_all_metrics(&imported_session(8, &[2.0; 40])),
+            FailOn::Worse
+        )
+        .to_answer(),
         GateAnswer::Failed
     );
 }
@@ -182,14 +204,18 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
     // Within a side, values differ by 0.8 %.
     let with = |factor| {
-        let mut session = file(8, &[factor]);
+        let mut session = imported_session(8, &[factor]);
         for run in &mut session.runs {
             run.notes.push(speedwell_model::REPETITION.to_owned());
         }
-        gate(&found(&session), FailOn::Worse).answer()
+        judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer()
     };
     assert_eq!(
-        gate(&found(&file(8, &[1.012])), FailOn::Worse).answer(),
+        judge_gate(
+            &find_all_metrics(&imported_session(8, &[1.012])),
+            FailOn::Worse
+        )
+        .to_answer(),
         GateAnswer::Failed
     );
     assert_eq!(with(1.012), GateAnswer::Passed);
@@ -198,7 +224,7 @@ fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
 
 #[test]
 fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
-    let mut session = file(12, &[2.0]);
+    let mut session = imported_session(12, &[2.0]);
     let mut left = 7;
     session.runs.retain(|run| {
         if &*run.variant == "new" {
@@ -207,7 +233,7 @@ fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
         &*run.variant == "old" || left >= 0
     });
     assert_eq!(
-        gate(&found(&session), FailOn::Worse).answer(),
+        judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer(),
         GateAnswer::Failed
     );
 }
@@ -216,29 +242,29 @@ fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
 fn a_session_that_is_not_whole_cannot_be_judged_and_worse_outranks_that() {
     for (state, words) in [
         (
-            State::Interrupted,
+            SessionState::Interrupted,
             "the session was interrupted after 16 runs",
         ),
         (
-            State::Running,
+            SessionState::Running,
             "the session did not end, or is still measuring",
         ),
     ] {
-        let mut session = file(8, &[1.0]);
+        let mut session = imported_session(8, &[1.0]);
         session.state = state;
         let line = format!("gate cannot judge: {words}; judged: 1 case by throughput");
-        assert_line(&found(&session), FailOn::Worse, &line);
-        let mut session = file(8, &[2.0]);
+        assert_line(&find_all_metrics(&session), FailOn::Worse, &line);
+        let mut session = imported_session(8, &[2.0]);
         session.state = state;
         let line = format!("gate failed: 1 worse ('g/0') of 1 case by throughput; {words}");
-        assert_line(&found(&session), FailOn::Worse, &line);
+        assert_line(&find_all_metrics(&session), FailOn::Worse, &line);
     }
 }
 
 #[test]
 fn a_failure_cannot_be_judged_and_a_skip_can() {
-    let failure = |cause| Failure {
-        step: Step::Run,
+    let failure = |cause| StepFailure {
+        step: SessionStep::Run,
         benchmark: "g/b".into(),
         case: Some("g/b".into()),
         variant: Some("new".into()),
@@ -247,18 +273,18 @@ fn a_failure_cannot_be_judged_and_a_skip_can() {
         stderr_tail: String::new(),
         replay: String::new(),
     };
-    let mut session = file(8, &[1.0]);
-    session.failures = vec![failure(Cause::Exit { code: 3 })];
+    let mut session = imported_session(8, &[1.0]);
+    session.failures = vec![failure(FailureCause::Exit { code: 3 })];
     assert_line(
-        &found(&session),
+        &find_all_metrics(&session),
         FailOn::Worse,
         "gate cannot judge: 1 step failed; judged: 1 case by throughput",
     );
-    session.failures = vec![failure(Cause::Skipped {
+    session.failures = vec![failure(FailureCause::Skipped {
         reason: "no".into(),
     })];
     assert_eq!(
-        gate(&found(&session), FailOn::Worse).answer(),
+        judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer(),
         GateAnswer::Passed
     );
 }
@@ -266,9 +292,9 @@ fn a_failure_cannot_be_judged_and_a_skip_can() {
 #[test]
 fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
     let with = |level| {
-        let mut findings = found(&file(8, &[1.0]));
-        let finding = Finding {
-            check: Check::Impossible,
+        let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
+        let finding = ValidityFinding {
+            check: ValidityCheck::Impossible,
             level,
             cases: Vec::new(),
             names: Vec::new(),
@@ -279,27 +305,27 @@ fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
             remedy: String::new(),
         };
         findings.validity = vec![finding];
-        gate(&findings, FailOn::Worse)
+        judge_gate(&findings, FailOn::Worse)
     };
-    let red = with(Level::Red);
-    assert_eq!(red.answer(), GateAnswer::CannotJudge);
+    let red = with(FindingSeverity::Red);
+    assert_eq!(red.to_answer(), GateAnswer::CannotJudge);
     assert_eq!(
         red.obstacles,
         ["do not use these figures (impossible-figures)"]
     );
-    assert_eq!(with(Level::Amber).answer(), GateAnswer::Passed);
+    assert_eq!(with(FindingSeverity::Amber).to_answer(), GateAnswer::Passed);
 }
 
 #[test]
 fn a_benchmark_that_changed_is_left_out_and_cannot_be_judged_alone() {
-    let mut findings = found(&file(8, &[1.0, 2.0]));
-    findings.comparisons[0].rows[1].withheld = Some(Withheld::BenchmarkChanged);
+    let mut findings = find_all_metrics(&imported_session(8, &[1.0, 2.0]));
+    findings.comparisons[0].rows[1].withheld = Some(WithheldReason::BenchmarkChanged);
     assert_line(
         &findings,
         FailOn::Worse,
         "gate passed: 1 case by throughput; 1 left out: the benchmark itself changed",
     );
-    findings.comparisons[0].rows[0].withheld = Some(Withheld::BenchmarkChanged);
+    findings.comparisons[0].rows[0].withheld = Some(WithheldReason::BenchmarkChanged);
     assert_line(
         &findings,
         FailOn::Worse,
@@ -309,9 +335,13 @@ fn a_benchmark_that_changed_is_left_out_and_cannot_be_judged_alone() {
 
 #[test]
 fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
-    let mut session = file(8, &[2.0]);
-    session.metrics = vec![Metric::new("throughput", "misses/s", Better::Unknown)];
-    let findings = found(&session);
+    let mut session = imported_session(8, &[2.0]);
+    session.metrics = vec![Metric::new(
+        "throughput",
+        "misses/s",
+        MetricDirection::Unknown,
+    )];
+    let findings = find_all_metrics(&session);
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.differs), (Verdict::Unclear, true));
     assert_eq!(
@@ -322,52 +352,54 @@ fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
             .count(),
         1
     );
-    let outcome = gate(&findings, FailOn::Worse);
-    assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+    let outcome = judge_gate(&findings, FailOn::Worse);
+    assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert!(
         outcome
-            .line()
+            .to_line()
             .contains("direction of throughput is unknown"),
         "{}",
-        outcome.line()
+        outcome.to_line()
     );
     for (better, answer) in [
-        (Better::Lower, GateAnswer::Failed),
-        (Better::Higher, GateAnswer::Passed),
+        (MetricDirection::Lower, GateAnswer::Failed),
+        (MetricDirection::Higher, GateAnswer::Passed),
     ] {
-        let settings = Settings {
+        let settings = AnalysisSettings {
             better: [("throughput".to_owned(), better)].into(),
-            ..Settings::default()
+            ..AnalysisSettings::default()
         };
-        let outcome = gate(&crate::analyse(&session, &settings), FailOn::Worse);
-        assert_eq!(outcome.answer(), answer);
+        let outcome = judge_gate(&crate::analyze_session(&session, &settings), FailOn::Worse);
+        assert_eq!(outcome.to_answer(), answer);
     }
 }
 
 #[test]
 fn a_metric_that_differs_and_is_not_in_the_gate_is_named() {
-    let gated = found(&file(8, &[1.0]));
-    let mut all = found(&file(8, &[1.0]));
-    let mut other = found(&file(8, &[2.0])).comparisons.remove(0);
+    let gated = find_all_metrics(&imported_session(8, &[1.0]));
+    let mut all = find_all_metrics(&imported_session(8, &[1.0]));
+    let mut other = find_all_metrics(&imported_session(8, &[2.0]))
+        .comparisons
+        .remove(0);
     other.metric.name = "allocs_per_op".to_owned();
     all.comparisons.push(other);
-    let outcome = gate::judge(&gated, FailOn::Worse, Some(&all)).unwrap();
+    let outcome = gate::judge_findings(&gated, FailOn::Worse, Some(&all)).unwrap();
     assert_eq!(
-        outcome.line(),
+        outcome.to_line(),
         "gate passed: 1 case by throughput; allocs_per_op differs, not in the gate"
     );
 }
 
 #[test]
 fn variants_that_take_no_part_are_named() {
-    let (old, mut new) = (file(8, &[1.0]), file(8, &[0.5]));
+    let (old, mut new) = (imported_session(8, &[1.0]), imported_session(8, &[0.5]));
     new.id = "other".into();
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let outcome = gate(
-        &compare_sources(&sources, &Settings::default()),
+    let outcome = judge_gate(
+        &compare_sources(&sources, &AnalysisSettings::default()),
         FailOn::Worse,
     );
-    let line = outcome.line();
+    let line = outcome.to_line();
     assert!(
         line.contains("'new' of 'a' left out; 'new' of 'b' left out"),
         "{line}"
@@ -376,16 +408,18 @@ fn variants_that_take_no_part_are_named() {
 
 #[test]
 fn a_copy_of_the_same_results_cannot_be_judged() {
-    let (old, copy) = (file(8, &[1.0]), file(8, &[1.0]));
+    let (old, copy) = (imported_session(8, &[1.0]), imported_session(8, &[1.0]));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &copy, None)];
-    let outcome = gate(
-        &compare_sources(&sources, &Settings::default()),
+    let outcome = judge_gate(
+        &compare_sources(&sources, &AnalysisSettings::default()),
         FailOn::Worse,
     );
-    assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+    assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert!(
-        outcome.line().contains("'a' and 'b' are the same results"),
+        outcome
+            .to_line()
+            .contains("'a' and 'b' are the same results"),
         "{}",
-        outcome.line()
+        outcome.to_line()
     );
 }

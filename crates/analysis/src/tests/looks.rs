@@ -1,24 +1,24 @@
 //! Sequential stopping, and the reports afterwards.
 
-use super::row;
-use crate::{CaseComparison, Correction, Settings, StopRule};
-use speedwell_fixtures::Story;
-use speedwell_model::{Case, Run, Session, State, Stopping, Verdict};
+use super::only_row;
+use crate::{AnalysisSettings, CaseComparison, StopRule, TestingCorrection};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{Case, Run, Session, SessionState, StoppingDesign, Verdict};
 use std::sync::Arc;
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
 fn session(share: f64, variation: f64, seed: u64) -> Session {
     let factor = move |variant: &str| if variant == "new" { 1.0 + share } else { 1.0 };
-    Story::blocks(&VARIANTS, 16)
-        .seed(seed)
-        .noisy("b", variation, factor)
-        .session()
+    FakeSession::sequential(&VARIANTS, 16)
+        .with_seed(seed)
+        .add_noisy_case("b", variation, factor)
+        .build()
 }
 
 /// Applies the stop rule block by block, as the runner does; returns the runs executed until every
 /// case is decided.
-fn measure(mut rule: StopRule, session: &Session) -> Session {
+fn run_stop_rule(mut rule: StopRule, session: &Session) -> Session {
     let mut cases: Vec<(Arc<Case>, Vec<Run>, bool)> = Vec::new();
     let blocks = 1 + session.runs.iter().map(|run| run.block).max().unwrap();
     for block in 0..blocks {
@@ -34,7 +34,7 @@ fn measure(mut rule: StopRule, session: &Session) -> Session {
             .filter(|case| !case.2)
             .map(|case| &case.1[..])
             .collect();
-        let decided = rule.decided(&open);
+        let decided = rule.settled_cases(&open);
         let open = cases.iter_mut().filter(|case| !case.2);
         open.zip(decided)
             .for_each(|(case, decided)| case.2 = decided);
@@ -53,16 +53,16 @@ fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
         .enumerate()
     {
         for settings in [
-            Settings::default(),
-            Settings {
+            AnalysisSettings::default(),
+            AnalysisSettings {
                 threshold: Some(0.01),
-                ..Settings::default()
+                ..AnalysisSettings::default()
             },
         ] {
             let full = session(share, 0.02, seed as u64);
             let rule = StopRule::new(&full.design, &settings);
-            let measured = measure(rule, &full);
-            let (then, later) = (row(&measured, &settings), row(&full, &settings));
+            let measured = run_stop_rule(rule, &full);
+            let (then, later) = (only_row(&measured, &settings), only_row(&full, &settings));
             let figures = |row: &CaseComparison| {
                 (
                     row.verdict,
@@ -92,7 +92,7 @@ fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
 #[test]
 fn runs_after_the_decision_are_mentioned_but_not_used() {
     let full = session(0.2, 0.02, 3);
-    let late = row(&full, &Settings::default());
+    let late = only_row(&full, &AnalysisSettings::default());
     assert_eq!(late.decided_at, Some(8));
     assert!(
         late.notes[0].starts_with("Decided at 8 runs a side"),
@@ -107,7 +107,7 @@ fn runs_after_the_decision_are_mentioned_but_not_used() {
     {
         run.samples[0].value = 1.0;
     }
-    let spoilt = row(&spoilt, &Settings::default());
+    let spoilt = only_row(&spoilt, &AnalysisSettings::default());
     assert_eq!(
         (spoilt.verdict, spoilt.change),
         (Verdict::Better, late.change)
@@ -117,16 +117,16 @@ fn runs_after_the_decision_are_mentioned_but_not_used() {
 #[test]
 fn a_lost_run_delays_the_look_by_a_block() {
     let full = session(0.2, 0.02, 3);
-    let rule = StopRule::new(&full.design, &Settings::default());
-    assert_eq!(measure(rule.clone(), &full).runs.len(), 16);
+    let rule = StopRule::new(&full.design, &AnalysisSettings::default());
+    assert_eq!(run_stop_rule(rule.clone(), &full).runs.len(), 16);
     let mut lossy = full.clone();
     lossy.runs.remove(5);
-    let measured = measure(rule, &lossy);
+    let measured = run_stop_rule(rule, &lossy);
     assert_eq!(
         (measured.runs.len(), measured.runs.last().unwrap().block),
         (19, 4)
     );
-    let row = row(&measured, &Settings::default());
+    let row = only_row(&measured, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Better, Some(8)));
     assert!(
         row.notes
@@ -137,16 +137,16 @@ fn a_lost_run_delays_the_look_by_a_block() {
 #[test]
 fn an_interrupted_session_speaks_of_its_last_look() {
     let mut session = session(0.01, 0.10, 3);
-    session.state = State::Interrupted;
+    session.state = SessionState::Interrupted;
     session.runs.truncate(36);
-    let findings = crate::analyse(&session, &Settings::default());
+    let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(super::warns(&findings, "was interrupted"));
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
     assert!(row.notes[0].contains("the look at 20") && row.notes[0].contains("look at 14"));
     let mut at_the_look = session.clone();
     at_the_look.runs.truncate(28);
-    let earlier = super::row(&at_the_look, &Settings::default());
+    let earlier = super::only_row(&at_the_look, &AnalysisSettings::default());
     assert_eq!((row.p, row.change), (earlier.p, earlier.change));
     assert!(
         row.more_runs.unwrap() > 20,
@@ -158,7 +158,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
 fn before_the_first_look_nothing_is_claimed() {
     let mut session = session(0.5, 0.001, 3);
     session.runs.truncate(12);
-    let row = row(&session, &Settings::default());
+    let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.p, row.q), (Verdict::Unclear, None, None));
     assert_eq!(row.more_runs, None, "its interval has no ends yet");
     assert!(
@@ -174,13 +174,13 @@ fn before_the_first_look_nothing_is_claimed() {
 #[test]
 fn before_a_late_first_look_nothing_is_claimed_either() {
     let mut session = session(0.5, 0.001, 3);
-    session.design.stopping = Stopping::Sequential {
+    session.design.stopping = StoppingDesign::Sequential {
         looks: vec![16, 32],
         alpha: 0.05,
         delta: 0.02,
     };
     session.runs.truncate(24);
-    let row = row(&session, &Settings::default());
+    let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!(
         (row.verdict, row.p, row.more_runs),
         (Verdict::Unclear, None, Some(4))
@@ -199,13 +199,13 @@ fn a_third_variant_is_measured_until_its_own_answer() {
         "close" => 1.015,
         _ => 1.0,
     };
-    let full = Story::blocks(&["old", "fast", "close"], 16)
-        .noisy("b", 0.03, factor)
-        .session();
-    let rule = StopRule::new(&full.design, &Settings::default());
-    let measured = measure(rule, &full);
+    let full = FakeSession::sequential(&["old", "fast", "close"], 16)
+        .add_noisy_case("b", 0.03, factor)
+        .build();
+    let rule = StopRule::new(&full.design, &AnalysisSettings::default());
+    let measured = run_stop_rule(rule, &full);
     assert!(measured.runs.len() > 8 * 3);
-    let findings = crate::analyse(&measured, &Settings::default());
+    let findings = crate::analyze_session(&measured, &AnalysisSettings::default());
     let names: Vec<&str> = findings
         .comparisons
         .iter()
@@ -220,9 +220,9 @@ fn a_third_variant_is_measured_until_its_own_answer() {
 #[test]
 fn a_failing_third_variant_costs_the_other_two_nothing() {
     let factor = |variant: &str| if variant == "new" { 1.3 } else { 1.0 };
-    let full = Story::blocks(&["old", "new", "broken"], 16)
-        .noisy("b", 0.03, factor)
-        .session();
+    let full = FakeSession::sequential(&["old", "new", "broken"], 16)
+        .add_noisy_case("b", 0.03, factor)
+        .build();
     let runs = full
         .runs
         .iter()
@@ -231,37 +231,38 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
         runs: runs.cloned().collect(),
         ..full.clone()
     };
-    let findings = crate::analyse(&session, &Settings::default());
+    let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert_eq!(findings.comparisons[0].rows[0].verdict, Verdict::Better);
     assert_eq!(findings.comparisons[1].rows[0].verdict, Verdict::Unclear);
 }
 
 #[test]
 fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
-    let alone = Story::blocks(&["old"], 16)
-        .noisy("b", 0.01, |_| 1.0)
-        .session();
-    let mut rule = StopRule::new(&alone.design, &Settings::default());
-    assert_eq!(rule.decided(&[&alone.runs, &[]]), [false, false]);
-    let fixed = Story::fixed(&VARIANTS, 16)
-        .noisy(
+    let alone = FakeSession::sequential(&["old"], 16)
+        .add_noisy_case("b", 0.01, |_| 1.0)
+        .build();
+    let mut rule = StopRule::new(&alone.design, &AnalysisSettings::default());
+    assert_eq!(rule.settled_cases(&[&alone.runs, &[]]), [false, false]);
+    let fixed = FakeSession::with_fixed_blocks(&VARIANTS, 16)
+        .add_noisy_case(
             "b",
             0.01,
             |variant| if variant == "new" { 2.0 } else { 1.0 },
         )
-        .session();
-    let mut rule = StopRule::new(&fixed.design, &Settings::default());
-    assert_eq!(rule.decided(&[&fixed.runs]), [false]);
+        .build();
+    let mut rule = StopRule::new(&fixed.design, &AnalysisSettings::default());
+    assert_eq!(rule.settled_cases(&[&fixed.runs]), [false]);
 }
 
 #[test]
 fn precision_is_reached_sooner_with_less_noise() {
     let runs_until = |variation: f64| {
-        let alone = Story::blocks(&["old"], 200)
-            .noisy("b", variation, |_| 1.0)
-            .session();
-        let mut rule = StopRule::precision(0.01, &alone.design, &Settings::default());
-        let enough = (1..=alone.runs.len()).find(|&runs| rule.decided(&[&alone.runs[..runs]])[0]);
+        let alone = FakeSession::sequential(&["old"], 200)
+            .add_noisy_case("b", variation, |_| 1.0)
+            .build();
+        let mut rule = StopRule::for_precision(0.01, &alone.design, &AnalysisSettings::default());
+        let enough =
+            (1..=alone.runs.len()).find(|&runs| rule.settled_cases(&[&alone.runs[..runs]])[0]);
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
@@ -273,20 +274,23 @@ fn precision_is_reached_sooner_with_less_noise() {
 /// The stop rule and the report agree on many cases, whatever the correction.
 #[test]
 fn many_cases_are_measured_until_their_answers_survive_the_correction() {
-    for (correction, fewest) in [(Correction::BenjaminiHochberg, 8), (Correction::Holm, 14)] {
-        let settings = Settings {
+    for (correction, fewest) in [
+        (TestingCorrection::BenjaminiHochberg, 8),
+        (TestingCorrection::Holm, 14),
+    ] {
+        let settings = AnalysisSettings {
             correction,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         };
-        let mut story = Story::blocks(&VARIANTS, 16);
+        let mut story = FakeSession::sequential(&VARIANTS, 16);
         for case in 0..33 {
             let factor = |variant: &str| if variant == "new" { 0.8 } else { 1.0 };
-            story = story.noisy(&format!("c{case}"), 0.01, factor);
+            story = story.add_noisy_case(&format!("c{case}"), 0.01, factor);
         }
-        let full = story.session();
-        let measured = measure(StopRule::new(&full.design, &settings), &full);
+        let full = story.build();
+        let measured = run_stop_rule(StopRule::new(&full.design, &settings), &full);
         for session in [&measured, &full] {
-            let rows = &super::compared(session, &settings).rows;
+            let rows = &super::only_comparison(session, &settings).rows;
             assert!(rows.iter().all(|row| row.verdict == Verdict::Worse));
             assert!(rows.iter().all(|row| row.decided_at == Some(fewest)));
             assert!(rows.iter().all(|row| row.q.unwrap() <= 0.05));
@@ -297,27 +301,30 @@ fn many_cases_are_measured_until_their_answers_survive_the_correction() {
 
 #[test]
 fn one_change_among_many_is_measured_longer_than_alone_and_found() {
-    let mut story = Story::blocks(&VARIANTS, 16);
+    let mut story = FakeSession::sequential(&VARIANTS, 16);
     for case in 0..100 {
         let factor = move |variant: &str| match (variant, case) {
             ("new", 0) => 1.3,
             _ => 1.0,
         };
-        story = story.noisy(&format!("c{case}"), 0.01, factor);
+        story = story.add_noisy_case(&format!("c{case}"), 0.01, factor);
     }
-    let full = story.session();
-    for correction in [Correction::BenjaminiHochberg, Correction::Holm] {
-        let settings = Settings {
+    let full = story.build();
+    for correction in [
+        TestingCorrection::BenjaminiHochberg,
+        TestingCorrection::Holm,
+    ] {
+        let settings = AnalysisSettings {
             correction,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         };
-        let measured = measure(StopRule::new(&full.design, &settings), &full);
-        let rows = super::compared(&measured, &settings).rows;
+        let measured = run_stop_rule(StopRule::new(&full.design, &settings), &full);
+        let rows = super::only_comparison(&measured, &settings).rows;
         assert_eq!(
             (rows[0].verdict, rows[0].decided_at),
             (Verdict::Better, Some(14))
         );
-        let later = super::compared(&full, &settings).rows;
+        let later = super::only_comparison(&full, &settings).rows;
         for (now, later) in rows.iter().zip(&later) {
             let figures = |row: &CaseComparison| (row.verdict, row.decided_at, row.p, row.q);
             assert_eq!(figures(now), figures(later));
@@ -331,15 +338,15 @@ fn candidates_are_corrected_for_each_other() {
     let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
     let variants: Vec<&str> = names.iter().map(String::as_str).collect();
     let factor = |variant: &str| if variant == "v0" { 1.0 } else { 0.8 };
-    let full = Story::blocks(&variants, 16)
-        .noisy("b", 0.01, factor)
-        .session();
-    let settings = Settings {
-        correction: Correction::Holm,
-        ..Settings::default()
+    let full = FakeSession::sequential(&variants, 16)
+        .add_noisy_case("b", 0.01, factor)
+        .build();
+    let settings = AnalysisSettings {
+        correction: TestingCorrection::Holm,
+        ..AnalysisSettings::default()
     };
-    let measured = measure(StopRule::new(&full.design, &settings), &full);
-    let findings = crate::analyse(&measured, &settings);
+    let measured = run_stop_rule(StopRule::new(&full.design, &settings), &full);
+    let findings = crate::analyze_session(&measured, &settings);
     assert_eq!(findings.comparisons.len(), 39);
     for comparison in &findings.comparisons {
         let row = &comparison.rows[0];
@@ -355,7 +362,10 @@ fn equal_sides_are_rarely_called_different() {
     let mut different = 0;
     let mut same = 0;
     for seed in 0..60 {
-        let row = row(&session(0.0, 0.02, 1000 + seed), &Settings::default());
+        let row = only_row(
+            &session(0.0, 0.02, 1000 + seed),
+            &AnalysisSettings::default(),
+        );
         different += u32::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
         same += u32::from(row.verdict == Verdict::Same);
     }

@@ -1,14 +1,14 @@
 //! Reports on cases that several machines measured, and their error rates.
 
-use super::row;
-use crate::machines::{MachineEffect, across};
-use crate::policy::Policy;
-use crate::{AcrossMachines, CaseComparison, Settings};
+use super::only_row;
+use crate::machines::{MachineEffect, conclude_across};
+use crate::policy::JudgingPolicy;
+use crate::{AcrossMachines, AnalysisSettings, CaseComparison};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_fixtures::Story;
-use speedwell_model::{Estimate, Session, Verdict};
-use speedwell_stats::Observation;
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{IntervalEstimate, Session, Verdict};
+use speedwell_stats::BlockObservation;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified_rank;
 
@@ -35,21 +35,21 @@ fn session(factors: [f64; 4], noise: f64, machines: &[(&str, &str)]) -> Session 
         let noise = noise * normal::quantile(random.random_range(1e-9..1.0));
         100.0 * 100_f64.powi(machine as i32) * factor * noise.exp()
     };
-    Story::fixed(&VARIANTS, 16)
-        .case("b", value)
-        .machines(machines)
-        .session()
+    FakeSession::with_fixed_blocks(&VARIANTS, 16)
+        .add_case("b", value)
+        .distribute_over_machines(machines)
+        .build()
 }
 
-fn judged(session: &Session) -> (CaseComparison, AcrossMachines) {
-    let row = row(session, &Settings::default());
+fn judge_machines(session: &Session) -> (CaseComparison, AcrossMachines) {
+    let row = only_row(session, &AnalysisSettings::default());
     let machines = row.machines.clone().unwrap();
     (row, machines)
 }
 
 #[test]
 fn a_change_that_is_the_same_everywhere_is_called_and_expected_elsewhere() {
-    let (row, known) = judged(&session([1.10; 4], 0.01, &FOUR));
+    let (row, known) = judge_machines(&session([1.10; 4], 0.01, &FOUR));
     assert_eq!(
         (row.verdict, known.on_these, known.depends),
         (Verdict::Better, Verdict::Better, false)
@@ -86,7 +86,7 @@ fn a_change_that_is_the_same_everywhere_is_called_and_expected_elsewhere() {
 
 #[test]
 fn a_change_that_turns_on_one_machine_is_unclear_yet_a_gate_sees_it() {
-    let (row, known) = judged(&session([0.90, 0.90, 0.90, 1.05], 0.01, &FOUR));
+    let (row, known) = judge_machines(&session([0.90, 0.90, 0.90, 1.05], 0.01, &FOUR));
     assert!(
         known.depends && known.p_equal.is_some_and(|p| p < 0.001),
         "{known:?}"
@@ -99,24 +99,24 @@ fn a_change_that_turns_on_one_machine_is_unclear_yet_a_gate_sees_it() {
         row.more_runs, None,
         "more runs would not make the machines agree"
     );
-    let [low, high] = known.range().unwrap();
+    let [low, high] = known.extreme_machines().unwrap();
     assert!(
         low.change.unwrap().value < -0.08 && high.name == "m4",
         "{low:?} {high:?}"
     );
     assert_eq!(
-        row.gated().collect::<Vec<_>>(),
+        row.gate_verdicts().collect::<Vec<_>>(),
         [Verdict::Unclear, Verdict::Worse]
     );
 }
 
 #[test]
 fn a_change_that_differs_in_size_only_keeps_its_verdict() {
-    let (row, known) = judged(&session([1.05, 1.30, 1.05, 1.30], 0.01, &FOUR));
+    let (row, known) = judge_machines(&session([1.05, 1.30, 1.05, 1.30], 0.01, &FOUR));
     assert!(known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert_eq!((row.verdict, known.depends), (Verdict::Better, false));
     // Changes of a tenth of a percent differ significantly, but none is relevant.
-    let (row, known) = judged(&session([1.001, 1.0, 1.001, 0.999], 0.000_02, &FOUR));
+    let (row, known) = judge_machines(&session([1.001, 1.0, 1.001, 0.999], 0.000_02, &FOUR));
     assert!(known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert!(!known.depends && row.verdict != Verdict::Unclear, "{row:?}");
 }
@@ -129,7 +129,7 @@ fn machines_of_different_classes_are_no_population() {
         ("m3", "zen3"),
         ("m4", "zen3"),
     ];
-    let (_, known) = judged(&session([1.10; 4], 0.01, &mixed));
+    let (_, known) = judge_machines(&session([1.10; 4], 0.01, &mixed));
     assert_eq!(known.populations, []);
     let three = [
         ("m1", "zen4"),
@@ -137,16 +137,16 @@ fn machines_of_different_classes_are_no_population() {
         ("m3", "zen4"),
         ("m4", "zen4"),
     ];
-    let (_, known) = judged(&session([1.10; 4], 0.01, &three));
+    let (_, known) = judge_machines(&session([1.10; 4], 0.01, &three));
     assert_eq!(known.populations.len(), 1);
     assert_eq!(known.populations[0].machines, 3);
 }
 
 #[test]
 fn exact_figures_are_the_same_on_all_machines_or_not() {
-    let (_, known) = judged(&session([1.10; 4], 0.0, &FOUR));
+    let (_, known) = judge_machines(&session([1.10; 4], 0.0, &FOUR));
     assert_eq!((known.p_equal, known.depends), (Some(1.0), false));
-    let (row, known) = judged(&session([1.10, 0.90, 1.10, 0.90], 0.0, &FOUR));
+    let (row, known) = judge_machines(&session([1.10, 0.90, 1.10, 0.90], 0.0, &FOUR));
     assert_eq!(
         (known.p_equal, known.depends, row.verdict),
         (Some(0.0), true, Verdict::Unclear)
@@ -156,8 +156,8 @@ fn exact_figures_are_the_same_on_all_machines_or_not() {
 #[test]
 fn a_case_that_one_machine_measured_says_which() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let story = Story::blocks(&VARIANTS, 4).noisy("b", 0.01, factor);
-    let (row, known) = judged(&story.machines(&[("m3", "zen4")]).session());
+    let story = FakeSession::sequential(&VARIANTS, 4).add_noisy_case("b", 0.01, factor);
+    let (row, known) = judge_machines(&story.distribute_over_machines(&[("m3", "zen4")]).build());
     let [only] = &known.machines[..] else {
         panic!("{known:?}");
     };
@@ -168,15 +168,18 @@ fn a_case_that_one_machine_measured_says_which() {
     );
     assert_eq!(row.verdict, Verdict::Better);
     // A session on one machine reports nothing by machine.
-    let local = Story::blocks(&VARIANTS, 4)
-        .noisy("b", 0.01, factor)
-        .session();
-    assert_eq!(super::row(&local, &Settings::default()).machines, None);
+    let local = FakeSession::sequential(&VARIANTS, 4)
+        .add_noisy_case("b", 0.01, factor)
+        .build();
+    assert_eq!(
+        super::only_row(&local, &AnalysisSettings::default()).machines,
+        None
+    );
 }
 
 /// Rates over trials, in percent.
 #[derive(Debug, Default)]
-struct Rates {
+struct ErrorRates {
     /// Statement 1 finds a change.
     found: f64,
     /// Statement 2 finds a difference between machines.
@@ -193,7 +196,7 @@ fn simulated_machine(
     blocks: u32,
     change: f64,
     gauss: &mut dyn FnMut() -> f64,
-) -> (MachineEffect, Vec<Observation>) {
+) -> (MachineEffect, Vec<BlockObservation>) {
     let (speed, noise) = (0.35 * gauss(), 0.03 * (0.5 * gauss()).exp());
     let mut student = || {
         let squares: f64 = (0..4).map(|_| gauss().powi(2)).sum();
@@ -208,8 +211,8 @@ fn simulated_machine(
             let value = speed + drift + change * f64::from(side) + noise * student();
             means[side as usize] += value / 2.0;
             observations.push(match side {
-                0 => Observation::baseline(value.exp(), block),
-                _ => Observation::candidate(value.exp(), block),
+                0 => BlockObservation::baseline(value.exp(), block),
+                _ => BlockObservation::candidate(value.exp(), block),
             });
         }
         effects.push(means[1] - means[0]);
@@ -226,13 +229,19 @@ fn simulated_machine(
 
 /// Simulates sessions of machines of one class, whose changes have the standard deviation `spread`
 /// around `change`.
-fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -> Rates {
+fn simulate_sessions(
+    machines: u32,
+    blocks: u32,
+    change: f64,
+    spread: f64,
+    trials: u32,
+) -> ErrorRates {
     let seed = 7 + u64::from(machines * 100 + blocks);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut gauss = move || normal::quantile(random.random_range(1e-12..1.0_f64));
-    let design = Story::fixed(&VARIANTS, 4).session().design;
-    let policy = Policy::new(&design, &Settings::default());
-    let mut rates = Rates::default();
+    let design = FakeSession::with_fixed_blocks(&VARIANTS, 4).build().design;
+    let policy = JudgingPolicy::new(&design, &AnalysisSettings::default());
+    let mut rates = ErrorRates::default();
     let share = 100.0 / f64::from(trials);
     for _ in 0..trials {
         let (mut effects, mut observations) = (Vec::new(), Vec::new());
@@ -243,9 +252,9 @@ fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -
             observations.extend(runs);
         }
         let test = stratified_rank(&observations).unwrap();
-        let known = across(effects, Verdict::Unclear, &policy);
-        let covers = |population: &crate::Population| {
-            let Estimate { low, high, .. } = population.change;
+        let known = conclude_across(effects, Verdict::Unclear, &policy);
+        let covers = |population: &crate::MachinePopulation| {
+            let IntervalEstimate { low, high, .. } = population.change;
             low.ln_1p() <= change && change <= high.ln_1p()
         };
         rates.found += share * f64::from(u8::from(test.p <= 0.05));
@@ -261,8 +270,8 @@ fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -
 #[ignore = "takes minutes"]
 fn error_rates_of_several_machines_are_as_promised() {
     for (machines, blocks) in [(3, 4), (3, 8), (4, 4), (8, 4), (8, 8)] {
-        let equal = simulate(machines, blocks, 0.0, 0.0, 4000);
-        let unequal = simulate(machines, blocks, 0.0, 0.02, 4000);
+        let equal = simulate_sessions(machines, blocks, 0.0, 0.0, 4000);
+        let unequal = simulate_sessions(machines, blocks, 0.0, 0.02, 4000);
         println!(
             "{machines} machines, {blocks} blocks: equal {equal:.1?}, unequal by 2 % {unequal:.1?}"
         );
@@ -279,11 +288,11 @@ fn error_rates_of_several_machines_are_as_promised() {
 /// The same for one size, in a second.
 #[test]
 fn a_few_hundred_sessions_of_equal_machines_raise_few_alarms() {
-    let equal = simulate(4, 4, 0.0, 0.0, 300);
+    let equal = simulate_sessions(4, 4, 0.0, 0.0, 300);
     assert!(
         equal.found < 10.0 && equal.differs < 12.0 && equal.covers > 90.0,
         "{equal:?}"
     );
-    let changed = simulate(4, 4, 0.05, 0.0, 100);
+    let changed = simulate_sessions(4, 4, 0.05, 0.0, 100);
     assert!(changed.found > 60.0, "{changed:?}");
 }

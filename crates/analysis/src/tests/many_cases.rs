@@ -1,33 +1,35 @@
 //! Many cases judged together.
 
-use super::compared;
-use crate::{CaseComparison, Comparison, Correction, PointsInTurn, Settings};
-use speedwell_fixtures::Story;
-use speedwell_model::{Session, Surroundings, Verdict};
+use super::only_comparison;
+use crate::{
+    AnalysisSettings, CandidateComparison, CaseComparison, PointCollector, TestingCorrection,
+};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{KernelStats, Session, Verdict};
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
 /// Cases `c0`, `c1` ... with the given changes, measured with a fixed number of runs.
 fn session(changes: &[f64]) -> Session {
-    let mut story = Story::fixed(&VARIANTS, 15);
+    let mut story = FakeSession::with_fixed_blocks(&VARIANTS, 15);
     for (index, share) in changes.iter().enumerate() {
         let factor = move |variant: &str| if variant == "new" { 1.0 + share } else { 1.0 };
-        story = story.noisy(&format!("c{index}"), 0.02, factor);
+        story = story.add_noisy_case(&format!("c{index}"), 0.02, factor);
     }
-    story.session()
+    story.build()
 }
 
-fn corrected(session: &Session, correction: Correction) -> Comparison {
-    compared(
+fn compare_corrected(session: &Session, correction: TestingCorrection) -> CandidateComparison {
+    only_comparison(
         session,
-        &Settings {
+        &AnalysisSettings {
             correction,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         },
     )
 }
 
-fn called(comparison: &Comparison) -> usize {
+fn count_changes(comparison: &CandidateComparison) -> usize {
     let is_change = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     comparison.rows.iter().filter(is_change).count()
 }
@@ -38,12 +40,14 @@ fn stricter_corrections_call_fewer_changes() {
     changes.extend([0.012; 10]);
     let session = session(&changes);
     let [none, bh, holm] = [
-        Correction::None,
-        Correction::BenjaminiHochberg,
-        Correction::Holm,
+        TestingCorrection::None,
+        TestingCorrection::BenjaminiHochberg,
+        TestingCorrection::Holm,
     ]
-    .map(|correction| corrected(&session, correction));
-    assert!(called(&none) > called(&bh) && called(&bh) >= called(&holm));
+    .map(|correction| compare_corrected(&session, correction));
+    assert!(
+        count_changes(&none) > count_changes(&bh) && count_changes(&bh) >= count_changes(&holm)
+    );
     assert!(none.rows.iter().all(|row| row.q.is_none()));
     for (bh, holm) in bh.rows.iter().zip(&holm.rows) {
         assert!(
@@ -62,8 +66,8 @@ fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
     changes.push(0.014);
     let session = session(&changes);
     let (alone, among) = (
-        corrected(&session, Correction::None),
-        corrected(&session, Correction::Holm),
+        compare_corrected(&session, TestingCorrection::None),
+        compare_corrected(&session, TestingCorrection::Holm),
     );
     let withdrawn: Vec<_> = alone
         .rows
@@ -98,7 +102,7 @@ fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
 fn a_case_is_judged_alike_alone_and_among_others() {
     let changes: Vec<f64> = (0..100).map(|i| f64::from(i % 7) * 0.005).collect();
     let session = session(&changes);
-    let all = corrected(&session, Correction::None);
+    let all = compare_corrected(&session, TestingCorrection::None);
     let ids: Vec<String> = all.rows.iter().map(|row| row.case.id()).collect();
     assert_eq!(ids, (0..100).map(|i| format!("c{i}")).collect::<Vec<_>>());
     for index in [0, 42, 99] {
@@ -106,7 +110,7 @@ fn a_case_is_judged_alike_alone_and_among_others() {
         alone
             .runs
             .retain(|run| run.case.benchmark == format!("c{index}"));
-        let alone = &corrected(&alone, Correction::None).rows[0];
+        let alone = &compare_corrected(&alone, TestingCorrection::None).rows[0];
         let among = &all.rows[index];
         assert_eq!(
             (alone.p, alone.change, alone.verdict),
@@ -117,7 +121,10 @@ fn a_case_is_judged_alike_alone_and_among_others() {
 
 #[test]
 fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
-    let comparison = corrected(&session(&[0.10, 0.10, -0.05, 0.20, 0.02]), Correction::None);
+    let comparison = compare_corrected(
+        &session(&[0.10, 0.10, -0.05, 0.20, 0.02]),
+        TestingCorrection::None,
+    );
     let overall = comparison.overall.unwrap();
     let logs: Vec<f64> = comparison
         .rows
@@ -129,12 +136,15 @@ fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
     // Five cases with a spread of 9 % around 7 %: a standard error of about 4 %.
     assert!(overall.low < 0.02 && overall.low > -0.05, "{overall:?}");
     assert!(overall.high > 0.12 && overall.high < 0.20, "{overall:?}");
-    assert_eq!(corrected(&session(&[0.10]), Correction::None).overall, None);
+    assert_eq!(
+        compare_corrected(&session(&[0.10]), TestingCorrection::None).overall,
+        None
+    );
 }
 
 #[test]
 fn five_cases_or_more_that_are_alike_have_a_typical_change_and_others_a_range() {
-    let found = |changes: &[f64]| corrected(&session(changes), Correction::None);
+    let found = |changes: &[f64]| compare_corrected(&session(changes), TestingCorrection::None);
     let alike = found(&[0.1; 5]);
     let typical = alike.typical().unwrap();
     assert!(typical.low < 0.1 && typical.high > 0.1, "{typical:?}");
@@ -150,13 +160,13 @@ fn five_cases_or_more_that_are_alike_have_a_typical_change_and_others_a_range() 
 /// The interval agrees with one that resamples the blocks themselves.
 #[test]
 fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
-    use speedwell_stats::Observation;
-    use speedwell_stats::bootstrap::{Options, geometric_mean};
+    use speedwell_stats::BlockObservation;
+    use speedwell_stats::bootstrap::{BootstrapOptions, geometric_mean};
     let mut session = session(&[0.0; 3]);
     session.runs.retain(|run| run.block < 8);
-    let comparison = corrected(&session, Correction::None);
+    let comparison = compare_corrected(&session, TestingCorrection::None);
     let ours = comparison.overall.unwrap();
-    let suite: Vec<Vec<Observation>> = comparison
+    let suite: Vec<Vec<BlockObservation>> = comparison
         .rows
         .iter()
         .map(|row| {
@@ -164,16 +174,16 @@ fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
                 .baseline
                 .runs
                 .iter()
-                .map(|r| Observation::baseline(r.value, r.block));
+                .map(|r| BlockObservation::baseline(r.value, r.block));
             let new = row
                 .candidate
                 .runs
                 .iter()
-                .map(|r| Observation::candidate(r.value, r.block));
+                .map(|r| BlockObservation::candidate(r.value, r.block));
             old.chain(new).collect()
         })
         .collect();
-    let options = Options {
+    let options = BootstrapOptions {
         draws: 2000,
         confidence: 0.95,
         seed: 1,
@@ -197,7 +207,7 @@ fn cases_of_one_side_are_listed_not_compared() {
             "c2" => &*run.variant == "new",
             _ => true,
         });
-    let comparison = corrected(&session, Correction::None);
+    let comparison = compare_corrected(&session, TestingCorrection::None);
     assert_eq!(comparison.rows.len(), 1);
     assert_eq!(comparison.only_baseline, ["c0"]);
     assert_eq!(comparison.only_candidate, ["c2"]);
@@ -207,19 +217,19 @@ fn cases_of_one_side_are_listed_not_compared() {
 fn points_made_case_by_case_are_those_of_the_whole_session() {
     let mut session = session(&[0.0, 0.1, 0.2]);
     for (run, number) in session.runs.iter_mut().zip(1..) {
-        run.surroundings = Some(Surroundings {
+        run.surroundings = Some(KernelStats {
             pressure: Some(f64::from(number) / 1000.0),
-            ..Surroundings::default()
+            ..KernelStats::default()
         });
     }
-    let mut points = PointsInTurn::default();
+    let mut points = PointCollector::default();
     for case in ["c0", "c1", "c2"] {
         let mut part = session.clone();
         part.runs.retain(|run| run.case.benchmark == case);
         assert!(!part.runs.is_empty());
-        points.add(&part);
+        points.add_part(&part);
     }
-    let whole = crate::points(&session);
-    assert_eq!(points.of(&session), whole);
+    let whole = crate::session_points(&session);
+    assert_eq!(points.into_points(&session), whole);
     assert_eq!(whole.points.len(), 6);
 }

@@ -11,25 +11,25 @@ mod several_sessions;
 mod studies;
 mod verdicts;
 
-use crate::{CaseComparison, Comparison, Findings, Settings};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison};
 use speedwell_model::Session;
 
 /// The comparison of a session of two variants.
-fn compared(session: &Session, settings: &Settings) -> Comparison {
-    let mut comparisons = crate::analyse(session, settings).comparisons;
+fn only_comparison(session: &Session, settings: &AnalysisSettings) -> CandidateComparison {
+    let mut comparisons = crate::analyze_session(session, settings).comparisons;
     assert_eq!(comparisons.len(), 1);
     comparisons.remove(0)
 }
 
 /// The comparison of a session of two variants and one case.
-fn row(session: &Session, settings: &Settings) -> CaseComparison {
-    let mut rows = compared(session, settings).rows;
+fn only_row(session: &Session, settings: &AnalysisSettings) -> CaseComparison {
+    let mut rows = only_comparison(session, settings).rows;
     assert_eq!(rows.len(), 1);
     rows.remove(0)
 }
 
 /// Whether one of the warnings contains the text.
-fn warns(findings: &Findings, text: &str) -> bool {
+fn warns(findings: &AnalysisFindings, text: &str) -> bool {
     findings
         .warnings
         .iter()

@@ -1,9 +1,9 @@
 //! Sessions compared with each other.
 
 use super::warns;
-use crate::{Findings, Method, Settings};
-use speedwell_fixtures::Story;
-use speedwell_model::{Program, Session, Verdict};
+use crate::{AnalysisFindings, AnalysisSettings, StatisticalMethod};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{MeasuredProgram, Session, Verdict};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,40 +13,40 @@ fn session(variants: &[&str], share: f64) -> Session {
         "new" => 1.0 + 2.0 * share,
         _ => 1.0 + share,
     };
-    let session = Story::blocks(variants, 16)
-        .noisy("b", 0.02, factor)
-        .session();
+    let session = FakeSession::sequential(variants, 16)
+        .add_noisy_case("b", 0.02, factor)
+        .build();
     static SESSIONS: AtomicU32 = AtomicU32::new(0);
     let id = SESSIONS.fetch_add(1, Ordering::Relaxed).to_string();
     Session { id, ..session }
 }
 
-fn compare(sources: &[(&str, &Session, Option<&str>)]) -> Findings {
+fn compare_labeled(sources: &[(&str, &Session, Option<&str>)]) -> AnalysisFindings {
     let owned: Vec<(String, &Session, Option<String>)> = sources
         .iter()
         .map(|(label, session, variant)| {
             ((*label).to_owned(), *session, variant.map(str::to_owned))
         })
         .collect();
-    crate::compare_sources(&owned, &Settings::default())
+    crate::compare_sources(&owned, &AnalysisSettings::default())
 }
 
 #[test]
 fn sessions_of_different_days_give_a_hint_only() {
     let (monday, tuesday) = (session(&["old"], 0.0), session(&["old"], 0.15));
-    let findings = compare(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
+    let findings = compare_labeled(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
     assert!(warns(
         &findings,
         "'monday' and 'tuesday' were measured one after the other"
     ));
     let comparison = &findings.comparisons[0];
-    assert_eq!(comparison.method, Method::MannWhitney);
+    assert_eq!(comparison.method, StatisticalMethod::MannWhitney);
     assert_eq!(
         (comparison.baseline.as_str(), comparison.candidate.as_str()),
         ("monday", "tuesday")
     );
     let row = &comparison.rows[0];
-    assert!(row.indicative && row.decided_at.is_none());
+    assert!(row.is_indicative && row.decided_at.is_none());
     assert_eq!(row.verdict, Verdict::Better);
     assert!((row.change.unwrap().value - 0.15).abs() < 0.02);
 }
@@ -58,7 +58,7 @@ fn every_further_source_is_compared_with_the_first() {
         session(&["old"], 0.1),
         session(&["old"], -0.1),
     ];
-    let findings = compare(&[
+    let findings = compare_labeled(&[
         ("a", &days[0], None),
         ("b", &days[1], None),
         ("c", &days[2], None),
@@ -77,16 +77,16 @@ fn every_further_source_is_compared_with_the_first() {
 #[test]
 fn variants_of_one_session_keep_their_blocks() {
     let both = session(&["old", "new"], 0.1);
-    let findings = compare(&[
+    let findings = compare_labeled(&[
         ("x[old]", &both, Some("old")),
         ("x[new]", &both, Some("new")),
     ]);
     let (across, within) = (
         &findings.comparisons[0],
-        &crate::analyse(&both, &Settings::default()).comparisons[0],
+        &crate::analyze_session(&both, &AnalysisSettings::default()).comparisons[0],
     );
-    assert_eq!(across.method, Method::Rank);
-    assert!(!across.rows[0].indicative);
+    assert_eq!(across.method, StatisticalMethod::Rank);
+    assert!(!across.rows[0].is_indicative);
     assert_eq!(
         (across.rows[0].p, across.rows[0].change),
         (within.rows[0].p, within.rows[0].change)
@@ -99,31 +99,31 @@ fn variants_of_one_session_keep_their_blocks() {
 fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     let both = session(&["old", "new"], 0.1);
     let again = both.clone();
-    let findings = compare(&[
+    let findings = compare_labeled(&[
         ("x[old]", &both, Some("old")),
         ("x[new]", &again, Some("new")),
     ]);
-    let within = crate::analyse(&both, &Settings::default());
+    let within = crate::analyze_session(&both, &AnalysisSettings::default());
     let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
     assert_eq!(
         (across.rows[0].p, across.rows[0].change),
         (within.rows[0].p, within.rows[0].change)
     );
-    assert!(!findings.apart && !warns(&findings, "one after the other"));
+    assert!(!findings.is_cross_session && !warns(&findings, "one after the other"));
 }
 
 /// The machine slows down to half its speed, and both cases with it: a test without blocks sees
 /// only noise.
 #[test]
 fn parts_of_one_session_are_compared_within_its_blocks() {
-    let mut story = Story::fixed(&["only"], 8);
+    let mut story = FakeSession::with_fixed_blocks(&["only"], 8);
     for (id, factor, phase) in [("a", 1.0, 0), ("b", 1.1, 50)] {
         let noise = |number: u32| 1.0 + 0.002 * f64::from((number + phase) * 7919 % 101) / 101.0;
-        story = story.case(id, |_, number| {
+        story = story.add_case(id, |_, number| {
             factor * noise(number) * 1000.0 / (1.0 + f64::from(number / 2))
         });
     }
-    let mut whole = story.session();
+    let mut whole = story.build();
     whole.runs.sort_by_key(|run| run.block);
     for (slot, run) in (0..).zip(&mut whole.runs) {
         run.slot = slot;
@@ -137,10 +137,10 @@ fn parts_of_one_session_are_compared_within_its_blocks() {
         part
     };
     let (a, b) = (part("a"), part("b"));
-    let findings = compare(&[("x::a", &a, None), ("x::b", &b, None)]);
+    let findings = compare_labeled(&[("x::a", &a, None), ("x::b", &b, None)]);
     let row = &findings.comparisons[0].rows[0];
-    assert_eq!(findings.comparisons[0].method, Method::Rank);
-    assert_eq!((row.verdict, row.indicative), (Verdict::Better, true));
+    assert_eq!(findings.comparisons[0].method, StatisticalMethod::Rank);
+    assert_eq!((row.verdict, row.is_indicative), (Verdict::Better, true));
     assert!((row.change.unwrap().value - 0.1).abs() < 0.01);
     assert!(warns(
         &findings,
@@ -158,7 +158,7 @@ fn what_changes_from_minute_to_minute_is_no_circumstance() {
             facts.insert(name.into(), value.into());
         }
     }
-    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
     assert!(warns(
         &findings,
         "circumstances: transparent huge pages '1' and '2'."
@@ -168,15 +168,15 @@ fn what_changes_from_minute_to_minute_is_no_circumstance() {
 #[test]
 fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
     let (one, both) = (session(&["old"], 0.0), session(&["old", "new"], 0.1));
-    let findings = compare(&[("one", &one, None), ("both", &both, None)]);
+    let findings = compare_labeled(&[("one", &one, None), ("both", &both, None)]);
     assert!(warns(
         &findings,
         "'both' has the variants 'old', 'new'; 'old' is compared"
     ));
     assert!((findings.comparisons[0].rows[0].change.unwrap().value - 0.1).abs() < 0.02);
-    let named = compare(&[("one", &one, None), ("both", &both, Some("new"))]);
+    let named = compare_labeled(&[("one", &one, None), ("both", &both, Some("new"))]);
     assert!((named.comparisons[0].rows[0].change.unwrap().value - 0.2).abs() < 0.02);
-    let wrong = compare(&[("one", &one, None), ("both", &both, Some("newest"))]);
+    let wrong = compare_labeled(&[("one", &one, None), ("both", &both, Some("newest"))]);
     assert!(warns(&wrong, "'both' has no variant 'newest'"));
 }
 
@@ -190,14 +190,14 @@ fn different_machines_and_rebuilt_programs_are_named() {
             .environment
             .facts
             .insert("build".into(), format!("{cpu}-release"));
-        session.environment.programs = vec![Program {
+        session.environment.programs = vec![MeasuredProgram {
             variant: "old".into(),
             path: PathBuf::from("/usr/bin/node"),
             version: Some(version.into()),
-            ..Program::default()
+            ..MeasuredProgram::default()
         }];
     }
-    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
     assert!(warns(
         &findings,
         "processor 'A1' and 'B2', build 'A1-release' and 'B2-release'."
@@ -213,7 +213,7 @@ fn different_machines_and_rebuilt_programs_are_named() {
 fn metrics_must_mean_the_same_in_both() {
     let (one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
     two.metrics[0].unit = "1/min".into();
-    let findings = compare(&[("one", &one, None), ("two", &two, None)]);
+    let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
     assert!(warns(
         &findings,
         "'two' gives 'throughput' in '1/min' instead of '1/s'"
@@ -225,7 +225,7 @@ fn a_source_without_runs_is_told_and_nothing_breaks() {
     let mut empty = session(&["old"], 0.0);
     empty.runs.clear();
     empty.variants.clear();
-    let findings = compare(&[
+    let findings = compare_labeled(&[
         ("empty", &empty, None),
         ("one", &session(&["old"], 0.0), None),
     ]);

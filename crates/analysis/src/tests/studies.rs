@@ -1,32 +1,36 @@
 //! Parameter studies.
 
-use crate::{Settings, Study, study};
-use speedwell_fixtures::{Story, number};
-use speedwell_model::{Session, Value};
+use crate::{AnalysisSettings, ParameterStudy, study_parameter};
+use speedwell_fixtures::{FakeSession, number_parameter};
+use speedwell_model::{ParameterValue, Session};
 
 /// Time grows with size to the power of 1.5; utf8 takes twice as long as ascii.
-fn sizes(encodings: &[&str], runs: u32) -> Session {
-    let mut story = Story::fixed(&["only"], runs / 2);
+fn size_session(encodings: &[&str], runs: u32) -> Session {
+    let mut story = FakeSession::with_fixed_blocks(&["only"], runs / 2);
     for size in [4.0f64, 1.0, 16.0] {
         for encoding in encodings {
             let factor = if *encoding == "utf8" { 2.0 } else { 1.0 };
-            story = story.noisy(
+            story = story.add_noisy_case(
                 &format!("b encoding={encoding} size={size}"),
                 0.01,
                 move |_| factor * size.powf(1.5),
             );
         }
     }
-    story.session()
+    story.build()
 }
 
-fn studied(session: &Session, x: &str, by: Option<&str>) -> Study {
-    study(session, x, by, &Settings::default()).unwrap()
+fn study_default(session: &Session, x: &str, by: Option<&str>) -> ParameterStudy {
+    study_parameter(session, x, by, &AnalysisSettings::default()).unwrap()
 }
 
 #[test]
 fn a_line_per_encoding_with_its_exponent() {
-    let found = studied(&sizes(&["ascii", "utf8"], 10), "size", Some("encoding"));
+    let found = study_default(
+        &size_session(&["ascii", "utf8"], 10),
+        "size",
+        Some("encoding"),
+    );
     let places: Vec<(String, String)> = found
         .points
         .iter()
@@ -61,7 +65,7 @@ fn a_line_per_encoding_with_its_exponent() {
 /// within cases it is 1 %.
 #[test]
 fn averaging_over_cases_does_not_count_their_differences_as_noise() {
-    let found = studied(&sizes(&["ascii", "utf8"], 10), "size", None);
+    let found = study_default(&size_session(&["ascii", "utf8"], 10), "size", None);
     let first = &found.points[0];
     assert_eq!(
         (first.cases, first.runs.len(), first.line.as_str()),
@@ -83,23 +87,23 @@ fn averaging_over_cases_does_not_count_their_differences_as_noise() {
 
 #[test]
 fn too_few_runs_can_never_be_significant() {
-    let found = studied(&sizes(&["ascii"], 2), "size", None);
+    let found = study_default(&size_session(&["ascii"], 2), "size", None);
     assert!(found.warnings[0].contains("no step can reach a p value below 0.33"));
-    let found = studied(&sizes(&["ascii"], 4), "size", None);
+    let found = study_default(&size_session(&["ascii"], 4), "size", None);
     assert!(found.warnings[0].contains("the smallest p value of a step is 0.029"));
 }
 
 #[test]
 fn variants_get_a_line_each() {
-    let session = Story::fixed(&["old", "new"], 5)
-        .noisy(
+    let session = FakeSession::with_fixed_blocks(&["old", "new"], 5)
+        .add_noisy_case(
             "b size=1",
             0.01,
             |variant| if variant == "new" { 2.0 } else { 1.0 },
         )
-        .noisy("b size=2", 0.01, |_| 1.0)
-        .session();
-    let found = studied(&session, "size", None);
+        .add_noisy_case("b size=2", 0.01, |_| 1.0)
+        .build();
+    let found = study_default(&session, "size", None);
     assert_eq!(found.by.as_deref(), Some("variant"));
     assert_eq!(found.exponents.len(), 2);
     assert!(
@@ -112,12 +116,12 @@ fn variants_get_a_line_each() {
 #[test]
 fn a_skewed_point_is_marked() {
     let value = |_: &str, i: u32| if i == 9 { 1000.0 } else { 100.0 + f64::from(i) };
-    let session = Story::fixed(&["only"], 5)
-        .case("b size=1", value)
-        .case("b size=2", |_, i| 100.0 + f64::from(i))
-        .session();
-    let found = studied(&session, "size", None);
-    let marks: Vec<bool> = found.points.iter().map(|point| point.skewed).collect();
+    let session = FakeSession::with_fixed_blocks(&["only"], 5)
+        .add_case("b size=1", value)
+        .add_case("b size=2", |_, i| 100.0 + f64::from(i))
+        .build();
+    let found = study_default(&session, "size", None);
+    let marks: Vec<bool> = found.points.iter().map(|point| point.is_skewed).collect();
     assert_eq!(marks, [true, false]);
     assert_eq!(found.points[0].median, 104.5);
     assert_eq!(found.points[1].mean.value, 104.5);
@@ -125,10 +129,14 @@ fn a_skewed_point_is_marked() {
 
 #[test]
 fn words_make_an_axis_without_an_exponent() {
-    let found = studied(&sizes(&["utf8", "ascii"], 10), "encoding", Some("size"));
+    let found = study_default(
+        &size_session(&["utf8", "ascii"], 10),
+        "encoding",
+        Some("size"),
+    );
     assert_eq!(
         found.points[0].x,
-        Value::Text("utf8".into()),
+        ParameterValue::Text("utf8".into()),
         "in the order in which they came"
     );
     assert!(
@@ -148,9 +156,9 @@ fn words_make_an_axis_without_an_exponent() {
 
 #[test]
 fn unknown_names_are_answered_with_the_known_ones() {
-    let session = sizes(&["ascii"], 10);
+    let session = size_session(&["ascii"], 10);
     let error = |x: &str, by: Option<&str>| {
-        study(&session, x, by, &Settings::default())
+        study_parameter(&session, x, by, &AnalysisSettings::default())
             .unwrap_err()
             .to_string()
     };
@@ -162,8 +170,10 @@ fn unknown_names_are_answered_with_the_known_ones() {
         error("size", Some("type")),
         "no parameter 'type'; there are 'encoding', 'size', 'benchmark', 'variant'"
     );
-    let plain = Story::fixed(&["only"], 2).case("b", |_, _| 1.0).session();
-    let error = study(&plain, "n", None, &Settings::default())
+    let plain = FakeSession::with_fixed_blocks(&["only"], 2)
+        .add_case("b", |_, _| 1.0)
+        .build();
+    let error = study_parameter(&plain, "n", None, &AnalysisSettings::default())
         .unwrap_err()
         .to_string();
     assert_eq!(error, "no parameter 'n': the cases have no parameters");
@@ -171,13 +181,13 @@ fn unknown_names_are_answered_with_the_known_ones() {
 
 #[test]
 fn cases_without_the_parameter_are_left_out_and_counted() {
-    let session = Story::more(sizes(&["ascii"], 10))
-        .noisy("other", 0.01, |_| 1.0)
-        .session();
-    let found = studied(&session, "size", None);
+    let session = FakeSession::continue_from(size_session(&["ascii"], 10))
+        .add_noisy_case("other", 0.01, |_| 1.0)
+        .build();
+    let found = study_default(&session, "size", None);
     assert_eq!(found.warnings, ["1 case is without 'size' left out."]);
     assert_eq!(
-        number("size", 1.0),
+        number_parameter("size", 1.0),
         ("size".to_owned(), found.points[0].x.clone())
     );
 }

@@ -1,30 +1,30 @@
 //! Verdicts for given data.
 
-use super::{compared, row};
-use crate::{CaseComparison, Correction, Method, Settings};
-use speedwell_fixtures::Story;
+use super::{only_comparison, only_row};
+use crate::{AnalysisSettings, CaseComparison, StatisticalMethod, TestingCorrection};
+use speedwell_fixtures::FakeSession;
 use speedwell_model::{Session, Verdict};
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
 fn faster_by(share: f64, variation: f64) -> Session {
     let factor = move |variant: &str| if variant == "new" { 1.0 + share } else { 1.0 };
-    Story::blocks(&VARIANTS, 16)
-        .noisy("group/work n=1", variation, factor)
-        .session()
+    FakeSession::sequential(&VARIANTS, 16)
+        .add_noisy_case("group/work n=1", variation, factor)
+        .build()
 }
 
-fn with_threshold(threshold: f64) -> Settings {
-    Settings {
+fn with_threshold(threshold: f64) -> AnalysisSettings {
+    AnalysisSettings {
         threshold: Some(threshold),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     }
 }
 
 #[test]
 fn ten_percent_more_throughput_is_better_at_the_first_look() {
     let session = faster_by(0.10, 0.01);
-    let row = row(&session, &Settings::default());
+    let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Better, Some(8)));
     // All 8 values of one side exceed all of the other: 2 of 6^4 arrangements are as extreme. The
     // first look may use (8/32)^2 of the error rate.
@@ -37,7 +37,7 @@ fn ten_percent_more_throughput_is_better_at_the_first_look() {
         "{change:?}"
     );
     assert_eq!(row.cliffs_delta, Some(1.0));
-    assert!(!row.indicative && !row.shape_changed && row.more_runs.is_none());
+    assert!(!row.is_indicative && !row.is_shape_changed && row.more_runs.is_none());
     assert_eq!(
         (row.baseline.runs.len(), row.candidate.runs.len()),
         (32, 32)
@@ -47,11 +47,11 @@ fn ten_percent_more_throughput_is_better_at_the_first_look() {
 #[test]
 fn the_same_numbers_are_worse_where_less_is_better() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let session = Story::blocks(&VARIANTS, 16)
+    let session = FakeSession::sequential(&VARIANTS, 16)
         .lower_is_better()
-        .noisy("group/work n=1", 0.01, factor)
-        .session();
-    let comparison = compared(&session, &Settings::default());
+        .add_noisy_case("group/work n=1", 0.01, factor)
+        .build();
+    let comparison = only_comparison(&session, &AnalysisSettings::default());
     let row = &comparison.rows[0];
     assert_eq!(row.verdict, Verdict::Worse);
     let improvement = row.improvement(&comparison.metric).unwrap();
@@ -61,18 +61,18 @@ fn the_same_numbers_are_worse_where_less_is_better() {
 
 #[test]
 fn swapping_the_sides_swaps_the_verdict() {
-    let swapped = Settings {
+    let swapped = AnalysisSettings {
         baseline: Some("new".into()),
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
-    let row = row(&faster_by(0.10, 0.01), &swapped);
+    let row = only_row(&faster_by(0.10, 0.01), &swapped);
     assert_eq!(row.verdict, Verdict::Worse);
     assert!((row.change.unwrap().value - (1.0 / 1.10 - 1.0)).abs() < 0.01);
 }
 
 #[test]
 fn without_a_change_the_equivalence_stop_says_same() {
-    let row = row(&faster_by(0.0, 0.01), &Settings::default());
+    let row = only_row(&faster_by(0.0, 0.01), &AnalysisSettings::default());
     assert_eq!(row.verdict, Verdict::Same);
     assert!(row.decided_at.unwrap() < 32, "{:?}", row.decided_at);
     assert!(row.change.unwrap().lies_within(-0.02, 0.02) && row.p.unwrap() > 0.05);
@@ -80,7 +80,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 
 #[test]
 fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
-    let row = row(&faster_by(0.01, 0.10), &Settings::default());
+    let row = only_row(&faster_by(0.01, 0.10), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
     // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
     assert!(
@@ -103,7 +103,7 @@ fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
         (0.058, Verdict::Unclear),
         (0.10, Verdict::Same),
     ] {
-        let row = row(&session, &with_threshold(threshold));
+        let row = only_row(&session, &with_threshold(threshold));
         assert_eq!(
             row.verdict, verdict,
             "threshold {threshold}: {:?}",
@@ -115,8 +115,8 @@ fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
 #[test]
 fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
     let session = faster_by(0.06, 0.02);
-    let any = row(&session, &Settings::default());
-    let beyond = row(&session, &with_threshold(0.04));
+    let any = only_row(&session, &AnalysisSettings::default());
+    let beyond = only_row(&session, &with_threshold(0.04));
     assert_eq!(
         (any.verdict, beyond.verdict),
         (Verdict::Better, Verdict::Better)
@@ -134,10 +134,10 @@ fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
 #[test]
 fn identical_values_are_the_same_even_at_zero() {
     for value in [5.0, 0.0] {
-        let session = Story::blocks(&VARIANTS, 16)
-            .case("b", |_, _| value)
-            .session();
-        let row = row(&session, &Settings::default());
+        let session = FakeSession::sequential(&VARIANTS, 16)
+            .add_case("b", |_, _| value)
+            .build();
+        let row = only_row(&session, &AnalysisSettings::default());
         assert_eq!(
             (row.verdict, row.p, row.decided_at),
             (Verdict::Same, Some(1.0), Some(8))
@@ -156,15 +156,17 @@ fn identical_values_are_the_same_even_at_zero() {
 #[test]
 fn constant_sides_that_differ_are_told_apart_by_ranks_but_not_by_welch() {
     let value = |variant: &str, _| if variant == "new" { 6.0 } else { 5.0 };
-    let session = Story::blocks(&VARIANTS, 16).case("b", value).session();
-    let by_ranks = row(&session, &Settings::default());
+    let session = FakeSession::sequential(&VARIANTS, 16)
+        .add_case("b", value)
+        .build();
+    let by_ranks = only_row(&session, &AnalysisSettings::default());
     assert_eq!(by_ranks.verdict, Verdict::Better);
     assert!((by_ranks.change.unwrap().value - 0.2).abs() < 1e-9);
-    let welch = Settings {
-        method: Some(Method::Welch),
-        ..Settings::default()
+    let welch = AnalysisSettings {
+        method: Some(StatisticalMethod::Welch),
+        ..AnalysisSettings::default()
     };
-    let by_welch = row(&session, &welch);
+    let by_welch = only_row(&session, &welch);
     assert_eq!((by_welch.verdict, by_welch.p), (Verdict::Unclear, None));
     assert!(
         by_welch
@@ -178,8 +180,10 @@ fn constant_sides_that_differ_are_told_apart_by_ranks_but_not_by_welch() {
 fn values_around_zero_have_a_p_value_but_no_change_and_no_verdict() {
     let value =
         |variant: &str, i: u32| f64::from(i % 5) - if variant == "new" { 20.0 } else { 2.0 };
-    let session = Story::blocks(&VARIANTS, 16).case("b", value).session();
-    let row = row(&session, &Settings::default());
+    let session = FakeSession::sequential(&VARIANTS, 16)
+        .add_case("b", value)
+        .build();
+    let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.change), (Verdict::Unclear, None));
     assert!(row.p.unwrap() < 0.05);
     assert!(
@@ -196,25 +200,31 @@ fn a_change_of_the_tail_alone_is_told() {
         let is_spike = variant == "new" && i % 4 == 3;
         wobble(i) + if is_spike { 4000.0 } else { 0.0 }
     };
-    let session = Story::fixed(&VARIANTS, 16).case("b", value).session();
-    let row = row(&session, &Settings::default());
-    assert!(row.shape_changed, "{:?} {:?}", row.change, row.mean_change);
+    let session = FakeSession::with_fixed_blocks(&VARIANTS, 16)
+        .add_case("b", value)
+        .build();
+    let row = only_row(&session, &AnalysisSettings::default());
+    assert!(
+        row.is_shape_changed,
+        "{:?} {:?}",
+        row.change, row.mean_change
+    );
     assert!(row.change.unwrap().value < 0.05 && row.mean_change.unwrap().value > 0.5);
 }
 
 #[test]
 fn every_method_calls_a_clear_change() {
     for method in [
-        Method::Rank,
-        Method::Welch,
-        Method::MannWhitney,
-        Method::Bootstrap,
+        StatisticalMethod::Rank,
+        StatisticalMethod::Welch,
+        StatisticalMethod::MannWhitney,
+        StatisticalMethod::Bootstrap,
     ] {
-        let settings = Settings {
+        let settings = AnalysisSettings {
             method: Some(method),
-            ..Settings::default()
+            ..AnalysisSettings::default()
         };
-        let comparison = compared(&faster_by(-0.10, 0.01), &settings);
+        let comparison = only_comparison(&faster_by(-0.10, 0.01), &settings);
         assert_eq!(comparison.method, method);
         assert_eq!(comparison.rows[0].verdict, Verdict::Worse, "{method:?}");
         assert!(
@@ -230,23 +240,23 @@ fn every_method_calls_a_clear_change() {
 fn p_and_interval_agree_in_a_thousand_rows() {
     let mut verdicts = [0; 4];
     for (correction, cases) in [
-        (Correction::None, 200),
-        (Correction::BenjaminiHochberg, 150),
-        (Correction::Holm, 150),
+        (TestingCorrection::None, 200),
+        (TestingCorrection::BenjaminiHochberg, 150),
+        (TestingCorrection::Holm, 150),
     ] {
         for (threshold, seed) in [None, Some(0.05)].into_iter().zip([1, 2]) {
-            let mut story = Story::blocks(&VARIANTS, 16).seed(seed);
+            let mut story = FakeSession::sequential(&VARIANTS, 16).with_seed(seed);
             for case in 0..cases {
                 let share = f64::from(case % 20) * 0.005;
                 let factor = move |variant: &str| if variant == "new" { 1.0 - share } else { 1.0 };
-                story = story.noisy(&format!("c{case}"), 0.005 + 0.04 * share, factor);
+                story = story.add_noisy_case(&format!("c{case}"), 0.005 + 0.04 * share, factor);
             }
-            let settings = Settings {
+            let settings = AnalysisSettings {
                 threshold,
                 correction,
-                ..Settings::default()
+                ..AnalysisSettings::default()
             };
-            for row in super::compared(&story.session(), &settings).rows {
+            for row in super::only_comparison(&story.build(), &settings).rows {
                 assert_agrees(&row, threshold.unwrap_or(0.0));
                 verdicts[row.verdict as usize] += 1;
             }
@@ -285,7 +295,7 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
 #[test]
 fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
     let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;
-    let mut story = Story::blocks(&VARIANTS, 16).case("g/b k=0", |variant, run| {
+    let mut story = FakeSession::sequential(&VARIANTS, 16).add_case("g/b k=0", |variant, run| {
         let factor = match (variant, run) {
             ("old", _) => 1.0,
             (_, 0..8) => 2.0,
@@ -294,13 +304,13 @@ fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
         factor * wobble(run)
     });
     for case in 1..40 {
-        story = story.noisy(&format!("g/b k={case}"), 0.02, |_| 1.0);
+        story = story.add_noisy_case(&format!("g/b k={case}"), 0.02, |_| 1.0);
     }
-    let settings = Settings {
-        correction: Correction::Holm,
-        ..Settings::default()
+    let settings = AnalysisSettings {
+        correction: TestingCorrection::Holm,
+        ..AnalysisSettings::default()
     };
-    let row = &super::compared(&story.session(), &settings).rows[0];
+    let row = &super::only_comparison(&story.build(), &settings).rows[0];
     assert_agrees(row, 0.0);
     assert!(row.p.unwrap() <= 0.05 && row.decided_at.is_none_or(|runs| runs > 8));
     assert!(

@@ -2,13 +2,15 @@
 //! Also the checks of single cells: failed requests, and figures that rest on one run.
 //!
 //! Decides where the requested concurrency is found, and computes the requests in flight from
-//! figures that may have been rounded. Start at [`Cells`].
+//! figures that may have been rounded. Start at [`CheckedCells`].
 
-use crate::Comparison;
-use crate::grid::{Grid, distinct};
-use crate::validity::finding::{Check, Finding, Level, of_runs};
-use crate::validity::rounding::{Figure, step_of};
-use speedwell_model::{Case, Run, Session, State, Value, median};
+use crate::CandidateComparison;
+use crate::grid::{RunGrid, distinct_items};
+use crate::validity::finding::{
+    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers,
+};
+use crate::validity::rounding::{RoundedFigure, metric_step};
+use speedwell_model::{Case, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,24 +18,24 @@ use std::sync::Arc;
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
 
 /// Mean time from a request to its response.
-const LATENCY: &str = "latency_mean";
+const MEAN_LATENCY: &str = "latency_mean";
 
 /// Bytes received per second.
 const BANDWIDTH: &str = "bytes_per_second";
 
 /// Bytes per response, if a generator counted them.
-const BYTES: &str = "bytes_per_response";
+const RESPONSE_BYTES: &str = "bytes_per_response";
 
 /// Metrics of HTTP loads that are checked against those of other cases.
-pub(super) const LOADS: [&str; 3] = [LATENCY, BANDWIDTH, BYTES];
+pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
 /// Share of startup and wind-down in a run above which it says nothing about the connections in
 /// use.
-const MOST_EDGES: f64 = 0.1;
+const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.
 #[derive(Debug, Clone, Default)]
-pub struct Known<'a> {
+pub struct KnownFacts<'a> {
     /// Requested number of requests in flight (connections times pipelining), by case id. Cases
     /// without an entry use the parameters `concurrency`, or `connections` and `pipelining`.
     pub requested: HashMap<String, f64>,
@@ -42,11 +44,11 @@ pub struct Known<'a> {
     /// Variants that do more work than the baseline and so cannot be better.
     pub never_better: Vec<String>,
     /// Comparison of the baseline with itself: what it finds is noise.
-    pub control: Option<&'a Comparison>,
+    pub control: Option<&'a CandidateComparison>,
 }
 
 /// The runs of one case under one variant.
-pub(super) struct Cell<'s> {
+pub(super) struct CheckedCell<'s> {
     /// Case id.
     pub case: String,
     /// Name of the variant.
@@ -62,8 +64,8 @@ pub(super) struct Cell<'s> {
 }
 
 /// All cells, case by case.
-pub(super) struct Cells<'s> {
-    pub cells: Vec<Cell<'s>>,
+pub(super) struct CheckedCells<'s> {
+    pub cells: Vec<CheckedCell<'s>>,
     /// Variants in order; the first is the baseline.
     pub variants: Vec<Arc<str>>,
     /// Whether all figures were imported.
@@ -75,19 +77,19 @@ pub(super) struct Cells<'s> {
     names: HashMap<String, String>,
 }
 
-impl<'s> Cells<'s> {
+impl<'s> CheckedCells<'s> {
     /// Cells of one session, its baseline first.
-    pub fn of_session(session: &'s Session, known: &Known<'_>) -> Cells<'s> {
-        let grid = Grid::new(session);
+    pub fn of_session(session: &'s Session, known: &KnownFacts<'_>) -> CheckedCells<'s> {
+        let grid = RunGrid::new(session);
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
         order.sort_by_key(|&at| *grid.variants[at] != *session.design.baseline);
-        let mut cells = Cells::empty(&[session]);
+        let mut cells = CheckedCells::empty(&[session]);
         cells.variants = order.iter().map(|&at| grid.variants[at].clone()).collect();
         for case in &grid.cases {
             for &at in &order {
                 let runs = case.by_variant[at].clone();
                 let name = grid.variants[at].clone();
-                cells.add(session, &case.case, name, runs, known);
+                cells.add_cell(session, &case.case, name, runs, known);
             }
         }
         cells.name_cases();
@@ -95,19 +97,25 @@ impl<'s> Cells<'s> {
     }
 
     /// Cells of sides that come from several sessions.
-    pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> Cells<'s> {
+    pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> CheckedCells<'s> {
         let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
-        let mut cells = Cells::empty(&sessions);
+        let mut cells = CheckedCells::empty(&sessions);
         for (label, session, variant) in sides {
-            let grid = Grid::new(session);
+            let grid = RunGrid::new(session);
             let name: Arc<str> = Arc::from(*label);
             cells.variants.push(name.clone());
-            let Some(at) = grid.variant(variant) else {
+            let Some(at) = grid.variant_index(variant) else {
                 continue;
             };
             for case in &grid.cases {
                 let runs = case.by_variant[at].clone();
-                cells.add(session, &case.case, name.clone(), runs, &Known::default());
+                cells.add_cell(
+                    session,
+                    &case.case,
+                    name.clone(),
+                    runs,
+                    &KnownFacts::default(),
+                );
             }
         }
         // Sort by case, as in one session.
@@ -121,9 +129,9 @@ impl<'s> Cells<'s> {
         cells
     }
 
-    fn empty(sessions: &[&Session]) -> Cells<'s> {
-        let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]).copied();
-        let is_imported = sessions.iter().all(|s| s.state == State::Imported);
+    fn empty(sessions: &[&Session]) -> CheckedCells<'s> {
+        let figures = RATES.iter().chain(&[MEAN_LATENCY, BANDWIDTH]).copied();
+        let is_imported = sessions.iter().all(|s| s.state == SessionState::Imported);
         // Values measured by Speedwell are not rounded.
         let metrics = sessions
             .iter()
@@ -133,8 +141,8 @@ impl<'s> Cells<'s> {
         let times = times.filter(|name| name.starts_with("latency_"));
         let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
         // A rate alone is not checked against anything, and sessions may hold a million of them.
-        let is_needed = is_measured(LATENCY) || is_measured(BANDWIDTH);
-        Cells {
+        let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);
+        CheckedCells {
             cells: Vec::new(),
             variants: Vec::new(),
             is_imported,
@@ -142,31 +150,35 @@ impl<'s> Cells<'s> {
             steps: figures
                 .chain(times)
                 .filter(|_| is_needed)
-                .map(|name| (name.to_owned(), step_of(sessions, name)))
+                .map(|name| (name.to_owned(), metric_step(sessions, name)))
                 .collect(),
             names: HashMap::new(),
         }
     }
 
-    fn add(
+    fn add_cell(
         &mut self,
         session: &Session,
         case: &Arc<Case>,
         variant: Arc<str>,
         runs: Vec<&'s Run>,
-        known: &Known<'_>,
+        known: &KnownFacts<'_>,
     ) {
         if runs.is_empty() {
             return;
         }
         let id = case.id();
         let generator = match case.value("generator") {
-            Some(Value::Text(text)) => Some(text.clone()),
+            Some(ParameterValue::Text(text)) => Some(text.clone()),
             _ => session.environment.facts.get("generator").cloned(),
         };
-        self.cells.push(Cell {
+        self.cells.push(CheckedCell {
             has_fixed_size: !known.sizes_may_differ.contains(&id),
-            requested: known.requested.get(&id).copied().or_else(|| asked_of(case)),
+            requested: known
+                .requested
+                .get(&id)
+                .copied()
+                .or_else(|| requested_concurrency(case)),
             case: id,
             variant,
             generator,
@@ -179,8 +191,8 @@ impl<'s> Cells<'s> {
     }
 
     /// The known load generators.
-    pub fn generators(&self) -> Vec<String> {
-        distinct((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
+    pub fn known_generators(&self) -> Vec<String> {
+        distinct_items((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
     }
 
     /// Case of each cell, from its first run.
@@ -190,17 +202,17 @@ impl<'s> Cells<'s> {
     }
 
     /// Distinguishing name of the case with this id.
-    pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
+    pub fn case_name<'a>(&'a self, id: &'a str) -> &'a str {
         self.names.get(id).map_or(id, String::as_str)
     }
 
     /// Cells of each case.
-    pub fn cases(&self) -> impl Iterator<Item = &[Cell<'s>]> {
+    pub fn cells_by_case(&self) -> impl Iterator<Item = &[CheckedCell<'s>]> {
         self.cells.chunk_by(|a, b| a.case == b.case)
     }
 
     /// Name of a cell's variant for findings; empty if there is only one variant.
-    pub fn variant_of(&self, cell: &Cell<'_>) -> Vec<String> {
+    pub fn variant_of(&self, cell: &CheckedCell<'_>) -> Vec<String> {
         match self.variants.len() {
             0 | 1 => Vec::new(),
             _ => vec![cell.variant.to_string()],
@@ -211,49 +223,58 @@ impl<'s> Cells<'s> {
     /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, if the
     /// run was too short, or if some requests failed, because generators disagree on whether their
     /// times count.
-    pub fn in_flight(&self, run: &Run) -> Option<Figure> {
+    pub fn in_flight(&self, run: &Run) -> Option<RoundedFigure> {
         let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
         if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
             return None;
         }
-        let rate = self.rate(run)?;
-        let mean = Figure::rounded(run.value_of(LATENCY)?, self.step(LATENCY));
-        let edges = edges(run);
-        let is_too_short = edges > MOST_EDGES;
-        let under_way = rate.times(mean, 1e-9);
-        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| Figure {
+        let rate = self.response_rate(run)?;
+        let mean = RoundedFigure::from_step(
+            run.value_of(MEAN_LATENCY)?,
+            self.rounding_step(MEAN_LATENCY),
+        );
+        let edges = edge_share(run);
+        let is_too_short = edges > MAX_EDGE_SHARE;
+        let under_way = rate.multiply(mean, 1e-9);
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| RoundedFigure {
             high: under_way.high / (1.0 - edges),
             ..under_way
         })
     }
 
     /// Responses per second.
-    pub fn rate(&self, run: &Run) -> Option<Figure> {
+    pub fn response_rate(&self, run: &Run) -> Option<RoundedFigure> {
         let found = |name: &&'static str| Some((*name, run.value_of(name)?));
         let (name, value) = RATES.iter().find_map(found)?;
-        Some(Figure::rounded(value, self.step(name)))
+        Some(RoundedFigure::from_step(value, self.rounding_step(name)))
     }
 
     /// Bytes per response, including headers.
-    pub fn bytes_per_response(&self, run: &Run) -> Option<Figure> {
-        if let Some(bytes) = run.value_of(BYTES) {
-            return Some(Figure::rounded(bytes, 0.0));
+    pub fn bytes_per_response(&self, run: &Run) -> Option<RoundedFigure> {
+        if let Some(bytes) = run.value_of(RESPONSE_BYTES) {
+            return Some(RoundedFigure::from_step(bytes, 0.0));
         }
-        let rate = self.rate(run).filter(|rate| rate.low > 0.0)?;
-        let bandwidth = Figure::rounded(run.value_of(BANDWIDTH)?, self.step(BANDWIDTH));
-        Some(bandwidth.over(rate))
+        let rate = self.response_rate(run).filter(|rate| rate.low > 0.0)?;
+        let bandwidth =
+            RoundedFigure::from_step(run.value_of(BANDWIDTH)?, self.rounding_step(BANDWIDTH));
+        Some(bandwidth.divide(rate))
     }
 
     /// Rounding step of a metric's printed figures.
-    pub fn step(&self, metric: &str) -> f64 {
+    pub fn rounding_step(&self, metric: &str) -> f64 {
         self.steps.get(metric).copied().unwrap_or(0.0)
     }
 }
 
-impl Finding {
+impl ValidityFinding {
     /// Assigns the finding to these runs of a cell.
-    pub(super) fn in_cell(self, cells: &Cells<'_>, cell: &Cell<'_>, runs: Vec<usize>) -> Finding {
-        Finding {
+    pub(super) fn in_cell(
+        self,
+        cells: &CheckedCells<'_>,
+        cell: &CheckedCell<'_>,
+        runs: Vec<usize>,
+    ) -> ValidityFinding {
+        ValidityFinding {
             cases: vec![cell.case.clone()],
             variants: cells.variant_of(cell),
             runs,
@@ -265,7 +286,7 @@ impl Finding {
 /// Distinguishing name of each case by id, without the parameters that all cases share.
 pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
     let of_first = cases.first().into_iter().flat_map(|first| &first.values);
-    let shared: Vec<&(String, Value)> = of_first
+    let shared: Vec<&(String, ParameterValue)> = of_first
         .filter(|pair| cases.iter().all(|case| case.values.contains(pair)))
         .collect();
     let short = |case: &Case| {
@@ -276,9 +297,9 @@ pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
 }
 
 /// Share of the run in which not all connections are in use: about one request at each end.
-fn edges(run: &Run) -> f64 {
+fn edge_share(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
-    let mean = run.value_of(LATENCY);
+    let mean = run.value_of(MEAN_LATENCY);
     let share = elapsed.zip(mean).map(|(all, mean)| mean / all as f64);
     share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
@@ -305,14 +326,14 @@ pub(super) fn requests_of(run: &Run) -> Option<f64> {
 }
 
 /// Median over the runs for which the figure is known.
-pub(super) fn typical(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+pub(super) fn median_over_runs(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     let mut values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
     median(&mut values)
 }
 
-fn asked_of(case: &Case) -> Option<f64> {
+fn requested_concurrency(case: &Case) -> Option<f64> {
     let number = |name: &str| match case.value(name) {
-        Some(Value::Number(number)) if *number > 0.0 => Some(*number),
+        Some(ParameterValue::Number(number)) if *number > 0.0 => Some(*number),
         _ => None,
     };
     let connections = number("concurrency").or_else(|| number("connections"))?;
@@ -323,7 +344,7 @@ const REMEDY: &str = "Measure each side at least 8 times, in random order ('spee
     take no difference for an effect.";
 
 /// Checks whether several figures were published that each rest on one run.
-pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
+pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
     // A bare figure does not even state how long its run was.
     let is_bare =
@@ -337,55 +358,74 @@ pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
          and a difference may be chance.",
         cells.cells.len()
     );
-    Some(Finding::new(Check::SingleRuns, Level::Amber, says, REMEDY))
+    Some(ValidityFinding::new(
+        ValidityCheck::SingleRuns,
+        FindingSeverity::Amber,
+        says,
+        REMEDY,
+    ))
 }
 
 /// Checks for requests without a response or with an error response.
-pub(super) fn failed(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Find out what was answered and repair it before measuring: the rate is not that of a \
                   working server.";
     let of_cell = |cell| {
         let bad = |run: &Run| failed_requests(run) + other_statuses(run);
-        let runs = Affected::find(cell, |run| bad(run) > 0.0)?;
+        let runs = AffectedRuns::find_runs(cell, |run| bad(run) > 0.0)?;
         let counts = [
-            (runs.sum(failed_requests), "errors"),
-            (runs.sum(other_statuses), "answers other than 2xx"),
+            (runs.sum_over_runs(failed_requests), "errors"),
+            (runs.sum_over_runs(other_statuses), "answers other than 2xx"),
         ];
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0.0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        let (count, of, which) = (runs.sum(bad), runs.of_all(), runs.which());
+        let (count, of, which) = (
+            runs.sum_over_runs(bad),
+            runs.describe_total(),
+            runs.describe_runs(),
+        );
         let says = format!(
             "{count}{of} requests failed ({}){which}.",
             counts.join(", ")
         );
-        Some(runs.finding(
+        Some(runs.to_finding(
             cells,
-            Finding::new(Check::FailedRequests, Level::Red, says, remedy),
+            ValidityFinding::new(
+                ValidityCheck::FailedRequests,
+                FindingSeverity::Red,
+                says,
+                remedy,
+            ),
         ))
     };
     cells.cells.iter().filter_map(of_cell).collect()
 }
 
 /// Checks for failures that ab counts only because body lengths differ from the first one's.
-pub(super) fn lengths(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy =
         "Measure with 'ab -l', which does not count them, and check the answers by their content.";
     let of_cell = |cell| {
         let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
-        let runs = Affected::find(cell, |run| count(run) > 0.0)?;
+        let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
         let says = format!(
             "{}{} requests failed by the length of the body alone{}: probably no failures, as ab compares \
              it with that of the first answer.",
-            runs.sum(count),
-            runs.of_all(),
-            runs.which()
+            runs.sum_over_runs(count),
+            runs.describe_total(),
+            runs.describe_runs()
         );
-        Some(runs.finding(
+        Some(runs.to_finding(
             cells,
-            Finding::new(Check::LengthFailures, Level::Amber, says, remedy),
+            ValidityFinding::new(
+                ValidityCheck::LengthFailures,
+                FindingSeverity::Amber,
+                says,
+                remedy,
+            ),
         ))
     };
     cells.cells.iter().filter_map(of_cell).collect()
@@ -396,41 +436,44 @@ fn other_statuses(run: &Run) -> f64 {
 }
 
 /// The runs of a cell with a property, with their numbers; never empty.
-struct Affected<'a, 's> {
-    cell: &'a Cell<'s>,
+struct AffectedRuns<'a, 's> {
+    cell: &'a CheckedCell<'s>,
     runs: Vec<(usize, &'s Run)>,
 }
 
-impl<'a, 's> Affected<'a, 's> {
-    fn find(cell: &'a Cell<'s>, holds: impl Fn(&Run) -> bool) -> Option<Affected<'a, 's>> {
+impl<'a, 's> AffectedRuns<'a, 's> {
+    fn find_runs(
+        cell: &'a CheckedCell<'s>,
+        holds: impl Fn(&Run) -> bool,
+    ) -> Option<AffectedRuns<'a, 's>> {
         let numbered = cell.runs.iter().zip(1..);
         let runs: Vec<(usize, &Run)> = numbered
             .filter(|(run, _)| holds(run))
             .map(|(run, number)| (number, *run))
             .collect();
-        (!runs.is_empty()).then_some(Affected { cell, runs })
+        (!runs.is_empty()).then_some(AffectedRuns { cell, runs })
     }
 
-    fn numbers(&self) -> Vec<usize> {
+    fn run_numbers(&self) -> Vec<usize> {
         self.runs.iter().map(|(number, _)| *number).collect()
     }
 
-    fn sum(&self, count: impl Fn(&Run) -> f64) -> f64 {
+    fn sum_over_runs(&self, count: impl Fn(&Run) -> f64) -> f64 {
         self.runs.iter().map(|(_, run)| count(run)).sum()
     }
 
     /// ` of 8000`, if the number of requests is known for all runs.
-    fn of_all(&self) -> String {
+    fn describe_total(&self) -> String {
         let known = self.runs.iter().map(|(_, run)| requests_of(run));
         let all: Option<f64> = known.sum();
         all.map_or(String::new(), |all| format!(" of {all}"))
     }
 
-    fn which(&self) -> String {
-        of_runs(&self.numbers(), self.cell.runs.len())
+    fn describe_runs(&self) -> String {
+        format_run_numbers(&self.run_numbers(), self.cell.runs.len())
     }
 
-    fn finding(&self, cells: &Cells<'_>, finding: Finding) -> Finding {
-        finding.in_cell(cells, self.cell, self.numbers())
+    fn to_finding(&self, cells: &CheckedCells<'_>, finding: ValidityFinding) -> ValidityFinding {
+        finding.in_cell(cells, self.cell, self.run_numbers())
     }
 }

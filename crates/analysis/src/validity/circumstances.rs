@@ -6,37 +6,39 @@
 //! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
 //! [`check_machine`] and [`check_in_flight`].
 
-use crate::grid::distinct;
-use crate::validity::cells::{Cell, Cells, requests_of};
-use crate::validity::finding::{Check, Finding, Level, of_runs, span};
+use crate::grid::distinct_items;
+use crate::validity::cells::{CheckedCell, CheckedCells, requests_of};
+use crate::validity::finding::{
+    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers, format_span,
+};
 use speedwell_model::Run;
 
 /// A metric in percent, and the limit above which it is reported.
-struct Limit {
-    check: Check,
+struct PercentLimit {
+    check: ValidityCheck,
     metric: &'static str,
     percent: f64,
     says: &'static str,
     remedy: &'static str,
 }
 
-const LIMITS: [Limit; 3] = [
-    Limit {
-        check: Check::GeneratorBusy,
+const LIMITS: [PercentLimit; 3] = [
+    PercentLimit {
+        check: ValidityCheck::GeneratorBusy,
         metric: "generator_busy",
         percent: 90.0,
         says: "The load generator used {} % of its core{}, so it may have been the limit.",
         remedy: "Give it more threads or processors of its own, or a lighter load.",
     },
-    Limit {
-        check: Check::Pressure,
+    PercentLimit {
+        check: ValidityCheck::Pressure,
         metric: "pressure",
         percent: 10.0,
         says: "Something waited for a processor {} % of the time{}.",
         remedy: "End what else is running, or pin server and generator to processors of their own.",
     },
-    Limit {
-        check: Check::Steal,
+    PercentLimit {
+        check: ValidityCheck::Steal,
         metric: "steal",
         percent: 1.0,
         says: "The hypervisor gave {} % of the time to others{}.",
@@ -45,13 +47,13 @@ const LIMITS: [Limit; 3] = [
 ];
 
 /// Metrics that have limits.
-pub(super) fn limited() -> impl Iterator<Item = &'static str> {
+pub(super) fn limited_metrics() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.metric)
 }
 
 /// Runs of a cell that exceed a limit.
-struct Excess<'a, 's> {
-    cell: &'a Cell<'s>,
+struct LimitExcess<'a, 's> {
+    cell: &'a CheckedCell<'s>,
     /// Run numbers, from 1.
     runs: Vec<usize>,
     most: f64,
@@ -59,30 +61,36 @@ struct Excess<'a, 's> {
 
 /// One finding per limit that some runs exceed, because other activity rarely affects only one
 /// cell.
-pub(super) fn check_machine(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     LIMITS
         .iter()
         .filter_map(|limit| of_limit(cells, limit))
         .collect()
 }
 
-fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
-    let excesses = cells.cells.iter().filter_map(|cell| excess(cell, limit));
-    let excesses: Vec<Excess<'_, '_>> = excesses.collect();
+fn of_limit(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
+    let excesses = cells
+        .cells
+        .iter()
+        .filter_map(|cell| limit_excess(cell, limit));
+    let excesses: Vec<LimitExcess<'_, '_>> = excesses.collect();
     let worst = excesses
         .iter()
         .max_by(|one, other| one.most.total_cmp(&other.most))?;
     let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
     let percent = format!("{up_to}{:.0}", worst.most);
-    let cases = distinct(excesses.iter().map(|excess| excess.cell.case.clone()));
+    let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
     let (runs, place) = match &excesses[..] {
-        [only] => (only.runs.clone(), of_runs(&only.runs, only.cell.runs.len())),
+        [only] => (
+            only.runs.clone(),
+            format_run_numbers(&only.runs, only.cell.runs.len()),
+        ),
         _ => {
             let all: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
             let count = if hits == all {
-                of_runs(&numbers, all)
+                format_run_numbers(&numbers, all)
             } else {
                 format!(" in {hits} of {all} runs")
             };
@@ -93,36 +101,39 @@ fn of_limit(cells: &Cells<'_>, limit: &Limit) -> Option<Finding> {
         }
     };
     let says = limit.says.replacen("{}", &percent, 1);
-    Some(Finding {
+    Some(ValidityFinding {
         cases,
-        variants: distinct(
+        variants: distinct_items(
             excesses
                 .iter()
                 .flat_map(|excess| cells.variant_of(excess.cell)),
         ),
         runs,
-        ..Finding::new(
+        ..ValidityFinding::new(
             limit.check,
-            Level::Amber,
+            FindingSeverity::Amber,
             says.replacen("{}", &place, 1),
             limit.remedy,
         )
     })
 }
 
-fn excess<'a, 's>(cell: &'a Cell<'s>, limit: &Limit) -> Option<Excess<'a, 's>> {
+fn limit_excess<'a, 's>(
+    cell: &'a CheckedCell<'s>,
+    limit: &PercentLimit,
+) -> Option<LimitExcess<'a, 's>> {
     let values = cell.runs.iter().zip(1..).filter_map(|(run, number)| {
         let value = run.value_of(limit.metric)?;
         (value > limit.percent).then_some((number, value))
     });
     let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
     let most = values.into_iter().reduce(f64::max)?;
-    Some(Excess { cell, runs, most })
+    Some(LimitExcess { cell, runs, most })
 }
 
 /// Cell with the highest value, given the number of cases: `, most with 'cyan' in 'http
 /// server=koa'`.
-fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
+fn most_with(cells: &CheckedCells<'_>, worst: &CheckedCell<'_>, cases: usize) -> String {
     let case = (cases > 1).then(|| worst.case.clone());
     let names = cells.variant_of(worst).into_iter().chain(case);
     let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
@@ -130,11 +141,11 @@ fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
 }
 
 /// Share of the requested concurrency below which latencies belong to a lighter load.
-pub(super) const LEAST_SHARE: f64 = 0.95;
+pub(super) const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
 /// Share above which the figures contradict each other: a connection carries one request at a time,
 /// or as many as are pipelined.
-const MOST_SHARE: f64 = 1.05;
+const MAX_CONCURRENCY_SHARE: f64 = 1.05;
 
 const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of different runs; if \
     responses were timed from the moment when they were due, say at which rate requests were sent (--set rate=N).";
@@ -145,14 +156,14 @@ const REMEDY: &str = "Read its latencies as those of the lower concurrency; see 
 const TOO_FEW: &str = "Send many times more requests than there are connections.";
 
 /// One finding per cell whose runs did not carry the requested load.
-pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let found = cells.cells.iter();
     found
         .flat_map(|cell| {
             [
                 too_few(cells, cell),
-                beside(cells, cell, Side::Lighter),
-                beside(cells, cell, Side::Heavier),
+                check_deviation(cells, cell, LoadDeviation::Lighter),
+                check_deviation(cells, cell, LoadDeviation::Heavier),
             ]
         })
         .flatten()
@@ -161,19 +172,25 @@ pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
 
 /// How a load deviates from the requested one.
 #[derive(Debug, Clone, Copy)]
-enum Side {
+enum LoadDeviation {
     Lighter,
     Heavier,
 }
 
 /// Checks for runs of a cell that deviate in this direction.
-fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
+fn check_deviation(
+    cells: &CheckedCells<'_>,
+    cell: &CheckedCell<'_>,
+    side: LoadDeviation,
+) -> Option<ValidityFinding> {
     let requested = cell.requested?;
     let found = |(run, number): (&&Run, usize)| {
         let figure = cells.in_flight(run)?;
         let lies_there = match side {
-            Side::Lighter => figure.high < requested * LEAST_SHARE && !is_too_short(run, requested),
-            Side::Heavier => figure.low > requested * MOST_SHARE,
+            LoadDeviation::Lighter => {
+                figure.high < requested * MIN_CONCURRENCY_SHARE && !is_too_short(run, requested)
+            }
+            LoadDeviation::Heavier => figure.low > requested * MAX_CONCURRENCY_SHARE,
         };
         lies_there.then_some((figure.value, number))
     };
@@ -182,25 +199,31 @@ fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
     if runs.is_empty() {
         return None;
     }
-    let (figures, which) = (span(&values), of_runs(&runs, cell.runs.len()));
+    let (figures, which) = (
+        format_span(&values),
+        format_run_numbers(&runs, cell.runs.len()),
+    );
     let (level, says, remedy) = match side {
-        Side::Lighter => {
+        LoadDeviation::Lighter => {
             let says = format!(
                 "Only {figures} of {requested} requests were in flight{which} (rate times mean latency)."
             );
-            (Level::Amber, says, REMEDY)
+            (FindingSeverity::Amber, says, REMEDY)
         }
-        Side::Heavier => {
+        LoadDeviation::Heavier => {
             let says = format!(
                 "{figures} requests would have been in flight{which}, but {requested} were requested (rate times mean latency)."
             );
-            (Level::Red, says, CONTRADICTION)
+            (FindingSeverity::Red, says, CONTRADICTION)
         }
     };
-    Some(Finding::new(Check::InFlight, level, says, remedy).in_cell(cells, cell, runs))
+    Some(
+        ValidityFinding::new(ValidityCheck::InFlight, level, says, remedy)
+            .in_cell(cells, cell, runs),
+    )
 }
 
-fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
+fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityFinding> {
     let requested = cell.requested?;
     let numbered = cell.runs.iter().zip(1..);
     let short: Vec<(f64, usize)> = numbered
@@ -209,9 +232,17 @@ fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
         .collect();
     let (requests, _) = short.first()?;
     let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
-    let which = of_runs(&runs, cell.runs.len());
+    let which = format_run_numbers(&runs, cell.runs.len());
     let says = format!("{requests} requests cannot keep {requested} connections busy{which}.");
-    Some(Finding::new(Check::InFlight, Level::Amber, says, TOO_FEW).in_cell(cells, cell, runs))
+    Some(
+        ValidityFinding::new(
+            ValidityCheck::InFlight,
+            FindingSeverity::Amber,
+            says,
+            TOO_FEW,
+        )
+        .in_cell(cells, cell, runs),
+    )
 }
 
 fn is_too_short(run: &Run, requested: f64) -> bool {

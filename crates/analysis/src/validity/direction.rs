@@ -3,39 +3,44 @@
 //! requests in flight or from generators that time requests differently.
 //!
 //! Noise is judged by the control, the baseline measured against itself. Start at
-//! [`better_than_possible`], [`control_differs`] and [`latencies`].
+//! [`check_better_than_possible`], [`check_control`] and [`check_latencies`].
 
-use crate::validity::cells::{Cell, Cells, Known, typical};
-use crate::validity::finding::{Check, Finding, Level, joined, quoted, span};
-use crate::validity::rounding::Figure;
-use crate::{CaseComparison, Comparison, NoVerdict};
+use crate::validity::cells::{CheckedCell, CheckedCells, KnownFacts, median_over_runs};
+use crate::validity::finding::{
+    FindingSeverity, ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
+};
+use crate::validity::rounding::RoundedFigure;
+use crate::{CandidateComparison, CaseComparison, NoVerdict};
 use speedwell_model::Verdict;
 
 /// A figure in which a candidate that does more work cannot be better.
-struct Measure {
+struct WorkMeasure {
     /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
     /// Message about a candidate that is better nevertheless.
     says: &'static str,
 }
 
-const MEASURES: [Measure; 3] = [
-    Measure {
+const MEASURES: [WorkMeasure; 3] = [
+    WorkMeasure {
         metric: None,
         says: "serves more than",
     },
-    Measure {
+    WorkMeasure {
         metric: Some("instructions_per_request"),
         says: "takes fewer instructions for a request than",
     },
-    Measure {
+    WorkMeasure {
         metric: Some("instructions"),
         says: "takes fewer instructions than",
     },
 ];
 
 /// One finding per figure and candidate that is better than the baseline although it cannot be.
-pub(super) fn better_than_possible(cells: &Cells<'_>, known: &Known<'_>) -> Vec<Finding> {
+pub(super) fn check_better_than_possible(
+    cells: &CheckedCells<'_>,
+    known: &KnownFacts<'_>,
+) -> Vec<ValidityFinding> {
     let Some(baseline) = cells.variants.first() else {
         return Vec::new();
     };
@@ -46,20 +51,20 @@ pub(super) fn better_than_possible(cells: &Cells<'_>, known: &Known<'_>) -> Vec<
         .collect()
 }
 
-impl Measure {
+impl WorkMeasure {
     fn of_candidate(
         &self,
-        cells: &Cells<'_>,
+        cells: &CheckedCells<'_>,
         baseline: &str,
         candidate: &str,
-        control: Option<&Comparison>,
-    ) -> Option<Finding> {
+        control: Option<&CandidateComparison>,
+    ) -> Option<ValidityFinding> {
         // The control applies only to its own metric.
         let control = control.filter(|control| match self.metric {
             None => true,
             Some(name) => control.metric.name == name,
         });
-        let better = self.gains(cells, baseline, candidate, control);
+        let better = self.impossible_gains(cells, baseline, candidate, control);
         let (most_case, most) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let beyond = match control {
             Some(_) => ", beyond what the control differs from itself",
@@ -69,32 +74,37 @@ impl Measure {
             "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), although it cannot{beyond}.",
             self.says,
             better.len(),
-            cells.cases().count(),
+            cells.cells_by_case().count(),
             100.0 * most,
-            cells.name(most_case)
+            cells.case_name(most_case)
         );
         let remedy = "Take differences of that size for noise or for a mistake, also where they point the other \
                       way.";
-        Some(Finding {
+        Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
             variants: vec![candidate.to_owned()],
-            ..Finding::new(Check::BetterThanPossible, Level::Amber, says, remedy)
+            ..ValidityFinding::new(
+                ValidityCheck::BetterThanPossible,
+                FindingSeverity::Amber,
+                says,
+                remedy,
+            )
         })
     }
 
     /// Cases in which the candidate is better by more than the control allows, with the amount.
-    fn gains<'c>(
+    fn impossible_gains<'c>(
         &self,
-        cells: &'c Cells<'_>,
+        cells: &'c CheckedCells<'_>,
         baseline: &str,
         candidate: &str,
-        control: Option<&Comparison>,
+        control: Option<&CandidateComparison>,
     ) -> Vec<(&'c str, f64)> {
-        let gain = |case: &'c [Cell<'_>]| {
+        let gain = |case: &'c [CheckedCell<'_>]| {
             let figure = |variant: &str| {
                 let cell = case.iter().find(|cell| *cell.variant == *variant)?;
-                typical(&cell.runs, |run| match self.metric {
-                    None => Some(cells.rate(run)?.value),
+                median_over_runs(&cell.runs, |run| match self.metric {
+                    None => Some(cells.response_rate(run)?.value),
                     Some(name) => run.value_of(name),
                 })
             };
@@ -104,14 +114,14 @@ impl Measure {
                 Some(_) => 1.0 - new / old,
             };
             let id = case[0].case.as_str();
-            (gain > floor(control, id)).then_some((id, gain))
+            (gain > control_floor(control, id)).then_some((id, gain))
         };
-        cells.cases().filter_map(gain).collect()
+        cells.cells_by_case().filter_map(gain).collect()
     }
 }
 
 /// Largest change of a program against itself that the control leaves possible, as a share.
-fn floor(control: Option<&Comparison>, case: &str) -> f64 {
+fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
     let change = row.and_then(|row| row.change);
@@ -126,7 +136,7 @@ fn floor(control: Option<&Comparison>, case: &str) -> f64 {
 }
 
 /// Checks whether the baseline was found to differ from itself.
-pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
+pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFinding> {
     let is_told = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     let cases: Vec<String> = control
         .rows
@@ -140,19 +150,24 @@ pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
         control.baseline,
         cases.len(),
         control.rows.len(),
-        quoted(cases.iter().map(String::as_str))
+        quote_names(cases.iter().map(String::as_str))
     );
     let remedy =
         "Find what changed between the runs before believing any other difference of that size.";
-    (!cases.is_empty()).then(|| Finding {
+    (!cases.is_empty()).then(|| ValidityFinding {
         cases,
         variants: vec![control.candidate.clone()],
-        ..Finding::new(Check::ControlDiffers, Level::Amber, says, remedy)
+        ..ValidityFinding::new(
+            ValidityCheck::ControlDiffers,
+            FindingSeverity::Amber,
+            says,
+            remedy,
+        )
     })
 }
 
 /// Ratio above which loads count as different.
-const SAME_LOAD: f64 = 1.05;
+const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
     rate; until then say only which served more.";
@@ -162,32 +177,35 @@ const REFUSED: &str = "The sides had different numbers of requests in flight, so
     ranked.";
 
 /// An item with a latency, as named in a finding.
-struct Entry {
+struct LatencyEntry {
     name: String,
-    under_way: Figure,
+    under_way: RoundedFigure,
 }
 
 /// One finding per case whose variants, or whose unnamed runs, carried different loads.
-pub(super) fn latencies(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
-        .cases()
+        .cells_by_case()
         .filter_map(|case| of_case(cells, case))
         .collect()
 }
 
-fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
-    let mut entries: Vec<Entry> = case.iter().flat_map(|cell| entries(cells, cell)).collect();
-    let pairs = pairs(&entries);
+fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
+    let mut entries: Vec<LatencyEntry> = case
+        .iter()
+        .flat_map(|cell| latency_entries(cells, cell))
+        .collect();
+    let pairs = differing_pairs(&entries);
     if pairs.is_empty() {
         return None;
     }
     entries.sort_by(|a, b| b.under_way.value.total_cmp(&a.under_way.value));
     let groups: Vec<String> = entries
-        .chunk_by(|a, b| !differ(&a.under_way, &b.under_way))
+        .chunk_by(|a, b| !loads_differ(&a.under_way, &b.under_way))
         .map(|group| {
             let values: Vec<f64> = group.iter().map(|entry| entry.under_way.value).collect();
             let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
-            format!("{} of {}", span(&values), joined(&names))
+            format!("{} of {}", format_span(&values), join_names(&names))
         })
         .collect();
     let says = format!(
@@ -195,17 +213,22 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
          these.",
         groups.join("; ")
     );
-    Some(Finding {
+    Some(ValidityFinding {
         cases: vec![case[0].case.clone()],
         pairs,
-        ..Finding::new(Check::LatencyRanking, Level::Amber, says, RANKING_REMEDY)
+        ..ValidityFinding::new(
+            ValidityCheck::LatencyRanking,
+            FindingSeverity::Amber,
+            says,
+            RANKING_REMEDY,
+        )
     })
 }
 
 /// A variant, or each of its runs if they differ among themselves.
-fn entries(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Entry> {
+fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
-    let mut known: Vec<(usize, Figure)> = numbered
+    let mut known: Vec<(usize, RoundedFigure)> = numbered
         .filter_map(|(run, number)| Some((number, cells.in_flight(run)?)))
         .collect();
     let name = match cells.variants.len() {
@@ -215,9 +238,9 @@ fn entries(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Entry> {
     let one_by_one = name.is_empty()
         && known
             .iter()
-            .any(|(_, a)| known.iter().any(|(_, b)| differ(a, b)));
+            .any(|(_, a)| known.iter().any(|(_, b)| loads_differ(a, b)));
     if one_by_one {
-        let entry = |(number, under_way)| Entry {
+        let entry = |(number, under_way)| LatencyEntry {
             name: format!("run {number}"),
             under_way,
         };
@@ -225,18 +248,18 @@ fn entries(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Entry> {
     }
     known.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let median = known.get(known.len() / 2);
-    let entry = |(_, under_way): &(usize, Figure)| Entry {
+    let entry = |(_, under_way): &(usize, RoundedFigure)| LatencyEntry {
         name,
         under_way: *under_way,
     };
     median.map(entry).into_iter().collect()
 }
 
-fn pairs(entries: &[Entry]) -> Vec<(String, String)> {
+fn differing_pairs(entries: &[LatencyEntry]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, one) in entries.iter().enumerate() {
         for other in &entries[at + 1..] {
-            if differ(&one.under_way, &other.under_way) {
+            if loads_differ(&one.under_way, &other.under_way) {
                 found.push((one.name.clone(), other.name.clone()));
             }
         }
@@ -244,25 +267,35 @@ fn pairs(entries: &[Entry]) -> Vec<(String, String)> {
     found
 }
 
-fn differ(a: &Figure, b: &Figure) -> bool {
-    b.low > a.high * SAME_LOAD || a.low > b.high * SAME_LOAD
+fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
+    b.low > a.high * MAX_SAME_LOAD_RATIO || a.low > b.high * MAX_SAME_LOAD_RATIO
 }
 
 /// Checks for generators that start timing requests at different moments.
-pub(super) fn generators(known: &[String]) -> Option<Finding> {
+pub(super) fn check_generators(known: &[String]) -> Option<ValidityFinding> {
     let says = format!(
         "Latencies come from {}, which may count from different moments.",
-        quoted(known.iter().map(String::as_str))
+        quote_names(known.iter().map(String::as_str))
     );
     let remedy = "Compare latencies of one generator in one version only.";
-    (known.len() > 1).then(|| Finding::new(Check::Generators, Level::Amber, says, remedy))
+    (known.len() > 1).then(|| {
+        ValidityFinding::new(
+            ValidityCheck::Generators,
+            FindingSeverity::Amber,
+            says,
+            remedy,
+        )
+    })
 }
 
 /// Withdraws verdicts on latencies that must not be ranked.
-pub(crate) fn refuse(validity: &[Finding], comparisons: &mut [Comparison]) {
+pub(crate) fn withdraw_latency_verdicts(
+    validity: &[ValidityFinding],
+    comparisons: &mut [CandidateComparison],
+) {
     let rankings = validity
         .iter()
-        .filter(|finding| finding.check == Check::LatencyRanking);
+        .filter(|finding| finding.check == ValidityCheck::LatencyRanking);
     for ranking in rankings {
         let is_refused = |a: &str, b: &str| {
             let both = |(one, other): &(String, String)| {
@@ -289,50 +322,50 @@ pub(crate) fn refuse(validity: &[Finding], comparisons: &mut [Comparison]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{add, measured, of_check, published};
+    use super::super::tests::{add_measured_runs, add_run, of_check, published};
     use super::*;
-    use crate::Settings;
-    use crate::validity::{Known, check};
+    use crate::AnalysisSettings;
+    use crate::validity::{KnownFacts, check_session};
 
-    fn checked(again: f64, new: f64) -> Vec<Finding> {
+    fn checked(again: f64, new: f64) -> Vec<ValidityFinding> {
         let mut session = published(&["old", "old-again", "new"]);
-        measured(&mut session, "old", 1000.0, 249.0);
-        measured(&mut session, "old-again", again, 249.0);
-        measured(&mut session, "new", new, 249.0);
-        let compared = crate::analyse(&session, &Settings::default()).comparisons;
+        add_measured_runs(&mut session, "old", 1000.0, 249.0);
+        add_measured_runs(&mut session, "old-again", again, 249.0);
+        add_measured_runs(&mut session, "new", new, 249.0);
+        let compared = crate::analyze_session(&session, &AnalysisSettings::default()).comparisons;
         assert_eq!(&*compared[0].candidate, "old-again");
-        let known = Known {
+        let known = KnownFacts {
             never_better: vec!["new".to_owned()],
             control: Some(&compared[0]),
-            ..Known::default()
+            ..KnownFacts::default()
         };
-        check(&session, &known)
+        check_session(&session, &known)
     }
 
     #[test]
     fn a_control_that_differs_from_itself_is_told_and_is_what_counts_as_noise() {
         let noisy = checked(1300.0, 1200.0);
-        let [differs] = of_check(&noisy, Check::ControlDiffers)[..] else {
+        let [differs] = of_check(&noisy, ValidityCheck::ControlDiffers)[..] else {
             panic!("{noisy:?}");
         };
         let says = "'old-again' is the same as 'old' and was found to differ from it in 1 of 1 cases: \
                     'a concurrency=250'.";
         assert_eq!(differs.says, says);
-        assert!(of_check(&noisy, Check::BetterThanPossible).is_empty());
+        assert!(of_check(&noisy, ValidityCheck::BetterThanPossible).is_empty());
     }
 
     /// Findings about `new`, which cannot be better, without a control: cases and message.
     fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
         let mut session = published(&["old", "new"]);
         for (case, variant, value) in figures {
-            add(&mut session, case, variant, &[(metric, *value)]);
+            add_run(&mut session, case, variant, &[(metric, *value)]);
         }
-        let known = Known {
+        let known = KnownFacts {
             never_better: vec!["new".to_owned()],
-            ..Known::default()
+            ..KnownFacts::default()
         };
-        let found = check(&session, &known);
-        let [better] = of_check(&found, Check::BetterThanPossible)[..] else {
+        let found = check_session(&session, &known);
+        let [better] = of_check(&found, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{found:?}");
         };
         (better.cases.clone(), better.says.clone())
@@ -373,8 +406,8 @@ mod tests {
     #[test]
     fn a_quiet_control_leaves_no_room_for_what_cannot_be() {
         let quiet = checked(1000.0, 1200.0);
-        assert!(of_check(&quiet, Check::ControlDiffers).is_empty());
-        let [better] = of_check(&quiet, Check::BetterThanPossible)[..] else {
+        assert!(of_check(&quiet, ValidityCheck::ControlDiffers).is_empty());
+        let [better] = of_check(&quiet, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{quiet:?}");
         };
         let beyond = "beyond what the control differs from itself";

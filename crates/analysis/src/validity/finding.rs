@@ -3,7 +3,7 @@
 
 /// The available checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Check {
+pub enum ValidityCheck {
     /// Figures that contradict each other or are impossible.
     Impossible,
     /// Requests in flight by Little's law differ from those requested.
@@ -42,35 +42,35 @@ pub enum Check {
     ControlDiffers,
 }
 
-impl Check {
+impl ValidityCheck {
     /// Name in documents and machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
-            Check::Impossible => "impossible-figures",
-            Check::InFlight => "in-flight",
-            Check::LatencyRanking => "latency-ranking",
-            Check::LengthFailures => "length-failures",
-            Check::IdenticalRecords => "identical-records",
-            Check::UnnamedRuns => "unnamed-runs",
-            Check::BytesPerResponse => "bytes-per-response",
-            Check::MisalignedRows => "misaligned-rows",
-            Check::FailedRequests => "failed-requests",
-            Check::LatencyIsThroughput => "latency-is-throughput",
-            Check::Generators => "generators",
-            Check::ReachOfPatch => "reach-of-patch",
-            Check::SingleRuns => "single-runs",
-            Check::GeneratorBusy => "generator-busy",
-            Check::Pressure => "pressure",
-            Check::Steal => "steal",
-            Check::BetterThanPossible => "better-than-possible",
-            Check::ControlDiffers => "control-differs",
+            ValidityCheck::Impossible => "impossible-figures",
+            ValidityCheck::InFlight => "in-flight",
+            ValidityCheck::LatencyRanking => "latency-ranking",
+            ValidityCheck::LengthFailures => "length-failures",
+            ValidityCheck::IdenticalRecords => "identical-records",
+            ValidityCheck::UnnamedRuns => "unnamed-runs",
+            ValidityCheck::BytesPerResponse => "bytes-per-response",
+            ValidityCheck::MisalignedRows => "misaligned-rows",
+            ValidityCheck::FailedRequests => "failed-requests",
+            ValidityCheck::LatencyIsThroughput => "latency-is-throughput",
+            ValidityCheck::Generators => "generators",
+            ValidityCheck::ReachOfPatch => "reach-of-patch",
+            ValidityCheck::SingleRuns => "single-runs",
+            ValidityCheck::GeneratorBusy => "generator-busy",
+            ValidityCheck::Pressure => "pressure",
+            ValidityCheck::Steal => "steal",
+            ValidityCheck::BetterThanPossible => "better-than-possible",
+            ValidityCheck::ControlDiffers => "control-differs",
         }
     }
 }
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum FindingSeverity {
     /// The figures are not what their names say.
     Red,
     /// The figures mean less than they seem to.
@@ -79,11 +79,11 @@ pub enum Level {
 
 /// A finding.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
+pub struct ValidityFinding {
     /// The check that produced it.
-    pub check: Check,
+    pub check: ValidityCheck,
     /// Severity.
-    pub level: Level,
+    pub level: FindingSeverity,
     /// Ids of the affected cases; empty for all.
     pub cases: Vec<String>,
     /// Distinguishing names of the same cases.
@@ -100,14 +100,14 @@ pub struct Finding {
     pub remedy: String,
 }
 
-impl Finding {
+impl ValidityFinding {
     pub(super) fn new(
-        check: Check,
-        level: Level,
+        check: ValidityCheck,
+        level: FindingSeverity,
         says: impl Into<String>,
         remedy: impl Into<String>,
-    ) -> Finding {
-        Finding {
+    ) -> ValidityFinding {
+        ValidityFinding {
             check,
             level,
             cases: Vec::new(),
@@ -122,13 +122,13 @@ impl Finding {
 }
 
 /// `'a'`, `'a' and 'b'`, `'a', 'b' and 'c'`.
-pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn quote_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
-    joined(&names)
+    join_names(&names)
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub fn joined(names: &[String]) -> String {
+pub fn join_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
@@ -138,24 +138,24 @@ pub fn joined(names: &[String]) -> String {
 
 /// Lists run numbers, from 1: empty if there is only one run, ` in all 8 runs`, ` in run 2 of 3`, `
 /// in runs 1 and 3 of 3`.
-pub(super) fn of_runs(numbers: &[usize], all: usize) -> String {
+pub(super) fn format_run_numbers(numbers: &[usize], all: usize) -> String {
     /// Number of runs to list; more are counted.
-    const LISTED: usize = 4;
+    const MAX_LISTED: usize = 4;
     match numbers.len() {
         _ if all == 1 => String::new(),
         2 if all == 2 => " in both runs".to_owned(),
         count if count == all => format!(" in all {all} runs"),
         1 => format!(" in run {} of {all}", numbers[0]),
-        count if count > LISTED => format!(" in {count} of {all} runs"),
+        count if count > MAX_LISTED => format!(" in {count} of {all} runs"),
         _ => {
             let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-            format!(" in runs {} of {all}", joined(&numbers))
+            format!(" in runs {} of {all}", join_names(&numbers))
         }
     }
 }
 
 /// `186.1`, or `95.6 to 98.6` if the values differ when printed.
-pub(super) fn span(values: &[f64]) -> String {
+pub(super) fn format_span(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));

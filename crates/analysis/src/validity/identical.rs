@@ -1,23 +1,25 @@
 //! Figures that repeat others: indistinguishable runs, latency that is throughput in disguise, and
 //! variables that reach every process.
 //!
-//! Decides how similar figures must be. Start at [`unnamed`], [`check_disguise`] and
+//! Decides how similar figures must be. Start at [`check_unnamed`], [`check_disguise`] and
 //! [`check_reach`].
 
-use crate::validity::cells::{Cell, Cells, typical};
-use crate::validity::circumstances::LEAST_SHARE;
-use crate::validity::finding::{Check, Finding, Level, joined, quoted, span};
-use crate::validity::rounding::Figure;
+use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
+use crate::validity::circumstances::MIN_CONCURRENCY_SHARE;
+use crate::validity::finding::{
+    FindingSeverity, ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
+};
+use crate::validity::rounding::RoundedFigure;
 use speedwell_model::Run;
 
 /// Checks for runs of one URL in one file without names, as in reports of ab.
-pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let is_load = |run: &&Run| run.value_of("http_errors").is_some();
-    let is_unnamed = |cell: &&Cell<'_>| {
+    let is_unnamed = |cell: &&CheckedCell<'_>| {
         cells.is_one_file && cell.runs.len() > 1 && cell.runs.iter().all(is_load)
     };
     let found = cells.cells.iter().filter(is_unnamed);
-    let finding = |cell: &Cell<'_>| {
+    let finding = |cell: &CheckedCell<'_>| {
         let says = format!(
             "{} reports of one address are unnamed: whether they are repetitions or different \
              variants is unknown, and they count as runs of one variant.",
@@ -25,23 +27,25 @@ pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
         );
         let remedy = "If they are variants, put each into a file of its own: 'speedwell compare \
                       red=red.txt green=green.txt'.";
-        Finding::new(Check::UnnamedRuns, Level::Amber, says, remedy).in_cell(
-            cells,
-            cell,
-            Vec::new(),
+        ValidityFinding::new(
+            ValidityCheck::UnnamedRuns,
+            FindingSeverity::Amber,
+            says,
+            remedy,
         )
+        .in_cell(cells, cell, Vec::new())
     };
     found.map(finding).collect()
 }
 
 /// Minimum number of cells; fewer agree by chance.
-const FEWEST_CELLS: usize = 4;
+const MIN_CELLS: usize = 4;
 
 /// Maximum ratio of requests in flight that counts as one number.
-const SAME: f64 = 1.05;
+const MAX_SAME_RATIO: f64 = 1.05;
 
 /// Minimum ratio of rates that is conclusive.
-const LEAST_RANGE: f64 = 1.5;
+const MIN_RATE_RANGE: f64 = 1.5;
 
 const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
@@ -50,23 +54,28 @@ const UNKNOWN: &str = "Say how many were requested, so that this can be checked:
     connections=N --set pipelining=N.";
 
 /// Checks whether the latencies of all cells merely restate the rates.
-pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
-    let mut known: Vec<(&Cell<'_>, Figure, f64)> = Vec::new();
+pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
+    let mut known: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
-        let value = typical(&cell.runs, |run| Some(cells.in_flight(run)?.value));
-        let rate = typical(&cell.runs, |run| Some(cells.rate(run)?.value));
+        let value = median_over_runs(&cell.runs, |run| Some(cells.in_flight(run)?.value));
+        let rate = median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value));
         let rounded = cell.runs.iter().find_map(|run| cells.in_flight(run));
         if let Some(((value, rate), rounded)) = value.zip(rate).zip(rounded) {
-            known.push((cell, Figure { value, ..rounded }, rate));
+            known.push((cell, RoundedFigure { value, ..rounded }, rate));
         }
     }
     let values: Vec<f64> = known.iter().map(|(_, figure, _)| figure.value).collect();
     let rates: Vec<f64> = known.iter().map(|(_, _, rate)| *rate).collect();
-    if known.len() < FEWEST_CELLS || range(&values) > SAME || range(&rates) < LEAST_RANGE {
+    if known.len() < MIN_CELLS
+        || ratio_range(&values) > MAX_SAME_RATIO
+        || ratio_range(&rates) < MIN_RATE_RANGE
+    {
         return None;
     }
     let requested: Option<Vec<f64>> = known.iter().map(|(cell, ..)| cell.requested).collect();
-    let is_met = |(requested, figure): (&f64, &Figure)| figure.high >= requested * LEAST_SHARE;
+    let is_met = |(requested, figure): (&f64, &RoundedFigure)| {
+        figure.high >= requested * MIN_CONCURRENCY_SHARE
+    };
     let mut figures = known.iter().map(|(_, figure, _)| figure);
     let (of, remedy) = match &requested {
         Some(requested)
@@ -85,20 +94,20 @@ pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
     let says = format!(
         "Rate times mean latency is {} in all {} figures{of}: latency is the rate in disguise and says \
          nothing of its own.{}",
-        span(&values),
+        format_span(&values),
         known.len(),
-        culprit(cells)
+        name_culprit(cells)
     );
-    Some(Finding::new(
-        Check::LatencyIsThroughput,
-        Level::Amber,
+    Some(ValidityFinding::new(
+        ValidityCheck::LatencyIsThroughput,
+        FindingSeverity::Amber,
         says,
         remedy,
     ))
 }
 
 /// A generator known to do this.
-fn culprit(cells: &Cells<'_>) -> String {
+fn name_culprit(cells: &CheckedCells<'_>) -> String {
     let mut names = cells
         .cells
         .iter()
@@ -113,19 +122,19 @@ fn culprit(cells: &Cells<'_>) -> String {
     name.map_or(String::new(), |name| {
         format!(
             " {} is known to time pipelined requests so.",
-            quoted([name])
+            quote_names([name])
         )
     })
 }
 
-fn range(values: &[f64]) -> f64 {
+fn ratio_range(values: &[f64]) -> f64 {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     high / low
 }
 
 /// Variables that make a runtime or the loader load more code.
-const REACHING: [&str; 8] = [
+const REACHING_VARIABLES: [&str; 8] = [
     "NODE_OPTIONS",
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -140,7 +149,7 @@ const REACH_REMEDY: &str =
     "Give the variable to the measured program only, as a variant of Speedwell does.";
 
 /// Checks whether commands of an imported file set such a variable.
-pub(super) fn check_reach(cells: &Cells<'_>) -> Option<Finding> {
+pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     if !cells.is_imported {
         return None;
     }
@@ -154,7 +163,7 @@ pub(super) fn check_reach(cells: &Cells<'_>) -> Option<Finding> {
     let mut cases: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for cell in &cells.cells {
-        let found: Vec<&str> = REACHING
+        let found: Vec<&str> = REACHING_VARIABLES
             .into_iter()
             .filter(|name| sets(&cell.case, name))
             .collect();
@@ -172,11 +181,16 @@ pub(super) fn check_reach(cells: &Cells<'_>) -> Option<Finding> {
          a driver of the test was among them, and was slowed down as well, is not known.",
         match names.len() {
             1 => names.concat(),
-            _ => joined(&[quoted(names.iter().copied())]),
+            _ => join_names(&[quote_names(names.iter().copied())]),
         }
     );
-    (!cases.is_empty()).then(|| Finding {
+    (!cases.is_empty()).then(|| ValidityFinding {
         cases,
-        ..Finding::new(Check::ReachOfPatch, Level::Amber, says, REACH_REMEDY)
+        ..ValidityFinding::new(
+            ValidityCheck::ReachOfPatch,
+            FindingSeverity::Amber,
+            says,
+            REACH_REMEDY,
+        )
     })
 }

@@ -5,8 +5,10 @@
 //! known more precisely than to the nanosecond. Allows for rounding of published figures and for
 //! the width of histogram bins. Start at [`check_impossible`].
 
-use crate::validity::cells::{Cell, Cells};
-use crate::validity::finding::{Check, Finding, Level, joined, of_runs};
+use crate::validity::cells::{CheckedCell, CheckedCells};
+use crate::validity::finding::{
+    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers, join_names,
+};
 use speedwell_model::Run;
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted o
     were lost or invented.";
 
 /// Prefix of metrics that are times of single requests.
-const LATENCY: &str = "latency_";
+const LATENCY_PREFIX: &str = "latency_";
 
 /// Quantities besides latencies that cannot be negative.
 const NEVER_NEGATIVE: [&str; 8] = [
@@ -29,56 +31,62 @@ const NEVER_NEGATIVE: [&str; 8] = [
 ];
 
 /// Bin width of histograms with two significant digits, as a share.
-const BIN: f64 = 0.01;
+const BIN_WIDTH: f64 = 0.01;
 
 /// Maximum error from multiplying a whole number of nanoseconds by a power of ten, in nanoseconds.
 const FLOAT_ERROR_NS: f64 = 1e-3;
 
 /// One finding per contradiction in a cell, with the affected runs.
-pub(super) fn check_impossible(cells: &Cells<'_>) -> Vec<Finding> {
+pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let found = cells.cells.iter().flat_map(|cell| of_cell(cells, cell));
     found.collect()
 }
 
-fn of_cell(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Finding> {
+fn of_cell(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
     let mut found: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
     for (run, number) in cell.runs.iter().zip(1..) {
-        for (kind, says) in of_run(cells, run) {
+        for (kind, says) in contradictions_of_run(cells, run) {
             let (runs, _) = found.entry(kind).or_insert((Vec::new(), says));
             runs.push(number);
         }
     }
     let finding = |(_, (runs, says)): (&str, (Vec<usize>, String))| {
-        let says = format!("{says}{}.", of_runs(&runs, cell.runs.len()));
-        Finding::new(Check::Impossible, Level::Red, says, REMEDY).in_cell(cells, cell, runs)
+        let says = format!("{says}{}.", format_run_numbers(&runs, cell.runs.len()));
+        ValidityFinding::new(
+            ValidityCheck::Impossible,
+            FindingSeverity::Red,
+            says,
+            REMEDY,
+        )
+        .in_cell(cells, cell, runs)
     };
     found.into_iter().map(finding).collect()
 }
 
 /// Contradictions in a run, each at most once.
-fn of_run(cells: &Cells<'_>, run: &Run) -> Vec<(&'static str, String)> {
+fn contradictions_of_run(cells: &CheckedCells<'_>, run: &Run) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    found.extend(negative(run).map(|says| ("negative", says)));
-    found.extend(disorder(cells, run).map(|says| ("disorder", says)));
-    found.extend(mean_outside(cells, run).map(|says| ("mean", says)));
-    found.extend(too_precise(cells, run).map(|says| ("precision", says)));
+    found.extend(check_negative(run).map(|says| ("negative", says)));
+    found.extend(check_order(cells, run).map(|says| ("disorder", says)));
+    found.extend(check_mean(cells, run).map(|says| ("mean", says)));
+    found.extend(check_precision(cells, run).map(|says| ("precision", says)));
     found
 }
 
-fn negative(run: &Run) -> Option<String> {
+fn check_negative(run: &Run) -> Option<String> {
     let samples = run.samples.iter().filter(|sample| sample.value < 0.0);
     let names = samples
         .map(|sample| &*sample.metric)
-        .filter(|name| name.starts_with(LATENCY) || NEVER_NEGATIVE.contains(name));
+        .filter(|name| name.starts_with(LATENCY_PREFIX) || NEVER_NEGATIVE.contains(name));
     let mut names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
     names.dedup();
-    (!names.is_empty()).then(|| format!("{} is below zero", joined(&names)))
+    (!names.is_empty()).then(|| format!("{} is below zero", join_names(&names)))
 }
 
 /// Times of a run by share of requests, in percent.
-fn by_share(run: &Run) -> Vec<(f64, &str, f64)> {
+fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     let share = |name: &str| -> Option<f64> {
-        match name.strip_prefix(LATENCY)? {
+        match name.strip_prefix(LATENCY_PREFIX)? {
             "min" => Some(0.0),
             "max" => Some(100.0),
             name => name.strip_prefix('p')?.replace('_', ".").parse().ok(),
@@ -92,28 +100,28 @@ fn by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     known
 }
 
-fn disorder(cells: &Cells<'_>, run: &Run) -> Option<String> {
-    let times = by_share(run);
+fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
+    let times = times_by_share(run);
     let pairs = times.iter().enumerate();
     let mut pairs = pairs.flat_map(|(at, low)| times[at + 1..].iter().map(move |high| (low, high)));
     pairs
         .find(|((less, low, low_ns), (more, high, high_ns))| {
-            less < more && exceeds(cells, (low, *low_ns), (high, *high_ns))
+            less < more && clearly_exceeds(cells, (low, *low_ns), (high, *high_ns))
         })
         .map(|((_, low, low_ns), (_, high, high_ns))| {
             format!(
                 "'{high}' is {}, less than '{low}' of {}",
-                ms(*high_ns),
-                ms(*low_ns)
+                format_ms(*high_ns),
+                format_ms(*low_ns)
             )
         })
 }
 
-fn mean_outside(cells: &Cells<'_>, run: &Run) -> Option<String> {
+fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let of = |name: &'static str| Some((name, run.value_of(name)?));
     let mean = of("latency_mean")?;
-    let below = of("latency_min").filter(|least| exceeds(cells, *least, mean));
-    let above = of("latency_max").filter(|most| exceeds(cells, mean, *most));
+    let below = of("latency_min").filter(|least| clearly_exceeds(cells, *least, mean));
+    let above = of("latency_max").filter(|most| clearly_exceeds(cells, mean, *most));
     let (relation, (name, ns)) = match (below, above) {
         (Some(least), _) => ("less than", least),
         (None, Some(most)) => ("more than", most),
@@ -121,20 +129,20 @@ fn mean_outside(cells: &Cells<'_>, run: &Run) -> Option<String> {
     };
     Some(format!(
         "the mean latency is {}, {relation} '{name}' of {}",
-        ms(mean.1),
-        ms(ns)
+        format_ms(mean.1),
+        format_ms(ns)
     ))
 }
 
 /// Whether one time exceeds another by more than rounding and bins explain.
-fn exceeds(cells: &Cells<'_>, one: (&str, f64), other: (&str, f64)) -> bool {
-    let rounding = (cells.step(one.0) + cells.step(other.0)) / 2.0;
-    one.1 > other.1 + other.1.abs() * BIN + rounding
+fn clearly_exceeds(cells: &CheckedCells<'_>, one: (&str, f64), other: (&str, f64)) -> bool {
+    let rounding = (cells.rounding_step(one.0) + cells.rounding_step(other.0)) / 2.0;
+    one.1 > other.1 + other.1.abs() * BIN_WIDTH + rounding
 }
 
 /// Minimum and maximum are times of single requests, which clocks report in whole nanoseconds;
 /// percentiles and means may be computed from several.
-fn too_precise(cells: &Cells<'_>, run: &Run) -> Option<String> {
+fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
     let single = ["latency_min", "latency_max"].into_iter();
@@ -145,19 +153,19 @@ fn too_precise(cells: &Cells<'_>, run: &Run) -> Option<String> {
     ))
 }
 
-fn ms(ns: f64) -> String {
+fn format_ms(ns: f64) -> String {
     format!("{} ms", (ns / 1e3).round() / 1e3)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{add, of_check, published};
+    use super::super::tests::{add_run, of_check, published};
     use super::*;
-    use crate::validity::{Known, check};
-    use speedwell_model::{Better, Metric};
+    use crate::validity::{KnownFacts, check_session};
+    use speedwell_model::{Metric, MetricDirection};
 
     /// Figures of a load with 100 connections that differ from those of the sound table.
-    type Table = &'static [(&'static str, f64)];
+    type LoadTable = &'static [(&'static str, f64)];
 
     /// 20,000 requests per second at 5 ms: 100 are in flight.
     const SOUND: [(&str, f64); 8] = [
@@ -171,7 +179,7 @@ mod tests {
         ("bytes_per_second", 4e6),
     ];
 
-    const FAULTY: [(&str, Table); 13] = [
+    const FAULTY: [(&str, LoadTable); 13] = [
         (
             "latencies times 1,000",
             &[
@@ -224,7 +232,7 @@ mod tests {
         ("picoseconds", &[("latency_max", 40_123_456.789)]),
     ];
 
-    const GOOD: [(&str, Table); 10] = [
+    const GOOD: [(&str, LoadTable); 10] = [
         ("as it is", &[]),
         (
             "rounded to milliseconds",
@@ -268,16 +276,16 @@ mod tests {
         ),
     ];
 
-    fn found(changed: Table) -> Vec<Finding> {
+    fn found(changed: LoadTable) -> Vec<ValidityFinding> {
         let mut session = published(&["only"]);
         let times = SOUND
             .iter()
             .map(|(name, _)| *name)
-            .filter(|name| name.starts_with(LATENCY));
+            .filter(|name| name.starts_with(LATENCY_PREFIX));
         let missing = times.filter(|name| *name != "latency_mean");
         session
             .metrics
-            .extend(missing.map(|name| Metric::new(name, "ns", Better::Lower)));
+            .extend(missing.map(|name| Metric::new(name, "ns", MetricDirection::Lower)));
         let figures: Vec<(&str, f64)> = SOUND
             .iter()
             .map(|(name, value)| {
@@ -285,9 +293,9 @@ mod tests {
                 (*name, other.map_or(*value, |(_, value)| *value))
             })
             .collect();
-        add(&mut session, "page connections=100", "only", &figures);
-        let mut found = check(&session, &Known::default());
-        found.retain(|one| one.check != Check::SingleRuns);
+        add_run(&mut session, "page connections=100", "only", &figures);
+        let mut found = check_session(&session, &KnownFacts::default());
+        found.retain(|one| one.check != ValidityCheck::SingleRuns);
         found
     }
 
@@ -305,7 +313,7 @@ mod tests {
     fn what_was_found_is_said_with_its_figures() {
         let says = |changed| -> Vec<String> {
             let found = found(changed);
-            let found = of_check(&found, Check::Impossible);
+            let found = of_check(&found, ValidityCheck::Impossible);
             found.iter().map(|one| one.says.clone()).collect()
         };
         assert_eq!(
@@ -321,6 +329,6 @@ mod tests {
             heavy[0].says,
             "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
         );
-        assert_eq!(heavy[0].level, Level::Red);
+        assert_eq!(heavy[0].level, FindingSeverity::Red);
     }
 }

@@ -2,33 +2,33 @@
 //!
 //! Decides how many equal digits are too many for chance. A session may have more runs than fit in
 //! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the
-//! records whose digests repeat. Start at [`Digests::add`], then [`Records::add`].
+//! records whose digests repeat. Start at [`RecordDigests::add_cells`], then [`RecordGroups::add_cells`].
 
-use crate::validity::cells::{Cell, Cells};
-use crate::validity::finding::{Check, Finding, Level, joined};
+use crate::validity::cells::{CheckedCell, CheckedCells};
+use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 use speedwell_model::Run;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Minimum number of equal digits that rules out chance.
-const FEWEST_DIGITS: usize = 12;
+const MIN_EQUAL_DIGITS: usize = 12;
 
 /// Minimum number of figures per record; smaller records may be counts that never change.
-const FEWEST_FIGURES: usize = 3;
+const MIN_RECORD_FIGURES: usize = 3;
 
 /// A digest for each record with enough figures.
 #[derive(Debug, Default)]
-pub(super) struct Digests(Vec<u64>);
+pub(super) struct RecordDigests(Vec<u64>);
 
-impl Digests {
+impl RecordDigests {
     /// Adds the digests of some cells.
-    pub fn add(&mut self, cells: &Cells<'_>) {
+    pub fn add_cells(&mut self, cells: &CheckedCells<'_>) {
         let runs = cells.cells.iter().flat_map(|cell| &cell.runs);
-        self.0.extend(runs.filter_map(|run| digest(run)));
+        self.0.extend(runs.filter_map(|run| record_digest(run)));
     }
 
     /// Digests that several runs share.
-    pub fn repeated(&mut self) -> HashSet<u64> {
+    pub fn take_repeated(&mut self) -> HashSet<u64> {
         let mut all = std::mem::take(&mut self.0);
         all.sort_unstable();
         let groups = all.chunk_by(|a, b| a == b);
@@ -41,15 +41,15 @@ impl Digests {
 
 /// Runs grouped by their figures.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RecordGroups {
     places: HashMap<Vec<(String, u64)>, usize>,
-    groups: Vec<Vec<Member>>,
+    groups: Vec<Vec<GroupMember>>,
     cells: usize,
 }
 
 /// A run of a group.
 #[derive(Debug)]
-struct Member {
+struct GroupMember {
     /// Index of its cell among all cells.
     cell: usize,
     case: String,
@@ -61,27 +61,32 @@ struct Member {
     figures: usize,
 }
 
-impl Records {
+impl RecordGroups {
     /// Adds the records of some cells whose digests repeat.
-    pub fn add(&mut self, cells: &Cells<'_>, repeated: &HashSet<u64>) {
+    pub fn add_cells(&mut self, cells: &CheckedCells<'_>, repeated: &HashSet<u64>) {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {
-                if digest(run).is_some_and(|digest| repeated.contains(&digest)) {
-                    self.enter(cells, cell, (run, number));
+                if record_digest(run).is_some_and(|digest| repeated.contains(&digest)) {
+                    self.add_record(cells, cell, (run, number));
                 }
             }
             self.cells += 1;
         }
     }
 
-    fn enter(&mut self, cells: &Cells<'_>, cell: &Cell<'_>, (run, number): (&Run, usize)) {
-        let record = record(run).into_iter();
+    fn add_record(
+        &mut self,
+        cells: &CheckedCells<'_>,
+        cell: &CheckedCell<'_>,
+        (run, number): (&Run, usize),
+    ) {
+        let record = record_figures(run).into_iter();
         let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
         let place = *self.places.entry(owned.collect()).or_insert_with(|| {
             self.groups.push(Vec::new());
             self.groups.len() - 1
         });
-        self.groups[place].push(Member {
+        self.groups[place].push(GroupMember {
             cell: self.cells,
             case: cell.case.clone(),
             variant: cells.variant_of(cell),
@@ -92,19 +97,19 @@ impl Records {
 
     /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
     /// distinguishing name of a case.
-    pub fn findings(&self, name: &dyn Fn(&str) -> String) -> Vec<Finding> {
+    pub fn group_findings(&self, name: &dyn Fn(&str) -> String) -> Vec<ValidityFinding> {
         let several = self.groups.iter().filter(|group| group.len() > 1);
-        several.map(|group| same(group, name)).collect()
+        several.map(|group| same_finding(group, name)).collect()
     }
 }
 
-fn same(group: &[Member], name: &dyn Fn(&str) -> String) -> Finding {
+fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> ValidityFinding {
     let first = &group[0];
     let is_one_cell = group.iter().all(|member| member.cell == first.cell);
     let figures = first.figures;
-    let mut finding = Finding::new(
-        Check::IdenticalRecords,
-        Level::Amber,
+    let mut finding = ValidityFinding::new(
+        ValidityCheck::IdenticalRecords,
+        FindingSeverity::Amber,
         "",
         "Keep one of them: measurements do not repeat to the last digit, so one record was copied.",
     );
@@ -121,7 +126,7 @@ fn same(group: &[Member], name: &dyn Fn(&str) -> String) -> Finding {
         let mut cases: Vec<String> = group.iter().map(|member| member.case.clone()).collect();
         cases.dedup();
         finding.cases = cases;
-        let name = |member: &Member| {
+        let name = |member: &GroupMember| {
             let (number, variant) = (member.number, member.variant.concat());
             format!("run {number} of '{}' {variant}", name(&member.case))
                 .trim_end()
@@ -131,25 +136,29 @@ fn same(group: &[Member], name: &dyn Fn(&str) -> String) -> Finding {
     };
     finding.says = format!(
         "{} are equal to the last digit in all {figures} figures: one record, {} times.",
-        capital(&joined(&names)),
+        capitalize(&join_names(&names)),
         group.len()
     );
     finding
 }
 
 /// Digest of a run's figures; `None` if there are too few to compare.
-fn digest(run: &Run) -> Option<u64> {
-    let digits: usize = run.samples.iter().map(|sample| digits(sample.value)).sum();
-    if run.samples.len() < FEWEST_FIGURES || digits < FEWEST_DIGITS {
+fn record_digest(run: &Run) -> Option<u64> {
+    let digits: usize = run
+        .samples
+        .iter()
+        .map(|sample| count_digits(sample.value))
+        .sum();
+    if run.samples.len() < MIN_RECORD_FIGURES || digits < MIN_EQUAL_DIGITS {
         return None;
     }
     let mut hasher = DefaultHasher::new();
-    record(run).hash(&mut hasher);
+    record_figures(run).hash(&mut hasher);
     Some(hasher.finish())
 }
 
 /// All figures of a run, in canonical order.
-fn record(run: &Run) -> Vec<(&str, u64)> {
+fn record_figures(run: &Run) -> Vec<(&str, u64)> {
     let mut record: Vec<(&str, u64)> = run
         .samples
         .iter()
@@ -160,7 +169,7 @@ fn record(run: &Run) -> Vec<(&str, u64)> {
 }
 
 /// Number of significant digits.
-fn digits(value: f64) -> usize {
+fn count_digits(value: f64) -> usize {
     if value == 0.0 {
         return 0;
     }
@@ -169,7 +178,7 @@ fn digits(value: f64) -> usize {
     mantissa.bytes().filter(u8::is_ascii_digit).count()
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()

@@ -5,32 +5,32 @@ use speedwell_model::Session;
 
 /// A figure, with the interval in which it lies if it was rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Figure {
+pub(super) struct RoundedFigure {
     pub low: f64,
     pub value: f64,
     pub high: f64,
 }
 
-impl Figure {
+impl RoundedFigure {
     /// Creates a figure that was rounded to multiples of `step`.
-    pub fn rounded(value: f64, step: f64) -> Figure {
-        Figure {
+    pub fn from_step(value: f64, step: f64) -> RoundedFigure {
+        RoundedFigure {
             low: value - step / 2.0,
             value,
             high: value + step / 2.0,
         }
     }
 
-    pub fn times(self, other: Figure, factor: f64) -> Figure {
-        Figure {
+    pub fn multiply(self, other: RoundedFigure, factor: f64) -> RoundedFigure {
+        RoundedFigure {
             low: self.low * other.low * factor,
             value: self.value * other.value * factor,
             high: self.high * other.high * factor,
         }
     }
 
-    pub fn over(self, other: Figure) -> Figure {
-        Figure {
+    pub fn divide(self, other: RoundedFigure) -> RoundedFigure {
+        RoundedFigure {
             low: self.low / other.high,
             value: self.value / other.value,
             high: self.high / other.low,
@@ -44,14 +44,14 @@ const SURE_DIGITS: usize = 15;
 /// Units in which times are printed, in nanoseconds. Times above a second are assumed to be printed
 /// in milliseconds, because trailing zeros of a few round numbers say nothing about their
 /// precision.
-const TIMES: [f64; 3] = [1e6, 1e3, 1.0];
+const TIME_UNITS_NS: [f64; 3] = [1e6, 1e3, 1.0];
 
 /// Units in which bytes are printed. Dividing by a power of two is exact and restores the printed
 /// digits.
-const BYTES: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.0];
+const BYTE_UNITS: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.0];
 
 /// Step between adjacent printed values of a metric, in the metric's unit.
-pub(super) fn step_of(sessions: &[&Session], metric: &str) -> f64 {
+pub(super) fn metric_step(sessions: &[&Session], metric: &str) -> f64 {
     let unit = sessions.iter().find_map(|session| session.metric(metric));
     let Some(unit) = unit.map(|metric| metric.unit.as_str()) else {
         return 0.0;
@@ -63,25 +63,28 @@ pub(super) fn step_of(sessions: &[&Session], metric: &str) -> f64 {
         .map(|sample| sample.value)
         .filter(|value| *value != 0.0 && value.is_finite())
         .collect();
-    step(&values, unit)
+    printed_step(&values, unit)
 }
 
-fn step(values: &[f64], unit: &str) -> f64 {
+fn printed_step(values: &[f64], unit: &str) -> f64 {
     let units: &[f64] = match unit {
-        "ns" => &TIMES,
-        "B/s" | "B" => &BYTES,
+        "ns" => &TIME_UNITS_NS,
+        "B/s" | "B" => &BYTE_UNITS,
         _ => &[1.0],
     };
     // Assume the unit in which the figures have the fewest decimals; if several tie, the largest.
     let in_unit = |unit: f64| {
-        let decimals = values.iter().map(|value| decimals(value / unit)).max();
+        let decimals = values
+            .iter()
+            .map(|value| count_decimals(value / unit))
+            .max();
         unit * 10f64.powi(-(decimals.unwrap_or(0) as i32))
     };
     units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
 }
 
 /// Number of decimals.
-fn decimals(value: f64) -> usize {
+fn count_decimals(value: f64) -> usize {
     let text = format!("{value:.*e}", SURE_DIGITS - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -96,16 +99,19 @@ mod tests {
 
     #[test]
     fn the_last_printed_digit_comes_back_in_any_unit() {
-        assert_eq!(step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
-        assert_eq!(step(&[1000.0, 20000.0], "1/s"), 1.0);
+        assert_eq!(printed_step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
+        assert_eq!(printed_step(&[1000.0, 20000.0], "1/s"), 1.0);
         // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured by Speedwell.
-        assert_eq!(step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
-        assert_eq!(step(&[1129e6, 585e6], "ns"), 1e6);
-        assert_eq!(step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);
+        assert_eq!(printed_step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
+        assert_eq!(printed_step(&[1129e6, 585e6], "ns"), 1e6);
+        assert_eq!(printed_step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);
         // 8.54 and 131.47 in MB/s, and in MiB/s.
-        assert_eq!(step(&[8.54e6, 131.47e6], "B/s"), 1e4);
+        assert_eq!(printed_step(&[8.54e6, 131.47e6], "B/s"), 1e4);
         let mib = 1_048_576.0;
-        assert_eq!(step(&[8.54 * mib, 131.47 * mib], "B/s"), mib / 100.0);
-        assert_eq!(step(&[], "B/s"), 1_073_741_824.0);
+        assert_eq!(
+            printed_step(&[8.54 * mib, 131.47 * mib], "B/s"),
+            mib / 100.0
+        );
+        assert_eq!(printed_step(&[], "B/s"), 1_073_741_824.0);
     }
 }

@@ -4,32 +4,32 @@
 //! Decides when two sizes belong to different responses, and when a candidate's sizes are those of
 //! the baseline in another order. Start at [`check_sizes`].
 
-use crate::validity::cells::{Cell, Cells, typical};
-use crate::validity::finding::{Check, Finding, Level, joined};
-use crate::validity::rounding::Figure;
+use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
+use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
+use crate::validity::rounding::RoundedFigure;
 
 /// Minimum relative difference between different responses. Bodies of varying length average out
 /// over a run (to 0.05 % in one published study).
-const SAME_ANSWER: f64 = 0.01;
+const MAX_SAME_SIZE_SHARE: f64 = 0.01;
 
 const SIZES_REMEDY: &str = "Verify status and body of an answer under every variant, and see whether the figures \
     were put together by name.";
 
 /// Known response sizes of a case under two variants.
-struct Sizes<'a> {
+struct ResponseSizes<'a> {
     /// Case id.
     pub case: &'a str,
     /// Size under the baseline.
-    pub baseline: Figure,
+    pub baseline: RoundedFigure,
     /// Size under the candidate.
-    pub candidate: Figure,
+    pub candidate: RoundedFigure,
 }
 
 /// Checks for cases whose responses differ between variants, and for columns whose rows seem to be
 /// mixed up.
-pub(super) fn check_sizes(cells: &Cells<'_>) -> Vec<Finding> {
-    let mut found: Vec<Finding> = cells
-        .cases()
+pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
+    let mut found: Vec<ValidityFinding> = cells
+        .cells_by_case()
         .filter_map(|case| of_case(cells, case))
         .collect();
     if found.is_empty() {
@@ -39,17 +39,17 @@ pub(super) fn check_sizes(cells: &Cells<'_>) -> Vec<Finding> {
         return found;
     };
     for candidate in candidates {
-        let sizes: Vec<Sizes<'_>> = cells
-            .cases()
+        let sizes: Vec<ResponseSizes<'_>> = cells
+            .cells_by_case()
             .filter_map(|case| {
                 let of = |name: &str| {
                     let mut cells = case.iter().filter(|cell| cell.has_fixed_size);
                     cells.find(|cell| *cell.variant == *name)
                 };
-                Some(Sizes {
+                Some(ResponseSizes {
                     case: &case[0].case,
-                    baseline: size(cells, of(baseline)?)?,
-                    candidate: size(cells, of(candidate)?)?,
+                    baseline: response_size(cells, of(baseline)?)?,
+                    candidate: response_size(cells, of(candidate)?)?,
                 })
             })
             .collect();
@@ -58,43 +58,49 @@ pub(super) fn check_sizes(cells: &Cells<'_>) -> Vec<Finding> {
     found
 }
 
-fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
+fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
     let fixed = case.iter().filter(|cell| cell.has_fixed_size);
-    let known: Vec<(&Cell<'_>, Figure)> = fixed
-        .filter_map(|cell| Some((cell, size(cells, cell)?)))
+    let known: Vec<(&CheckedCell<'_>, RoundedFigure)> = fixed
+        .filter_map(|cell| Some((cell, response_size(cells, cell)?)))
         .collect();
     let (_, first) = known.first()?;
-    let others = known.iter().filter(|(_, size)| differ(first, size));
-    let different: Vec<&(&Cell<'_>, Figure)> = others.collect();
+    let others = known.iter().filter(|(_, size)| sizes_differ(first, size));
+    let different: Vec<&(&CheckedCell<'_>, RoundedFigure)> = others.collect();
     if different.is_empty() {
         return None;
     }
-    let told =
-        |(cell, size): &(&Cell<'_>, Figure)| format!("{} B under '{}'", bytes(size), cell.variant);
+    let told = |(cell, size): &(&CheckedCell<'_>, RoundedFigure)| {
+        format!("{} B under '{}'", format_bytes(size), cell.variant)
+    };
     let mut names = vec![told(&known[0])];
     names.extend(different.iter().map(|one| told(one)));
     let says = format!(
         "A response with its headers has {}: different answers were measured.",
-        joined(&names)
+        join_names(&names)
     );
     let variants = std::iter::once(&known[0]).chain(different);
-    Some(Finding {
+    Some(ValidityFinding {
         cases: vec![case[0].case.clone()],
         variants: variants.map(|(cell, _)| cell.variant.to_string()).collect(),
-        ..Finding::new(Check::BytesPerResponse, Level::Red, says, SIZES_REMEDY)
+        ..ValidityFinding::new(
+            ValidityCheck::BytesPerResponse,
+            FindingSeverity::Red,
+            says,
+            SIZES_REMEDY,
+        )
     })
 }
 
 /// Range from the smallest to the largest size that the runs allow, around their median.
-fn size(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Figure> {
-    let mut known: Vec<Figure> = cell
+fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<RoundedFigure> {
+    let mut known: Vec<RoundedFigure> = cell
         .runs
         .iter()
         .filter_map(|run| cells.bytes_per_response(run))
         .collect();
     known.sort_by(|a, b| a.value.total_cmp(&b.value));
     let middle = known.get(known.len() / 2)?;
-    Some(Figure {
+    Some(RoundedFigure {
         low: known
             .iter()
             .map(|one| one.low)
@@ -106,13 +112,13 @@ fn size(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Figure> {
 
 /// Whether two sizes belong to different responses: they differ by more than rounding and bodies of
 /// varying length explain.
-fn differ(a: &Figure, b: &Figure) -> bool {
+fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     let is_apart = a.high < b.low || b.high < a.low;
-    is_apart && (a.value - b.value).abs() > SAME_ANSWER * a.value.min(b.value)
+    is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)
 }
 
 /// Whole bytes if rounding leaves no more precision.
-fn bytes(size: &Figure) -> String {
+fn format_bytes(size: &RoundedFigure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
         value => format!("{value:.1}"),
@@ -123,18 +129,18 @@ const ALIGNMENT_REMEDY: &str =
     "Go back to the raw results and join the columns by name, never by position.";
 
 /// Minimum number of rows for which a sorted column is not a coincidence.
-const FEWEST_SORTED: usize = 4;
+const MIN_SORTED_ROWS: usize = 4;
 
 /// Checks whether the rows that differ are a permutation of each other that is unique.
 fn check_alignment(
-    cells: &Cells<'_>,
-    sizes: &[Sizes<'_>],
+    cells: &CheckedCells<'_>,
+    sizes: &[ResponseSizes<'_>],
     baseline: &str,
     candidate: &str,
-) -> Option<Finding> {
-    let moved: Vec<&Sizes<'_>> = sizes
+) -> Option<ValidityFinding> {
+    let moved: Vec<&ResponseSizes<'_>> = sizes
         .iter()
-        .filter(|row| differ(&row.baseline, &row.candidate))
+        .filter(|row| sizes_differ(&row.baseline, &row.candidate))
         .collect();
     let order = only_matching(&moved)?;
     let pairs: Vec<(String, String)> = moved
@@ -147,31 +153,37 @@ fn check_alignment(
         .map(|(row, like)| {
             format!(
                 "row '{}' looks like '{}'",
-                cells.name(row),
-                cells.name(like)
+                cells.case_name(row),
+                cells.case_name(like)
             )
         })
         .collect();
     let says = format!(
         "The responses under '{candidate}' have the sizes of those under '{baseline}' in another order: \
          {}.{}{}",
-        joined(&looks),
-        rejoined(cells, &pairs, baseline, candidate),
-        sorted(cells, baseline, candidate)
+        join_names(&looks),
+        describe_rejoined(cells, &pairs, baseline, candidate),
+        describe_sorted(cells, baseline, candidate)
     );
-    Some(Finding {
+    Some(ValidityFinding {
         cases: pairs.iter().map(|(row, _)| row.clone()).collect(),
         variants: vec![candidate.to_owned()],
         pairs,
-        ..Finding::new(Check::MisalignedRows, Level::Red, says, ALIGNMENT_REMEDY)
+        ..ValidityFinding::new(
+            ValidityCheck::MisalignedRows,
+            FindingSeverity::Red,
+            says,
+            ALIGNMENT_REMEDY,
+        )
     })
 }
 
 /// Matches each row with the row whose baseline it resembles. `None` if there is no perfect
 /// matching or more than one: with a unique matching, some row has a single candidate at every
 /// step.
-fn only_matching(rows: &[&Sizes<'_>]) -> Option<Vec<usize>> {
-    let fits = |row: &usize, like: &usize| !differ(&rows[*row].candidate, &rows[*like].baseline);
+fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
+    let fits =
+        |row: &usize, like: &usize| !sizes_differ(&rows[*row].candidate, &rows[*like].baseline);
     let mut free: Vec<usize> = (0..rows.len()).collect();
     let mut open = free.clone();
     let mut order = vec![0; rows.len()];
@@ -186,42 +198,49 @@ fn only_matching(rows: &[&Sizes<'_>]) -> Option<Vec<usize>> {
 }
 
 /// Changes of throughput with the rows put back in place.
-fn rejoined(
-    cells: &Cells<'_>,
+fn describe_rejoined(
+    cells: &CheckedCells<'_>,
     pairs: &[(String, String)],
     baseline: &str,
     candidate: &str,
 ) -> String {
     let mut changes = Vec::new();
     for (row, like) in pairs {
-        let (Some(old), Some(new)) = (rate(cells, like, baseline), rate(cells, row, candidate))
-        else {
+        let (Some(old), Some(new)) = (
+            cell_rate(cells, like, baseline),
+            cell_rate(cells, row, candidate),
+        ) else {
             return String::new();
         };
         let percent = 100.0 * (new / old - 1.0);
-        changes.push(format!("{percent:+.0} % for '{}'", cells.name(like)));
+        changes.push(format!("{percent:+.0} % for '{}'", cells.case_name(like)));
     }
-    format!(" Joined so, throughput changes by {}.", joined(&changes))
+    format!(
+        " Joined so, throughput changes by {}.",
+        join_names(&changes)
+    )
 }
 
-fn rate(cells: &Cells<'_>, case: &str, variant: &str) -> Option<f64> {
-    let is_it = |cell: &&Cell<'_>| cell.case == case && *cell.variant == *variant;
+fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64> {
+    let is_it = |cell: &&CheckedCell<'_>| cell.case == case && *cell.variant == *variant;
     let cell = cells.cells.iter().find(is_it)?;
-    typical(&cell.runs, |run| Some(cells.rate(run)?.value))
+    median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
 }
 
 /// Whether both columns are in descending order, as if each had been sorted by itself.
-fn sorted(cells: &Cells<'_>, baseline: &str, candidate: &str) -> String {
+fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> String {
     let falls = |variant: &str| {
         let column: Vec<f64> = cells
             .cells
             .iter()
             .filter(|cell| *cell.variant == *variant)
-            .filter_map(|cell| typical(&cell.runs, |run| Some(cells.rate(run)?.value)))
+            .filter_map(|cell| {
+                median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
+            })
             .collect();
         let is_falling = column.is_sorted_by(|a, b| a > b);
         let is_rising = column.is_sorted_by(|a, b| a < b);
-        column.len() >= FEWEST_SORTED && (is_falling || is_rising)
+        column.len() >= MIN_SORTED_ROWS && (is_falling || is_rising)
     };
     if falls(baseline) && falls(candidate) {
         " Either column is in the order of its own rates, as if each had been sorted by itself."

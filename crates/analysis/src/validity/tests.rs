@@ -1,10 +1,10 @@
 //! Tests of the checks on synthetic sessions and on a published table.
 
-use crate::Settings;
+use crate::AnalysisSettings;
 use crate::validity::*;
 use speedwell_model::{
-    Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
-    Verdict,
+    Case, Environment, Metric, MetricDirection, ParameterValue, Run, RunOrder, Sample,
+    SessionDesign, SessionState, StoppingDesign, Variant, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ pub(super) fn published(variants: &[&str]) -> Session {
         id: String::new(),
         number: None,
         started_unix_ms: 0,
-        state: State::Imported,
+        state: SessionState::Imported,
         tags: Vec::new(),
         command: vec!["import".into(), "f".into()],
-        design: Design::new(
-            Order::Imported,
-            Stopping::Fixed { runs: 1 },
+        design: SessionDesign::new(
+            RunOrder::Imported,
+            StoppingDesign::Fixed { runs: 1 },
             variants[0].to_owned(),
         ),
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
@@ -34,7 +34,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             ("pressure", "%"),
             ("http_non2xx", ""),
         ]
-        .map(|(name, unit)| Metric::new(name, unit, Better::Higher))
+        .map(|(name, unit)| Metric::new(name, unit, MetricDirection::Higher))
         .into(),
         environment: Environment::default(),
         origin: None,
@@ -46,7 +46,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
     }
 }
 
-pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]) {
+pub(super) fn add_run(session: &mut Session, case: &str, variant: &str, figures: &[(&str, f64)]) {
     let sample = |(metric, value): &(&str, f64)| Sample {
         metric: Arc::from(*metric),
         value: *value,
@@ -71,14 +71,14 @@ pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(
     });
 }
 
-pub(super) fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
+pub(super) fn of_check(found: &[ValidityFinding], check: ValidityCheck) -> Vec<&ValidityFinding> {
     found
         .iter()
         .filter(|finding| finding.check == check)
         .collect()
 }
 
-fn names(found: &[&Finding]) -> Vec<String> {
+fn variant_names(found: &[&ValidityFinding]) -> Vec<String> {
     found.iter().flat_map(|one| one.variants.clone()).collect()
 }
 
@@ -99,7 +99,7 @@ fn topologies() -> Session {
             ("http_errors", number(14)),
             ("http_failed_length", number(14)),
         ];
-        add(&mut session, "fib", row[0], &figures);
+        add_run(&mut session, "fib", row[0], &figures);
     }
     session
 }
@@ -107,20 +107,20 @@ fn topologies() -> Session {
 #[test]
 fn three_of_six_published_series_carried_less_than_was_asked_for() {
     let session = topologies();
-    let known = Known {
+    let known = KnownFacts {
         requested: HashMap::from([("fib".to_owned(), 250.0)]),
-        ..Known::default()
+        ..KnownFacts::default()
     };
-    let found = check(&session, &known);
-    let short = of_check(&found, Check::InFlight);
-    assert_eq!(names(&short), ["green", "purple", "cyan"]);
+    let found = check_session(&session, &known);
+    let short = of_check(&found, ValidityCheck::InFlight);
+    assert_eq!(variant_names(&short), ["green", "purple", "cyan"]);
     for (finding, under_way) in short.iter().zip(["186.1", "126.0", "121.5"]) {
         assert_eq!(
             finding.says,
             format!("Only {under_way} of 250 requests were in flight (rate times mean latency).")
         );
     }
-    let [ranking] = of_check(&found, Check::LatencyRanking)[..] else {
+    let [ranking] = of_check(&found, ValidityCheck::LatencyRanking)[..] else {
         panic!("{found:?}");
     };
     assert!(
@@ -133,10 +133,12 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
     let is_pair = |a: &str, b: &str| ranking.pairs.contains(&(a.to_owned(), b.to_owned()));
     assert!(is_pair("red", "green") && is_pair("blue", "purple") && is_pair("brown", "cyan"));
     assert!(!is_pair("red", "blue") && !is_pair("purple", "cyan"));
-    assert_eq!(of_check(&found, Check::LengthFailures).len(), 6);
+    assert_eq!(of_check(&found, ValidityCheck::LengthFailures).len(), 6);
     // Bodies of varying length average out; a different length is not a failure.
     assert!(
-        found.iter().all(|finding| finding.level == Level::Amber),
+        found
+            .iter()
+            .all(|finding| finding.level == FindingSeverity::Amber),
         "{found:?}"
     );
 }
@@ -163,7 +165,7 @@ fn table(order: [usize; 5]) -> Session {
                 ("latency_mean", (100e9 / rate / 1e4).round() * 1e4),
                 ("bytes_per_second", (rate * bytes / 1e4).round() * 1e4),
             ];
-            add(
+            add_run(
                 &mut session,
                 &format!("{name} connections=100"),
                 variant,
@@ -176,20 +178,20 @@ fn table(order: [usize; 5]) -> Session {
 
 #[test]
 fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
-    let found = check(&table([0, 1, 2, 3, 4]), &Known::default());
+    let found = check_session(&table([0, 1, 2, 3, 4]), &KnownFacts::default());
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].check, Check::SingleRuns);
+    assert_eq!(found[0].check, ValidityCheck::SingleRuns);
     // The order of the records does not matter.
     let mut session = table([0, 1, 2, 3, 4]);
     session.runs.reverse();
-    assert_eq!(check(&session, &Known::default()).len(), 1);
+    assert_eq!(check_session(&session, &KnownFacts::default()).len(), 1);
 }
 
 #[test]
 fn rows_that_were_mixed_up_are_put_back() {
-    let found = check(&table([1, 2, 0, 3, 4]), &Known::default());
-    assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 3);
-    let [mixed] = of_check(&found, Check::MisalignedRows)[..] else {
+    let found = check_session(&table([1, 2, 0, 3, 4]), &KnownFacts::default());
+    assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 3);
+    let [mixed] = of_check(&found, ValidityCheck::MisalignedRows)[..] else {
         panic!("{found:?}");
     };
     let pairs: Vec<String> = mixed
@@ -214,16 +216,16 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
         let rate = session.runs[at].value_of("throughput").unwrap();
         session.runs[at].samples[2].value = (rate * bytes / 1e4).round() * 1e4;
     }
-    let found = check(&session, &Known::default());
-    assert_eq!(of_check(&found, Check::BytesPerResponse).len(), 2);
-    assert_eq!(of_check(&found, Check::MisalignedRows).len(), 0);
-    let known = Known {
+    let found = check_session(&session, &KnownFacts::default());
+    assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 2);
+    assert_eq!(of_check(&found, ValidityCheck::MisalignedRows).len(), 0);
+    let known = KnownFacts {
         sizes_may_differ: vec!["a connections=100".to_owned()],
-        ..Known::default()
+        ..KnownFacts::default()
     };
-    let found = check(&session, &known);
+    let found = check_session(&session, &known);
     assert_eq!(
-        of_check(&found, Check::BytesPerResponse).len(),
+        of_check(&found, ValidityCheck::BytesPerResponse).len(),
         1,
         "one is declared"
     );
@@ -235,10 +237,14 @@ fn rounding_is_no_difference() {
     // 164 bytes at 54620 and at 56606.4 per second, in MB with one decimal.
     for (variant, rate, bytes) in [("old", 54_620.0, 9.0e6), ("new", 56_606.4, 9.3e6)] {
         let figures = [("throughput", rate), ("bytes_per_second", bytes)];
-        add(&mut session, "a", variant, &figures);
+        add_run(&mut session, "a", variant, &figures);
     }
     assert_eq!(
-        of_check(&check(&session, &Known::default()), Check::BytesPerResponse).len(),
+        of_check(
+            &check_session(&session, &KnownFacts::default()),
+            ValidityCheck::BytesPerResponse
+        )
+        .len(),
         0
     );
 }
@@ -248,13 +254,16 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
     let mut session = table([0, 1, 2, 3, 4]);
     for run in &mut session.runs {
         let mut case = (*run.case).clone();
-        case.values.push(("pipelining".into(), Value::Number(10.0)));
         case.values
-            .push(("generator".into(), Value::Text("autocannon 4.5.2".into())));
+            .push(("pipelining".into(), ParameterValue::Number(10.0)));
+        case.values.push((
+            "generator".into(),
+            ParameterValue::Text("autocannon 4.5.2".into()),
+        ));
         run.case = case.into();
     }
-    let found = check(&session, &Known::default());
-    let [disguise] = of_check(&found, Check::LatencyIsThroughput)[..] else {
+    let found = check_session(&session, &KnownFacts::default());
+    let [disguise] = of_check(&found, ValidityCheck::LatencyIsThroughput)[..] else {
         panic!("{found:?}");
     };
     assert!(
@@ -269,18 +278,22 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
         "{}",
         disguise.says
     );
-    assert_eq!(of_check(&found, Check::InFlight).len(), 0, "said once");
+    assert_eq!(
+        of_check(&found, ValidityCheck::InFlight).len(),
+        0,
+        "said once"
+    );
 }
 
 #[test]
 fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
     let mut session = published(&["old"]);
     let figures = [("throughput", 100.0), ("latency_mean", 1e6)];
-    add(&mut session, "a concurrency=50", "old", &figures);
-    let found = check(&session, &Known::default());
-    assert_eq!(of_check(&found, Check::InFlight).len(), 1);
+    add_run(&mut session, "a concurrency=50", "old", &figures);
+    let found = check_session(&session, &KnownFacts::default());
+    assert_eq!(of_check(&found, ValidityCheck::InFlight).len(), 1);
     session.runs[0].notes = vec![Run::AT_FIXED_RATE.to_owned()];
-    assert_eq!(check(&session, &Known::default()), []);
+    assert_eq!(check_session(&session, &KnownFacts::default()), []);
 }
 
 #[test]
@@ -291,10 +304,10 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
         ("latency_mean", 124_123.5),
         ("latency_p50", 92_456.25),
     ];
-    add(&mut session, "a", "old", &figures);
-    add(&mut session, "a", "new", &figures);
-    let found = check(&session, &Known::default());
-    let [same] = of_check(&found, Check::IdenticalRecords)[..] else {
+    add_run(&mut session, "a", "old", &figures);
+    add_run(&mut session, "a", "new", &figures);
+    let found = check_session(&session, &KnownFacts::default());
+    let [same] = of_check(&found, ValidityCheck::IdenticalRecords)[..] else {
         panic!("{found:?}");
     };
     assert!(
@@ -305,7 +318,11 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
     );
     session.runs[1].samples[2].value = 92_456.5;
     assert_eq!(
-        of_check(&check(&session, &Known::default()), Check::IdenticalRecords).len(),
+        of_check(
+            &check_session(&session, &KnownFacts::default()),
+            ValidityCheck::IdenticalRecords
+        )
+        .len(),
         0
     );
 }
@@ -313,25 +330,25 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
 #[test]
 fn other_statuses_and_a_busy_machine_are_told() {
     let mut session = published(&["old", "new"]);
-    add(
+    add_run(
         &mut session,
         "a",
         "old",
         &[("throughput", 10.0), ("http_non2xx", 5.0)],
     );
-    add(
+    add_run(
         &mut session,
         "a",
         "new",
         &[("throughput", 10.0), ("pressure", 34.0)],
     );
-    let found = check(&session, &Known::default());
-    assert_eq!(found[0].check, Check::FailedRequests);
+    let found = check_session(&session, &KnownFacts::default());
+    assert_eq!(found[0].check, ValidityCheck::FailedRequests);
     assert_eq!(
         (found[0].level, &found[0].variants[..]),
-        (Level::Red, &["old".to_owned()][..])
+        (FindingSeverity::Red, &["old".to_owned()][..])
     );
-    let [pressure] = of_check(&found, Check::Pressure)[..] else {
+    let [pressure] = of_check(&found, ValidityCheck::Pressure)[..] else {
         panic!("{found:?}");
     };
     assert_eq!(
@@ -350,10 +367,10 @@ fn a_machine_that_was_always_busy_is_told_once() {
         ("c", "new", 55.6),
     ] {
         let figures = [("throughput", pressure), ("pressure", pressure)];
-        add(&mut session, case, variant, &figures);
+        add_run(&mut session, case, variant, &figures);
     }
-    let found = check(&session, &Known::default());
-    let [pressure] = of_check(&found, Check::Pressure)[..] else {
+    let found = check_session(&session, &KnownFacts::default());
+    let [pressure] = of_check(&found, ValidityCheck::Pressure)[..] else {
         panic!("{found:?}");
     };
     assert_eq!(
@@ -368,10 +385,10 @@ fn a_machine_that_was_always_busy_is_told_once() {
 fn variables_in_a_command_reach_the_instrument() {
     let mut session = published(&["old"]);
     let case = Case::new("NODE_OPTIONS=--require=./m.js node bench.js", Vec::new());
-    add(&mut session, "a", "old", &[("throughput", 1.0)]);
+    add_run(&mut session, "a", "old", &[("throughput", 1.0)]);
     session.runs[0].case = case.into();
-    let found = check(&session, &Known::default());
-    assert_eq!(found[0].check, Check::ReachOfPatch);
+    let found = check_session(&session, &KnownFacts::default());
+    assert_eq!(found[0].check, ValidityCheck::ReachOfPatch);
     assert!(
         found[0]
             .says
@@ -382,29 +399,29 @@ fn variables_in_a_command_reach_the_instrument() {
 }
 
 /// Adds twelve runs of a variant with this many requests in flight.
-pub(super) fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
+pub(super) fn add_measured_runs(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
     for run in 0..12 {
         let rate = rate + f64::from(run) / 7.0;
         let figures = [
             ("throughput", rate),
             ("latency_mean", under_way * 1e9 / rate),
         ];
-        add(session, "a concurrency=250", variant, &figures);
+        add_run(session, "a concurrency=250", variant, &figures);
     }
 }
 
 #[test]
 fn latencies_of_a_lighter_load_are_not_ranked() {
-    let settings = Settings {
+    let settings = AnalysisSettings {
         metrics: vec!["latency_mean".to_owned()],
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
     let verdict = |under_way| {
         let mut session = published(&["old", "new"]);
-        session.metrics[1].better = Better::Lower;
-        measured(&mut session, "old", 1000.0, 249.0);
-        measured(&mut session, "new", 1500.0, under_way);
-        let row = crate::analyse(&session, &settings).comparisons[0].rows[0].clone();
+        session.metrics[1].better = MetricDirection::Lower;
+        add_measured_runs(&mut session, "old", 1000.0, 249.0);
+        add_measured_runs(&mut session, "new", 1500.0, under_way);
+        let row = crate::analyze_session(&session, &settings).comparisons[0].rows[0].clone();
         (
             row.verdict,
             row.notes.iter().any(|note| note.contains("are not ranked")),

@@ -2,20 +2,21 @@
 //!
 //! Analyzes sessions whose runs are series from the first iteration on, by case and variant, and
 //! reduces each run to three figures, one value each, so that the usual tests can compare variants.
-//! Start at [`analyse`]; `steady.rs` classifies a single series.
+//! Start at [`analyze_warmup`]; `steady.rs` classifies a single series.
 
 mod steady;
 #[cfg(test)]
 mod tests;
 pub mod warmup_stats;
 
-pub use steady::{Class, Level, Reference, SteadySearch, classify};
+pub use steady::{ReferenceTimes, SteadyLevel, SteadySearch, WarmupClass, classify_series};
 
 use crate::gate::{self, FailOn, GateOutcome};
-use crate::warnings::counted;
-use crate::{Findings, Settings};
+use crate::warnings::format_count;
+use crate::{AnalysisFindings, AnalysisSettings};
 use speedwell_model::{
-    Better, Case, Clock, Design, Metric, Run, Sample, Session, SteadyRule, Verdict,
+    Case, ComparedClock, Metric, MetricDirection, Run, Sample, Session, SessionDesign, SteadyRule,
+    Verdict,
 };
 use speedwell_stats::describe::median;
 use std::fmt;
@@ -26,9 +27,9 @@ pub const STEADY_TIME: &str = "steady_time";
 /// Time from the start to the end of the first steady point.
 pub const TIME_TO_STEADY: &str = "time_to_steady";
 /// Total time of all points.
-pub const TOTAL: &str = "total";
+pub const TOTAL_TIME: &str = "total";
 /// Minimum share of processes in the same class for a gate to use a case.
-pub const AGREEMENT_OF_GATE: f64 = 0.8;
+pub const MIN_GATE_AGREEMENT: f64 = 0.8;
 
 /// Findings of a session of series.
 #[derive(Debug, Clone)]
@@ -36,17 +37,21 @@ pub struct WarmupFindings {
     /// Rule for the steady part.
     pub rule: SteadyRule,
     /// Clock used.
-    pub clock: Clock,
+    pub clock: ComparedClock,
     /// One entry per case and variant, by first appearance.
     pub cases: Vec<CaseWarmup>,
     /// The three figures of all processes, summarized and compared.
-    pub findings: Findings,
+    pub findings: AnalysisFindings,
 }
 
 impl WarmupFindings {
     /// Judges the figures; `None` without a gate. Ignores cases whose processes disagree.
-    pub fn gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
-        let agreed: Vec<&CaseWarmup> = self.cases.iter().filter(|own| own.agrees()).collect();
+    pub fn judge_gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
+        let agreed: Vec<&CaseWarmup> = self
+            .cases
+            .iter()
+            .filter(|own| own.has_agreement())
+            .collect();
         let is_agreed = |case: &Case, variant: &str| {
             let mut agreed = agreed.iter();
             agreed.any(|own| *own.case == *case && *own.variant == *variant)
@@ -56,13 +61,16 @@ impl WarmupFindings {
             let sides = [&found.baseline, &found.candidate];
             (found.rows).retain(|row| sides.iter().all(|side| is_agreed(&row.case, side)));
         }
-        let mut outcome = gate::judge(&findings, fail_on, None)?;
+        let mut outcome = gate::judge_findings(&findings, fail_on, None)?;
         if findings.comparisons.is_empty() {
             // With a single variant, the question is whether it becomes steady.
             outcome
                 .obstacles
                 .retain(|why| why != gate::NOTHING_TO_COMPARE);
-            outcome.judged = format!("{} by steady state", counted(agreed.len(), "case", "cases"));
+            outcome.judged = format!(
+                "{} by steady state",
+                format_count(agreed.len(), "case", "cases")
+            );
             if agreed.is_empty() {
                 outcome
                     .obstacles
@@ -95,12 +103,12 @@ pub struct CaseWarmup {
     /// Iterations per point.
     pub iterations: f64,
     /// Its processes, in execution order.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessWarmup>,
 }
 
 /// One process.
 #[derive(Debug, Clone)]
-pub struct Process {
+pub struct ProcessWarmup {
     /// Position in execution order.
     pub slot: u32,
     /// Time per iteration of each point, in nanoseconds.
@@ -110,7 +118,7 @@ pub struct Process {
     /// Number of executions of the reference loop.
     pub reference: usize,
     /// Class according to `warmup_stats`.
-    pub compat: Class,
+    pub compat: WarmupClass,
     /// Total time of all points, in nanoseconds.
     pub total_ns: f64,
     /// Median time per iteration in the steady part, in nanoseconds.
@@ -121,48 +129,50 @@ pub struct Process {
 
 /// Joint class of the processes of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agreement {
+pub enum WarmupAgreement {
     /// All in the same class.
-    All(Class),
+    All(WarmupClass),
     /// Some flat, some warming up.
     MixedGood,
     /// Any other mix.
     MixedBad,
 }
 
-impl fmt::Display for Agreement {
+impl fmt::Display for WarmupAgreement {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Agreement::All(class) => class.fmt(out),
-            Agreement::MixedGood => out.pad("mixed, good"),
-            Agreement::MixedBad => out.pad("mixed, bad"),
+            WarmupAgreement::All(class) => class.fmt(out),
+            WarmupAgreement::MixedGood => out.pad("mixed, good"),
+            WarmupAgreement::MixedBad => out.pad("mixed, bad"),
         }
     }
 }
 
 impl CaseWarmup {
     /// Joint class of the processes.
-    pub fn agreement(&self) -> Agreement {
+    pub fn agreement(&self) -> WarmupAgreement {
         let classes = || self.processes.iter().map(|process| process.search.class);
         match classes().next() {
-            Some(first) if classes().all(|class| class == first) => Agreement::All(first),
-            _ if classes().all(|class| matches!(class, Class::Flat | Class::WarmUp)) => {
-                Agreement::MixedGood
+            Some(first) if classes().all(|class| class == first) => WarmupAgreement::All(first),
+            _ if classes()
+                .all(|class| matches!(class, WarmupClass::Flat | WarmupClass::WarmUp)) =>
+            {
+                WarmupAgreement::MixedGood
             }
-            _ => Agreement::MixedBad,
+            _ => WarmupAgreement::MixedBad,
         }
     }
 
     /// Number of processes in each class that occurs.
-    pub fn counts(&self) -> Vec<(Class, usize)> {
-        let count = |class: Class| {
+    pub fn count_classes(&self) -> Vec<(WarmupClass, usize)> {
+        let count = |class: WarmupClass| {
             let own = self
                 .processes
                 .iter()
                 .filter(|own| own.search.class == class);
             (class, own.count())
         };
-        let counts = Class::ALL.into_iter().map(count);
+        let counts = WarmupClass::ALL.into_iter().map(count);
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -175,20 +185,31 @@ impl CaseWarmup {
 
     /// Whether all processes are known to have no steady part.
     pub fn is_never_steady(&self) -> bool {
-        let is_without =
-            |own: &Process| matches!(own.search.class, Class::Cyclic | Class::NoSteadyState);
+        let is_without = |own: &ProcessWarmup| {
+            matches!(
+                own.search.class,
+                WarmupClass::Cyclic | WarmupClass::NoSteadyState
+            )
+        };
         let without = self.processes.iter().filter(|own| is_without(own)).count();
-        without as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
+        without as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
     /// Whether enough processes agree for a gate to use the case.
-    pub fn agrees(&self) -> bool {
-        let most = self.counts().into_iter().map(|(_, count)| count).max();
-        most.unwrap_or(0) as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
+    pub fn has_agreement(&self) -> bool {
+        let most = self
+            .count_classes()
+            .into_iter()
+            .map(|(_, count)| count)
+            .max();
+        most.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
     /// Median over the processes; `None` unless all have the figure.
-    pub fn median(&self, figure: impl Fn(&Process) -> Option<f64>) -> Option<f64> {
+    pub fn median_over_processes(
+        &self,
+        figure: impl Fn(&ProcessWarmup) -> Option<f64>,
+    ) -> Option<f64> {
         let values: Option<Vec<f64>> = self.processes.iter().map(figure).collect();
         values
             .filter(|values| !values.is_empty())
@@ -197,14 +218,14 @@ impl CaseWarmup {
 
     /// Startup cost beyond the same iterations at steady speed, and the time of a steady iteration,
     /// both in nanoseconds.
-    fn costs(&self) -> Option<(f64, f64)> {
-        let extra = |process: &Process| {
-            let first = process.search.first()? as f64 + 1.0;
+    fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
+        let extra = |process: &ProcessWarmup| {
+            let first = process.search.first_steady_point()? as f64 + 1.0;
             Some(process.to_steady_ns? - first * self.iterations * process.steady_ns?)
         };
         Some((
-            self.median(extra)?,
-            self.median(|process| process.steady_ns)?,
+            self.median_over_processes(extra)?,
+            self.median_over_processes(|process| process.steady_ns)?,
         ))
     }
 }
@@ -212,20 +233,28 @@ impl CaseWarmup {
 /// Number of iterations at which two variants have taken equally long, if one starts faster and the
 /// other has the faster steady state.
 pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> {
-    let ((start, steady), (other_start, other_steady)) = (baseline.costs()?, candidate.costs()?);
+    let ((start, steady), (other_start, other_steady)) = (
+        baseline.start_and_steady_cost()?,
+        candidate.start_and_steady_cost()?,
+    );
     let iterations = (other_start - start) / (steady - other_steady);
     (iterations.is_finite() && iterations > 0.0).then_some(iterations)
 }
 
 /// Analyzes a session of series by `rule`.
-pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> WarmupFindings {
+pub fn analyze_warmup(
+    session: &Session,
+    rule: &SteadyRule,
+    settings: &AnalysisSettings,
+) -> WarmupFindings {
     let clock = match rule.clock {
-        Some(Clock::Wall) => Clock::Wall,
+        Some(ComparedClock::Wall) => ComparedClock::Wall,
         _ => clock_of(session),
     };
     let mut cases: Vec<CaseWarmup> = Vec::new();
     for run in &session.runs {
-        let Some((process, iterations)) = process(run.slot, &run.samples, clock, rule) else {
+        let Some((process, iterations)) = analyze_process(run.slot, &run.samples, clock, rule)
+        else {
             continue;
         };
         let is_own =
@@ -240,13 +269,13 @@ pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> War
             }),
         }
     }
-    let settings = Settings {
-        metrics: metrics().map(|metric| metric.name).to_vec(),
+    let settings = AnalysisSettings {
+        metrics: warmup_metrics().map(|metric| metric.name).to_vec(),
         ..settings.clone()
     };
-    in_order(&mut cases, session);
-    let mut findings = crate::analyse(&figures(session, &cases), &settings);
-    if rule.clock == Some(Clock::Cpu) && clock == Clock::Wall {
+    sort_variants(&mut cases, session);
+    let mut findings = crate::analyze_session(&figures_session(session, &cases), &settings);
+    if rule.clock == Some(ComparedClock::Cpu) && clock == ComparedClock::Wall {
         let sentence = "Processor time is not known of every point, so the wall clock is shown.";
         findings.warnings.push(sentence.into());
     }
@@ -259,7 +288,7 @@ pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> War
 }
 
 /// Orders the variants of each case as in the session.
-fn in_order(cases: &mut [CaseWarmup], session: &Session) {
+fn sort_variants(cases: &mut [CaseWarmup], session: &Session) {
     let ids: Vec<String> = cases.iter().map(|own| own.case.id()).collect();
     let place = |own: &CaseWarmup| {
         let id = own.case.id();
@@ -271,12 +300,12 @@ fn in_order(cases: &mut [CaseWarmup], session: &Session) {
 }
 
 /// Processor time if it is known for every point, else wall time.
-fn clock_of(session: &Session) -> Clock {
-    let has = |run: &Run| times_of(&run.samples, Clock::Cpu).is_some();
+fn clock_of(session: &Session) -> ComparedClock {
+    let has = |run: &Run| times_of(&run.samples, ComparedClock::Cpu).is_some();
     if session.runs.iter().all(has) {
-        Clock::Cpu
+        ComparedClock::Cpu
     } else {
-        Clock::Wall
+        ComparedClock::Wall
     }
 }
 
@@ -284,15 +313,15 @@ fn clock_of(session: &Session) -> Clock {
 ///
 /// # Errors
 /// Returns the class of a run without a steady part.
-pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Class> {
+pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, WarmupClass> {
     let clocks = match rule.clock {
-        Some(Clock::Wall) => [Clock::Wall; 2],
-        _ => [Clock::Cpu, Clock::Wall],
+        Some(ComparedClock::Wall) => [ComparedClock::Wall; 2],
+        _ => [ComparedClock::Cpu, ComparedClock::Wall],
     };
     let found = clocks
         .into_iter()
-        .find_map(|clock| process(0, samples, clock, rule));
-    let (process, _) = found.ok_or(Class::Unclear)?;
+        .find_map(|clock| analyze_process(0, samples, clock, rule));
+    let (process, _) = found.ok_or(WarmupClass::Unclear)?;
     Ok(Sample {
         metric: STEADY_TIME.into(),
         value: process.steady_ns.ok_or(process.search.class)?,
@@ -302,12 +331,13 @@ pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Clas
 }
 
 /// The three figures as metrics.
-pub fn metrics() -> [Metric; 3] {
-    [STEADY_TIME, TIME_TO_STEADY, TOTAL].map(|name| Metric::new(name, "ns", Better::Lower))
+pub fn warmup_metrics() -> [Metric; 3] {
+    [STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME]
+        .map(|name| Metric::new(name, "ns", MetricDirection::Lower))
 }
 
 /// Time per iteration of each point, and iterations per point.
-fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
+fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)> {
     let of = |name: &str| -> Vec<&Sample> {
         samples
             .iter()
@@ -323,8 +353,8 @@ fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
             .collect::<Vec<f64>>()
     };
     let times: Vec<f64> = match clock {
-        Clock::Wall => wall(),
-        Clock::Cpu => of(Metric::CPU_TIME)
+        ComparedClock::Wall => wall(),
+        ComparedClock::Cpu => of(Metric::CPU_TIME)
             .iter()
             .map(|sample| sample.value)
             .collect(),
@@ -332,34 +362,34 @@ fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
     (times.len() == points.len()).then_some((times, iterations))
 }
 
-fn process(
+fn analyze_process(
     slot: u32,
     samples: &[Sample],
-    clock: Clock,
+    clock: ComparedClock,
     rule: &SteadyRule,
-) -> Option<(Process, f64)> {
+) -> Option<(ProcessWarmup, f64)> {
     let (times_ns, iterations) = times_of(samples, clock)?;
     let reference = samples
         .iter()
         .filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
     let reference: Vec<f64> = reference.map(|sample| sample.value).collect();
-    let reference = Reference {
+    let reference = ReferenceTimes {
         times: &reference,
         every: SteadyRule::REFERENCE_EVERY as usize,
     };
-    let search = classify(&times_ns, rule, Some(reference));
+    let search = classify_series(&times_ns, rule, Some(reference));
     let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
-    let limits = warmup_stats::Limits {
+    let limits = warmup_stats::ClassifierLimits {
         steady: times_ns.len() / 4,
-        ..warmup_stats::Limits::default()
+        ..warmup_stats::ClassifierLimits::default()
     };
     let sum = |times: &[f64]| times.iter().sum::<f64>() * iterations;
-    let first = search.first();
+    let first = search.first_steady_point();
     Some((
-        Process {
+        ProcessWarmup {
             slot,
             reference: reference.times.len(),
-            compat: warmup_stats::classify(&seconds, &limits).class,
+            compat: warmup_stats::classify_published(&seconds, &limits).class,
             total_ns: sum(&times_ns),
             steady_ns: first.map(|first| median(&times_ns[first..])),
             to_steady_ns: first.map(|first| sum(&times_ns[..=first])),
@@ -372,8 +402,8 @@ fn process(
 
 /// Replaces the points of every run by the three figures. If a process of a case has no steady
 /// part, none of its processes gets steady figures, because the rest would be a biased selection.
-fn figures(session: &Session, cases: &[CaseWarmup]) -> Session {
-    let [steady, start, total] = metrics();
+fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
+    let [steady, start, total] = warmup_metrics();
     let of = |run: &Run| {
         let is_own = |own: &&CaseWarmup| own.case == run.case && own.variant == run.variant;
         let case = cases.iter().find(is_own)?;
@@ -402,25 +432,25 @@ fn figures(session: &Session, cases: &[CaseWarmup]) -> Session {
     };
     Session {
         runs: session.runs.iter().filter_map(of).collect(),
-        metrics: metrics().to_vec(),
+        metrics: warmup_metrics().to_vec(),
         failures: session.failures.clone(),
-        design: Design {
+        design: SessionDesign {
             steady: None,
             ..session.design.clone()
         },
-        ..session.part(|_| false)
+        ..session.with_runs(|_| false)
     }
 }
 
 impl WarmupFindings {
     /// Verdict on one of the three figures of a case, for a candidate.
-    pub fn verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
-        let row = self.row(metric, case, candidate)?;
+    pub fn case_verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
+        let row = self.case_comparison(metric, case, candidate)?;
         Some(row.verdict)
     }
 
     /// Comparison of one of the three figures of a case, for a candidate.
-    pub fn row(
+    pub fn case_comparison(
         &self,
         metric: &str,
         case: &Case,
@@ -437,7 +467,7 @@ impl WarmupFindings {
     }
 
     /// Results of a case under a variant.
-    pub fn case(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
+    pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
         let is_own = |own: &&CaseWarmup| *own.case == *case && *own.variant == *variant;
         self.cases.iter().find(is_own)
     }

@@ -2,18 +2,18 @@
 //!
 //! Decides where levels change. Does not know processes, variants or metrics. The method is that of
 //! Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single spikes
-//! are not levels, and oscillating series have a class of their own. Start at [`classify`].
+//! are not levels, and oscillating series have a class of their own. Start at [`classify_series`].
 
-use crate::summary::finite;
+use crate::summary::finite_or_none;
 use speedwell_model::SteadyRule;
-use speedwell_stats::changepoint::segments;
+use speedwell_stats::changepoint::find_segments;
 use speedwell_stats::describe::{mad, median};
 use std::fmt;
 use std::ops::Range;
 
 /// Class of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum WarmupClass {
     /// One level.
     Flat,
     /// Faster at the end than before.
@@ -28,39 +28,42 @@ pub enum Class {
     Unclear,
 }
 
-impl Class {
+impl WarmupClass {
     /// All classes.
-    pub const ALL: [Class; 6] = [
-        Class::Flat,
-        Class::WarmUp,
-        Class::SlowDown,
-        Class::Cyclic,
-        Class::NoSteadyState,
-        Class::Unclear,
+    pub const ALL: [WarmupClass; 6] = [
+        WarmupClass::Flat,
+        WarmupClass::WarmUp,
+        WarmupClass::SlowDown,
+        WarmupClass::Cyclic,
+        WarmupClass::NoSteadyState,
+        WarmupClass::Unclear,
     ];
 
     /// Whether series of this class have a steady part.
     pub fn is_steady(self) -> bool {
-        matches!(self, Class::Flat | Class::WarmUp | Class::SlowDown)
+        matches!(
+            self,
+            WarmupClass::Flat | WarmupClass::WarmUp | WarmupClass::SlowDown
+        )
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for WarmupClass {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
-            Class::Flat => "flat",
-            Class::WarmUp => "warm-up",
-            Class::SlowDown => "slow-down",
-            Class::Cyclic => "cyclic",
-            Class::NoSteadyState => "no steady state",
-            Class::Unclear => "unclear",
+            WarmupClass::Flat => "flat",
+            WarmupClass::WarmUp => "warm-up",
+            WarmupClass::SlowDown => "slow-down",
+            WarmupClass::Cyclic => "cyclic",
+            WarmupClass::NoSteadyState => "no steady state",
+            WarmupClass::Unclear => "unclear",
         })
     }
 }
 
 /// A part of a series between two changes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct SteadyLevel {
     /// Its points.
     pub points: Range<usize>,
     /// Median of its times.
@@ -71,9 +74,9 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadySearch {
     /// Class of the series.
-    pub class: Class,
+    pub class: WarmupClass,
     /// Its levels, in order; never empty.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SteadyLevel>,
     /// Single points far from their neighbors. They count in totals, but not in levels.
     pub spikes: Vec<usize>,
     /// Standard deviation of the noise from point to point as a share, excluding spikes.
@@ -87,45 +90,45 @@ pub struct SteadySearch {
 
 impl SteadySearch {
     /// Time of the last level.
-    pub fn typical(&self) -> f64 {
+    pub fn last_level_time(&self) -> f64 {
         self.levels.last().map_or(f64::NAN, |level| level.time)
     }
 
     /// First point of the steady part, if there is one.
-    pub fn first(&self) -> Option<usize> {
+    pub fn first_steady_point(&self) -> Option<usize> {
         let last = self.levels.last().filter(|_| self.class.is_steady())?;
         Some(last.points.start)
     }
 }
 
 /// Number of points on each side of a point whose median it is compared with.
-const NEIGHBOURS: usize = 5;
+const NEIGHBORS: usize = 5;
 /// Minimum distance of a spike from its neighbors, as a logarithm.
-const LEAST_SPIKE: f64 = 0.05;
+const MIN_SPIKE: f64 = 0.05;
 /// Minimum distance of a spike in standard deviations of its neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
 /// Ratio of the standard deviation to the median absolute deviation of normal values.
-const OF_MAD: f64 = 1.4826;
+const MAD_TO_DEVIATION: f64 = 1.4826;
 /// Noise between points above which changes of a few percent cannot be detected.
-const MOST_NOISE: f64 = 0.10;
+const MAX_NOISE: f64 = 0.10;
 /// Limit to which the distance of logarithms from the median is clipped, so that one stalled point
 /// is not a level.
-const FARTHEST: f64 = 5.0;
+const MAX_LOG_DISTANCE: f64 = 5.0;
 /// Penalty for a change, in multiples of the logarithm of the number of points.
 const PENALTY: f64 = 15.0;
 /// Minimum number of points per level.
-const SHORTEST_LEVEL: usize = 5;
+const MIN_LEVEL_POINTS: usize = 5;
 /// Number of crossings of the middle that make a series cyclic.
-const CROSSINGS: usize = 4;
+const CYCLIC_CROSSINGS: usize = 4;
 /// Distance, in points of the reference, within which a change of the reference counts as a change
 /// of the machine.
-const NEAR: usize = 2;
+const REFERENCE_DISTANCE: usize = 2;
 /// Number of machine changes above which a series is unclear.
-const MOST_MACHINE_CHANGES: usize = 2;
+const MAX_MACHINE_CHANGES: usize = 2;
 
 /// Times of the reference loop, which always does the same work.
 #[derive(Debug, Clone, Copy)]
-pub struct Reference<'a> {
+pub struct ReferenceTimes<'a> {
     /// The times.
     pub times: &'a [f64],
     /// Number of points between executions of the loop.
@@ -133,28 +136,28 @@ pub struct Reference<'a> {
 }
 
 /// Classifies a series of times and locates its steady part.
-pub fn classify(
+pub fn classify_series(
     times: &[f64],
     rule: &SteadyRule,
-    reference: Option<Reference<'_>>,
+    reference: Option<ReferenceTimes<'_>>,
 ) -> SteadySearch {
-    let smooth = Smooth::new(times);
-    let found = smooth.levels(rule.delta);
+    let smooth = SmoothedSeries::new(times);
+    let found = smooth.log_levels(rule.delta);
     let changes = machine_changes(&found, rule.delta, reference);
     let levels = smooth.without_joints(&found, &changes);
-    let crossings = crossings(&levels, times.len());
-    let class = if smooth.noise > MOST_NOISE || changes.len() > MOST_MACHINE_CHANGES {
-        Class::Unclear
+    let crossings = middle_crossings(&levels, times.len());
+    let class = if smooth.noise > MAX_NOISE || changes.len() > MAX_MACHINE_CHANGES {
+        WarmupClass::Unclear
     } else {
         class_of(&levels, crossings.len(), times.len(), rule)
     };
-    let level = |(points, log): LogLevel| Level {
+    let level = |(points, log): LogLevel| SteadyLevel {
         points,
         time: log.exp(),
     };
     SteadySearch {
         class,
-        period: (class == Class::Cyclic).then(|| period(&crossings)),
+        period: (class == WarmupClass::Cyclic).then(|| cycle_period(&crossings)),
         levels: levels.into_iter().map(level).collect(),
         spikes: smooth.spikes,
         noise: smooth.noise,
@@ -165,25 +168,25 @@ pub fn classify(
 /// Points with the median of their logarithms.
 type LogLevel = (Range<usize>, f64);
 
-fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> Class {
+fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> WarmupClass {
     let [.., before, last] = levels else {
-        return Class::Flat;
+        return WarmupClass::Flat;
     };
     let steady = count - last.0.start;
-    if crossings >= CROSSINGS {
-        Class::Cyclic
+    if crossings >= CYCLIC_CROSSINGS {
+        WarmupClass::Cyclic
     } else if (steady as f64) < rule.least_share * count as f64 {
-        Class::NoSteadyState
+        WarmupClass::NoSteadyState
     } else if before.1 > last.1 {
-        Class::WarmUp
+        WarmupClass::WarmUp
     } else {
-        Class::SlowDown
+        WarmupClass::SlowDown
     }
 }
 
 /// Points at which the levels after the first quarter cross the middle between the highest and the
 /// lowest.
-fn crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
+fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
     let late: Vec<&LogLevel> = levels
         .iter()
         .filter(|level| level.0.end as f64 > 0.25 * count as f64)
@@ -198,7 +201,7 @@ fn crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
 }
 
 /// Median distance of two crossings, there and back.
-fn period(crossings: &[usize]) -> f64 {
+fn cycle_period(crossings: &[usize]) -> f64 {
     let distances = crossings.windows(2).map(|two| (two[1] - two[0]) as f64);
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
@@ -207,12 +210,13 @@ fn period(crossings: &[usize]) -> f64 {
 fn machine_changes(
     levels: &[LogLevel],
     delta: f64,
-    reference: Option<Reference<'_>>,
+    reference: Option<ReferenceTimes<'_>>,
 ) -> Vec<usize> {
-    let Some(Reference { times, every }) = reference.filter(|own| !own.times.is_empty()) else {
+    let Some(ReferenceTimes { times, every }) = reference.filter(|own| !own.times.is_empty())
+    else {
         return Vec::new();
     };
-    let own = Smooth::new(times).levels(delta);
+    let own = SmoothedSeries::new(times).log_levels(delta);
     let of_machine: Vec<usize> = own
         .iter()
         .skip(1)
@@ -221,29 +225,29 @@ fn machine_changes(
     let is_near = |joint: &usize| {
         of_machine
             .iter()
-            .any(|at| at.abs_diff(*joint) <= NEAR * every)
+            .any(|at| at.abs_diff(*joint) <= REFERENCE_DISTANCE * every)
     };
     let joints = levels.iter().skip(1).map(|level| level.0.start);
     joints.filter(is_near).collect()
 }
 
 /// Logarithms of a series without its spikes.
-struct Smooth {
+struct SmoothedSeries {
     logs: Vec<f64>,
     spikes: Vec<usize>,
     noise: f64,
 }
 
-impl Smooth {
-    fn new(times: &[f64]) -> Smooth {
+impl SmoothedSeries {
+    fn new(times: &[f64]) -> SmoothedSeries {
         let raw: Vec<f64> = times.iter().map(|time| time.max(1e-12).ln()).collect();
         let mut logs = raw.clone();
         let mut spikes = Vec::new();
         for (at, log) in logs.iter_mut().enumerate() {
-            let end = (at + NEIGHBOURS + 1).min(raw.len());
-            let near = &raw[at.saturating_sub(NEIGHBOURS)..end];
-            let (middle, deviation) = (median(near), OF_MAD * mad(near));
-            if (*log - middle).abs() > LEAST_SPIKE.max(SPIKE_DEVIATIONS * deviation) {
+            let end = (at + NEIGHBORS + 1).min(raw.len());
+            let near = &raw[at.saturating_sub(NEIGHBORS)..end];
+            let (middle, deviation) = (median(near), MAD_TO_DEVIATION * mad(near));
+            if (*log - middle).abs() > MIN_SPIKE.max(SPIKE_DEVIATIONS * deviation) {
                 *log = middle;
                 spikes.push(at);
             }
@@ -251,32 +255,32 @@ impl Smooth {
         let steps: Vec<f64> = logs.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
         let middle = median(&logs);
         for log in &mut logs {
-            *log = log.clamp(middle - FARTHEST, middle + FARTHEST);
+            *log = log.clamp(middle - MAX_LOG_DISTANCE, middle + MAX_LOG_DISTANCE);
         }
-        Smooth {
+        SmoothedSeries {
             logs,
             spikes,
-            noise: finite(OF_MAD * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
+            noise: finite_or_none(MAD_TO_DEVIATION * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
         }
     }
 
-    fn level(&self, points: Range<usize>) -> LogLevel {
+    fn log_level(&self, points: Range<usize>) -> LogLevel {
         let log = median(&self.logs[points.clone()]);
         (points, log)
     }
 
     /// Levels between changes larger than `delta`.
-    fn levels(&self, delta: f64) -> Vec<LogLevel> {
+    fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);
         let centred: Vec<f64> = self.logs.iter().map(|log| log - middle).collect();
         let penalty = PENALTY * (centred.len() as f64).ln();
         let mut levels: Vec<LogLevel> = Vec::new();
-        for points in segments(&centred, penalty, SHORTEST_LEVEL) {
-            let own = self.level(points.clone());
+        for points in find_segments(&centred, penalty, MIN_LEVEL_POINTS) {
+            let own = self.log_level(points.clone());
             match levels.last_mut() {
                 Some(last) if (last.1 - own.1).abs() <= delta.ln_1p() => {
-                    *last = self.level(last.0.start..points.end);
+                    *last = self.log_level(last.0.start..points.end);
                 }
                 _ => levels.push(own),
             }
@@ -290,7 +294,7 @@ impl Smooth {
         for (points, log) in levels {
             match kept.last_mut() {
                 Some(last) if joints.contains(&points.start) => {
-                    *last = self.level(last.0.start..points.end);
+                    *last = self.log_level(last.0.start..points.end);
                 }
                 _ => kept.push((points.clone(), *log)),
             }

@@ -4,41 +4,41 @@
 //!
 //! Unlike `steady.rs`, it never treats the first 100 points as outliers, compares times instead of
 //! their ratios, and separates levels by mean and variance, a time and the square of one. Start at
-//! [`classify`].
+//! [`classify_published`].
 
-use super::steady::Class;
-use speedwell_stats::changepoint::segments;
+use super::steady::WarmupClass;
+use speedwell_stats::changepoint::find_segments;
 use speedwell_stats::describe::quantile;
 use std::ops::Range;
 
 /// Size of the window of points with which a point is compared.
-const WINDOW: usize = 200;
+const OUTLIER_WINDOW: usize = 200;
 /// Minimum number of points per segment.
-const SHORTEST: usize = 2;
+const MIN_SEGMENT_POINTS: usize = 2;
 
 /// Minimum difference of levels, and minimum length of the last one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct ClassifierLimits {
     /// Levels that differ by less are merged.
-    pub delta: Delta,
+    pub delta: LevelDelta,
     /// Number of points at the end that must be steady.
     pub steady: usize,
 }
 
 /// Minimum difference of levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Delta {
+pub enum LevelDelta {
     /// In seconds.
     Seconds(f64),
     /// As a share of the fastest level.
     Share(f64),
 }
 
-impl Default for Limits {
+impl Default for ClassifierLimits {
     /// The limits of the paper: a millisecond, and the last 500 iterations.
-    fn default() -> Limits {
-        Limits {
-            delta: Delta::Seconds(0.001),
+    fn default() -> ClassifierLimits {
+        ClassifierLimits {
+            delta: LevelDelta::Seconds(0.001),
             steady: 500,
         }
     }
@@ -46,9 +46,9 @@ impl Default for Limits {
 
 /// Result of the classification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Classified {
+pub struct ClassifiedSeries {
     /// Flat, warm-up, slow-down or no steady state.
-    pub class: Class,
+    pub class: WarmupClass,
     /// Points far from their surroundings.
     pub outliers: Vec<usize>,
     /// Ends of segments, counted without outliers; the end of the series is not included.
@@ -60,20 +60,24 @@ pub struct Classified {
 }
 
 /// Classifies a series of times in seconds.
-pub fn classify(times_s: &[f64], limits: &Limits) -> Classified {
-    let outliers = outliers(times_s);
+pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> ClassifiedSeries {
+    let outliers = find_outliers(times_s);
     let kept: Vec<usize> = (0..times_s.len())
         .filter(|at| outliers.binary_search(at).is_err())
         .collect();
     let values: Vec<f64> = kept.iter().map(|&at| times_s[at]).collect();
-    let parts = segments(&values, 15.0 * (values.len() as f64).ln(), SHORTEST);
-    let all: Vec<Segment> = parts
+    let parts = find_segments(
+        &values,
+        15.0 * (values.len() as f64).ln(),
+        MIN_SEGMENT_POINTS,
+    );
+    let all: Vec<SeriesSegment> = parts
         .into_iter()
-        .map(|own| Segment::new(own, &values))
+        .map(|own| SeriesSegment::new(own, &values))
         .collect();
     let Some(last) = all.last() else {
-        return Classified {
-            class: Class::Flat,
+        return ClassifiedSeries {
+            class: WarmupClass::Flat,
             outliers,
             change_points: Vec::new(),
             steady_from: 0,
@@ -81,23 +85,26 @@ pub fn classify(times_s: &[f64], limits: &Limits) -> Classified {
         };
     };
     let delta = match limits.delta {
-        Delta::Seconds(seconds) => seconds,
-        Delta::Share(share) => share * all.iter().map(|own| own.mean).fold(f64::INFINITY, f64::min),
+        LevelDelta::Seconds(seconds) => seconds,
+        LevelDelta::Share(share) => {
+            share * all.iter().map(|own| own.mean).fold(f64::INFINITY, f64::min)
+        }
     };
     let low = (last.mean - last.variance).min(last.mean - delta);
     let high = (last.mean + last.variance).max(last.mean + delta);
-    let is_other = |own: &&Segment| own.mean + own.variance < low || own.mean - own.variance > high;
+    let is_other =
+        |own: &&SeriesSegment| own.mean + own.variance < low || own.mean - own.variance > high;
     let other = all.iter().rev().skip(1).find(is_other);
     let steady_from = other.map_or(0, |own| kept[own.points.end - 1] + 1);
     let class = match other {
-        None => Class::Flat,
+        None => WarmupClass::Flat,
         Some(_) if steady_from > times_s.len().saturating_sub(limits.steady) + 1 => {
-            Class::NoSteadyState
+            WarmupClass::NoSteadyState
         }
-        Some(own) if own.mean - own.variance < low => Class::SlowDown,
-        Some(_) => Class::WarmUp,
+        Some(own) if own.mean - own.variance < low => WarmupClass::SlowDown,
+        Some(_) => WarmupClass::WarmUp,
     };
-    Classified {
+    ClassifiedSeries {
         class,
         steady_from,
         level_s: last.mean,
@@ -109,19 +116,19 @@ pub fn classify(times_s: &[f64], limits: &Limits) -> Classified {
     }
 }
 
-struct Segment {
+struct SeriesSegment {
     points: Range<usize>,
     mean: f64,
     variance: f64,
 }
 
-impl Segment {
-    fn new(points: Range<usize>, values: &[f64]) -> Segment {
+impl SeriesSegment {
+    fn new(points: Range<usize>, values: &[f64]) -> SeriesSegment {
         let own = &values[points.clone()];
         let count = own.len() as f64;
         let mean = own.iter().sum::<f64>() / count;
         let squares = own.iter().map(|value| (value - mean) * (value - mean));
-        Segment {
+        SeriesSegment {
             points,
             mean,
             variance: squares.sum::<f64>() / count,
@@ -131,11 +138,11 @@ impl Segment {
 
 /// Points further from the median of their window than three times the distance between its 10th
 /// and 90th percentiles.
-fn outliers(times_s: &[f64]) -> Vec<usize> {
+fn find_outliers(times_s: &[f64]) -> Vec<usize> {
     let is_outlier = |at: &usize| {
-        let begin = at.saturating_sub(WINDOW / 2);
-        let end = (at + WINDOW / 2).min(times_s.len());
-        if begin == 0 && end < WINDOW {
+        let begin = at.saturating_sub(OUTLIER_WINDOW / 2);
+        let end = (at + OUTLIER_WINDOW / 2).min(times_s.len());
+        if begin == 0 && end < OUTLIER_WINDOW {
             return false;
         }
         let mut near = times_s[begin..end].to_vec();

@@ -2,9 +2,9 @@
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
 //! in the original, options may also follow the URL. Knows no effect of an option. Start at
-//! [`Command::parse`].
+//! [`AbCommand::parse_options`].
 
-use crate::arguments::{self, Mistake};
+use crate::arguments::{self, ArgumentError};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ pub const TOOL: &str = "ab";
 
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum AbCommand {
     Help,
     Version,
-    Test(Box<Request>),
+    Test(Box<AbRequest>),
 }
 
 /// Request body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upload {
+pub struct RequestBody {
     /// HTTP method, unless `-m` names another.
     pub method: &'static str,
     /// File that holds the body.
@@ -30,7 +30,7 @@ pub struct Upload {
 
 /// Order of the rows of `-g`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub enum TsvOrder {
     /// By start of the request.
     #[default]
     Start,
@@ -49,7 +49,7 @@ pub enum TlsVersion {
 
 /// HTML attributes of the table and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attributes {
+pub struct HtmlAttributes {
     /// `-x`: attributes of the table.
     pub table: String,
     /// `-y`: attributes of rows.
@@ -58,9 +58,9 @@ pub struct Attributes {
     pub cell: String,
 }
 
-impl Default for Attributes {
-    fn default() -> Attributes {
-        Attributes {
+impl Default for HtmlAttributes {
+    fn default() -> HtmlAttributes {
+        HtmlAttributes {
             table: String::new(),
             row: String::new(),
             cell: "bgcolor=white".to_owned(),
@@ -69,7 +69,7 @@ impl Default for Attributes {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Security {
+pub struct TlsSettings {
     /// `--insecure`.
     pub trusts_anyone: bool,
     /// `-E`.
@@ -80,7 +80,7 @@ pub struct Security {
 
 /// Options of the report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ReportOptions {
     /// `-v`.
     pub verbosity: u32,
     /// `-q`.
@@ -94,18 +94,18 @@ pub struct Shown {
     /// `--ab-lengths`.
     pub counts_lengths: bool,
     /// `-w`, or any of its attributes.
-    pub html: Option<Attributes>,
+    pub html: Option<HtmlAttributes>,
     /// `-e`.
     pub csv: Option<PathBuf>,
     /// `-g`.
     pub tsv: Option<PathBuf>,
     /// `--sort`.
-    pub sort: Sort,
+    pub sort: TsvOrder,
 }
 
 /// Options of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Request {
+pub struct AbRequest {
     pub url: String,
     /// `-n`; absent with `-t` alone.
     pub requests: Option<u64>,
@@ -120,7 +120,7 @@ pub struct Request {
     /// `-B`.
     pub local: Option<IpAddr>,
     /// `-p` or `-u`.
-    pub upload: Option<Upload>,
+    pub upload: Option<RequestBody>,
     /// `-T`.
     pub content_type: String,
     /// `-m`, or HEAD for `-i`.
@@ -138,23 +138,23 @@ pub struct Request {
     /// `-k`.
     pub keeps_alive: bool,
     /// `-r`.
-    pub goes_on: bool,
+    pub continues_on_errors: bool,
     /// `--http1.0`.
     pub is_http10: bool,
     /// `--verify`: text that every body must contain.
     pub verify: Option<String>,
-    pub security: Security,
-    pub shown: Shown,
+    pub security: TlsSettings,
+    pub shown: ReportOptions,
 }
 
-impl Request {
+impl AbRequest {
     /// Returns the defaults, without a URL.
-    pub fn plain() -> Request {
-        Request {
+    pub fn with_defaults() -> AbRequest {
+        AbRequest {
             concurrency: 1,
             timeout_s: 30.0,
             content_type: "text/plain".to_owned(),
-            ..Request::default()
+            ..AbRequest::default()
         }
     }
 
@@ -171,7 +171,7 @@ impl Request {
 }
 
 /// Options without a value, then those with one. The original lacks the long ones.
-const FLAGS: &[&str] = &[
+const FLAG_OPTIONS: &[&str] = &[
     "-l",
     "-r",
     "-k",
@@ -188,25 +188,25 @@ const FLAGS: &[&str] = &[
     "--insecure",
     "--ab-lengths",
 ];
-const VALUED: &[&str] = &[
+const VALUE_OPTIONS: &[&str] = &[
     "-n", "-c", "-t", "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
     "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "--sort", "--verify",
 ];
 
-impl Command {
+impl AbCommand {
     /// Parses a command line.
     ///
     /// # Errors
     /// The command line is invalid; a sentence fragment says why.
-    pub fn parse(arguments: &[String]) -> Result<Command, String> {
-        let read = arguments::getopt(arguments, find).map_err(explained)?;
-        let mut request = Request::plain();
+    pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
+        let read = arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?;
+        let mut request = AbRequest::with_defaults();
         for (name, value) in read.options {
             match (name, value) {
-                ("-h" | "--help", _) => return Ok(Command::Help),
-                ("-V", _) => return Ok(Command::Version),
-                (_, None) => flag(&mut request, name)?,
-                (_, Some(value)) => valued(&mut request, name, value)?,
+                ("-h" | "--help", _) => return Ok(AbCommand::Help),
+                ("-V", _) => return Ok(AbCommand::Version),
+                (_, None) => set_flag(&mut request, name)?,
+                (_, Some(value)) => set_value(&mut request, name, value)?,
             }
         }
         match read.others.as_slice() {
@@ -218,39 +218,39 @@ impl Command {
                 ));
             }
         }
-        check(&mut request)?;
-        Ok(Command::Test(Box::new(request)))
+        check_request(&mut request)?;
+        Ok(AbCommand::Test(Box::new(request)))
     }
 }
 
-fn find(name: &str) -> Option<(&'static str, bool)> {
-    let flags = FLAGS.iter().map(|known| (*known, false));
-    let mut every = flags.chain(VALUED.iter().map(|known| (*known, true)));
+fn find_option(name: &str) -> Option<(&'static str, bool)> {
+    let flags = FLAG_OPTIONS.iter().map(|known| (*known, false));
+    let mut every = flags.chain(VALUE_OPTIONS.iter().map(|known| (*known, true)));
     every.find(|(known, _)| *known == name)
 }
 
-fn explained(mistake: Mistake<'_>) -> String {
+fn explain_mistake(mistake: ArgumentError<'_>) -> String {
     match mistake {
-        Mistake::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
-        Mistake::NeedsValue(name) => {
+        ArgumentError::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
+        ArgumentError::NeedsValue(name) => {
             format!(
                 "option requires an argument -- {}",
                 name.trim_start_matches('-')
             )
         }
-        Mistake::TakesNoValue(name) => format!("'{name}' has no value"),
-        Mistake::UnknownName(name) => {
+        ArgumentError::TakesNoValue(name) => format!("'{name}' has no value"),
+        ArgumentError::UnknownName(name) => {
             let near = |known: &&&str| {
                 known.starts_with("--") && strsim::damerau_levenshtein(known, name) <= 2
             };
-            let near = FLAGS.iter().chain(VALUED).find(near);
+            let near = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(near);
             let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
             format!("there is no option '{name}'{}", hint.unwrap_or_default())
         }
     }
 }
 
-fn flag(request: &mut Request, name: &str) -> Result<(), String> {
+fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
     let shown = &mut request.shown;
     match name {
         "-l" => shown.varying = true,
@@ -260,7 +260,7 @@ fn flag(request: &mut Request, name: &str) -> Result<(), String> {
         "-w" => {
             shown.html.get_or_insert_default();
         }
-        "-r" => request.goes_on = true,
+        "-r" => request.continues_on_errors = true,
         "-k" => request.keeps_alive = true,
         "-i" => request.method = Some("HEAD".to_owned()),
         "--http1.0" => request.is_http10 = true,
@@ -276,20 +276,20 @@ fn flag(request: &mut Request, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn valued(request: &mut Request, name: &str, value: &str) -> Result<(), String> {
+fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), String> {
     let owned = || value.to_owned();
     let shown = &mut request.shown;
     match name {
-        "-n" => request.requests = Some(count(name, value, "requests")?),
+        "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
-            let typed = count(name, value, "concurrent requests")?;
+            let typed = parse_count(name, value, "concurrent requests")?;
             request.concurrency = u32::try_from(typed)
                 .map_err(|_| format!("'-c {value}' is more than can be opened"))?;
         }
-        "-t" => request.time_s = Some(seconds(name, value)?),
-        "-s" => request.timeout_s = seconds(name, value)?,
+        "-t" => request.time_s = Some(parse_seconds(name, value)?),
+        "-s" => request.timeout_s = parse_seconds(name, value)?,
         "-b" => {
-            count(name, value, "bytes")?;
+            parse_count(name, value, "bytes")?;
             request.sets_window = true;
         }
         "-v" => {
@@ -301,12 +301,12 @@ fn valued(request: &mut Request, name: &str, value: &str) -> Result<(), String> 
             request.local =
                 Some(address.map_err(|_| format!("'-B' needs an address, not '{value}'"))?);
         }
-        "-p" => upload(request, "POST", value)?,
-        "-u" => upload(request, "PUT", value)?,
+        "-p" => set_upload(request, "POST", value)?,
+        "-u" => set_upload(request, "PUT", value)?,
         "-T" => request.content_type = owned(),
         "-m" => request.method = Some(owned()),
         "-C" => request.cookies.push(owned()),
-        "-H" => request.headers.push(header(value)?),
+        "-H" => request.headers.push(parse_header(value)?),
         "-A" => request.credentials = Some(owned()),
         "-P" => request.proxy_credentials = Some(owned()),
         "-X" => request.proxy = Some(owned()),
@@ -316,9 +316,9 @@ fn valued(request: &mut Request, name: &str, value: &str) -> Result<(), String> 
         "-y" => shown.html.get_or_insert_default().row = owned(),
         "-z" => shown.html.get_or_insert_default().cell = owned(),
         "-E" => request.security.identity = Some(value.into()),
-        "-f" => request.security.version = tls_version(value)?,
+        "-f" => request.security.version = parse_tls_version(value)?,
         "--verify" => request.verify = Some(owned()),
-        "--sort" => shown.sort = sort(value)?,
+        "--sort" => shown.sort = parse_sort(value)?,
         _ => {
             return Err(format!(
                 "'-Z {value}' is not supported: cipher suites cannot be chosen\n\
@@ -329,15 +329,15 @@ fn valued(request: &mut Request, name: &str, value: &str) -> Result<(), String> 
     Ok(())
 }
 
-fn sort(value: &str) -> Result<Sort, String> {
+fn parse_sort(value: &str) -> Result<TsvOrder, String> {
     match value {
-        "start" => Ok(Sort::Start),
-        "ttime" => Ok(Sort::Total),
+        "start" => Ok(TsvOrder::Start),
+        "ttime" => Ok(TsvOrder::Total),
         _ => Err(format!("'--sort' is 'start' or 'ttime', not '{value}'")),
     }
 }
 
-fn count(name: &str, value: &str, what: &str) -> Result<u64, String> {
+fn parse_count(name: &str, value: &str, what: &str) -> Result<u64, String> {
     match value.parse() {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(format!("'{name}' needs a number of {what}, not '{value}'")),
@@ -345,34 +345,34 @@ fn count(name: &str, value: &str, what: &str) -> Result<u64, String> {
 }
 
 /// Longest accepted time: a year.
-const LONGEST_S: f64 = 366.0 * 86_400.0;
+const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 
-fn seconds(name: &str, value: &str) -> Result<f64, String> {
+fn parse_seconds(name: &str, value: &str) -> Result<f64, String> {
     match value.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
+        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => Ok(seconds),
         _ => Err(format!("'{name}' needs a number of seconds, not '{value}'")),
     }
 }
 
-fn header(value: &str) -> Result<(String, String), String> {
+fn parse_header(value: &str) -> Result<(String, String), String> {
     let (name, value) = value
         .split_once(':')
         .ok_or_else(|| format!("'-H' needs 'Name: value', not '{value}'"))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn upload(request: &mut Request, method: &'static str, file: &str) -> Result<(), String> {
+fn set_upload(request: &mut AbRequest, method: &'static str, file: &str) -> Result<(), String> {
     if request.upload.is_some() {
         return Err("one body is sent: '-p' or '-u', once".to_owned());
     }
-    request.upload = Some(Upload {
+    request.upload = Some(RequestBody {
         method,
         file: file.into(),
     });
     Ok(())
 }
 
-fn tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
+fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
     match value {
         "ALL" => Ok(None),
         "TLS1.2" => Ok(Some(TlsVersion::V12)),
@@ -387,7 +387,7 @@ fn tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
 }
 
 /// Checks what depends on several options.
-fn check(request: &mut Request) -> Result<(), String> {
+fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if request.upload.is_some() && request.method.as_deref() == Some("HEAD") {
         return Err("Cannot mix POST with other methods: HEAD has no body".to_owned());
     }
@@ -409,15 +409,15 @@ fn check(request: &mut Request) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn read_line(line: &str) -> Result<Command, String> {
+    fn read_line(line: &str) -> Result<AbCommand, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Command::parse(&words)
+        AbCommand::parse(&words)
     }
 
     #[track_caller]
-    fn test(line: &str) -> Request {
+    fn test(line: &str) -> AbRequest {
         match read_line(line) {
-            Ok(Command::Test(request)) => *request,
+            Ok(AbCommand::Test(request)) => *request,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -446,8 +446,8 @@ mod tests {
         assert_eq!((&*html.table, &*html.row, &*html.cell), ("a", "b", "c"));
         assert_eq!(test("-u f http://h/").method(), "PUT");
         assert_eq!(test("-i http://h/").method(), "HEAD");
-        assert_eq!(read_line("-h"), Ok(Command::Help));
-        assert_eq!(read_line("-V"), Ok(Command::Version));
+        assert_eq!(read_line("-h"), Ok(AbCommand::Help));
+        assert_eq!(read_line("-V"), Ok(AbCommand::Version));
         for refused in ["-I http://h/", "-Z AES http://h/", "-f SSL2 http://h/"] {
             let why = read_line(refused).unwrap_err();
             assert!(why.contains("is not supported: "), "{why}");

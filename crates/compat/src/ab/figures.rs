@@ -1,11 +1,11 @@
 //! Computes the figures of a report from the results of a load.
 //!
 //! Defines what the original's terms mean (docs/reference/ab.md). Knows nothing of printing. Start
-//! at [`Figures::from_measured`]; the methods below it hold the formulas of rates.
+//! at [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
 
-use crate::ab::arguments::Request;
-use speedwell_load::latency::{LEAST_CONCURRENCY, Outcome};
-use speedwell_load::measured::{Measured, RequestRecord};
+use crate::ab::arguments::AbRequest;
+use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
+use speedwell_load::measured::{LoadMeasurement, RequestRecord};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Starting a thread and opening connections takes some milliseconds, a large part of tests shorter
@@ -14,7 +14,7 @@ const SHORT_TEST_NS: u64 = 200_000_000;
 
 /// Lengths of response bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lengths {
+pub struct BodyLengths {
     /// Length of the first response.
     pub first: u64,
     /// Shortest and longest.
@@ -25,7 +25,7 @@ pub struct Lengths {
 
 /// Figures of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct AbFigures {
     /// Number of concurrent clients.
     pub concurrency: u32,
     /// Duration of the test in nanoseconds.
@@ -33,7 +33,7 @@ pub struct Figures {
     /// Requests that ended, successfully or not.
     pub complete: u64,
     /// Failed requests.
-    pub failures: Failures,
+    pub failures: FailureCounts,
     /// Responses with a status other than 2xx.
     pub non2xx: u64,
     /// Responses after which the connection could be reused.
@@ -45,34 +45,38 @@ pub struct Figures {
     /// Bytes of response bodies.
     pub body_bytes: u64,
     /// Lengths of bodies; `None` without a complete response.
-    pub lengths: Option<Lengths>,
+    pub lengths: Option<BodyLengths>,
     /// Times of requests with a complete response.
-    pub times: Option<Times>,
+    pub times: Option<RequestTimings>,
     /// Number of requests by outcome; the sum is the number of attempts.
     pub account: Vec<(&'static str, u64)>,
     /// Number of attempted requests.
     pub attempted: u64,
 }
 
-impl Figures {
+impl AbFigures {
     /// Computes the figures. `request_bytes` is the size of each request.
-    pub fn from_measured(request: &Request, measured: &Measured, request_bytes: usize) -> Figures {
+    pub fn from_measured(
+        request: &AbRequest,
+        measured: &LoadMeasurement,
+        request_bytes: usize,
+    ) -> AbFigures {
         let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
         let sent_bytes = counts.connections.sends * request_bytes as u64;
-        Figures {
+        AbFigures {
             concurrency: request.concurrency,
             elapsed_ns: measured.elapsed_ns,
             complete: counts.succeeded() + counts.all_errors(),
-            failures: Failures::from_counts(counts),
-            non2xx: counts.codes().total() - counts.codes().of_hundred(2),
+            failures: FailureCounts::from_counts(counts),
+            non2xx: counts.codes().total() - counts.codes().class_count(2),
             kept_alive: measured.totals.replies.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.is_upload().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),
-            lengths: lengths(rows),
-            times: Times::of_requests(rows),
-            account: account(measured),
+            lengths: body_lengths(rows),
+            times: RequestTimings::of_requests(rows),
+            account: outcome_counts(measured),
             attempted: counts.attempts(),
         }
     }
@@ -82,7 +86,7 @@ impl Figures {
     }
 
     /// Returns the completed requests per second.
-    pub fn rate(&self) -> Option<f64> {
+    pub fn requests_per_second(&self) -> Option<f64> {
         Some(self.complete as f64 / self.elapsed_s()?)
     }
 
@@ -93,12 +97,12 @@ impl Figures {
     }
 
     /// Converts a number of bytes to KiB per second.
-    pub fn kilobytes_per_second(&self, bytes: u64) -> Option<f64> {
+    pub fn kib_per_second(&self, bytes: u64) -> Option<f64> {
         Some(bytes as f64 / 1024.0 / self.elapsed_s()?)
     }
 
     /// Returns the number of 2xx responses that passed verification.
-    pub fn succeeded(&self) -> u64 {
+    pub fn success_count(&self) -> u64 {
         let ok = self.account.iter().find(|(name, _)| *name == "ok");
         ok.map_or(0, |(_, count)| *count)
     }
@@ -114,8 +118,8 @@ impl Figures {
     /// clients come and go one by one for about the length of one request; this is tolerated.
     /// Returns `false` if requests failed, or if the start makes up too large a part of a short
     /// test.
-    pub fn is_concurrency_short(&self) -> bool {
-        if self.failures != Failures::default() || self.elapsed_ns < SHORT_TEST_NS {
+    pub fn lacks_concurrency(&self) -> bool {
+        if self.failures != FailureCounts::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;
         }
         let (Some(effective), Some(times)) = (self.effective_concurrency(), &self.times) else {
@@ -123,20 +127,20 @@ impl Figures {
         };
         let mean_ns = times.sum_ns() as f64 / times.count() as f64;
         let edges = mean_ns / self.elapsed_ns as f64;
-        effective < f64::from(self.concurrency) * (LEAST_CONCURRENCY - edges)
+        effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edges)
     }
 }
 
 /// ab compares every response, truncated ones included, with the first complete one.
-fn lengths(rows: &[RequestRecord]) -> Option<Lengths> {
+fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
-    let mut lengths = Lengths {
+    let mut lengths = BodyLengths {
         first,
         range: (first, first),
         others: 0,
     };
     for row in rows {
-        let is_cut = row.outcome == Outcome::Failed(ErrorClass::EofInBody);
+        let is_cut = row.outcome == RequestOutcome::Failed(ErrorClass::EofInBody);
         if row.status != 0 {
             let (least, greatest) = lengths.range;
             lengths.range = (least.min(row.body_bytes), greatest.max(row.body_bytes));
@@ -147,9 +151,10 @@ fn lengths(rows: &[RequestRecord]) -> Option<Lengths> {
 }
 
 /// The load accepts every status, as ab does; here statuses other than 2xx are separated.
-fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
-    let is_other =
-        |row: &&RequestRecord| row.outcome == Outcome::Ok && !(200..300).contains(&row.status);
+fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
+    let is_other = |row: &&RequestRecord| {
+        row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
+    };
     let others = measured.rows.iter().filter(is_other).count() as u64;
     let mut account = Vec::new();
     for row in measured.totals.outcomes.rows() {
@@ -167,7 +172,7 @@ fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
 
 /// Failed requests, by the categories of the original's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Failures {
+pub struct FailureCounts {
     /// No connection was established, TLS included.
     pub connect: u64,
     /// The connection broke, or the response timed out.
@@ -180,20 +185,20 @@ pub struct Failures {
     pub write: u64,
 }
 
-impl Failures {
+impl FailureCounts {
     /// Sorts the errors of a load into categories.
-    pub fn from_counts(counts: &OutcomeCounts) -> Failures {
-        let mut failures = Failures::default();
-        for class in ErrorClass::every() {
-            *failures.place(class) += counts.errors(class);
+    pub fn from_counts(counts: &OutcomeCounts) -> FailureCounts {
+        let mut failures = FailureCounts::default();
+        for class in ErrorClass::all_classes() {
+            *failures.counter_of(class) += counts.errors(class);
         }
         failures
     }
 
-    fn place(&mut self, class: ErrorClass) -> &mut u64 {
+    fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
             // Their connections had been established.
-            _ if is_tls_of_an_answer(class) => &mut self.receive,
+            _ if is_response_tls_error(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
             _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
@@ -204,23 +209,23 @@ impl Failures {
     }
 
     /// Returns the number after `Failed requests`.
-    pub fn failed(&self) -> u64 {
+    pub fn failed_requests(&self) -> u64 {
         self.connect + self.receive + self.length + self.exceptions
     }
 }
 
 /// Whether an error ends the test without `-r`: socket errors do, wrong responses do not.
-pub fn ends_test(class: ErrorClass) -> bool {
+pub fn aborts_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
 }
 
-fn is_tls_of_an_answer(class: ErrorClass) -> bool {
+fn is_response_tls_error(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
 }
 
 /// Whether an error ends the test even with `-r`, because every further request would fail as well.
-pub fn ends_any_test(class: ErrorClass) -> bool {
+pub fn always_aborts_test(class: ErrorClass) -> bool {
     matches!(
         class,
         ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn
@@ -232,7 +237,7 @@ pub const PERCENTS: [u32; 9] = speedwell_load::latency::AB_PERCENTS;
 
 /// Times of one request with a complete response, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
+pub struct RequestTiming {
     /// Start of the request, relative to the start of the test.
     pub begun_ns: u64,
     /// Time to connect; 0 on a reused connection.
@@ -243,15 +248,15 @@ pub struct Timing {
     pub waiting_ns: u64,
 }
 
-impl Timing {
+impl RequestTiming {
     /// Returns the time from start to end.
     pub fn total_ns(self) -> u64 {
         self.connect_ns + self.processing_ns
     }
 
-    fn from_record(row: &RequestRecord) -> Option<Timing> {
+    fn from_record(row: &RequestRecord) -> Option<RequestTiming> {
         let sent_ns = row.sent_ns?;
-        Some(Timing {
+        Some(RequestTiming {
             begun_ns: row.begun_ns,
             connect_ns: if row.is_reused {
                 0
@@ -265,11 +270,11 @@ impl Timing {
 }
 
 /// Selects one of the times of a request, in nanoseconds.
-pub type Part = fn(Timing) -> u64;
+pub type TimeSelector = fn(RequestTiming) -> u64;
 
 /// Statistics of one kind of time, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct TimeStatistics {
     pub least_ns: u64,
     pub mean_ns: f64,
     /// Sample standard deviation (n - 1); 0 for a single value.
@@ -278,9 +283,9 @@ pub struct Spread {
     pub greatest_ns: u64,
 }
 
-impl Spread {
+impl TimeStatistics {
     /// Computes the statistics of at least one time, in any order.
-    fn from_times(mut times_ns: Vec<u64>) -> Spread {
+    fn from_times(mut times_ns: Vec<u64>) -> TimeStatistics {
         times_ns.sort_unstable();
         let count = times_ns.len();
         let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
@@ -289,7 +294,7 @@ impl Spread {
             .map(|ns| (*ns as f64 - mean_ns).powi(2))
             .sum();
         let middle = count / 2;
-        Spread {
+        TimeStatistics {
             least_ns: times_ns[0],
             mean_ns,
             deviation_ns: match count {
@@ -307,20 +312,21 @@ impl Spread {
 
 /// Times of at least one request, each with a complete response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Times {
-    timings: Vec<Timing>,
+pub struct RequestTimings {
+    timings: Vec<RequestTiming>,
     sorted_totals_ns: Vec<u64>,
 }
 
-impl Times {
+impl RequestTimings {
     /// Collects the times of requests with a complete response; `None` without any.
-    pub fn of_requests(rows: &[RequestRecord]) -> Option<Times> {
-        let answered = rows.iter().filter(|row| is_answered(row));
-        let mut timings: Vec<Timing> = answered.filter_map(Timing::from_record).collect();
+    pub fn of_requests(rows: &[RequestRecord]) -> Option<RequestTimings> {
+        let answered = rows.iter().filter(|row| has_full_response(row));
+        let mut timings: Vec<RequestTiming> =
+            answered.filter_map(RequestTiming::from_record).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
         let mut sorted_totals_ns: Vec<u64> = timings.iter().map(|t| t.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
-        (!timings.is_empty()).then_some(Times {
+        (!timings.is_empty()).then_some(RequestTimings {
             timings,
             sorted_totals_ns,
         })
@@ -332,17 +338,17 @@ impl Times {
     }
 
     /// Returns the requests in the order in which they began.
-    pub fn timings(&self) -> &[Timing] {
+    pub fn timings(&self) -> &[RequestTiming] {
         &self.timings
     }
 
     /// Returns the statistics of one kind of time.
-    pub fn spread(&self, part: Part) -> Spread {
-        Spread::from_times(self.timings.iter().map(|timing| part(*timing)).collect())
+    pub fn spread(&self, part: TimeSelector) -> TimeStatistics {
+        TimeStatistics::from_times(self.timings.iter().map(|timing| part(*timing)).collect())
     }
 
     /// Returns the time within which `percent` of the requests were served; 0 gives the shortest.
-    pub fn within_ns(&self, percent: u32) -> u64 {
+    pub fn percentile_ns(&self, percent: u32) -> u64 {
         let count = self.sorted_totals_ns.len();
         let rank = (count * percent as usize).div_ceil(100).clamp(1, count);
         self.sorted_totals_ns[rank - 1]
@@ -355,10 +361,10 @@ impl Times {
 }
 
 /// Whether the complete response arrived. Its status and body may still be wrong.
-fn is_answered(row: &RequestRecord) -> bool {
+fn has_full_response(row: &RequestRecord) -> bool {
     match row.outcome {
-        Outcome::Ok => true,
-        Outcome::Failed(class) => class.is_answered(),
+        RequestOutcome::Ok => true,
+        RequestOutcome::Failed(class) => class.has_response(),
         _ => false,
     }
 }
@@ -366,16 +372,17 @@ fn is_answered(row: &RequestRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ab::tests::{Made, row};
+    use crate::ab::tests::{LoadBuilder, answered_row};
     use speedwell_load::outcomes::ErrorClass;
 
     #[test]
     fn the_identity_has_one_place_for_every_request() {
-        let made = Made::new()
-            .ok(3, 200)
-            .ok(2, 404)
-            .failed(4, ErrorClass::EofInBody);
-        let figures = Figures::from_measured(&Request::plain(), &made.measured(), 0);
+        let made = LoadBuilder::new()
+            .with_answers(3, 200)
+            .with_answers(2, 404)
+            .with_failures(4, ErrorClass::EofInBody);
+        let figures =
+            AbFigures::from_measured(&AbRequest::with_defaults(), &made.build_measured(), 0);
         assert_eq!(
             figures.account,
             [("ok", 3), ("status", 2), ("eof.in-body", 4)]
@@ -383,17 +390,17 @@ mod tests {
         let sum: u64 = figures.account.iter().map(|(_, count)| count).sum();
         assert_eq!((figures.attempted, sum), (9, 9));
         assert_eq!((figures.complete, figures.non2xx), (9, 2));
-        assert_eq!(figures.failures.failed(), 4);
-        assert_eq!(figures.succeeded(), 3);
+        assert_eq!(figures.failures.failed_requests(), 4);
+        assert_eq!(figures.success_count(), 3);
     }
 
     #[test]
     fn what_ab_would_call_a_wrong_length_is_counted() {
         let with = |bytes| RequestRecord {
             body_bytes: bytes,
-            ..row(1_000_000)
+            ..answered_row(1_000_000)
         };
-        let lengths = lengths(&[with(2), with(5), with(2), with(1)]).unwrap();
+        let lengths = body_lengths(&[with(2), with(5), with(2), with(1)]).unwrap();
         assert_eq!(
             (lengths.first, lengths.range, lengths.others),
             (2, (1, 5), 2)
@@ -405,31 +412,35 @@ mod tests {
         // Published figures of a test with -c 250: 8000 requests of 124 ms each in 8.162 s, so
         // 121.5 were in flight; another with 1129 ms each in 36.856 s had 245.
         let of = |ms: u64, elapsed_ms: u64| {
-            let rows: Vec<RequestRecord> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
-            let request = Request {
+            let rows: Vec<RequestRecord> =
+                (0..8000).map(|_| answered_row(ms * 1_000_000)).collect();
+            let request = AbRequest {
                 concurrency: 250,
-                ..Request::plain()
+                ..AbRequest::with_defaults()
             };
-            let measured = Made::of_rows(rows, elapsed_ms * 1_000_000).measured();
-            Figures::from_measured(&request, &measured, 0)
+            let measured = LoadBuilder::of_rows(rows, elapsed_ms * 1_000_000).build_measured();
+            AbFigures::from_measured(&request, &measured, 0)
         };
         let idle = of(124, 8162);
         assert!((idle.effective_concurrency().unwrap() - 121.5).abs() < 0.1);
-        assert!(idle.is_concurrency_short());
+        assert!(idle.lacks_concurrency());
         let busy = of(1129, 36_856);
         assert!((busy.effective_concurrency().unwrap() - 245.0).abs() < 0.1);
-        assert!(!busy.is_concurrency_short());
+        assert!(!busy.lacks_concurrency());
     }
 
     #[test]
     fn every_failure_is_of_exactly_one_kind() {
         let mut counts = OutcomeCounts::new();
-        for class in ErrorClass::every() {
-            counts.attempt();
-            counts.failed(class);
+        for class in ErrorClass::all_classes() {
+            counts.count_attempt();
+            counts.count_failed(class);
         }
-        let failures = Failures::from_counts(&counts);
-        assert_eq!(failures.failed() + failures.write, ErrorClass::COUNT as u64);
+        let failures = FailureCounts::from_counts(&counts);
+        assert_eq!(
+            failures.failed_requests() + failures.write,
+            ErrorClass::COUNT as u64
+        );
         assert_eq!((failures.length, failures.write), (1, 1));
         // dns, four of connect, three of tls, and the connect timeout.
         assert_eq!(failures.connect, 9);
@@ -437,20 +448,30 @@ mod tests {
 
     #[test]
     fn the_server_that_closes_politely_does_not_end_the_test() {
-        assert!(ends_test(ErrorClass::ResetInHead) && ends_test(ErrorClass::ConnectRefused));
-        assert!(!ends_test(ErrorClass::EofInBody) && !ends_test(ErrorClass::Assertion));
-        assert!(ends_test(ErrorClass::TlsRecord) && !ends_test(ErrorClass::TlsTruncated));
-        assert!(ends_any_test(ErrorClass::TlsVerify) && !ends_any_test(ErrorClass::ConnectRefused));
+        assert!(aborts_test(ErrorClass::ResetInHead) && aborts_test(ErrorClass::ConnectRefused));
+        assert!(!aborts_test(ErrorClass::EofInBody) && !aborts_test(ErrorClass::Assertion));
+        assert!(aborts_test(ErrorClass::TlsRecord) && !aborts_test(ErrorClass::TlsTruncated));
+        assert!(
+            always_aborts_test(ErrorClass::TlsVerify)
+                && !always_aborts_test(ErrorClass::ConnectRefused)
+        );
     }
 
-    fn of_totals_ms(totals: &[u64]) -> Times {
-        let rows: Vec<RequestRecord> = totals.iter().map(|ms| row(*ms * 1_000_000)).collect();
-        Times::of_requests(&rows).unwrap()
+    fn of_totals_ms(totals: &[u64]) -> RequestTimings {
+        let rows: Vec<RequestRecord> = totals
+            .iter()
+            .map(|ms| answered_row(*ms * 1_000_000))
+            .collect();
+        RequestTimings::of_requests(&rows).unwrap()
     }
 
     #[test]
     fn the_median_is_the_middle() {
-        let median = |totals| of_totals_ms(totals).spread(Timing::total_ns).median_ns;
+        let median = |totals| {
+            of_totals_ms(totals)
+                .spread(RequestTiming::total_ns)
+                .median_ns
+        };
         assert_eq!(median(&[3, 1, 2]), 2_000_000);
         assert_eq!(median(&[4, 1, 3, 2]), 2_500_000);
         assert_eq!(median(&[7]), 7_000_000);
@@ -459,7 +480,7 @@ mod tests {
     #[test]
     fn the_spread_is_that_of_a_sample() {
         // R: mean(c(2, 4, 4, 5)) = 3.75, sd(...) = 1.258306.
-        let spread = of_totals_ms(&[4, 2, 5, 4]).spread(Timing::total_ns);
+        let spread = of_totals_ms(&[4, 2, 5, 4]).spread(RequestTiming::total_ns);
         assert_eq!(spread.mean_ns, 3_750_000.0);
         assert!((spread.deviation_ns - 1_258_306.0).abs() < 1.0);
         assert_eq!(
@@ -467,7 +488,9 @@ mod tests {
             (2_000_000, 5_000_000)
         );
         assert_eq!(
-            of_totals_ms(&[9]).spread(Timing::total_ns).deviation_ns,
+            of_totals_ms(&[9])
+                .spread(RequestTiming::total_ns)
+                .deviation_ns,
             0.0
         );
     }
@@ -476,22 +499,27 @@ mod tests {
     fn a_percentage_of_the_requests_was_served_within_its_time() {
         let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
         for percent in PERCENTS {
-            assert_eq!(times.within_ns(percent), u64::from(percent) * 1_000_000);
+            assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
-        assert_eq!(times.within_ns(0), 1_000_000);
+        assert_eq!(times.percentile_ns(0), 1_000_000);
         // By definition: the smallest time that this share of requests did not exceed.
         let few = of_totals_ms(&[10, 20, 30]);
-        assert_eq!(few.within_ns(66), 20_000_000);
-        assert_eq!(few.within_ns(67), 30_000_000);
+        assert_eq!(few.percentile_ns(66), 20_000_000);
+        assert_eq!(few.percentile_ns(67), 30_000_000);
     }
 
     #[test]
     fn a_request_without_a_whole_answer_has_no_times() {
-        let mut failed = row(5_000_000);
-        failed.outcome = Outcome::Failed(ErrorClass::ResetInBody);
-        assert_eq!(Times::of_requests(&[failed]), None);
-        let mut wrong = row(5_000_000);
-        wrong.outcome = Outcome::Failed(ErrorClass::Assertion);
-        assert_eq!(Times::of_requests(&[wrong, failed]).unwrap().count(), 1);
+        let mut failed = answered_row(5_000_000);
+        failed.outcome = RequestOutcome::Failed(ErrorClass::ResetInBody);
+        assert_eq!(RequestTimings::of_requests(&[failed]), None);
+        let mut wrong = answered_row(5_000_000);
+        wrong.outcome = RequestOutcome::Failed(ErrorClass::Assertion);
+        assert_eq!(
+            RequestTimings::of_requests(&[wrong, failed])
+                .unwrap()
+                .count(),
+            1
+        );
     }
 }

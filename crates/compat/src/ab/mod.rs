@@ -4,12 +4,12 @@
 //! 130 after Ctrl-C, 2 otherwise. Differences from the original: `docs/reference/ab.md`. Start at
 //! [`run`].
 
-use crate::ab::arguments::{Command, Request, Sort, TOOL};
-use crate::ab::figures::{Times, Timing, ends_any_test};
-use crate::ab::report::{CutShort, Report, layout, milliseconds};
-use crate::ab::run::{Test, Tested};
-use crate::ab::sending::Url;
-use crate::console::{COULD_NOT, Console, INTERRUPTED};
+use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
+use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
+use crate::ab::report::{AbReportContent, CutShort, format_ms, layout};
+use crate::ab::run::{AbOutcome, AbTest};
+use crate::ab::sending::AbUrl;
+use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
 use speedwell_load::outcomes::ErrorClass;
@@ -32,75 +32,75 @@ const USAGE: &str = include_str!("../usage/ab.txt");
 ///
 /// # Errors
 /// Standard output or standard error is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Command::parse(arguments) {
-        Ok(Command::Help) => return Ok(console.help(USAGE)?),
-        Ok(Command::Version) => {
-            let lines = layout::banner().join("\n");
-            return Ok(console.help(&format!("{lines}\n"))?);
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    let done = match AbCommand::parse(arguments) {
+        Ok(AbCommand::Help) => return Ok(console.print_help(USAGE)?),
+        Ok(AbCommand::Version) => {
+            let lines = layout::banner_lines().join("\n");
+            return Ok(console.print_help(&format!("{lines}\n"))?);
         }
-        Ok(Command::Test(request)) => test(&request, console),
-        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
+        Ok(AbCommand::Test(request)) => run_test(&request, console),
+        Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "-h")?),
     };
-    console.tell_failure(TOOL, done)
+    console.report_failure(TOOL, done)
 }
 
-fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {
-    let url = Url::parse(&request.url).map_err(anyhow::Error::msg)?;
-    let body = sending::body(request, &console.directory)?;
-    let load = sending::load(request, &url, body)?;
-    let files = Files::open(request, &console.directory)?;
+fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
+    let url = AbUrl::parse(&request.url).map_err(anyhow::Error::msg)?;
+    let body = sending::read_body(request, &console.directory)?;
+    let load = sending::build_load(request, &url, body)?;
+    let files = OutputFiles::open_outputs(request, &console.directory)?;
     if request.sets_window {
         let sentence = "'-b' has no effect: the operating system sizes the buffers.";
         console.warn(TOOL, sentence)?;
     }
-    speedwell_process::on_interrupt()?;
-    let test = Test::new(request, &url, load);
-    let tested = test.carry_out(console)?;
-    let report = tested.report(request, &url);
+    speedwell_process::install_handlers()?;
+    let test = AbTest::new(request, &url, load);
+    let tested = test.run_test(console)?;
+    let report = tested.build_report(request, &url);
     match &request.shown.html {
         Some(attributes) => layout::write_html(&report, attributes, console.stdout)?,
         None => layout::write_text(&report, console.stdout)?,
     }
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
         writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
-        writeln!(console.stderr, "{}", hint(&report))?;
+        writeln!(console.stderr, "{}", abort_hint(&report))?;
     }
     files.write(request, &tested, &report)?;
-    Ok(status(&report))
+    Ok(exit_status(&report))
 }
 
 /// Returns the hint for a test that ended early.
-fn hint(report: &Report) -> &'static str {
+fn abort_hint(report: &AbReportContent) -> &'static str {
     match report.cut_short {
         Some(CutShort::Failed(ErrorClass::TlsVerify)) => {
             "hint: '--insecure' accepts any certificate, as the original does"
         }
-        Some(CutShort::Failed(class)) if !ends_any_test(class) => {
+        Some(CutShort::Failed(class)) if !always_aborts_test(class) => {
             "hint: '-r' goes on after errors of connections"
         }
         _ => "hint: the figures are those of what was done until then",
     }
 }
 
-fn status(report: &Report) -> i32 {
+fn exit_status(report: &AbReportContent) -> i32 {
     match report.cut_short {
-        Some(CutShort::Interrupted) => INTERRUPTED,
-        Some(CutShort::Failed(_)) => COULD_NOT,
-        None if report.figures.succeeded() == 0 => COULD_NOT,
+        Some(CutShort::Interrupted) => EXIT_INTERRUPTED,
+        Some(CutShort::Failed(_)) => EXIT_FAILED,
+        None if report.figures.success_count() == 0 => EXIT_FAILED,
         None => 0,
     }
 }
 
 /// Output files besides the report: opened before the test, so that an unwritable one is reported
 /// early, and truncated after it.
-struct Files {
+struct OutputFiles {
     csv: Option<File>,
     tsv: Option<File>,
 }
 
-impl Files {
-    fn open(request: &Request, directory: &Path) -> Result<Files> {
+impl OutputFiles {
+    fn open_outputs(request: &AbRequest, directory: &Path) -> Result<OutputFiles> {
         check_files(request, directory)?;
         let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
             let Some(path) = path else { return Ok(None) };
@@ -110,21 +110,26 @@ impl Files {
             file.with_context(|| format!("cannot write '{}'", path.display()))
                 .map(Some)
         };
-        Ok(Files {
+        Ok(OutputFiles {
             csv: open(&request.shown.csv)?,
             tsv: open(&request.shown.tsv)?,
         })
     }
 
-    fn write(self, request: &Request, tested: &Tested, report: &Report) -> Result<()> {
+    fn write(
+        self,
+        request: &AbRequest,
+        tested: &AbOutcome,
+        report: &AbReportContent,
+    ) -> Result<()> {
         let times = report.figures.times.as_ref();
         if let Some(file) = self.csv {
-            write_percentages(times, &mut emptied(file)?).context("cannot write the CSV")?;
+            write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
         }
         if let Some(file) = self.tsv {
             let sort = request.shown.sort;
             let began = tested.measured.began_epoch_ms;
-            write_requests(times, began, sort, &mut emptied(file)?)
+            write_requests(times, began, sort, &mut truncate_file(file)?)
                 .context("cannot write the TSV")?;
         }
         Ok(())
@@ -132,7 +137,7 @@ impl Files {
 }
 
 /// Refuses files to be written that would replace each other, or what is sent.
-fn check_files(request: &Request, directory: &Path) -> Result<()> {
+fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
     let written = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
     let outputs: Vec<OutputFile> = (written.into_iter())
         .filter_map(|(option, file)| {
@@ -151,7 +156,7 @@ fn check_files(request: &Request, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn emptied(mut file: File) -> io::Result<BufWriter<File>> {
+fn truncate_file(mut file: File) -> io::Result<BufWriter<File>> {
     // A pipe or a device cannot be truncated, and need not be.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
@@ -164,11 +169,11 @@ fn emptied(mut file: File) -> io::Result<BufWriter<File>> {
 ///
 /// # Errors
 /// The file cannot be written.
-fn write_percentages(times: Option<&Times>, out: &mut dyn Write) -> io::Result<()> {
+fn write_percentages(times: Option<&RequestTimings>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Percentage served,Time in ms")?;
     if let Some(times) = times {
         for percent in 0..=100 {
-            let ms = times.within_ns(percent) as f64 / 1e6;
+            let ms = times.percentile_ns(percent) as f64 / 1e6;
             writeln!(out, "{percent},{ms:.3}")?;
         }
     }
@@ -181,14 +186,15 @@ fn write_percentages(times: Option<&Times>, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// The file cannot be written.
 fn write_requests(
-    times: Option<&Times>,
+    times: Option<&RequestTimings>,
     began_epoch_ms: u64,
-    sort: Sort,
+    sort: TsvOrder,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
-    let mut timings: Vec<Timing> = times.map_or(Vec::new(), |times| times.timings().to_vec());
-    if sort == Sort::Total {
+    let mut timings: Vec<RequestTiming> =
+        times.map_or(Vec::new(), |times| times.timings().to_vec());
+    if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
     // Thousands of requests begin in the same second.
@@ -202,10 +208,10 @@ fn write_requests(
             out,
             "{}\t{epoch_s}\t{}\t{}\t{}\t{}",
             known.1,
-            milliseconds(timing.connect_ns),
-            milliseconds(timing.processing_ns),
-            milliseconds(timing.total_ns()),
-            milliseconds(timing.waiting_ns)
+            format_ms(timing.connect_ns),
+            format_ms(timing.processing_ns),
+            format_ms(timing.total_ns()),
+            format_ms(timing.waiting_ns)
         )?;
     }
     out.flush()

@@ -3,103 +3,103 @@
 //! Decides when a test is aborted and the output during it; `report.rs` prints the results.
 //! The original prints every response as it arrives, which would be part of the measurement. So
 //! `-v` shows responses after the test, and only the first one's body. Start at
-//! [`Test::carry_out`].
+//! [`AbTest::run_test`].
 
-use crate::Console;
-use crate::ab::arguments::{Request, TOOL, TlsVersion};
-use crate::ab::figures::{Figures, ends_any_test, ends_test};
-use crate::ab::report::{CutShort, Report, layout};
-use crate::ab::sending::Url;
+use crate::DropInConsole;
+use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
+use crate::ab::figures::{AbFigures, aborts_test, always_aborts_test};
+use crate::ab::report::{AbReportContent, CutShort, layout};
+use crate::ab::sending::AbUrl;
 use anyhow::{Result, bail};
-use speedwell_load::generator::{self, Probe, ProbeError};
+use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
-use speedwell_load::load::Load;
-use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
+use speedwell_load::load::LoadConfig;
+use speedwell_load::measured::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
-use speedwell_report::{visible, visible_line};
+use speedwell_report::{escape_controls, escape_line};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Test that is ready to run.
-pub struct Test<'a> {
-    request: &'a Request,
-    url: &'a Url,
-    load: Load,
+pub struct AbTest<'a> {
+    request: &'a AbRequest,
+    url: &'a AbUrl,
+    load: LoadConfig,
 }
 
 /// Results of a test.
-pub struct Tested {
+pub struct AbOutcome {
     /// Results of the load.
-    pub measured: Measured,
-    probe: Option<Probe>,
+    pub measured: LoadMeasurement,
+    probe: Option<ProbeResponse>,
     request_bytes: usize,
     cut_short: Option<CutShort>,
 }
 
-impl Tested {
-    pub fn report<'a>(&self, request: &'a Request, url: &'a Url) -> Report<'a> {
+impl AbOutcome {
+    pub fn build_report<'a>(&self, request: &'a AbRequest, url: &'a AbUrl) -> AbReportContent<'a> {
         let probe = self.probe.as_ref();
-        Report {
+        AbReportContent {
             request,
             url,
             server: probe
                 .and_then(|probe| probe.server.as_deref())
-                .map(|server| visible_line(server).into_owned()),
+                .map(|server| escape_line(server).into_owned()),
             tls: probe.and_then(|probe| probe.tls.clone()),
-            figures: Figures::from_measured(request, &self.measured, self.request_bytes),
+            figures: AbFigures::from_measured(request, &self.measured, self.request_bytes),
             cut_short: self.cut_short,
         }
     }
 }
 
-impl<'a> Test<'a> {
+impl<'a> AbTest<'a> {
     /// Creates a test of a URL.
-    pub fn new(request: &'a Request, url: &'a Url, load: Load) -> Test<'a> {
-        Test { request, url, load }
+    pub fn new(request: &'a AbRequest, url: &'a AbUrl, load: LoadConfig) -> AbTest<'a> {
+        AbTest { request, url, load }
     }
 
     /// Sends all requests and prints what the original prints during a test.
     ///
     /// # Errors
     /// The test could not start, or a console stream is closed.
-    pub fn carry_out(&self, console: &mut Console<'_>) -> Result<Tested> {
+    pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
         let shown = &self.request.shown;
-        let mut progress = Progress::new(self.request.requests, !shown.hides_progress);
-        self.begin(&progress, console.stdout)?;
-        let kind = self.load.kinds.filled(0, 0);
-        let bytes = kind.with_parts(http1::Request::new)?;
+        let mut progress = AbProgress::new(self.request.requests, !shown.hides_progress);
+        self.print_start(&progress, console.stdout)?;
+        let kind = self.load.kinds.fill_from_row(0, 0);
+        let bytes = kind.with_parts(http1::Http1Request::new)?;
         trace_request(shown.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
-        let probed = generator::probe(&self.load, process::interrupt_flag());
+        let probed = generator::send_probe(&self.load, process::interrupt_flag());
         let (probe, gives_up) = match probed {
             Ok(probe) => (Some(probe), None),
             Err(ProbeError::Start(error)) => return Err(error.into()),
             Err(ProbeError::Interrupted) => (None, Some(CutShort::Interrupted)),
-            Err(ProbeError::Failed(class)) => (None, self.gives_up(class)),
+            Err(ProbeError::Failed(class)) => (None, self.abort_reason(class)),
             Err(ProbeError::Certificate(refusal)) => {
                 writeln!(
                     console.stderr,
                     "{TOOL}: the server's certificate is refused: {refusal}"
                 )?;
-                (None, self.gives_up(ErrorClass::TlsVerify))
+                (None, self.abort_reason(ErrorClass::TlsVerify))
             }
         };
         self.check_version(probe.as_ref())?;
-        let mut tested = Tested {
-            measured: nothing(),
+        let mut tested = AbOutcome {
+            measured: empty_measurement(),
             probe,
             request_bytes: bytes.bytes().len(),
             cut_short: gives_up,
         };
         match gives_up {
-            None => self.load(&mut tested, &mut progress, console)?,
+            None => self.run_load(&mut tested, &mut progress, console)?,
             Some(CutShort::Interrupted) => {}
             Some(CutShort::Failed(class)) => {
                 let counts = &mut tested.measured.totals.outcomes;
-                counts.attempt();
-                counts.failed(class);
+                counts.count_attempt();
+                counts.count_failed(class);
             }
         }
         trace_answers(
@@ -111,37 +111,38 @@ impl<'a> Test<'a> {
         )?;
         // Keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
-        let complete = ended(&tested.measured.totals.outcomes);
-        progress.finish(complete, console.stderr)?;
-        if !progress.is_told() {
+        let complete = completed_requests(&tested.measured.totals.outcomes);
+        progress.show_finished(complete, console.stderr)?;
+        if !progress.is_enabled() {
             writeln!(console.stdout, "..done")?;
         }
         Ok(tested)
     }
 
-    fn begin(&self, progress: &Progress, out: &mut dyn Write) -> io::Result<()> {
+    fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
         if self.request.shown.html.is_some() {
             return layout::write_html_banner(out);
         }
-        for line in layout::banner() {
+        for line in layout::banner_lines() {
             writeln!(out, "{line}")?;
         }
         write!(out, "\nBenchmarking {} ", self.url.host.name)?;
         if let Some(proxy) = &self.request.proxy {
             write!(out, "[through {proxy}] ")?;
         }
-        let end = if progress.is_told() { "\n" } else { "..." };
+        let end = if progress.is_enabled() { "\n" } else { "..." };
         write!(out, "(be patient){end}")
     }
 
     /// Returns the reason to abort if this error ends the test.
-    fn gives_up(&self, class: ErrorClass) -> Option<CutShort> {
-        let ends = ends_any_test(class) || (ends_test(class) && !self.request.goes_on);
+    fn abort_reason(&self, class: ErrorClass) -> Option<CutShort> {
+        let ends =
+            always_aborts_test(class) || (aborts_test(class) && !self.request.continues_on_errors);
         ends.then_some(CutShort::Failed(class))
     }
 
     /// `-f` cannot restrict the handshake, but an unwanted negotiated version is rejected.
-    fn check_version(&self, probe: Option<&Probe>) -> Result<()> {
+    fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let agreed = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(wanted)) = (agreed, self.request.security.version) else {
             return Ok(());
@@ -159,22 +160,22 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    fn load(
+    fn run_load(
         &self,
-        tested: &mut Tested,
-        progress: &mut Progress,
-        console: &mut Console<'_>,
+        tested: &mut AbOutcome,
+        progress: &mut AbProgress,
+        console: &mut DropInConsole<'_>,
     ) -> Result<()> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
         let measured = generator::run(&self.load, &stop, &mut |at| {
             let counts = &at.so_far.outcomes;
-            progress.update(ended(counts), console.stderr);
-            let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
-            cut_short = if process::interrupted() {
+            progress.show_completed(completed_requests(counts), console.stderr);
+            let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
+            cut_short = if process::is_interrupt_requested() {
                 Some(CutShort::Interrupted)
             } else {
-                failed.filter_map(|class| self.gives_up(class)).next()
+                failed.filter_map(|class| self.abort_reason(class)).next()
             };
             // With -n and -t the load waits for its last responses, but not beyond its time.
             let is_over = self
@@ -185,12 +186,12 @@ impl<'a> Test<'a> {
         })?;
         // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
-        let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
-        tested.cut_short = cut_short.or(failed.filter_map(|class| self.gives_up(class)).next());
-        if process::interrupted() {
+        let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
+        tested.cut_short = cut_short.or(failed.filter_map(|class| self.abort_reason(class)).next());
+        if process::is_interrupt_requested() {
             tested.cut_short = Some(CutShort::Interrupted);
         }
-        if let Err(sums) = counts.balance() {
+        if let Err(sums) = counts.check_balance() {
             for sum in sums {
                 let sentence = format!("The account does not balance: {sum}.");
                 console.warn(TOOL, &sentence)?;
@@ -202,21 +203,21 @@ impl<'a> Test<'a> {
 }
 
 /// Returns the number of requests that ended, successfully or not.
-fn ended(counts: &OutcomeCounts) -> u64 {
+fn completed_requests(counts: &OutcomeCounts) -> u64 {
     counts.succeeded() + counts.all_errors()
 }
 
 /// Returns the results of a load that did not start.
-fn nothing() -> Measured {
+fn empty_measurement() -> LoadMeasurement {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    Measured {
+    LoadMeasurement {
         began_epoch_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
         under_way_ns: None,
-        totals: Totals::new(true),
-        warmup: Totals::new(true),
-        timeline: Timeline {
+        totals: RequestTotals::new(true),
+        warmup: RequestTotals::new(true),
+        timeline: LoadTimeline {
             interval_ns: 0,
             warmup: 0,
             ticks: Vec::new(),
@@ -230,43 +231,45 @@ fn nothing() -> Measured {
 }
 
 /// No progress is shown up to this number of requests, as in the original.
-const FEW: u64 = 150;
+const PROGRESS_MIN_REQUESTS: u64 = 150;
 
 /// Minimum number of requests between two progress lines.
-const LEAST_STEP: u64 = 100;
+const MIN_PROGRESS_STEP: u64 = 100;
 
 /// Requests between two lines of a test limited by time: a tenth of the 50 000 that the original
 /// assumes with `-t`.
-const STEP_OF_TIME: u64 = 5000;
+const TIMED_PROGRESS_STEP: u64 = 5000;
 
 /// Progress shown so far.
 #[derive(Debug)]
-struct Progress {
+struct AbProgress {
     step: Option<u64>,
     reported: u64,
 }
 
-impl Progress {
+impl AbProgress {
     /// Creates the progress of a test limited to `requests`, or by time if `None`.
-    pub fn new(requests: Option<u64>, is_wanted: bool) -> Progress {
+    pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
         let step = match requests {
-            Some(count) => (count > FEW).then(|| (count / 10).max(LEAST_STEP)),
-            None => Some(STEP_OF_TIME),
+            Some(count) => {
+                (count > PROGRESS_MIN_REQUESTS).then(|| (count / 10).max(MIN_PROGRESS_STEP))
+            }
+            None => Some(TIMED_PROGRESS_STEP),
         };
-        Progress {
+        AbProgress {
             step: step.filter(|_| is_wanted),
             reported: 0,
         }
     }
 
     /// Whether progress lines are shown.
-    pub fn is_told(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.step.is_some()
     }
 
     /// Shows that `complete` requests have ended. Write errors are ignored: they do not justify
     /// aborting the test.
-    pub fn update(&mut self, complete: u64, out: &mut dyn Write) {
+    pub fn show_completed(&mut self, complete: u64, out: &mut dyn Write) {
         let Some(step) = self.step else { return };
         while self.reported + step <= complete {
             self.reported += step;
@@ -278,8 +281,8 @@ impl Progress {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn finish(&mut self, complete: u64, out: &mut dyn Write) -> io::Result<()> {
-        self.update(complete, out);
+    pub fn show_finished(&mut self, complete: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.show_completed(complete, out);
         match self.step {
             Some(_) => writeln!(out, "Finished {complete} requests"),
             None => Ok(()),
@@ -288,17 +291,21 @@ impl Progress {
 }
 
 /// Verbosity that shows the request and the first response.
-const EXCHANGE: u32 = 2;
+const EXCHANGE_VERBOSITY: u32 = 2;
 
 /// Verbosity that shows statuses.
-const STATUSES: u32 = 3;
+const STATUS_VERBOSITY: u32 = 3;
 
 /// Prints the request before the test.
 ///
 /// # Errors
 /// `out` is closed.
-fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) -> io::Result<()> {
-    if verbosity < EXCHANGE {
+fn trace_request(
+    verbosity: u32,
+    request: &http1::Http1Request,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if verbosity < EXCHANGE_VERBOSITY {
         return Ok(());
     }
     let head = &request.bytes()[..request.bytes().len() - request.body().len()];
@@ -314,12 +321,12 @@ fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) 
 /// `out` is closed.
 fn trace_answers(
     verbosity: u32,
-    first: Option<&Probe>,
+    first: Option<&ProbeResponse>,
     rows: &[RequestRecord],
     is_terminal: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if let Some(first) = first.filter(|_| verbosity >= EXCHANGE) {
+    if let Some(first) = first.filter(|_| verbosity >= EXCHANGE_VERBOSITY) {
         writeln!(out, "LOG: first answer: status {}", first.status)?;
         for (name, value) in [
             ("Server", &first.server),
@@ -327,19 +334,19 @@ fn trace_answers(
             ("Location", &first.location),
         ] {
             match value {
-                Some(value) if is_terminal => writeln!(out, "{name}: {}", visible_line(value))?,
+                Some(value) if is_terminal => writeln!(out, "{name}: {}", escape_line(value))?,
                 Some(value) => writeln!(out, "{name}: {value}")?,
                 None => {}
             }
         }
         let body = String::from_utf8_lossy(&first.body);
         if is_terminal {
-            writeln!(out, "\n{}\n", visible(&body.replace("\r\n", "\n")))?;
+            writeln!(out, "\n{}\n", escape_controls(&body.replace("\r\n", "\n")))?;
         } else {
             writeln!(out, "\n{body}\n")?;
         }
     }
-    if verbosity >= STATUSES {
+    if verbosity >= STATUS_VERBOSITY {
         for row in rows.iter().filter(|row| row.status != 0) {
             writeln!(out, "LOG: Response code = {}", row.status)?;
         }
@@ -350,36 +357,36 @@ fn trace_answers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ab::tests::row;
+    use crate::ab::tests::answered_row;
     use speedwell_load::http1::RequestParts;
-    use speedwell_load::load::Address;
+    use speedwell_load::load::ServerAddress;
 
-    fn reported(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
+    fn progress_lines(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
         let mut out = Vec::new();
-        let mut progress = Progress::new(requests, is_wanted);
+        let mut progress = AbProgress::new(requests, is_wanted);
         let (last, before) = at.split_last().unwrap();
         for complete in before {
-            progress.update(*complete, &mut out);
+            progress.show_completed(*complete, &mut out);
         }
-        progress.finish(*last, &mut out).unwrap();
+        progress.show_finished(*last, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn the_lines_are_those_of_the_original() {
         let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
-        assert_eq!(reported(Some(200), true, &[40, 199, 200]), recorded);
-        assert_eq!(reported(Some(200), true, &[200]), recorded);
-        assert_eq!(reported(Some(200), false, &[200]), "");
-        assert_eq!(reported(Some(150), true, &[150]), "");
+        assert_eq!(progress_lines(Some(200), true, &[40, 199, 200]), recorded);
+        assert_eq!(progress_lines(Some(200), true, &[200]), recorded);
+        assert_eq!(progress_lines(Some(200), false, &[200]), "");
+        assert_eq!(progress_lines(Some(150), true, &[150]), "");
         // Recorded from `ab -t 1`.
         let timed = "Completed 5000 requests\nFinished 5146 requests\n";
-        assert_eq!(reported(None, true, &[5146]), timed);
+        assert_eq!(progress_lines(None, true, &[5146]), timed);
     }
 
     #[test]
     fn the_request_and_the_statuses_are_shown_if_wished() {
-        let request = http1::Request::new(&RequestParts {
+        let request = http1::Http1Request::new(&RequestParts {
             method: "POST",
             target: "/a",
             host: "h",
@@ -390,7 +397,7 @@ mod tests {
         let shown = |verbosity| {
             let mut out = Vec::new();
             trace_request(verbosity, &request, &mut out).unwrap();
-            trace_answers(verbosity, None, &[row(1)], false, &mut out).unwrap();
+            trace_answers(verbosity, None, &[answered_row(1)], false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(1), "");
@@ -402,8 +409,8 @@ mod tests {
 
     #[test]
     fn an_answer_steers_no_terminal_and_goes_into_a_file_as_it_is() {
-        let answer = Probe {
-            address: Address::Internet(([127, 0, 0, 1], 80).into()),
+        let answer = ProbeResponse {
+            address: ServerAddress::Internet(([127, 0, 0, 1], 80).into()),
             tls: None,
             status: 200,
             server: Some("s\u{1b}[2J".to_owned()),

@@ -2,40 +2,40 @@
 //!
 //! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
 //! `--http1.0`, byte for byte as ab writes them. Knows nothing of how a load is run. Start at
-//! [`load`].
+//! [`build_load`].
 
-use crate::ab::arguments::Request;
+use crate::ab::arguments::AbRequest;
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use speedwell_load::http1::{Connection, Version};
+use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{
-    Batching, BodyRule, ConnectionRules, Http, Identity, Kind, Kinds, Load, Part, Success, Target,
-    Timeouts, TlsOptions, Trust,
+    BatchingMode, BodyRule, ClientIdentity, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
+    LoadTarget, RequestKind, RequestKinds, RequestTimeouts, SuccessRule, TlsOptions, TrustSource,
 };
-use speedwell_load::pace::{Closed, Pace, Stop, Think};
+use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 
 /// User agent of requests with `--http1.0`, on which some servers' responses depend.
-const ORIGINAL_AGENT: &str = "ApacheBench/2.3";
+const AB_USER_AGENT: &str = "ApacheBench/2.3";
 
 /// Builds the load.
 ///
 /// # Errors
 /// The command line asks for something that cannot be sent; the message names it.
-pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load> {
-    let kinds = Kinds::single(kind(request, url, body))?;
-    let closed = Closed::new(request.concurrency, Think::None)?;
-    Ok(Load {
-        target: target(request, url)?,
+pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
+    let kinds = RequestKinds::single(build_request(request, url, body))?;
+    let closed = ClosedPace::new(request.concurrency, ThinkTime::None)?;
+    Ok(LoadConfig {
+        target: build_target(request, url)?,
         kinds,
-        http: Http::One,
-        pace: Pace::Closed(closed),
+        http: HttpVersion::One,
+        pace: PacingModel::Closed(closed),
         connections: request.concurrency,
-        most_connections: request.concurrency,
+        max_connections: request.concurrency,
         streams_per_connection: 1,
-        stop: Stop {
+        stop: StopCondition {
             after_requests: request.requests,
-            after_ns: request.time_s.map(nanoseconds),
+            after_ns: request.time_s.map(to_nanoseconds),
         },
         warmup_ns: 0,
         // When the time is up, ab stops without waiting for responses; with a number of requests it
@@ -43,11 +43,11 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
         drain_ns: match request.requests {
             // Longer than any request can take: to connect, to be answered, and for the timeouts to
             // be checked.
-            Some(_) => nanoseconds(2.0 * request.timeout_s + 1.0),
+            Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
-        rules: rules(request),
-        success: Success {
+        rules: connection_rules(request),
+        success: SuccessRule {
             // ab accepts any status and counts those other than 2xx separately.
             statuses: vec![0..=999],
             body: request
@@ -58,33 +58,36 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
         // One thread, as in ab, so that the figures are comparable.
         threads: 1,
         processors: Vec::new(),
-        part: Part::WHOLE,
+        part: LoadShare::ONLY,
         keeps_rows: true,
         steady: None,
     })
 }
 
-fn nanoseconds(seconds: f64) -> u64 {
+fn to_nanoseconds(seconds: f64) -> u64 {
     // At most a year, so it fits.
     (seconds * 1e9) as u64
 }
 
-fn rules(request: &Request) -> ConnectionRules {
-    let limit_ns = Some(nanoseconds(request.timeout_s));
+fn connection_rules(request: &AbRequest) -> ConnectionRules {
+    let limit_ns = Some(to_nanoseconds(request.timeout_s));
     ConnectionRules {
-        timeouts: Timeouts {
+        timeouts: RequestTimeouts {
             connect_ns: limit_ns,
             first_byte_ns: None,
             total_ns: limit_ns,
         },
         // Every response has its own time in the report, so none waits for others.
-        batching: Batching::Off,
+        batching: BatchingMode::Off,
         ..ConnectionRules::default()
     }
 }
 
-fn target(request: &Request, url: &Url) -> Result<Target> {
-    let proxy = request.proxy.as_deref().map(|text| Host::parse(text, 80));
+fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
+    let proxy = request
+        .proxy
+        .as_deref()
+        .map(|text| HostPort::parse(text, 80));
     let proxy = proxy.transpose().map_err(anyhow::Error::msg)?;
     if proxy.is_some() && url.is_tls {
         bail!("'-X' is not supported with https: a proxy would have to be tunnelled through");
@@ -93,27 +96,27 @@ fn target(request: &Request, url: &Url) -> Result<Target> {
     let security = &request.security;
     let tls = TlsOptions {
         trust: if security.trusts_anyone {
-            Trust::Anyone
+            TrustSource::Anyone
         } else {
-            Trust::System
+            TrustSource::System
         },
-        identity: security.identity.as_ref().map(|file| Identity {
+        identity: security.identity.as_ref().map(|file| ClientIdentity {
             certificates: file.clone(),
             key: file.clone(),
         }),
         ..TlsOptions::default()
     };
-    Ok(Target {
+    Ok(LoadTarget {
         host: url.host.name.clone(),
         port: url.host.port,
-        addresses: Target::resolve(&to.name, to.port)?,
+        addresses: LoadTarget::resolve_host(&to.name, to.port)?,
         local: request.local,
         tls: url.is_tls.then_some(tls),
     })
 }
 
 /// Returns ab's header fields in its order.
-fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
+fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let text = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
     // Redundant in HTTP/1.1, but servers that respond with 1.0 require it.
@@ -139,12 +142,12 @@ fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Ve
     let given = request.headers.iter();
     headers.extend(given.map(|(name, value)| text(name, value)));
     let agent = if request.is_http10 {
-        ORIGINAL_AGENT.to_owned()
+        AB_USER_AGENT.to_owned()
     } else {
         format!("Speedwell/{}", env!("CARGO_PKG_VERSION"))
     };
     for (name, value) in [
-        ("Host", url.authority()),
+        ("Host", url.host_header()),
         ("User-Agent", agent),
         ("Accept", "*/*".to_owned()),
     ] {
@@ -157,28 +160,28 @@ fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Ve
 }
 
 /// Builds the request that is repeated.
-fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
-    Kind {
+fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> RequestKind {
+    RequestKind {
         name: "request".to_owned(),
         method: request.method().to_owned(),
         target: match request.proxy {
-            Some(_) => url.absolute(),
+            Some(_) => url.absolute_form(),
             None => url.path.clone(),
         },
-        host: url.authority(),
-        headers: headers(request, url, body.as_deref()),
+        host: url.host_header(),
+        headers: build_headers(request, url, body.as_deref()),
         body,
         version: if request.is_http10 {
-            Version::Http10
+            Http1Version::Http10
         } else {
-            Version::Http11
+            Http1Version::Http11
         },
         connection: if request.keeps_alive {
-            Connection::KeepAlive
+            ConnectionOption::KeepAlive
         } else {
-            Connection::Close
+            ConnectionOption::Close
         },
-        ..Kind::get("", "/")
+        ..RequestKind::get("", "/")
     }
 }
 
@@ -186,7 +189,7 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn body(request: &Request, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
+pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
     let Some(upload) = &request.upload else {
         return Ok(None);
     };
@@ -198,7 +201,7 @@ pub fn body(request: &Request, directory: &std::path::Path) -> Result<Option<Vec
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPort {
     /// Name or IP address; IPv6 without brackets.
     pub name: String,
     pub port: u16,
@@ -206,20 +209,20 @@ pub struct Host {
 
 /// URL to test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Url {
+pub struct AbUrl {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
-    pub host: Host,
+    pub host: HostPort,
     /// Path and query.
     pub path: String,
 }
 
-impl Host {
+impl HostPort {
     /// Parses `host:port`.
     ///
     /// # Errors
     /// The text is invalid; a sentence fragment says why.
-    pub fn parse(text: &str, usual_port: u16) -> Result<Host, String> {
+    pub fn parse(text: &str, usual_port: u16) -> Result<HostPort, String> {
         let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
             Some((name, rest)) => match rest.strip_prefix(':') {
@@ -243,14 +246,14 @@ impl Host {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| format!("'{port}' is no port"))?,
         };
-        Ok(Host {
+        Ok(HostPort {
             name: name.to_owned(),
             port,
         })
     }
 
     /// Returns the name as it appears in a URL.
-    fn bracketed(&self) -> String {
+    fn bracketed_name(&self) -> String {
         if self.name.contains(':') {
             format!("[{}]", self.name)
         } else {
@@ -259,12 +262,12 @@ impl Host {
     }
 }
 
-impl Url {
+impl AbUrl {
     /// Parses a URL.
     ///
     /// # Errors
     /// The text is invalid; a sentence fragment says why.
-    pub fn parse(text: &str) -> Result<Url, String> {
+    pub fn parse(text: &str) -> Result<AbUrl, String> {
         let wrong = |why: &str| format!("invalid URL '{text}': {why}");
         let (is_tls, rest) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
@@ -277,8 +280,9 @@ impl Url {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (host, path) = rest.split_at(end);
         let path = path.split('#').next().unwrap_or_default();
-        let host = Host::parse(host, if is_tls { 443 } else { 80 }).map_err(|why| wrong(&why))?;
-        Ok(Url {
+        let host =
+            HostPort::parse(host, if is_tls { 443 } else { 80 }).map_err(|why| wrong(&why))?;
+        Ok(AbUrl {
             is_tls,
             host,
             path: if path.starts_with('/') {
@@ -290,42 +294,43 @@ impl Url {
     }
 
     /// Returns the value of the header field Host: without the port if it is the default.
-    pub fn authority(&self) -> String {
+    pub fn host_header(&self) -> String {
         let usual_port = if self.is_tls { 443 } else { 80 };
         if self.host.port == usual_port {
-            self.host.bracketed()
+            self.host.bracketed_name()
         } else {
-            format!("{}:{}", self.host.bracketed(), self.host.port)
+            format!("{}:{}", self.host.bracketed_name(), self.host.port)
         }
     }
 
     /// Returns the absolute form of the URL, as sent to a proxy (RFC 9112, section 3.2.2).
-    pub fn absolute(&self) -> String {
+    pub fn absolute_form(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        format!("{scheme}://{}{}", self.authority(), self.path)
+        format!("{scheme}://{}{}", self.host_header(), self.path)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ab::arguments::{Command, Request};
+    use crate::ab::arguments::{AbCommand, AbRequest};
     use speedwell_load::http1;
 
-    fn request(line: &str) -> Request {
+    fn parse_request(line: &str) -> AbRequest {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        match Command::parse(&words) {
-            Ok(Command::Test(request)) => *request,
+        match AbCommand::parse(&words) {
+            Ok(AbCommand::Test(request)) => *request,
             other => panic!("{other:?}"),
         }
     }
 
     #[track_caller]
-    fn sent(line: &str, body: Option<&[u8]>) -> String {
-        let request = request(line);
-        let url = Url::parse(&request.url).unwrap();
-        let kind = kind(&request, &url, body.map(<[u8]>::to_vec));
-        let bytes = kind.with_parts(|parts| http1::Request::new(parts).unwrap().bytes().to_vec());
+    fn request_text(line: &str, body: Option<&[u8]>) -> String {
+        let request = parse_request(line);
+        let url = AbUrl::parse(&request.url).unwrap();
+        let kind = build_request(&request, &url, body.map(<[u8]>::to_vec));
+        let bytes =
+            kind.with_parts(|parts| http1::Http1Request::new(parts).unwrap().bytes().to_vec());
         String::from_utf8(bytes).unwrap()
     }
 
@@ -333,12 +338,12 @@ mod tests {
     fn the_old_form_is_what_ab_writes() {
         // Recorded from ab 2.3, with one cookie.
         assert_eq!(
-            sent("--http1.0 -k http://127.0.0.1:18333/a", None),
+            request_text("--http1.0 -k http://127.0.0.1:18333/a", None),
             "GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\nHost: 127.0.0.1:18333\r\n\
              User-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n"
         );
         assert_eq!(
-            sent(
+            request_text(
                 "--http1.0 -A user:pw -P a:b -C y=2 -H X-A:b -H User-Agent:me -H Host:other \
                  -X 127.0.0.1:18333 http://example.test/p?q",
                 None
@@ -348,7 +353,7 @@ mod tests {
              User-Agent: me\r\nHost: other\r\nAccept: */*\r\n\r\n"
         );
         assert_eq!(
-            sent(
+            request_text(
                 "--http1.0 -p post -T text/x http://127.0.0.1:18333/p",
                 Some(b"a=1\n")
             ),
@@ -356,7 +361,7 @@ mod tests {
              Host: 127.0.0.1:18333\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\na=1\n"
         );
         assert_eq!(
-            sent("--http1.0 -m DELETE http://127.0.0.1:18333/p", None),
+            request_text("--http1.0 -m DELETE http://127.0.0.1:18333/p", None),
             "DELETE /p HTTP/1.0\r\nHost: 127.0.0.1:18333\r\nUser-Agent: ApacheBench/2.3\r\n\
              Accept: */*\r\n\r\n"
         );
@@ -366,41 +371,42 @@ mod tests {
     fn the_usual_form_is_http_1_1_that_says_whether_it_comes_again() {
         let agent = format!("User-Agent: Speedwell/{}", env!("CARGO_PKG_VERSION"));
         assert_eq!(
-            sent("-C a=1 -C b=2 http://h/", None),
+            request_text("-C a=1 -C b=2 http://h/", None),
             format!(
                 "GET / HTTP/1.1\r\nCookie: a=1; b=2\r\nHost: h\r\n{agent}\r\nAccept: */*\r\n\
                  Connection: close\r\n\r\n"
             )
         );
-        let kept = sent("-k http://h/", None);
+        let kept = request_text("-k http://h/", None);
         assert!(kept.starts_with("GET / HTTP/1.1\r\nConnection: Keep-Alive\r\nHost: h\r\n"));
     }
 
     #[test]
     fn the_load_is_closed_and_ends_as_asked() {
-        let asked = request("-n 200 -c 10 -k -s 2 --verify hello http://127.0.0.1:81/a");
-        let url = Url::parse(&asked.url).unwrap();
-        let made = load(&asked, &url, None).unwrap();
+        let asked = parse_request("-n 200 -c 10 -k -s 2 --verify hello http://127.0.0.1:81/a");
+        let url = AbUrl::parse(&asked.url).unwrap();
+        let made = build_load(&asked, &url, None).unwrap();
         assert!(made.is_closed() && made.keeps_rows);
         assert_eq!(made.stop.after_requests, Some(200));
         assert_eq!(made.stop.after_ns, None);
         assert_eq!(made.rules.timeouts.total_ns, Some(2_000_000_000));
-        assert!(made.success.admits(404));
-        let timed = load(&request("-t 5 http://127.0.0.1/"), &url, None).unwrap();
+        assert!(made.success.accepts_status(404));
+        let timed = build_load(&parse_request("-t 5 http://127.0.0.1/"), &url, None).unwrap();
         assert_eq!(timed.stop.after_requests, None);
         assert_eq!(timed.stop.after_ns, Some(5_000_000_000));
     }
 
     #[test]
     fn a_proxy_is_connected_to_instead_of_the_server() {
-        let through = request("-X 127.0.0.1:3128 http://nowhere.invalid/");
-        let url = Url::parse(&through.url).unwrap();
-        let target = target(&through, &url).unwrap();
-        let address = speedwell_load::load::Address::Internet("127.0.0.1:3128".parse().unwrap());
+        let through = parse_request("-X 127.0.0.1:3128 http://nowhere.invalid/");
+        let url = AbUrl::parse(&through.url).unwrap();
+        let target = build_target(&through, &url).unwrap();
+        let address =
+            speedwell_load::load::ServerAddress::Internet("127.0.0.1:3128".parse().unwrap());
         assert_eq!(target.addresses, [address]);
-        let tunnel = request("-X 127.0.0.1:3128 https://nowhere.invalid/");
-        let url = Url::parse(&tunnel.url).unwrap();
-        assert!(super::target(&tunnel, &url).is_err());
+        let tunnel = parse_request("-X 127.0.0.1:3128 https://nowhere.invalid/");
+        let url = AbUrl::parse(&tunnel.url).unwrap();
+        assert!(super::build_target(&tunnel, &url).is_err());
     }
 
     #[test]
@@ -419,7 +425,7 @@ mod tests {
             ("http://[::1]:81/", false, "::1", 81, "/"),
             ("[::1]/", false, "::1", 80, "/"),
         ] {
-            let url = Url::parse(text).unwrap();
+            let url = AbUrl::parse(text).unwrap();
             let read = (url.is_tls, &*url.host.name, url.host.port, &*url.path);
             assert_eq!(read, (is_tls, name, port, path), "{text}");
         }
@@ -430,7 +436,7 @@ mod tests {
             "http://a:0/",
             "http://u@h/",
         ] {
-            let why = Url::parse(wrong).unwrap_err();
+            let why = AbUrl::parse(wrong).unwrap_err();
             assert!(
                 why.starts_with(&format!("invalid URL '{wrong}': ")),
                 "{why}"
@@ -440,11 +446,11 @@ mod tests {
 
     #[test]
     fn the_usual_port_is_not_named() {
-        let authority = |text: &str| Url::parse(text).unwrap().authority();
+        let authority = |text: &str| AbUrl::parse(text).unwrap().host_header();
         assert_eq!(authority("http://a:80/"), "a");
         assert_eq!(authority("https://a:80/"), "a:80");
         assert_eq!(authority("http://[::1]:81/"), "[::1]:81");
-        let absolute = Url::parse("example.test/p?q").unwrap().absolute();
+        let absolute = AbUrl::parse("example.test/p?q").unwrap().absolute_form();
         assert_eq!(absolute, "http://example.test/p?q");
     }
 }

@@ -1,17 +1,17 @@
 //! Maps results to keys: decides the table, row and column of a result, their order, and which
-//! results are kept. Start at [`Projection`] and [`keep`].
+//! results are kept. Start at [`KeyProjection`] and [`filter_record`].
 
-use crate::benchstat::query::{Filter, Part, PartOrder, Wanted};
-use crate::benchstat::records::Record;
+use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
+use crate::benchstat::records::BenchmarkRecord;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Values of a key, indexed by field; trailing empty values are omitted.
-pub type Key = Vec<String>;
+pub type KeyValues = Vec<String>;
 
 /// Field of a key.
 #[derive(Debug, Clone)]
-struct Field {
+struct ProjectionField {
     name: String,
     /// Index of the part of the projection it belongs to.
     part: usize,
@@ -29,27 +29,31 @@ enum FieldOrder {
 
 /// Derives a key from a result.
 #[derive(Debug, Clone, Default)]
-pub struct Projection {
-    parts: Vec<Part>,
-    fields: Vec<Field>,
+pub struct KeyProjection {
+    parts: Vec<ProjectionPart>,
+    fields: Vec<ProjectionField>,
     has_unit: bool,
 }
 
 /// Keys used by any projection of the command line; the rest projection excludes them.
 #[derive(Debug, Clone, Default)]
-pub struct Taken {
+pub struct UsedKeys {
     settings: Vec<String>,
     of_name: Vec<String>,
     has_config: bool,
     has_name: bool,
 }
 
-impl Taken {
+impl UsedKeys {
     /// Creates a projection of these parts. That of tables has the unit as its last field.
-    pub fn project(&mut self, parts: Vec<Part>, has_unit: bool) -> Result<Projection, String> {
-        let mut projection = Projection {
+    pub fn add_projection(
+        &mut self,
+        parts: Vec<ProjectionPart>,
+        has_unit: bool,
+    ) -> Result<KeyProjection, String> {
+        let mut projection = KeyProjection {
             has_unit,
-            ..Projection::default()
+            ..KeyProjection::default()
         };
         for (at, part) in parts.iter().enumerate() {
             match part.key.as_str() {
@@ -63,25 +67,25 @@ impl Taken {
                 key if key == ".name" || key.starts_with('/') => self.of_name.push(key.to_owned()),
                 key => self.settings.push(key.to_owned()),
             }
-            projection.add(&part.key, at, &part.order);
+            projection.add_field(&part.key, at, &part.order);
         }
         if has_unit {
-            projection.add(".unit", parts.len(), &PartOrder::First);
+            projection.add_field(".unit", parts.len(), &PartOrder::First);
         }
         projection.parts = parts;
         Ok(projection)
     }
 
     /// Creates a projection of everything that no other projection uses.
-    pub fn rest(&self) -> Projection {
-        let mut projection = Projection::default();
+    pub fn remaining_projection(&self) -> KeyProjection {
+        let mut projection = KeyProjection::default();
         let keys = [(".config", self.has_config), (".fullname", self.has_name)];
         for (key, _) in keys.iter().filter(|(_, is_taken)| !is_taken) {
             let at = projection.parts.len();
             if *key == ".fullname" {
-                projection.add(key, at, &PartOrder::First);
+                projection.add_field(key, at, &PartOrder::First);
             }
-            projection.parts.push(Part {
+            projection.parts.push(ProjectionPart {
                 key: (*key).to_owned(),
                 order: PartOrder::First,
             });
@@ -90,7 +94,7 @@ impl Taken {
     }
 
     /// Returns the name of a result without the parts that projections use.
-    fn name(&self, record: &Record) -> String {
+    fn remaining_name(&self, record: &BenchmarkRecord) -> String {
         let marks: Vec<String> = self.of_name.iter().map(|key| format!("{key}=")).collect();
         let has_base = self.of_name.iter().any(|key| key == ".name");
         let has_processors = self.of_name.iter().any(|key| key == "/gomaxprocs");
@@ -100,7 +104,7 @@ impl Taken {
         if !(has_base || is_marked || has_processors && record.name.contains('-')) {
             return record.name.clone();
         }
-        let (base, parts) = record.parts();
+        let (base, parts) = record.name_parts();
         let mut name = if has_base { "*" } else { base }.to_owned();
         for part in parts {
             let is_taken = marks
@@ -115,12 +119,12 @@ impl Taken {
 }
 
 /// Returns the value of a key other than the configuration and the unit.
-fn value(key: &str, record: &Record) -> String {
+fn key_value(key: &str, record: &BenchmarkRecord) -> String {
     match key {
-        ".name" => record.base().to_owned(),
+        ".name" => record.base_name().to_owned(),
         ".fullname" => record.name.clone(),
         key if key.starts_with('/') => {
-            let (_, parts) = record.parts();
+            let (_, parts) = record.name_parts();
             let processors = parts.last().and_then(|last| last.strip_prefix('-'));
             if let Some(processors) = processors.filter(|_| key == "/gomaxprocs") {
                 return processors.to_owned();
@@ -129,19 +133,19 @@ fn value(key: &str, record: &Record) -> String {
             let own = parts.iter().find_map(|part| part.strip_prefix(&mark));
             own.unwrap_or_default().to_owned()
         }
-        key => record.setting(key).to_owned(),
+        key => record.setting_value(key).to_owned(),
     }
 }
 
-impl Projection {
-    fn add(&mut self, name: &str, part: usize, order: &PartOrder) -> usize {
+impl KeyProjection {
+    fn add_field(&mut self, name: &str, part: usize, order: &PartOrder) -> usize {
         let order = match order {
             PartOrder::First => FieldOrder::First(HashMap::new()),
             PartOrder::Alpha => FieldOrder::Alpha,
             PartOrder::Number => FieldOrder::Number,
             PartOrder::Fixed(values) => FieldOrder::Fixed(values.clone()),
         };
-        self.fields.push(Field {
+        self.fields.push(ProjectionField {
             name: name.to_owned(),
             part,
             order,
@@ -150,15 +154,20 @@ impl Projection {
     }
 
     /// Returns the key of a result; in the projection of tables, for one of its units.
-    pub fn key(&mut self, record: &Record, unit: Option<&str>, taken: &Taken) -> Key {
+    pub fn key(
+        &mut self,
+        record: &BenchmarkRecord,
+        unit: Option<&str>,
+        taken: &UsedKeys,
+    ) -> KeyValues {
         let mut row = vec![String::new(); self.fields.len()];
         for at in 0..self.parts.len() {
-            let Part { key, order } = self.parts[at].clone();
+            let ProjectionPart { key, order } = self.parts[at].clone();
             if key != ".config" {
                 let field = self.fields.iter().position(|field| field.part == at);
                 let value = match key.as_str() {
-                    ".fullname" => taken.name(record),
-                    key => value(key, record),
+                    ".fullname" => taken.remaining_name(record),
+                    key => key_value(key, record),
                 };
                 if let Some(field) = field {
                     row[field] = value;
@@ -166,12 +175,13 @@ impl Projection {
                 continue;
             }
             for setting in record.settings.iter().filter(|setting| setting.is_in_file) {
-                let is_own = |field: &Field| field.part == at && field.name == setting.key;
+                let is_own =
+                    |field: &ProjectionField| field.part == at && field.name == setting.key;
                 let known = self.fields.iter().position(is_own);
                 if known.is_none() && taken.settings.contains(&setting.key) {
                     continue;
                 }
-                let field = known.unwrap_or_else(|| self.add(&setting.key, at, &order));
+                let field = known.unwrap_or_else(|| self.add_field(&setting.key, at, &order));
                 row.resize(self.fields.len(), String::new());
                 row[field] = setting.value.clone();
             }
@@ -183,7 +193,7 @@ impl Projection {
                 .position(|field| field.part == self.parts.len());
             row[last.unwrap_or_default()] = unit.to_owned();
         }
-        self.note(&row);
+        self.record_order(&row);
         while row.last().is_some_and(String::is_empty) {
             row.pop();
         }
@@ -192,7 +202,7 @@ impl Projection {
 
     /// Records the first appearance of values. Those of the configuration are not recorded, as in
     /// the original, and are sorted alphabetically.
-    fn note(&mut self, row: &[String]) {
+    fn record_order(&mut self, row: &[String]) {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {
             let is_config = parts
@@ -208,77 +218,77 @@ impl Projection {
     }
 
     /// Returns the indices of the fields in order: by part, and within a part by first appearance.
-    pub fn order(&self) -> Vec<usize> {
+    pub fn field_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.fields.len()).collect();
         order.sort_by_key(|at| self.fields[*at].part);
         order
     }
 
     /// Returns the name of a field.
-    pub fn name(&self, field: usize) -> &str {
+    pub fn field_name(&self, field: usize) -> &str {
         &self.fields[field].name
     }
 
     /// Returns the index of the unit's field.
-    pub fn unit(&self) -> Option<usize> {
-        let is_unit = |field: &Field| self.has_unit && field.part == self.parts.len();
+    pub fn unit_field(&self) -> Option<usize> {
+        let is_unit = |field: &ProjectionField| self.has_unit && field.part == self.parts.len();
         self.fields.iter().position(is_unit)
     }
 
     /// Returns all nonempty values of a key.
-    pub fn values(&self, key: &Key) -> String {
-        let order = self.order();
-        let values = order.iter().map(|at| of(key, *at));
+    pub fn joined_values(&self, key: &KeyValues) -> String {
+        let order = self.field_order();
+        let values = order.iter().map(|at| field_value(key, *at));
         values
             .filter(|value| !value.is_empty())
             .collect::<Vec<_>>()
             .join(" ")
     }
 
-    pub fn sort(&self, keys: &mut [Key]) {
-        let order = self.order();
+    pub fn sort_keys(&self, keys: &mut [KeyValues]) {
+        let order = self.field_order();
         keys.sort_by(|a, b| {
             let fields = order
                 .iter()
-                .map(|at| (&self.fields[*at], of(a, *at), of(b, *at)));
+                .map(|at| (&self.fields[*at], field_value(a, *at), field_value(b, *at)));
             let mut unlike = fields.filter(|(_, a, b)| a != b);
             let first = unlike.next();
             first.map_or(Ordering::Equal, |(field, a, b)| {
-                field.order.compare(a, b).then_with(|| a.cmp(b))
+                field.order.compare_values(a, b).then_with(|| a.cmp(b))
             })
         });
     }
 
     /// Returns the fields whose values differ among keys.
-    pub fn differing(&self, keys: &[Key]) -> Vec<&str> {
+    pub fn differing_fields(&self, keys: &[KeyValues]) -> Vec<&str> {
         let differs = |at: &usize| {
             keys.windows(2)
-                .any(|two| of(&two[0], *at) != of(&two[1], *at))
+                .any(|two| field_value(&two[0], *at) != field_value(&two[1], *at))
         };
-        let order = self.order();
+        let order = self.field_order();
         order
             .into_iter()
             .filter(differs)
-            .map(|at| self.name(at))
+            .map(|at| self.field_name(at))
             .collect()
     }
 
     /// Whether the values of a result are listed in all fixed orders.
-    pub fn admits(&self, record: &Record) -> bool {
+    pub fn admits(&self, record: &BenchmarkRecord) -> bool {
         self.parts.iter().all(|part| match &part.order {
-            PartOrder::Fixed(values) => values.contains(&value(&part.key, record)),
+            PartOrder::Fixed(values) => values.contains(&key_value(&part.key, record)),
             _ => true,
         })
     }
 }
 
 /// Returns the value of a field; omitted trailing values are empty.
-pub fn of(key: &Key, field: usize) -> &str {
+pub fn field_value(key: &KeyValues, field: usize) -> &str {
     key.get(field).map_or("", String::as_str)
 }
 
 impl FieldOrder {
-    fn compare(&self, a: &str, b: &str) -> Ordering {
+    fn compare_values(&self, a: &str, b: &str) -> Ordering {
         let among =
             |values: &[String], value: &str| values.iter().rposition(|known| known == value);
         match self {
@@ -287,7 +297,7 @@ impl FieldOrder {
                 place(a).cmp(&place(b))
             }
             FieldOrder::Alpha => a.cmp(b),
-            FieldOrder::Number => match (number(a), number(b)) {
+            FieldOrder::Number => match (parse_number(a), parse_number(b)) {
                 (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan().cmp(&b.is_nan()),
                 (Some(a), Some(b)) => a.total_cmp(&b),
                 (None, None) => Ordering::Equal,
@@ -302,7 +312,7 @@ impl FieldOrder {
 }
 
 /// Parses a number with a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
-fn number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
     if let Ok(plain) = text.parse() {
         return Some(plain);
@@ -330,17 +340,20 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Result of a filter: for the whole result, or for each of its figures.
-enum Answer {
+enum FilterMatch {
     Whole(bool),
     Each(Vec<bool>),
 }
 
 /// Returns the result with the figures that a filter keeps; `None` if none is left.
-pub fn keep(filter: &Filter, mut record: Record) -> Option<Record> {
-    match answer(filter, &record) {
-        Answer::Whole(true) => Some(record),
-        Answer::Whole(false) => None,
-        Answer::Each(each) => {
+pub fn filter_record(
+    filter: &BenchstatFilter,
+    mut record: BenchmarkRecord,
+) -> Option<BenchmarkRecord> {
+    match match_filter(filter, &record) {
+        FilterMatch::Whole(true) => Some(record),
+        FilterMatch::Whole(false) => None,
+        FilterMatch::Each(each) => {
             let mut kept = each.into_iter();
             record.figures.retain(|_| kept.next() == Some(true));
             (!record.figures.is_empty()).then_some(record)
@@ -352,48 +365,51 @@ pub fn keep(filter: &Filter, mut record: Record) -> Option<Record> {
 ///
 /// # Errors
 /// The message names the key and where it is allowed.
-pub fn check(filter: &Filter) -> Result<(), String> {
+pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     match filter {
-        Filter::And(all) | Filter::Or(all) => all.iter().try_for_each(check),
-        Filter::Not(one) => check(one),
-        Filter::Match(key, _) if key == ".config" => {
+        BenchstatFilter::And(all) | BenchstatFilter::Or(all) => {
+            all.iter().try_for_each(check_filter)
+        }
+        BenchstatFilter::Not(one) => check_filter(one),
+        BenchstatFilter::Match(key, _) if key == ".config" => {
             Err(".config is only allowed in projections".to_owned())
         }
-        Filter::Match(key, _) if key.is_empty() => Err("key must not be empty".to_owned()),
-        Filter::Match(..) => Ok(()),
+        BenchstatFilter::Match(key, _) if key.is_empty() => Err("key must not be empty".to_owned()),
+        BenchstatFilter::Match(..) => Ok(()),
     }
 }
 
-fn answer(filter: &Filter, record: &Record) -> Answer {
-    let join = |all: &[Filter], is_and: bool| {
+fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMatch {
+    let join = |all: &[BenchstatFilter], is_and: bool| {
         let mut joined: Option<Vec<bool>> = None;
         for one in all {
-            match (answer(one, record), &mut joined) {
-                (Answer::Whole(is), _) if is != is_and => return Answer::Whole(is),
-                (Answer::Whole(_), _) => {}
-                (Answer::Each(each), None) => joined = Some(each),
-                (Answer::Each(each), Some(known)) => {
+            match (match_filter(one, record), &mut joined) {
+                (FilterMatch::Whole(is), _) if is != is_and => return FilterMatch::Whole(is),
+                (FilterMatch::Whole(_), _) => {}
+                (FilterMatch::Each(each), None) => joined = Some(each),
+                (FilterMatch::Each(each), Some(known)) => {
                     for (known, is) in known.iter_mut().zip(each) {
                         *known = if is_and { *known && is } else { *known || is };
                     }
                 }
             }
         }
-        joined.map_or(Answer::Whole(is_and), Answer::Each)
+        joined.map_or(FilterMatch::Whole(is_and), FilterMatch::Each)
     };
     match filter {
-        Filter::And(all) => join(all, true),
-        Filter::Or(all) => join(all, false),
-        Filter::Not(one) => match answer(one, record) {
-            Answer::Whole(is) => Answer::Whole(!is),
-            Answer::Each(each) => Answer::Each(each.into_iter().map(|is| !is).collect()),
+        BenchstatFilter::And(all) => join(all, true),
+        BenchstatFilter::Or(all) => join(all, false),
+        BenchstatFilter::Not(one) => match match_filter(one, record) {
+            FilterMatch::Whole(is) => FilterMatch::Whole(!is),
+            FilterMatch::Each(each) => FilterMatch::Each(each.into_iter().map(|is| !is).collect()),
         },
-        Filter::Match(key, wanted) if key == ".unit" => {
-            let is = |wanted: &Wanted, figure: &crate::benchstat::records::Figure| {
+        BenchstatFilter::Match(key, wanted) if key == ".unit" => {
+            let is = |wanted: &ValuePattern,
+                      figure: &crate::benchstat::records::BenchstatFigure| {
                 let typed = figure.typed_unit.as_deref();
-                wanted.is(&figure.unit) || typed.is_some_and(|unit| wanted.is(unit))
+                wanted.matches(&figure.unit) || typed.is_some_and(|unit| wanted.matches(unit))
             };
-            Answer::Each(
+            FilterMatch::Each(
                 record
                     .figures
                     .iter()
@@ -401,19 +417,21 @@ fn answer(filter: &Filter, record: &Record) -> Answer {
                     .collect(),
             )
         }
-        Filter::Match(key, wanted) => Answer::Whole(wanted.is(&value(key, record))),
+        BenchstatFilter::Match(key, wanted) => {
+            FilterMatch::Whole(wanted.matches(&key_value(key, record)))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchstat::query::{filter, projection};
-    use crate::benchstat::records::Records;
+    use crate::benchstat::query::{parse_filter, parse_projection};
+    use crate::benchstat::records::BenchmarkRecords;
 
-    fn record() -> Record {
-        let mut records = Records::default();
-        records.read(
+    fn sample_record() -> BenchmarkRecord {
+        let mut records = BenchmarkRecords::default();
+        records.read_file(
             "f",
             "old",
             "goos: linux\nBenchmarkA/size=4k/x=1-8 1 5 ns/op 3 B/op\n",
@@ -424,7 +442,7 @@ mod tests {
     #[test]
     fn filters_keep_results_or_some_of_their_figures() {
         let kept = |text: &str| {
-            let kept = keep(&filter(text).unwrap(), record());
+            let kept = filter_record(&parse_filter(text).unwrap(), sample_record());
             kept.map(|kept| kept.figures.len())
         };
         for (text, count) in [
@@ -440,24 +458,28 @@ mod tests {
         ] {
             assert_eq!(kept(text), count, "{text}");
         }
-        assert!(check(&filter("a:1 .config:2").unwrap()).is_err());
+        assert!(check_filter(&parse_filter("a:1 .config:2").unwrap()).is_err());
     }
 
     #[test]
     fn what_one_projection_takes_the_others_leave_out() {
-        let mut taken = Taken::default();
+        let mut taken = UsedKeys::default();
         let mut column = taken
-            .project(projection("/size goos").unwrap(), false)
+            .add_projection(parse_projection("/size goos").unwrap(), false)
             .unwrap();
         let mut row = taken
-            .project(projection(".fullname").unwrap(), false)
+            .add_projection(parse_projection(".fullname").unwrap(), false)
             .unwrap();
-        let mut rest = taken.rest();
-        let record = record();
+        let mut rest = taken.remaining_projection();
+        let record = sample_record();
         assert_eq!(column.key(&record, None, &taken), ["4k", "linux"]);
         assert_eq!(row.key(&record, None, &taken), ["A/x=1-8"]);
-        assert_eq!(rest.key(&record, None, &taken), Key::new());
-        assert!(taken.project(projection(".unit").unwrap(), false).is_err());
+        assert_eq!(rest.key(&record, None, &taken), KeyValues::new());
+        assert!(
+            taken
+                .add_projection(parse_projection(".unit").unwrap(), false)
+                .is_err()
+        );
     }
 
     #[test]
@@ -470,13 +492,17 @@ mod tests {
             ("5MB", "1GiB"),
             ("9", "x"),
         ] {
-            assert_eq!(order.compare(less, more), Ordering::Less, "{less} {more}");
             assert_eq!(
-                order.compare(more, less),
+                order.compare_values(less, more),
+                Ordering::Less,
+                "{less} {more}"
+            );
+            assert_eq!(
+                order.compare_values(more, less),
                 Ordering::Greater,
                 "{less} {more}"
             );
         }
-        assert_eq!(order.compare("x", "y"), Ordering::Equal);
+        assert_eq!(order.compare_values("x", "y"), Ordering::Equal);
     }
 }

@@ -1,28 +1,28 @@
 //! Lays out cells as text: some span several columns, and each column is as wide as its widest
-//! cell. Start at [`Layout`].
+//! cell. Start at [`TextLayout`].
 
 /// Alignment of text within a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
+pub enum CellAlignment {
     Left,
     Centre,
     Right,
 }
 
 #[derive(Debug, Clone)]
-struct Cell {
+struct LayoutCell {
     row: usize,
     column: usize,
     span: usize,
     text: String,
     margin: String,
-    align: Align,
+    align: CellAlignment,
 }
 
 /// Grid of cells, filled from left to right and from top to bottom.
 #[derive(Debug, Default)]
-pub struct Layout {
-    cells: Vec<Cell>,
+pub struct TextLayout {
+    cells: Vec<LayoutCell>,
     columns: usize,
     /// Columns that are not widened for a text that spans several columns.
     narrow: Vec<usize>,
@@ -30,8 +30,8 @@ pub struct Layout {
     column: usize,
 }
 
-impl Layout {
-    pub fn row(&mut self) {
+impl TextLayout {
+    pub fn start_row(&mut self) {
         if !self.cells.is_empty() {
             self.row += 1;
         }
@@ -39,7 +39,7 @@ impl Layout {
     }
 
     /// Moves to a column.
-    pub fn column(&mut self, column: usize) {
+    pub fn move_to_column(&mut self, column: usize) {
         self.column = column;
     }
 
@@ -49,14 +49,14 @@ impl Layout {
     }
 
     /// Adds a cell with a blank before it.
-    pub fn cell(&mut self, text: &str, align: Align) {
+    pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
-        self.span(1, text, align, if has_margin { " " } else { "" });
+        self.add_span(1, text, align, if has_margin { " " } else { "" });
     }
 
     /// Adds a cell that spans several columns, with `margin` before it.
-    pub fn span(&mut self, span: usize, text: &str, align: Align, margin: &str) {
-        self.cells.push(Cell {
+    pub fn add_span(&mut self, span: usize, text: &str, align: CellAlignment, margin: &str) {
+        self.cells.push(LayoutCell {
             row: self.row,
             column: self.column,
             span,
@@ -74,13 +74,13 @@ impl Layout {
     }
 
     /// Returns the laid-out text.
-    pub fn text(mut self) -> String {
+    pub fn render_text(mut self) -> String {
         let mut margins = vec![0; self.columns];
         for cell in &self.cells {
-            margins[cell.column] = width(&cell.margin).max(margins[cell.column]);
+            margins[cell.column] = char_count(&cell.margin).max(margins[cell.column]);
         }
         self.cells.sort_by_key(|cell| cell.span);
-        let widths = self.widths(&margins);
+        let widths = self.column_widths(&margins);
         let mut begins = vec![0];
         begins.extend(widths.iter().scan(0, |end, width| {
             *end += width;
@@ -101,11 +101,11 @@ impl Layout {
             let begin = begins[cell.column];
             // After a text that is too wide, the original moves forward where it should move back.
             let blanks = begin as i64 - at;
-            text.push_str(&blank(blanks));
+            text.push_str(&repeat_blank(blanks));
             text.push_str(&format!("{:>margin$}", cell.margin));
             let space = begins[cell.column + cell.span] as i64 - (begin + margin) as i64;
-            let shown = cell.align.padded(&cell.text, space);
-            at += blanks + (margin + width(&shown)) as i64;
+            let shown = cell.align.pad_text(&cell.text, space);
+            at += blanks + (margin + char_count(&shown)) as i64;
             text.push_str(&shown);
         }
         if !self.cells.is_empty() {
@@ -116,10 +116,10 @@ impl Layout {
 
     /// Computes the width of each column: that of its widest single cell, then wide enough for
     /// spanning cells, whose extra width is distributed evenly.
-    fn widths(&self, margins: &[usize]) -> Vec<usize> {
+    fn column_widths(&self, margins: &[usize]) -> Vec<usize> {
         let mut widths = vec![0; self.columns];
         for cell in &self.cells {
-            let mut needed = width(&cell.text) + margins[cell.column];
+            let mut needed = char_count(&cell.text) + margins[cell.column];
             if cell.span == 1 {
                 widths[cell.column] = needed.max(widths[cell.column]);
                 continue;
@@ -143,24 +143,24 @@ impl Layout {
     }
 }
 
-impl Align {
+impl CellAlignment {
     /// Pads a text on the left.
-    fn padded(self, text: &str, space: i64) -> String {
-        let free = space - width(text) as i64;
+    fn pad_text(self, text: &str, space: i64) -> String {
+        let free = space - char_count(text) as i64;
         match self {
-            Align::Left => text.to_owned(),
-            Align::Centre => blank(free / 2) + text,
-            Align::Right => blank(free.max(0)) + text,
+            CellAlignment::Left => text.to_owned(),
+            CellAlignment::Centre => repeat_blank(free / 2) + text,
+            CellAlignment::Right => repeat_blank(free.max(0)) + text,
         }
     }
 }
 
 /// Returns `count` blanks, ignoring the sign.
-fn blank(count: i64) -> String {
+fn repeat_blank(count: i64) -> String {
     " ".repeat(count.unsigned_abs() as usize)
 }
 
-fn width(text: &str) -> usize {
+fn char_count(text: &str) -> usize {
     text.chars().count()
 }
 
@@ -170,16 +170,16 @@ mod tests {
 
     #[test]
     fn a_wide_text_over_several_columns_makes_them_wider() {
-        let mut layout = Layout::default();
-        layout.row();
-        layout.column(1);
-        layout.span(2, "wide text", Align::Centre, " | ");
-        layout.column(3);
-        layout.span(1, "", Align::Left, " |");
-        layout.row();
-        layout.cell("name", Align::Left);
-        layout.cell("1", Align::Right);
-        layout.cell("x", Align::Left);
-        assert_eq!(layout.text(), "     | wide text |\nname     1 x\n");
+        let mut layout = TextLayout::default();
+        layout.start_row();
+        layout.move_to_column(1);
+        layout.add_span(2, "wide text", CellAlignment::Centre, " | ");
+        layout.move_to_column(3);
+        layout.add_span(1, "", CellAlignment::Left, " |");
+        layout.start_row();
+        layout.add_cell("name", CellAlignment::Left);
+        layout.add_cell("1", CellAlignment::Right);
+        layout.add_cell("x", CellAlignment::Left);
+        assert_eq!(layout.render_text(), "     | wide text |\nname     1 x\n");
     }
 }

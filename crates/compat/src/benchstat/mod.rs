@@ -13,13 +13,13 @@ mod tables;
 mod units;
 mod written;
 
-use self::keys::{Taken, check, keep};
-use self::records::{Record, Records};
-use self::tables::{Rules, Tables};
-use crate::console::{Console, REFUSED};
+use self::keys::{UsedKeys, check_filter, filter_record};
+use self::records::{BenchmarkRecord, BenchmarkRecords};
+use self::tables::{BenchstatTables, TableRules};
+use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
-use speedwell_report::visible;
-use speedwell_results::foreign::readable::{self, Unreadable};
+use speedwell_report::escape_controls;
+use speedwell_results::foreign::readable::{self, UnreadableFile};
 use std::collections::HashMap;
 use std::fs;
 
@@ -27,7 +27,7 @@ const TOOL: &str = "benchstat";
 const USAGE: &str = include_str!("../usage/benchstat.txt");
 
 /// Options of the command line.
-struct Request<'a> {
+struct BenchstatOptions<'a> {
     table: &'a str,
     row: &'a str,
     column: &'a str,
@@ -39,9 +39,9 @@ struct Request<'a> {
     files: &'a [String],
 }
 
-impl<'a> Request<'a> {
+impl<'a> BenchstatOptions<'a> {
     /// Sets the value of a flag.
-    fn set(&mut self, name: &str, value: &'a str) -> Result<(), String> {
+    fn set_flag(&mut self, name: &str, value: &'a str) -> Result<(), String> {
         let share = || match value.parse() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
             _ => Err(format!("-{name} '{value}' is not a number from 0 to 1")),
@@ -66,18 +66,18 @@ impl<'a> Request<'a> {
 ///
 /// # Errors
 /// A file or an expression cannot be read.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    match parse(arguments) {
-        Ok(None) => Ok(console.help(USAGE)?),
-        Ok(Some(request)) => compare(&request, console),
-        Err(reason) => Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    match parse_options(arguments) {
+        Ok(None) => Ok(console.print_help(USAGE)?),
+        Ok(Some(request)) => compare_files(&request, console),
+        Err(reason) => Ok(console.reject_with_hint(TOOL, &reason, "-h")?),
     }
 }
 
 /// Parses flags as Go's flag package does: one dash or two, the value after `=` or in the next
 /// argument, up to the first non-flag. Returns `None` if help is requested.
-fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
-    let mut request = Request {
+fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, String> {
+    let mut request = BenchstatOptions {
         table: ".config",
         row: ".fullname",
         column: ".file",
@@ -120,7 +120,7 @@ fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
                 value
             }
         };
-        request.set(name, value)?;
+        request.set_flag(name, value)?;
     }
     if request.files.is_empty() {
         return Err("there is no file to read".to_owned());
@@ -128,14 +128,14 @@ fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
     Ok(Some(request))
 }
 
-fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<i32> {
-    let filter = query::filter(request.filter);
-    let filter = filter.and_then(|filter| check(&filter).map(|()| filter));
+fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
+    let filter = query::parse_filter(request.filter);
+    let filter = filter.and_then(|filter| check_filter(&filter).map(|()| filter));
     let filter = filter.map_err(|error| anyhow!(error).context("cannot read -filter"))?;
-    let mut taken = Taken::default();
+    let mut taken = UsedKeys::default();
     let mut project = |flag: &str, text: &str, has_unit: bool| {
-        let parts = query::projection(text);
-        let projection = parts.and_then(|parts| taken.project(parts, has_unit));
+        let parts = query::parse_projection(text);
+        let projection = parts.and_then(|parts| taken.add_projection(parts, has_unit));
         projection.map_err(|error| anyhow!(error).context(format!("cannot read {flag}")))
     };
     let table = project("-table", request.table, true)?;
@@ -144,15 +144,18 @@ fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<i32> {
     let ignored = project("-ignore", request.ignore, false)?;
     let (mut records, missing) = read_files(request, console)?;
     for complaint in &records.complaints {
-        writeln!(console.stderr, "{}", visible(complaint))?;
+        writeln!(console.stderr, "{}", escape_controls(complaint))?;
     }
     let all = [&table, &row, &column, &ignored];
-    let is_admitted = |record: &Record| all.iter().all(|projection| projection.admits(record));
-    let results: Vec<Record> = std::mem::take(&mut records.results);
+    let is_admitted =
+        |record: &BenchmarkRecord| all.iter().all(|projection| projection.admits(record));
+    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results);
     let results = results.into_iter().filter(is_admitted);
-    let results: Vec<Record> = results.filter_map(|record| keep(&filter, record)).collect();
-    let rules = Rules {
-        rest: taken.rest(),
+    let results: Vec<BenchmarkRecord> = results
+        .filter_map(|record| filter_record(&filter, record))
+        .collect();
+    let rules = TableRules {
+        rest: taken.remaining_projection(),
         table,
         row,
         column,
@@ -160,40 +163,43 @@ fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<i32> {
         confidence: request.confidence,
         alpha: request.alpha,
     };
-    let tables = Tables::new(rules, &results, &records);
+    let tables = BenchstatTables::new(rules, &results, &records);
     if request.is_csv {
-        let (text, remarks) = written::csv(&tables);
+        let (text, remarks) = written::format_csv(&tables);
         console.stdout.write_all(text.as_bytes())?;
         console.stderr.write_all(remarks.as_bytes())?;
     } else {
         console
             .stdout
-            .write_all(written::text(&tables).as_bytes())?;
+            .write_all(written::format_text(&tables).as_bytes())?;
     }
     console.stdout.flush()?;
     for sentence in &missing {
-        writeln!(console.stderr, "{TOOL}: {}", visible(sentence))?;
+        writeln!(console.stderr, "{TOOL}: {}", escape_controls(sentence))?;
     }
-    Ok(if missing.is_empty() { 0 } else { REFUSED })
+    Ok(if missing.is_empty() { 0 } else { EXIT_REJECTED })
 }
 
 /// Reads all files. Also returns a message about each file without results, which the original
 /// ignores.
-fn read_files(request: &Request<'_>, console: &mut Console<'_>) -> Result<(Records, Vec<String>)> {
-    let mut records = Records::default();
+fn read_files(
+    request: &BenchstatOptions<'_>,
+    console: &mut DropInConsole<'_>,
+) -> Result<(BenchmarkRecords, Vec<String>)> {
+    let mut records = BenchmarkRecords::default();
     let mut missing = Vec::new();
-    for (path, label) in labelled(request.files) {
+    for (path, label) in label_files(request.files) {
         let mut bytes = Vec::new();
         match path.as_str() {
             "-" => console.stdin.read_to_end(&mut bytes).map(drop),
             path => fs::read(path).map(|read| bytes = read),
         }
         .with_context(|| format!("cannot read '{path}'"))?;
-        let plain = readable::plain(&bytes).with_context(|| format!("cannot read '{path}'"))?;
+        let plain = readable::strip_bom(&bytes).with_context(|| format!("cannot read '{path}'"))?;
         let before = records.results.len();
-        records.read(&path, &label, &String::from_utf8_lossy(plain));
+        records.read_file(&path, &label, &String::from_utf8_lossy(plain));
         if records.results.len() == before {
-            let told = Unreadable::of_bytes(plain);
+            let told = UnreadableFile::diagnose(plain);
             missing.push(match told.hint {
                 "" => format!(
                     "'{path}' has no results\nhint: 'go test -bench . -count 10 > FILE' writes some"
@@ -207,7 +213,7 @@ fn read_files(request: &Request<'_>, console: &mut Console<'_>) -> Result<(Recor
 
 /// Returns paths and the names of their columns: `LABEL=PATH`, or the path, which is numbered if
 /// given several times.
-fn labelled(files: &[String]) -> Vec<(String, String)> {
+fn label_files(files: &[String]) -> Vec<(String, String)> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for file in files.iter().filter(|file| !file.contains('=')) {
         *counts.entry(file).or_default() += 1;
@@ -232,20 +238,24 @@ fn labelled(files: &[String]) -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
+    fn split_words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
     fn flags_are_taken_as_go_takes_them() {
-        let line = words("-alpha 0.1 --row=/x -format=csv a -col b");
-        let request = parse(&line).unwrap().unwrap();
+        let line = split_words("-alpha 0.1 --row=/x -format=csv a -col b");
+        let request = parse_options(&line).unwrap().unwrap();
         assert_eq!(
             (request.alpha, request.row, request.is_csv),
             (0.1, "/x", true)
         );
         assert_eq!(request.files, ["a", "-col", "b"]);
-        assert!(parse(&words("-alpha 0.1 -h x")).unwrap().is_none());
+        assert!(
+            parse_options(&split_words("-alpha 0.1 -h x"))
+                .unwrap()
+                .is_none()
+        );
         for line in [
             "",
             "-alpha 2 a",
@@ -254,13 +264,13 @@ mod tests {
             "-colour red a",
             "-confidence x a",
         ] {
-            assert!(parse(&words(line)).is_err(), "{line}");
+            assert!(parse_options(&split_words(line)).is_err(), "{line}");
         }
     }
 
     #[test]
     fn files_that_are_given_several_times_are_numbered() {
-        let named = labelled(&words("a b a new=a -"));
+        let named = label_files(&split_words("a b a new=a -"));
         let labels: Vec<&str> = named.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["a#0", "b", "a#1", "new", "-"]);
         assert_eq!(named[3].0, "a");

@@ -1,44 +1,44 @@
 //! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
 //! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` gives them
-//! their meaning. Start at [`filter`] and [`projection`].
+//! their meaning. Start at [`parse_filter`] and [`parse_projection`].
 
 use regex::Regex;
 
 /// Filter for results.
 #[derive(Debug, Clone)]
-pub enum Filter {
+pub enum BenchstatFilter {
     /// Matches if all do; without any, everything matches.
-    And(Vec<Filter>),
+    And(Vec<BenchstatFilter>),
     /// Matches if at least one does.
-    Or(Vec<Filter>),
+    Or(Vec<BenchstatFilter>),
     /// Matches if the filter does not.
-    Not(Box<Filter>),
+    Not(Box<BenchstatFilter>),
     /// Matches a key with a value.
-    Match(String, Wanted),
+    Match(String, ValuePattern),
 }
 
 /// Value that a key must have.
 #[derive(Debug, Clone)]
-pub enum Wanted {
+pub enum ValuePattern {
     /// Exactly this text.
     Text(String),
     /// Any text that contains a match of this pattern.
     Pattern(Regex),
 }
 
-impl Wanted {
+impl ValuePattern {
     /// Whether the value matches.
-    pub fn is(&self, value: &str) -> bool {
+    pub fn matches(&self, value: &str) -> bool {
         match self {
-            Wanted::Text(text) => text == value,
-            Wanted::Pattern(pattern) => pattern.is_match(value),
+            ValuePattern::Text(text) => text == value,
+            ValuePattern::Pattern(pattern) => pattern.is_match(value),
         }
     }
 }
 
 /// One part of a projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ProjectionPart {
     pub key: String,
     pub order: PartOrder,
 }
@@ -57,7 +57,7 @@ pub enum PartOrder {
 }
 
 /// Formats a syntax error with a mark below its position.
-fn mistake(text: &str, at: usize, why: &str) -> String {
+fn syntax_error(text: &str, at: usize, why: &str) -> String {
     let place = text
         .char_indices()
         .take_while(|(byte, _)| *byte < at)
@@ -66,7 +66,7 @@ fn mistake(text: &str, at: usize, why: &str) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum QueryToken {
     End,
     Sign(char),
     And,
@@ -77,18 +77,18 @@ enum Token {
 
 /// Splits a text into tokens.
 #[derive(Debug, Clone, Copy)]
-struct Tokens<'a> {
+struct QueryLexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Tokens<'a> {
-    fn new(text: &'a str) -> Tokens<'a> {
-        Tokens { text, at: 0 }
+impl<'a> QueryLexer<'a> {
+    fn new(text: &'a str) -> QueryLexer<'a> {
+        QueryLexer { text, at: 0 }
     }
 
-    fn error<T>(&self, why: &str) -> Result<T, String> {
-        Err(mistake(self.text, self.at, why))
+    fn fail_here<T>(&self, why: &str) -> Result<T, String> {
+        Err(syntax_error(self.text, self.at, why))
     }
 
     fn skip_blanks(&mut self) {
@@ -98,70 +98,70 @@ impl<'a> Tokens<'a> {
 
     /// Returns the next token and the remaining tokens. Patterns are recognized only where a value
     /// may appear.
-    fn next(mut self, is_value: bool) -> Result<(Token, Tokens<'a>), String> {
+    fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
-        let after = |length: usize| Tokens {
+        let after = |length: usize| QueryLexer {
             at: self.at + length,
             ..self
         };
         let Some(first) = rest.chars().next() else {
-            return Ok((Token::End, self));
+            return Ok((QueryToken::End, self));
         };
         match first {
-            '(' | ')' | ':' | '@' | ',' | '-' | '*' => Ok((Token::Sign(first), after(1))),
+            '(' | ')' | ':' | '@' | ',' | '-' | '*' => Ok((QueryToken::Sign(first), after(1))),
             '/' if is_value => {
                 let Some(length) = pattern_length(&rest[1..]) else {
-                    return self.error("missing close \"/\"");
+                    return self.fail_here("missing close \"/\"");
                 };
                 let next = after(length + 2);
                 let follows = next.text[next.at..].chars().next();
                 if follows.is_some_and(|c| !c.is_whitespace() && !"():@,-*".contains(c)) {
-                    return next.error(
+                    return next.fail_here(
                         "regexp must be followed by space or an operator (unescaped \"/\"?)",
                     );
                 }
-                Ok((Token::Pattern(rest[1..=length].to_owned()), next))
+                Ok((QueryToken::Pattern(rest[1..=length].to_owned()), next))
             }
             '"' => {
                 let Some(length) = quoted_length(rest) else {
-                    return self.error("missing end quote");
+                    return self.fail_here("missing end quote");
                 };
                 match serde_json::from_str(&rest[..length]) {
-                    Ok(word) => Ok((Token::Word(word), after(length))),
-                    Err(_) => self.error("bad escape sequence"),
+                    Ok(word) => Ok((QueryToken::Word(word), after(length))),
+                    Err(_) => self.fail_here("bad escape sequence"),
                 }
             }
             _ => {
                 let is_end = |c: char| c.is_whitespace() || "():@,".contains(c);
                 let length = rest.find(is_end).unwrap_or(rest.len());
                 let token = match &rest[..length] {
-                    "AND" => Token::And,
-                    "OR" => Token::Or,
-                    word => Token::Word(word.to_owned()),
+                    "AND" => QueryToken::And,
+                    "OR" => QueryToken::Or,
+                    word => QueryToken::Word(word.to_owned()),
                 };
                 Ok((token, after(length)))
             }
         }
     }
 
-    fn shown(token: &Token) -> String {
+    fn token_text(token: &QueryToken) -> String {
         match token {
-            Token::Sign(sign) => sign.to_string(),
-            Token::And => "AND".to_owned(),
-            Token::Or => "OR".to_owned(),
-            Token::Word(text) | Token::Pattern(text) => text.clone(),
-            Token::End => String::new(),
+            QueryToken::Sign(sign) => sign.to_string(),
+            QueryToken::And => "AND".to_owned(),
+            QueryToken::Or => "OR".to_owned(),
+            QueryToken::Word(text) | QueryToken::Pattern(text) => text.clone(),
+            QueryToken::End => String::new(),
         }
     }
 
-    fn end(self) -> Result<(), String> {
-        match self.next(false)? {
-            (Token::End, _) => Ok(()),
+    fn expect_end(self) -> Result<(), String> {
+        match self.next_token(false)? {
+            (QueryToken::End, _) => Ok(()),
             (token, _) => {
                 let mut here = self;
                 here.skip_blanks();
-                here.error(&format!("unexpected {:?}", Tokens::shown(&token)))
+                here.fail_here(&format!("unexpected {:?}", QueryLexer::token_text(&token)))
             }
         }
     }
@@ -199,109 +199,116 @@ fn pattern_length(text: &str) -> Option<usize> {
 ///
 /// # Errors
 /// Returns the position and the reason of a syntax error.
-pub fn filter(text: &str) -> Result<Filter, String> {
-    let (filter, rest) = either(Tokens::new(text))?;
-    rest.end()?;
+pub fn parse_filter(text: &str) -> Result<BenchstatFilter, String> {
+    let (filter, rest) = parse_or(QueryLexer::new(text))?;
+    rest.expect_end()?;
     Ok(filter)
 }
 
-fn either(mut tokens: Tokens<'_>) -> Result<(Filter, Tokens<'_>), String> {
+fn parse_or(mut tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
     let mut terms = Vec::new();
     loop {
-        let (term, rest) = all_of(tokens)?;
+        let (term, rest) = parse_and(tokens)?;
         terms.push(term);
         tokens = rest;
-        match tokens.next(false)? {
-            (Token::Or, rest) => tokens = rest,
+        match tokens.next_token(false)? {
+            (QueryToken::Or, rest) => tokens = rest,
             _ => break,
         }
     }
-    Ok((alone_or(terms, Filter::Or), tokens))
+    Ok((single_or_list(terms, BenchstatFilter::Or), tokens))
 }
 
-fn all_of(tokens: Tokens<'_>) -> Result<(Filter, Tokens<'_>), String> {
-    let (first, mut tokens) = single(tokens)?;
+fn parse_and(tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
+    let (first, mut tokens) = parse_term(tokens)?;
     let mut terms = vec![first];
     loop {
-        let (token, rest) = tokens.next(false)?;
+        let (token, rest) = tokens.next_token(false)?;
         match token {
-            Token::And => tokens = rest,
-            Token::Sign('(' | '-' | '*') | Token::Word(_) => {
-                let (term, rest) = single(tokens)?;
+            QueryToken::And => tokens = rest,
+            QueryToken::Sign('(' | '-' | '*') | QueryToken::Word(_) => {
+                let (term, rest) = parse_term(tokens)?;
                 terms.push(term);
                 tokens = rest;
             }
-            Token::Sign(')') | Token::Or | Token::End => break,
+            QueryToken::Sign(')') | QueryToken::Or | QueryToken::End => break,
             other => {
                 tokens.skip_blanks();
-                return tokens.error(&format!("unexpected {:?}", Tokens::shown(&other)));
+                return tokens
+                    .fail_here(&format!("unexpected {:?}", QueryLexer::token_text(&other)));
             }
         }
     }
-    Ok((alone_or(terms, Filter::And), tokens))
+    Ok((single_or_list(terms, BenchstatFilter::And), tokens))
 }
 
-fn alone_or(mut terms: Vec<Filter>, many: fn(Vec<Filter>) -> Filter) -> Filter {
+fn single_or_list(
+    mut terms: Vec<BenchstatFilter>,
+    many: fn(Vec<BenchstatFilter>) -> BenchstatFilter,
+) -> BenchstatFilter {
     match terms.len() {
         1 => terms.remove(0),
         _ => many(terms),
     }
 }
 
-fn single(start: Tokens<'_>) -> Result<(Filter, Tokens<'_>), String> {
-    let (token, rest) = start.next(false)?;
+fn parse_term(start: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
+    let (token, rest) = start.next_token(false)?;
     match token {
-        Token::Sign('(') => {
-            let (inner, rest) = either(rest)?;
-            match rest.next(false)? {
-                (Token::Sign(')'), after) => Ok((inner, after)),
-                _ => rest.error("missing \")\""),
+        QueryToken::Sign('(') => {
+            let (inner, rest) = parse_or(rest)?;
+            match rest.next_token(false)? {
+                (QueryToken::Sign(')'), after) => Ok((inner, after)),
+                _ => rest.fail_here("missing \")\""),
             }
         }
-        Token::Sign('-') => {
-            let (inner, rest) = single(rest)?;
-            Ok((Filter::Not(Box::new(inner)), rest))
+        QueryToken::Sign('-') => {
+            let (inner, rest) = parse_term(rest)?;
+            Ok((BenchstatFilter::Not(Box::new(inner)), rest))
         }
-        Token::Sign('*') => Ok((Filter::And(Vec::new()), rest)),
-        Token::Word(key) => {
-            let (Token::Sign(':'), rest) = rest.next(false)? else {
-                return start.error("expected key:value");
+        QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), rest)),
+        QueryToken::Word(key) => {
+            let (QueryToken::Sign(':'), rest) = rest.next_token(false)? else {
+                return start.fail_here("expected key:value");
             };
-            match rest.next(true)? {
-                (Token::Sign('('), rest) => listed(&key, rest),
-                (value, after) => match wanted(&value, rest)? {
-                    Some(wanted) => Ok((Filter::Match(key, wanted), after)),
-                    None => start.error("expected key:value"),
+            match rest.next_token(true)? {
+                (QueryToken::Sign('('), rest) => parse_value_list(&key, rest),
+                (value, after) => match parse_value(&value, rest)? {
+                    Some(wanted) => Ok((BenchstatFilter::Match(key, wanted), after)),
+                    None => start.fail_here("expected key:value"),
                 },
             }
         }
-        _ => start.error("expected key:value or subexpression"),
+        _ => start.fail_here("expected key:value or subexpression"),
     }
 }
 
 /// Parses `(a OR /b/)` after a key.
-fn listed<'a>(key: &str, mut tokens: Tokens<'a>) -> Result<(Filter, Tokens<'a>), String> {
+fn parse_value_list<'a>(
+    key: &str,
+    mut tokens: QueryLexer<'a>,
+) -> Result<(BenchstatFilter, QueryLexer<'a>), String> {
     let mut terms = Vec::new();
     loop {
-        let (value, rest) = tokens.next(true)?;
-        let Some(wanted) = wanted(&value, tokens)? else {
-            return tokens.error("expected value");
+        let (value, rest) = tokens.next_token(true)?;
+        let Some(wanted) = parse_value(&value, tokens)? else {
+            return tokens.fail_here("expected value");
         };
-        terms.push(Filter::Match(key.to_owned(), wanted));
-        tokens = match rest.next(true)? {
-            (Token::Sign(')'), rest) => return Ok((Filter::Or(terms), rest)),
-            (Token::Or, rest) => rest,
-            _ => return rest.error("value list must be separated by OR"),
+        terms.push(BenchstatFilter::Match(key.to_owned(), wanted));
+        tokens = match rest.next_token(true)? {
+            (QueryToken::Sign(')'), rest) => return Ok((BenchstatFilter::Or(terms), rest)),
+            (QueryToken::Or, rest) => rest,
+            _ => return rest.fail_here("value list must be separated by OR"),
         };
     }
 }
 
-fn wanted(token: &Token, at: Tokens<'_>) -> Result<Option<Wanted>, String> {
+fn parse_value(token: &QueryToken, at: QueryLexer<'_>) -> Result<Option<ValuePattern>, String> {
     match token {
-        Token::Word(text) => Ok(Some(Wanted::Text(text.clone()))),
-        Token::Pattern(text) => match Regex::new(text) {
-            Ok(pattern) => Ok(Some(Wanted::Pattern(pattern))),
-            Err(error) => at.error(&error.to_string()),
+        QueryToken::Word(text) => Ok(Some(ValuePattern::Text(text.clone()))),
+        QueryToken::Pattern(text) => match Regex::new(text) {
+            Ok(pattern) => Ok(Some(ValuePattern::Pattern(pattern))),
+            Err(error) => at.fail_here(&error.to_string()),
         },
         _ => Ok(None),
     }
@@ -311,60 +318,62 @@ fn wanted(token: &Token, at: Tokens<'_>) -> Result<Option<Wanted>, String> {
 ///
 /// # Errors
 /// Returns the position and the reason of a syntax error.
-pub fn projection(text: &str) -> Result<Vec<Part>, String> {
+pub fn parse_projection(text: &str) -> Result<Vec<ProjectionPart>, String> {
     let mut parts = Vec::new();
-    let mut tokens = Tokens::new(text);
+    let mut tokens = QueryLexer::new(text);
     loop {
-        match tokens.next(false)? {
-            (Token::End, _) => return Ok(parts),
-            (Token::Sign(','), rest) if !parts.is_empty() => tokens = rest,
+        match tokens.next_token(false)? {
+            (QueryToken::End, _) => return Ok(parts),
+            (QueryToken::Sign(','), rest) if !parts.is_empty() => tokens = rest,
             _ => {}
         }
-        let (part, rest) = part(tokens)?;
+        let (part, rest) = parse_part(tokens)?;
         parts.push(part);
         tokens = rest;
     }
 }
 
-fn part(tokens: Tokens<'_>) -> Result<(Part, Tokens<'_>), String> {
-    let (Token::Word(key), rest) = tokens.next(false)? else {
-        return tokens.error("expected key");
+fn parse_part(tokens: QueryLexer<'_>) -> Result<(ProjectionPart, QueryLexer<'_>), String> {
+    let (QueryToken::Word(key), rest) = tokens.next_token(false)? else {
+        return tokens.fail_here("expected key");
     };
-    let (Token::Sign('@'), rest_of_order) = rest.next(false)? else {
+    let (QueryToken::Sign('@'), rest_of_order) = rest.next_token(false)? else {
         let order = PartOrder::First;
-        return Ok((Part { key, order }, rest));
+        return Ok((ProjectionPart { key, order }, rest));
     };
-    let (order, after) = match rest_of_order.next(false)? {
-        (Token::Word(word), after) => match word.as_str() {
+    let (order, after) = match rest_of_order.next_token(false)? {
+        (QueryToken::Word(word), after) => match word.as_str() {
             "first" => (PartOrder::First, after),
             "alpha" => (PartOrder::Alpha, after),
             "num" => (PartOrder::Number, after),
-            word => return rest_of_order.error(&format!("unknown order {word:?}")),
+            word => return rest_of_order.fail_here(&format!("unknown order {word:?}")),
         },
-        (Token::Sign('('), after) => fixed(after)?,
-        _ => return rest_of_order.error("expected named sort order or parenthesized list"),
+        (QueryToken::Sign('('), after) => parse_fixed_order(after)?,
+        _ => return rest_of_order.fail_here("expected named sort order or parenthesized list"),
     };
-    if order_is_fixed(&order) && key == ".config" {
-        return rest_of_order.error("fixed order not allowed for .config");
+    if is_fixed_order(&order) && key == ".config" {
+        return rest_of_order.fail_here("fixed order not allowed for .config");
     }
-    Ok((Part { key, order }, after))
+    Ok((ProjectionPart { key, order }, after))
 }
 
-fn order_is_fixed(order: &PartOrder) -> bool {
+fn is_fixed_order(order: &PartOrder) -> bool {
     matches!(order, PartOrder::Fixed(_))
 }
 
-fn fixed(mut tokens: Tokens<'_>) -> Result<(PartOrder, Tokens<'_>), String> {
+fn parse_fixed_order(mut tokens: QueryLexer<'_>) -> Result<(PartOrder, QueryLexer<'_>), String> {
     let mut words = Vec::new();
     loop {
-        match tokens.next(false)? {
-            (Token::Word(word), rest) => {
+        match tokens.next_token(false)? {
+            (QueryToken::Word(word), rest) => {
                 words.push(word);
                 tokens = rest;
             }
-            (Token::Sign(')'), _) if words.is_empty() => return tokens.error("nothing to match"),
-            (Token::Sign(')'), rest) => return Ok((PartOrder::Fixed(words), rest)),
-            _ => return tokens.error("missing )"),
+            (QueryToken::Sign(')'), _) if words.is_empty() => {
+                return tokens.fail_here("nothing to match");
+            }
+            (QueryToken::Sign(')'), rest) => return Ok((PartOrder::Fixed(words), rest)),
+            _ => return tokens.fail_here("missing )"),
         }
     }
 }
@@ -375,7 +384,7 @@ mod tests {
 
     #[test]
     fn filters_bind_as_in_the_original() {
-        let shown = |text: &str| format!("{:?}", filter(text).unwrap());
+        let shown = |text: &str| format!("{:?}", parse_filter(text).unwrap());
         assert_eq!(shown("*"), "And([])");
         assert_eq!(shown("a:1 b:2 OR c:3"), shown("(a:1 AND b:2) OR c:3"));
         assert_eq!(shown("a:(1 OR 2)"), shown("a:1 OR a:2"));
@@ -388,20 +397,20 @@ mod tests {
 
     #[test]
     fn projections_have_keys_and_orders() {
-        let part = |key: &str, order| Part {
+        let part = |key: &str, order| ProjectionPart {
             key: key.to_owned(),
             order,
         };
         let fixed = PartOrder::Fixed(vec!["b".to_owned(), "a".to_owned()]);
         assert_eq!(
-            projection("goos,/size@num .name@(b a)").unwrap(),
+            parse_projection("goos,/size@num .name@(b a)").unwrap(),
             [
                 part("goos", PartOrder::First),
                 part("/size", PartOrder::Number),
                 part(".name", fixed)
             ]
         );
-        assert_eq!(projection("").unwrap(), []);
+        assert_eq!(parse_projection("").unwrap(), []);
     }
 
     #[test]
@@ -409,12 +418,12 @@ mod tests {
         for text in [
             "a", "a:", "(a:1", "a:(1 2)", "a:/x", "a:\"", "a:/[/", ")", "a:1)", "a:/x/y", "",
         ] {
-            assert!(filter(text).is_err(), "{text}");
+            assert!(parse_filter(text).is_err(), "{text}");
         }
         for text in [",", "a@", "a@()", "a@(b", "a@up", ".config@(a)", ":"] {
-            assert!(projection(text).is_err(), "{text}");
+            assert!(parse_projection(text).is_err(), "{text}");
         }
-        let error = filter("a:1 :").unwrap_err();
+        let error = parse_filter("a:1 :").unwrap_err();
         assert!(error.ends_with("\n\ta:1 :\n\t    ^"), "{error}");
     }
 }

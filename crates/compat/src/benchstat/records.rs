@@ -2,16 +2,16 @@
 //!
 //! The importer of such files (`results/formats/go_bench`) builds sessions; benchstat needs the
 //! lines as written, every configuration key, and the original's complaints. Start at
-//! [`Records::read`].
+//! [`BenchmarkRecords::read_file`].
 
-use crate::benchstat::samples::Assumption;
-use crate::benchstat::units::tidy;
-use speedwell_report::visible;
+use crate::benchstat::samples::ValueAssumption;
+use crate::benchstat::units::tidy_unit;
+use speedwell_report::escape_controls;
 use std::collections::HashMap;
 
 /// One key of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct ConfigurationEntry {
     pub key: String,
     pub value: String,
     /// Whether it comes from a line of the file; the file's own name does not.
@@ -20,7 +20,7 @@ pub struct Setting {
 
 /// One figure of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct BenchstatFigure {
     /// Value in the tidied unit.
     pub value: f64,
     /// Tidied unit.
@@ -31,24 +31,24 @@ pub struct Figure {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Record {
+pub struct BenchmarkRecord {
     /// Name without the prefix `Benchmark`.
     pub name: String,
     /// Configuration in the order of the original.
-    pub settings: Vec<Setting>,
-    pub figures: Vec<Figure>,
+    pub settings: Vec<ConfigurationEntry>,
+    pub figures: Vec<BenchstatFigure>,
 }
 
-impl Record {
+impl BenchmarkRecord {
     /// Returns the value of a configuration key, or an empty text.
-    pub fn setting(&self, key: &str) -> &str {
+    pub fn setting_value(&self, key: &str) -> &str {
         let found = self.settings.iter().find(|setting| setting.key == key);
         found.map_or("", |setting| &setting.value)
     }
 
     /// Returns the name up to the first slash; without a slash, the name without the number of
     /// processors.
-    pub fn base(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         match self.name.find('/') {
             Some(at) => &self.name[..at],
             None => split_processors(&self.name).0,
@@ -57,7 +57,7 @@ impl Record {
 
     /// Returns the first part of the name, then the others, each with its slash; last the number of
     /// processors with its dash.
-    pub fn parts(&self) -> (&str, Vec<&str>) {
+    pub fn name_parts(&self) -> (&str, Vec<&str>) {
         let (name, processors) = split_processors(&self.name);
         let mut cuts: Vec<usize> = name.match_indices('/').map(|(at, _)| at).collect();
         cuts.push(name.len());
@@ -82,33 +82,33 @@ fn split_processors(name: &str) -> (&str, Option<&str>) {
 
 /// Contents of all files.
 #[derive(Debug, Default)]
-pub struct Records {
+pub struct BenchmarkRecords {
     /// Results in order.
-    pub results: Vec<Record>,
+    pub results: Vec<BenchmarkRecord>,
     /// Complaints about lines, in order, each with path and line number.
     pub complaints: Vec<String>,
     /// Contents of `Unit` lines: unit and key, value.
     units: HashMap<(String, String), String>,
 }
 
-impl Records {
+impl BenchmarkRecords {
     /// Reads one file, called `path` in complaints and `label` in columns.
-    pub fn read(&mut self, path: &str, label: &str, text: &str) {
+    pub fn read_file(&mut self, path: &str, label: &str, text: &str) {
         let mut settings = Vec::new();
         if !label.is_empty() {
-            settings.push(Setting {
+            settings.push(ConfigurationEntry {
                 key: ".file".to_owned(),
                 value: label.to_owned(),
                 is_in_file: false,
             });
         }
         for (at, line) in text.lines().enumerate() {
-            let line = &*visible(line);
+            let line = &*escape_controls(line);
             let complain = |why: String| format!("{path}:{}: {why}", at + 1);
             if let Some(rest) = line.strip_prefix("Benchmark") {
-                match result(rest) {
+                match parse_result(rest) {
                     Ok(None) => {}
-                    Ok(Some((name, figures))) => self.results.push(Record {
+                    Ok(Some((name, figures))) => self.results.push(BenchmarkRecord {
                         name,
                         figures,
                         settings: settings.clone(),
@@ -116,15 +116,15 @@ impl Records {
                     Err(why) => self.complaints.push(complain(why)),
                 }
             } else if line.split_whitespace().next() == Some("Unit") && line.starts_with("Unit") {
-                let complaints = self.unit_line(line);
+                let complaints = self.read_unit_line(line);
                 self.complaints.extend(complaints.into_iter().map(complain));
-            } else if let Some((key, value)) = setting(line) {
-                set(&mut settings, key, value);
+            } else if let Some((key, value)) = parse_setting(line) {
+                set_entry(&mut settings, key, value);
             }
         }
     }
 
-    fn unit_line(&mut self, line: &str) -> Vec<String> {
+    fn read_unit_line(&mut self, line: &str) -> Vec<String> {
         let mut words = line.split_whitespace().skip(1);
         let Some(unit) = words.next() else {
             return vec!["missing unit".to_owned()];
@@ -135,7 +135,7 @@ impl Records {
                 complaints.push("expected key=value".to_owned());
                 continue;
             };
-            let place = (tidy(unit).0, key.to_owned());
+            let place = (tidy_unit(unit).0, key.to_owned());
             match self.units.get(&place) {
                 Some(known) if known != value => complaints.push(format!(
                     "metadata {key} of unit {unit} already set to {known}"
@@ -148,18 +148,18 @@ impl Records {
     }
 
     /// Returns the assumption about the values of a unit.
-    pub fn assumption(&self, unit: &str) -> Assumption {
-        let said = self.units.get(&(tidy(unit).0, "assume".to_owned()));
+    pub fn assumption(&self, unit: &str) -> ValueAssumption {
+        let said = self.units.get(&(tidy_unit(unit).0, "assume".to_owned()));
         if said.is_some_and(|said| said == "exact") {
-            Assumption::Exact
+            ValueAssumption::Exact
         } else {
-            Assumption::Nothing
+            ValueAssumption::Nothing
         }
     }
 }
 
 /// An empty value removes the key; the last key then takes its position, as in the original.
-fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
+fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     let known = settings.iter().position(|setting| setting.key == key);
     match (known, value) {
         (Some(at), "") => drop(settings.swap_remove(at)),
@@ -168,7 +168,7 @@ fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
             settings[at].value = value.to_owned();
             settings[at].is_in_file = true;
         }
-        (None, value) => settings.push(Setting {
+        (None, value) => settings.push(ConfigurationEntry {
             key: key.to_owned(),
             value: value.to_owned(),
             is_in_file: true,
@@ -178,7 +178,7 @@ fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
 
 /// Parses `key: value`: the key begins with a lowercase letter and contains neither blanks nor
 /// uppercase letters.
-fn setting(line: &str) -> Option<(&str, &str)> {
+fn parse_setting(line: &str) -> Option<(&str, &str)> {
     if !line.starts_with(char::is_lowercase) {
         return None;
     }
@@ -189,7 +189,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses the part of a line after `Benchmark` into name and figures; `None` for a name alone.
-fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
+fn parse_result(rest: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, String> {
     let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
         return Ok(None);
     };
@@ -207,13 +207,13 @@ fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
     })?;
     let mut figures = Vec::new();
     while let Some(word) = words.next() {
-        let typed = number(word)?;
+        let typed = parse_number(word)?;
         let unit = words.next().ok_or("missing units")?;
-        let (tidied, factor) = tidy(unit);
+        let (tidied, factor) = tidy_unit(unit);
         let value = typed * factor;
         // A value that tidying does not change keeps its unit: a time of 0 stays in nanoseconds.
         let is_kept = value == typed;
-        figures.push(Figure {
+        figures.push(BenchstatFigure {
             value,
             unit: if is_kept { unit.to_owned() } else { tidied },
             typed_unit: (!is_kept).then(|| unit.to_owned()),
@@ -225,7 +225,7 @@ fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
     Ok(Some((name.to_owned(), figures)))
 }
 
-fn number(word: &str) -> Result<f64, String> {
+fn parse_number(word: &str) -> Result<f64, String> {
     let read: f64 = word
         .parse()
         .map_err(|_| "parsing measurement: invalid syntax")?;
@@ -242,33 +242,36 @@ mod tests {
 
     #[test]
     fn lines_are_results_settings_units_or_nothing() {
-        let mut records = Records::default();
+        let mut records = BenchmarkRecords::default();
         let text = "goos: linux\nnote:\t x\nBenchmarkA/n=1-8 10 5 ns/op 3 B/op\nnote:\nPASS\nBad key: x\nok \tx\t1s\n\
                     Unit ns/op assume=exact\nBenchmarkAlone\nBenchmarkZero 1 0 ns/op\n";
-        records.read("p", "l", text);
+        records.read_file("p", "l", text);
         assert!(records.complaints.is_empty(), "{records:?}");
         let [first, second] = &records.results[..] else {
             panic!("{records:?}")
         };
-        assert_eq!((first.name.as_str(), first.base()), ("A/n=1-8", "A"));
-        assert_eq!(first.parts(), ("A", vec!["/n=1", "-8"]));
-        assert_eq!((first.setting("note"), second.setting("note")), ("x", ""));
-        assert_eq!(first.setting(".file"), "l");
+        assert_eq!((first.name.as_str(), first.base_name()), ("A/n=1-8", "A"));
+        assert_eq!(first.name_parts(), ("A", vec!["/n=1", "-8"]));
+        assert_eq!(
+            (first.setting_value("note"), second.setting_value("note")),
+            ("x", "")
+        );
+        assert_eq!(first.setting_value(".file"), "l");
         assert_eq!(
             (first.figures[0].unit.as_str(), first.figures[0].value),
             ("sec/op", 5.0 * 1e-9)
         );
         assert_eq!(second.figures[0].unit, "ns/op");
-        assert_eq!(records.assumption("sec/op"), Assumption::Exact);
-        assert_eq!(records.assumption("B/op"), Assumption::Nothing);
+        assert_eq!(records.assumption("sec/op"), ValueAssumption::Exact);
+        assert_eq!(records.assumption("B/op"), ValueAssumption::Nothing);
     }
 
     #[test]
     fn lines_that_cannot_be_read_are_complained_about_with_their_number() {
-        let mut records = Records::default();
+        let mut records = BenchmarkRecords::default();
         let text = "BenchmarkA \nBenchmarkA x\nBenchmarkA 1\nBenchmarkA 1 x ns/op\nBenchmarkA 1 5\nBenchmarkA 1 1e999 B\n\
                     BenchmarkA 99999999999999999999 1 B\nUnit\nUnit B a\nUnit B a=1\nUnit B a=2\n";
-        records.read("f", "f", text);
+        records.read_file("f", "f", text);
         let whole: Vec<&str> = records.complaints.iter().map(String::as_str).collect();
         assert_eq!(
             whole,

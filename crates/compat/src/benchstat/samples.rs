@@ -1,24 +1,26 @@
 //! benchstat's statistics of samples: the median with its interval, the test of two samples, and
 //! the remarks on both. Arithmetic follows the original's order of operations, because CSV output
-//! has all digits. Start at [`Assumption`].
+//! has all digits. Start at [`ValueAssumption`].
 
-use crate::benchstat::units::{percentage, shortest};
+use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;
-use speedwell_stats::test::mann_whitney::{Method, lower_tail_with_ties, mann_whitney, smallest_p};
+use speedwell_stats::test::mann_whitney::{
+    PValueMethod, lower_tail_with_ties, mann_whitney, smallest_p,
+};
 use speedwell_stats::test::tie_term;
 
 /// Maximum sample size for the exact distribution, without and with ties.
-const EXACT: (usize, usize) = (50, 25);
+const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 
 /// Maximum sample size for a median's interval from the binomial distribution itself.
-const EXACT_INTERVAL: usize = 30;
+const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
 /// Largest sample size that remarks name as needed: for an interval, and for a test.
-const MOST_NEEDED: (usize, usize) = (50, 9);
+const MAX_NAMED_SIZES: (usize, usize) = (50, 9);
 
 /// Assumption about the values of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Assumption {
+pub enum ValueAssumption {
     /// None: medians and ranks are used.
     Nothing,
     /// All values are equal.
@@ -27,7 +29,7 @@ pub enum Assumption {
 
 /// Summary of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct SampleSummary {
     /// Typical value.
     pub centre: f64,
     /// Lower end of its interval.
@@ -39,27 +41,27 @@ pub struct Summary {
 
 /// Comparison of two samples.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct SampleComparison {
     p: f64,
     sizes: (usize, usize),
     alpha: f64,
     pub warnings: Vec<String>,
 }
 
-impl Assumption {
+impl ValueAssumption {
     /// Summarizes ascending values, at least one.
-    pub fn summary(self, values: &[f64], confidence: f64) -> Summary {
+    pub fn summarize(self, values: &[f64], confidence: f64) -> SampleSummary {
         match self {
-            Assumption::Nothing => of_median(values, confidence),
-            Assumption::Exact => of_mode(values),
+            ValueAssumption::Nothing => summarize_median(values, confidence),
+            ValueAssumption::Exact => summarize_mode(values),
         }
     }
 
     /// Compares two samples, the baseline first.
-    pub fn compare(self, base: &[f64], other: &[f64], alpha: f64) -> Comparison {
+    pub fn compare_samples(self, base: &[f64], other: &[f64], alpha: f64) -> SampleComparison {
         let sizes = (base.len(), other.len());
-        if self == Assumption::Exact {
-            return Comparison {
+        if self == ValueAssumption::Exact {
+            return SampleComparison {
                 p: 0.0,
                 sizes,
                 alpha: 0.0,
@@ -71,16 +73,17 @@ impl Assumption {
             None => (1.0, vec!["all samples are equal".to_owned()]),
         };
         if warnings.is_empty() && p > alpha {
-            let needed = (1..=MOST_NEEDED.1).find(|&n| smallest_p(n, n) <= alpha);
-            let (word, needed) = needed.map_or((">", MOST_NEEDED.1 + 1), |needed| (">=", needed));
+            let needed = (1..=MAX_NAMED_SIZES.1).find(|&n| smallest_p(n, n) <= alpha);
+            let (word, needed) =
+                needed.map_or((">", MAX_NAMED_SIZES.1 + 1), |needed| (">=", needed));
             if sizes.0 < needed && sizes.1 < needed {
-                let alpha = shortest(alpha);
+                let alpha = format_shortest(alpha);
                 warnings.push(format!(
                     "need {word} {needed} samples to detect a difference at alpha level {alpha}"
                 ));
             }
         }
-        Comparison {
+        SampleComparison {
             p,
             sizes,
             alpha,
@@ -89,8 +92,8 @@ impl Assumption {
     }
 }
 
-fn of_median(values: &[f64], confidence: f64) -> Summary {
-    let (low_order, high_order) = orders(values.len(), confidence);
+fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
+    let (low_order, high_order) = interval_orders(values.len(), confidence);
     let low = low_order
         .checked_sub(1)
         .map_or(f64::NEG_INFINITY, |at| values[at]);
@@ -98,17 +101,17 @@ fn of_median(values: &[f64], confidence: f64) -> Summary {
     let mut warnings = Vec::new();
     if low.is_infinite() || high.is_infinite() {
         let is_enough = |&n: &usize| {
-            let (low, high) = orders(n, confidence);
+            let (low, high) = interval_orders(n, confidence);
             low > 0 && high <= n
         };
-        let needed = (2..=MOST_NEEDED.0).find(is_enough);
-        let (word, needed) = needed.map_or((">", MOST_NEEDED.0), |needed| (">=", needed));
-        let level = shortest(confidence);
+        let needed = (2..=MAX_NAMED_SIZES.0).find(is_enough);
+        let (word, needed) = needed.map_or((">", MAX_NAMED_SIZES.0), |needed| (">=", needed));
+        let level = format_shortest(confidence);
         warnings.push(format!(
             "need {word} {needed} samples for confidence interval at level {level}"
         ));
     }
-    Summary {
+    SampleSummary {
         centre: median(values),
         low,
         high,
@@ -117,7 +120,7 @@ fn of_median(values: &[f64], confidence: f64) -> Summary {
 }
 
 /// Returns the most frequent of ascending values, found as in the original.
-fn of_mode(values: &[f64]) -> Summary {
+fn summarize_mode(values: &[f64]) -> SampleSummary {
     let (mut value, mut count) = (values[0], 1);
     let (mut mode, mut most) = (value, count);
     for &next in &values[1..] {
@@ -134,10 +137,10 @@ fn of_mode(values: &[f64]) -> Summary {
     let differ = most != values.len();
     let warning = format!(
         "exact distribution expected, but values range from {} to {}",
-        shortest(low),
-        shortest(high)
+        format_shortest(low),
+        format_shortest(high)
     );
-    Summary {
+    SampleSummary {
         centre: mode,
         low,
         high,
@@ -160,11 +163,11 @@ fn median(values: &[f64]) -> f64 {
 
 /// Returns the order statistics, counted from 1, that bound the median's interval. A missing bound
 /// is 0 or count + 1.
-fn orders(count: usize, confidence: f64) -> (usize, usize) {
+fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
     }
-    let (low, high) = if count <= EXACT_INTERVAL {
+    let (low, high) = if count <= MAX_EXACT_INTERVAL_SIZE {
         exact_orders(count, confidence)
     } else {
         approximate_orders(count, confidence)
@@ -177,7 +180,9 @@ fn orders(count: usize, confidence: f64) -> (usize, usize) {
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     let chance = |at: i64| -> f64 {
         match u64::try_from(at) {
-            Ok(at) if at <= count as u64 => choices(count as u64, at) * 0.5f64.powi(count as i32),
+            Ok(at) if at <= count as u64 => {
+                binomial_coefficient(count as u64, at) * 0.5f64.powi(count as i32)
+            }
             _ => 0.0,
         }
     };
@@ -202,7 +207,7 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
 
 /// Returns a binomial coefficient. From 21 on the original computes it from logarithms, whose
 /// rounding decides which of two equally likely sides an interval grows toward.
-fn choices(count: u64, of: u64) -> f64 {
+fn binomial_coefficient(count: u64, of: u64) -> f64 {
     if of == 0 || of == count {
         return 1.0;
     }
@@ -235,9 +240,13 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         return None;
     }
     let has_ties = pooled.windows(2).any(|two| two[0] == two[1]);
-    let limit = if has_ties { EXACT.1 } else { EXACT.0 };
+    let limit = if has_ties {
+        MAX_EXACT_SIZES.1
+    } else {
+        MAX_EXACT_SIZES.0
+    };
     let (n1, n2) = (base.len() as f64, other.len() as f64);
-    let u1 = || mann_whitney(base, other, Method::Asymptotic).u1;
+    let u1 = || mann_whitney(base, other, PValueMethod::Asymptotic).u1;
     if base.len() > limit || other.len() > limit {
         let count = n1 + n2;
         let variance =
@@ -253,7 +262,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         return Some(2.0 * below.min(1.0 - below));
     }
     if !has_ties {
-        return Some(mann_whitney(base, other, Method::Exact).p);
+        return Some(mann_whitney(base, other, PValueMethod::Exact).p);
     }
     let u1 = u1();
     let u2 = n1 * n2 - u1;
@@ -264,14 +273,14 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     // With ties and samples of different sizes the distribution of U is not symmetric: one side's
     // smaller U may be below any U of the other side, and twice its tail above 1.
     match p {
-        0.0 => Some(mann_whitney(base, other, Method::ExactTies).p),
+        0.0 => Some(mann_whitney(base, other, PValueMethod::ExactTies).p),
         p => Some(p.min(1.0)),
     }
 }
 
-impl Summary {
+impl SampleSummary {
     /// Returns how far the interval extends from the typical value, in percent.
-    pub fn reach(&self) -> String {
+    pub fn relative_reach(&self) -> String {
         if self.low.is_infinite() || self.high.is_infinite() {
             return "∞".to_owned();
         }
@@ -287,9 +296,9 @@ impl Summary {
     }
 }
 
-impl Comparison {
+impl SampleComparison {
     /// Formats the p value and the sample sizes.
-    pub fn text(&self) -> String {
+    pub fn format_p(&self) -> String {
         let p = match self.p {
             0.0 => String::new(),
             p => format!("p={p:.3} "),
@@ -301,14 +310,14 @@ impl Comparison {
     }
 
     /// Formats the change if it is significant.
-    pub fn change(&self, old: f64, new: f64) -> String {
+    pub fn format_change(&self, old: f64, new: f64) -> String {
         if self.p > self.alpha {
             return "~".to_owned();
         }
         match (old, new) {
             (old, new) if old == new => "0.00%".to_owned(),
             (0.0, _) => "?".to_owned(),
-            (old, new) => percentage((new / old - 1.0) * 100.0),
+            (old, new) => format_percentage((new / old - 1.0) * 100.0),
         }
     }
 }
@@ -332,15 +341,15 @@ mod tests {
     #[test]
     fn intervals_of_medians_have_the_orders_of_the_binomial_distribution() {
         // Exact coverage: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
-        assert_eq!(orders(6, 0.95), (1, 6));
-        assert_eq!(orders(5, 0.95), (0, 5));
-        assert_eq!(orders(10, 0.95), (2, 9));
-        assert_eq!(orders(3, 1.0), (0, 4));
+        assert_eq!(interval_orders(6, 0.95), (1, 6));
+        assert_eq!(interval_orders(5, 0.95), (0, 5));
+        assert_eq!(interval_orders(10, 0.95), (2, 9));
+        assert_eq!(interval_orders(3, 1.0), (0, 4));
         let covered = |(low, high): (usize, usize), count: u64| {
             let below = |at: usize| binomial::cdf(at as u64 - 1, count, 0.5);
             below(high) - below(low)
         };
-        let (low, high) = orders(100, 0.95);
+        let (low, high) = interval_orders(100, 0.95);
         assert!(
             (0.94..0.97).contains(&covered((low, high), 100)),
             "{low} {high}"
@@ -349,35 +358,41 @@ mod tests {
 
     #[test]
     fn few_values_are_remarked_on() {
-        let summary = Assumption::Nothing.summary(&[1.0, 2.0], 0.95);
+        let summary = ValueAssumption::Nothing.summarize(&[1.0, 2.0], 0.95);
         assert_eq!(
             summary.warnings,
             ["need >= 6 samples for confidence interval at level 0.95"]
         );
-        assert_eq!((summary.reach().as_str(), summary.centre), ("∞", 1.5));
-        let compared = Assumption::Nothing.compare(&[1.0], &[2.0], 0.05);
-        assert_eq!(compared.text(), "p=1.000 n=1");
-        assert_eq!(compared.change(1.0, 2.0), "~");
+        assert_eq!(
+            (summary.relative_reach().as_str(), summary.centre),
+            ("∞", 1.5)
+        );
+        let compared = ValueAssumption::Nothing.compare_samples(&[1.0], &[2.0], 0.05);
+        assert_eq!(compared.format_p(), "p=1.000 n=1");
+        assert_eq!(compared.format_change(1.0, 2.0), "~");
         assert_eq!(
             compared.warnings,
             ["need >= 4 samples to detect a difference at alpha level 0.05"]
         );
-        let equal = Assumption::Nothing.compare(&[1.0; 9], &[1.0; 8], 0.05);
+        let equal = ValueAssumption::Nothing.compare_samples(&[1.0; 9], &[1.0; 8], 0.05);
         assert_eq!(equal.warnings, ["all samples are equal"]);
-        assert_eq!(equal.text(), "p=1.000 n=9+8");
+        assert_eq!(equal.format_p(), "p=1.000 n=9+8");
     }
 
     #[test]
     fn exact_units_have_a_mode_and_no_test() {
-        let summary = Assumption::Exact.summary(&[1.0, 2.0, 2.0], 0.95);
+        let summary = ValueAssumption::Exact.summarize(&[1.0, 2.0, 2.0], 0.95);
         assert_eq!(summary.centre, 2.0);
         assert_eq!(
             summary.warnings,
             ["exact distribution expected, but values range from 1 to 2"]
         );
-        let compared = Assumption::Exact.compare(&[2.0], &[2.1], 0.05);
+        let compared = ValueAssumption::Exact.compare_samples(&[2.0], &[2.1], 0.05);
         assert_eq!(
-            (compared.text().as_str(), compared.change(2.0, 2.1).as_str()),
+            (
+                compared.format_p().as_str(),
+                compared.format_change(2.0, 2.1).as_str()
+            ),
             ("n=1", "+5.00%")
         );
     }

@@ -1,24 +1,24 @@
 //! Groups results into tables: one per unit, with a row for each benchmark and a column for each
-//! file. Start at [`Tables::new`].
+//! file. Start at [`BenchstatTables::new`].
 
-use crate::benchstat::keys::{Key, Projection, Taken, of};
-use crate::benchstat::records::{Record, Records};
-use crate::benchstat::samples::{Comparison, Summary, geometric_mean};
+use crate::benchstat::keys::{KeyProjection, KeyValues, UsedKeys, field_value};
+use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
+use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How results are split and judged.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct TableRules {
     /// Projection into tables.
-    pub table: Projection,
+    pub table: KeyProjection,
     /// Projection into rows.
-    pub row: Projection,
+    pub row: KeyProjection,
     /// Projection into columns.
-    pub column: Projection,
+    pub column: KeyProjection,
     /// Projection of all remaining keys.
-    pub rest: Projection,
+    pub rest: KeyProjection,
     /// Keys used by the projections.
-    pub taken: Taken,
+    pub taken: UsedKeys,
     /// Confidence level of intervals.
     pub confidence: f64,
     /// Significance level of tests.
@@ -26,23 +26,23 @@ pub struct Rules {
 }
 
 #[derive(Debug, Default)]
-struct Values {
+struct CellValues {
     values: Vec<f64>,
-    rest: BTreeSet<Key>,
+    rest: BTreeSet<KeyValues>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Cell {
-    pub summary: Summary,
+pub struct TableCell {
+    pub summary: SampleSummary,
     /// Remarks on its values.
     pub warnings: Vec<String>,
     /// Typical value of the baseline, and the comparison with it.
-    pub comparison: Option<(f64, Comparison)>,
+    pub comparison: Option<(f64, SampleComparison)>,
 }
 
 /// Last line of one column.
 #[derive(Debug, Clone, Default)]
-pub struct Geomean {
+pub struct ColumnGeomean {
     /// Geometric mean of all typical values.
     pub mean: Option<f64>,
     /// Geometric mean of all ratios to the baseline.
@@ -51,31 +51,35 @@ pub struct Geomean {
 }
 
 #[derive(Debug, Clone)]
-pub struct Table {
-    pub key: Key,
+pub struct BenchstatTable {
+    pub key: KeyValues,
     pub unit: String,
     pub rows: Vec<String>,
-    pub columns: Vec<Key>,
+    pub columns: Vec<KeyValues>,
     /// Cells, row by row.
-    pub cells: Vec<Vec<Option<Cell>>>,
+    pub cells: Vec<Vec<Option<TableCell>>>,
     /// One for each column.
-    pub geomeans: Vec<Geomean>,
+    pub geomeans: Vec<ColumnGeomean>,
 }
 
 /// All tables.
 #[derive(Debug, Clone)]
-pub struct Tables {
+pub struct BenchstatTables {
     /// How they were made; the projections hold the names and the order of fields.
-    pub rules: Rules,
-    pub tables: Vec<Table>,
+    pub rules: TableRules,
+    pub tables: Vec<BenchstatTable>,
 }
 
 /// Cells of one table by row and column.
-type Cells = BTreeMap<(Key, Key), Values>;
+type CellMap = BTreeMap<(KeyValues, KeyValues), CellValues>;
 
-impl Tables {
-    pub fn new(mut rules: Rules, results: &[Record], records: &Records) -> Tables {
-        let mut collected: BTreeMap<Key, Cells> = BTreeMap::new();
+impl BenchstatTables {
+    pub fn new(
+        mut rules: TableRules,
+        results: &[BenchmarkRecord],
+        records: &BenchmarkRecords,
+    ) -> BenchstatTables {
+        let mut collected: BTreeMap<KeyValues, CellMap> = BTreeMap::new();
         for record in results {
             let row = rules.row.key(record, None, &rules.taken);
             let column = rules.column.key(record, None, &rules.taken);
@@ -88,58 +92,65 @@ impl Tables {
                 cell.rest.insert(rest.clone());
             }
         }
-        let mut keys: Vec<Key> = collected.keys().cloned().collect();
-        rules.table.sort(&mut keys);
+        let mut keys: Vec<KeyValues> = collected.keys().cloned().collect();
+        rules.table.sort_keys(&mut keys);
         let mut tables = Vec::new();
         for key in keys {
             let cells = collected.remove(&key).unwrap_or_default();
-            tables.push(rules.one(key, cells, records));
+            tables.push(rules.build_table(key, cells, records));
         }
-        Tables { rules, tables }
+        BenchstatTables { rules, tables }
     }
 }
 
-impl Rules {
-    fn one(&self, key: Key, mut cells: Cells, records: &Records) -> Table {
+impl TableRules {
+    fn build_table(
+        &self,
+        key: KeyValues,
+        mut cells: CellMap,
+        records: &BenchmarkRecords,
+    ) -> BenchstatTable {
         let unit = self
             .table
-            .unit()
-            .map_or("", |unit| of(&key, unit))
+            .unit_field()
+            .map_or("", |unit| field_value(&key, unit))
             .to_owned();
-        let distinct = |of: &dyn Fn(&(Key, Key)) -> Key| -> Vec<Key> {
-            let keys: BTreeSet<Key> = cells.keys().map(of).collect();
+        let distinct = |of: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
+            let keys: BTreeSet<KeyValues> = cells.keys().map(of).collect();
             keys.into_iter().collect()
         };
         let mut rows = distinct(&|place| place.0.clone());
         let mut columns = distinct(&|place| place.1.clone());
-        self.row.sort(&mut rows);
-        self.column.sort(&mut columns);
+        self.row.sort_keys(&mut rows);
+        self.column.sort_keys(&mut columns);
         for cell in cells.values_mut() {
             cell.values.sort_by(f64::total_cmp);
         }
         let assumption = records.assumption(&unit);
-        let cell_at = |row: &Key, column: &Key| -> Option<Cell> {
+        let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
             let own = cells.get(&(row.clone(), column.clone()))?;
             let base = cells.get(&(row.clone(), columns[0].clone()));
             let base = base.filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
-                let centre = assumption.summary(&base.values, self.confidence).centre;
+                let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (
                     centre,
-                    assumption.compare(&base.values, &own.values, self.alpha),
+                    assumption.compare_samples(&base.values, &own.values, self.alpha),
                 )
             });
-            Some(Cell {
-                summary: assumption.summary(&own.values, self.confidence),
-                warnings: self.varied(own),
+            Some(TableCell {
+                summary: assumption.summarize(&own.values, self.confidence),
+                warnings: self.variation_warning(own),
                 comparison,
             })
         };
-        let line = |row: &Key| columns.iter().map(|column| cell_at(row, column)).collect();
-        let found: Vec<Vec<Option<Cell>>> = rows.iter().map(line).collect();
-        Table {
-            geomeans: (0..columns.len()).map(|at| geomean(&found, at)).collect(),
-            rows: rows.iter().map(|row| self.row.values(row)).collect(),
+        let line = |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
+        let found: Vec<Vec<Option<TableCell>>> = rows.iter().map(line).collect();
+        BenchstatTable {
+            geomeans: (0..columns.len())
+                .map(|at| column_geomean(&found, at))
+                .collect(),
+            rows: rows.iter().map(|row| self.row.joined_values(row)).collect(),
             cells: found,
             columns,
             unit,
@@ -148,20 +159,20 @@ impl Rules {
     }
 
     /// Returns a remark if the results differ in a key that no projection uses.
-    fn varied(&self, values: &Values) -> Vec<String> {
-        let mut keys: Vec<Key> = values.rest.iter().cloned().collect();
-        self.rest.sort(&mut keys);
-        match self.rest.differing(&keys)[..] {
+    fn variation_warning(&self, values: &CellValues) -> Vec<String> {
+        let mut keys: Vec<KeyValues> = values.rest.iter().cloned().collect();
+        self.rest.sort_keys(&mut keys);
+        match self.rest.differing_fields(&keys)[..] {
             [] => Vec::new(),
             ref fields => vec![format!("benchmarks vary in {}", fields.join(", "))],
         }
     }
 }
 
-fn geomean(cells: &[Vec<Option<Cell>>], column: usize) -> Geomean {
+fn column_geomean(cells: &[Vec<Option<TableCell>>], column: usize) -> ColumnGeomean {
     let own = || cells.iter().filter_map(|row| row[column].as_ref());
     let centres: Vec<f64> = own().map(|cell| cell.summary.centre).collect();
-    let ratio = |cell: &Cell| -> Option<f64> {
+    let ratio = |cell: &TableCell| -> Option<f64> {
         let (base, _) = cell.comparison.as_ref()?;
         Some(match cell.summary.centre {
             centre if centre == *base => 1.0,
@@ -188,7 +199,7 @@ fn geomean(cells: &[Vec<Option<Cell>>], column: usize) -> Geomean {
             warnings.push("ratios must be >0 to compute geomean".to_owned());
         }
     }
-    Geomean {
+    ColumnGeomean {
         mean,
         ratio,
         warnings,

@@ -1,18 +1,18 @@
 //! Units of Go benchmarks: the unit in which a figure is stored, and the prefix and number of
-//! digits with which it is written. Start at [`tidy`] and [`Scale`].
+//! digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
 /// Factor, its prefix, and the values from which on one, two and three decimals are shown.
-struct Step {
+struct PrefixStep {
     factor: f64,
     prefix: &'static str,
     from: [f64; 3],
 }
 
 /// Four digits are shown; these values would be rounded up to the next power of ten.
-const EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
+const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
-fn words(unit: &str) -> Vec<(usize, &str, bool)> {
+fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
     let mut found = Vec::new();
     let mut is_below = false;
     let mut begin = None;
@@ -34,7 +34,7 @@ fn words(unit: &str) -> Vec<(usize, &str, bool)> {
 }
 
 /// Replaces nanoseconds and megabytes in a unit; also returns the factor for its values.
-pub fn tidy(unit: &str) -> (String, f64) {
+pub fn tidy_unit(unit: &str) -> (String, f64) {
     match unit {
         "ns/op" => return ("sec/op".to_owned(), 1e-9),
         "MB/s" => return ("B/s".to_owned(), 1e6),
@@ -43,7 +43,7 @@ pub fn tidy(unit: &str) -> (String, f64) {
     let mut tidied = unit.to_owned();
     let is_untidy =
         |(_, word, is_below): &(usize, &str, bool)| !is_below && matches!(*word, "ns" | "MB");
-    let untidy: Vec<(usize, &str, bool)> = words(unit).into_iter().filter(is_untidy).collect();
+    let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
     // In the order of the words, for the same rounding as in the original.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
@@ -61,36 +61,36 @@ pub fn is_binary(unit: &str) -> bool {
     let is_bytes = |&(_, word, is_below): &(usize, &str, bool)| {
         !is_below && matches!(word, "B" | "MB" | "bytes")
     };
-    words(unit).iter().any(is_bytes)
+    unit_words(unit).iter().any(is_bytes)
 }
 
 /// Scale of the values of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale {
+pub struct UnitScale {
     places: usize,
     factor: f64,
     prefix: &'static str,
 }
 
-impl Scale {
+impl UnitScale {
     /// Returns the scale in which the smallest value has four digits.
-    pub fn common(values: &[f64], is_binary: bool) -> Scale {
+    pub fn for_values(values: &[f64], is_binary: bool) -> UnitScale {
         let sizes = values
             .iter()
             .map(|value| value.abs())
             .filter(|size| *size != 0.0);
         let Some(least) = sizes.reduce(|least, size| if size < least { size } else { least })
         else {
-            return Scale {
+            return UnitScale {
                 places: 3,
                 factor: 1.0,
                 prefix: "",
             };
         };
-        let steps = steps(is_binary);
+        let steps = prefix_steps(is_binary);
         for step in &steps {
             if let Some(at) = step.from.iter().position(|from| least >= *from) {
-                return Scale {
+                return UnitScale {
                     places: at + 1,
                     factor: step.factor,
                     prefix: step.prefix,
@@ -109,7 +109,7 @@ impl Scale {
             .iter()
             .position(|edge| value >= *edge)
             .unwrap_or(edges.len() - 1);
-        Scale {
+        UnitScale {
             places: at + 3,
             factor,
             prefix,
@@ -117,17 +117,17 @@ impl Scale {
     }
 
     /// Formats a value in this scale.
-    pub fn text(&self, value: f64) -> String {
-        fixed(value / self.factor, self.places) + self.prefix
+    pub fn format_value(&self, value: f64) -> String {
+        format_fixed(value / self.factor, self.places) + self.prefix
     }
 }
 
-fn steps(is_binary: bool) -> Vec<Step> {
+fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
     if is_binary {
-        let step = |(prefix, power): (&'static str, i32)| Step {
+        let step = |(prefix, power): (&'static str, i32)| PrefixStep {
             factor: 2f64.powi(power),
             prefix,
-            from: EDGES.map(|edge| edge * 2f64.powi(power)),
+            from: DIGIT_EDGES.map(|edge| edge * 2f64.powi(power)),
         };
         return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)]
             .map(step)
@@ -136,7 +136,7 @@ fn steps(is_binary: bool) -> Vec<Step> {
     // Parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
         let number = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
-        Step {
+        PrefixStep {
             factor: number("1"),
             prefix,
             from: [number("99.995"), number("9.9995"), number(".99995")],
@@ -157,7 +157,7 @@ fn steps(is_binary: bool) -> Vec<Step> {
 }
 
 /// Formats a number with `places` decimals as Go does.
-pub fn fixed(value: f64, places: usize) -> String {
+pub fn format_fixed(value: f64, places: usize) -> String {
     match value {
         v if v.is_nan() => "NaN".to_owned(),
         v if v.is_infinite() => if v > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
@@ -166,19 +166,19 @@ pub fn fixed(value: f64, places: usize) -> String {
 }
 
 /// Formats a change in percent, with its sign.
-pub fn percentage(change: f64) -> String {
+pub fn format_percentage(change: f64) -> String {
     match change {
         v if v.is_nan() => "+NaN%".to_owned(),
-        v if v.is_infinite() => fixed(v, 2) + "%",
+        v if v.is_infinite() => format_fixed(v, 2) + "%",
         v => format!("{:+.2}%", v),
     }
 }
 
 /// Formats a number with the fewest digits that identify it, as Go does: with an exponent below
 /// 0.0001 and from a million on.
-pub fn shortest(value: f64) -> String {
+pub fn format_shortest(value: f64) -> String {
     if !value.is_finite() {
-        return fixed(value, 0);
+        return format_fixed(value, 0);
     }
     let written = format!("{value:e}");
     let (digits, power) = written.split_once('e').unwrap_or((&written, "0"));
@@ -196,17 +196,18 @@ mod tests {
 
     #[test]
     fn units_are_tidied_above_the_fraction_bar_only() {
-        assert_eq!(tidy("ns/op"), ("sec/op".to_owned(), 1e-9));
-        assert_eq!(tidy("p99-ns/MB"), ("p99-sec/MB".to_owned(), 1e-9));
-        assert_eq!(tidy("op/ns*MB"), ("op/ns*B".to_owned(), 1e6));
-        assert_eq!(tidy("MB*ns/op"), ("B*sec/op".to_owned(), 1e6 / 1e9));
-        assert_eq!(tidy("allocs/op"), ("allocs/op".to_owned(), 1.0));
+        assert_eq!(tidy_unit("ns/op"), ("sec/op".to_owned(), 1e-9));
+        assert_eq!(tidy_unit("p99-ns/MB"), ("p99-sec/MB".to_owned(), 1e-9));
+        assert_eq!(tidy_unit("op/ns*MB"), ("op/ns*B".to_owned(), 1e6));
+        assert_eq!(tidy_unit("MB*ns/op"), ("B*sec/op".to_owned(), 1e6 / 1e9));
+        assert_eq!(tidy_unit("allocs/op"), ("allocs/op".to_owned(), 1.0));
         assert!(is_binary("B/op") && is_binary("text-bytes") && !is_binary("op/B"));
     }
 
     #[test]
     fn four_digits_are_shown_in_the_unit_of_the_smallest() {
-        let one = |value: f64, is_binary| Scale::common(&[value], is_binary).text(value);
+        let one =
+            |value: f64, is_binary| UnitScale::for_values(&[value], is_binary).format_value(value);
         for (value, text) in [
             (0.0, "0.000"),
             (1.5e-6, "1.500µ"),
@@ -221,8 +222,8 @@ mod tests {
             assert_eq!(one(value, false), text, "{value}");
         }
         assert_eq!(one(1024.0, true), "1.000Ki");
-        let scale = Scale::common(&[-2.0, 3000.0], false);
-        assert_eq!(scale.text(3000.0), "3000.000");
+        let scale = UnitScale::for_values(&[-2.0, 3000.0], false);
+        assert_eq!(scale.format_value(3000.0), "3000.000");
     }
 
     #[test]
@@ -237,8 +238,8 @@ mod tests {
             (-1.5, "-1.5"),
             (f64::INFINITY, "+Inf"),
         ] {
-            assert_eq!(shortest(value), text);
+            assert_eq!(format_shortest(value), text);
         }
-        assert_eq!(percentage(-0.001), "-0.00%");
+        assert_eq!(format_percentage(-0.001), "-0.00%");
     }
 }

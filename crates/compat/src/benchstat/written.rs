@@ -1,15 +1,15 @@
-//! Writes tables as benchstat does, as text and as CSV. Start at [`text`] and [`csv`].
+//! Writes tables as benchstat does, as text and as CSV. Start at [`format_text`] and [`format_csv`].
 
-use crate::benchstat::keys::{Key, of};
-use crate::benchstat::layout::{Align, Layout};
-use crate::benchstat::tables::{Cell, Table, Tables};
-use crate::benchstat::units::{Scale, is_binary, percentage, shortest};
+use crate::benchstat::keys::{KeyValues, field_value};
+use crate::benchstat::layout::{CellAlignment, TextLayout};
+use crate::benchstat::tables::{BenchstatTable, BenchstatTables, TableCell};
+use crate::benchstat::units::{UnitScale, format_percentage, format_shortest, is_binary};
 
 /// Formats tables as text.
-pub fn text(tables: &Tables) -> String {
+pub fn format_text(tables: &BenchstatTables) -> String {
     let mut out = String::new();
     for (at, table) in tables.tables.iter().enumerate() {
-        for line in headings(tables, at) {
+        for line in table_headings(tables, at) {
             out.push_str(&(line + "\n"));
         }
         out.push_str(&table_text(tables, table));
@@ -19,16 +19,16 @@ pub fn text(tables: &Tables) -> String {
 
 /// Returns the lines above a table: after another table, an empty line and only the fields that
 /// differ from it.
-fn headings(tables: &Tables, at: usize) -> Vec<String> {
+fn table_headings(tables: &BenchstatTables, at: usize) -> Vec<String> {
     let projection = &tables.rules.table;
     let key = &tables.tables[at].key;
     let before = at.checked_sub(1).map(|at| &tables.tables[at].key);
     let mut lines: Vec<String> = before.iter().map(|_| String::new()).collect();
-    for field in projection.order() {
-        let value = of(key, field);
-        let is_told = before.is_some_and(|before| of(before, field) == value);
-        if Some(field) != projection.unit() && !is_told {
-            lines.push(format!("{}: {value}", projection.name(field)));
+    for field in projection.field_order() {
+        let value = field_value(key, field);
+        let is_told = before.is_some_and(|before| field_value(before, field) == value);
+        if Some(field) != projection.unit_field() && !is_told {
+            lines.push(format!("{}: {value}", projection.field_name(field)));
         }
     }
     lines
@@ -36,7 +36,7 @@ fn headings(tables: &Tables, at: usize) -> Vec<String> {
 
 /// Returns the start of column `at`, if the first takes `of_first` cells and further ones
 /// `of_change` more.
-fn begin(at: usize, of_first: usize, of_change: usize) -> usize {
+fn column_start(at: usize, of_first: usize, of_change: usize) -> usize {
     match at {
         0 => 1,
         at => 1 + of_first + (at - 1) * (of_first + of_change),
@@ -45,11 +45,11 @@ fn begin(at: usize, of_first: usize, of_change: usize) -> usize {
 
 /// Numbered remarks.
 #[derive(Default)]
-struct Remarks(Vec<String>);
+struct NumberedRemarks(Vec<String>);
 
-impl Remarks {
+impl NumberedRemarks {
     /// Returns the numbers of these remarks.
-    fn marks(&mut self, texts: &[&Vec<String>]) -> String {
+    fn remark_marks(&mut self, texts: &[&Vec<String>]) -> String {
         let mut marks = Vec::new();
         for text in texts.iter().copied().flatten() {
             let known = self.0.iter().position(|known| known == text);
@@ -73,40 +73,48 @@ fn superscript(number: usize) -> String {
     number.to_string().chars().map(raised).collect()
 }
 
-fn table_text(tables: &Tables, table: &Table) -> String {
-    let mut layout = Layout::default();
-    let mut remarks = Remarks::default();
-    head(tables, table, &mut layout);
+fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
+    let mut layout = TextLayout::default();
+    let mut remarks = NumberedRemarks::default();
+    add_column_names(tables, table, &mut layout);
     let is_binary = is_binary(&table.unit);
     for (name, cells) in table.rows.iter().zip(&table.cells) {
-        layout.row();
-        layout.cell(name, Align::Left);
+        layout.start_row();
+        layout.add_cell(name, CellAlignment::Left);
         let centres: Vec<f64> = cells
             .iter()
             .flatten()
             .map(|cell| cell.summary.centre)
             .collect();
-        let scale = Scale::common(&centres, is_binary);
+        let scale = UnitScale::for_values(&centres, is_binary);
         for (at, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            layout.column(begin(at, 3, 3));
-            layout.cell(&scale.text(cell.summary.centre), Align::Right);
-            layout.span(1, &cell.summary.reach(), Align::Right, " ± ");
-            let marks = remarks.marks(&[&cell.warnings, &cell.summary.warnings]);
-            layout.cell(&marks, Align::Left);
+            layout.move_to_column(column_start(at, 3, 3));
+            layout.add_cell(
+                &scale.format_value(cell.summary.centre),
+                CellAlignment::Right,
+            );
+            layout.add_span(
+                1,
+                &cell.summary.relative_reach(),
+                CellAlignment::Right,
+                " ± ",
+            );
+            let marks = remarks.remark_marks(&[&cell.warnings, &cell.summary.warnings]);
+            layout.add_cell(&marks, CellAlignment::Left);
             if let Some((base, comparison)) = &cell.comparison {
-                let change = comparison.change(*base, cell.summary.centre);
-                layout.cell(&change, Align::Right);
-                layout.cell(&format!("({})", comparison.text()), Align::Left);
-                let marks = remarks.marks(&[&comparison.warnings]);
-                layout.cell(&marks, Align::Left);
+                let change = comparison.format_change(*base, cell.summary.centre);
+                layout.add_cell(&change, CellAlignment::Right);
+                layout.add_cell(&format!("({})", comparison.format_p()), CellAlignment::Left);
+                let marks = remarks.remark_marks(&[&comparison.warnings]);
+                layout.add_cell(&marks, CellAlignment::Left);
             }
         }
     }
     if table.rows.len() > 1 {
-        geomeans(table, is_binary, &mut layout, &mut remarks);
+        add_geomeans(table, is_binary, &mut layout, &mut remarks);
     }
-    let mut text = layout.text();
+    let mut text = layout.render_text();
     for (at, remark) in remarks.0.iter().enumerate() {
         text.push_str(&format!("{} {remark}\n", superscript(at + 1)));
     }
@@ -114,109 +122,123 @@ fn table_text(tables: &Tables, table: &Table) -> String {
 }
 
 /// Adds the column names, level by level, and the units.
-fn head(tables: &Tables, table: &Table, layout: &mut Layout) {
+fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &mut TextLayout) {
     let count = table.columns.len();
-    let edge = begin(count, 3, 3);
-    let fields = tables.rules.column.order();
+    let edge = column_start(count, 3, 3);
+    let fields = tables.rules.column.field_order();
     for level in 0..fields.len() {
-        layout.row();
-        let alike = |a: &Key, b: &Key| {
+        layout.start_row();
+        let alike = |a: &KeyValues, b: &KeyValues| {
             fields[..=level]
                 .iter()
-                .all(|field| of(a, *field) == of(b, *field))
+                .all(|field| field_value(a, *field) == field_value(b, *field))
         };
         let mut first = 0;
         for group in table.columns.chunk_by(alike) {
-            let (left, right) = (begin(first, 3, 3), begin(first + group.len(), 3, 3));
-            layout.column(left);
-            layout.span(
+            let (left, right) = (
+                column_start(first, 3, 3),
+                column_start(first + group.len(), 3, 3),
+            );
+            layout.move_to_column(left);
+            layout.add_span(
                 right - left,
-                of(&group[0], fields[level]),
-                Align::Centre,
+                field_value(&group[0], fields[level]),
+                CellAlignment::Centre,
                 " │ ",
             );
             first += group.len();
         }
-        layout.column(edge);
-        layout.span(1, "", Align::Left, " │");
+        layout.move_to_column(edge);
+        layout.add_span(1, "", CellAlignment::Left, " │");
     }
-    layout.row();
+    layout.start_row();
     for at in 0..count {
-        let left = begin(at, 3, 3);
-        layout.column(left);
-        layout.span(3, &table.unit, Align::Centre, " │ ");
+        let left = column_start(at, 3, 3);
+        layout.move_to_column(left);
+        layout.add_span(3, &table.unit, CellAlignment::Centre, " │ ");
         if at > 0 {
-            layout.span(3, "vs base", Align::Left, "  ");
+            layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
         for column in left + 1..layout.next_column() {
             layout.keep_narrow(column);
         }
     }
-    layout.column(edge);
-    layout.span(1, "", Align::Left, " │");
+    layout.move_to_column(edge);
+    layout.add_span(1, "", CellAlignment::Left, " │");
 }
 
-fn geomeans(table: &Table, is_binary: bool, layout: &mut Layout, remarks: &mut Remarks) {
-    layout.row();
-    layout.cell("geomean", Align::Left);
+fn add_geomeans(
+    table: &BenchstatTable,
+    is_binary: bool,
+    layout: &mut TextLayout,
+    remarks: &mut NumberedRemarks,
+) {
+    layout.start_row();
+    layout.add_cell("geomean", CellAlignment::Left);
     for (at, geomean) in table.geomeans.iter().enumerate() {
         if let Some(mean) = geomean.mean {
-            layout.column(begin(at, 3, 3));
-            layout.cell(&Scale::common(&[mean], is_binary).text(mean), Align::Right);
+            layout.move_to_column(column_start(at, 3, 3));
+            layout.add_cell(
+                &UnitScale::for_values(&[mean], is_binary).format_value(mean),
+                CellAlignment::Right,
+            );
         }
         if at > 0 {
-            layout.column(begin(at, 3, 3) + 3);
+            layout.move_to_column(column_start(at, 3, 3) + 3);
             match geomean.ratio {
-                Some(ratio) => layout.cell(&percentage((ratio - 1.0) * 100.0), Align::Right),
-                None => layout.cell("?", Align::Left),
+                Some(ratio) => layout.add_cell(
+                    &format_percentage((ratio - 1.0) * 100.0),
+                    CellAlignment::Right,
+                ),
+                None => layout.add_cell("?", CellAlignment::Left),
             }
         }
-        layout.column(begin(at + 1, 3, 3) - 1);
-        let marks = remarks.marks(&[&geomean.warnings]);
-        layout.cell(&marks, Align::Left);
+        layout.move_to_column(column_start(at + 1, 3, 3) - 1);
+        let marks = remarks.remark_marks(&[&geomean.warnings]);
+        layout.add_cell(&marks, CellAlignment::Left);
     }
 }
 
 /// Formats tables as CSV. Also returns the remarks, each with the name of its cell.
-pub fn csv(tables: &Tables) -> (String, String) {
-    let mut sheet = Sheet::default();
+pub fn format_csv(tables: &BenchstatTables) -> (String, String) {
+    let mut sheet = CsvSheet::default();
     for (at, table) in tables.tables.iter().enumerate() {
-        for line in headings(tables, at) {
-            sheet.cell(line);
+        for line in table_headings(tables, at) {
+            sheet.add_cell(line);
             sheet.end_row();
         }
-        sheet.table(tables, table);
+        sheet.add_table(tables, table);
     }
     (sheet.text, sheet.remarks)
 }
 
 #[derive(Default)]
-struct Sheet {
+struct CsvSheet {
     text: String,
     remarks: String,
     row: Vec<String>,
     rows: usize,
 }
 
-impl Sheet {
-    fn cell(&mut self, text: impl Into<String>) {
+impl CsvSheet {
+    fn add_cell(&mut self, text: impl Into<String>) {
         self.row.push(text.into());
     }
 
     /// Adds empty cells up to a column.
-    fn up_to(&mut self, column: usize) {
+    fn pad_to(&mut self, column: usize) {
         let column = column.max(self.row.len());
         self.row.resize(column, String::new());
     }
 
     fn end_row(&mut self) {
-        let cells: Vec<String> = self.row.drain(..).map(|cell| quoted(&cell)).collect();
+        let cells: Vec<String> = self.row.drain(..).map(|cell| quote_csv(&cell)).collect();
         self.text.push_str(&(cells.join(",") + "\n"));
         self.rows += 1;
     }
 
     /// Adds remarks on the next cell, under the name that the original gives it.
-    fn remark(&mut self, remarks: &[String]) {
+    fn add_remarks(&mut self, remarks: &[String]) {
         let mut name = String::new();
         let mut at = self.row.len();
         while at > 0 {
@@ -230,68 +252,70 @@ impl Sheet {
         }
     }
 
-    fn table(&mut self, tables: &Tables, table: &Table) {
+    fn add_table(&mut self, tables: &BenchstatTables, table: &BenchstatTable) {
         let count = table.columns.len();
-        for field in tables.rules.column.order() {
+        for field in tables.rules.column.field_order() {
             for (at, key) in table.columns.iter().enumerate() {
-                self.up_to(begin(at, 2, 2));
-                self.cell(of(key, field));
+                self.pad_to(column_start(at, 2, 2));
+                self.add_cell(field_value(key, field));
             }
-            self.up_to(begin(count, 2, 2));
+            self.pad_to(column_start(count, 2, 2));
             self.end_row();
         }
         for at in 0..count {
-            self.up_to(begin(at, 2, 2));
-            self.cell(&table.unit);
-            self.cell("CI");
+            self.pad_to(column_start(at, 2, 2));
+            self.add_cell(&table.unit);
+            self.add_cell("CI");
             if at > 0 {
-                self.cell("vs base");
-                self.cell("P");
+                self.add_cell("vs base");
+                self.add_cell("P");
             }
         }
         self.end_row();
         for (name, cells) in table.rows.iter().zip(&table.cells) {
-            self.cell(name);
+            self.add_cell(name);
             for (at, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    self.up_to(begin(at, 2, 2));
-                    self.figures(cell);
+                    self.pad_to(column_start(at, 2, 2));
+                    self.add_figures(cell);
                 }
             }
             self.end_row();
         }
-        self.cell("geomean");
+        self.add_cell("geomean");
         for (at, geomean) in table.geomeans.iter().enumerate() {
-            self.up_to(begin(at, 2, 2));
-            self.remark(&geomean.warnings);
+            self.pad_to(column_start(at, 2, 2));
+            self.add_remarks(&geomean.warnings);
             if let Some(mean) = geomean.mean {
-                self.cell(shortest(mean));
+                self.add_cell(format_shortest(mean));
             }
             if at > 0 {
-                self.up_to(begin(at, 2, 2) + 2);
-                let ratio = geomean.ratio.map(|ratio| percentage((ratio - 1.0) * 100.0));
-                self.cell(ratio.unwrap_or_else(|| "?".to_owned()));
+                self.pad_to(column_start(at, 2, 2) + 2);
+                let ratio = geomean
+                    .ratio
+                    .map(|ratio| format_percentage((ratio - 1.0) * 100.0));
+                self.add_cell(ratio.unwrap_or_else(|| "?".to_owned()));
             }
         }
-        self.up_to(begin(count, 2, 2));
+        self.pad_to(column_start(count, 2, 2));
         self.end_row();
     }
 
-    fn figures(&mut self, cell: &Cell) {
-        self.remark(&cell.warnings);
-        self.remark(&cell.summary.warnings);
-        self.cell(shortest(cell.summary.centre));
-        self.cell(cell.summary.reach());
+    fn add_figures(&mut self, cell: &TableCell) {
+        self.add_remarks(&cell.warnings);
+        self.add_remarks(&cell.summary.warnings);
+        self.add_cell(format_shortest(cell.summary.centre));
+        self.add_cell(cell.summary.relative_reach());
         if let Some((base, comparison)) = &cell.comparison {
-            self.remark(&comparison.warnings);
-            self.cell(comparison.change(*base, cell.summary.centre));
-            self.cell(comparison.text());
+            self.add_remarks(&comparison.warnings);
+            self.add_cell(comparison.format_change(*base, cell.summary.centre));
+            self.add_cell(comparison.format_p());
         }
     }
 }
 
 /// Quotes a cell like Go's CSV package: also if it begins with a blank.
-fn quoted(text: &str) -> String {
+fn quote_csv(text: &str) -> String {
     let needs = text == "\\."
         || text.contains([',', '"', '\r', '\n'])
         || text.starts_with(char::is_whitespace);

@@ -2,7 +2,7 @@
 //!
 //! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
 //! blank, and everything after the inputs is passed to the measured programs. Knows nothing of what
-//! an input is. Start at [`Command::parse`].
+//! an input is. Start at [`ComparePyCommand::parse_options`].
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ pub const TOOL: &str = "compare.py";
 
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum ComparePyCommand {
     Help,
     /// No mode was given.
     Nothing,
-    Compare(Request),
+    Compare(ComparePyRequest),
 }
 
 /// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct ComparePyRequest {
     /// Baseline and contender; the same word twice in the mode `filters`.
     pub inputs: [String; 2],
     /// Filter of each input; `None` in the mode `benchmarks`.
@@ -36,7 +36,7 @@ pub struct Request {
     /// `--alpha`.
     pub alpha: f64,
     /// When to use colors.
-    pub color: Color,
+    pub color: ColorMode,
     /// `--strict-compat`.
     pub strict: bool,
     /// Options passed to the measured programs.
@@ -47,7 +47,7 @@ pub struct Request {
 
 /// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Color {
+pub enum ColorMode {
     /// Default, as in the original: always, unless `NO_COLOR` is set.
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
@@ -58,7 +58,7 @@ pub enum Color {
 
 /// Long names, letters, and whether there is a value. The original lacks the last two; they make no
 /// abbreviation of an original name ambiguous.
-const OPTIONS: [(&str, Option<char>, bool); 8] = [
+const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),
     ("--no-color", None, false),
@@ -70,7 +70,7 @@ const OPTIONS: [(&str, Option<char>, bool); 8] = [
 ];
 
 /// Modes and their arguments: inputs and filters.
-const MODES: [(&str, &[&str]); 3] = [
+const KNOWN_MODES: [(&str, &[&str]); 3] = [
     ("benchmarks", &["baseline", "contender"]),
     (
         "filters",
@@ -87,22 +87,22 @@ const MODES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-impl Command {
+impl ComparePyCommand {
     /// Parses a command line.
     ///
     /// # Errors
     /// The command line is invalid; a sentence fragment says why.
-    pub fn parse(arguments: &[String]) -> Result<Command, String> {
-        let mut reading = Reading::new(arguments);
+    pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
+        let mut reading = ArgumentReader::new(arguments);
         while let Some(word) = reading.rest.next() {
             if word == "--" && !reading.is_literal {
                 reading.is_literal = true;
             } else if !reading.is_literal && is_option(word) {
-                if reading.option(word)? == "--help" {
-                    return Ok(Command::Help);
+                if reading.read_option(word)? == "--help" {
+                    return Ok(ComparePyCommand::Help);
                 }
             } else {
-                reading.word(word)?;
+                reading.read_word(word)?;
             }
             if reading.is_complete() {
                 break;
@@ -112,23 +112,23 @@ impl Command {
     }
 }
 
-struct Reading<'a> {
+struct ArgumentReader<'a> {
     rest: std::slice::Iter<'a, String>,
     /// Whether `--` was seen.
     is_literal: bool,
     mode: Option<(&'static str, &'static [&'static str])>,
     words: Vec<&'a String>,
-    request: Request,
+    request: ComparePyRequest,
 }
 
-impl<'a> Reading<'a> {
-    fn new(arguments: &'a [String]) -> Reading<'a> {
-        Reading {
+impl<'a> ArgumentReader<'a> {
+    fn new(arguments: &'a [String]) -> ArgumentReader<'a> {
+        ArgumentReader {
             rest: arguments.iter(),
             is_literal: false,
             mode: None,
             words: Vec::new(),
-            request: Request {
+            request: ComparePyRequest {
                 inputs: Default::default(),
                 filters: None,
                 is_one_input: false,
@@ -136,7 +136,7 @@ impl<'a> Reading<'a> {
                 dump: None,
                 tests: true,
                 alpha: 0.05,
-                color: Color::Unsaid,
+                color: ColorMode::Unsaid,
                 strict: false,
                 passed: Vec::new(),
                 is_separated: false,
@@ -149,12 +149,12 @@ impl<'a> Reading<'a> {
             .is_some_and(|(_, needed)| self.words.len() == needed.len())
     }
 
-    fn word(&mut self, word: &'a String) -> Result<(), String> {
+    fn read_word(&mut self, word: &'a String) -> Result<(), String> {
         if self.mode.is_some() {
             self.words.push(word);
             return Ok(());
         }
-        let known = MODES.into_iter().find(|(name, _)| name == word);
+        let known = KNOWN_MODES.into_iter().find(|(name, _)| name == word);
         self.mode = Some(known.ok_or_else(|| {
             format!("'{word}' is no mode; there are benchmarks, filters and benchmarksfiltered")
         })?);
@@ -162,59 +162,66 @@ impl<'a> Reading<'a> {
     }
 
     /// Parses one option, whose value may be the next argument.
-    fn option(&mut self, word: &str) -> Result<&'static str, String> {
+    fn read_option(&mut self, word: &str) -> Result<&'static str, String> {
         if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
-            return self.letters(letters);
+            return self.read_letters(letters);
         }
         let (typed, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
-        let found = find(typed).map_err(|candidates| self.unknown(typed, &candidates));
+        let found =
+            find_option(typed).map_err(|candidates| self.unknown_option(typed, &candidates));
         let (name, takes_value) = found?;
         match (takes_value, value) {
             (false, Some(_)) => Err(format!("the option '{typed}' takes no value")),
-            (true, None) => self.apply_next(name, typed),
-            (_, value) => self.apply(name, value.unwrap_or_default()),
+            (true, None) => self.set_option_from_next(name, typed),
+            (_, value) => self.set_option(name, value.unwrap_or_default()),
         }
     }
 
     /// Parses clustered one-letter options: `-ad FILE`, `-dFILE`, `-d=FILE`.
-    fn letters(&mut self, letters: &str) -> Result<&'static str, String> {
+    fn read_letters(&mut self, letters: &str) -> Result<&'static str, String> {
         let mut rest = letters.chars();
-        let mut last = Err(self.unknown("-", &[]));
+        let mut last = Err(self.unknown_option("-", &[]));
         while let Some(letter) = rest.next() {
-            let known = OPTIONS.iter().find(|(_, short, _)| *short == Some(letter));
+            let known = KNOWN_OPTIONS
+                .iter()
+                .find(|(_, short, _)| *short == Some(letter));
             let typed = format!("-{letter}");
-            let (name, _, takes_value) = known.ok_or_else(|| self.unknown(&typed, &[]))?;
+            let (name, _, takes_value) = known.ok_or_else(|| self.unknown_option(&typed, &[]))?;
             if *name == "--help" {
                 return Ok(name);
             }
             if !takes_value {
-                last = self.apply(name, "");
+                last = self.set_option(name, "");
                 continue;
             }
             let value = rest.as_str();
             return match value {
-                "" => self.apply_next(name, &typed),
-                value => self.apply(name, value.strip_prefix('=').unwrap_or(value)),
+                "" => self.set_option_from_next(name, &typed),
+                value => self.set_option(name, value.strip_prefix('=').unwrap_or(value)),
             };
         }
         last
     }
 
-    fn apply_next(&mut self, name: &'static str, typed: &str) -> Result<&'static str, String> {
+    fn set_option_from_next(
+        &mut self,
+        name: &'static str,
+        typed: &str,
+    ) -> Result<&'static str, String> {
         let next = self.rest.clone().next().filter(|word| !is_option(word));
         let value = next.ok_or_else(|| format!("the option '{typed}' needs a value"))?;
         self.rest.next();
-        self.apply(name, value)
+        self.set_option(name, value)
     }
 
-    fn apply(&mut self, name: &'static str, value: &str) -> Result<&'static str, String> {
+    fn set_option(&mut self, name: &'static str, value: &str) -> Result<&'static str, String> {
         let request = &mut self.request;
         match name {
             "--display_aggregates_only" => request.aggregates_only = true,
-            "--no-color" => request.color = Color::Never,
+            "--no-color" => request.color = ColorMode::Never,
             "--dump_to_json" => request.dump = Some(value.into()),
             "--no-utest" => request.tests = false,
             "--strict-compat" => request.strict = true,
@@ -224,9 +231,9 @@ impl<'a> Reading<'a> {
             }
             "--color" => {
                 request.color = match value {
-                    "auto" => Color::Auto,
-                    "always" => Color::Always,
-                    "never" => Color::Never,
+                    "auto" => ColorMode::Auto,
+                    "always" => ColorMode::Always,
+                    "never" => ColorMode::Never,
                     _ => return Err(format!("--color '{value}' is not auto, always or never")),
                 }
             }
@@ -236,7 +243,7 @@ impl<'a> Reading<'a> {
         Ok(name)
     }
 
-    fn unknown(&self, typed: &str, candidates: &[&str]) -> String {
+    fn unknown_option(&self, typed: &str, candidates: &[&str]) -> String {
         let hint = match self.mode {
             _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
             Some(_) => "options of the measured programs stand behind the inputs".to_owned(),
@@ -245,9 +252,9 @@ impl<'a> Reading<'a> {
         format!("unknown option '{typed}'\nhint: {hint}")
     }
 
-    fn finish(self) -> Result<Command, String> {
+    fn finish(self) -> Result<ComparePyCommand, String> {
         let Some((mode, needed)) = self.mode else {
-            return Ok(Command::Nothing);
+            return Ok(ComparePyCommand::Nothing);
         };
         if let Some(missing) = needed.get(self.words.len()) {
             return Err(format!("the mode '{mode}' needs one more word: {missing}"));
@@ -268,7 +275,7 @@ impl<'a> Reading<'a> {
             rest = behind;
             is_separated = true;
         }
-        Ok(Command::Compare(Request {
+        Ok(ComparePyCommand::Compare(ComparePyRequest {
             inputs,
             filters,
             is_one_input: mode == "filters",
@@ -281,9 +288,11 @@ impl<'a> Reading<'a> {
 
 /// Returns the option that `typed` names, abbreviated or not, and whether it takes a value;
 /// otherwise the names that match.
-fn find(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
-    let exact = OPTIONS.iter().filter(|(long, ..)| *long == typed);
-    let cut = OPTIONS.iter().filter(|(long, ..)| long.starts_with(typed));
+fn find_option(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
+    let exact = KNOWN_OPTIONS.iter().filter(|(long, ..)| *long == typed);
+    let cut = KNOWN_OPTIONS
+        .iter()
+        .filter(|(long, ..)| long.starts_with(typed));
     match &exact.chain(cut).collect::<Vec<_>>()[..] {
         [(long, _, takes_value)] => Ok((long, *takes_value)),
         [(long, _, takes_value), ..] if *long == typed => Ok((long, *takes_value)),
@@ -297,13 +306,13 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && !is_number && !word.contains(' ')
 }
 
-impl Request {
+impl ComparePyRequest {
     /// Returns our own options among those for the measured programs: they are misplaced unless
     /// `--` separates them.
-    pub fn misplaced(&self) -> Vec<&str> {
+    pub fn misplaced_options(&self) -> Vec<&str> {
         let is_own = |word: &&String| {
             let name = word.split('=').next().unwrap_or_default();
-            !self.is_separated && OPTIONS[1..].iter().any(|(long, ..)| *long == name)
+            !self.is_separated && KNOWN_OPTIONS[1..].iter().any(|(long, ..)| *long == name)
         };
         self.passed
             .iter()
@@ -329,34 +338,34 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Command, String> {
+    fn parse(line: &str) -> Result<ComparePyCommand, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Command::parse(&words)
+        ComparePyCommand::parse(&words)
     }
 
-    fn request(line: &str) -> Request {
+    fn parse_request(line: &str) -> ComparePyRequest {
         match parse(line) {
-            Ok(Command::Compare(request)) => request,
+            Ok(ComparePyCommand::Compare(request)) => request,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
     fn each_mode_takes_its_words_and_passes_on_the_rest() {
-        let plain = request("benchmarks a b");
+        let plain = parse_request("benchmarks a b");
         assert_eq!(plain.inputs, ["a", "b"]);
         assert_eq!(
             (plain.filters, plain.alpha, plain.tests),
             (None, 0.05, true)
         );
-        let one = request("filters t x y --benchmark_min_time=1s z");
+        let one = parse_request("filters t x y --benchmark_min_time=1s z");
         assert_eq!(
             (one.inputs, one.is_one_input),
             (["t", "t"].map(str::to_owned), true)
         );
         assert_eq!(one.filters, Some(["x", "y"].map(str::to_owned)));
         assert_eq!(one.passed, ["--benchmark_min_time=1s", "z"]);
-        let two = request("benchmarksfiltered a x b y");
+        let two = parse_request("benchmarksfiltered a x b y");
         assert_eq!(two.inputs, ["a", "b"]);
         assert_eq!(two.filters, Some(["x", "y"].map(str::to_owned)));
     }
@@ -368,32 +377,35 @@ mod tests {
             "benchmarks a -- b e",
             "benchmarks -- a b e",
         ] {
-            let request = request(line);
+            let request = parse_request(line);
             assert_eq!(
                 (request.inputs, request.passed),
                 (["a", "b"].map(str::to_owned), vec!["e".to_owned()])
             );
         }
-        assert_eq!(request("benchmarks a b -- -- e").passed, ["--", "e"]);
-        assert_eq!(request("benchmarks a b x -- e").passed, ["x", "--", "e"]);
+        assert_eq!(parse_request("benchmarks a b -- -- e").passed, ["--", "e"]);
         assert_eq!(
-            request("filters t -- -x -y").filters,
+            parse_request("benchmarks a b x -- e").passed,
+            ["x", "--", "e"]
+        );
+        assert_eq!(
+            parse_request("filters t -- -x -y").filters,
             Some(["-x", "-y"].map(str::to_owned))
         );
     }
 
     #[test]
     fn options_may_be_cut_short_and_joined() {
-        let request = request("-ad out.json --no-u --alp=0.5 --no-c benchmarks a b");
+        let request = parse_request("-ad out.json --no-u --alp=0.5 --no-c benchmarks a b");
         assert!(request.aggregates_only && !request.tests);
-        assert_eq!((request.alpha, request.color), (0.5, Color::Never));
+        assert_eq!((request.alpha, request.color), (0.5, ColorMode::Never));
         assert_eq!(request.dump, Some("out.json".into()));
         assert_eq!(
-            super::tests::request("-dx benchmarks a b").dump,
+            super::tests::parse_request("-dx benchmarks a b").dump,
             Some("x".into())
         );
         assert_eq!(
-            super::tests::request("--alpha -1 benchmarks a b").alpha,
+            super::tests::parse_request("--alpha -1 benchmarks a b").alpha,
             -1.0
         );
         let error = parse("--no- benchmarks a b").unwrap_err();
@@ -410,12 +422,15 @@ mod tests {
 
     #[test]
     fn own_options_are_taken_up_to_the_inputs_and_noticed_behind_them() {
-        assert!(request("benchmarks --no-utest a -a b").aggregates_only);
-        let late = request("benchmarks a b --no-color --alpha=1 -a --x");
-        assert_eq!(late.color, Color::Unsaid);
+        assert!(parse_request("benchmarks --no-utest a -a b").aggregates_only);
+        let late = parse_request("benchmarks a b --no-color --alpha=1 -a --x");
+        assert_eq!(late.color, ColorMode::Unsaid);
         assert_eq!(late.passed, ["--no-color", "--alpha=1", "-a", "--x"]);
-        assert_eq!(late.misplaced(), ["--no-color", "--alpha=1"]);
-        assert_eq!(request("benchmarks a b -- --no-color").misplaced(), [""; 0]);
+        assert_eq!(late.misplaced_options(), ["--no-color", "--alpha=1"]);
+        assert_eq!(
+            parse_request("benchmarks a b -- --no-color").misplaced_options(),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -444,14 +459,14 @@ mod tests {
             let error = parse(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");
         }
-        assert_eq!(parse(""), Ok(Command::Nothing));
-        assert_eq!(parse("-a"), Ok(Command::Nothing));
-        assert_eq!(parse("benchmarks a --he"), Ok(Command::Help));
+        assert_eq!(parse(""), Ok(ComparePyCommand::Nothing));
+        assert_eq!(parse("-a"), Ok(ComparePyCommand::Nothing));
+        assert_eq!(parse("benchmarks a --he"), Ok(ComparePyCommand::Help));
     }
 
     #[test]
     fn the_last_of_several_passed_values_counts() {
-        let request = request("benchmarks a b --benchmark_filter=x --benchmark_filter=y");
+        let request = parse_request("benchmarks a b --benchmark_filter=x --benchmark_filter=y");
         assert_eq!(request.passed_value("--benchmark_filter="), Some("y"));
         assert_eq!(request.passed_value("--benchmark_out="), None);
     }

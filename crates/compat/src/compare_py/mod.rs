@@ -11,16 +11,16 @@ mod side;
 mod sources;
 mod table;
 
-use self::arguments::{Color, Command, Request, TOOL};
-use self::figures::{Rules, UTestTable, u_test_table};
-use self::remarks::Remarks;
-use self::side::{Choice, Filter, Side};
-use self::sources::{FILTER, Sources};
-use self::table::Table;
-use crate::console::{COULD_NOT, Console};
+use self::arguments::{ColorMode, ComparePyCommand, ComparePyRequest, TOOL};
+use self::figures::{ComparisonRules, UTestTable, compare_entries};
+use self::remarks::ComparisonRemarks;
+use self::side::{ComparedSide, EntryChoice, NameFilter};
+use self::sources::{ComparedSources, FILTER_FLAG};
+use self::table::ComparisonTable;
+use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
-use speedwell_report::{visible, visible_line};
-use speedwell_results::foreign::google_benchmark::Results;
+use speedwell_report::{escape_controls, escape_line};
+use speedwell_results::foreign::google_benchmark::FileEntries;
 use std::fs::File;
 use std::io::BufWriter;
 
@@ -30,128 +30,136 @@ const USAGE: &str = include_str!("../usage/compare.py.txt");
 ///
 /// # Errors
 /// Standard output or standard error is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Command::parse(arguments) {
-        Ok(Command::Help) => return Ok(console.help(USAGE)?),
-        Ok(Command::Nothing) => {
-            console.help(USAGE)?;
-            return Ok(COULD_NOT);
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    let done = match ComparePyCommand::parse(arguments) {
+        Ok(ComparePyCommand::Help) => return Ok(console.print_help(USAGE)?),
+        Ok(ComparePyCommand::Nothing) => {
+            console.print_help(USAGE)?;
+            return Ok(EXIT_FAILED);
         }
-        Ok(Command::Compare(request)) => compare(&request, console),
-        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
+        Ok(ComparePyCommand::Compare(request)) => run_comparison(&request, console),
+        Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "--help")?),
     };
-    console.tell_failure(TOOL, done)
+    console.report_failure(TOOL, done)
 }
 
-fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
-    let comparison = Comparison::new(request)?;
-    let sources = match Sources::gather(request, console)? {
+fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
+    let comparison = ComparePyRun::new(request)?;
+    let sources = match ComparedSources::open_sides(request, console)? {
         Ok(sources) => sources,
         Err(status) => return Ok(status),
     };
     let read = |label: &String| format!("cannot compare '{label}'");
-    let first = sources.first.results();
+    let first = sources.first.parse_entries();
     let first = first.with_context(|| read(&sources.labels[0]))?;
     let second = match &sources.second {
-        Some(file) => file.results().with_context(|| read(&sources.labels[1]))?,
-        None => Results {
+        Some(file) => file
+            .parse_entries()
+            .with_context(|| read(&sources.labels[1]))?,
+        None => FileEntries {
             context: first.context.clone(),
             entries: first.entries.clone(),
         },
     };
-    comparison.show(&sources, [first, second], console)
+    comparison.print_comparison(&sources, [first, second], console)
 }
 
 /// Settings of a comparison and of its output.
-struct Comparison<'q> {
-    request: &'q Request,
+struct ComparePyRun<'q> {
+    request: &'q ComparePyRequest,
     /// Filters of the mode, and the text that replaces their matches.
-    filters: Option<([Filter; 2], String)>,
+    filters: Option<([NameFilter; 2], String)>,
     /// Filter passed on to the programs; it applies to files, too.
-    passed: Option<Filter>,
-    rules: Rules,
+    passed: Option<NameFilter>,
+    rules: ComparisonRules,
 }
 
-impl<'q> Comparison<'q> {
-    fn new(request: &'q Request) -> Result<Comparison<'q>> {
+impl<'q> ComparePyRun<'q> {
+    fn new(request: &'q ComparePyRequest) -> Result<ComparePyRun<'q>> {
         let filters = match request.both_filters() {
             Some([one, other]) => {
                 let common = format!("[{one} vs. {other}]");
-                Some(([Filter::new(one)?, Filter::new(other)?], common))
+                Some(([NameFilter::new(one)?, NameFilter::new(other)?], common))
             }
             None => None,
         };
-        let passed = request.passed_value(FILTER).map(|filter| {
+        let passed = request.passed_value(FILTER_FLAG).map(|filter| {
             if request.strict {
-                Filter::new(filter)
+                NameFilter::new(filter)
             } else {
-                Filter::of_programs(filter)
+                NameFilter::from_program_option(filter)
             }
         });
-        Ok(Comparison {
+        Ok(ComparePyRun {
             request,
             filters,
             passed: passed.transpose()?,
             rules: if request.strict {
-                Rules::Original
+                ComparisonRules::Original
             } else {
-                Rules::Sound
+                ComparisonRules::Sound
             },
         })
     }
 
     /// Prints the table and all messages.
-    fn show(
+    fn print_comparison(
         &self,
-        sources: &Sources,
-        results: [Results<'_>; 2],
-        console: &mut Console<'_>,
+        sources: &ComparedSources,
+        results: [FileEntries<'_>; 2],
+        console: &mut DropInConsole<'_>,
     ) -> Result<i32> {
-        for sentence in self.on_files(&results, &sources.labels) {
+        for sentence in self.file_warnings(&results, &sources.labels) {
             console.warn(TOOL, &sentence)?;
         }
         let [first, second] = results;
         let sides = [
-            Side::new(first.entries, &self.choice(0, sources.are_programs[0])),
-            Side::new(second.entries, &self.choice(1, sources.are_programs[1])),
+            ComparedSide::new(
+                first.entries,
+                &self.entry_choice(0, sources.are_programs[0]),
+            ),
+            ComparedSide::new(
+                second.entries,
+                &self.entry_choice(1, sources.are_programs[1]),
+            ),
         ];
         let tests = self.request.tests;
-        let figures = u_test_table(&sides[0].entries, &sides[1].entries, tests, self.rules);
-        let shown = self.print(&figures, sources, console)?;
-        self.remark(&figures, &sides, sources, console)?;
+        let figures = compare_entries(&sides[0].entries, &sides[1].entries, tests, self.rules);
+        let shown = self.print_table(&figures, sources, console)?;
+        self.print_remarks(&figures, &sides, sources, console)?;
         if let Some(path) = &self.request.dump {
             let path = console.directory.join(path);
             let written = File::create(&path)
-                .and_then(|file| table::dump(&figures, &mut BufWriter::new(file)));
+                .and_then(|file| table::write_json(&figures, &mut BufWriter::new(file)));
             written.with_context(|| format!("cannot write '{}'", path.display()))?;
         }
         if shown > 0 || self.request.strict {
             return Ok(0);
         }
-        let reason = self.why_nothing(&figures, &sides, sources);
+        let reason = self.explain_empty(&figures, &sides, sources);
         console.stdout.flush()?;
-        let reason = visible(&reason);
+        let reason = escape_controls(&reason);
         writeln!(console.stderr, "{TOOL}: nothing compared: {reason}")?;
-        Ok(COULD_NOT)
+        Ok(EXIT_FAILED)
     }
 
     /// Returns which entries of a side are compared, and under which names.
-    fn choice(&self, side: usize, is_program: bool) -> Choice<'_> {
+    fn entry_choice(&self, side: usize, is_program: bool) -> EntryChoice<'_> {
         let renamed = self.filters.as_ref();
         let renamed = renamed.map(|(filters, common)| (&filters[side], common.as_str()));
         let of_file = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
-        Choice {
+        EntryChoice {
             of_file: of_file.filter(|_| !is_program),
             renamed,
         }
     }
 
     /// Prints the table and the lines below it; returns the number of rows.
-    fn print(
+    fn print_table(
         &self,
         figures: &UTestTable<'_>,
-        sources: &Sources,
-        console: &mut Console<'_>,
+        sources: &ComparedSources,
+        console: &mut DropInConsole<'_>,
     ) -> Result<usize> {
         let [one, other] = &sources.labels;
         let what = match &self.request.filters {
@@ -159,8 +167,8 @@ impl<'q> Comparison<'q> {
             Some([old, new]) if self.request.is_one_input => format!("{old} to {new} (from {one})"),
             Some([old, new]) => format!("{old} (from {one}) to {new} (from {other})"),
         };
-        writeln!(console.stdout, "Comparing {}", visible_line(&what))?;
-        let table = Table {
+        writeln!(console.stdout, "Comparing {}", escape_line(&what))?;
+        let table = ComparisonTable {
             figures,
             aggregates_only: self.request.aggregates_only,
             alpha: self.request.alpha,
@@ -170,42 +178,42 @@ impl<'q> Comparison<'q> {
         Ok(table.write(console.stdout)?)
     }
 
-    fn has_colors(&self, console: &Console<'_>) -> bool {
+    fn has_colors(&self, console: &DropInConsole<'_>) -> bool {
         let is_wanted = (console.variable)("NO_COLOR").is_none_or(|value| value.is_empty());
         match self.request.color {
-            Color::Unsaid => is_wanted,
-            Color::Auto => is_wanted && console.stdout_is_terminal,
-            Color::Always => true,
-            Color::Never => false,
+            ColorMode::Unsaid => is_wanted,
+            ColorMode::Auto => is_wanted && console.stdout_is_terminal,
+            ColorMode::Always => true,
+            ColorMode::Never => false,
         }
     }
 
     /// Prints the lines below the table, and messages on standard error.
-    fn remark(
+    fn print_remarks(
         &self,
         figures: &UTestTable<'_>,
-        sides: &[Side<'_>; 2],
-        sources: &Sources,
-        console: &mut Console<'_>,
+        sides: &[ComparedSide<'_>; 2],
+        sources: &ComparedSources,
+        console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let remarks = Remarks {
+        let remarks = ComparisonRemarks {
             labels: sources.labels.each_ref().map(String::as_str),
             table: figures,
         };
-        for line in remarks.without_result() {
+        for line in remarks.resultless_lines() {
             writeln!(console.stdout, "{line}")?;
         }
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(sentence) = remarks::on_merging(side, filter.text()) {
+                if let Some(sentence) = remarks::merge_warning(side, filter.pattern()) {
                     console.warn(TOOL, &sentence)?;
                 }
             }
         }
         // A side without entries is reported as the reason why nothing was compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
-            for sentence in remarks.sentences() {
+            for sentence in remarks.warning_sentences() {
                 console.warn(TOOL, &sentence)?;
             }
         }
@@ -213,13 +221,13 @@ impl<'q> Comparison<'q> {
     }
 
     /// Returns messages about problems in the files that distort the figures.
-    fn on_files(&self, results: &[Results<'_>; 2], labels: &[String; 2]) -> Vec<String> {
+    fn file_warnings(&self, results: &[FileEntries<'_>; 2], labels: &[String; 2]) -> Vec<String> {
         let mut sentences = Vec::new();
         for (results, label) in results.iter().zip(labels) {
             let remarks = results.remarks().into_iter();
             sentences.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        sentences.extend(remarks::on_circumstances(
+        sentences.extend(remarks::environment_warning(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {
@@ -229,16 +237,16 @@ impl<'q> Comparison<'q> {
         sentences
     }
 
-    fn why_nothing(
+    fn explain_empty(
         &self,
         figures: &UTestTable<'_>,
-        sides: &[Side<'_>; 2],
-        sources: &Sources,
+        sides: &[ComparedSide<'_>; 2],
+        sources: &ComparedSources,
     ) -> String {
         for (at, label) in sources.labels.iter().enumerate() {
             if sides[at].entries.is_empty() {
-                let filter = self.choice(at, false);
-                let filter = filter.of_file.map(|filter| filter.text().to_owned());
+                let filter = self.entry_choice(at, false);
+                let filter = filter.of_file.map(|filter| filter.pattern().to_owned());
                 return match filter {
                     Some(filter) => format!("no name in '{label}' matches '{filter}'"),
                     None => format!("there are no benchmarks in '{label}'"),

@@ -1,21 +1,21 @@
 //! Messages that the original lacks: sentences for standard error and lines below the table.
 //!
 //! Decides which facts about a comparison to report, and the wording; knows nothing of the
-//! table's layout. Start at [`Remarks`].
+//! table's layout. Start at [`ComparisonRemarks`].
 
-use super::side::Side;
+use super::side::ComparedSide;
 use crate::compare_py::figures::UTestTable;
 use indexmap::IndexMap;
 use serde_json::Value;
-use speedwell_report::visible_line;
-use speedwell_results::foreign::google_benchmark::Entry;
+use speedwell_report::escape_line;
+use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 
 /// Maximum number of names listed in a sentence; further ones are counted.
-const NAMES_LISTED: usize = 20;
+const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.
-const CIRCUMSTANCES: [&str; 6] = [
+const ENVIRONMENT_KEYS: [&str; 6] = [
     "host_name",
     "num_cpus",
     "cpu_scaling_enabled",
@@ -25,23 +25,23 @@ const CIRCUMSTANCES: [&str; 6] = [
 ];
 
 /// Messages besides the table.
-pub struct Remarks<'r> {
+pub struct ComparisonRemarks<'r> {
     /// Names of the sides as typed by the user.
     pub labels: [&'r str; 2],
     pub table: &'r UTestTable<'r>,
 }
 
-impl Remarks<'_> {
+impl ComparisonRemarks<'_> {
     /// Returns sentences about what the table omits.
-    pub fn sentences(&self) -> Vec<String> {
+    pub fn warning_sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         for (label, names) in self.labels.iter().zip(&self.table.unmatched) {
             if !names.is_empty() {
-                said.push(format!("only in '{label}': {}", list(names)));
+                said.push(format!("only in '{label}': {}", format_names(names)));
             }
         }
         if !self.table.odd_units.is_empty() {
-            let names = list(&self.table.odd_units);
+            let names = format_names(&self.table.odd_units);
             said.push(format!(
                 "not compared, because their units have no common measure: {names}"
             ));
@@ -49,18 +49,20 @@ impl Remarks<'_> {
         if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
             said.push(format!(
                 "OVERALL_GEOMEAN leaves out {}, which have no counterpart or no time",
-                counted(self.table.not_in_geomean, "repetition")
+                format_count(self.table.not_in_geomean, "repetition")
             ));
         }
         said
     }
 
     /// Returns lines about failed or skipped entries: name, side and number, reason.
-    pub fn without_result(&self) -> Vec<String> {
+    pub fn resultless_lines(&self) -> Vec<String> {
         let mut found: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {
             for entry in entries {
-                found.entry((&entry.name, reason(entry))).or_default()[side] += 1;
+                found
+                    .entry((&entry.name, resultless_reason(entry)))
+                    .or_default()[side] += 1;
             }
         }
         let lines = found.iter().map(|((name, reason), counts)| {
@@ -70,36 +72,36 @@ impl Remarks<'_> {
                 .zip(counts)
                 .filter(|(_, count)| **count > 0);
             let sides: Vec<String> = if self.labels[0] == self.labels[1] {
-                vec![counted(counts.iter().sum(), "time")]
+                vec![format_count(counts.iter().sum(), "time")]
             } else {
                 sides
-                    .map(|(label, count)| format!("{} in '{label}'", counted(*count, "time")))
+                    .map(|(label, count)| format!("{} in '{label}'", format_count(*count, "time")))
                     .collect()
             };
             let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
-            visible_line(&line).into_owned()
+            escape_line(&line).into_owned()
         });
         lines.collect()
     }
 }
 
 /// Warns about a filter that makes different names equal.
-pub fn on_merging(side: &Side<'_>, filter: &str) -> Option<String> {
+pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
     let (count, name) = side.merged.as_ref()?;
     Some(format!(
         "the filter '{filter}' makes {count} names equal ('{}'), so that different benchmarks \
          and figures count as repetitions of one; let it match less",
-        visible_line(name)
+        escape_line(name)
     ))
 }
 
 /// Warns about environment facts that differ.
-pub fn on_circumstances(contexts: [&Value; 2]) -> Option<String> {
-    let differing = CIRCUMSTANCES.iter().filter_map(|key| {
+pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
+    let differing = ENVIRONMENT_KEYS.iter().filter_map(|key| {
         let [Some(one), Some(other)] = contexts.map(|context| context.get(key)) else {
             return None;
         };
-        (one != other).then(|| format!("{key} {} and {}", plain(one), plain(other)))
+        (one != other).then(|| format!("{key} {} and {}", format_value(one), format_value(other)))
     });
     let differing: Vec<String> = differing.collect();
     (!differing.is_empty()).then(|| {
@@ -110,14 +112,14 @@ pub fn on_circumstances(contexts: [&Value; 2]) -> Option<String> {
     })
 }
 
-fn plain(value: &Value) -> Cow<'_, str> {
+fn format_value(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => format!("'{text}'").into(),
         other => other.to_string().into(),
     }
 }
 
-fn reason(entry: &Entry<'_>) -> String {
+fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
     let (what, message) = if entry.has_failed {
         ("failed", &entry.error_message)
     } else {
@@ -129,17 +131,17 @@ fn reason(entry: &Entry<'_>) -> String {
     }
 }
 
-fn list(names: &[&str]) -> String {
-    let (shown, rest) = names.split_at(names.len().min(NAMES_LISTED));
+fn format_names(names: &[&str]) -> String {
+    let (shown, rest) = names.split_at(names.len().min(MAX_LISTED_NAMES));
     let shown = shown.join(", ");
-    let shown = visible_line(&shown);
+    let shown = escape_line(&shown);
     match rest.len() {
         0 => shown.into_owned(),
-        more => format!("{shown} and {}", counted(more, "more name")),
+        more => format!("{shown} and {}", format_count(more, "more name")),
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn format_count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

@@ -2,60 +2,63 @@
 //!
 //! Does what the original does between reading and comparing: filters and sorts entries, and makes
 //! the names of different benchmarks equal. Knows nothing of the other side. Start at
-//! [`Side::new`].
+//! [`ComparedSide::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
-use speedwell_results::foreign::google_benchmark::Entry;
+use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
-pub struct Choice<'f> {
+pub struct EntryChoice<'f> {
     /// Filter for a file measured earlier; it matches the name without the suffix of an aggregate.
     /// A program filters its own benchmarks.
-    pub of_file: Option<&'f Filter>,
+    pub of_file: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the text that replaces its matches.
-    pub renamed: Option<(&'f Filter, &'f str)>,
+    pub renamed: Option<(&'f NameFilter, &'f str)>,
 }
 
 /// One side of a comparison.
 #[derive(Debug)]
-pub struct Side<'a> {
+pub struct ComparedSide<'a> {
     /// Entries, sorted as in the original.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<GoogleBenchmarkEntry<'a>>,
     /// The largest number of names that renaming made equal, and the resulting name; `None` if all
     /// stayed distinct.
     pub merged: Option<(usize, String)>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> ComparedSide<'a> {
     /// Filters and sorts the entries.
-    pub fn new(mut entries: Vec<Entry<'a>>, choice: &Choice<'_>) -> Side<'a> {
+    pub fn new(
+        mut entries: Vec<GoogleBenchmarkEntry<'a>>,
+        choice: &EntryChoice<'_>,
+    ) -> ComparedSide<'a> {
         if let Some(filter) = choice.of_file {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
         entries.sort_by(|a, b| {
-            key(a)
-                .partial_cmp(&key(b))
+            sort_key(a)
+                .partial_cmp(&sort_key(b))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
-        let mut side = Side {
+        let mut side = ComparedSide {
             entries,
             merged: None,
         };
         if let Some((filter, replacement)) = choice.renamed {
-            side.rename(filter, replacement);
+            side.rename_entries(filter, replacement);
         }
         side
     }
 
-    fn rename(&mut self, filter: &Filter, replacement: &str) {
+    fn rename_entries(&mut self, filter: &NameFilter, replacement: &str) {
         self.entries.retain(|entry| filter.admits(&entry.name));
         let mut merged: HashMap<String, HashSet<String>> = HashMap::new();
         for entry in &mut self.entries {
-            let name = filter.replace(&entry.name, replacement);
+            let name = filter.replace_matches(&entry.name, replacement);
             let own = std::mem::replace(&mut entry.name, Cow::Owned(name.clone()));
             merged.entry(name).or_default().insert(own.into_owned());
         }
@@ -64,13 +67,13 @@ impl<'a> Side<'a> {
     }
 }
 
-fn run_name<'e>(entry: &'e Entry<'_>) -> &'e str {
+fn run_name<'e>(entry: &'e GoogleBenchmarkEntry<'_>) -> &'e str {
     let run_name = entry.run_name.as_deref().filter(|name| !name.is_empty());
     run_name.unwrap_or(&entry.name)
 }
 
 /// Returns the sort key of an entry: family, position within it, aggregates last, repetition.
-fn key(entry: &Entry<'_>) -> (f64, f64, bool, f64) {
+fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
         entry.per_family_instance_index.unwrap_or(-1.0),
@@ -81,21 +84,21 @@ fn key(entry: &Entry<'_>) -> (f64, f64, bool, f64) {
 
 /// A filter as typed.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct NameFilter {
     text: String,
     regex: Regex,
     is_negated: bool,
 }
 
-impl Filter {
+impl NameFilter {
     /// Creates a filter from a pattern that is searched for in names.
     ///
     /// # Errors
     /// The pattern is not a valid regular expression; the message gives the position.
-    pub fn new(text: &str) -> Result<Filter> {
-        Ok(Filter {
+    pub fn new(text: &str) -> Result<NameFilter> {
+        Ok(NameFilter {
             text: text.to_owned(),
-            regex: Regex::new(text).map_err(|error| explained(text, &error))?,
+            regex: Regex::new(text).map_err(|error| explain_regex_error(text, &error))?,
             is_negated: false,
         })
     }
@@ -105,21 +108,21 @@ impl Filter {
     /// "Running a subset").
     ///
     /// # Errors
-    /// As for [`Filter::new`].
-    pub fn of_programs(text: &str) -> Result<Filter> {
+    /// As for [`NameFilter::new`].
+    pub fn from_program_option(text: &str) -> Result<NameFilter> {
         let (is_negated, pattern) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         let pattern = if pattern == "all" { "" } else { pattern };
-        Ok(Filter {
+        Ok(NameFilter {
             is_negated,
-            ..Filter::new(pattern)?
+            ..NameFilter::new(pattern)?
         })
     }
 
     /// Returns the pattern as typed.
-    pub fn text(&self) -> &str {
+    pub fn pattern(&self) -> &str {
         &self.text
     }
 
@@ -130,7 +133,7 @@ impl Filter {
 
     /// Replaces every match in a name. An empty match right after another match counts, as in
     /// Python since 3.7.
-    pub fn replace(&self, name: &str, replacement: &str) -> String {
+    pub fn replace_matches(&self, name: &str, replacement: &str) -> String {
         let mut replaced = String::with_capacity(name.len() + replacement.len());
         let (mut done, mut from) = (0, 0);
         while let Some(found) = self.regex.find_at(name, from) {
@@ -151,7 +154,7 @@ impl Filter {
 }
 
 /// The regex crate draws the position as an arrow below the pattern, four columns to the right.
-fn explained(text: &str, error: &regex::Error) -> anyhow::Error {
+fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
     let drawn = error.to_string();
     let arrow = drawn
         .lines()
@@ -173,18 +176,18 @@ mod tests {
         name: &'static str,
         place: [Option<f64>; 3],
         run_type: &'static str,
-    ) -> Entry<'static> {
-        Entry {
+    ) -> GoogleBenchmarkEntry<'static> {
+        GoogleBenchmarkEntry {
             name: name.into(),
             run_type: Some(run_type.into()),
             family_index: place[0],
             per_family_instance_index: place[1],
             repetition_index: place[2],
-            ..Entry::default()
+            ..GoogleBenchmarkEntry::default()
         }
     }
 
-    fn names<'a>(side: &'a Side<'_>) -> Vec<&'a str> {
+    fn names<'a>(side: &'a ComparedSide<'_>) -> Vec<&'a str> {
         side.entries.iter().map(|entry| &*entry.name).collect()
     }
 
@@ -212,7 +215,7 @@ mod tests {
             for start in 0..entries.len() {
                 let shuffled =
                     (0..entries.len()).map(|i| entries[(start + i * step) % entries.len()].clone());
-                let side = Side::new(shuffled.collect(), &Choice::default());
+                let side = ComparedSide::new(shuffled.collect(), &EntryChoice::default());
                 assert_eq!(
                     names(&side).join(" "),
                     "99 98 97 96 95 94 93 92 91 90 89 88"
@@ -223,41 +226,41 @@ mod tests {
 
     #[test]
     fn without_places_aggregates_go_last_and_the_rest_stays() {
-        let side = Side::new(
+        let side = ComparedSide::new(
             vec![
                 entry("z_mean", [None; 3], "aggregate"),
                 entry("z", [None; 3], "iteration"),
                 entry("a", [None; 3], "iteration"),
             ],
-            &Choice::default(),
+            &EntryChoice::default(),
         );
         assert_eq!(names(&side), ["z", "a", "z_mean"]);
     }
 
     #[test]
     fn a_filter_of_a_file_looks_at_the_name_without_the_end_of_an_aggregate() {
-        let filter = Filter::new("^a$").unwrap();
+        let filter = NameFilter::new("^a$").unwrap();
         let mut mean = entry("a_mean", [None; 3], "aggregate");
         mean.run_name = Some("a".into());
-        let choice = Choice {
+        let choice = EntryChoice {
             of_file: Some(&filter),
             renamed: None,
         };
-        let side = Side::new(vec![mean, entry("b", [None; 3], "iteration")], &choice);
+        let side = ComparedSide::new(vec![mean, entry("b", [None; 3], "iteration")], &choice);
         assert_eq!(names(&side), ["a_mean"]);
     }
 
     #[test]
     fn a_greedy_filter_is_noticed() {
         let rename = |pattern: &str| {
-            let filter = Filter::new(pattern).unwrap();
+            let filter = NameFilter::new(pattern).unwrap();
             let entries =
                 ["a/8", "a/8", "a/64", "b/8"].map(|name| entry(name, [None; 3], "iteration"));
-            let choice = Choice {
+            let choice = EntryChoice {
                 of_file: None,
                 renamed: Some((&filter, "X")),
             };
-            Side::new(entries.to_vec(), &choice)
+            ComparedSide::new(entries.to_vec(), &choice)
         };
         assert_eq!(names(&rename("^a")), ["X/8", "X/8", "X/64"]);
         assert_eq!(rename("^a").merged, None);
@@ -265,7 +268,7 @@ mod tests {
     }
 
     fn replaced(filter: &str, name: &str) -> String {
-        Filter::new(filter).unwrap().replace(name, "X")
+        NameFilter::new(filter).unwrap().replace_matches(name, "X")
     }
 
     /// Expected values: Python 3.11, `re.sub(filter, "X", name)`.
@@ -286,21 +289,28 @@ mod tests {
 
     #[test]
     fn a_backslash_in_the_replacement_is_a_backslash() {
-        let filter = Filter::new(r"BM_\w+").unwrap();
-        assert_eq!(filter.replace("BM_a/8", r"[\w \1 $0]"), r"[\w \1 $0]/8");
+        let filter = NameFilter::new(r"BM_\w+").unwrap();
+        assert_eq!(
+            filter.replace_matches("BM_a/8", r"[\w \1 $0]"),
+            r"[\w \1 $0]/8"
+        );
     }
 
     #[test]
     fn programs_can_turn_a_filter_round() {
-        let admits = |filter: &str, name: &str| Filter::of_programs(filter).unwrap().admits(name);
+        let admits = |filter: &str, name: &str| {
+            NameFilter::from_program_option(filter)
+                .unwrap()
+                .admits(name)
+        };
         assert!(admits("-copy", "BM_x") && !admits("-copy", "BM_copy"));
         assert!(admits("all", "BM_x") && admits("", "BM_x") && !admits("-all", "BM_x"));
-        assert!(!Filter::new("-copy").unwrap().admits("BM_x"));
+        assert!(!NameFilter::new("-copy").unwrap().admits("BM_x"));
     }
 
     #[test]
     fn a_wrong_filter_is_told_with_the_position() {
-        let message = |text: &str| Filter::new(text).unwrap_err().to_string();
+        let message = |text: &str| NameFilter::new(text).unwrap_err().to_string();
         assert_eq!(
             message("BM_(a"),
             "cannot use the filter 'BM_(a': unclosed group at position 3"

@@ -4,15 +4,15 @@
 //! completely, then the contender. Knows nothing of the contents of results. The content of an
 //! input decides whether it is a program (machine code, or an executable file that does not begin
 //! like JSON) or a result file. A program runs as one process with live output, as in the original.
-//! Start at [`Sources::gather`].
+//! Start at [`ComparedSources::open_sides`].
 
-use crate::compare_py::arguments::{Request, TOOL};
-use crate::console::{COULD_NOT, Console, INTERRUPTED};
+use crate::compare_py::arguments::{ComparePyRequest, TOOL};
+use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_process as process;
-use speedwell_process::{Ended, Scratch};
+use speedwell_process::{ProcessEnd, ScratchFolder};
 use speedwell_results::foreign::google_benchmark::ResultFile;
-use speedwell_results::foreign::readable::{self, Unreadable};
+use speedwell_results::foreign::readable::{self, UnreadableFile};
 use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -21,19 +21,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Time for a program to exit after the user interrupted.
-const GRACE: Duration = Duration::from_secs(2);
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// What standard input is called, as in Python.
 const STDIN: &str = "<stdin>";
 
 /// Option for the format of the result file.
-const OUT_FORMAT: &str = "--benchmark_out_format=";
+const OUT_FORMAT_FLAG: &str = "--benchmark_out_format=";
 
 /// Option that selects benchmarks of a program.
-pub const FILTER: &str = "--benchmark_filter=";
+pub const FILTER_FLAG: &str = "--benchmark_filter=";
 
 /// The two sides, ready to be read.
-pub struct Sources {
+pub struct ComparedSources {
     /// Names of the sides as typed by the user.
     pub labels: [String; 2],
     /// Which sides are programs that were measured now.
@@ -44,28 +44,31 @@ pub struct Sources {
     pub second: Option<ResultFile>,
 }
 
-impl Sources {
+impl ComparedSources {
     /// Opens the inputs of a request and measures programs. Returns the exit status if a side has
     /// no results for a reason already reported.
     ///
     /// # Errors
     /// An input cannot be used, or a stream is closed.
-    pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Result<Sources, i32>> {
+    pub fn open_sides(
+        request: &ComparePyRequest,
+        console: &mut DropInConsole<'_>,
+    ) -> Result<Result<ComparedSources, i32>> {
         let count = if request.is_one_input { 1 } else { 2 };
         let typed = request.inputs[..count].iter();
-        let inputs: Vec<Input> = typed
-            .map(|word| Input::open(word, console))
+        let inputs: Vec<SideInput> = typed
+            .map(|word| SideInput::open_input(word, console))
             .collect::<Result<_>>()?;
         let sides = [&inputs[0], &inputs[count - 1]];
         check_outputs(request, sides, &console.directory)?;
         let labels = sides.map(|input| input.label.clone());
-        let are_programs = sides.map(Input::is_program);
-        if !announce(request, are_programs, console)? {
-            return Ok(Err(COULD_NOT));
+        let are_programs = sides.map(SideInput::is_program);
+        if !print_warnings(request, are_programs, console)? {
+            return Ok(Err(EXIT_FAILED));
         }
         if are_programs != [false; 2] {
-            check(request, sides, console)?;
-            process::on_interrupt()?;
+            check_inputs(request, sides, console)?;
+            process::install_handlers()?;
         } else if request.is_one_input && request.both_filters().is_none() && !request.strict {
             bail!(
                 "nothing compared: a filter is empty, so both sides are all of '{}'",
@@ -88,7 +91,7 @@ impl Sources {
             Kind::Results(file) => Some(file),
             Kind::Program(_) => None,
         });
-        Ok(Ok(Sources {
+        Ok(Ok(ComparedSources {
             labels,
             are_programs,
             first: first
@@ -100,26 +103,26 @@ impl Sources {
 }
 
 /// Prints what the original prints at the start; returns whether to continue.
-fn announce(
-    request: &Request,
+fn print_warnings(
+    request: &ComparePyRequest,
     are_programs: [bool; 2],
-    console: &mut Console<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> io::Result<bool> {
     let out = &mut console.stdout;
     if let Some(file) = request
-        .passed_value(OUT)
+        .passed_value(OUT_FLAG)
         .filter(|_| are_programs == [true; 2])
     {
         writeln!(
             out,
-            "WARNING: '{OUT}{file}' will be passed to both benchmarks causing it to be overwritten"
+            "WARNING: '{OUT_FLAG}{file}' will be passed to both benchmarks causing it to be overwritten"
         )?;
     }
     if are_programs == [false; 2] {
         for option in request
             .passed
             .iter()
-            .filter(|word| !word.starts_with(FILTER))
+            .filter(|word| !word.starts_with(FILTER_FLAG))
         {
             writeln!(
                 out,
@@ -128,17 +131,17 @@ fn announce(
         }
     }
     if let Some(format) = request
-        .passed_value(OUT_FORMAT)
+        .passed_value(OUT_FORMAT_FLAG)
         .filter(|format| *format != "json")
     {
         // The quotes do not match in the original either.
         writeln!(
             out,
-            "ERROR: passing '{OUT_FORMAT}{format}' to 'compare.py` is not supported."
+            "ERROR: passing '{OUT_FORMAT_FLAG}{format}' to 'compare.py` is not supported."
         )?;
         return Ok(false);
     }
-    for option in request.misplaced() {
+    for option in request.misplaced_options() {
         let advice = format!("'{option}' has no effect behind the inputs; put it before the mode");
         console.warn(TOOL, &advice)?;
     }
@@ -146,12 +149,16 @@ fn announce(
 }
 
 /// Refuses files to be written that would replace each other, or a side.
-fn check_outputs(request: &Request, sides: [&Input; 2], directory: &Path) -> Result<()> {
+fn check_outputs(
+    request: &ComparePyRequest,
+    sides: [&SideInput; 2],
+    directory: &Path,
+) -> Result<()> {
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only programs write it.
-    let of_programs = request.passed_value(OUT).filter(|_| is_measured);
-    let of_programs = of_programs.map(|file| (OUT, Path::new(file)));
+    let of_programs = request.passed_value(OUT_FLAG).filter(|_| is_measured);
+    let of_programs = of_programs.map(|file| (OUT_FLAG, Path::new(file)));
     let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
         .filter_map(|(option, file)| {
             OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
@@ -167,17 +174,25 @@ fn check_outputs(request: &Request, sides: [&Input; 2], directory: &Path) -> Res
             Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
         }
     }
-    for word in request.passed.iter().filter(|word| !word.starts_with(OUT)) {
+    for word in request
+        .passed
+        .iter()
+        .filter(|word| !word.starts_with(OUT_FLAG))
+    {
         refuse_word(&outputs, word, directory)?;
     }
     Ok(())
 }
 
 /// Checks what would otherwise fail only after measuring.
-fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> Result<()> {
+fn check_inputs(
+    request: &ComparePyRequest,
+    inputs: [&SideInput; 2],
+    console: &mut DropInConsole<'_>,
+) -> Result<()> {
     for input in inputs {
         if let Kind::Results(file) = &input.kind {
-            file.results()
+            file.parse_entries()
                 .with_context(|| format!("cannot read '{}'", input.label))?;
         }
     }
@@ -202,11 +217,11 @@ fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> R
 }
 
 /// First bytes of a program in the format of Linux and others.
-const ELF: &[u8] = b"\x7fELF";
+const ELF_MAGIC: &[u8] = b"\x7fELF";
 
 /// One side before anything is executed.
 #[derive(Debug)]
-pub struct Input {
+pub struct SideInput {
     /// Name as typed by the user; standard input is `<stdin>`, as in Python.
     pub label: String,
     pub kind: Kind,
@@ -220,21 +235,21 @@ pub enum Kind {
     Program(PathBuf),
 }
 
-impl Input {
+impl SideInput {
     /// Opens what `word` names: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
     /// Nothing has that name, or it is neither a result file nor a program.
-    pub fn open(word: &str, console: &mut Console<'_>) -> Result<Input> {
+    pub fn open_input(word: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
         if word == "-" {
             let mut bytes = Vec::new();
             console.stdin.read_to_end(&mut bytes)?;
-            return Input::results(STDIN, bytes);
+            return SideInput::from_results(STDIN, bytes);
         }
         let path = console.directory.join(word);
         let Ok(facts) = fs::metadata(&path) else {
-            return match in_search_path(word, console) {
-                Some(program) => Ok(Input::program(word, program)),
+            return match find_in_path(word, console) {
+                Some(program) => Ok(SideInput::from_program(word, program)),
                 None => fs::File::open(&path)
                     .with_context(|| format!("cannot open '{word}'"))
                     .and_then(|_| bail!("cannot open '{word}'")),
@@ -243,32 +258,32 @@ impl Input {
         if facts.is_dir() {
             bail!("'{word}' is a folder, neither a result file nor a program");
         }
-        let bytes = read(&path).with_context(|| format!("cannot read '{word}'"))?;
-        if bytes == ELF || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
+        let bytes = read_input(&path).with_context(|| format!("cannot read '{word}'"))?;
+        if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
             let own = if word.contains('/') {
                 PathBuf::from(word)
             } else {
                 Path::new(".").join(word)
             };
-            return Ok(Input::program(word, own));
+            return Ok(SideInput::from_program(word, own));
         }
-        Input::results(word, bytes)
+        SideInput::from_results(word, bytes)
     }
 
-    fn program(word: &str, path: PathBuf) -> Input {
-        Input {
+    fn from_program(word: &str, path: PathBuf) -> SideInput {
+        SideInput {
             label: word.to_owned(),
             kind: Kind::Program(path),
         }
     }
 
-    fn results(label: &str, bytes: Vec<u8>) -> Result<Input> {
+    fn from_results(label: &str, bytes: Vec<u8>) -> Result<SideInput> {
         if bytes.trim_ascii().is_empty() {
             bail!("'{label}' is empty");
         }
-        readable::plain(&bytes).with_context(|| format!("cannot read '{label}'"))?;
+        readable::strip_bom(&bytes).with_context(|| format!("cannot read '{label}'"))?;
         if !ResultFile::recognises(&bytes) {
-            let told = Unreadable::of_bytes(&bytes);
+            let told = UnreadableFile::diagnose(&bytes);
             let neither = "neither a result file in JSON nor a program that may be executed";
             match told.hint {
                 "" => bail!("'{label}' is {neither}"),
@@ -276,7 +291,7 @@ impl Input {
             }
         }
         let file = ResultFile::new(bytes).with_context(|| format!("cannot read '{label}'"))?;
-        Ok(Input {
+        Ok(SideInput {
             label: label.to_owned(),
             kind: Kind::Results(file),
         })
@@ -289,11 +304,13 @@ impl Input {
 }
 
 /// Reads a file; of machine code only the first bytes.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
-    (&mut file).take(ELF.len() as u64).read_to_end(&mut bytes)?;
-    if bytes != ELF {
+    (&mut file)
+        .take(ELF_MAGIC.len() as u64)
+        .read_to_end(&mut bytes)?;
+    if bytes != ELF_MAGIC {
         bytes.reserve(file.metadata().map_or(0, |facts| facts.len() as usize));
         file.read_to_end(&mut bytes)?;
     }
@@ -301,7 +318,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Finds a program named without a slash in `PATH`.
-fn in_search_path(word: &str, console: &Console<'_>) -> Option<PathBuf> {
+fn find_in_path(word: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
     if word.contains('/') || word.is_empty() {
         return None;
     }
@@ -316,7 +333,7 @@ fn is_executable(facts: &fs::Metadata) -> bool {
 }
 
 /// Option for the result file.
-pub const OUT: &str = "--benchmark_out=";
+pub const OUT_FLAG: &str = "--benchmark_out=";
 
 /// Runs `program` and reads its results; `filter` is the one of the mode. If it did not exit with
 /// status 0, or the user interrupted, returns the exit status.
@@ -326,19 +343,19 @@ pub const OUT: &str = "--benchmark_out=";
 fn run_program(
     program: &Path,
     label: &str,
-    request: &Request,
+    request: &ComparePyRequest,
     filter: Option<&str>,
-    console: &mut Console<'_>,
+    console: &mut DropInConsole<'_>,
 ) -> Result<Result<ResultFile, i32>> {
-    let mut arguments = arguments(request, filter);
+    let mut arguments = program_arguments(request, filter);
     let given = request
-        .passed_value(OUT)
+        .passed_value(OUT_FLAG)
         .map(|path| console.directory.join(path));
-    let scratch = given.is_none().then(Scratch::new).transpose()?;
+    let scratch = given.is_none().then(ScratchFolder::new).transpose()?;
     let out = match (&given, &scratch) {
         (_, Some(scratch)) => {
             let out = scratch.path("results.json");
-            arguments.push(format!("{OUT}{}", out.display()));
+            arguments.push(format!("{OUT_FLAG}{}", out.display()));
             out
         }
         (given, None) => given.clone().unwrap_or_default(),
@@ -347,33 +364,33 @@ fn run_program(
     writeln!(console.stdout, "RUNNING: {line}")?;
     // The program's output must come after this line, even if stdout is not line-buffered.
     console.stdout.flush()?;
-    let ended = process::run_attached(program, &arguments, &console.directory, GRACE);
+    let ended = process::run_attached(program, &arguments, &console.directory, STOP_GRACE);
     let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
-        Ended::Exit(0) => return results(&out, label, request, filter).map(Ok),
-        Ended::Interrupted => return Ok(Err(INTERRUPTED)),
-        Ended::Exit(status) => format!("ended with status {status}"),
-        Ended::Signal(signal) => format!("was ended by signal {signal}"),
-        Ended::Timeout | Ended::Lingered => "was ended".to_owned(),
+        ProcessEnd::Exit(0) => return read_results(&out, label, request, filter).map(Ok),
+        ProcessEnd::Interrupted => return Ok(Err(EXIT_INTERRUPTED)),
+        ProcessEnd::Exit(status) => format!("ended with status {status}"),
+        ProcessEnd::Signal(signal) => format!("was ended by signal {signal}"),
+        ProcessEnd::Timeout | ProcessEnd::Lingered => "was ended".to_owned(),
     };
     writeln!(console.stdout, "TEST FAILED...")?;
     console.stdout.flush()?;
-    let again = again(program, &arguments, scratch.as_ref());
+    let again = replay_command(program, &arguments, scratch.as_ref());
     writeln!(
         console.stderr,
         "{TOOL}: '{label}' {how}\nhint: repeat it with: {again}"
     )?;
-    Ok(Err(COULD_NOT))
+    Ok(Err(EXIT_FAILED))
 }
 
 /// Returns a shell command that repeats the run; results that would go to a temporary file are
 /// discarded.
-fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> String {
+fn replay_command(program: &Path, arguments: &[String], scratch: Option<&ScratchFolder>) -> String {
     let name = program.to_string_lossy();
     let mut words = vec![speedwell_model::quote(&name)];
     for word in arguments {
-        let is_scratch = scratch.is_some() && word.starts_with(OUT);
+        let is_scratch = scratch.is_some() && word.starts_with(OUT_FLAG);
         words.push(if is_scratch {
-            format!("{OUT}/dev/null")
+            format!("{OUT_FLAG}/dev/null")
         } else {
             speedwell_model::quote(word)
         });
@@ -383,28 +400,33 @@ fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> Str
 
 /// Returns arguments in the order of the original: those given, then its own, which take
 /// precedence.
-fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
+fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();
     if !request.strict {
-        let misplaced = request.misplaced();
+        let misplaced = request.misplaced_options();
         arguments.retain(|word| !misplaced.contains(&word.as_str()));
     }
     if request.aggregates_only {
         arguments.push("--benchmark_display_aggregates_only=true".to_owned());
     }
-    arguments.extend(filter.map(|filter| format!("{FILTER}{filter}")));
+    arguments.extend(filter.map(|filter| format!("{FILTER_FLAG}{filter}")));
     arguments
 }
 
 /// The library leaves the file empty if no benchmark matches the filter; other programs create
 /// none.
-fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> Result<ResultFile> {
+fn read_results(
+    out: &Path,
+    label: &str,
+    request: &ComparePyRequest,
+    filter: Option<&str>,
+) -> Result<ResultFile> {
     let bytes = match fs::read(out) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         read => read.with_context(|| format!("cannot read the results of '{label}'"))?,
     };
     if bytes.trim_ascii().is_empty() {
-        let hint = match filter.or(request.passed_value(FILTER)) {
+        let hint = match filter.or(request.passed_value(FILTER_FLAG)) {
             Some(filter) => format!("does any of its benchmarks match '{filter}'?"),
             None => "is it a program of google/benchmark?".to_owned(),
         };
@@ -417,8 +439,8 @@ fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> 
 mod tests {
     use super::*;
 
-    fn open(word: &str, folder: &Path, stdin: &[u8]) -> Result<Input> {
-        let mut console = Console {
+    fn open(word: &str, folder: &Path, stdin: &[u8]) -> Result<SideInput> {
+        let mut console = DropInConsole {
             stdin: &mut &*stdin,
             stdout: &mut Vec::new(),
             stderr: &mut Vec::new(),
@@ -428,7 +450,7 @@ mod tests {
             variable: &|_| Some("/nowhere:/bin".to_owned()),
             measure: &|_, _| Ok(()),
         };
-        Input::open(word, &mut console)
+        SideInput::open_input(word, &mut console)
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The table, byte for byte as the original prints it.
 //!
 //! Decides widths, order and colors of its parts; knows nothing of where the figures come from.
-//! Start at [`Table::write`], and at [`dump`] for the comparison as JSON.
+//! Start at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
 
-use crate::compare_py::figures::{ENOUGH_FOR_TEST, Pair, Row, Rules, Times, UTest, UTestTable};
+use crate::compare_py::figures::{
+    ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,
+};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::value::RawValue;
-use speedwell_report::visible_line;
+use speedwell_report::escape_line;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -40,7 +42,7 @@ const END: &str = "\x1b[0m";
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Table<'t> {
+pub struct ComparisonTable<'t> {
     pub figures: &'t UTestTable<'t>,
     /// Whether repetitions are omitted.
     pub aggregates_only: bool,
@@ -48,70 +50,76 @@ pub struct Table<'t> {
     pub alpha: f64,
     pub colors: bool,
     /// Rules for widths and colors of what the original does not expect.
-    pub rules: Rules,
+    pub rules: ComparisonRules,
 }
 
-impl Table<'_> {
+impl ComparisonTable<'_> {
     /// Writes heading and rows; returns the number of rows without the geometric means.
     ///
     /// # Errors
     /// The output is closed.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<usize> {
-        let width = self.width();
+        let width = self.name_column_width();
         let heading = format!("{BENCHMARK:<0$}{HEADINGS}", width + 12);
         writeln!(out, "{heading}\n{}", "-".repeat(heading.len()))?;
         let mut count = 0;
         for row in &self.figures.rows {
-            let name = &visible_line(&row.first.name);
+            let name = &escape_line(&row.first.name);
             if !self.aggregates_only || row.first.is_aggregate() {
                 for pair in &row.pairs {
-                    self.pair(name, width, pair, out)?;
+                    self.write_pair(name, width, pair, out)?;
                 }
                 count += row.pairs.len();
             }
             if let Some(test) = &row.u_test {
-                self.test(name, width, test, out)?;
+                self.write_test(name, width, test, out)?;
                 count += 1;
             }
         }
         if let Some(pair) = &self.figures.geomean {
-            self.pair(GEOMEAN, width, pair, out)?;
+            self.write_pair(GEOMEAN, width, pair, out)?;
         }
         Ok(count)
     }
 
     /// Returns the width of the first column.
-    fn width(&self) -> usize {
+    fn name_column_width(&self) -> usize {
         let names = self.figures.rows.iter().map(|row| &*row.first.name);
         let means = self.figures.geomean.map(|_| GEOMEAN);
-        let widths = names.chain(means).map(|name| self.width_of(name));
+        let widths = names.chain(means).map(|name| self.display_width(name));
         widths.max().unwrap_or(0).max(BENCHMARK.len()) + P_VALUE.len()
     }
 
     /// The original counts characters, whatever their width.
-    fn width_of(&self, name: &str) -> usize {
-        let name = &*visible_line(name);
+    fn display_width(&self, name: &str) -> usize {
+        let name = &*escape_line(name);
         match self.rules {
-            Rules::Sound => name.width(),
-            Rules::Original => name.chars().count(),
+            ComparisonRules::Sound => name.width(),
+            ComparisonRules::Original => name.chars().count(),
         }
     }
 
-    fn paint(&self, color: &'static str) -> &'static str {
+    fn color_code(&self, color: &'static str) -> &'static str {
         if self.colors { color } else { "" }
     }
 
-    fn pair(&self, name: &str, width: usize, pair: &Pair, out: &mut dyn Write) -> io::Result<()> {
-        let (color, end) = (self.paint(NAME), self.paint(END));
-        let padding = width - self.width_of(name);
-        let change = pair.change.map(|change| match change {
-            Some(change) => signed(change, 16, 4),
+    fn write_pair(
+        &self,
+        name: &str,
+        width: usize,
+        pair: &ComparedPair,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (color, end) = (self.color_code(NAME), self.color_code(END));
+        let padding = width - self.display_width(name);
+        let change = pair.change.map_times(|change| match change {
+            Some(change) => format_signed(change, 16, 4),
             None => format!("{:>16}", "n/a"),
         });
         let colors = pair
             .change
-            .map(|change| self.paint(self.color_of_change(change)));
-        let Times { real, cpu } = pair.baseline;
+            .map_times(|change| self.color_code(self.change_color(change)));
+        let TimePair { real, cpu } = pair.baseline;
         let new = pair.candidate;
         write!(out, "{color}{name}{:padding$}{end}", "")?;
         write!(
@@ -119,29 +127,55 @@ impl Table<'_> {
             "{}{}{end}{}{}{end}",
             colors.real, change.real, colors.cpu, change.cpu
         )?;
-        write!(out, "{}{}{end}", fixed(real, 14, 0), fixed(new.real, 14, 0))?;
-        writeln!(out, "{}{}", fixed(cpu, 14, 0), fixed(new.cpu, 14, 0))
+        write!(
+            out,
+            "{}{}{end}",
+            format_fixed(real, 14, 0),
+            format_fixed(new.real, 14, 0)
+        )?;
+        writeln!(
+            out,
+            "{}{}",
+            format_fixed(cpu, 14, 0),
+            format_fixed(new.cpu, 14, 0)
+        )
     }
 
-    fn test(&self, name: &str, width: usize, test: &UTest, out: &mut dyn Write) -> io::Result<()> {
-        let (color, end) = (self.paint(NAME), self.paint(END));
-        let padding = width - P_VALUE.len() - self.width_of(name);
-        let colors = test.p.map(|p| self.paint(self.color_of_p(p)));
+    fn write_test(
+        &self,
+        name: &str,
+        width: usize,
+        test: &UTest,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (color, end) = (self.color_code(NAME), self.color_code(END));
+        let padding = width - P_VALUE.len() - self.display_width(name);
+        let colors = test.p.map_times(|p| self.color_code(self.p_color(p)));
         write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
-        write!(out, "{}{}{end}", colors.real, fixed(test.p.real, 16, 4))?;
-        write!(out, "{}{}{end}", colors.cpu, fixed(test.p.cpu, 16, 4))?;
+        write!(
+            out,
+            "{}{}{end}",
+            colors.real,
+            format_fixed(test.p.real, 16, 4)
+        )?;
+        write!(
+            out,
+            "{}{}{end}",
+            colors.cpu,
+            format_fixed(test.p.cpu, 16, 4)
+        )?;
         let (color, warning) = if test.is_reliable() {
             (GREEN, String::new())
         } else {
             (
                 YELLOW,
                 format!(
-                    ". WARNING: Results unreliable! {ENOUGH_FOR_TEST}+ repetitions recommended."
+                    ". WARNING: Results unreliable! {RELIABLE_TEST_ENTRIES}+ repetitions recommended."
                 ),
             )
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
-        let color = self.paint(color);
+        let color = self.color_code(color);
         writeln!(
             out,
             "{color}      U Test, Repetitions: {old} vs {new}{warning}"
@@ -149,18 +183,18 @@ impl Table<'_> {
     }
 
     /// A NaN change is neither gain nor loss; the original shows it as a gain.
-    fn color_of_change(&self, change: Option<f64>) -> &'static str {
+    fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
             Some(change) if change > GAIN_UP_TO => WHITE,
-            Some(change) if self.rules == Rules::Original || !change.is_nan() => CYAN,
+            Some(change) if self.rules == ComparisonRules::Original || !change.is_nan() => CYAN,
             Some(_) | None => WHITE,
         }
     }
 
     /// A NaN p value shows nothing; the original treats it as significant.
-    fn color_of_p(&self, p: f64) -> &'static str {
-        if p >= self.alpha || (p.is_nan() && self.rules == Rules::Sound) {
+    fn p_color(&self, p: f64) -> &'static str {
+        if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
         } else {
             GREEN
@@ -170,71 +204,71 @@ impl Table<'_> {
 
 /// One element of the JSON array.
 #[derive(Serialize)]
-struct Element<'e> {
+struct JsonElement<'e> {
     name: &'e str,
     label: &'e str,
-    measurements: Vec<Measurement>,
+    measurements: Vec<JsonMeasurement>,
     time_unit: &'e str,
     run_type: &'e str,
     aggregate_name: &'e str,
-    utest: Test,
+    utest: JsonTest,
 }
 
 #[derive(Serialize)]
-struct Measurement {
-    real_time: Number,
-    cpu_time: Number,
-    real_time_other: Number,
-    cpu_time_other: Number,
-    time: Option<Number>,
-    cpu: Option<Number>,
+struct JsonMeasurement {
+    real_time: PythonNumber,
+    cpu_time: PythonNumber,
+    real_time_other: PythonNumber,
+    cpu_time_other: PythonNumber,
+    time: Option<PythonNumber>,
+    cpu: Option<PythonNumber>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Test {
+enum JsonTest {
     None {},
     Done {
         have_optimal_repetitions: bool,
-        cpu_pvalue: Number,
-        time_pvalue: Number,
+        cpu_pvalue: PythonNumber,
+        time_pvalue: PythonNumber,
         nr_of_repetitions: usize,
         nr_of_repetitions_other: usize,
     },
 }
 
-impl From<&Pair> for Measurement {
-    fn from(pair: &Pair) -> Measurement {
-        Measurement {
-            real_time: Number(pair.baseline.real),
-            cpu_time: Number(pair.baseline.cpu),
-            real_time_other: Number(pair.candidate.real),
-            cpu_time_other: Number(pair.candidate.cpu),
-            time: pair.change.real.map(Number),
-            cpu: pair.change.cpu.map(Number),
+impl From<&ComparedPair> for JsonMeasurement {
+    fn from(pair: &ComparedPair) -> JsonMeasurement {
+        JsonMeasurement {
+            real_time: PythonNumber(pair.baseline.real),
+            cpu_time: PythonNumber(pair.baseline.cpu),
+            real_time_other: PythonNumber(pair.candidate.real),
+            cpu_time_other: PythonNumber(pair.candidate.cpu),
+            time: pair.change.real.map(PythonNumber),
+            cpu: pair.change.cpu.map(PythonNumber),
         }
     }
 }
 
-impl From<Option<&UTest>> for Test {
-    fn from(test: Option<&UTest>) -> Test {
-        test.map_or(Test::None {}, |test| Test::Done {
+impl From<Option<&UTest>> for JsonTest {
+    fn from(test: Option<&UTest>) -> JsonTest {
+        test.map_or(JsonTest::None {}, |test| JsonTest::Done {
             have_optimal_repetitions: test.is_reliable(),
-            cpu_pvalue: Number(test.p.cpu),
-            time_pvalue: Number(test.p.real),
+            cpu_pvalue: PythonNumber(test.p.cpu),
+            time_pvalue: PythonNumber(test.p.real),
             nr_of_repetitions: test.baseline_count,
             nr_of_repetitions_other: test.candidate_count,
         })
     }
 }
 
-fn element<'e>(row: &'e Row<'_>) -> Element<'e> {
+fn json_element<'e>(row: &'e ComparedRow<'_>) -> JsonElement<'e> {
     let first = row.first;
     let aggregate = first.aggregate_name.as_deref();
-    Element {
+    JsonElement {
         name: &first.name,
         label: first.label.as_deref().unwrap_or_default(),
-        measurements: row.pairs.iter().map(Measurement::from).collect(),
+        measurements: row.pairs.iter().map(JsonMeasurement::from).collect(),
         time_unit: row.unit,
         run_type: first.run_type.as_deref().unwrap_or_default(),
         aggregate_name: aggregate
@@ -244,15 +278,15 @@ fn element<'e>(row: &'e Row<'_>) -> Element<'e> {
     }
 }
 
-fn geomean<'e>(pair: &'e Pair) -> Element<'e> {
-    Element {
+fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
+    JsonElement {
         name: GEOMEAN,
         label: "",
         measurements: vec![pair.into()],
         time_unit: "s",
         run_type: "aggregate",
         aggregate_name: "geomean",
-        utest: Test::None {},
+        utest: JsonTest::None {},
     }
 }
 
@@ -260,9 +294,9 @@ fn geomean<'e>(pair: &'e Pair) -> Element<'e> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn dump(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let elements = table.rows.iter().map(element);
-    let elements = elements.chain(table.geomean.iter().map(geomean));
+pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let elements = table.rows.iter().map(json_element);
+    let elements = elements.chain(table.geomean.iter().map(geomean_element));
     let mut json = Vec::new();
     let formatter = PrettyFormatter::with_indent(b" ");
     serde::Serializer::collect_seq(
@@ -285,14 +319,14 @@ pub fn dump(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
 
 /// A number as Python writes it; null unless finite: the original writes bare `NaN`, which is
 /// invalid JSON.
-struct Number(f64);
+struct PythonNumber(f64);
 
-impl Serialize for Number {
+impl Serialize for PythonNumber {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let spelt = self
             .0
             .is_finite()
-            .then(|| RawValue::from_string(shortest(self.0)));
+            .then(|| RawValue::from_string(format_repr(self.0)));
         spelt
             .transpose()
             .map_err(serde::ser::Error::custom)?
@@ -301,7 +335,7 @@ impl Serialize for Number {
 }
 
 /// Formats like `{:WIDTH.DIGITSf}`.
-pub fn fixed(number: f64, width: usize, digits: usize) -> String {
+pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "nan")
     } else {
@@ -310,7 +344,7 @@ pub fn fixed(number: f64, width: usize, digits: usize) -> String {
 }
 
 /// Formats like `{:+WIDTH.DIGITSf}`.
-pub fn signed(number: f64, width: usize, digits: usize) -> String {
+pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "+nan")
     } else {
@@ -320,7 +354,7 @@ pub fn signed(number: f64, width: usize, digits: usize) -> String {
 
 /// Formats like `repr`: with an exponent below 1e-4 and from 1e16 on, which has at least two
 /// digits.
-pub fn shortest(number: f64) -> String {
+pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -364,12 +398,12 @@ mod tests {
             (f64::NAN, "+nan", "nan", "NaN"),
             (f64::NEG_INFINITY, "-inf", "-inf", "-inf"),
         ] {
-            assert_eq!(signed(number, 16, 4).trim_start(), in_row);
-            assert_eq!(fixed(number, 14, 0).trim_start(), rounded);
-            assert_eq!(shortest(number), repr);
+            assert_eq!(format_signed(number, 16, 4).trim_start(), in_row);
+            assert_eq!(format_fixed(number, 14, 0).trim_start(), rounded);
+            assert_eq!(format_repr(number), repr);
         }
-        assert_eq!(signed(1.0, 16, 4).len(), 16);
-        assert_eq!(fixed(f64::NAN, 14, 0).len(), 14);
-        assert_eq!(shortest(123456.789), "123456.789");
+        assert_eq!(format_signed(1.0, 16, 4).len(), 16);
+        assert_eq!(format_fixed(f64::NAN, 14, 0).len(), 14);
+        assert_eq!(format_repr(123456.789), "123456.789");
     }
 }

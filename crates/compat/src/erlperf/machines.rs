@@ -2,49 +2,49 @@
 //!
 //! Decides what is sent to the harness, and which snippets are lost on an error: a snippet that
 //! fails affects no other, a VM that ends takes its snippets along. Knows nothing of what samples
-//! are for. Start at [`Machines::start`].
+//! are for. Start at [`ErlangMachines::start_all`].
 
-use crate::erlperf::arguments::Request;
-use crate::erlperf::monitor::{INTERVAL, Monitor};
-use crate::erlperf::snippet::Known;
-use crate::erlperf::table::{on_one_line, width};
+use crate::erlperf::arguments::ErlperfRequest;
+use crate::erlperf::monitor::{GAUGE_INTERVAL, GaugeMonitor};
+use crate::erlperf::snippet::ErlangSnippet;
+use crate::erlperf::table::{display_width, to_single_line};
 use anyhow::Result;
-use speedwell_harness::Message;
-use speedwell_harness::snippet::{self, Answer, Gone, Live};
-use speedwell_model::{Length, Samples, SnippetTiming, Variant};
-use speedwell_process::{Spec, interrupted};
+use speedwell_harness::ProtocolMessage;
+use speedwell_harness::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
+use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, Variant};
+use speedwell_process::{ProcessSpec, is_interrupt_requested};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 /// Upper bound of a VM's lifetime.
-const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_VM_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Allowance for a runner whose iterations are longer than its samples.
-const SLOW_RUNNER: Duration = Duration::from_secs(100);
+const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
 
 /// Time limit for a fixed number of iterations, whose duration is unknown.
-const SLOW_LOOP: Duration = Duration::from_secs(24 * 3600);
+const FIXED_LOOP_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A snippet in its VM.
-pub struct Job {
+pub struct SnippetJob {
     /// Name of the snippet in the protocol.
     name: String,
     machine: usize,
-    pub known: Known,
+    pub known: ErlangSnippet,
     /// Current number of workers.
     pub workers: u32,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<SnippetFault>,
     /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
     /// What the harness said when it had loaded the snippet.
-    pub loaded: Option<Message>,
+    pub loaded: Option<ProtocolMessage>,
 }
 
-impl Job {
+impl SnippetJob {
     /// Whether it can be measured.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_measurable(&self) -> bool {
         self.faults.iter().all(|fault| fault.is_afterwards)
     }
 }
@@ -60,30 +60,30 @@ pub struct Visit {
 }
 
 /// All VMs and snippets.
-pub struct Machines {
-    machines: Vec<Option<Live>>,
+pub struct ErlangMachines {
+    machines: Vec<Option<LiveHarness>>,
     /// Snippets in the order typed.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<SnippetJob>,
     /// The first VM's `ready` message.
-    pub ready: Option<Message>,
-    monitor: Option<Monitor>,
+    pub ready: Option<ProtocolMessage>,
+    monitor: Option<GaugeMonitor>,
 }
 
-impl Machines {
+impl ErlangMachines {
     /// Starts VMs and loads snippets; with `verbose`, prints the sources on the way.
     ///
     /// # Errors
     /// `out` is closed.
-    pub fn start(
-        request: &Request,
-        snippets: Vec<Known>,
+    pub fn start_all(
+        request: &ErlperfRequest,
+        snippets: Vec<ErlangSnippet>,
         directory: &Path,
         out: &mut dyn Write,
-    ) -> Result<Machines> {
-        let jobs: Vec<Job> = snippets
+    ) -> Result<ErlangMachines> {
+        let jobs: Vec<SnippetJob> = snippets
             .into_iter()
             .enumerate()
-            .map(|(at, known)| Job {
+            .map(|(at, known)| SnippetJob {
                 name: format!("code{at}"),
                 machine: if request.isolated { at } else { 0 },
                 known,
@@ -94,25 +94,25 @@ impl Machines {
             })
             .collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
-        let mut machines = Machines {
+        let mut machines = ErlangMachines {
             machines: Vec::new(),
             jobs,
             ready: None,
-            monitor: request.verbose.then(|| Monitor::new(names)),
+            monitor: request.verbose.then(|| GaugeMonitor::new(names)),
         };
         for at in 0..machines.jobs.len() {
-            if machines.jobs[at].machine == machines.machines.len() && !interrupted() {
-                machines.start_one(at, directory);
+            if machines.jobs[at].machine == machines.machines.len() && !is_interrupt_requested() {
+                machines.start_vm(at, directory);
             }
-            machines.load(at, request.verbose, out)?;
+            machines.load_snippet(at, request.verbose, out)?;
         }
-        machines.watch(out)?;
+        machines.start_monitoring(out)?;
         Ok(machines)
     }
 
-    fn start_one(&mut self, job: usize, directory: &Path) {
+    fn start_vm(&mut self, job: usize, directory: &Path) {
         let machine = self.machines.len();
-        let started = started(&self.jobs[job].known, directory);
+        let started = start_live(&self.jobs[job].known, directory);
         match started {
             Ok((live, ready)) => {
                 self.machines.push(Some(live));
@@ -121,47 +121,49 @@ impl Machines {
             }
             Err(gone) => {
                 self.machines.push(None);
-                self.lose(machine, &gone);
+                self.mark_lost(machine, &gone);
             }
         }
     }
 
     /// Makes all VMs report gauges, if monitor lines are requested.
-    fn watch(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn start_monitoring(&mut self, out: &mut dyn Write) -> io::Result<()> {
         for machine in 0..self.machines.len() {
             if self.monitor.is_none() {
                 return Ok(());
             }
-            let answer = self.with(machine, out, |live, _| live.monitor(INTERVAL))?;
+            let answer =
+                self.ask_machine(machine, out, |live, _| live.start_gauges(GAUGE_INTERVAL))?;
             let events = answer.map_or(Vec::new(), |answer| answer.events);
             for event in &events {
                 if let Some(monitor) = &mut self.monitor {
-                    monitor.hear(machine, event, out)?;
+                    monitor.handle_event(machine, event, out)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn load(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn load_snippet(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
         let (name, snippet) = (
             self.jobs[job].name.clone(),
             self.jobs[job].known.snippet.clone(),
         );
         let machine = self.jobs[job].machine;
-        let answer = self.with(machine, out, |live, _| live.load(&name, &snippet))?;
-        let Some(answer) = answer.filter(|_| self.jobs[job].is_sound()) else {
+        let answer =
+            self.ask_machine(machine, out, |live, _| live.load_snippet(&name, &snippet))?;
+        let Some(answer) = answer.filter(|_| self.jobs[job].is_measurable()) else {
             return Ok(());
         };
-        self.note_faults(&answer);
+        self.record_faults(&answer);
         self.jobs[job].loaded = answer.first("loaded").cloned();
         if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
             let source = loaded.get("source").unwrap_or_default();
             write_framed(&self.jobs[job].known.shown, &source, out)?;
             out.flush()?;
         }
-        if self.jobs[job].is_sound() {
-            let empty = self.with(machine, out, |live, _| live.empty_ns(&name))?;
+        if self.jobs[job].is_measurable() {
+            let empty = self.ask_machine(machine, out, |live, _| live.measure_empty(&name))?;
             self.jobs[job].empty_ns = empty.flatten();
         }
         Ok(())
@@ -172,14 +174,14 @@ impl Machines {
     /// # Errors
     /// `out` is closed.
     pub fn set_workers(&mut self, job: usize, count: u32, out: &mut dyn Write) -> io::Result<()> {
-        if !self.jobs[job].is_sound() {
+        if !self.jobs[job].is_measurable() {
             return Ok(());
         }
         let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
         self.jobs[job].workers = count;
-        let answer = self.with(machine, out, |live, _| live.workers(&name, count))?;
+        let answer = self.ask_machine(machine, out, |live, _| live.set_workers(&name, count))?;
         if let Some(answer) = answer {
-            self.note_faults(&answer);
+            self.record_faults(&answer);
         }
         Ok(())
     }
@@ -188,16 +190,16 @@ impl Machines {
     ///
     /// # Errors
     /// `out` is closed.
-    pub fn run(
+    pub fn run_jobs(
         &mut self,
         jobs: &[usize],
-        samples: &Samples,
+        samples: &SampleDivision,
         out: &mut dyn Write,
     ) -> io::Result<Vec<Visit>> {
         let sound: Vec<usize> = jobs
             .iter()
             .copied()
-            .filter(|job| self.jobs[*job].is_sound())
+            .filter(|job| self.jobs[*job].is_measurable())
             .collect();
         let Some(machine) = sound.first().map(|job| self.jobs[*job].machine) else {
             return Ok(Vec::new());
@@ -207,16 +209,16 @@ impl Machines {
             .map(|job| self.jobs[*job].name.clone())
             .collect();
         let limit = limit(samples);
-        let answer = self.with(machine, out, |live, hear| {
-            live.run(&names, samples, false, Some(limit), hear)
+        let answer = self.ask_machine(machine, out, |live, hear| {
+            live.run_jobs(&names, samples, false, Some(limit), hear)
         })?;
         let Some(answer) = answer else {
             return Ok(Vec::new());
         };
-        self.note_faults(&answer);
+        self.record_faults(&answer);
         let late_ns = answer
             .first("end")
-            .and_then(|end| end.number("max_late_ns"));
+            .and_then(|end| end.parse_number("max_late_ns"));
         let mut given = Vec::new();
         for (job, name) in sound.iter().zip(&names) {
             match answer.timing(name, samples) {
@@ -225,8 +227,8 @@ impl Machines {
                     timing,
                     late_ns: late_ns.unwrap_or(0.0),
                 }),
-                _ if self.jobs[*job].is_sound() && !interrupted() => {
-                    self.jobs[*job].faults.push(Fault::without_samples());
+                _ if self.jobs[*job].is_measurable() && !is_interrupt_requested() => {
+                    self.jobs[*job].faults.push(SnippetFault::without_samples());
                 }
                 _ => {}
             }
@@ -235,26 +237,29 @@ impl Machines {
     }
 
     /// Runs the cleanup hooks in every VM and waits for its exit.
-    pub fn end(&mut self) {
+    pub fn stop_all(&mut self) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
                 continue;
             };
-            match live.end() {
-                Ok(answer) => self.note_faults(&answer),
+            match live.shut_down() {
+                Ok(answer) => self.record_faults(&answer),
                 // The measurements of a VM that does not exit by itself stay valid.
-                Err(gone) if !interrupted() => self.note_end(machine, &gone, true),
+                Err(gone) if !is_interrupt_requested() => self.record_exit(machine, &gone, true),
                 Err(_) => {}
             }
         }
     }
 
     /// Sends a request to a VM while the monitor listens; `None` if the VM is gone.
-    fn with<T>(
+    fn ask_machine<T>(
         &mut self,
         machine: usize,
         out: &mut dyn Write,
-        ask: impl FnOnce(&mut Live, &mut dyn FnMut(&Message)) -> Result<T, Gone>,
+        ask: impl FnOnce(
+            &mut LiveHarness,
+            &mut dyn FnMut(&ProtocolMessage),
+        ) -> Result<T, HarnessFailure>,
     ) -> io::Result<Option<T>> {
         let Some(Some(live)) = self.machines.get_mut(machine) else {
             return Ok(None);
@@ -263,42 +268,42 @@ impl Machines {
         let monitor = &mut self.monitor;
         let answer = ask(live, &mut |event| {
             if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written) {
-                written = monitor.hear(machine, event, out);
+                written = monitor.handle_event(machine, event, out);
             }
         });
         written?;
         match answer {
             Ok(answer) => Ok(Some(answer)),
             Err(gone) => {
-                self.lose(machine, &gone);
+                self.mark_lost(machine, &gone);
                 Ok(None)
             }
         }
     }
 
-    fn lose(&mut self, machine: usize, gone: &Gone) {
+    fn mark_lost(&mut self, machine: usize, gone: &HarnessFailure) {
         self.machines[machine] = None;
         // The interrupt reached the VM as well as us.
-        if !interrupted() {
-            self.note_end(machine, gone, false);
+        if !is_interrupt_requested() {
+            self.record_exit(machine, gone, false);
         }
     }
 
-    fn note_end(&mut self, machine: usize, gone: &Gone, is_afterwards: bool) {
-        let fault = Fault {
+    fn record_exit(&mut self, machine: usize, gone: &HarnessFailure, is_afterwards: bool) {
+        let fault = SnippetFault {
             is_afterwards,
-            ..Fault::of_end(gone)
+            ..SnippetFault::from_exit(gone)
         };
         let own = self.jobs.iter_mut().filter(|job| job.machine == machine);
-        for job in own.filter(|job| job.is_sound()) {
+        for job in own.filter(|job| job.is_measurable()) {
             job.faults.push(fault.clone());
         }
     }
 
-    fn note_faults(&mut self, answer: &Answer) {
+    fn record_faults(&mut self, answer: &CommandAnswer) {
         for event in answer.events.iter().filter(|event| event.verb == "error") {
             let of = event.get("job").unwrap_or_default();
-            let fault = Fault::of_event(event);
+            let fault = SnippetFault::from_event(event);
             for job in self.jobs.iter_mut().filter(|job| job.name == of) {
                 if !job.faults.contains(&fault) {
                     job.faults.push(fault.clone());
@@ -308,31 +313,34 @@ impl Machines {
     }
 }
 
-fn started(known: &Known, directory: &Path) -> Result<(Live, Answer), Gone> {
-    let program = snippet::usual_program(known.snippet.language);
+fn start_live(
+    known: &ErlangSnippet,
+    directory: &Path,
+) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
+    let program = snippet::default_program(known.snippet.language);
     let variant = Variant::plain("erlperf");
-    let spec = snippet::start(&known.snippet, &program, &variant)?;
-    Live::start(Spec {
+    let spec = snippet::build_process(&known.snippet, &program, &variant)?;
+    LiveHarness::start(ProcessSpec {
         directory: Some(directory.to_owned()),
-        limit: LIFE,
+        limit: MAX_VM_LIFETIME,
         ..spec
     })
 }
 
 /// Returns the time limit of a run.
-fn limit(samples: &Samples) -> Duration {
+fn limit(samples: &SampleDivision) -> Duration {
     match samples.length {
-        Length::TimeNs(ns) => {
+        SampleLength::TimeNs(ns) => {
             let ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)) + SLOW_RUNNER
+            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)) + SLOW_RUNNER_ALLOWANCE
         }
-        Length::Iterations(_) => SLOW_LOOP,
+        SampleLength::Iterations(_) => FIXED_LOOP_TIMEOUT,
     }
 }
 
 /// An error of a snippet or a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct SnippetFault {
     /// Sentence fragment without a full stop.
     pub reason: String,
     /// Stack trace, the innermost call first.
@@ -341,16 +349,16 @@ pub struct Fault {
     pub is_afterwards: bool,
 }
 
-impl Fault {
+impl SnippetFault {
     /// Creates the fault of an `error` event.
-    pub fn of_event(event: &Message) -> Fault {
+    pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
         let part = match get("part") {
             part if part.is_empty() => "runner".to_owned(),
             part => part,
         };
-        let line = event.number::<u32>("line");
+        let line = event.parse_number::<u32>("line");
         let line = line.map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
@@ -361,11 +369,14 @@ impl Fault {
             "init" | "init_runner" | "done" => {
                 format!("exception while executing '{stage}': {class}:{message}{line}")
             }
-            "run" => format!("the runner failed: {}{line}", thrown(&class, message)),
+            "run" => format!(
+                "the runner failed: {}{line}",
+                format_exception(&class, message)
+            ),
             _ => message.to_owned(),
         };
         let calls = get("stack");
-        Fault {
+        SnippetFault {
             reason,
             calls: calls.lines().map(str::to_owned).collect(),
             is_afterwards: stage == "done",
@@ -373,8 +384,8 @@ impl Fault {
     }
 
     /// Creates the fault of a run that was stopped for taking far too long, without a sample.
-    fn without_samples() -> Fault {
-        Fault {
+    fn without_samples() -> SnippetFault {
+        SnippetFault {
             reason: "no sample was taken: iterations are longer than samples, or workers had to wait too long for a \
                      processor; a greater -d gives some"
                 .to_owned(),
@@ -384,8 +395,8 @@ impl Fault {
     }
 
     /// Creates the fault of a VM that ended.
-    pub fn of_end(gone: &Gone) -> Fault {
-        Fault {
+    pub fn from_exit(gone: &HarnessFailure) -> SnippetFault {
+        SnippetFault {
             reason: gone.cause.to_string(),
             calls: gone.stderr_tail.lines().map(str::to_owned).collect(),
             is_afterwards: false,
@@ -394,7 +405,7 @@ impl Fault {
 }
 
 /// Formats an exception as in the exit reason of a process.
-fn thrown(class: &str, message: &str) -> String {
+fn format_exception(class: &str, message: &str) -> String {
     match class {
         "throw" => format!("{{nocatch,{message}}}"),
         "exit" => format!("exit:{message}"),
@@ -402,7 +413,7 @@ fn thrown(class: &str, message: &str) -> String {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SnippetFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.reason)?;
         for call in &self.calls {
@@ -413,7 +424,7 @@ impl fmt::Display for Fault {
 }
 
 /// Columns for the snippet above a source.
-const ROOM: usize = 32;
+const TITLE_WIDTH: usize = 32;
 
 /// Prints the source of a snippet.
 ///
@@ -421,14 +432,14 @@ const ROOM: usize = 32;
 /// `out` is closed.
 fn write_framed(snippet: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut title = String::new();
-    for letter in on_one_line(snippet).chars() {
+    for letter in to_single_line(snippet).chars() {
         title.push(letter);
-        if width(&title) > ROOM {
+        if display_width(&title) > TITLE_WIDTH {
             title.pop();
             break;
         }
     }
-    let padding = ROOM - width(&title);
+    let padding = TITLE_WIDTH - display_width(&title);
     writeln!(out, "{} {title}{:padding$} ", ">".repeat(15), "")?;
     writeln!(out, "{}\n", source.trim_end())?;
     writeln!(out, "{} ", "<".repeat(15))
@@ -439,7 +450,7 @@ mod tests {
     use super::*;
 
     fn fault_text(line: &str) -> String {
-        Fault::of_event(&Message::parse(line.as_bytes()).unwrap()).to_string()
+        SnippetFault::from_event(&ProtocolMessage::parse(line.as_bytes()).unwrap()).to_string()
     }
 
     #[test]
@@ -469,7 +480,7 @@ mod tests {
         assert_eq!(fault_text(normal), "the runner failed: exit:normal");
     }
 
-    fn framed(snippet: &str) -> String {
+    fn framed_source(snippet: &str) -> String {
         let mut out = Vec::new();
         write_framed(snippet, "-module(benchmark).\n", &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -486,7 +497,7 @@ mod tests {
             ("verbose_state2", "r(I, S) -> timer:sleep(I), S + 1."),
         ] {
             let recorded = std::fs::read_to_string(format!("{golden}/{name}.out")).unwrap();
-            let own = framed(snippet);
+            let own = framed_source(snippet);
             assert_eq!(own.lines().next(), recorded.lines().next());
             let end = recorded.lines().find(|line| line.starts_with('<'));
             assert_eq!(own.lines().last(), end);
@@ -495,7 +506,10 @@ mod tests {
 
     #[test]
     fn wide_letters_are_not_cut_in_half() {
-        let own = framed(&"日".repeat(40));
-        assert_eq!(width(own.lines().next().unwrap()), 16 + ROOM + 1);
+        let own = framed_source(&"日".repeat(40));
+        assert_eq!(
+            display_width(own.lines().next().unwrap()),
+            16 + TITLE_WIDTH + 1
+        );
     }
 }

@@ -13,18 +13,20 @@ mod snippet;
 pub mod style;
 mod table;
 
-use self::arguments::{Command, Request};
-use self::machines::Machines;
-use self::sampling::{Pass, Sampled, Squeezed, Taken};
-use self::snippet::Known;
-use self::style::System;
-use self::table::{Detail, Line, Table, duration, number, on_one_line};
-use crate::console::{COULD_NOT, Console, INTERRUPTED};
+use self::arguments::{ErlperfCommand, ErlperfRequest};
+use self::machines::ErlangMachines;
+use self::sampling::{SampledSnippets, SnippetSamples, SqueezeOutcome, SqueezePass};
+use self::snippet::ErlangSnippet;
+use self::style::SystemDescription;
+use self::table::{
+    ReportDetail, SnippetLine, SnippetTable, format_duration, format_number, to_single_line,
+};
+use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
-use speedwell_report::snippet::hindrance;
-use speedwell_report::{Format, Output, Verbosity, print};
+use speedwell_report::snippet::hindrance_note;
+use speedwell_report::{OutputOptions, ReportFormat, Verbosity, print_document};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -35,64 +37,65 @@ const USAGE: &str = include_str!("../usage/erlperf.txt");
 ///
 /// # Errors
 /// Standard output or standard error is closed.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Command::parse(arguments) {
-        Ok(Command::Help) => return Ok(console.help(USAGE)?),
-        Ok(Command::Measure(request)) => measure(&request, console),
-        Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    let done = match ErlperfCommand::parse(arguments) {
+        Ok(ErlperfCommand::Help) => return Ok(console.print_help(USAGE)?),
+        Ok(ErlperfCommand::Measure(request)) => measure_snippets(&request, console),
+        Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "--help")?),
     };
-    console.tell_failure(TOOL, done)
+    console.report_failure(TOOL, done)
 }
 
-fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
+fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
     let paths = request
         .paths
         .iter()
-        .map(|path| folder(path, &console.directory));
+        .map(|path| resolve_folder(path, &console.directory));
     let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
     let known = request.snippets.iter();
-    let known = known.map(|snippet| snippet::read(snippet, &paths, &console.directory));
-    let known: Result<Vec<Known>, String> = known.collect();
+    let known = known.map(|snippet| snippet::parse_snippet(snippet, &paths, &console.directory));
+    let known: Result<Vec<ErlangSnippet>, String> = known.collect();
     let known = known.map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
-    process::on_interrupt()?;
+    process::install_handlers()?;
     // Output during measurement is for people, so formats for programs suppress it.
     let mut nowhere = std::io::sink();
     let out: &mut dyn Write = match request.format {
-        Format::Text => &mut *console.stdout,
+        ReportFormat::Text => &mut *console.stdout,
         _ => &mut nowhere,
     };
-    let mut machines = Machines::start(request, known, &console.directory, out)?;
+    let mut machines = ErlangMachines::start_all(request, known, &console.directory, out)?;
     let found = match request.squeeze {
-        None => Found::sample_all(&mut machines, request, out)?,
+        None => ErlperfResults::from_samples(&mut machines, request, out)?,
         Some(search) => {
             let stderr = &mut *console.stderr;
-            let mut report = |pass: &Pass| match line_of_pass(pass, request) {
+            let mut report = |pass: &SqueezePass| match format_pass(pass, request) {
                 Some(line) => writeln!(stderr, "{TOOL}: {line}"),
                 None => Ok(()),
             };
-            let squeezed = sampling::squeeze(&mut machines, request, search, out, &mut report)?;
-            Found::best(&machines, squeezed)
+            let squeezed =
+                sampling::search_workers(&mut machines, request, search, out, &mut report)?;
+            ErlperfResults::from_squeeze(&machines, squeezed)
         }
     };
-    machines.end();
+    machines.stop_all();
     let ready = machines.ready.take();
-    found.show(
+    found.print_results(
         request,
         &machines,
-        &System::from_ready(ready.as_ref(), None),
+        &SystemDescription::from_ready(ready.as_ref(), None),
         console,
     )?;
-    let failed = tell_faults(&machines, console)?;
-    Ok(match (process::interrupted(), failed) {
-        (true, _) => INTERRUPTED,
-        (false, true) => COULD_NOT,
+    let failed = report_faults(&machines, console)?;
+    Ok(match (process::is_interrupt_requested(), failed) {
+        (true, _) => EXIT_INTERRUPTED,
+        (false, true) => EXIT_FAILED,
         (false, false) => 0,
     })
 }
 
 /// Resolves a folder of `-pa` to an absolute path.
-fn folder(path: &str, directory: &Path) -> Result<PathBuf> {
+fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
     let full = directory.join(path);
     let full = full.canonicalize();
     let full = full.with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
@@ -104,77 +107,77 @@ fn folder(path: &str, directory: &Path) -> Result<PathBuf> {
 }
 
 /// Results of all snippets.
-struct Found {
-    sampled: Sampled,
+struct ErlperfResults {
+    sampled: SampledSnippets,
     /// Passes of a search.
-    passes: Vec<Pass>,
+    passes: Vec<SqueezePass>,
     /// That the workers of a search hinder each other, if so.
     hindrance: Option<String>,
 }
 
-impl Found {
-    fn sample_all(
-        machines: &mut Machines,
-        request: &Request,
+impl ErlperfResults {
+    fn from_samples(
+        machines: &mut ErlangMachines,
+        request: &ErlperfRequest,
         out: &mut dyn Write,
-    ) -> Result<Found> {
+    ) -> Result<ErlperfResults> {
         let all: Vec<usize> = (0..machines.jobs.len()).collect();
         for job in &all {
             machines.set_workers(*job, request.workers, out)?;
         }
-        Ok(Found {
-            sampled: sampling::sample(machines, &all, request, out)?,
+        Ok(ErlperfResults {
+            sampled: sampling::take_samples(machines, &all, request, out)?,
             passes: Vec::new(),
             hindrance: None,
         })
     }
 
-    fn best(machines: &Machines, squeezed: Squeezed) -> Found {
+    fn from_squeeze(machines: &ErlangMachines, squeezed: SqueezeOutcome) -> ErlperfResults {
         let best = squeezed.best.map(|at| squeezed.passes[at].taken.clone());
-        let mut taken = vec![Taken::default(); machines.jobs.len()];
+        let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
         taken[0] = best.unwrap_or_default();
-        Found {
-            sampled: Sampled {
+        ErlperfResults {
+            sampled: SampledSnippets {
                 taken,
                 is_steady: true,
             },
             passes: squeezed.passes,
             hindrance: squeezed
                 .scaling
-                .and_then(|scaling| hindrance("erlang", &scaling)),
+                .and_then(|scaling| hindrance_note("erlang", &scaling)),
         }
     }
 
     /// Prints the table, and warnings about it.
-    fn show(
+    fn print_results(
         &self,
-        request: &Request,
-        machines: &Machines,
-        system: &System,
-        console: &mut Console<'_>,
+        request: &ErlperfRequest,
+        machines: &ErlangMachines,
+        system: &SystemDescription,
+        console: &mut DropInConsole<'_>,
     ) -> Result<()> {
         let lines = machines.jobs.iter().zip(&self.sampled.taken);
-        let lines = lines.map(|(job, taken)| Line {
+        let lines = lines.map(|(job, taken)| SnippetLine {
             label: job.known.label.clone(),
             workers: job
                 .workers
                 .max(taken.workers * u32::from(!self.passes.is_empty())),
             // A snippet that failed midway has no figures for its whole task.
             figures: taken
-                .figures(request, job.empty_ns)
-                .filter(|_| job.is_sound()),
+                .net_figures(request, job.empty_ns)
+                .filter(|_| job.is_measurable()),
         });
-        let mut lines: Vec<Line> = lines.collect();
+        let mut lines: Vec<SnippetLine> = lines.collect();
         if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
             line.workers = self.sampled.taken[0].workers;
             // Results that a search found before an error stay valid.
             let taken = &self.sampled.taken[0];
-            line.figures = taken.figures(request, machines.jobs[0].empty_ns);
+            line.figures = taken.net_figures(request, machines.jobs[0].empty_ns);
         }
-        let table = Table::sorted(sampling::unit(request), lines);
-        let mut sentences = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        let table = SnippetTable::sort_lines(sampling::sample_unit(request), lines);
+        let mut sentences = remarks::sample_warnings(&machines.jobs, &self.sampled, request);
         sentences.extend(self.hindrance.clone());
-        sentences.extend(remarks::of_table(&table, request));
+        sentences.extend(remarks::table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
@@ -183,13 +186,14 @@ impl Found {
             .warnings
             .extend(remarks::timer_warning(&self.sampled, request));
         match request.format {
-            Format::Text => write_text(&table, request.detail(), &system, console)?,
+            ReportFormat::Text => write_text(&table, request.report_detail(), &system, console)?,
             format => {
                 let passes = self.passes.iter();
-                let passes: Vec<Line> = passes.filter_map(|pass| line(pass, request)).collect();
+                let passes: Vec<SnippetLine> =
+                    passes.filter_map(|pass| pass_line(pass, request)).collect();
                 let warnings = [&system.warnings[..], &sentences[..]].concat();
-                let document = table::document(&table, &passes, &warnings);
-                print(&document, &output(format), console.stdout)?;
+                let document = table::build_document(&table, &passes, &warnings);
+                print_document(&document, &output_options(format), console.stdout)?;
             }
         }
         console.stdout.flush()?;
@@ -200,26 +204,26 @@ impl Found {
     }
 }
 
-fn output(format: Format) -> Output {
-    Output {
+fn output_options(format: ReportFormat) -> OutputOptions {
+    OutputOptions {
         format: Some(format),
         verbosity: Verbosity::Verbose,
-        ..Output::default()
+        ..OutputOptions::default()
     }
 }
 
 fn write_text(
-    table: &Table,
-    detail: Detail,
-    system: &System,
-    console: &mut Console<'_>,
+    table: &SnippetTable,
+    detail: ReportDetail,
+    system: &SystemDescription,
+    console: &mut DropInConsole<'_>,
 ) -> Result<()> {
     for warning in &system.warnings {
         writeln!(console.stdout, "{warning}")?;
     }
-    let processor = || environment::capture(&[]).cpu;
-    let system = System {
-        processor: (detail == Detail::Full).then(processor).flatten(),
+    let processor = || environment::capture_environment(&[]).cpu;
+    let system = SystemDescription {
+        processor: (detail == ReportDetail::Full).then(processor).flatten(),
         ..system.clone()
     };
     let is_terminal = console.stdout_is_terminal;
@@ -227,32 +231,32 @@ fn write_text(
 }
 
 /// Returns one pass as a row.
-fn line(pass: &Pass, request: &Request) -> Option<Line> {
-    Some(Line {
+fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine> {
+    Some(SnippetLine {
         label: format!("{} workers", pass.workers),
         workers: pass.workers,
-        figures: Some(pass.taken.figures(request, None)?),
+        figures: Some(pass.taken.net_figures(request, None)?),
     })
 }
 
 /// Formats one pass for progress output during a search.
-fn line_of_pass(pass: &Pass, request: &Request) -> Option<String> {
-    let line = line(pass, request)?;
-    let (figures, seen) = line.seen()?;
-    let samples = figures.samples.iter().map(|sample| number(*sample));
+fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
+    let line = pass_line(pass, request)?;
+    let (figures, seen) = line.figures_with_statistics()?;
+    let samples = figures.samples.iter().map(|sample| format_number(*sample));
     let samples: Vec<String> = samples.collect();
     Some(format!(
         "{} worker{}: {} ({}), {}",
         pass.workers,
         if pass.workers == 1 { "" } else { "s" },
-        number(seen.average),
+        format_number(seen.average),
         samples.join(" "),
-        duration(figures.iteration_ns)
+        format_duration(figures.iteration_ns)
     ))
 }
 
 /// Reports the errors of each snippet; returns whether there were any.
-fn tell_faults(machines: &Machines, console: &mut Console<'_>) -> Result<bool> {
+fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> Result<bool> {
     console.stdout.flush()?;
     let mut failed = false;
     for job in &machines.jobs {
@@ -261,7 +265,7 @@ fn tell_faults(machines: &Machines, console: &mut Console<'_>) -> Result<bool> {
             writeln!(
                 console.stderr,
                 "{TOOL}: '{}': {fault}",
-                on_one_line(&job.known.label)
+                to_single_line(&job.known.label)
             )?;
             if job.known.lacks_dot && fault.reason.starts_with("parse error for runner") {
                 let name = &job.known.shown;

@@ -2,29 +2,29 @@
 //! every snippet.
 //!
 //! VMs send gauges by their own clocks. Only the VM being measured is listened to; gauges from the
-//! others are stale when read, and are skipped. Start at [`Monitor::hear`].
+//! others are stale when read, and are skipped. Start at [`GaugeMonitor::handle_event`].
 
-use crate::erlperf::table::{number, size};
+use crate::erlperf::table::{format_number, format_size};
 use crate::local_time::iso_time;
-use speedwell_harness::Message;
+use speedwell_harness::ProtocolMessage;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time between two lines.
-pub const INTERVAL: Duration = Duration::from_secs(1);
+pub const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of lines below one header.
 const LINES_PER_HEADER: usize = 30;
 
 /// Gauges delayed by more than this are stale.
-const STALE: Duration = Duration::from_millis(500);
+const MAX_GAUGE_DELAY: Duration = Duration::from_millis(500);
 
 const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs    Ports     ETS Mem Total  Mem Proc   \
                       Mem Bin   Mem ETS";
 
 /// Formats gauges as lines.
-pub struct Monitor {
+pub struct GaugeMonitor {
     begin: Instant,
     /// Names of the snippets in gauges.
     jobs: Vec<String>,
@@ -36,10 +36,10 @@ pub struct Monitor {
     written: usize,
 }
 
-impl Monitor {
+impl GaugeMonitor {
     /// Creates a monitor of these snippets, with columns in this order.
-    pub fn new(jobs: Vec<String>) -> Monitor {
-        Monitor {
+    pub fn new(jobs: Vec<String>) -> GaugeMonitor {
+        GaugeMonitor {
             begin: Instant::now(),
             jobs,
             counts: HashMap::new(),
@@ -53,28 +53,35 @@ impl Monitor {
     ///
     /// # Errors
     /// `out` is closed.
-    pub fn hear(&mut self, machine: usize, event: &Message, out: &mut dyn Write) -> io::Result<()> {
+    pub fn handle_event(
+        &mut self,
+        machine: usize,
+        event: &ProtocolMessage,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if event.verb != "gauge" || event.get("sched_util").is_none() {
             return Ok(());
         }
-        let told_ns: i64 = event.number("t_ns").unwrap_or(0);
+        let told_ns: i64 = event.parse_number("t_ns").unwrap_or(0);
         let ahead = self.begin.elapsed().as_nanos() as i128 - i128::from(told_ns);
         let known = self.ahead_ns.insert(machine, ahead);
         let least = known.map_or(ahead, |known| known.min(ahead));
         self.ahead_ns.insert(machine, least);
-        let is_stale = ahead - least > STALE.as_nanos() as i128;
+        let is_stale = ahead - least > MAX_GAUGE_DELAY.as_nanos() as i128;
         let now = Instant::now();
-        let is_soon = self.last.is_some_and(|last| now - last < INTERVAL * 9 / 10);
+        let is_soon = self
+            .last
+            .is_some_and(|last| now - last < GAUGE_INTERVAL * 9 / 10);
         // The first gauge of a VM covers no time.
         if known.is_none() {
-            self.note_counts(event);
+            self.record_counts(event);
             return Ok(());
         }
         if is_stale || is_soon {
             return Ok(());
         }
         self.last = Some(now);
-        let line = self.line(event);
+        let line = self.format_line(event);
         if self.written.is_multiple_of(LINES_PER_HEADER) {
             let jobs = (1..=self.jobs.len()).map(|number| format!(" {:>12}", format!("#{number}")));
             writeln!(out, "\n{HEADER}{}", jobs.collect::<String>())?;
@@ -84,8 +91,8 @@ impl Monitor {
         out.flush()
     }
 
-    fn line(&mut self, event: &Message) -> String {
-        let gauge = |name: &str| event.number::<f64>(name).unwrap_or(0.0);
+    fn format_line(&mut self, event: &ProtocolMessage) -> String {
+        let gauge = |name: &str| event.parse_number::<f64>(name).unwrap_or(0.0);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut line = iso_time(since.map_or(0, |since| since.as_secs()));
         for name in ["sched_util", "dcpu", "dio"] {
@@ -100,21 +107,21 @@ impl Monitor {
             "memory_binary",
             "memory_ets",
         ] {
-            line += &format!(" {:>9}", size(gauge(name)));
+            line += &format!(" {:>9}", format_size(gauge(name)));
         }
         let before = self.counts.clone();
-        self.note_counts(event);
+        self.record_counts(event);
         for job in &self.jobs {
             let count = |counts: &HashMap<String, u64>| counts.get(job).copied().unwrap_or(0);
             let more = count(&self.counts).saturating_sub(count(&before));
-            line += &format!(" {:>12}", number(more as f64));
+            line += &format!(" {:>12}", format_number(more as f64));
         }
         line
     }
 
-    fn note_counts(&mut self, event: &Message) {
+    fn record_counts(&mut self, event: &ProtocolMessage) {
         for job in &self.jobs {
-            if let Some(count) = event.number(&format!("job.{job}")) {
+            if let Some(count) = event.parse_number(&format!("job.{job}")) {
                 self.counts.insert(job.clone(), count);
             }
         }
@@ -125,9 +132,9 @@ impl Monitor {
 mod tests {
     use super::*;
 
-    fn gauge(t_ns: u64, count: u64) -> Message {
+    fn gauge_message(t_ns: u64, count: u64) -> ProtocolMessage {
         let kb = 1024.0;
-        Message::new("gauge")
+        ProtocolMessage::new("gauge")
             .with("t_ns", t_ns)
             .with("sched_util", 0.41)
             .with("dcpu", 0)
@@ -145,10 +152,12 @@ mod tests {
     #[test]
     fn a_line_is_that_of_the_original_for_the_same_gauges() {
         let mut out = Vec::new();
-        let mut monitor = Monitor::new(vec!["code0".to_owned()]);
-        monitor.hear(0, &gauge(0, 1000), &mut out).unwrap();
+        let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
         monitor
-            .hear(0, &gauge(1_000_000_000, 1376), &mut out)
+            .handle_event(0, &gauge_message(0, 1000), &mut out)
+            .unwrap();
+        monitor
+            .handle_event(0, &gauge_message(1_000_000_000, 1376), &mut out)
             .unwrap();
         let own = String::from_utf8(out).unwrap();
         let golden = concat!(
@@ -171,11 +180,15 @@ mod tests {
     #[test]
     fn what_was_told_long_ago_makes_no_line() {
         let mut out = Vec::new();
-        let mut monitor = Monitor::new(vec!["code0".to_owned()]);
+        let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
         // Received without delay; the VM's clock has its own origin.
-        monitor.hear(0, &gauge(5_000_000_000, 0), &mut out).unwrap();
+        monitor
+            .handle_event(0, &gauge_message(5_000_000_000, 0), &mut out)
+            .unwrap();
         // Sent four seconds earlier, so it was delayed.
-        monitor.hear(0, &gauge(1_000_000_000, 5), &mut out).unwrap();
+        monitor
+            .handle_event(0, &gauge_message(1_000_000_000, 5), &mut out)
+            .unwrap();
         assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
     }
 }

@@ -2,22 +2,24 @@
 //!
 //! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
 //! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
-//! whether growth exceeds noise, and the answer. Start at [`sample`] and [`squeeze`].
+//! whether growth exceeds noise, and the answer. Start at [`take_samples`] and [`search_workers`].
 
-use crate::erlperf::arguments::{Order, Request, Sample, Squeeze};
-use crate::erlperf::machines::Machines;
-use crate::erlperf::table::{Figures, Unit, variation};
-use speedwell_analysis::scaling::{self, Level, Next, Rules, Scaling};
-use speedwell_model::{Length, Samples, SnippetTiming, Window};
-use speedwell_process::interrupted;
+use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
+use crate::erlperf::machines::ErlangMachines;
+use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
+use speedwell_analysis::scaling::{
+    self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
+};
+use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, TimingWindow};
+use speedwell_process::is_interrupt_requested;
 use std::io::{self, Write};
 use std::time::Instant;
 
 /// Measurements of one snippet.
 #[derive(Debug, Clone, Default)]
-pub struct Taken {
+pub struct SnippetSamples {
     /// All samples in order.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimingWindow>,
     /// Number of workers that took them.
     pub workers: u32,
     /// Results of each visit, including those of single batches.
@@ -27,9 +29,9 @@ pub struct Taken {
 }
 
 /// Samples of all snippets, and whether they are as steady as requested.
-pub struct Sampled {
+pub struct SampledSnippets {
     /// Measurements by snippet.
-    pub taken: Vec<Taken>,
+    pub taken: Vec<SnippetSamples>,
     /// False if waiting for steady samples was given up.
     pub is_steady: bool,
 }
@@ -38,18 +40,18 @@ pub struct Sampled {
 ///
 /// # Errors
 /// `out` is closed.
-pub fn sample(
-    machines: &mut Machines,
+pub fn take_samples(
+    machines: &mut ErlangMachines,
     jobs: &[usize],
-    request: &Request,
+    request: &ErlperfRequest,
     out: &mut dyn Write,
-) -> io::Result<Sampled> {
-    let mut taken = vec![Taken::default(); machines.jobs.len()];
+) -> io::Result<SampledSnippets> {
+    let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
     let begin = Instant::now();
-    let together = jobs.len() < 2 || request.order == Order::Parallel;
+    let together = jobs.len() < 2 || request.order == SampleOrder::Parallel;
     let mut round = 0;
     if together {
-        visit(
+        measure_together(
             machines,
             jobs,
             request.samples,
@@ -64,16 +66,16 @@ pub fn sample(
         let is_steady = round >= request.samples && is_steady(machines, &taken, request);
         let until = request.until;
         let is_late = until.is_some_and(|until| {
-            round >= until.most_samples
-                || until.most_time.is_some_and(|most| begin.elapsed() >= most)
+            round >= until.max_samples || until.max_time.is_some_and(|most| begin.elapsed() >= most)
         });
-        let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_sound());
-        if is_steady || interrupted() || none_left || round >= request.samples && is_late {
-            return Ok(Sampled { taken, is_steady });
+        let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_measurable());
+        if is_steady || is_interrupt_requested() || none_left || round >= request.samples && is_late
+        {
+            return Ok(SampledSnippets { taken, is_steady });
         }
         let mut turn = jobs.to_vec();
         // Slow changes between the first and the last visit then affect all snippets equally.
-        if request.order == Order::Blocks && round % 2 == 1 {
+        if request.order == SampleOrder::Blocks && round % 2 == 1 {
             turn.reverse();
         }
         let visits = if together {
@@ -82,8 +84,8 @@ pub fn sample(
             turn.into_iter().map(|job| vec![job]).collect()
         };
         for own in visits {
-            if !interrupted() {
-                visit(machines, &own, 1, round == 0, request, &mut taken, out)?;
+            if !is_interrupt_requested() {
+                measure_together(machines, &own, 1, round == 0, request, &mut taken, out)?;
             }
         }
         round += 1;
@@ -91,17 +93,17 @@ pub fn sample(
 }
 
 /// Measures snippets at the same time.
-fn visit(
-    machines: &mut Machines,
+fn measure_together(
+    machines: &mut ErlangMachines,
     jobs: &[usize],
     count: u32,
     is_first: bool,
-    request: &Request,
-    taken: &mut [Taken],
+    request: &ErlperfRequest,
+    taken: &mut [SnippetSamples],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let samples = samples(request, count, is_first);
-    for visit in machines.run(jobs, &samples, out)? {
+    let samples = sample_settings(request, count, is_first);
+    for visit in machines.run_jobs(jobs, &samples, out)? {
         let own = &mut taken[visit.job];
         own.workers = visit.timing.workers;
         own.windows.extend(&visit.timing.windows);
@@ -111,16 +113,16 @@ fn visit(
     Ok(())
 }
 
-fn samples(request: &Request, count: u32, is_first: bool) -> Samples {
+fn sample_settings(request: &ErlperfRequest, count: u32, is_first: bool) -> SampleDivision {
     let warmup = if is_first { request.warmup } else { 0 };
     let (length, warmup_ns) = match request.sample {
-        Sample::Window(length) => {
+        SampleDefinition::Window(length) => {
             let ns = length.as_nanos() as u64;
-            (Length::TimeNs(ns), ns * u64::from(warmup))
+            (SampleLength::TimeNs(ns), ns * u64::from(warmup))
         }
-        Sample::Loop(iterations) => (Length::Iterations(iterations), 0),
+        SampleDefinition::Loop(iterations) => (SampleLength::Iterations(iterations), 0),
     };
-    Samples {
+    SampleDivision {
         count,
         length,
         warmup_ns,
@@ -128,46 +130,58 @@ fn samples(request: &Request, count: u32, is_first: bool) -> Samples {
 }
 
 /// Whether the last samples of every snippet vary by no more than requested.
-fn is_steady(machines: &Machines, taken: &[Taken], request: &Request) -> bool {
+fn is_steady(
+    machines: &ErlangMachines,
+    taken: &[SnippetSamples],
+    request: &ErlperfRequest,
+) -> bool {
     let Some(until) = request.until else {
         return true;
     };
     let sound = taken.iter().zip(&machines.jobs);
-    let mut sound = sound.filter(|(_, job)| job.is_sound());
+    let mut sound = sound.filter(|(_, job)| job.is_measurable());
     sound.all(|(own, _)| {
-        let last = own.last(request.samples);
+        let last = own.last_windows(request.samples);
         let rates: Vec<f64> = last.iter().map(|window| window.per_s).collect();
         // A single sample cannot vary.
-        rates.len() < 2 || variation(&rates).is_some_and(|share| share <= until.variation)
+        rates.len() < 2 || relative_deviation(&rates).is_some_and(|share| share <= until.variation)
     })
 }
 
-impl Taken {
+impl SnippetSamples {
     /// Returns the last `count` samples: earlier ones were not steady.
-    pub fn last(&self, count: u32) -> &[Window] {
+    pub fn last_windows(&self, count: u32) -> &[TimingWindow] {
         let from = self.windows.len().saturating_sub(count as usize);
         &self.windows[from..]
     }
 
     /// Computes figures of the last samples, less the cost of the loop itself if requested.
-    pub fn figures(&self, request: &Request, empty_ns: Option<f64>) -> Option<Figures> {
-        let windows = self.last(request.samples);
+    pub fn net_figures(
+        &self,
+        request: &ErlperfRequest,
+        empty_ns: Option<f64>,
+    ) -> Option<LineFigures> {
+        let windows = self.last_windows(request.samples);
         let empty_ns = empty_ns.filter(|_| request.subtracts_empty).unwrap_or(0.0);
         let workers = f64::from(self.workers);
         // Noise can push a difference to zero or below.
-        let net = |ns: f64| (ns - empty_ns).max(MINUTE_NS);
+        let net = |ns: f64| (ns - empty_ns).max(MIN_NET_TIME_NS);
         let samples = windows.iter().map(|window| {
             let each_ns = workers * 1e9 / window.per_s;
             match request.sample {
-                Sample::Window(length) => workers * length.as_nanos() as f64 / net(each_ns),
-                Sample::Loop(count) => net(window.elapsed_ns / count as f64) * count as f64,
+                SampleDefinition::Window(length) => {
+                    workers * length.as_nanos() as f64 / net(each_ns)
+                }
+                SampleDefinition::Loop(count) => {
+                    net(window.elapsed_ns / count as f64) * count as f64
+                }
             }
         });
         let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
         let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
         // Infinite if no iteration completed.
         let iteration_ns = net(workers * elapsed_ns / iterations);
-        (!windows.is_empty()).then(|| Figures {
+        (!windows.is_empty()).then(|| LineFigures {
             samples: samples.collect(),
             iteration_ns,
         })
@@ -175,81 +189,81 @@ impl Taken {
 }
 
 /// Smallest net time in nanoseconds, too short for any processor to resolve.
-const MINUTE_NS: f64 = 1e-3;
+const MIN_NET_TIME_NS: f64 = 1e-3;
 
 /// Returns the unit of a request's samples.
-pub fn unit(request: &Request) -> Unit {
+pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     match request.sample {
-        Sample::Window(_) => Unit::Iterations,
-        Sample::Loop(_) => Unit::Nanoseconds,
+        SampleDefinition::Window(_) => SampleUnit::Iterations,
+        SampleDefinition::Loop(_) => SampleUnit::Nanoseconds,
     }
 }
 
 /// Maximum number of visits of a level that may be as good as the best.
-const MOST_PASSES: u32 = 3;
+const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]
-pub struct Pass {
+pub struct SqueezePass {
     pub workers: u32,
-    pub taken: Taken,
+    pub taken: SnippetSamples,
 }
 
 /// Results of a search.
-pub struct Squeezed {
-    pub passes: Vec<Pass>,
+pub struct SqueezeOutcome {
+    pub passes: Vec<SqueezePass>,
     /// Index of the last pass with the smallest number of workers that is as good as any; `None`
     /// without a pass.
     pub best: Option<usize>,
     /// What the passes show together.
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<ScalingFindings>,
 }
 
 /// Searches with the first snippet.
 ///
 /// # Errors
 /// `out` is closed.
-pub fn squeeze(
-    machines: &mut Machines,
-    request: &Request,
-    search: Squeeze,
+pub fn search_workers(
+    machines: &mut ErlangMachines,
+    request: &ErlperfRequest,
+    search: SqueezeOptions,
     out: &mut dyn Write,
-    report: &mut dyn FnMut(&Pass) -> io::Result<()>,
-) -> io::Result<Squeezed> {
-    let rules = rules(search, request.samples);
-    let mut levels: Vec<Level> = Vec::new();
-    let mut passes: Vec<Pass> = Vec::new();
-    while let Next::Visit(workers) = scaling::next(&levels, &rules) {
+    report: &mut dyn FnMut(&SqueezePass) -> io::Result<()>,
+) -> io::Result<SqueezeOutcome> {
+    let rules = scaling_rules(search, request.samples);
+    let mut levels: Vec<ConcurrencyLevel> = Vec::new();
+    let mut passes: Vec<SqueezePass> = Vec::new();
+    while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
         machines.set_workers(0, workers, out)?;
-        let mut sampled = sample(machines, &[0], request, out)?;
+        let mut sampled = take_samples(machines, &[0], request, out)?;
         let taken = std::mem::take(&mut sampled.taken[0]);
-        let is_whole = machines.jobs[0].is_sound() && !interrupted();
+        let is_whole = machines.jobs[0].is_measurable() && !is_interrupt_requested();
         if taken.windows.is_empty() || !is_whole {
             break;
         }
         let rates = taken
-            .last(request.samples)
+            .last_windows(request.samples)
             .iter()
             .map(|window| window.per_s);
         match levels.iter_mut().find(|level| level.concurrency == workers) {
             Some(level) => level.throughputs.extend(rates),
-            None => levels.push(Level {
+            None => levels.push(ConcurrencyLevel {
                 concurrency: workers,
                 throughputs: rates.collect(),
                 is_spoilt: false,
             }),
         }
-        let pass = Pass { workers, taken };
+        let pass = SqueezePass { workers, taken };
         report(&pass)?;
         passes.push(pass);
     }
-    let scaling = scaling::scaling(&levels);
+    let scaling = scaling::evaluate_scaling(&levels);
     let knee = scaling
         .as_ref()
         .map(|scaling| scaling.answer.at_knee().concurrency);
     // If nothing completed, the first pass is as good as any.
     let best = knee.or(passes.first().map(|pass| pass.workers));
     let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
-    Ok(Squeezed {
+    Ok(SqueezeOutcome {
         passes,
         best,
         scaling,
@@ -258,16 +272,16 @@ pub fn squeeze(
 
 /// Converts the original's threshold, which counts workers added without growth, to the number of
 /// passes without growth that `analysis` counts.
-fn rules(search: Squeeze, samples: u32) -> Rules {
+fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
-    let most = (search.most / step * step).max(search.least);
-    Rules {
-        first: search.least,
+    let most = (search.max_workers / step * step).max(search.min_workers);
+    SaturationRules {
+        first: search.min_workers,
         step: Some(step),
         limit: most,
         patience: search.threshold.div_ceil(step).max(1),
         visits: samples,
-        most_visits: samples.saturating_mul(MOST_PASSES),
+        most_visits: samples.saturating_mul(MAX_PASSES),
     }
 }
 
@@ -275,63 +289,70 @@ fn rules(search: Squeeze, samples: u32) -> Rules {
 mod tests {
     use super::*;
 
-    fn search(least: u32, step: u32, most: u32, threshold: u32) -> Squeeze {
-        Squeeze {
-            least,
+    fn squeeze_options(least: u32, step: u32, most: u32, threshold: u32) -> SqueezeOptions {
+        SqueezeOptions {
+            min_workers: least,
             step,
-            most,
+            max_workers: most,
             threshold,
         }
     }
 
     /// Returns the numbers of workers visited by a search over exact throughputs, and its answer.
-    fn climbed(search: Squeeze, throughput: impl Fn(u32) -> f64) -> (Vec<u32>, Option<u32>) {
-        let rules = rules(search, 3);
-        let mut levels: Vec<Level> = Vec::new();
-        while let Next::Visit(workers) = scaling::next(&levels, &rules) {
+    fn simulate_search(
+        search: SqueezeOptions,
+        throughput: impl Fn(u32) -> f64,
+    ) -> (Vec<u32>, Option<u32>) {
+        let rules = scaling_rules(search, 3);
+        let mut levels: Vec<ConcurrencyLevel> = Vec::new();
+        while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
             assert!(levels.iter().all(|level| level.concurrency != workers));
-            levels.push(Level {
+            levels.push(ConcurrencyLevel {
                 concurrency: workers,
                 throughputs: vec![throughput(workers); 3],
                 is_spoilt: false,
             });
         }
         let visited = levels.iter().map(|level| level.concurrency).collect();
-        let answer = scaling::scaling(&levels).map(|found| found.answer.at_knee().concurrency);
+        let answer =
+            scaling::evaluate_scaling(&levels).map(|found| found.answer.at_knee().concurrency);
         (visited, answer)
     }
 
     #[test]
     fn the_threshold_counts_workers_whatever_the_step() {
         let flat_from_20 = |workers: u32| f64::from(workers.min(20));
-        let (visited, answer) = climbed(search(1, 10, 1000, 3), flat_from_20);
+        let (visited, answer) = simulate_search(squeeze_options(1, 10, 1000, 3), flat_from_20);
         assert_eq!((visited, answer), (vec![1, 10, 20, 30], Some(20)));
         let flat_from_2 = |workers: u32| f64::from(workers.min(2));
-        let (visited, answer) = climbed(search(1, 1, 1000, 3), flat_from_2);
+        let (visited, answer) = simulate_search(squeeze_options(1, 1, 1000, 3), flat_from_2);
         assert_eq!((visited, answer), (vec![1, 2, 3, 4, 5], Some(2)));
     }
 
     #[test]
     fn at_the_greatest_number_the_best_is_the_answer_and_not_the_last() {
         let falling = |workers: u32| 1.0 / f64::from(workers);
-        assert_eq!(climbed(search(1, 1, 2, 3), falling), (vec![1, 2], Some(1)));
+        assert_eq!(
+            simulate_search(squeeze_options(1, 1, 2, 3), falling),
+            (vec![1, 2], Some(1))
+        );
     }
 
     #[test]
     fn a_greatest_number_below_the_least_gives_one_pass() {
-        let (visited, answer) = climbed(search(5, 1, 3, 3), f64::from);
+        let (visited, answer) = simulate_search(squeeze_options(5, 1, 3, 3), f64::from);
         assert_eq!((visited, answer), (vec![5], Some(5)));
     }
 
     #[test]
     fn a_greatest_number_that_is_no_multiple_is_not_visited() {
-        let (visited, _) = climbed(search(1, 10, 25, 3), f64::from);
+        let (visited, _) = simulate_search(squeeze_options(1, 10, 25, 3), f64::from);
         assert_eq!(visited, [1, 10, 20]);
     }
 
     #[test]
     fn nothing_completed_is_a_pass_like_any_other() {
-        let (visited, _) = climbed(search(1, 1, 10, 3), |_| 0.0);
+        let (visited, _) = simulate_search(squeeze_options(1, 1, 10, 3), |_| 0.0);
         assert_eq!(visited, [1, 2, 3, 4]);
     }
 }

@@ -5,17 +5,17 @@
 //! text without its final dot. Erlang itself checks the text. A file holds a list of `{Module,
 //! Function, Arguments}` in Erlang's external term format ("External Term Format" in the ERTS
 //! manual), which is converted to Erlang text; terms without a textual form, such as processes, are
-//! rejected. Start at [`read`].
+//! rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
-use speedwell_model::{Language, Snippet};
+use speedwell_model::{Snippet, SnippetLanguage};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A snippet ready to be measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
+pub struct ErlangSnippet {
     pub snippet: Snippet,
     /// Name in tables.
     pub label: String,
@@ -29,17 +29,21 @@ pub struct Known {
 ///
 /// # Errors
 /// A file cannot be read, or does not contain calls.
-pub fn read(typed: &TypedSnippet, paths: &[PathBuf], directory: &Path) -> Result<Known, String> {
+pub fn parse_snippet(
+    typed: &TypedSnippet,
+    paths: &[PathBuf],
+    directory: &Path,
+) -> Result<ErlangSnippet, String> {
     let word = typed.code.trim();
     let is_text = word.ends_with('.');
     let is_call = word.starts_with('{') && word.ends_with('}');
     let file = directory.join(&typed.code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
-        let recording = recording(&typed.code, &file)?;
-        (recording.text(), recording.label())
+        let recording = read_recording(&typed.code, &file)?;
+        (recording.erlang_text(), recording.table_label())
     } else if is_call {
-        (word.to_owned(), compact(word))
+        (word.to_owned(), compact_tuple(word))
     } else {
         (typed.code.clone(), typed.code.clone())
     };
@@ -48,9 +52,9 @@ pub fn read(typed: &TypedSnippet, paths: &[PathBuf], directory: &Path) -> Result
         init_worker: typed.init_runner.clone(),
         done: typed.done.clone(),
         paths: paths.to_vec(),
-        ..Snippet::new(Language::Erlang, runner)
+        ..Snippet::new(SnippetLanguage::Erlang, runner)
     };
-    Ok(Known {
+    Ok(ErlangSnippet {
         snippet,
         label: typed.label.clone().unwrap_or_else(|| shown.clone()),
         shown,
@@ -58,15 +62,15 @@ pub fn read(typed: &TypedSnippet, paths: &[PathBuf], directory: &Path) -> Result
     })
 }
 
-fn recording(name: &str, file: &Path) -> Result<Recording, String> {
+fn read_recording(name: &str, file: &Path) -> Result<CallRecording, String> {
     let bytes =
         fs::read(file).map_err(|error| format!("cannot read the file '{name}': {error}"))?;
-    Recording::parse(&bytes)
+    CallRecording::parse(&bytes)
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
 /// Formats a tuple as Erlang prints it: without blanks outside of quotes.
-fn compact(tuple: &str) -> String {
+fn compact_tuple(tuple: &str) -> String {
     let mut quote = None;
     let mut escaped = false;
     let keep = |letter: &char| {
@@ -84,81 +88,81 @@ fn compact(tuple: &str) -> String {
 }
 
 /// First byte of the external term format.
-const VERSION: u8 = 131;
+const TERM_FORMAT_VERSION: u8 = 131;
 
 /// Maximum nesting of terms; only a damaged file exceeds it.
-const DEEPEST: usize = 200;
+const MAX_TERM_DEPTH: usize = 200;
 
 /// Calls in the order in which they were recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recording {
+pub struct CallRecording {
     /// Each `{Module, Function, Arguments}`, as text.
     pub calls: Vec<String>,
 }
 
-impl Recording {
+impl CallRecording {
     /// Parses the contents of a file.
     ///
     /// # Errors
     /// They are not a list of calls, or contain a term without a textual form.
-    pub fn parse(bytes: &[u8]) -> Result<Recording, String> {
-        let mut reader = Reader { left: bytes };
-        match reader.byte()? {
-            VERSION => {}
+    pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
+        let mut reader = TermReader { left: bytes };
+        match reader.take_byte()? {
+            TERM_FORMAT_VERSION => {}
             _ => return Err("it does not begin like a recording of calls".to_owned()),
         }
-        let count = match reader.byte()? {
-            b'l' => reader.size(4)?,
+        let count = match reader.take_byte()? {
+            b'l' => reader.read_size(4)?,
             b'P' => {
                 return Err("it is compressed\nhint: term_to_binary(Calls) without options".into());
             }
             _ => return Err("it is no list of calls".to_owned()),
         };
-        let calls: Result<Vec<String>, String> = (0..count).map(|_| reader.call()).collect();
-        Ok(Recording { calls: calls? })
+        let calls: Result<Vec<String>, String> = (0..count).map(|_| reader.read_call()).collect();
+        Ok(CallRecording { calls: calls? })
     }
 
     /// Returns the text of a snippet that makes the calls.
-    pub fn text(&self) -> String {
+    pub fn erlang_text(&self) -> String {
         format!("[{}]", self.calls.join(","))
     }
 
     /// Formats the calls as in the original's tables.
-    pub fn label(&self) -> String {
+    pub fn table_label(&self) -> String {
         match &self.calls[..] {
             [first, _, ..] => format!("[{first}, ...]"),
-            _ => self.text(),
+            _ => self.erlang_text(),
         }
     }
 }
 
-struct Reader<'a> {
+struct TermReader<'a> {
     left: &'a [u8],
 }
 
-impl Reader<'_> {
-    fn bytes(&mut self, count: usize) -> Result<&[u8], String> {
+impl TermReader<'_> {
+    fn take_bytes(&mut self, count: usize) -> Result<&[u8], String> {
         let short = || "it ends in the middle of a term".to_owned();
         let (taken, left) = self.left.split_at_checked(count).ok_or_else(short)?;
         self.left = left;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Result<u8, String> {
-        self.bytes(1).map(|bytes| bytes[0])
+    fn take_byte(&mut self) -> Result<u8, String> {
+        self.take_bytes(1).map(|bytes| bytes[0])
     }
 
     /// Reads an unsigned big-endian number.
-    fn size(&mut self, bytes: usize) -> Result<usize, String> {
-        let digits = self.bytes(bytes)?.iter();
+    fn read_size(&mut self, bytes: usize) -> Result<usize, String> {
+        let digits = self.take_bytes(bytes)?.iter();
         Ok(digits.fold(0, |size, byte| size << 8 | usize::from(*byte)))
     }
 
-    fn call(&mut self) -> Result<String, String> {
+    fn read_call(&mut self) -> Result<String, String> {
         let wrong = || "not every element is a tuple {Module, Function, Arguments}".to_owned();
-        let arity = match self.byte()? {
-            b'h' => self.size(1)?,
-            b'i' => self.size(4)?,
+        let arity = match self.take_byte()? {
+            b'h' => self.read_size(1)?,
+            b'i' => self.read_size(4)?,
             _ => return Err(wrong()),
         };
         let atoms = [b'd', b's', b'v', b'w'];
@@ -172,35 +176,35 @@ impl Reader<'_> {
             if arity != 3 || !fits {
                 return Err(wrong());
             }
-            parts.push(self.term(0)?);
+            parts.push(self.read_term(0)?);
         }
         Ok(format!("{{{}}}", parts.join(",")))
     }
 
-    fn term(&mut self, depth: usize) -> Result<String, String> {
-        if depth > DEEPEST {
+    fn read_term(&mut self, depth: usize) -> Result<String, String> {
+        if depth > MAX_TERM_DEPTH {
             return Err("a term is nested too deeply".to_owned());
         }
-        match self.byte()? {
-            b'a' => Ok(self.byte()?.to_string()),
+        match self.take_byte()? {
+            b'a' => Ok(self.take_byte()?.to_string()),
             b'b' => {
-                let number = self.size(4)? as u32;
+                let number = self.read_size(4)? as u32;
                 Ok(number.cast_signed().to_string())
             }
-            b'F' => self.float(),
-            b'd' => self.atom(2, false),
-            b's' => self.atom(1, false),
-            b'v' => self.atom(2, true),
-            b'w' => self.atom(1, true),
-            b'h' => self.sequence(1, depth).map(|all| format!("{{{all}}}")),
-            b'i' => self.sequence(4, depth).map(|all| format!("{{{all}}}")),
+            b'F' => self.read_float(),
+            b'd' => self.read_atom(2, false),
+            b's' => self.read_atom(1, false),
+            b'v' => self.read_atom(2, true),
+            b'w' => self.read_atom(1, true),
+            b'h' => self.read_sequence(1, depth).map(|all| format!("{{{all}}}")),
+            b'i' => self.read_sequence(4, depth).map(|all| format!("{{{all}}}")),
             b'j' => Ok("[]".to_owned()),
-            b'k' => self.string(),
-            b'l' => self.list(depth),
-            b'm' => self.binary(),
-            b'n' => self.big(1),
-            b'o' => self.big(4),
-            b't' => self.map(depth),
+            b'k' => self.read_string(),
+            b'l' => self.read_list(depth),
+            b'm' => self.read_binary(),
+            b'n' => self.read_big(1),
+            b'o' => self.read_big(4),
+            b't' => self.read_map(depth),
             b'X' | b'g' | b'Y' | b'f' | b'e' | b'Z' | b'r' | b'x' | b'p' | b'q' => Err(
                 "an argument is a process, a port, a reference or a function, which cannot be written as text"
                     .to_owned(),
@@ -209,36 +213,36 @@ impl Reader<'_> {
         }
     }
 
-    fn sequence(&mut self, bytes: usize, depth: usize) -> Result<String, String> {
-        let count = self.size(bytes)?;
+    fn read_sequence(&mut self, bytes: usize, depth: usize) -> Result<String, String> {
+        let count = self.read_size(bytes)?;
         let mut all = String::new();
         for at in 0..count {
             all.push_str(if at == 0 { "" } else { "," });
-            all.push_str(&self.term(depth + 1)?);
+            all.push_str(&self.read_term(depth + 1)?);
         }
         Ok(all)
     }
 
-    fn list(&mut self, depth: usize) -> Result<String, String> {
-        let all = self.sequence(4, depth)?;
-        Ok(match self.term(depth + 1)?.as_str() {
+    fn read_list(&mut self, depth: usize) -> Result<String, String> {
+        let all = self.read_sequence(4, depth)?;
+        Ok(match self.read_term(depth + 1)?.as_str() {
             "[]" => format!("[{all}]"),
             tail => format!("[{all}|{tail}]"),
         })
     }
 
-    fn map(&mut self, depth: usize) -> Result<String, String> {
-        let count = self.size(4)?;
+    fn read_map(&mut self, depth: usize) -> Result<String, String> {
+        let count = self.read_size(4)?;
         let mut pairs = Vec::new();
         for _ in 0..count {
-            let key = self.term(depth + 1)?;
-            pairs.push(format!("{key} => {}", self.term(depth + 1)?));
+            let key = self.read_term(depth + 1)?;
+            pairs.push(format!("{key} => {}", self.read_term(depth + 1)?));
         }
         Ok(format!("#{{{}}}", pairs.join(",")))
     }
 
-    fn float(&mut self) -> Result<String, String> {
-        let bits = self.bytes(8)?.try_into().unwrap_or_default();
+    fn read_float(&mut self) -> Result<String, String> {
+        let bits = self.take_bytes(8)?.try_into().unwrap_or_default();
         let text = format!("{:?}", f64::from_be_bytes(bits));
         // Erlang requires a decimal point before an exponent.
         Ok(match text.split_once('e') {
@@ -248,11 +252,11 @@ impl Reader<'_> {
     }
 
     /// Reads a big integer as text in base 16, which Erlang can read and which needs no arithmetic.
-    fn big(&mut self, bytes: usize) -> Result<String, String> {
-        let count = self.size(bytes)?;
-        let sign = if self.byte()? == 0 { "" } else { "-" };
+    fn read_big(&mut self, bytes: usize) -> Result<String, String> {
+        let count = self.read_size(bytes)?;
+        let sign = if self.take_byte()? == 0 { "" } else { "-" };
         let mut text = format!("{sign}16#0");
-        for byte in self.bytes(count)?.iter().rev() {
+        for byte in self.take_bytes(count)?.iter().rev() {
             // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02X}");
         }
@@ -260,43 +264,43 @@ impl Reader<'_> {
     }
 
     /// Reads a list of small numbers, which is how Erlang stores text.
-    fn string(&mut self) -> Result<String, String> {
-        let count = self.size(2)?;
-        let bytes = self.bytes(count)?;
-        Ok(quoted(bytes, '"').unwrap_or_else(|| format!("[{}]", numbers(bytes))))
+    fn read_string(&mut self) -> Result<String, String> {
+        let count = self.read_size(2)?;
+        let bytes = self.take_bytes(count)?;
+        Ok(quote_printable(bytes, '"').unwrap_or_else(|| format!("[{}]", format_bytes(bytes))))
     }
 
-    fn binary(&mut self) -> Result<String, String> {
-        let count = self.size(4)?;
-        let bytes = self.bytes(count)?;
-        let inside = quoted(bytes, '"').unwrap_or_else(|| numbers(bytes));
+    fn read_binary(&mut self) -> Result<String, String> {
+        let count = self.read_size(4)?;
+        let bytes = self.take_bytes(count)?;
+        let inside = quote_printable(bytes, '"').unwrap_or_else(|| format_bytes(bytes));
         Ok(format!("<<{inside}>>"))
     }
 
-    fn atom(&mut self, bytes: usize, is_utf8: bool) -> Result<String, String> {
-        let count = self.size(bytes)?;
-        let name = self.bytes(count)?;
+    fn read_atom(&mut self, bytes: usize, is_utf8: bool) -> Result<String, String> {
+        let count = self.read_size(bytes)?;
+        let name = self.take_bytes(count)?;
         let text = if is_utf8 {
             String::from_utf8(name.to_vec()).map_err(|_| "an atom is no text".to_owned())?
         } else {
             name.iter().map(|byte| char::from(*byte)).collect()
         };
-        Ok(atom(&text))
+        Ok(format_atom(&text))
     }
 }
 
-fn numbers(bytes: &[u8]) -> String {
+fn format_bytes(bytes: &[u8]) -> String {
     let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
     numbers.join(",")
 }
 
 /// Formats bytes as text if all of them are printable.
-fn quoted(bytes: &[u8], mark: char) -> Option<String> {
+fn quote_printable(bytes: &[u8], mark: char) -> Option<String> {
     let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
-    is_text.then(|| escaped(&String::from_utf8_lossy(bytes), mark))
+    is_text.then(|| escape_text(&String::from_utf8_lossy(bytes), mark))
 }
 
-fn escaped(text: &str, mark: char) -> String {
+fn escape_text(text: &str, mark: char) -> String {
     let mut all = String::from(mark);
     for letter in text.chars() {
         match letter {
@@ -313,28 +317,28 @@ fn escaped(text: &str, mark: char) -> String {
 }
 
 /// Words that need quotes as atoms: "Reserved Words" in the Erlang reference manual.
-const RESERVED: &[&str] = &[
+const RESERVED_WORDS: &[&str] = &[
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "else", "end", "fun", "if", "let", "maybe", "not", "of", "or",
     "orelse", "receive", "rem", "try", "when", "xor",
 ];
 
-fn atom(name: &str) -> String {
+fn format_atom(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase())
         && name
             .chars()
             .all(|letter| letter.is_ascii_alphanumeric() || "_@".contains(letter));
-    if is_plain && !RESERVED.contains(&name) {
+    if is_plain && !RESERVED_WORDS.contains(&name) {
         return name.to_owned();
     }
-    escaped(name, '\'')
+    escape_text(name, '\'')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn known(code: &str) -> Known {
+    fn known(code: &str) -> ErlangSnippet {
         let snippet = TypedSnippet {
             code: code.to_owned(),
             ..TypedSnippet::default()
@@ -343,7 +347,7 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../speedwell/tests/golden/erlperf"
         );
-        read(&snippet, &[], Path::new(golden)).unwrap()
+        parse_snippet(&snippet, &[], Path::new(golden)).unwrap()
     }
 
     #[test]
@@ -367,7 +371,7 @@ mod tests {
     #[test]
     fn blanks_inside_quotes_belong_to_a_tuple() {
         assert_eq!(
-            compact("{m, f, [\"a b\\\" c\", 'd e', 1]}"),
+            compact_tuple("{m, f, [\"a b\\\" c\", 'd e', 1]}"),
             "{m,f,[\"a b\\\" c\",'d e',1]}"
         );
     }
@@ -382,7 +386,7 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../speedwell/tests/golden/erlperf"
         );
-        let reason = read(&snippet, &[], Path::new(golden)).unwrap_err();
+        let reason = parse_snippet(&snippet, &[], Path::new(golden)).unwrap_err();
         assert!(
             reason.starts_with("cannot use the file 'basic.out'"),
             "{reason}"
@@ -399,9 +403,12 @@ mod tests {
 
     #[test]
     fn calls_recorded_by_erlang_become_a_list_of_tuples() {
-        let recording = Recording::parse(&golden()).unwrap();
-        assert_eq!(recording.text(), "[{timer,sleep,[1]},{timer,sleep,[2]}]");
-        assert_eq!(recording.label(), "[{timer,sleep,[1]}, ...]");
+        let recording = CallRecording::parse(&golden()).unwrap();
+        assert_eq!(
+            recording.erlang_text(),
+            "[{timer,sleep,[1]},{timer,sleep,[2]}]"
+        );
+        assert_eq!(recording.table_label(), "[{timer,sleep,[1]}, ...]");
     }
 
     #[test]
@@ -410,11 +417,11 @@ mod tests {
         // The last byte is the empty tail of the list, so it is not needed to read the calls.
         for length in 0..whole.len() - 1 {
             assert!(
-                Recording::parse(&whole[..length]).is_err(),
+                CallRecording::parse(&whole[..length]).is_err(),
                 "{length} bytes"
             );
         }
-        assert!(Recording::parse(b"timer:sleep(1)").is_err());
+        assert!(CallRecording::parse(b"timer:sleep(1)").is_err());
     }
 
     /// Erlang itself encodes the terms, and parses their text again.
@@ -430,7 +437,7 @@ mod tests {
         let bytes: Vec<u8> = digits
             .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
             .collect();
-        let text = Recording::parse(&bytes).unwrap().text();
+        let text = CallRecording::parse(&bytes).unwrap().erlang_text();
         let same = erl(&format!(
             "io:put_chars(atom_to_list({text} =:= {terms})), halt()."
         ));
@@ -460,7 +467,7 @@ mod tests {
     fn a_process_among_the_arguments_is_refused_by_name() {
         // [{m,f,[Pid]}], cut off after the tag of the pid.
         let bytes = b"\x83l\0\0\0\x01h\x03w\x01mw\x01fl\0\0\0\x01X";
-        let reason = Recording::parse(bytes).unwrap_err();
+        let reason = CallRecording::parse(bytes).unwrap_err();
         assert!(reason.contains("a process"), "{reason}");
     }
 }

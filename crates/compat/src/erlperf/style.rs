@@ -1,46 +1,48 @@
 //! erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
 //! A sample is a window of a run; throughput is per second, whatever the length of windows.
-//! [`System`] adds what a full report says about the machine, and warnings about VMs whose figures
+//! [`SystemDescription`] adds what a full report says about the machine, and warnings about VMs whose figures
 //! mean little.
 
-use crate::console::columns;
-pub use crate::erlperf::table::Detail as Style;
-use crate::erlperf::table::{Figures, Line, Table, Unit};
-use speedwell_analysis::snippet::windows;
-use speedwell_harness::Message;
+use crate::console::terminal_columns;
+pub use crate::erlperf::table::ReportDetail as Style;
+use crate::erlperf::table::{LineFigures, SampleUnit, SnippetLine, SnippetTable};
+use speedwell_analysis::snippet::snippet_windows;
+use speedwell_harness::ProtocolMessage;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
 
 /// Width of output that is not a terminal.
-const USUAL_VIEWPORT: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// Writes the table of a session.
 ///
 /// # Errors
 /// `out` is closed.
-pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let lines = windows(session).into_iter().map(|snippet| Line {
-        label: snippet.label,
-        workers: snippet.concurrency.unwrap_or(1),
-        figures: snippet.time_ns.map(|iteration_ns| Figures {
-            samples: snippet.per_s,
-            iteration_ns,
-        }),
-    });
-    let table = Table::sorted(Unit::Iterations, lines.collect());
+pub fn write_session(session: &Session, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let lines = snippet_windows(session)
+        .into_iter()
+        .map(|snippet| SnippetLine {
+            label: snippet.label,
+            workers: snippet.concurrency.unwrap_or(1),
+            figures: snippet.time_ns.map(|iteration_ns| LineFigures {
+                samples: snippet.per_s,
+                iteration_ns,
+            }),
+        });
+    let table = SnippetTable::sort_lines(SampleUnit::Iterations, lines.collect());
     let program = session.environment.programs.first();
-    let system = System {
+    let system = SystemDescription {
         processor: session.environment.cpu.clone(),
         machine: program.and_then(|program| program.version.clone()),
-        ..System::default()
+        ..SystemDescription::default()
     };
     system.write_table(&table, style, std::io::stdout().is_terminal(), out)
 }
 
 /// System on which snippets were measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct System {
+pub struct SystemDescription {
     /// Processor, if known.
     pub processor: Option<String>,
     /// Version text of the Erlang VM.
@@ -49,9 +51,12 @@ pub struct System {
     pub warnings: Vec<String>,
 }
 
-impl System {
+impl SystemDescription {
     /// Reads the harness's `ready` message.
-    pub fn from_ready(ready: Option<&Message>, processor: Option<String>) -> System {
+    pub fn from_ready(
+        ready: Option<&ProtocolMessage>,
+        processor: Option<String>,
+    ) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
         let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
         let mut warnings = Vec::new();
@@ -70,7 +75,7 @@ impl System {
             };
             warnings.push(warning("Emulator is not JIT", flavor));
         }
-        System {
+        SystemDescription {
             processor,
             machine: get("system"),
             warnings,
@@ -83,23 +88,25 @@ impl System {
     /// `out` is closed.
     pub fn write_table(
         &self,
-        table: &Table,
+        table: &SnippetTable,
         style: Style,
         is_terminal: bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if style == Style::Full {
-            self.write(out)?;
+            self.write_heading(out)?;
         }
-        let viewport = is_terminal.then(|| columns(std::io::stdout())).flatten();
-        table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
+        let viewport = is_terminal
+            .then(|| terminal_columns(std::io::stdout()))
+            .flatten();
+        table.write(style, viewport.unwrap_or(DEFAULT_WIDTH), out)
     }
 
     /// Writes the lines above a full report.
     ///
     /// # Errors
     /// `out` is closed.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "OS : {}", operating_system())?;
         if let Some(processor) = &self.processor {
             writeln!(out, "CPU: {processor}")?;
@@ -127,15 +134,15 @@ mod tests {
 
     #[test]
     fn the_lines_are_those_of_the_original() {
-        let ready = Message::new("ready")
+        let ready = ProtocolMessage::new("ready")
             .with("system", VERSION)
             .with("flavor", "jit")
             .with("build", "opt")
             .with("dynamic_trace", "none");
-        let system = System::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
+        let system = SystemDescription::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
         assert_eq!(system.warnings, [""; 0]);
         let mut out = Vec::new();
-        system.write(&mut out).unwrap();
+        system.write_heading(&mut out).unwrap();
         let golden = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../speedwell/tests/golden/erlperf/full.out"
@@ -147,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_machine_that_measures_badly_is_warned_of() {
-        let ready = Message::new("ready")
+        let ready = ProtocolMessage::new("ready")
             .with("flavor", "interp")
             .with("build", "debug")
             .with("dynamic_trace", "systemtap");
-        let warnings = System::from_ready(Some(&ready), None).warnings;
+        let warnings = SystemDescription::from_ready(Some(&ready), None).warnings;
         assert_eq!(
             warnings,
             [

@@ -1,25 +1,25 @@
 //! The command line of hyperfine: a table of its options, and the request that they form.
 //!
 //! Decides what is an option, a value, or a command, and rejects contradictions. Start at
-//! [`Asked::parse`].
+//! [`HyperfineCommand::parse_options`].
 
-use crate::hyperfine::commands::{self, Command};
-use crate::hyperfine::figures::Unit;
+use crate::hyperfine::commands::{self, MeasuredCommand};
+use crate::hyperfine::figures::TimeUnit;
 use std::path::PathBuf;
 
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum HyperfineCommand {
     Help,
     Version,
-    Measure(Box<Request>),
+    Measure(Box<HyperfineRequest>),
 }
 
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct HyperfineRequest {
     /// Commands in the order of the original; the reference, if any, first.
-    pub commands: Vec<Command>,
+    pub commands: Vec<MeasuredCommand>,
     /// Whether the first command is a reference named by the user.
     pub has_reference: bool,
     /// `-w`.
@@ -37,21 +37,21 @@ pub struct Request {
     /// `-c`: once after the runs of a command.
     pub cleanup: Option<String>,
     /// How commands are executed.
-    pub executor: Executor,
+    pub executor: CommandExecutor,
     /// `-i`: nonzero statuses that do not count as failures.
-    pub ignored: Ignored,
+    pub ignored: IgnoredStatuses,
     /// `--output`: where the output of commands goes; one for each.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputTarget>,
     /// `--input`: standard input of commands; empty by default.
     pub input: Option<PathBuf>,
     /// `--style`; `None` depends on the terminal.
-    pub style: Option<Style>,
+    pub style: Option<OutputStyle>,
     /// `--sort`.
-    pub sort: Sort,
+    pub sort: ResultOrder,
     /// `-u`.
-    pub unit: Option<Unit>,
+    pub unit: Option<TimeUnit>,
     /// `--export-*`: format and file.
-    pub exports: Vec<(Export, String)>,
+    pub exports: Vec<(ExportKind, String)>,
     /// `--strict-compat`: measure one command after the other, and print the original's messages.
     pub strict: bool,
     /// `--seed` of the order of runs; random by default.
@@ -60,7 +60,7 @@ pub struct Request {
 
 /// How commands are executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Executor {
+pub enum CommandExecutor {
     /// By a shell, given with its arguments.
     Shell(Vec<String>),
     /// Without a shell: `-N`.
@@ -72,7 +72,7 @@ pub enum Executor {
 
 /// Nonzero statuses that do not count as failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ignored {
+pub enum IgnoredStatuses {
     Nothing,
     /// All, and termination by a signal.
     Everything,
@@ -82,7 +82,7 @@ pub enum Ignored {
 
 /// Where the output of a command goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTarget {
     /// It is discarded.
     Null,
     /// It goes through a pipe and is discarded at the other end.
@@ -95,7 +95,7 @@ pub enum Output {
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum OutputStyle {
     /// Without colors and progress line.
     Basic,
     /// With both.
@@ -110,7 +110,7 @@ pub enum Style {
 
 /// Order of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum ResultOrder {
     /// The comparison by time, exports as typed.
     Auto,
     /// As typed.
@@ -120,7 +120,7 @@ pub enum Sort {
 
 /// Export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Export {
+pub enum ExportKind {
     AsciiDoc,
     Csv,
     Json,
@@ -128,31 +128,31 @@ pub enum Export {
     Org,
 }
 
-impl Export {
+impl ExportKind {
     /// All formats, in the order in which their files are written.
-    const ALL: [Export; 5] = [
-        Export::AsciiDoc,
-        Export::Json,
-        Export::Csv,
-        Export::Markdown,
-        Export::Org,
+    const ALL: [ExportKind; 5] = [
+        ExportKind::AsciiDoc,
+        ExportKind::Json,
+        ExportKind::Csv,
+        ExportKind::Markdown,
+        ExportKind::Org,
     ];
 
     /// The option that asks for it, without hyphens.
     pub fn option(self) -> &'static str {
         match self {
-            Export::AsciiDoc => "export-asciidoc",
-            Export::Csv => "export-csv",
-            Export::Json => "export-json",
-            Export::Markdown => "export-markdown",
-            Export::Org => "export-orgmode",
+            ExportKind::AsciiDoc => "export-asciidoc",
+            ExportKind::Csv => "export-csv",
+            ExportKind::Json => "export-json",
+            ExportKind::Markdown => "export-markdown",
+            ExportKind::Org => "export-orgmode",
         }
     }
 }
 
 /// How many values an option takes, and how often it may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum ValueCount {
     Nothing,
     /// One after `=`, or none.
     Perhaps,
@@ -163,45 +163,45 @@ enum Takes {
 }
 
 /// Options: letter, name, values.
-const OPTIONS: &[(&str, &str, Takes)] = &[
-    ("w", "warmup", Takes::Once(1)),
-    ("m", "min-runs", Takes::Once(1)),
-    ("M", "max-runs", Takes::Once(1)),
-    ("r", "runs", Takes::Once(1)),
-    ("s", "setup", Takes::Once(1)),
-    ("", "reference", Takes::Once(1)),
-    ("", "reference-name", Takes::Once(1)),
-    ("p", "prepare", Takes::Often(1)),
-    ("C", "conclude", Takes::Often(1)),
-    ("c", "cleanup", Takes::Once(1)),
-    ("P", "parameter-scan", Takes::Once(3)),
-    ("D", "parameter-step-size", Takes::Once(1)),
-    ("L", "parameter-list", Takes::Often(2)),
-    ("S", "shell", Takes::Last),
-    ("N", "", Takes::Nothing),
-    ("i", "ignore-failure", Takes::Perhaps),
-    ("", "style", Takes::Once(1)),
-    ("", "sort", Takes::Once(1)),
-    ("u", "time-unit", Takes::Once(1)),
-    ("", "export-asciidoc", Takes::Once(1)),
-    ("", "export-csv", Takes::Once(1)),
-    ("", "export-json", Takes::Once(1)),
-    ("", "export-markdown", Takes::Once(1)),
-    ("", "export-orgmode", Takes::Once(1)),
-    ("", "show-output", Takes::Nothing),
-    ("", "output", Takes::Often(1)),
-    ("", "input", Takes::Once(1)),
-    ("n", "command-name", Takes::Often(1)),
-    ("h", "help", Takes::Nothing),
-    ("V", "version", Takes::Nothing),
-    ("", "min-benchmarking-time", Takes::Once(1)),
-    ("", "debug-mode", Takes::Nothing),
-    ("", "strict-compat", Takes::Nothing),
-    ("", "seed", Takes::Once(1)),
+const OPTION_TABLE: &[(&str, &str, ValueCount)] = &[
+    ("w", "warmup", ValueCount::Once(1)),
+    ("m", "min-runs", ValueCount::Once(1)),
+    ("M", "max-runs", ValueCount::Once(1)),
+    ("r", "runs", ValueCount::Once(1)),
+    ("s", "setup", ValueCount::Once(1)),
+    ("", "reference", ValueCount::Once(1)),
+    ("", "reference-name", ValueCount::Once(1)),
+    ("p", "prepare", ValueCount::Often(1)),
+    ("C", "conclude", ValueCount::Often(1)),
+    ("c", "cleanup", ValueCount::Once(1)),
+    ("P", "parameter-scan", ValueCount::Once(3)),
+    ("D", "parameter-step-size", ValueCount::Once(1)),
+    ("L", "parameter-list", ValueCount::Often(2)),
+    ("S", "shell", ValueCount::Last),
+    ("N", "", ValueCount::Nothing),
+    ("i", "ignore-failure", ValueCount::Perhaps),
+    ("", "style", ValueCount::Once(1)),
+    ("", "sort", ValueCount::Once(1)),
+    ("u", "time-unit", ValueCount::Once(1)),
+    ("", "export-asciidoc", ValueCount::Once(1)),
+    ("", "export-csv", ValueCount::Once(1)),
+    ("", "export-json", ValueCount::Once(1)),
+    ("", "export-markdown", ValueCount::Once(1)),
+    ("", "export-orgmode", ValueCount::Once(1)),
+    ("", "show-output", ValueCount::Nothing),
+    ("", "output", ValueCount::Often(1)),
+    ("", "input", ValueCount::Once(1)),
+    ("n", "command-name", ValueCount::Often(1)),
+    ("h", "help", ValueCount::Nothing),
+    ("V", "version", ValueCount::Nothing),
+    ("", "min-benchmarking-time", ValueCount::Once(1)),
+    ("", "debug-mode", ValueCount::Nothing),
+    ("", "strict-compat", ValueCount::Nothing),
+    ("", "seed", ValueCount::Once(1)),
 ];
 
 /// Mutually exclusive options.
-const CONFLICTS: &[(&str, &str)] = &[
+const EXCLUSIVE_OPTIONS: &[(&str, &str)] = &[
     ("runs", "min-runs"),
     ("runs", "max-runs"),
     ("parameter-list", "parameter-scan"),
@@ -213,7 +213,7 @@ const CONFLICTS: &[(&str, &str)] = &[
 ];
 
 /// Options that require another one.
-const NEEDS: &[(&str, &str)] = &[
+const REQUIRED_OPTIONS: &[(&str, &str)] = &[
     ("reference-name", "reference"),
     ("parameter-step-size", "parameter-scan"),
 ];
@@ -221,20 +221,20 @@ const NEEDS: &[(&str, &str)] = &[
 /// Reason to reject a command line, and the exit status: 2 if it cannot be parsed, 1 if it is
 /// contradictory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HyperfineRefusal {
     pub reason: String,
     /// Exit status, as in the original.
     pub status: i32,
 }
 
 /// Creates the refusal of a command line that cannot be parsed.
-fn grammar(reason: String) -> Refusal {
-    Refusal { reason, status: 2 }
+fn syntax_refusal(reason: String) -> HyperfineRefusal {
+    HyperfineRefusal { reason, status: 2 }
 }
 
 /// Creates the refusal of a contradictory command line.
-fn nonsense(reason: impl Into<String>) -> Refusal {
-    Refusal {
+fn conflict_refusal(reason: impl Into<String>) -> HyperfineRefusal {
+    HyperfineRefusal {
         reason: reason.into(),
         status: 1,
     }
@@ -242,14 +242,16 @@ fn nonsense(reason: impl Into<String>) -> Refusal {
 
 /// Command line split into options and commands.
 #[derive(Debug, Default)]
-struct Words<'a> {
+struct HyperfineArguments<'a> {
     given: Vec<(&'static str, Vec<&'a str>)>,
     commands: Vec<&'a str>,
 }
 
-impl<'a> Words<'a> {
-    fn read(arguments: &'a [String]) -> Result<Words<'a>, Refusal> {
-        let mut words = Words::default();
+impl<'a> HyperfineArguments<'a> {
+    fn split_arguments(
+        arguments: &'a [String],
+    ) -> Result<HyperfineArguments<'a>, HyperfineRefusal> {
+        let mut words = HyperfineArguments::default();
         let mut rest = arguments.iter().map(String::as_str);
         while let Some(word) = rest.next() {
             if word == "--" {
@@ -259,13 +261,13 @@ impl<'a> Words<'a> {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
                 };
-                let known = OPTIONS
+                let known = OPTION_TABLE
                     .iter()
                     .find(|known| !name.is_empty() && known.1 == name);
-                let known = known.ok_or_else(|| unknown(&format!("--{name}")))?;
-                words.take(known, word, attached, &mut rest)?;
+                let known = known.ok_or_else(|| unknown_option(&format!("--{name}")))?;
+                words.take_option(known, word, attached, &mut rest)?;
             } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-                words.cluster(letters, word, &mut rest)?;
+                words.read_letters(letters, word, &mut rest)?;
             } else {
                 words.commands.push(word);
             }
@@ -274,45 +276,61 @@ impl<'a> Words<'a> {
     }
 
     /// Parses letters after one dash, up to the first that takes a value.
-    fn cluster(
+    fn read_letters(
         &mut self,
         letters: &'a str,
         word: &'a str,
         rest: &mut dyn Iterator<Item = &'a str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), HyperfineRefusal> {
         for (at, letter) in letters.char_indices() {
-            let known = OPTIONS.iter().find(|known| known.0 == letter.to_string());
-            let known = known.ok_or_else(|| unknown(&format!("-{letter}")))?;
+            let known = OPTION_TABLE
+                .iter()
+                .find(|known| known.0 == letter.to_string());
+            let known = known.ok_or_else(|| unknown_option(&format!("-{letter}")))?;
             let behind = &letters[at + letter.len_utf8()..];
             let value = Some(behind.strip_prefix('=').unwrap_or(behind));
             match known.2 {
-                Takes::Nothing => self.take(known, word, None, rest)?,
-                Takes::Perhaps if !behind.starts_with('=') => self.take(known, word, None, rest)?,
-                _ => return self.take(known, word, value.filter(|_| !behind.is_empty()), rest),
+                ValueCount::Nothing => self.take_option(known, word, None, rest)?,
+                ValueCount::Perhaps if !behind.starts_with('=') => {
+                    self.take_option(known, word, None, rest)?
+                }
+                _ => {
+                    return self.take_option(
+                        known,
+                        word,
+                        value.filter(|_| !behind.is_empty()),
+                        rest,
+                    );
+                }
             }
         }
         Ok(())
     }
 
-    fn take(
+    fn take_option(
         &mut self,
-        known: &(&'static str, &'static str, Takes),
+        known: &(&'static str, &'static str, ValueCount),
         word: &str,
         attached: Option<&'a str>,
         rest: &mut dyn Iterator<Item = &'a str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), HyperfineRefusal> {
         let (letter, name, takes) = *known;
         let name = if name.is_empty() { letter } else { name };
         let count = match takes {
-            Takes::Nothing if attached.is_some() => {
-                return Err(grammar(format!("'{word}': the option takes no value")));
+            ValueCount::Nothing if attached.is_some() => {
+                return Err(syntax_refusal(format!(
+                    "'{word}': the option takes no value"
+                )));
             }
-            Takes::Nothing | Takes::Perhaps => 0,
-            Takes::Once(count) | Takes::Often(count) => count,
-            Takes::Last => 1,
+            ValueCount::Nothing | ValueCount::Perhaps => 0,
+            ValueCount::Once(count) | ValueCount::Often(count) => count,
+            ValueCount::Last => 1,
         };
-        if !matches!(takes, Takes::Often(_) | Takes::Last) && self.has(name) {
-            return Err(grammar(format!("{} is given twice", dashed(name))));
+        if !matches!(takes, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
+            return Err(syntax_refusal(format!(
+                "{} is given twice",
+                with_dashes(name)
+            )));
         }
         let mut values: Vec<&str> = attached.into_iter().collect();
         while values.len() < count {
@@ -320,9 +338,9 @@ impl<'a> Words<'a> {
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
             let next = rest.next();
             let next = next.filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
-            values.push(
-                next.ok_or_else(|| grammar(format!("{} needs {count} value(s)", dashed(name))))?,
-            );
+            values.push(next.ok_or_else(|| {
+                syntax_refusal(format!("{} needs {count} value(s)", with_dashes(name)))
+            })?);
         }
         self.given.push((name, values));
         Ok(())
@@ -332,37 +350,45 @@ impl<'a> Words<'a> {
         self.given.iter().any(|(known, _)| *known == name)
     }
 
-    fn every(&self, name: &str) -> impl Iterator<Item = &'a str> {
+    fn all_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
         let own = self.given.iter().filter(move |(known, _)| *known == name);
         own.flat_map(|(_, values)| values.iter().copied())
     }
 
     /// Returns the last value.
     fn value(&self, name: &str) -> Option<&'a str> {
-        self.every(name).last()
+        self.all_values(name).last()
     }
 
-    fn owned(&self, name: &str) -> Option<String> {
+    fn owned_value(&self, name: &str) -> Option<String> {
         self.value(name).map(str::to_owned)
     }
 
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
+    fn parse_number<T: std::str::FromStr>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, HyperfineRefusal> {
         let read = |text: &str| {
-            text.parse()
-                .map_err(|_| nonsense(format!("--{name}: '{text}' is not a number that fits here")))
+            text.parse().map_err(|_| {
+                conflict_refusal(format!("--{name}: '{text}' is not a number that fits here"))
+            })
         };
         self.value(name).map(read).transpose()
     }
 
     /// Maps the value to its meaning in `known`.
-    fn one_of<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    fn parse_choice<T: Copy>(
+        &self,
+        name: &str,
+        known: &[(&str, T)],
+    ) -> Result<Option<T>, HyperfineRefusal> {
         let Some(word) = self.value(name) else {
             return Ok(None);
         };
         let found = known.iter().find(|(name, _)| *name == word);
         found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            grammar(format!(
+            syntax_refusal(format!(
                 "--{name}: there is no '{word}'\nhint: there are {}",
                 names.join(", ")
             ))
@@ -370,138 +396,149 @@ impl<'a> Words<'a> {
     }
 }
 
-fn dashed(name: &str) -> String {
+fn with_dashes(name: &str) -> String {
     match name.len() {
         1 => format!("-{name}"),
         _ => format!("--{name}"),
     }
 }
 
-fn unknown(typed: &str) -> Refusal {
-    let names: Vec<String> = OPTIONS
+fn unknown_option(typed: &str) -> HyperfineRefusal {
+    let names: Vec<String> = OPTION_TABLE
         .iter()
         .map(|known| format!("--{}", known.1))
         .collect();
-    let near = speedwell_model::nearest(typed, &names);
+    let near = speedwell_model::nearest_name(typed, &names);
     let hint = near.map_or_else(
         || format!("\nhint: a command that begins so stands behind '--': -- '{typed} ...'"),
         |near| format!("\nhint: did you mean '{near}'?"),
     );
-    grammar(format!("unknown option '{typed}'{hint}"))
+    syntax_refusal(format!("unknown option '{typed}'{hint}"))
 }
 
-impl Asked {
+impl HyperfineCommand {
     /// Parses the command line.
     ///
     /// # Errors
     /// The original rejects it, too; the refusal has the original's exit status.
-    pub fn parse(arguments: &[String]) -> Result<Asked, Refusal> {
-        let words = Words::read(arguments)?;
+    pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
+        let words = HyperfineArguments::split_arguments(arguments)?;
         if words.has("help") {
-            return Ok(Asked::Help);
+            return Ok(HyperfineCommand::Help);
         }
         if words.has("version") {
-            return Ok(Asked::Version);
+            return Ok(HyperfineCommand::Version);
         }
-        for (one, other) in CONFLICTS {
+        for (one, other) in EXCLUSIVE_OPTIONS {
             if words.has(one) && words.has(other) {
-                let (one, other) = (dashed(one), dashed(other));
-                return Err(grammar(format!("{one} cannot be used with {other}")));
+                let (one, other) = (with_dashes(one), with_dashes(other));
+                return Err(syntax_refusal(format!("{one} cannot be used with {other}")));
             }
         }
-        for (one, other) in NEEDS {
+        for (one, other) in REQUIRED_OPTIONS {
             if words.has(one) && !words.has(other) {
-                let (one, other) = (dashed(one), dashed(other));
-                return Err(grammar(format!("{one} needs {other}")));
+                let (one, other) = (with_dashes(one), with_dashes(other));
+                return Err(syntax_refusal(format!("{one} needs {other}")));
             }
         }
         if words.commands.is_empty() || words.commands.contains(&"") {
-            return Err(grammar(
+            return Err(syntax_refusal(
                 "there is no command to measure, or it is empty".to_owned(),
             ));
         }
-        request(&words).map(|request| Asked::Measure(Box::new(request)))
+        request(&words).map(|request| HyperfineCommand::Measure(Box::new(request)))
     }
 }
 
-fn request(words: &Words<'_>) -> Result<Request, Refusal> {
+fn request(words: &HyperfineArguments<'_>) -> Result<HyperfineRequest, HyperfineRefusal> {
     let style = [
         ("auto", None),
-        ("basic", Some(Style::Basic)),
-        ("full", Some(Style::Full)),
-        ("nocolor", Some(Style::NoColour)),
-        ("color", Some(Style::Colour)),
-        ("none", Some(Style::Silent)),
+        ("basic", Some(OutputStyle::Basic)),
+        ("full", Some(OutputStyle::Full)),
+        ("nocolor", Some(OutputStyle::NoColour)),
+        ("color", Some(OutputStyle::Colour)),
+        ("none", Some(OutputStyle::Silent)),
     ];
     let sort = [
-        ("auto", Sort::Auto),
-        ("command", Sort::Command),
-        ("mean-time", Sort::MeanTime),
+        ("auto", ResultOrder::Auto),
+        ("command", ResultOrder::Command),
+        ("mean-time", ResultOrder::MeanTime),
     ];
     let unit = [
-        ("microsecond", Unit::Microsecond),
-        ("millisecond", Unit::Millisecond),
-        ("second", Unit::Second),
+        ("microsecond", TimeUnit::Microsecond),
+        ("millisecond", TimeUnit::Millisecond),
+        ("second", TimeUnit::Second),
     ];
-    let (style, sort) = (words.one_of("style", &style)?, words.one_of("sort", &sort)?);
-    let unit = words.one_of("time-unit", &unit)?;
-    let names: Vec<&str> = words.every("command-name").collect();
-    let parameters = commands::Parameters {
-        scan: words.every("parameter-scan").collect(),
+    let (style, sort) = (
+        words.parse_choice("style", &style)?,
+        words.parse_choice("sort", &sort)?,
+    );
+    let unit = words.parse_choice("time-unit", &unit)?;
+    let names: Vec<&str> = words.all_values("command-name").collect();
+    let parameters = commands::TypedParameters {
+        scan: words.all_values("parameter-scan").collect(),
         step: words.value("parameter-step-size"),
-        lists: words.every("parameter-list").collect(),
+        lists: words.all_values("parameter-list").collect(),
     };
-    let mut all = commands::all(&words.commands, &names, &parameters).map_err(nonsense)?;
+    let mut all = commands::expand_commands(&words.commands, &names, &parameters)
+        .map_err(conflict_refusal)?;
     let reference = words.value("reference");
     if let Some(line) = reference {
-        all.insert(0, Command::plain(words.value("reference-name"), line));
+        all.insert(
+            0,
+            MeasuredCommand::without_parameters(words.value("reference-name"), line),
+        );
     }
     let count = all.len();
-    let request = Request {
+    let request = HyperfineRequest {
         commands: all,
         has_reference: reference.is_some(),
-        warmup: words.number("warmup")?.unwrap_or(0),
-        runs: bounds(words)?,
-        least_time_s: words.number("min-benchmarking-time")?.unwrap_or(3.0),
-        setup: words.owned("setup"),
-        prepare: each(words, "prepare", count)?,
-        conclude: each(words, "conclude", count)?,
-        cleanup: words.owned("cleanup"),
+        warmup: words.parse_number("warmup")?.unwrap_or(0),
+        runs: run_bounds(words)?,
+        least_time_s: words.parse_number("min-benchmarking-time")?.unwrap_or(3.0),
+        setup: words.owned_value("setup"),
+        prepare: hook_commands(words, "prepare", count)?,
+        conclude: hook_commands(words, "conclude", count)?,
+        cleanup: words.owned_value("cleanup"),
         executor: executor(words)?,
-        ignored: ignored(words)?,
-        outputs: outputs(words, count)?,
-        input: input(words)?,
+        ignored: parse_ignored(words)?,
+        outputs: parse_outputs(words, count)?,
+        input: parse_input(words)?,
         style: style.flatten(),
-        sort: sort.unwrap_or(Sort::Auto),
+        sort: sort.unwrap_or(ResultOrder::Auto),
         unit,
-        exports: exports(words),
+        exports: parse_exports(words),
         strict: words.has("strict-compat"),
-        seed: words.number("seed")?,
+        seed: words.parse_number("seed")?,
     };
     Ok(request)
 }
 
 /// Returns the minimum and maximum number of runs: at least ten by default, fewer only if the
 /// maximum is lower.
-fn bounds(words: &Words<'_>) -> Result<(u64, Option<u64>), Refusal> {
-    let exactly: Option<u64> = words.number("runs")?;
-    let fewest = exactly.or(words.number("min-runs")?);
-    let most = exactly.or(words.number("max-runs")?);
+fn run_bounds(words: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), HyperfineRefusal> {
+    let exactly: Option<u64> = words.parse_number("runs")?;
+    let fewest = exactly.or(words.parse_number("min-runs")?);
+    let most = exactly.or(words.parse_number("max-runs")?);
     match (fewest, most) {
-        (Some(fewest), Some(most)) if fewest > most => Err(nonsense(format!(
+        (Some(fewest), Some(most)) if fewest > most => Err(conflict_refusal(format!(
             "--min-runs {fewest} is more than --max-runs {most}"
         ))),
-        (_, Some(0)) => Err(nonsense("a command cannot be measured in 0 runs")),
+        (_, Some(0)) => Err(conflict_refusal("a command cannot be measured in 0 runs")),
         (None, Some(most)) => Ok((most.min(10), Some(most))),
         (fewest, most) => Ok((fewest.unwrap_or(10), most)),
     }
 }
 
 /// Returns commands around every run: none, one for all, or one for each of `count`.
-fn each(words: &Words<'_>, name: &str, count: usize) -> Result<Vec<String>, Refusal> {
-    let given: Vec<String> = words.every(name).map(str::to_owned).collect();
+fn hook_commands(
+    words: &HyperfineArguments<'_>,
+    name: &str,
+    count: usize,
+) -> Result<Vec<String>, HyperfineRefusal> {
+    let given: Vec<String> = words.all_values(name).map(str::to_owned).collect();
     if given.len() > 1 && given.len() != count {
-        return Err(nonsense(format!(
+        return Err(conflict_refusal(format!(
             "--{name} is given {} times for {count} commands\nhint: once for all, or once for each (the reference too)",
             given.len()
         )));
@@ -509,85 +546,90 @@ fn each(words: &Words<'_>, name: &str, count: usize) -> Result<Vec<String>, Refu
     Ok(given)
 }
 
-fn executor(words: &Words<'_>) -> Result<Executor, Refusal> {
+fn executor(words: &HyperfineArguments<'_>) -> Result<CommandExecutor, HyperfineRefusal> {
     if words.has("N") {
-        return Ok(Executor::Direct);
+        return Ok(CommandExecutor::Direct);
     }
     let shell = words.value("shell");
     if words.has("debug-mode") {
-        return Ok(Executor::Pretended(shell.map(str::to_owned)));
+        return Ok(CommandExecutor::Pretended(shell.map(str::to_owned)));
     }
     match shell {
-        None | Some("default") => Ok(Executor::Shell(vec!["sh".to_owned()])),
-        Some("none") => Ok(Executor::Direct),
+        None | Some("default") => Ok(CommandExecutor::Shell(vec!["sh".to_owned()])),
+        Some("none") => Ok(CommandExecutor::Direct),
         Some(line) => {
             let argv = shell_words::split(line)
-                .map_err(|error| nonsense(format!("--shell '{line}': {error}")))?;
+                .map_err(|error| conflict_refusal(format!("--shell '{line}': {error}")))?;
             match argv.first() {
-                Some(program) if !program.is_empty() => Ok(Executor::Shell(argv)),
-                _ => Err(nonsense("--shell names no program")),
+                Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
+                _ => Err(conflict_refusal("--shell names no program")),
             }
         }
     }
 }
 
-fn ignored(words: &Words<'_>) -> Result<Ignored, Refusal> {
+fn parse_ignored(words: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, HyperfineRefusal> {
     if !words.has("ignore-failure") {
-        return Ok(Ignored::Nothing);
+        return Ok(IgnoredStatuses::Nothing);
     }
     match words.value("ignore-failure") {
-        None | Some("" | "all-non-zero") => Ok(Ignored::Everything),
+        None | Some("" | "all-non-zero") => Ok(IgnoredStatuses::Everything),
         Some(codes) => {
             let codes = codes.split(',').map(|code| {
                 code.trim().parse().map_err(|_| {
-                    nonsense(format!("--ignore-failure: '{code}' is not an exit status"))
+                    conflict_refusal(format!("--ignore-failure: '{code}' is not an exit status"))
                 })
             });
-            Ok(Ignored::Only(codes.collect::<Result<_, _>>()?))
+            Ok(IgnoredStatuses::Only(codes.collect::<Result<_, _>>()?))
         }
     }
 }
 
-fn outputs(words: &Words<'_>, count: usize) -> Result<Vec<Output>, Refusal> {
+fn parse_outputs(
+    words: &HyperfineArguments<'_>,
+    count: usize,
+) -> Result<Vec<OutputTarget>, HyperfineRefusal> {
     let mut outputs = Vec::new();
-    for word in words.every("output") {
+    for word in words.all_values("output") {
         outputs.push(match word {
-            "null" => Output::Null,
-            "pipe" => Output::Pipe,
-            "inherit" => Output::Inherit,
-            file if file.contains('/') => Output::File(file.into()),
+            "null" => OutputTarget::Null,
+            "pipe" => OutputTarget::Pipe,
+            "inherit" => OutputTarget::Inherit,
+            file if file.contains('/') => OutputTarget::File(file.into()),
             word => {
-                return Err(nonsense(format!(
+                return Err(conflict_refusal(format!(
                     "--output: there is no '{word}'\nhint: null, pipe, inherit, or a file as './{word}'"
                 )));
             }
         });
     }
     if words.has("show-output") {
-        outputs = vec![Output::Inherit];
+        outputs = vec![OutputTarget::Inherit];
     }
     match outputs.len() {
-        0 => Ok(vec![Output::Null; count]),
+        0 => Ok(vec![OutputTarget::Null; count]),
         1 => Ok(vec![outputs[0].clone(); count]),
         given if given == count => Ok(outputs),
-        given => Err(nonsense(format!(
+        given => Err(conflict_refusal(format!(
             "--output is given {given} times for {count} commands\nhint: once for all, or once for each (the reference too)"
         ))),
     }
 }
 
-fn input(words: &Words<'_>) -> Result<Option<PathBuf>, Refusal> {
+fn parse_input(words: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, HyperfineRefusal> {
     match words.value("input") {
         None | Some("null") => Ok(None),
         Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
-        Some(file) => Err(nonsense(format!("--input: there is no file '{file}'"))),
+        Some(file) => Err(conflict_refusal(format!(
+            "--input: there is no file '{file}'"
+        ))),
     }
 }
 
-fn exports(words: &Words<'_>) -> Vec<(Export, String)> {
-    let given = Export::ALL
+fn parse_exports(words: &HyperfineArguments<'_>) -> Vec<(ExportKind, String)> {
+    let given = ExportKind::ALL
         .iter()
-        .filter_map(|export| Some((*export, words.owned(export.option())?)));
+        .filter_map(|export| Some((*export, words.owned_value(export.option())?)));
     given.collect()
 }
 
@@ -595,10 +637,10 @@ fn exports(words: &Words<'_>) -> Vec<(Export, String)> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Request, Refusal> {
+    fn parse(line: &str) -> Result<HyperfineRequest, HyperfineRefusal> {
         let words = shell_words::split(line).unwrap();
-        match Asked::parse(&words)? {
-            Asked::Measure(request) => Ok(*request),
+        match HyperfineCommand::parse(&words)? {
+            HyperfineCommand::Measure(request) => Ok(*request),
             other => panic!("{other:?}"),
         }
     }
@@ -606,12 +648,15 @@ mod tests {
     #[test]
     fn options_may_be_clustered_attached_and_behind_commands() {
         let request = parse("-Nw3 'a b' --runs=7 -i=1,2 c -n x -n y").unwrap();
-        assert_eq!(request.executor, Executor::Direct);
+        assert_eq!(request.executor, CommandExecutor::Direct);
         assert_eq!((request.warmup, request.runs), (3, (7, Some(7))));
-        assert_eq!(request.ignored, Ignored::Only(vec![1, 2]));
-        let names: Vec<String> = request.commands.iter().map(Command::name).collect();
+        assert_eq!(request.ignored, IgnoredStatuses::Only(vec![1, 2]));
+        let names: Vec<String> = request.commands.iter().map(MeasuredCommand::name).collect();
         assert_eq!(names, ["x", "y"]);
-        assert_eq!(parse("-i false").unwrap().ignored, Ignored::Everything);
+        assert_eq!(
+            parse("-i false").unwrap().ignored,
+            IgnoredStatuses::Everything
+        );
     }
 
     #[test]

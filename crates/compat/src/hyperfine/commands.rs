@@ -1,21 +1,21 @@
-//! Expands commands with parameters, in the order of the original. Start at [`all`].
+//! Expands commands with parameters, in the order of the original. Start at [`expand_commands`].
 
-use speedwell_measure::eval::parameters::{list, range};
-use speedwell_model::{Case, Value, placed};
+use speedwell_measure::eval::parameters::{parse_list, parse_range};
+use speedwell_model::{Case, ParameterValue, format_fixed};
 
 /// A command with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct MeasuredCommand {
     name: Option<String>,
     template: String,
     /// Names and values, in the order typed.
     pub parameters: Vec<(String, String)>,
 }
 
-impl Command {
+impl MeasuredCommand {
     /// Creates a command without parameters.
-    pub fn plain(name: Option<&str>, line: &str) -> Command {
-        Command {
+    pub fn without_parameters(name: Option<&str>, line: &str) -> MeasuredCommand {
+        MeasuredCommand {
             name: name.map(str::to_owned),
             template: line.to_owned(),
             parameters: Vec::new(),
@@ -23,26 +23,26 @@ impl Command {
     }
 
     /// Replaces parameter names in a text by this command's values.
-    pub fn filled(&self, text: &str) -> String {
+    pub fn fill_parameters(&self, text: &str) -> String {
         let own = self.parameters.iter();
         let pairs: Vec<(String, String)> = own
             .map(|(name, value)| (format!("{{{name}}}"), value.clone()))
             .collect();
-        placed(text, &pairs)
+        format_fixed(text, &pairs)
     }
 
     /// Returns the command line to execute.
-    pub fn line(&self) -> String {
-        self.filled(&self.template)
+    pub fn command_line(&self) -> String {
+        self.fill_parameters(&self.template)
     }
 
     /// Returns the name in exports.
     pub fn name(&self) -> String {
-        self.filled(self.name.as_deref().unwrap_or(&self.template))
+        self.fill_parameters(self.name.as_deref().unwrap_or(&self.template))
     }
 
     /// Returns the name in tables: with the parameters that it does not contain.
-    pub fn title(&self) -> String {
+    pub fn table_title(&self) -> String {
         let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
         let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
         let unused: Vec<String> = unused
@@ -58,7 +58,7 @@ impl Command {
 
 /// Parameters as typed.
 #[derive(Debug, Clone, Default)]
-pub struct Parameters<'a> {
+pub struct TypedParameters<'a> {
     /// `-P`: name, first and last number.
     pub scan: Vec<&'a str>,
     /// `-D`.
@@ -73,12 +73,12 @@ pub struct Parameters<'a> {
 /// # Errors
 /// A range is invalid, a parameter is given twice, or the number of names does not match the number
 /// of commands.
-pub fn all(
+pub fn expand_commands(
     lines: &[&str],
     names: &[&str],
-    parameters: &Parameters<'_>,
-) -> Result<Vec<Command>, String> {
-    let rows = rows(parameters)?;
+    parameters: &TypedParameters<'_>,
+) -> Result<Vec<MeasuredCommand>, String> {
+    let rows = parameter_rows(parameters)?;
     let count = rows.len() * lines.len();
     let has_parameters = !rows.iter().all(Vec::is_empty);
     if !has_parameters && names.len() > count {
@@ -98,9 +98,9 @@ pub fn all(
         for line in lines {
             let usual = names.first().filter(|_| has_parameters);
             let name = names.get(commands.len()).or(usual);
-            commands.push(Command {
+            commands.push(MeasuredCommand {
                 parameters: row.clone(),
-                ..Command::plain(name.copied(), line)
+                ..MeasuredCommand::without_parameters(name.copied(), line)
             });
         }
     }
@@ -108,36 +108,40 @@ pub fn all(
 }
 
 /// Names and values of one command.
-type Row = Vec<(String, String)>;
+type ParameterRow = Vec<(String, String)>;
 
 /// Returns every combination of values, the first parameter changing fastest; a single empty one
 /// without parameters.
-fn rows(parameters: &Parameters<'_>) -> Result<Vec<Row>, String> {
+fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>, String> {
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
             let why = "numbers with a fraction need a step\nhint: --parameter-step-size 0.1";
             return Err(why.to_owned());
         }
-        let numbers = range(first, last, parameters.step).map_err(|error| error.to_string())?;
+        let numbers =
+            parse_range(first, last, parameters.step).map_err(|error| error.to_string())?;
         return Ok(numbers
             .into_iter()
             .map(|number| vec![(name.to_owned(), number)])
             .collect());
     }
-    let mut lists: Vec<(String, Vec<Value>)> = Vec::new();
+    let mut lists: Vec<(String, Vec<ParameterValue>)> = Vec::new();
     for pair in parameters.lists.chunks_exact(2) {
         if lists.iter().any(|(known, _)| known == pair[0]) {
             return Err(format!("the parameter '{}' is given twice", pair[0]));
         }
         lists.push((
             pair[0].to_owned(),
-            list(pair[1]).into_iter().map(Value::Text).collect(),
+            parse_list(pair[1])
+                .into_iter()
+                .map(ParameterValue::Text)
+                .collect(),
         ));
     }
     lists.reverse();
-    let rows = Case::combinations(&lists).map_err(|error| error.to_string())?;
-    let typed = |row: Vec<(String, Value)>| -> Row {
+    let rows = Case::cartesian_product(&lists).map_err(|error| error.to_string())?;
+    let typed = |row: Vec<(String, ParameterValue)>| -> ParameterRow {
         let values = row.into_iter().rev();
         values.map(|(name, value)| (name, value.plain())).collect()
     };
@@ -148,22 +152,26 @@ fn rows(parameters: &Parameters<'_>) -> Result<Vec<Row>, String> {
 mod tests {
     use super::*;
 
-    fn titles(lines: &[&str], names: &[&str], parameters: &Parameters<'_>) -> Vec<String> {
-        all(lines, names, parameters)
+    fn expanded_titles(
+        lines: &[&str],
+        names: &[&str],
+        parameters: &TypedParameters<'_>,
+    ) -> Vec<String> {
+        expand_commands(lines, names, parameters)
             .unwrap()
             .iter()
-            .map(Command::title)
+            .map(MeasuredCommand::table_title)
             .collect()
     }
 
     #[test]
     fn commands_come_in_the_order_of_the_original() {
-        let lists = Parameters {
+        let lists = TypedParameters {
             lists: vec!["x", "1,2", "y", "a"],
-            ..Parameters::default()
+            ..TypedParameters::default()
         };
         assert_eq!(
-            titles(&["f {x}", "g"], &[], &lists),
+            expanded_titles(&["f {x}", "g"], &[], &lists),
             [
                 "f 1 (y = a)",
                 "g (x = 1, y = a)",
@@ -171,25 +179,25 @@ mod tests {
                 "g (x = 2, y = a)"
             ]
         );
-        let scan = Parameters {
+        let scan = TypedParameters {
             scan: vec!["d", "0.3", "0.5"],
             step: Some("0.1"),
-            ..Parameters::default()
+            ..TypedParameters::default()
         };
         assert_eq!(
-            titles(&["s {d}"], &["n{d}"], &scan),
+            expanded_titles(&["s {d}"], &["n{d}"], &scan),
             ["n0.3", "n0.4", "n0.5"]
         );
     }
 
     #[test]
     fn a_value_is_not_searched_for_names() {
-        let lists = Parameters {
+        let lists = TypedParameters {
             lists: vec!["foo", "{bar} baz", "bar", "quux"],
-            ..Parameters::default()
+            ..TypedParameters::default()
         };
         assert_eq!(
-            titles(&["echo {foo} {bar}"], &[], &lists),
+            expanded_titles(&["echo {foo} {bar}"], &[], &lists),
             ["echo {bar} baz quux"]
         );
     }
@@ -202,13 +210,16 @@ mod tests {
             (vec!["d", "a", "3"], vec![]),
             (vec![], vec!["x", "1", "x", "2"]),
         ] {
-            let parameters = Parameters {
+            let parameters = TypedParameters {
                 scan,
                 lists,
                 step: None,
             };
-            assert!(all(&["a"], &[], &parameters).is_err(), "{parameters:?}");
+            assert!(
+                expand_commands(&["a"], &[], &parameters).is_err(),
+                "{parameters:?}"
+            );
         }
-        assert!(all(&["a"], &["x", "y"], &Parameters::default()).is_err());
+        assert!(expand_commands(&["a"], &["x", "y"], &TypedParameters::default()).is_err());
     }
 }

@@ -1,8 +1,10 @@
 //! Results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as the
-//! original writes them. Start at [`write`].
+//! original writes them. Start at [`format_export`].
 
-use crate::hyperfine::arguments::Export;
-use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative};
+use crate::hyperfine::arguments::ExportKind;
+use crate::hyperfine::figures::{
+    CommandFigures, RelativeFigures, TimeUnit, fastest_index, relative_to,
+};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ use std::path::Path;
 
 /// One command of an export.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct ExportEntry<'a> {
     command: &'a str,
     mean: f64,
     stddev: Option<f64>,
@@ -29,8 +31,8 @@ struct Entry<'a> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    results: Vec<Entry<'a>>,
+struct ExportDocument<'a> {
+    results: Vec<ExportEntry<'a>>,
 }
 
 /// Formats an export. Tables are in `unit`, by default in the one that fits the first mean; ordered
@@ -38,23 +40,24 @@ struct Document<'a> {
 ///
 /// # Errors
 /// A figure cannot be represented in JSON.
-pub fn write(
-    export: Export,
-    all: &[Figures],
-    unit: Option<Unit>,
+pub fn format_export(
+    export: ExportKind,
+    all: &[CommandFigures],
+    unit: Option<TimeUnit>,
     by_time: bool,
 ) -> anyhow::Result<String> {
     let markup = match export {
-        Export::Json => return json(all),
-        Export::Csv => return Ok(csv(all)),
-        Export::Markdown => Markup::Markdown,
-        Export::AsciiDoc => Markup::AsciiDoc,
-        Export::Org => Markup::Org,
+        ExportKind::Json => return format_json(all),
+        ExportKind::Csv => return Ok(format_csv(all)),
+        ExportKind::Markdown => TableMarkup::Markdown,
+        ExportKind::AsciiDoc => TableMarkup::AsciiDoc,
+        ExportKind::Org => TableMarkup::Org,
     };
     let first = all.first();
-    let unit = unit.unwrap_or_else(|| first.map_or(Unit::Second, |one| Unit::fitting(one.mean)));
-    let rows = relative(all, fastest(all), by_time);
-    Ok(markup.table(&rows, unit))
+    let unit = unit
+        .unwrap_or_else(|| first.map_or(TimeUnit::Second, |one| TimeUnit::for_seconds(one.mean)));
+    let rows = relative_to(all, fastest_index(all), by_time);
+    Ok(markup.format_table(&rows, unit))
 }
 
 /// Replaces a file atomically: if the process is killed, the file has the old text or the new one,
@@ -62,7 +65,7 @@ pub fn write(
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn replace(file: &str, text: &str) -> io::Result<()> {
+pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
     let known = fs::symlink_metadata(path);
     // Links, terminals and pipes cannot be replaced by another file.
@@ -86,44 +89,47 @@ pub fn replace(file: &str, text: &str) -> io::Result<()> {
     })
 }
 
-fn json(all: &[Figures]) -> anyhow::Result<String> {
+fn format_json(all: &[CommandFigures]) -> anyhow::Result<String> {
     let entry = |figures| {
-        let figures: &Figures = figures;
-        Entry {
+        let figures: &CommandFigures = figures;
+        ExportEntry {
             command: &figures.name,
             mean: figures.mean,
             stddev: figures.deviation,
             median: figures.median,
             user: figures.user,
             system: figures.system,
-            min: figures.least,
-            max: figures.most,
-            times: figures.times().collect(),
+            min: figures.min,
+            max: figures.max,
+            times: figures.wall_times().collect(),
             memory_usage_byte: figures.runs.iter().map(|run| run.memory_bytes).collect(),
             exit_codes: figures.runs.iter().map(|run| run.status).collect(),
-            parameters: sorted(figures),
+            parameters: sorted_parameters(figures),
         }
     };
     let results = all.iter().map(entry).collect();
     let mut bytes = Vec::new();
     let pretty = PrettyFormatter::new();
-    Document { results }.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))?;
+    ExportDocument { results }.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))?;
     bytes.push(b'\n');
     Ok(String::from_utf8(bytes)?)
 }
 
-fn sorted(figures: &Figures) -> BTreeMap<&str, &str> {
+fn sorted_parameters(figures: &CommandFigures) -> BTreeMap<&str, &str> {
     let own = figures.parameters.iter();
     own.map(|(name, value)| (name.as_str(), value.as_str()))
         .collect()
 }
 
-fn csv(all: &[Figures]) -> String {
+fn format_csv(all: &[CommandFigures]) -> String {
     let fixed = "command,mean,stddev,median,user,system,min,max".to_owned();
-    let names: BTreeSet<&str> = all.iter().flat_map(|one| sorted(one).into_keys()).collect();
+    let names: BTreeSet<&str> = all
+        .iter()
+        .flat_map(|one| sorted_parameters(one).into_keys())
+        .collect();
     let headers = names
         .iter()
-        .map(|name| quoted(&format!("parameter_{name}")));
+        .map(|name| quote_csv(&format!("parameter_{name}")));
     let headers: Vec<String> = [fixed].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
     for figures in all {
@@ -134,17 +140,17 @@ fn csv(all: &[Figures]) -> String {
             figures.median,
             figures.user,
             figures.system,
-            figures.least,
-            figures.most,
+            figures.min,
+            figures.max,
         ];
-        let mut cells = vec![quoted(&figures.name)];
+        let mut cells = vec![quote_csv(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
         // A reference has no parameters when the other commands have some.
-        let values = sorted(figures);
+        let values = sorted_parameters(figures);
         let value = |name: &&str| {
             values
                 .get(name)
-                .map_or(String::new(), |value| quoted(value))
+                .map_or(String::new(), |value| quote_csv(value))
         };
         cells.extend(names.iter().map(value));
         text.push_str(&(cells.join(",") + "\n"));
@@ -153,7 +159,7 @@ fn csv(all: &[Figures]) -> String {
 }
 
 /// Quotes a cell only where RFC 4180 requires it.
-fn quoted(text: &str) -> String {
+fn quote_csv(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -162,15 +168,15 @@ fn quoted(text: &str) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Markup {
+enum TableMarkup {
     Markdown,
     AsciiDoc,
     Org,
 }
 
-impl Markup {
-    fn table(self, rows: &[Relative<'_>], unit: Unit) -> String {
-        let sign = unit.sign();
+impl TableMarkup {
+    fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
+        let sign = unit.symbol();
         let header = [
             "Command".to_owned(),
             format!("Mean [{sign}]"),
@@ -179,44 +185,44 @@ impl Markup {
             "Relative".to_owned(),
         ];
         let (before, below, after) = match self {
-            Markup::Markdown => ("", "|:---|---:|---:|---:|---:|\n", ""),
-            Markup::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
-            Markup::Org => ("", "|--+--+--+--+--|\n", ""),
+            TableMarkup::Markdown => ("", "|:---|---:|---:|---:|---:|\n", ""),
+            TableMarkup::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
+            TableMarkup::Org => ("", "|--+--+--+--+--|\n", ""),
         };
         let rows: String = rows
             .iter()
-            .map(|row| self.row(&self.cells(row, unit)))
+            .map(|row| self.format_row(&self.format_cells(row, unit)))
             .collect();
-        format!("{before}{}{below}{rows}{after}", self.row(&header))
+        format!("{before}{}{below}{rows}{after}", self.format_row(&header))
     }
 
-    fn cells(self, row: &Relative<'_>, unit: Unit) -> [String; 5] {
+    fn format_cells(self, row: &RelativeFigures<'_>, unit: TimeUnit) -> [String; 5] {
         let figures = row.figures;
         let spread = figures
             .deviation
-            .map(|own| format!(" ± {}", unit.digits(own)));
+            .map(|own| format!(" ± {}", unit.format_digits(own)));
         let of_ratio = row.deviation.filter(|_| !row.is_reference);
         let of_ratio = of_ratio.map(|own| format!(" ± {own:.2}"));
         let command = figures.title.replace('|', "\\|");
-        let mark = if self == Markup::Org { '=' } else { '`' };
+        let mark = if self == TableMarkup::Org { '=' } else { '`' };
         [
             format!("{mark}{command}{mark}"),
             format!(
                 "{}{}",
-                unit.digits(figures.mean),
+                unit.format_digits(figures.mean),
                 spread.unwrap_or_default()
             ),
-            unit.digits(figures.least),
-            unit.digits(figures.most),
+            unit.format_digits(figures.min),
+            unit.format_digits(figures.max),
             format!("{:.2}{}", row.ratio, of_ratio.unwrap_or_default()),
         ]
     }
 
-    fn row(self, cells: &[String; 5]) -> String {
+    fn format_row(self, cells: &[String; 5]) -> String {
         match self {
-            Markup::Markdown => format!("| {} |\n", cells.join(" | ")),
-            Markup::AsciiDoc => format!("\n| {} \n", cells.join(" \n| ")),
-            Markup::Org => format!("| {}  |  {} |\n", cells[0], cells[1..].join(" |  ")),
+            TableMarkup::Markdown => format!("| {} |\n", cells.join(" | ")),
+            TableMarkup::AsciiDoc => format!("\n| {} \n", cells.join(" \n| ")),
+            TableMarkup::Org => format!("| {}  |  {} |\n", cells[0], cells[1..].join(" |  ")),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Figures of a command, computed and formatted as in the original: sums follow the order of runs,
-//! so that exports agree to the last digit. Start at [`Figures::of`].
+//! so that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;
 
 /// Times of one run in seconds, without the shell's share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Timing {
+pub struct RunTiming {
     /// Wall time.
     pub real_s: f64,
     /// CPU time in user mode.
@@ -24,14 +24,14 @@ pub struct Timing {
 
 /// Figures of a command; times in seconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct CommandFigures {
     /// Name in exports.
     pub name: String,
     /// Name in tables.
     pub title: String,
     /// Names and values of its parameters.
     pub parameters: Vec<(String, String)>,
-    pub runs: Vec<Timing>,
+    pub runs: Vec<RunTiming>,
     pub mean: f64,
     /// Standard deviation of times; `None` for one run.
     pub deviation: Option<f64>,
@@ -40,29 +40,29 @@ pub struct Figures {
     pub user: f64,
     /// Mean CPU time in the kernel.
     pub system: f64,
-    pub least: f64,
-    pub most: f64,
+    pub min: f64,
+    pub max: f64,
 }
 
-impl Figures {
+impl CommandFigures {
     /// Computes the figures of at least one run.
-    pub fn of(
+    pub fn from_runs(
         name: String,
         title: String,
         parameters: Vec<(String, String)>,
-        runs: Vec<Timing>,
-    ) -> Figures {
+        runs: Vec<RunTiming>,
+    ) -> CommandFigures {
         let times: Vec<f64> = runs.iter().map(|run| run.real_s).collect();
-        let mean_of = |of: fn(&Timing) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
+        let mean_of = |of: fn(&RunTiming) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
         let average = mean(&times);
-        Figures {
+        CommandFigures {
             mean: average,
             deviation: deviation(&times, average),
             median: median(&times),
             user: mean_of(|run| run.user_s),
             system: mean_of(|run| run.system_s),
-            least: times.iter().copied().fold(f64::INFINITY, f64::min),
-            most: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            min: times.iter().copied().fold(f64::INFINITY, f64::min),
+            max: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             name,
             title,
             parameters,
@@ -71,7 +71,7 @@ impl Figures {
     }
 
     /// Returns the wall times in order.
-    pub fn times(&self) -> impl Iterator<Item = f64> {
+    pub fn wall_times(&self) -> impl Iterator<Item = f64> {
         self.runs.iter().map(|run| run.real_s)
     }
 }
@@ -98,7 +98,7 @@ fn median(values: &[f64]) -> f64 {
 
 /// Returns distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to
 /// Detect and Handle Outliers, 1993).
-pub fn scores(values: &[f64]) -> Vec<f64> {
+pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let typical = median(&distances);
@@ -111,7 +111,7 @@ pub fn scores(values: &[f64]) -> Vec<f64> {
 
 /// Unit of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum TimeUnit {
     /// Shown with one decimal.
     Microsecond,
     /// Shown with one decimal.
@@ -120,44 +120,44 @@ pub enum Unit {
     Second,
 }
 
-impl Unit {
+impl TimeUnit {
     /// Returns seconds from 1 s on, milliseconds from 1 ms on, else microseconds.
-    pub fn fitting(seconds: f64) -> Unit {
+    pub fn for_seconds(seconds: f64) -> TimeUnit {
         match seconds {
-            s if s < 0.001 => Unit::Microsecond,
-            s if s < 1.0 => Unit::Millisecond,
-            _ => Unit::Second,
+            s if s < 0.001 => TimeUnit::Microsecond,
+            s if s < 1.0 => TimeUnit::Millisecond,
+            _ => TimeUnit::Second,
         }
     }
 
     /// Returns the unit's symbol.
-    pub fn sign(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
-            Unit::Microsecond => "µs",
-            Unit::Millisecond => "ms",
-            Unit::Second => "s",
+            TimeUnit::Microsecond => "µs",
+            TimeUnit::Millisecond => "ms",
+            TimeUnit::Second => "s",
         }
     }
 
     /// Formats a time in this unit, without its symbol.
-    pub fn digits(self, seconds: f64) -> String {
+    pub fn format_digits(self, seconds: f64) -> String {
         match self {
-            Unit::Microsecond => format!("{:.1}", seconds * 1e6),
-            Unit::Millisecond => format!("{:.1}", seconds * 1e3),
-            Unit::Second => format!("{seconds:.3}"),
+            TimeUnit::Microsecond => format!("{:.1}", seconds * 1e6),
+            TimeUnit::Millisecond => format!("{:.1}", seconds * 1e3),
+            TimeUnit::Second => format!("{seconds:.3}"),
         }
     }
 
     /// Formats a time in this unit.
-    pub fn text(self, seconds: f64) -> String {
-        format!("{} {}", self.digits(seconds), self.sign())
+    pub fn format_time(self, seconds: f64) -> String {
+        format!("{} {}", self.format_digits(seconds), self.symbol())
     }
 }
 
 /// A command's mean relative to the reference's.
 #[derive(Debug, Clone)]
-pub struct Relative<'a> {
-    pub figures: &'a Figures,
+pub struct RelativeFigures<'a> {
+    pub figures: &'a CommandFigures,
     /// Ratio of its mean to the reference's, or the inverse if it is faster: 1 or more.
     pub ratio: f64,
     /// Standard deviation of the ratio, propagated from the means' deviations.
@@ -169,22 +169,26 @@ pub struct Relative<'a> {
 }
 
 /// Returns the index of the command with the smallest mean: the first of several.
-pub fn fastest(all: &[Figures]) -> usize {
-    let at = (0..all.len()).min_by(|&a, &b| compare(&all[a], &all[b]));
+pub fn fastest_index(all: &[CommandFigures]) -> usize {
+    let at = (0..all.len()).min_by(|&a, &b| compare_means(&all[a], &all[b]));
     at.unwrap_or(0)
 }
 
-fn compare(one: &Figures, other: &Figures) -> Ordering {
+fn compare_means(one: &CommandFigures, other: &CommandFigures) -> Ordering {
     one.mean.partial_cmp(&other.mean).unwrap_or(Ordering::Equal)
 }
 
 /// Compares every command with the reference, ordered by mean if `by_time`. A mean of 0 makes
 /// ratios infinite.
-pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relative<'_>> {
+pub fn relative_to(
+    all: &[CommandFigures],
+    reference: usize,
+    by_time: bool,
+) -> Vec<RelativeFigures<'_>> {
     let base = &all[reference];
     let against = |figures| {
-        let figures: &Figures = figures;
-        let order = compare(figures, base);
+        let figures: &CommandFigures = figures;
+        let order = compare_means(figures, base);
         // A copy of the reference counts as a reference, too, as in the original.
         let is_reference = figures == base;
         let ratio = match order {
@@ -194,11 +198,11 @@ pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relativ
             Ordering::Equal => 1.0,
             Ordering::Greater => figures.mean / base.mean,
         };
-        let share = |one: &Figures| Some((one.deviation? / one.mean).powi(2));
+        let share = |one: &CommandFigures| Some((one.deviation? / one.mean).powi(2));
         let spread = share(figures)
             .zip(share(base))
             .filter(|_| figures.mean != 0.0);
-        Relative {
+        RelativeFigures {
             figures,
             ratio,
             deviation: spread.map(|(own, other)| ratio * (own + other).sqrt()),
@@ -206,9 +210,9 @@ pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relativ
             order,
         }
     };
-    let mut rows: Vec<Relative<'_>> = all.iter().map(against).collect();
+    let mut rows: Vec<RelativeFigures<'_>> = all.iter().map(against).collect();
     if by_time {
-        rows.sort_by(|a, b| compare(a.figures, b.figures));
+        rows.sort_by(|a, b| compare_means(a.figures, b.figures));
     }
     rows
 }
@@ -217,8 +221,8 @@ pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relativ
 mod tests {
     use super::*;
 
-    fn timing(real_s: f64) -> Timing {
-        Timing {
+    fn timing(real_s: f64) -> RunTiming {
+        RunTiming {
             real_s,
             user_s: 0.0,
             system_s: 0.0,
@@ -229,9 +233,9 @@ mod tests {
         }
     }
 
-    fn figures(name: &str, times: &[f64]) -> Figures {
+    fn figures(name: &str, times: &[f64]) -> CommandFigures {
         let runs = times.iter().map(|&time| timing(time)).collect();
-        Figures::of(name.to_owned(), name.to_owned(), Vec::new(), runs)
+        CommandFigures::from_runs(name.to_owned(), name.to_owned(), Vec::new(), runs)
     }
 
     #[test]
@@ -247,15 +251,15 @@ mod tests {
     #[test]
     fn a_mean_of_zero_makes_an_infinite_ratio_only_in_exports() {
         let all = [figures("a", &[0.0, 0.0]), figures("b", &[1.0, 1.0])];
-        let rows = relative(&all, 0, false);
+        let rows = relative_to(&all, 0, false);
         assert_eq!((rows[0].ratio, rows[0].deviation), (1.0, None));
         assert_eq!(rows[1].ratio, f64::INFINITY);
     }
 
     #[test]
     fn a_value_far_from_the_median_has_a_high_score() {
-        let scores = scores(&[10.0, 1.0, 1.1, 0.9, 1.0, 1.05]);
+        let scores = outlier_scores(&[10.0, 1.0, 1.1, 0.9, 1.0, 1.05]);
         assert!(scores[0] > 100.0 && scores[2].abs() < 5.0, "{scores:?}");
-        assert_eq!(super::scores(&[5.0]), [0.0]);
+        assert_eq!(super::outlier_scores(&[5.0]), [0.0]);
     }
 }

@@ -3,16 +3,18 @@
 //! Decides the order. Runs of several commands are shuffled within blocks, so that slow changes of
 //! the machine affect all commands equally. They run one after the other with `--strict-compat`, as
 //! in the original, and with `--setup` or `--cleanup`, which prepare the machine for one command at
-//! a time. Start at [`Measuring::all`].
+//! a time. Start at [`CommandMeasurement::measure_all`].
 
-use crate::hyperfine::arguments::{Executor, Ignored, Output, Request};
-use crate::hyperfine::commands::Command;
-use crate::hyperfine::figures::{Figures, Timing, mean};
+use crate::hyperfine::arguments::{
+    CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,
+};
+use crate::hyperfine::commands::MeasuredCommand;
+use crate::hyperfine::figures::{CommandFigures, RunTiming, mean};
 use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_harness::plan::Shuffle;
-use speedwell_process::{Ended, LeftBehind, Stopwatch, Timed};
+use speedwell_harness::plan::BlockShuffle;
+use speedwell_process::{OrphanTracker, ProcessEnd, ProcessStopwatch, TimedExecution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
@@ -20,23 +22,23 @@ use std::process::{Command as Process, Stdio};
 use std::thread::JoinHandle;
 
 /// Executions of an empty command to measure the shell's time.
-const SHELL_RUNS: u64 = 50;
+const SHELL_CALIBRATION_RUNS: u64 = 50;
 
 /// Maximum length of the variable that shifts the addresses of a process (Mytkowicz et al.,
 /// Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
-const LONGEST_OFFSET: usize = 4096;
+const MAX_OFFSET_BYTES: usize = 4096;
 
 /// Receives progress and results.
-pub trait Watcher {
+pub trait MeasureObserver {
     /// Called before the runs of a command.
-    fn begins(&mut self, number: usize) -> Result<()>;
+    fn command_started(&mut self, number: usize) -> Result<()>;
     /// Called with the number of completed runs and of all.
-    fn progress(&mut self, done: u64, all: u64);
+    fn runs_completed(&mut self, done: u64, all: u64);
     /// Called after all runs of a command.
-    fn measured(&mut self, figures: &Figures) -> Result<()>;
+    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
     /// Saves the results so far: the completed runs of each command, of which more will follow if
     /// `is_part`. Called repeatedly, so that little is lost if the process is killed.
-    fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()>;
+    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
 }
 
 /// The shell's share of every run, in seconds.
@@ -49,46 +51,47 @@ struct ShellTimes {
 
 /// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum ExecutionKind {
     Around,
     Warmup(u64),
     Run(u64),
 }
 
 /// State of a measurement of commands.
-pub struct Measuring<'a> {
-    request: &'a Request,
+pub struct CommandMeasurement<'a> {
+    request: &'a HyperfineRequest,
     shell: ShellTimes,
     offsets: Xoshiro256PlusPlus,
-    watch: Stopwatch,
+    watch: ProcessStopwatch,
     /// Processes that commands leave behind; those of `--setup` and the like are kept for the
     /// following runs.
-    left_behind: LeftBehind,
+    left_behind: OrphanTracker,
     ended: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl<'a> Measuring<'a> {
+impl<'a> CommandMeasurement<'a> {
     /// Measures the time of the shell, if there is one.
     ///
     /// # Errors
     /// The shell cannot be started.
-    pub fn new(request: &'a Request, seed: u64) -> Result<Measuring<'a>> {
-        let mut measuring = Measuring {
+    pub fn new(request: &'a HyperfineRequest, seed: u64) -> Result<CommandMeasurement<'a>> {
+        let mut measuring = CommandMeasurement {
             request,
             shell: ShellTimes::default(),
             offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
-            watch: Stopwatch::default(),
-            left_behind: LeftBehind::watch(),
+            watch: ProcessStopwatch::default(),
+            left_behind: OrphanTracker::start_tracking(),
             ended: BTreeMap::new(),
         };
-        if let Executor::Shell(argv) = &request.executor {
+        if let CommandExecutor::Shell(argv) = &request.executor {
             let shell = argv.join(" ");
             let mut times = Vec::new();
-            for _ in 0..SHELL_RUNS {
-                let timing = measuring.execute("", Which::Around, &Output::Null);
+            for _ in 0..SHELL_CALIBRATION_RUNS {
+                let timing = measuring.execute("", ExecutionKind::Around, &OutputTarget::Null);
                 times.push(timing.with_context(|| format!("cannot execute '{shell} -c \"\"'"))?);
             }
-            let mean_of = |of: fn(&Timing) -> f64| mean(&times.iter().map(of).collect::<Vec<_>>());
+            let mean_of =
+                |of: fn(&RunTiming) -> f64| mean(&times.iter().map(of).collect::<Vec<_>>());
             measuring.shell = ShellTimes {
                 real_s: mean_of(|timing| timing.real_s),
                 user_s: mean_of(|timing| timing.user_s),
@@ -109,17 +112,17 @@ impl<'a> Measuring<'a> {
     }
 
     /// Whether commands are measured one after the other.
-    pub fn is_in_turn(request: &Request) -> bool {
+    pub fn measures_in_turn(request: &HyperfineRequest) -> bool {
         let prepares_one = request.setup.is_some() || request.cleanup.is_some();
         request.strict || prepares_one || request.commands.len() < 2
     }
 
     /// Returns the shell's share of every run, in seconds; 0 without a shell.
-    pub fn shell_s(&self) -> f64 {
+    pub fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
-            Executor::Shell(_) => self.shell.real_s,
-            Executor::Direct | Executor::Pretended(None) => 0.0,
-            Executor::Pretended(Some(line)) => pretended_s(line),
+            CommandExecutor::Shell(_) => self.shell.real_s,
+            CommandExecutor::Direct | CommandExecutor::Pretended(None) => 0.0,
+            CommandExecutor::Pretended(Some(line)) => pretended_seconds(line),
         }
     }
 
@@ -127,105 +130,108 @@ impl<'a> Measuring<'a> {
     ///
     /// # Errors
     /// A command cannot be started, exits in a way that is not ignored, or the watcher fails.
-    pub fn all(
+    pub fn measure_all(
         &mut self,
-        shuffle: &mut Shuffle,
-        watcher: &mut dyn Watcher,
-    ) -> Result<Vec<Figures>> {
-        if Measuring::is_in_turn(self.request) {
-            return self.in_turn(watcher);
+        shuffle: &mut BlockShuffle,
+        watcher: &mut dyn MeasureObserver,
+    ) -> Result<Vec<CommandFigures>> {
+        if CommandMeasurement::measures_in_turn(self.request) {
+            return self.measure_in_turn(watcher);
         }
-        let mut runs: Vec<Vec<Timing>> = vec![Vec::new(); self.request.commands.len()];
-        let done = self.in_blocks(shuffle, watcher, &mut runs);
+        let mut runs: Vec<Vec<RunTiming>> = vec![Vec::new(); self.request.commands.len()];
+        let done = self.measure_in_blocks(shuffle, watcher, &mut runs);
         // Results measured before a command failed are still valid.
-        let figures = self.figures(&runs);
-        watcher.keep(&figures, false)?;
+        let figures = self.collect_figures(&runs);
+        watcher.save_results(&figures, false)?;
         done?;
         for (number, own) in figures.iter().enumerate() {
-            watcher.begins(number)?;
-            watcher.measured(own)?;
+            watcher.command_started(number)?;
+            watcher.command_measured(own)?;
         }
         Ok(figures)
     }
 
     /// Adds the runs of all commands to `runs`.
-    fn in_blocks(
+    fn measure_in_blocks(
         &mut self,
-        shuffle: &mut Shuffle,
-        watcher: &mut dyn Watcher,
-        runs: &mut [Vec<Timing>],
+        shuffle: &mut BlockShuffle,
+        watcher: &mut dyn MeasureObserver,
+        runs: &mut [Vec<RunTiming>],
     ) -> Result<()> {
         let commands = runs.len();
         for number in 0..commands {
             self.warm_up(number)?;
         }
         let mut left = vec![0; commands];
-        for number in shuffle.block(commands, 1) {
-            let (timing, count) = self.first(number)?;
+        for number in shuffle.shuffle_block(commands, 1) {
+            let (timing, count) = self.first_run(number)?;
             runs[number].push(timing);
             left[number] = count - 1;
         }
         let all: u64 = left.iter().sum::<u64>() + commands as u64;
         let (mut done, mut kept) = (commands as u64, 0);
-        for (block, members) in blocks(&left, shuffle).iter().enumerate() {
+        for (block, members) in block_members(&left, shuffle).iter().enumerate() {
             // Every save writes all results. Saving only after they grew by a sixteenth avoids cost
             // that is quadratic in the number of runs.
             if (done - kept) * 16 >= kept {
-                watcher.keep(&self.figures(runs), true)?;
+                watcher.save_results(&self.collect_figures(runs), true)?;
                 kept = done;
             }
             for &number in members {
                 let at = runs[number].len() as u64;
-                runs[number].push(self.run(number, at, block as u32 + 1)?.0);
+                runs[number].push(self.timed_run(number, at, block as u32 + 1)?.0);
                 done += 1;
-                watcher.progress(done, all);
+                watcher.runs_completed(done, all);
             }
         }
         Ok(())
     }
 
     /// Returns the figures of all commands that have runs.
-    fn figures(&self, runs: &[Vec<Timing>]) -> Vec<Figures> {
+    fn collect_figures(&self, runs: &[Vec<RunTiming>]) -> Vec<CommandFigures> {
         let both = self.request.commands.iter().zip(runs);
         both.filter(|(_, own)| !own.is_empty())
-            .map(|(command, own)| figures_of(command, own.clone()))
+            .map(|(command, own)| command_figures(command, own.clone()))
             .collect()
     }
 
-    fn in_turn(&mut self, watcher: &mut dyn Watcher) -> Result<Vec<Figures>> {
+    fn measure_in_turn(
+        &mut self,
+        watcher: &mut dyn MeasureObserver,
+    ) -> Result<Vec<CommandFigures>> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
-            watcher.begins(number)?;
-            self.around(number, self.request.setup.as_deref(), "setup")?;
+            watcher.command_started(number)?;
+            self.run_hook(number, self.request.setup.as_deref(), "setup")?;
             self.warm_up(number)?;
-            let (first, count) = self.first(number)?;
+            let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
             for at in 1..count {
-                runs.push(self.run(number, at, 0)?.0);
-                watcher.progress(at + 1, count);
+                runs.push(self.timed_run(number, at, 0)?.0);
+                watcher.runs_completed(at + 1, count);
             }
-            let own = figures_of(command, runs);
-            watcher.measured(&own)?;
+            let own = command_figures(command, runs);
+            watcher.command_measured(&own)?;
             figures.push(own);
-            watcher.keep(&figures, false)?;
-            self.around(number, self.request.cleanup.as_deref(), "cleanup")?;
+            watcher.save_results(&figures, false)?;
+            self.run_hook(number, self.request.cleanup.as_deref(), "cleanup")?;
         }
         Ok(figures)
     }
 
     fn warm_up(&mut self, number: usize) -> Result<()> {
         for at in 0..self.request.warmup {
-            self.one(number, Which::Warmup(at), 0)?;
+            self.run_with_hooks(number, ExecutionKind::Warmup(at), 0)?;
         }
         Ok(())
     }
 
     /// Performs the first run; also returns the number of runs that takes the minimum time, within
     /// the bounds.
-    fn first(&mut self, number: usize) -> Result<(Timing, u64)> {
-        let (timing, around_s) = self.run(number, 0, 0)?;
+    fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
+        let (timing, around_s) = self.timed_run(number, 0, 0)?;
         let (fewest, most) = self.request.runs;
-        let whole_s = timing.real_s + self.shell_s() + around_s;
+        let whole_s = timing.real_s + self.shell_seconds() + around_s;
         // A command that takes no time would fit infinitely often.
         let in_time = if whole_s > 0.0 {
             (self.request.least_time_s / whole_s) as u64
@@ -238,94 +244,112 @@ impl<'a> Measuring<'a> {
         ))
     }
 
-    fn run(&mut self, number: usize, at: u64, block: u32) -> Result<(Timing, f64)> {
-        self.one(number, Which::Run(at), block)
+    fn timed_run(&mut self, number: usize, at: u64, block: u32) -> Result<(RunTiming, f64)> {
+        self.run_with_hooks(number, ExecutionKind::Run(at), block)
     }
 
     /// Performs one run with the steps before and after it; also returns the time of these steps in
     /// seconds.
-    fn one(&mut self, number: usize, which: Which, block: u32) -> Result<(Timing, f64)> {
+    fn run_with_hooks(
+        &mut self,
+        number: usize,
+        which: ExecutionKind,
+        block: u32,
+    ) -> Result<(RunTiming, f64)> {
         let request = self.request;
         let own = |given: &'a [String]| given.get(number).or(given.first()).map(String::as_str);
-        let before_s = self.around(number, own(&request.prepare), "prepare")?;
+        let before_s = self.run_hook(number, own(&request.prepare), "prepare")?;
         let command = &request.commands[number];
-        let line = command.line();
+        let line = command.command_line();
         let timing = self.execute(&line, which, &request.outputs[number])?;
-        if let Some(fault) = fault(timing.status, &request.ignored) {
+        if let Some(fault) = describe_failure(timing.status, &request.ignored) {
             bail!(
                 "'{line}' {fault} in its {}\nhint: '-i' ignores that, and '--show-output' shows what it wrote",
                 match which {
-                    Which::Warmup(at) => format!("warm-up run number {}", at + 1),
-                    Which::Run(at) => format!("run number {}", at + 1),
-                    Which::Around => "only run".to_owned(),
+                    ExecutionKind::Warmup(at) => format!("warm-up run number {}", at + 1),
+                    ExecutionKind::Run(at) => format!("run number {}", at + 1),
+                    ExecutionKind::Around => "only run".to_owned(),
                 }
             );
         }
-        let after_s = self.around(number, own(&request.conclude), "conclude")?;
-        Ok((Timing { block, ..timing }, before_s + after_s))
+        let after_s = self.run_hook(number, own(&request.conclude), "conclude")?;
+        Ok((RunTiming { block, ..timing }, before_s + after_s))
     }
 
     /// Executes a step around runs, if there is one; returns its time in seconds.
-    fn around(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
+    fn run_hook(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
         let Some(text) = text else { return Ok(0.0) };
-        let line = self.request.commands[number].filled(text);
-        let timing = self.execute(&line, Which::Around, &self.request.outputs[number]);
+        let line = self.request.commands[number].fill_parameters(text);
+        let timing = self.execute(&line, ExecutionKind::Around, &self.request.outputs[number]);
         let timing = timing.with_context(|| format!("in --{option}"))?;
-        if let Some(fault) = fault(timing.status, &Ignored::Nothing) {
+        if let Some(fault) = describe_failure(timing.status, &IgnoredStatuses::Nothing) {
             bail!(
                 "'{line}' of --{option} {fault}\nhint: if that is as it should be, add '|| true'"
             );
         }
-        Ok(timing.real_s + self.shell_s())
+        Ok(timing.real_s + self.shell_seconds())
     }
 
-    fn execute(&mut self, line: &str, which: Which, output: &Output) -> Result<Timing> {
+    fn execute(
+        &mut self,
+        line: &str,
+        which: ExecutionKind,
+        output: &OutputTarget,
+    ) -> Result<RunTiming> {
         let argv = match &self.request.executor {
-            Executor::Pretended(_) => return Ok(pretended(line)),
-            Executor::Shell(shell) => {
+            CommandExecutor::Pretended(_) => return Ok(pretended_timing(line)),
+            CommandExecutor::Shell(shell) => {
                 let last = ["-c".to_owned(), line.to_owned()];
                 shell.iter().cloned().chain(last).collect()
             }
-            Executor::Direct => shell_words::split(line).with_context(|| format!("in '{line}'"))?,
+            CommandExecutor::Direct => {
+                shell_words::split(line).with_context(|| format!("in '{line}'"))?
+            }
         };
         let Some((program, arguments)) = argv.split_first() else {
             bail!("an empty command cannot be executed");
         };
         let mut process = Process::new(program);
         process.args(arguments);
-        let drain = self.connect(&mut process, output)?;
-        let offset = (self.offsets.next_u32() as usize) % LONGEST_OFFSET;
+        let drain = self.connect_streams(&mut process, output)?;
+        let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env(
             "HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET",
             "X".repeat(offset),
         );
         match which {
-            Which::Around => {}
-            Which::Warmup(at) => drop(process.env("HYPERFINE_ITERATION", format!("warmup-{at}"))),
-            Which::Run(at) => drop(process.env("HYPERFINE_ITERATION", at.to_string())),
+            ExecutionKind::Around => {}
+            ExecutionKind::Warmup(at) => {
+                drop(process.env("HYPERFINE_ITERATION", format!("warmup-{at}")))
+            }
+            ExecutionKind::Run(at) => drop(process.env("HYPERFINE_ITERATION", at.to_string())),
         }
-        let timed = self.watch.time(&mut process);
+        let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
         // output.
         drop(process);
-        if which == Which::Around {
-            self.left_behind.keep();
+        if which == ExecutionKind::Around {
+            self.left_behind.keep_new();
         } else {
-            let ended = self.left_behind.end();
+            let ended = self.left_behind.kill_new();
             if !ended.is_empty() {
                 self.ended.entry(line.to_owned()).or_default().extend(ended);
             }
         }
-        if let Some(drain) = drain.filter(|_| which != Which::Around) {
+        if let Some(drain) = drain.filter(|_| which != ExecutionKind::Around) {
             // A panic of the reader does not affect the result.
             let _ = drain.join();
         }
         let timed = timed.with_context(|| format!("cannot execute '{line}'"))?;
-        Ok(self.timing(&timed))
+        Ok(self.net_timing(&timed))
     }
 
     /// Sets up the streams of a process; returns the thread that reads its pipe, if any.
-    fn connect(&self, process: &mut Process, output: &Output) -> Result<Option<JoinHandle<()>>> {
+    fn connect_streams(
+        &self,
+        process: &mut Process,
+        output: &OutputTarget,
+    ) -> Result<Option<JoinHandle<()>>> {
         match &self.request.input {
             Some(file) => {
                 let shown = file.display();
@@ -334,37 +358,37 @@ impl<'a> Measuring<'a> {
             }
             None => drop(process.stdin(Stdio::null())),
         }
-        if *output == Output::Inherit {
+        if *output == OutputTarget::Inherit {
             return Ok(None);
         }
         process.stderr(Stdio::null());
         match output {
-            Output::Null | Output::Inherit => drop(process.stdout(Stdio::null())),
-            Output::File(file) => {
+            OutputTarget::Null | OutputTarget::Inherit => drop(process.stdout(Stdio::null())),
+            OutputTarget::File(file) => {
                 let shown = file.display();
                 let file = File::create(file).with_context(|| format!("cannot write '{shown}'"))?;
                 process.stdout(file);
             }
-            Output::Pipe => {
+            OutputTarget::Pipe => {
                 let (reader, writer) = pipe()?;
                 process.stdout(writer);
-                return Ok(Some(std::thread::spawn(move || drain(reader))));
+                return Ok(Some(std::thread::spawn(move || discard_output(reader))));
             }
         }
         Ok(None)
     }
 
     /// Returns the times of an execution without the shell's share, but at least 0.
-    fn timing(&self, timed: &Timed) -> Timing {
+    fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;
-        Timing {
+        RunTiming {
             real_s: (seconds(timed.wall_ns) - shell.real_s).max(0.0),
             user_s: (seconds(timed.user_ns) - shell.user_s).max(0.0),
             system_s: (seconds(timed.system_ns) - shell.system_s).max(0.0),
             memory_bytes: timed.max_rss_bytes,
             status: match timed.ended {
-                Ended::Exit(code) => Some(code),
+                ProcessEnd::Exit(code) => Some(code),
                 _ => None,
             },
             whole_s: seconds(timed.wall_ns),
@@ -373,50 +397,50 @@ impl<'a> Measuring<'a> {
     }
 }
 
-fn figures_of(command: &Command, runs: Vec<Timing>) -> Figures {
-    let (name, title) = (command.name(), command.title());
-    Figures::of(name, title, command.parameters.clone(), runs)
+fn command_figures(command: &MeasuredCommand, runs: Vec<RunTiming>) -> CommandFigures {
+    let (name, title) = (command.name(), command.table_title());
+    CommandFigures::from_runs(name, title, command.parameters.clone(), runs)
 }
 
 /// Reads and discards output.
-fn drain(mut reader: PipeReader) {
+fn discard_output(mut reader: PipeReader) {
     let mut buffer = vec![0; 64 * 1024];
     while matches!(reader.read(&mut buffer), Ok(1..)) {}
 }
 
 /// Describes the failure of a command, if any.
-fn fault(status: Option<i32>, ignored: &Ignored) -> Option<String> {
+fn describe_failure(status: Option<i32>, ignored: &IgnoredStatuses) -> Option<String> {
     match (status, ignored) {
-        (Some(0), _) | (_, Ignored::Everything) => None,
-        (Some(code), Ignored::Only(codes)) if codes.contains(&code) => None,
+        (Some(0), _) | (_, IgnoredStatuses::Everything) => None,
+        (Some(code), IgnoredStatuses::Only(codes)) if codes.contains(&code) => None,
         (Some(code), _) => Some(format!("exited with status {code}")),
         (None, _) => Some("was ended by a signal".to_owned()),
     }
 }
 
 /// Returns how long `sleep N` would take.
-fn pretended_s(line: &str) -> f64 {
+fn pretended_seconds(line: &str) -> f64 {
     let seconds = line
         .strip_prefix("sleep ")
         .and_then(|text| text.parse().ok());
     seconds.unwrap_or(0.0)
 }
 
-fn pretended(line: &str) -> Timing {
-    Timing {
-        real_s: pretended_s(line),
+fn pretended_timing(line: &str) -> RunTiming {
+    RunTiming {
+        real_s: pretended_seconds(line),
         user_s: 0.0,
         system_s: 0.0,
         memory_bytes: 0,
         status: Some(0),
-        whole_s: pretended_s(line),
+        whole_s: pretended_seconds(line),
         block: 0,
     }
 }
 
 /// Returns the commands to run in each block, for the given number of runs of each: two of the
 /// command with the fewest runs, and a proportional share of the others.
-fn blocks(left: &[u64], shuffle: &mut Shuffle) -> Vec<Vec<usize>> {
+fn block_members(left: &[u64], shuffle: &mut BlockShuffle) -> Vec<Vec<usize>> {
     let fewest = left.iter().copied().min().unwrap_or(0);
     let count = (fewest / 2).max(1);
     let block = |at: u64| {
@@ -426,7 +450,7 @@ fn blocks(left: &[u64], shuffle: &mut Shuffle) -> Vec<Vec<usize>> {
             .enumerate()
             .flat_map(|(number, all)| std::iter::repeat_n(number, share(all) as usize))
             .collect();
-        let order = shuffle.block(members.len(), 1);
+        let order = shuffle.shuffle_block(members.len(), 1);
         order.into_iter().map(|at| members[at]).collect()
     };
     (0..count).map(block).collect()
@@ -439,7 +463,7 @@ mod tests {
     #[test]
     fn every_command_has_its_runs_and_its_share_of_every_block() {
         let left = [9, 30, 301];
-        let blocks = blocks(&left, &mut Shuffle::new(7));
+        let blocks = block_members(&left, &mut BlockShuffle::new(7));
         assert_eq!(blocks.len(), 4);
         for (number, all) in left.iter().enumerate() {
             let of = |block: &Vec<usize>| block.iter().filter(|one| **one == number).count() as u64;
@@ -453,23 +477,23 @@ mod tests {
         }
         assert!(blocks[0] != blocks[1], "each block has an order of its own");
         assert_eq!(
-            super::blocks(&[0, 0], &mut Shuffle::new(7)),
+            super::block_members(&[0, 0], &mut BlockShuffle::new(7)),
             [Vec::<usize>::new()]
         );
     }
 
     #[test]
     fn only_ends_that_are_ignored_are_no_failures() {
-        let only = Ignored::Only(vec![3]);
-        assert_eq!(fault(Some(0), &Ignored::Nothing), None);
-        assert_eq!(fault(Some(3), &only), None);
-        assert_eq!(fault(None, &Ignored::Everything), None);
+        let only = IgnoredStatuses::Only(vec![3]);
+        assert_eq!(describe_failure(Some(0), &IgnoredStatuses::Nothing), None);
+        assert_eq!(describe_failure(Some(3), &only), None);
+        assert_eq!(describe_failure(None, &IgnoredStatuses::Everything), None);
         for (status, ignored) in [
-            (Some(3), &Ignored::Nothing),
+            (Some(3), &IgnoredStatuses::Nothing),
             (Some(4), &only),
             (None, &only),
         ] {
-            assert!(fault(status, ignored).is_some());
+            assert!(describe_failure(status, ignored).is_some());
         }
     }
 }

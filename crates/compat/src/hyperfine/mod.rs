@@ -11,13 +11,15 @@ mod figures;
 mod measuring;
 mod report;
 
-use self::arguments::{Asked, Export, Output, Request, Sort, Style};
-use self::figures::Figures;
-use self::measuring::{Measuring, Watcher};
-use self::report::Look;
-use crate::console::Console;
+use self::arguments::{
+    ExportKind, HyperfineCommand, HyperfineRequest, OutputStyle, OutputTarget, ResultOrder,
+};
+use self::figures::CommandFigures;
+use self::measuring::{CommandMeasurement, MeasureObserver};
+use self::report::ReportLook;
+use crate::console::DropInConsole;
 use anyhow::{Context, Result};
-use speedwell_harness::plan::Shuffle;
+use speedwell_harness::plan::BlockShuffle;
 use speedwell_measure::draw_seed;
 use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::collections::BTreeSet;
@@ -34,23 +36,23 @@ const VERSION: &str = "hyperfine 1.20.0\n";
 ///
 /// # Errors
 /// A command failed, or a file cannot be written.
-pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    match Asked::parse(arguments) {
-        Ok(Asked::Help) => Ok(console.help(USAGE)?),
-        Ok(Asked::Version) => Ok(console.help(VERSION)?),
-        Ok(Asked::Measure(request)) => measure(&request, console).map(|()| 0),
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    match HyperfineCommand::parse(arguments) {
+        Ok(HyperfineCommand::Help) => Ok(console.print_help(USAGE)?),
+        Ok(HyperfineCommand::Version) => Ok(console.print_help(VERSION)?),
+        Ok(HyperfineCommand::Measure(request)) => measure_commands(&request, console).map(|()| 0),
         Err(refusal) => {
-            console.refuse_with_hint(TOOL, &refusal.reason, "--help")?;
+            console.reject_with_hint(TOOL, &refusal.reason, "--help")?;
             Ok(refusal.status)
         }
     }
 }
 
-fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
-    let style = style(request, console);
-    let is_silent = style == Style::Silent;
-    let look = Look {
-        colours: matches!(style, Style::Full | Style::Colour),
+fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>) -> Result<()> {
+    let style = output_style(request, console);
+    let is_silent = style == OutputStyle::Silent;
+    let look = ReportLook {
+        colours: matches!(style, OutputStyle::Full | OutputStyle::Colour),
         unit: request.unit,
     };
     check_files(request)?;
@@ -58,16 +60,19 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
     let seed = request.seed.unwrap_or_else(draw_seed);
-    let mut measuring = Measuring::new(request, seed)?;
-    let mut shown = Shown {
+    let mut measuring = CommandMeasurement::new(request, seed)?;
+    let mut shown = ConsoleObserver {
         request,
         console,
         look,
         is_silent,
-        shell_s: measuring.shell_s(),
-        has_bar: matches!(style, Style::Full | Style::NoColour),
+        shell_s: measuring.shell_seconds(),
+        has_bar: matches!(style, OutputStyle::Full | OutputStyle::NoColour),
     };
-    if Measuring::is_in_turn(request) && !request.strict && request.commands.len() > 1 && !is_silent
+    if CommandMeasurement::measures_in_turn(request)
+        && !request.strict
+        && request.commands.len() > 1
+        && !is_silent
     {
         shown.console.warn(
             TOOL,
@@ -75,26 +80,26 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
              what changes on the machine meanwhile counts as a difference.",
         )?;
     }
-    let all = measuring.all(&mut Shuffle::new(seed), &mut shown);
+    let all = measuring.measure_all(&mut BlockShuffle::new(seed), &mut shown);
     for sentence in measuring.remarks_on_processes() {
         shown.console.warn(TOOL, &sentence)?;
     }
     let all = all?;
     if !is_silent {
-        match report::comparison(&all, request, look) {
+        match report::format_comparison(&all, request, look) {
             Ok(text) => shown.console.stdout.write_all(text.as_bytes())?,
             Err(note) => writeln!(shown.console.stderr, "{note}")?,
         }
     }
     for (export, _) in request.exports.iter().filter(|(_, file)| file == "-") {
-        let text = shown.exported(*export, &all)?;
+        let text = shown.format_export(*export, &all)?;
         write!(shown.console.stdout, "\n{text}\n")?;
     }
     Ok(())
 }
 
 /// Refuses exports, and files for what commands write, that would replace each other or what commands read.
-fn check_files(request: &Request) -> Result<()> {
+fn check_files(request: &HyperfineRequest) -> Result<()> {
     let exports = request.exports.iter().filter(|(_, file)| file != "-");
     let mut outputs: Vec<OutputFile> = exports
         .filter_map(|(export, file)| {
@@ -104,7 +109,7 @@ fn check_files(request: &Request) -> Result<()> {
     // Several commands may write into the same file, one run after the other.
     let written: BTreeSet<&Path> = (request.outputs.iter())
         .filter_map(|output| match output {
-            Output::File(file) => Some(file.as_path()),
+            OutputTarget::File(file) => Some(file.as_path()),
             _ => None,
         })
         .collect();
@@ -119,8 +124,8 @@ fn check_files(request: &Request) -> Result<()> {
     // What is executed behind the runs may read what they have written.
     let before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
-        let lines = before.clone().map(|text| command.filled(text));
-        for line in lines.chain([command.line()]) {
+        let lines = before.clone().map(|text| command.fill_parameters(text));
+        for line in lines.chain([command.command_line()]) {
             refuse_word(&outputs, &line, Path::new(""))?;
         }
     }
@@ -128,42 +133,42 @@ fn check_files(request: &Request) -> Result<()> {
 }
 
 /// Returns how results are shown: as requested, by default depending on standard output.
-fn style(request: &Request, console: &Console<'_>) -> Style {
+fn output_style(request: &HyperfineRequest, console: &DropInConsole<'_>) -> OutputStyle {
     let variable = |name: &str| (console.variable)(name);
-    let is_inherited = request.outputs.contains(&Output::Inherit);
+    let is_inherited = request.outputs.contains(&OutputTarget::Inherit);
     match request.style {
         Some(style) => style,
-        None if is_inherited || !console.stdout_is_terminal => Style::Basic,
+        None if is_inherited || !console.stdout_is_terminal => OutputStyle::Basic,
         None if variable("TERM").is_none_or(|term| term == "unknown" || term == "dumb") => {
-            Style::NoColour
+            OutputStyle::NoColour
         }
-        None if variable("NO_COLOR").is_some_and(|text| !text.is_empty()) => Style::NoColour,
-        None => Style::Full,
+        None if variable("NO_COLOR").is_some_and(|text| !text.is_empty()) => OutputStyle::NoColour,
+        None => OutputStyle::Full,
     }
 }
 
 /// Shows progress and results during the measurement.
-struct Shown<'a, 'c> {
-    request: &'a Request,
-    console: &'a mut Console<'c>,
-    look: Look,
+struct ConsoleObserver<'a, 'c> {
+    request: &'a HyperfineRequest,
+    console: &'a mut DropInConsole<'c>,
+    look: ReportLook,
     is_silent: bool,
     shell_s: f64,
     has_bar: bool,
 }
 
-impl Shown<'_, '_> {
-    fn exported(&self, export: Export, all: &[Figures]) -> Result<String> {
-        let by_time = self.request.sort == Sort::MeanTime;
-        export::write(export, all, self.request.unit, by_time)
+impl ConsoleObserver<'_, '_> {
+    fn format_export(&self, export: ExportKind, all: &[CommandFigures]) -> Result<String> {
+        let by_time = self.request.sort == ResultOrder::MeanTime;
+        export::format_export(export, all, self.request.unit, by_time)
     }
 }
 
-impl Watcher for Shown<'_, '_> {
-    fn begins(&mut self, number: usize) -> Result<()> {
+impl MeasureObserver for ConsoleObserver<'_, '_> {
+    fn command_started(&mut self, number: usize) -> Result<()> {
         if !self.is_silent {
-            let title = self.request.commands[number].title();
-            let line = report::heading(number, &title, self.look);
+            let title = self.request.commands[number].table_title();
+            let line = report::format_heading(number, &title, self.look);
             self.console.stdout.write_all(line.as_bytes())?;
             // Output of the command itself must follow this line.
             self.console.stdout.flush()?;
@@ -171,7 +176,7 @@ impl Watcher for Shown<'_, '_> {
         Ok(())
     }
 
-    fn progress(&mut self, done: u64, all: u64) {
+    fn runs_completed(&mut self, done: u64, all: u64) {
         if self.has_bar {
             let end = if done == all { "\r\x1b[K" } else { "" };
             // Progress is not essential.
@@ -179,10 +184,10 @@ impl Watcher for Shown<'_, '_> {
         }
     }
 
-    fn measured(&mut self, own: &Figures) -> Result<()> {
-        let warnings = report::warnings(own, self.request, self.shell_s);
+    fn command_measured(&mut self, own: &CommandFigures) -> Result<()> {
+        let warnings = report::command_warnings(own, self.request, self.shell_s);
         if !self.is_silent {
-            let text = report::paragraph(own, self.look);
+            let text = report::format_paragraph(own, self.look);
             self.console.stdout.write_all(text.as_bytes())?;
             self.console.stdout.flush()?;
         }
@@ -190,7 +195,7 @@ impl Watcher for Shown<'_, '_> {
             writeln!(self.console.stderr, " ")?;
         }
         for warning in &warnings {
-            let line = report::warning_line(warning, self.look);
+            let line = report::format_warning(warning, self.look);
             self.console.stderr.write_all(line.as_bytes())?;
         }
         if !self.is_silent {
@@ -199,14 +204,14 @@ impl Watcher for Shown<'_, '_> {
         Ok(())
     }
 
-    fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()> {
+    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
             // Output to a pipe cannot be replaced.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }
-            let text = self.exported(*export, figures)?;
-            export::replace(file, &text).with_context(|| format!("cannot write '{file}'"))?;
+            let text = self.format_export(*export, figures)?;
+            export::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
         }
         Ok(())
     }

@@ -2,31 +2,33 @@
 //!
 //! The paragraphs are the original's. The original's comparison divides means and propagates
 //! standard deviations; here a test on the blocks decides which commands differ, unless
-//! `--strict-compat` is given. Start at [`paragraph`] and [`comparison`].
+//! `--strict-compat` is given. Start at [`format_paragraph`] and [`format_comparison`].
 
-use crate::hyperfine::arguments::{Executor, Request, Sort};
-use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative, scores};
-use speedwell_stats::multiple::holm;
+use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder};
+use crate::hyperfine::figures::{
+    CommandFigures, RelativeFigures, TimeUnit, fastest_index, outlier_scores, relative_to,
+};
+use speedwell_stats::multiple::adjust_holm;
 use speedwell_stats::test::stratified::{
-    MINIMUM_PER_SIDE, Observation, StratifiedRank, stratified_rank,
+    BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
 };
 use std::cmp::Ordering;
 
 /// Times below this are of the order of the shell time's variation, in seconds.
-const SHORT_S: f64 = 5e-3;
+const SHORT_TIME_S: f64 = 5e-3;
 
 /// Scores above this are outliers: ten standard deviations of a normal distribution.
-const FAR: f64 = 1.4826 * 10.0;
+const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 
 /// Error rate of the comparison, over all commands together.
 const ALPHA: f64 = 0.05;
 
 /// Ratios within this share of 1 count as the same.
-const SAME: f64 = 0.02;
+const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
 /// Terminal colors and styles.
 #[derive(Debug, Clone, Copy)]
-enum Paint {
+enum TextStyle {
     Bold = 1,
     Dimmed = 2,
     Green = 32,
@@ -38,14 +40,14 @@ enum Paint {
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct ReportLook {
     pub colours: bool,
     /// Unit of times; by default one that fits.
-    pub unit: Option<Unit>,
+    pub unit: Option<TimeUnit>,
 }
 
-impl Look {
-    fn paint(self, text: &str, paints: &[Paint]) -> String {
+impl ReportLook {
+    fn paint(self, text: &str, paints: &[TextStyle]) -> String {
         if !self.colours {
             return text.to_owned();
         }
@@ -58,24 +60,27 @@ impl Look {
 }
 
 /// Formats the first line of a command.
-pub fn heading(number: usize, title: &str, look: Look) -> String {
+pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
     let (word, number) = ("Benchmark ", (number + 1).to_string());
     let (word, number) = (
-        look.paint(word, &[Paint::Bold]),
-        look.paint(&number, &[Paint::Bold]),
+        look.paint(word, &[TextStyle::Bold]),
+        look.paint(&number, &[TextStyle::Bold]),
     );
     format!("{word}{number}: {title}\n")
 }
 
 /// Formats the figures of a command.
-pub fn paragraph(figures: &Figures, look: Look) -> String {
-    use Paint::{Blue, Bold, Cyan, Dimmed, Green, Purple};
-    let unit = look.unit.unwrap_or_else(|| Unit::fitting(figures.mean));
-    let wide =
-        |seconds: f64, paints: &[Paint]| look.paint(&format!("{:>8}", unit.text(seconds)), paints);
+pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
+    use TextStyle::{Blue, Bold, Cyan, Dimmed, Green, Purple};
+    let unit = look
+        .unit
+        .unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
+    let wide = |seconds: f64, paints: &[TextStyle]| {
+        look.paint(&format!("{:>8}", unit.format_time(seconds)), paints)
+    };
     let mean = wide(figures.mean, &[Bold, Green]);
-    let user = look.paint(&unit.text(figures.user), &[Blue]);
-    let system = look.paint(&unit.text(figures.system), &[Blue]);
+    let user = look.paint(&unit.format_time(figures.user), &[Blue]);
+    let system = look.paint(&unit.format_time(figures.system), &[Blue]);
     let Some(deviation) = figures.deviation else {
         let word = look.paint("abs", &[Bold, Green]);
         return format!(
@@ -89,7 +94,7 @@ pub fn paragraph(figures: &Figures, look: Look) -> String {
     );
     let deviation = wide(deviation, &[Green]);
     let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
-    let (least, most) = (wide(figures.least, &[Cyan]), wide(figures.most, &[Purple]));
+    let (least, most) = (wide(figures.min, &[Cyan]), wide(figures.max, &[Purple]));
     let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
     format!(
         "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
@@ -98,18 +103,22 @@ pub fn paragraph(figures: &Figures, look: Look) -> String {
 }
 
 /// Returns warnings about the figures of a command, in complete sentences.
-pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<String> {
+pub fn command_warnings(
+    figures: &CommandFigures,
+    request: &HyperfineRequest,
+    shell_s: f64,
+) -> Vec<String> {
     let mut found = Vec::new();
-    let in_shell = matches!(request.executor, Executor::Shell(_));
-    if in_shell && figures.times().any(|time| time < SHORT_S) {
+    let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
+    if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
         found.push(if request.strict {
             STRICT_SHORT.to_owned()
         } else {
-            let shell = Unit::fitting(shell_s).text(shell_s);
+            let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
                 "Some runs took less than {:.0} ms beside the shell, whose own {shell} are taken out and differ from run to \
                  run. '-N' starts commands without a shell.",
-                SHORT_S * 1e3
+                SHORT_TIME_S * 1e3
             )
         });
     }
@@ -120,65 +129,76 @@ pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<Strin
             "Some runs ended with another status than 0, which was ignored.".to_owned()
         });
     }
-    let times: Vec<f64> = figures.times().collect();
-    let scores = scores(&times);
+    let times: Vec<f64> = figures.wall_times().collect();
+    let scores = outlier_scores(&times);
     let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
-    if scores[0] > FAR {
-        let first = Unit::fitting(times[0]).text(times[0]);
+    if scores[0] > OUTLIER_SCORE {
+        let first = TimeUnit::for_seconds(times[0]).format_time(times[0]);
         found.push(if request.strict { strict_slow_first(&first, warms, prepares) } else { let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
                 format!(
                     "The first run took {first}, much longer than the others: a cache was probably empty. With {hint} it \
                      is full from the beginning; with '--prepare' each run can find it empty."
                 ) });
-    } else if scores.iter().any(|score| score.abs() > FAR) {
-        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > FAR).count();
+    } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
+        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
                 format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len()) });
     }
     found
 }
 
-pub fn warning_line(text: &str, look: Look) -> String {
-    format!("  {}: {text}\n", look.paint("Warning", &[Paint::Yellow]))
+pub fn format_warning(text: &str, look: ReportLook) -> String {
+    format!(
+        "  {}: {text}\n",
+        look.paint("Warning", &[TextStyle::Yellow])
+    )
 }
 
 /// Compares the commands. The reference is the first if the user named one, else the fastest.
-pub fn comparison(all: &[Figures], request: &Request, look: Look) -> Result<String, String> {
+pub fn format_comparison(
+    all: &[CommandFigures],
+    request: &HyperfineRequest,
+    look: ReportLook,
+) -> Result<String, String> {
     if all.len() < 2 {
         return Ok(String::new());
     }
     let reference = if request.has_reference {
         0
     } else {
-        fastest(all)
+        fastest_index(all)
     };
-    let by_time = request.sort != Sort::Command;
+    let by_time = request.sort != ResultOrder::Command;
     if request.strict {
-        let has_zero = all[fastest(all)].mean == 0.0 || all[reference].mean == 0.0;
+        let has_zero = all[fastest_index(all)].mean == 0.0 || all[reference].mean == 0.0;
         if has_zero {
             return Err(format!(
                 "{}: {STRICT_ZERO}",
-                look.paint("Note", &[Paint::Bold])
+                look.paint("Note", &[TextStyle::Bold])
             ));
         }
-        return Ok(of_means(&relative(all, reference, by_time), by_time, look));
+        return Ok(compare_by_means(
+            &relative_to(all, reference, by_time),
+            by_time,
+            look,
+        ));
     }
-    Ok(tested(all, reference, by_time, look))
+    Ok(compare_by_test(all, reference, by_time, look))
 }
 
 /// Formats the original's comparison.
-fn of_means(rows: &[Relative<'_>], by_time: bool, look: Look) -> String {
-    use Paint::{Bold, Cyan, Green, Purple};
-    let spread = |row: &Relative<'_>, width: usize| {
+fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
+    use TextStyle::{Bold, Cyan, Green, Purple};
+    let spread = |row: &RelativeFigures<'_>, width: usize| {
         let own = row
             .deviation
             .map(|own| look.paint(&format!("{own:width$.2}"), &[Green]));
         own.map(|own| format!(" ± {own}"))
     };
-    let ratio = |row: &Relative<'_>, width: usize| {
+    let ratio = |row: &RelativeFigures<'_>, width: usize| {
         look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
     };
     if !by_time {
-        let line = |row: &Relative<'_>| {
+        let line = |row: &RelativeFigures<'_>| {
             let spread = spread(row, 5).filter(|_| !row.is_reference);
             let spread = spread.unwrap_or_else(|| " ".repeat(8));
             format!("  {}{spread}  {}\n", ratio(row, 10), row.figures.title)
@@ -209,7 +229,7 @@ fn of_means(rows: &[Relative<'_>], by_time: bool, look: Look) -> String {
 }
 
 /// Comparison of one command with the reference by the test.
-struct Tested<'a> {
+struct TestedCommand<'a> {
     title: &'a str,
     mean: f64,
     /// `None` with too few runs.
@@ -217,10 +237,17 @@ struct Tested<'a> {
     has_shell: bool,
 }
 
-fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> String {
+fn compare_by_test(
+    all: &[CommandFigures],
+    reference: usize,
+    by_time: bool,
+    look: ReportLook,
+) -> String {
     let base = &all[reference];
     let others = all.iter().enumerate().filter(|(at, _)| *at != reference);
-    let mut rows: Vec<Tested<'_>> = others.map(|(_, other)| against(base, other)).collect();
+    let mut rows: Vec<TestedCommand<'_>> = others
+        .map(|(_, other)| test_against_reference(base, other))
+        .collect();
     if by_time {
         rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
@@ -231,12 +258,15 @@ fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> Strin
     // All intervals use the strictest limit of Holm's correction, so that none claims more than its
     // p value.
     let limit = ALPHA / p_values.len().max(1) as f64;
-    let mut adjusted = holm(&p_values).into_iter();
-    let title = look.paint(&base.title, &[Paint::Cyan]);
-    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[Paint::Bold]));
+    let mut adjusted = adjust_holm(&p_values).into_iter();
+    let title = look.paint(&base.title, &[TextStyle::Cyan]);
+    let mut text = format!(
+        "{}\n  {title} ran\n",
+        look.paint("Summary", &[TextStyle::Bold])
+    );
     for row in &rows {
         let p = row.test.as_ref().and_then(|_| adjusted.next());
-        text.push_str(&sentence(row, p.unwrap_or(1.0), limit, look));
+        text.push_str(&format_tested(row, p.unwrap_or(1.0), limit, look));
     }
     if rows.iter().any(|row| row.has_shell) {
         text.push_str(
@@ -248,25 +278,32 @@ fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> Strin
 
 /// Tests one command against the reference. A command as fast as the shell has nothing left after
 /// subtracting the shell's time; if any time is 0, ratios are of times including the shell.
-fn against<'a>(base: &Figures, other: &'a Figures) -> Tested<'a> {
-    let has_shell = base.times().chain(other.times()).any(|time| time <= 0.0);
-    let value =
-        |run: &crate::hyperfine::figures::Timing| if has_shell { run.whole_s } else { run.real_s };
-    let mut seen: Vec<Observation> = Vec::new();
+fn test_against_reference<'a>(
+    base: &CommandFigures,
+    other: &'a CommandFigures,
+) -> TestedCommand<'a> {
+    let has_shell = base
+        .wall_times()
+        .chain(other.wall_times())
+        .any(|time| time <= 0.0);
+    let value = |run: &crate::hyperfine::figures::RunTiming| {
+        if has_shell { run.whole_s } else { run.real_s }
+    };
+    let mut seen: Vec<BlockObservation> = Vec::new();
     seen.extend(
         base.runs
             .iter()
-            .map(|run| Observation::baseline(value(run), run.block)),
+            .map(|run| BlockObservation::baseline(value(run), run.block)),
     );
     seen.extend(
         other
             .runs
             .iter()
-            .map(|run| Observation::candidate(value(run), run.block)),
+            .map(|run| BlockObservation::candidate(value(run), run.block)),
     );
     let enough = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
     let test = stratified_rank(&seen).ok();
-    Tested {
+    TestedCommand {
         title: &other.title,
         mean: other.mean,
         test: test.filter(|test| enough && test.n_per_side >= MINIMUM_PER_SIDE),
@@ -274,8 +311,8 @@ fn against<'a>(base: &Figures, other: &'a Figures) -> Tested<'a> {
     }
 }
 
-fn sentence(row: &Tested<'_>, p: f64, limit: f64, look: Look) -> String {
-    let title = look.paint(row.title, &[Paint::Purple]);
+fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) -> String {
+    let title = look.paint(row.title, &[TextStyle::Purple]);
     let Some(test) = &row.test else {
         return format!(
             "    too few runs to compare it with {title}: {MINIMUM_PER_SIDE} of each are needed\n"
@@ -290,12 +327,15 @@ fn sentence(row: &Tested<'_>, p: f64, limit: f64, look: Look) -> String {
     } else {
         ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
-    let shown = look.paint(&format!("{ratio:8.2}"), &[Paint::Bold, Paint::Green]);
+    let shown = look.paint(
+        &format!("{ratio:8.2}"),
+        &[TextStyle::Bold, TextStyle::Green],
+    );
     let range = format!("[{low:.2}, {high:.2}]{mark}");
     if is_different {
         return format!("{shown} {range} times {word} than {title}\n");
     }
-    let verdict = if low > 1.0 / (1.0 + SAME) && high < 1.0 + SAME {
+    let verdict = if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
         "the same as"
     } else {
         "indistinguishable from"

@@ -1,20 +1,20 @@
 //! Common parts of the three drivers: streams, scripts, and the reporting of failures.
 //!
 //! Decides the order of messages on standard error and the exit status; knows nothing of how a
-//! result is written. Each driver owns one [`Driver`] and adds its own rows.
+//! result is written. Each driver owns one [`NodeDriver`] and adds its own rows.
 
-use crate::arguments::Arguments;
-use crate::console::{Console, INTERRUPTED};
-use crate::node::progress::{Progress, ProgressLine};
+use crate::arguments::ParsedArguments;
+use crate::console::{DropInConsole, EXIT_INTERRUPTED};
+use crate::node::progress::{NodeProgress, ProgressLine};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Cause, Event, Failure, Metric, Run, Step};
-use speedwell_results::formats::node_csv::rows::Measured;
+use speedwell_model::{FailureCause, Metric, Run, SessionEvent, SessionStep, StepFailure};
+use speedwell_results::formats::node_csv::rows::MeasuredRate;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 /// State of a driver while it follows a session.
-pub struct Driver<'a> {
+pub struct NodeDriver<'a> {
     tool: &'static str,
     /// Output for results.
     pub out: &'a mut dyn Write,
@@ -32,15 +32,15 @@ pub struct Driver<'a> {
     compares: bool,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> NodeDriver<'a> {
     /// Creates a driver that prints on `console`; `shows_progress` if the original does.
     pub fn new(
         tool: &'static str,
         request: &ScriptsRequest,
-        console: &'a mut Console<'_>,
+        console: &'a mut DropInConsole<'_>,
         shows_progress: bool,
-    ) -> Driver<'a> {
-        Driver {
+    ) -> NodeDriver<'a> {
+        NodeDriver {
             tool,
             out: &mut *console.stdout,
             err: &mut *console.stderr,
@@ -59,30 +59,30 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// A stream is closed.
-    pub fn follow(&mut self, event: &Event<'_>) -> Result<()> {
+    pub fn handle_event(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
-            Event::Planned { benchmark, cases } => {
+            SessionEvent::Planned { benchmark, cases } => {
                 self.planned.push(((*benchmark).to_owned(), *cases));
             }
-            Event::Started { .. } => {
+            SessionEvent::Started { .. } => {
                 if let Some(terminal) = self.terminal.take() {
-                    let progress = Progress::new(&self.planned, self.passes);
+                    let progress = NodeProgress::new(&self.planned, self.passes);
                     self.progress = Some(ProgressLine::start(progress, terminal));
                 }
             }
-            Event::RunStarted { slot, label, .. } => {
-                if let Some(script) = self.scripts.begin(*slot, label)
+            SessionEvent::RunStarted { slot, label, .. } => {
+                if let Some(script) = self.scripts.record_slot(*slot, label)
                     && let Some(line) = &self.progress
                 {
-                    line.update(|progress| progress.begin(script));
+                    line.update(|progress| progress.start_case(script));
                 }
             }
-            Event::RunFinished(run) => {
+            SessionEvent::RunFinished(run) => {
                 let script = self.scripts.of_run(run).to_owned();
-                self.complete(&script);
+                self.mark_complete(&script);
             }
-            Event::Failed(failure) => self.fail(failure)?,
-            Event::Finished { interrupted } => self.finish(*interrupted)?,
+            SessionEvent::Failed(failure) => self.report_failure(failure)?,
+            SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
             _ => {}
         }
         Ok(())
@@ -92,7 +92,7 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn say(&mut self, sentence: &str) -> io::Result<()> {
+    pub fn print_message(&mut self, sentence: &str) -> io::Result<()> {
         if let Some(line) = &self.progress {
             line.clear();
         }
@@ -103,9 +103,9 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn pass_over_test(&mut self, arguments: &Arguments<'_>) -> io::Result<()> {
+    pub fn warn_about_test(&mut self, arguments: &ParsedArguments<'_>) -> io::Result<()> {
         if arguments.has("test") {
-            self.say("warning: the word 'test' has no meaning here")?;
+            self.print_message("warning: the word 'test' has no meaning here")?;
         }
         Ok(())
     }
@@ -114,41 +114,41 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn lack_results(&mut self) -> io::Result<()> {
-        self.say("there is nothing to analyse: no case gave a result")?;
-        self.failures.note_other();
+    pub fn report_no_results(&mut self) -> io::Result<()> {
+        self.print_message("there is nothing to analyse: no case gave a result")?;
+        self.failures.record_other_error();
         Ok(())
     }
 
-    fn complete(&mut self, script: &str) {
+    fn mark_complete(&mut self, script: &str) {
         if let Some(line) = &self.progress {
-            line.update(|progress| progress.complete(script));
+            line.update(|progress| progress.complete_case(script));
         }
         self.heard_of.insert(script.to_owned());
     }
 
-    fn fail(&mut self, failure: &Failure) -> Result<()> {
+    fn report_failure(&mut self, failure: &StepFailure) -> Result<()> {
         if let Some(line) = &self.progress {
             line.clear();
         }
         self.failures
-            .tell(self.tool, failure, self.compares, self.err)?;
+            .report(self.tool, failure, self.compares, self.err)?;
         let script = self.scripts.of_failure(failure).to_owned();
         match failure.step {
-            Step::Run | Step::Build => self.complete(&script),
-            Step::Describe => {
+            SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
+            SessionStep::Describe => {
                 self.heard_of.insert(script);
             }
         }
         Ok(())
     }
 
-    fn finish(&mut self, interrupted: bool) -> Result<()> {
-        self.failures.finish(interrupted);
+    fn finish_session(&mut self, interrupted: bool) -> Result<()> {
+        self.failures.record_end(interrupted);
         if let Some(line) = self.progress.take()
             && !interrupted
         {
-            line.update(Progress::finish);
+            line.update(NodeProgress::mark_finished);
         }
         let silent: Vec<String> = self
             .planned
@@ -157,18 +157,18 @@ impl<'a> Driver<'a> {
             .map(|(name, _)| name.clone())
             .collect();
         for script in silent {
-            self.say(&format!("warning: '{script}' has no cases"))?;
+            self.print_message(&format!("warning: '{script}' has no cases"))?;
         }
         Ok(())
     }
 }
 
 /// Returns the throughput samples of a run, each of which the original prints as a row.
-pub fn rates(run: &Run) -> impl Iterator<Item = Measured> {
+pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
         .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-        .map(|sample| Measured {
+        .map(|sample| MeasuredRate {
             rate: sample.value,
             elapsed_ns: sample.elapsed_ns,
         })
@@ -191,8 +191,8 @@ impl ScriptNames {
     }
 
     /// Records the script of a slot; returns its name.
-    pub fn begin(&mut self, slot: u32, label: &str) -> Option<&str> {
-        let script = self.find(label)?;
+    pub fn record_slot(&mut self, slot: u32, label: &str) -> Option<&str> {
+        let script = self.find_script(label)?;
         self.of_slot.insert(slot, script);
         Some(&self.names[script])
     }
@@ -203,17 +203,17 @@ impl ScriptNames {
     }
 
     /// Returns the name of the script of a failed step.
-    pub fn of_failure<'a>(&'a self, failure: &'a Failure) -> &'a str {
+    pub fn of_failure<'a>(&'a self, failure: &'a StepFailure) -> &'a str {
         self.of_step(failure.slot, &failure.benchmark)
     }
 
     fn of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
         let begun = slot.and_then(|slot| self.of_slot.get(&slot).copied());
-        let script = begun.or_else(|| self.find(benchmark));
+        let script = begun.or_else(|| self.find_script(benchmark));
         script.map_or(benchmark, |script| &self.names[script])
     }
 
-    fn find(&self, label: &str) -> Option<usize> {
+    fn find_script(&self, label: &str) -> Option<usize> {
         self.names.iter().position(|name| {
             label.strip_prefix(name.as_str()).is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with(' ') || rest.starts_with('/')
@@ -238,10 +238,10 @@ impl ChildFailures {
     ///
     /// # Errors
     /// `out` cannot be written.
-    pub fn tell(
+    pub fn report(
         &mut self,
         tool: &str,
-        failure: &Failure,
+        failure: &StepFailure,
         names_variant: bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
@@ -258,36 +258,36 @@ impl ChildFailures {
             writeln!(out, "  hint: repeat it with: {}", failure.replay)?;
         }
         if !failure.cause.is_skip() {
-            self.first.get_or_insert(status(&failure.cause));
+            self.first.get_or_insert(cause_status(&failure.cause));
         }
         Ok(())
     }
 
     /// Records an error other than a failed process.
-    pub fn note_other(&mut self) {
+    pub fn record_other_error(&mut self) {
         self.first.get_or_insert(1);
     }
 
     /// Records the end of the session.
-    pub fn finish(&mut self, interrupted: bool) {
+    pub fn record_end(&mut self, interrupted: bool) {
         self.interrupted = interrupted;
     }
 
     /// Returns the exit status of the drop-in.
-    pub fn status(&self) -> i32 {
+    pub fn exit_status(&self) -> i32 {
         if self.interrupted {
-            INTERRUPTED
+            EXIT_INTERRUPTED
         } else {
             self.first.unwrap_or(0)
         }
     }
 }
 
-fn status(cause: &Cause) -> i32 {
+fn cause_status(cause: &FailureCause) -> i32 {
     match cause {
-        Cause::Exit { code } if *code != 0 => *code,
-        Cause::Signal { signal } => 128 + signal,
-        Cause::Timeout { .. } => TIMED_OUT,
+        FailureCause::Exit { code } if *code != 0 => *code,
+        FailureCause::Signal { signal } => 128 + signal,
+        FailureCause::Timeout { .. } => TIMED_OUT,
         _ => 1,
     }
 }
@@ -295,7 +295,7 @@ fn status(cause: &Cause) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Case, Step};
+    use speedwell_model::{Case, SessionStep};
 
     fn run(slot: u32, benchmark: &str) -> Run {
         Run {
@@ -319,15 +319,18 @@ mod tests {
     #[test]
     fn a_result_belongs_to_the_script_whatever_name_it_carries() {
         let mut names = ScriptNames::new(["http/server.js", "napi/string"]);
-        assert_eq!(names.begin(3, "http/server.js n=1"), Some("http/server.js"));
+        assert_eq!(
+            names.record_slot(3, "http/server.js n=1"),
+            Some("http/server.js")
+        );
         assert_eq!(names.of_run(&run(3, "http/_client.js")), "http/server.js");
         assert_eq!(names.of_run(&run(4, "napi/string/index.js")), "napi/string");
         assert_eq!(names.of_run(&run(5, "napi/strings.js")), "napi/strings.js");
     }
 
-    fn failure(cause: Cause) -> Failure {
-        Failure {
-            step: Step::Run,
+    fn failure(cause: FailureCause) -> StepFailure {
+        StepFailure {
+            step: SessionStep::Run,
             benchmark: "zz/a.js".into(),
             case: Some("zz/a.js n=1".into()),
             variant: Some("old".into()),
@@ -338,27 +341,27 @@ mod tests {
         }
     }
 
-    fn status_after(causes: Vec<Cause>) -> i32 {
+    fn status_after(causes: Vec<FailureCause>) -> i32 {
         let mut failures = ChildFailures::default();
         for cause in causes {
             failures
-                .tell("run.js", &failure(cause), true, &mut Vec::new())
+                .report("run.js", &failure(cause), true, &mut Vec::new())
                 .unwrap();
         }
-        failures.status()
+        failures.exit_status()
     }
 
     #[test]
     fn the_first_failure_decides_the_exit_status() {
-        let exit = |code| Cause::Exit { code };
+        let exit = |code| FailureCause::Exit { code };
         assert_eq!(status_after(vec![]), 0);
         assert_eq!(status_after(vec![exit(3), exit(4)]), 3);
         assert_eq!(
-            status_after(vec![Cause::Timeout { limit_ms: 5 }, exit(4)]),
+            status_after(vec![FailureCause::Timeout { limit_ms: 5 }, exit(4)]),
             124
         );
         assert_eq!(
-            status_after(vec![Cause::Start {
+            status_after(vec![FailureCause::Start {
                 reason: "no".into()
             }]),
             1
@@ -367,18 +370,18 @@ mod tests {
 
     #[test]
     fn a_child_killed_by_a_signal_is_no_success() {
-        assert_eq!(status_after(vec![Cause::Signal { signal: 9 }]), 137);
+        assert_eq!(status_after(vec![FailureCause::Signal { signal: 9 }]), 137);
     }
 
     #[test]
     fn a_child_that_reports_nothing_is_no_success() {
-        assert_eq!(status_after(vec![Cause::Silent]), 1);
+        assert_eq!(status_after(vec![FailureCause::Silent]), 1);
     }
 
     #[test]
     fn a_benchmark_that_cannot_run_here_is_no_failure() {
         assert_eq!(
-            status_after(vec![Cause::Skipped {
+            status_after(vec![FailureCause::Skipped {
                 reason: "no addon".into()
             }]),
             0
@@ -390,9 +393,9 @@ mod tests {
         let mut out = Vec::new();
         let mut failures = ChildFailures::default();
         failures
-            .tell(
+            .report(
                 "run.js",
-                &failure(Cause::Signal { signal: 9 }),
+                &failure(FailureCause::Signal { signal: 9 }),
                 true,
                 &mut out,
             )

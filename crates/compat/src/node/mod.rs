@@ -3,37 +3,37 @@
 //!
 //! Decides what they report before measuring, and which scripts are selected; the originals use
 //! their own folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
-//! Start at [`CommandLine::carry_out`].
+//! Start at [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
 
-use crate::arguments::{self, Arguments, Mistake};
-use crate::console::{self, Console};
+use crate::arguments::{self, ArgumentError, ParsedArguments};
+use crate::console::{self, DropInConsole};
 use anyhow::Result;
-use speedwell_measure::{Script, ScriptsRequest};
+use speedwell_measure::{BenchmarkScript, ScriptsRequest};
 use speedwell_model::Variant;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Rejected command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NodeRefusal {
     /// Explained by the usage, after this reason, which may be empty.
     Usage(String),
     /// Explained by this line.
     Line(String),
 }
 
-impl Refusal {
+impl NodeRefusal {
     /// Creates a refusal with the usage and a reason.
-    pub fn usage(reason: impl Into<String>) -> Refusal {
-        Refusal::Usage(reason.into())
+    pub fn usage(reason: impl Into<String>) -> NodeRefusal {
+        NodeRefusal::Usage(reason.into())
     }
 
     /// Creates a refusal with one line.
-    pub fn line(line: impl Into<String>) -> Refusal {
-        Refusal::Line(line.into())
+    pub fn line(line: impl Into<String>) -> NodeRefusal {
+        NodeRefusal::Line(line.into())
     }
 }
 
@@ -43,22 +43,22 @@ impl Refusal {
 /// `--runs` is not a whole number above 0 (the originals crash on 0), a `--set` is not of the form
 /// `name=value`, or the processors of `--set CPUSET=...`, to which measured processes are bound,
 /// are not a list of numbers and ranges.
-pub fn request(
-    arguments: &Arguments<'_>,
-    scripts: Vec<Script>,
+pub fn build_request(
+    arguments: &ParsedArguments<'_>,
+    scripts: Vec<BenchmarkScript>,
     folder: Option<PathBuf>,
     variants: Vec<Variant>,
     usual_runs: u32,
-) -> Result<ScriptsRequest, Refusal> {
+) -> Result<ScriptsRequest, NodeRefusal> {
     let sets: Vec<(String, String)> = arguments
         .values("set")
-        .map(pair)
+        .map(parse_pair)
         .collect::<Result<_, _>>()?;
     let runs = match arguments.value("runs").map(str::parse) {
         None => usual_runs,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
-            return Err(Refusal::usage(
+            return Err(NodeRefusal::usage(
                 "the value of '--runs' must be a whole number above 0",
             ));
         }
@@ -68,7 +68,7 @@ pub fn request(
         .rfind(|(name, _)| name == "CPUSET")
         .map(|(_, list)| list.clone());
     if let Some(list) = processors.as_ref().filter(|list| !is_processor_list(list)) {
-        return Err(Refusal::line(format!(
+        return Err(NodeRefusal::line(format!(
             "CPUSET '{list}' is not of the form 0, 0-2 or 0,2-4"
         )));
     }
@@ -83,7 +83,7 @@ pub fn request(
     })
 }
 
-fn pair(word: &str) -> Result<(String, String), Refusal> {
+fn parse_pair(word: &str) -> Result<(String, String), NodeRefusal> {
     // The name is the shortest nonempty text: in `==1` it is `=`.
     let first = word.chars().next().map_or(0, char::len_utf8);
     match word[first..].find('=') {
@@ -91,7 +91,7 @@ fn pair(word: &str) -> Result<(String, String), Refusal> {
             word[..first + at].to_owned(),
             word[first + at + 1..].to_owned(),
         )),
-        _ => Err(Refusal::line(format!("bad argument: {word}"))),
+        _ => Err(NodeRefusal::line(format!("bad argument: {word}"))),
     }
 }
 
@@ -124,19 +124,19 @@ impl CommandLine {
     ///
     /// # Errors
     /// `perform` fails, or a stream is closed.
-    pub fn carry_out<T>(
+    pub fn run_with<T>(
         &self,
         arguments: &[String],
-        console: &mut Console<'_>,
-        understand: impl FnOnce(&Arguments<'_>, &Console<'_>) -> Result<T, Refusal>,
-        perform: impl FnOnce(T, &Arguments<'_>, &mut Console<'_>) -> Result<i32>,
+        console: &mut DropInConsole<'_>,
+        understand: impl FnOnce(&ParsedArguments<'_>, &DropInConsole<'_>) -> Result<T, NodeRefusal>,
+        perform: impl FnOnce(T, &ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
-        let arguments = match self.read(arguments) {
+        let arguments = match self.parse_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(refusal) => return Ok(self.refuse(refusal, console)?),
         };
         if arguments.has("help") {
-            return Ok(console.help(&format!("{}{}", self.usage, self.further_usage))?);
+            return Ok(console.print_help(&format!("{}{}", self.usage, self.further_usage))?);
         }
         match understand(&arguments, console) {
             Ok(understood) => perform(understood, &arguments, console),
@@ -144,33 +144,40 @@ impl CommandLine {
         }
     }
 
-    fn read<'a>(&self, arguments: &'a [String]) -> Result<Arguments<'a>, Refusal> {
+    fn parse_arguments<'a>(
+        &self,
+        arguments: &'a [String],
+    ) -> Result<ParsedArguments<'a>, NodeRefusal> {
         if arguments.is_empty() {
-            return Err(Refusal::usage(""));
+            return Err(NodeRefusal::usage(""));
         }
-        arguments::node(arguments, self.valued, self.switches).map_err(|mistake| match mistake {
-            Mistake::NeedsValue(word) => {
-                Refusal::usage(format!("the option '{word}' needs a value"))
-            }
-            Mistake::UnknownName(word)
-            | Mistake::UnknownLetter(_, word)
-            | Mistake::TakesNoValue(word) => Refusal::usage(format!("unknown option '{word}'")),
-        })
+        arguments::parse_node(arguments, self.valued, self.switches).map_err(
+            |mistake| match mistake {
+                ArgumentError::NeedsValue(word) => {
+                    NodeRefusal::usage(format!("the option '{word}' needs a value"))
+                }
+                ArgumentError::UnknownName(word)
+                | ArgumentError::UnknownLetter(_, word)
+                | ArgumentError::TakesNoValue(word) => {
+                    NodeRefusal::usage(format!("unknown option '{word}'"))
+                }
+            },
+        )
     }
 
-    fn refuse(&self, refusal: Refusal, console: &mut Console<'_>) -> io::Result<i32> {
+    fn refuse(&self, refusal: NodeRefusal, console: &mut DropInConsole<'_>) -> io::Result<i32> {
         match refusal {
-            Refusal::Usage(reason) => console.refuse(self.tool, &reason, self.usage),
-            Refusal::Line(line) => {
+            NodeRefusal::Usage(reason) => console.reject(self.tool, &reason, self.usage),
+            NodeRefusal::Line(line) => {
                 writeln!(console.stderr, "{line}")?;
-                Ok(console::REFUSED)
+                Ok(console::EXIT_REJECTED)
             }
         }
     }
 }
 
 /// Environment variable that names the folder if `--dir` does not.
-pub const VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
+pub const FOLDER_VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
 
 /// Returns the folder given by `--dir`, else by the variable `SPEEDWELL_BENCHMARK_DIR`, else the
 /// working directory or its subfolder `benchmark`, whichever contains a `common.js`.
@@ -178,25 +185,25 @@ pub const VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
 /// # Errors
 /// No such folder exists.
 pub fn benchmark_folder(
-    arguments: &Arguments<'_>,
-    console: &Console<'_>,
-) -> Result<PathBuf, Refusal> {
+    arguments: &ParsedArguments<'_>,
+    console: &DropInConsole<'_>,
+) -> Result<PathBuf, NodeRefusal> {
     let named = arguments.value("dir").map(str::to_owned);
-    if let Some(named) = named.or_else(|| (console.variable)(VARIABLE)) {
+    if let Some(named) = named.or_else(|| (console.variable)(FOLDER_VARIABLE)) {
         let path = console.directory.join(&named);
         let is_folder = path.is_dir();
         return is_folder
             .then_some(path)
-            .ok_or_else(|| Refusal::line(format!("'{named}' is not a directory")));
+            .ok_or_else(|| NodeRefusal::line(format!("'{named}' is not a directory")));
     }
     let here = &console.directory;
     let mut likely = [here.clone(), here.join("benchmark")].into_iter();
     likely
         .find(|path| path.join("common.js").is_file())
         .ok_or_else(|| {
-            Refusal::line(format!(
+            NodeRefusal::line(format!(
                 "there is no benchmark folder with a 'common.js' in '{}'\n\
-             hint: name one with '--dir' or {VARIABLE}",
+             hint: name one with '--dir' or {FOLDER_VARIABLE}",
                 here.display()
             ))
         })
@@ -206,11 +213,15 @@ pub fn benchmark_folder(
 ///
 /// # Errors
 /// A group does not exist, or no script is left.
-pub fn select_scripts(folder: &Path, arguments: &Arguments<'_>) -> Result<Vec<Script>, Refusal> {
-    let unreadable =
-        |error: io::Error| Refusal::line(format!("cannot read '{}': {error}", folder.display()));
+pub fn select_scripts(
+    folder: &Path,
+    arguments: &ParsedArguments<'_>,
+) -> Result<Vec<BenchmarkScript>, NodeRefusal> {
+    let unreadable = |error: io::Error| {
+        NodeRefusal::line(format!("cannot read '{}': {error}", folder.display()))
+    };
     // Every directory is a group, except the one for files that benchmarks read.
-    let mut every = entries(folder).map_err(unreadable)?;
+    let mut every = sorted_entries(folder).map_err(unreadable)?;
     every.retain(|name| name != "fixtures" && folder.join(name).is_dir());
     let typed: Vec<&str> = if arguments.others.contains(&"all") {
         every.iter().map(String::as_str).collect()
@@ -220,26 +231,26 @@ pub fn select_scripts(folder: &Path, arguments: &Arguments<'_>) -> Result<Vec<Sc
     let mut scripts = Vec::new();
     for group in typed {
         if !every.iter().any(|known| known == group) {
-            return Err(Refusal::line(format!(
+            return Err(NodeRefusal::line(format!(
                 "The \"{group}\" category does not exist."
             )));
         }
         // A directory among the files is a script with an `index.js`.
-        let mut files = entries(&folder.join(group)).map_err(unreadable)?;
-        files.retain(|file| !file.starts_with(['.', '_']) && passes(arguments, file));
-        scripts.extend(files.into_iter().map(|file| Script {
+        let mut files = sorted_entries(&folder.join(group)).map_err(unreadable)?;
+        files.retain(|file| !file.starts_with(['.', '_']) && passes_filters(arguments, file));
+        scripts.extend(files.into_iter().map(|file| BenchmarkScript {
             path: folder.join(group).join(&file),
             name: format!("{group}/{file}"),
         }));
     }
     if scripts.is_empty() {
-        return Err(Refusal::line("No benchmarks found"));
+        return Err(NodeRefusal::line("No benchmarks found"));
     }
     Ok(scripts)
 }
 
 /// Whether a file name passes: any filter admits it, then any exclusion rejects it.
-fn passes(arguments: &Arguments<'_>, file: &str) -> bool {
+fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let kept = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
     kept && !arguments
@@ -247,7 +258,7 @@ fn passes(arguments: &Arguments<'_>, file: &str) -> bool {
         .any(|exclude| file.contains(exclude))
 }
 
-fn entries(path: &Path) -> io::Result<Vec<String>> {
+fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path)? {
         // A name that is not valid Unicode cannot be typed.
@@ -261,12 +272,15 @@ fn entries(path: &Path) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// The path does not exist.
-pub fn script_at(path: &str, console: &Console<'_>) -> Result<(Script, Option<PathBuf>), Refusal> {
+pub fn find_script(
+    path: &str,
+    console: &DropInConsole<'_>,
+) -> Result<(BenchmarkScript, Option<PathBuf>), NodeRefusal> {
     let absolute = console
         .directory
         .join(path)
         .canonicalize()
-        .map_err(|error| Refusal::line(format!("cannot read '{path}': {error}")))?;
+        .map_err(|error| NodeRefusal::line(format!("cannot read '{path}': {error}")))?;
     let folder = absolute
         .ancestors()
         .skip(1)
@@ -281,7 +295,7 @@ pub fn script_at(path: &str, console: &Console<'_>) -> Result<(Script, Option<Pa
         .into_owned();
     let folder = folder.map(Path::to_owned);
     Ok((
-        Script {
+        BenchmarkScript {
             name,
             path: absolute,
         },
@@ -305,14 +319,14 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn refusal(line: &str) -> Refusal {
-        LINE.read(&words(line)).unwrap_err()
+    fn refusal(line: &str) -> NodeRefusal {
+        LINE.parse_arguments(&words(line)).unwrap_err()
     }
 
-    fn requested(line: &str) -> Result<ScriptsRequest, Refusal> {
+    fn requested(line: &str) -> Result<ScriptsRequest, NodeRefusal> {
         let words = words(line);
-        request(
-            &LINE.read(&words).unwrap(),
+        build_request(
+            &LINE.parse_arguments(&words).unwrap(),
             Vec::new(),
             None,
             Vec::new(),
@@ -323,7 +337,7 @@ mod tests {
     #[test]
     fn options_come_first_and_one_dash_is_as_good_as_two() {
         let words = words("--set a=1 -set b=2 -no-progress --runs 3 url util");
-        let read = LINE.read(&words).unwrap();
+        let read = LINE.parse_arguments(&words).unwrap();
         assert_eq!(read.values("set").collect::<Vec<_>>(), ["a=1", "b=2"]);
         assert_eq!(read.others, ["url", "util"]);
         assert!(read.has("no-progress"));
@@ -332,7 +346,7 @@ mod tests {
 
     #[test]
     fn behind_the_first_item_everything_is_an_item() {
-        let others = |line| LINE.read(&words(line)).unwrap().others.join(" ");
+        let others = |line| LINE.parse_arguments(&words(line)).unwrap().others.join(" ");
         assert_eq!(others("zz --filter kill"), "zz --filter kill");
         assert_eq!(others("--set a=1 -- --odd"), "--odd");
     }
@@ -341,39 +355,42 @@ mod tests {
     fn the_word_test_is_a_mode_unless_it_is_a_value() {
         for line in ["test url", "url test"] {
             let words = words(line);
-            let read = LINE.read(&words).unwrap();
+            let read = LINE.parse_arguments(&words).unwrap();
             assert!(read.has("test") && read.others == ["url"]);
         }
         let words = words("--filter test url");
-        let value = LINE.read(&words).unwrap();
+        let value = LINE.parse_arguments(&words).unwrap();
         assert!(!value.has("test") && value.value("filter") == Some("test"));
     }
 
     #[test]
     fn values_may_look_like_options() {
         let words = words("--set -x url");
-        assert_eq!(LINE.read(&words).unwrap().value("set"), Some("-x"));
+        assert_eq!(
+            LINE.parse_arguments(&words).unwrap().value("set"),
+            Some("-x")
+        );
     }
 
     #[test]
     fn unknown_options_are_errors_instead_of_swallowing_the_next_word() {
         assert_eq!(
             refusal("--flter url"),
-            Refusal::usage("unknown option '--flter'")
+            NodeRefusal::usage("unknown option '--flter'")
         );
-        assert_eq!(refusal("-h"), Refusal::usage("unknown option '-h'"));
+        assert_eq!(refusal("-h"), NodeRefusal::usage("unknown option '-h'"));
         assert_eq!(
             refusal("--runs"),
-            Refusal::usage("the option '--runs' needs a value")
+            NodeRefusal::usage("the option '--runs' needs a value")
         );
-        assert_eq!(refusal(""), Refusal::usage(""));
+        assert_eq!(refusal(""), NodeRefusal::usage(""));
     }
 
     #[test]
     fn zero_runs_are_refused_instead_of_crashing() {
         for wrong in ["0", "-1", "many", "1.5"] {
             let refused = requested(&format!("--runs {wrong} x"));
-            assert!(matches!(refused, Err(Refusal::Usage(_))));
+            assert!(matches!(refused, Err(NodeRefusal::Usage(_))));
         }
         assert_eq!(requested("--runs 3 x").unwrap().runs, 3);
         assert_eq!(requested("x").unwrap().runs, 30);
@@ -390,8 +407,8 @@ mod tests {
             pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
         let refused = |line| requested(line).unwrap_err();
-        assert_eq!(refused("--set n x"), Refusal::line("bad argument: n"));
-        assert_eq!(refused("--set =1 x"), Refusal::line("bad argument: =1"));
+        assert_eq!(refused("--set n x"), NodeRefusal::line("bad argument: n"));
+        assert_eq!(refused("--set =1 x"), NodeRefusal::line("bad argument: =1"));
     }
 
     #[test]

@@ -4,47 +4,47 @@
 //! by the Unicode collation algorithm, because R is built with ICU. The root locale's order is used
 //! for all of these: punctuation before digits before letters, and lowercase before uppercase only
 //! if nothing else differs. Letters beyond Latin-1 follow `z` by code point, which ICU does not
-//! guarantee. Start at [`Collation::sort`].
+//! guarantee. Start at [`TextCollation::sort_by_text`].
 
 use std::cmp::Ordering;
 
 /// Order of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Collation {
+pub enum TextCollation {
     /// By code points.
     CodePoints,
     /// By the root order of the Unicode Common Locale Data Repository.
     Root,
 }
 
-impl Collation {
+impl TextCollation {
     /// Returns the order that R would use with these environment variables.
     ///
     /// If none is set, R uses the locale C, in which it also prints `±` as two escape sequences;
     /// here the order is then that of a UTF-8 locale, like all other output.
-    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Collation {
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
         let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
             .into_iter()
             .find_map(|name| variable(name).filter(|value| !value.is_empty()));
         match locale.as_deref() {
-            Some("C" | "POSIX") => Collation::CodePoints,
-            _ => Collation::Root,
+            Some("C" | "POSIX") => TextCollation::CodePoints,
+            _ => TextCollation::Root,
         }
     }
 
     /// Sorts `items` by the text that `text` returns for each.
-    pub fn sort<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
+    pub fn sort_by_text<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
         match self {
-            Collation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
-            Collation::Root => items.sort_by_cached_key(|item| RootKey::from_text(text(item))),
+            TextCollation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
+            TextCollation::Root => items.sort_by_cached_key(|item| RootKey::from_text(text(item))),
         }
     }
 
     /// Compares two texts.
-    pub fn compare(self, a: &str, b: &str) -> Ordering {
+    pub fn compare_texts(self, a: &str, b: &str) -> Ordering {
         match self {
-            Collation::CodePoints => a.cmp(b),
-            Collation::Root => RootKey::from_text(a).cmp(&RootKey::from_text(b)),
+            TextCollation::CodePoints => a.cmp(b),
+            TextCollation::Root => RootKey::from_text(a).cmp(&RootKey::from_text(b)),
         }
     }
 }
@@ -74,7 +74,9 @@ impl RootKey {
         };
         for c in text.chars() {
             let base = base_letter(c);
-            let Some(weight) = weight(base) else { continue };
+            let Some(weight) = character_weight(base) else {
+                continue;
+            };
             key.letters.push(weight);
             key.accents.push(if base == c {
                 0
@@ -96,7 +98,7 @@ fn base_letter(c: char) -> char {
 }
 
 /// Returns the weight of a character without accent; `None` for ignored ones.
-fn weight(c: char) -> Option<u32> {
+fn character_weight(c: char) -> Option<u32> {
     const SYMBOLS: u32 = 0x100;
     const DIGITS: u32 = 0x20_0000;
     const LETTERS: u32 = 0x30_0000;
@@ -120,9 +122,9 @@ fn weight(c: char) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn sorted(collation: Collation, texts: &str, separator: &str) -> String {
+    fn sorted(collation: TextCollation, texts: &str, separator: &str) -> String {
         let mut texts: Vec<&str> = texts.split(separator).collect();
-        collation.sort(&mut texts, |text| text);
+        collation.sort_by_text(&mut texts, |text| text);
         texts.join(separator)
     }
 
@@ -132,13 +134,13 @@ mod tests {
         let words = "UTF-8|utf8|utf-8|AscII|ascii|ASCII|base|Base|aB|Ab|ab|AB|ab c|a b|a_b|a-b|a.b|\
                      abc|e|é|f|ü|z|ss|st|日本|😀|\u{1}a";
         assert_eq!(
-            sorted(Collation::Root, words, "|"),
+            sorted(TextCollation::Root, words, "|"),
             "😀|\u{1}a|a b|a_b|a-b|a.b|ab|aB|Ab|AB|ab c|abc|ascii|AscII|ASCII|base|Base|e|é|f|ss|st|\
              ü|utf-8|UTF-8|utf8|z|日本"
         );
         let all: Vec<String> = (' '..='~').map(String::from).collect();
         assert_eq!(
-            sorted(Collation::Root, &all.join("\0"), "\0").replace('\0', ""),
+            sorted(TextCollation::Root, &all.join("\0"), "\0").replace('\0', ""),
             " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$\
              0123456789aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ"
         );
@@ -147,7 +149,7 @@ mod tests {
     #[test]
     fn in_the_c_locale_code_points_decide() {
         assert_eq!(
-            sorted(Collation::CodePoints, "b|B|a_|a-|é|1", "|"),
+            sorted(TextCollation::CodePoints, "b|B|a_|a-|é|1", "|"),
             "1|B|a-|a_|b|é"
         );
     }
@@ -155,21 +157,21 @@ mod tests {
     #[test]
     fn the_locale_is_found_as_the_c_library_finds_it() {
         let with = |set: &'static [(&str, &str)]| {
-            Collation::of_environment(|name| {
+            TextCollation::from_environment(|name| {
                 set.iter()
                     .find(|(known, _)| *known == name)
                     .map(|(_, value)| (*value).to_owned())
             })
         };
-        assert_eq!(with(&[]), Collation::Root);
-        assert_eq!(with(&[("LANG", "C.UTF-8")]), Collation::Root);
+        assert_eq!(with(&[]), TextCollation::Root);
+        assert_eq!(with(&[("LANG", "C.UTF-8")]), TextCollation::Root);
         assert_eq!(
             with(&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")]),
-            Collation::CodePoints
+            TextCollation::CodePoints
         );
         assert_eq!(
             with(&[("LC_ALL", ""), ("LC_COLLATE", "POSIX")]),
-            Collation::CodePoints
+            TextCollation::CodePoints
         );
     }
 }

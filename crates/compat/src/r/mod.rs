@@ -2,14 +2,14 @@
 //!
 //! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` do before reading input;
 //! `r/print.rs` and `r/collation.rs` print as R does, and `r/plot.rs` draws. Start at
-//! [`RScript::carry_out`].
+//! [`RScript::run_with`].
 
 pub mod collation;
 pub mod plot;
 pub mod print;
 
-use crate::arguments::{self, Arguments};
-use crate::console::Console;
+use crate::arguments::{self, ParsedArguments};
+use crate::console::DropInConsole;
 use anyhow::Result;
 use std::io;
 
@@ -29,22 +29,22 @@ impl RScript {
     ///
     /// # Errors
     /// `perform` fails, or a stream is closed.
-    pub fn carry_out(
+    pub fn run_with(
         &self,
         arguments: &[String],
-        console: &mut Console<'_>,
-        perform: impl FnOnce(&Arguments<'_>, &mut Console<'_>) -> Result<i32>,
+        console: &mut DropInConsole<'_>,
+        perform: impl FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
         let known = [&["help", "plot"], self.options].concat();
-        let options = match arguments::r(arguments, &known) {
+        let options = match arguments::parse_r(arguments, &known) {
             Ok(options) => options,
-            Err(word) => return Ok(self.refuse(&format!("unknown option '{word}'"), console)?),
+            Err(word) => return Ok(self.reject(&format!("unknown option '{word}'"), console)?),
         };
         if options.has("help") {
-            return Ok(console.help(self.usage)?);
+            return Ok(console.print_help(self.usage)?);
         }
         if options.has("plot") && options.value("plot").is_none() {
-            return Ok(self.refuse("", console)?);
+            return Ok(self.reject("", console)?);
         }
         perform(&options, console)
     }
@@ -53,8 +53,8 @@ impl RScript {
     ///
     /// # Errors
     /// Standard error is closed.
-    pub fn refuse(&self, reason: &str, console: &mut Console<'_>) -> io::Result<i32> {
-        console.refuse(self.tool, reason, self.usage)
+    pub fn reject(&self, reason: &str, console: &mut DropInConsole<'_>) -> io::Result<i32> {
+        console.reject(self.tool, reason, self.usage)
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn one_dash_is_as_good_as_two() {
         let words = words("-xaxis len --plot a.svg stray --log");
-        let options = arguments::r(&words, &KNOWN).unwrap();
+        let options = arguments::parse_r(&words, &KNOWN).unwrap();
         assert_eq!(options.value("xaxis"), Some("len"));
         assert_eq!(options.value("plot"), Some("a.svg"));
         assert!(options.has("log") && !options.has("help") && !options.has("stray"));
@@ -80,14 +80,14 @@ mod tests {
     #[test]
     fn a_value_cannot_begin_with_a_dash() {
         let words = words("--plot --log");
-        let options = arguments::r(&words, &KNOWN).unwrap();
+        let options = arguments::parse_r(&words, &KNOWN).unwrap();
         assert!(options.has("plot") && options.value("plot").is_none());
     }
 
     #[test]
     fn unknown_options_are_errors_instead_of_being_passed_over() {
         for word in ["--polt", "--plot=a.svg"] {
-            assert_eq!(arguments::r(&[word.to_owned()], &KNOWN), Err(word));
+            assert_eq!(arguments::parse_r(&[word.to_owned()], &KNOWN), Err(word));
         }
     }
 }

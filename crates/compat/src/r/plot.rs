@@ -1,16 +1,16 @@
 //! Charts of Node.js core's R scripts, and the files that hold them.
 //!
 //! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
-//! the file, by its extension. Knows nothing of where the figures come from. Start at [`Picture`].
+//! the file, by its extension. Knows nothing of where the figures come from. Start at [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
-    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, LineChart, PointSeries,
-    Size,
+    BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, ChartAxis, ChartBar, ImageSize,
+    LineChart, PointSeries,
 };
 use std::path::PathBuf;
 
-pub use speedwell_plot::Chart;
+pub use speedwell_plot::AnyChart;
 
 /// Side of an image in inches, as in R; charts with more cases than fit are larger.
 const SIDE_INCHES: f64 = 7.0;
@@ -19,30 +19,30 @@ const SIDE_INCHES: f64 = 7.0;
 const PX_PER_INCH: f64 = 100.0;
 
 /// Rendered pixels per layout pixel, so that PNG files have the originals' 300 dots per inch.
-const ZOOM: u32 = 3;
+const PNG_ZOOM: u32 = 3;
 
 /// Label of the rate axis.
-const RATE: &str = "rate of operations (higher is better)";
+const RATE_LABEL: &str = "rate of operations (higher is better)";
 
 /// File to which a chart is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
+pub struct ChartFile {
     path: PathBuf,
-    kind: Kind,
+    kind: ImageFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ImageFormat {
     Svg,
     Png,
 }
 
-impl Picture {
+impl ChartFile {
     /// Creates a picture whose format is given by the extension of `path`.
     ///
     /// # Errors
     /// The extension is neither `svg` nor `png`.
-    pub fn at(path: &str) -> Result<Picture> {
+    pub fn from_path(path: &str) -> Result<ChartFile> {
         let path = PathBuf::from(path);
         let extension = path
             .extension()
@@ -50,24 +50,24 @@ impl Picture {
             .to_string_lossy()
             .to_lowercase();
         let kind = match extension.as_str() {
-            "svg" => Kind::Svg,
-            "png" => Kind::Png,
+            "svg" => ImageFormat::Svg,
+            "png" => ImageFormat::Png,
             _ => bail!(
                 "cannot draw '{}': its name must end in .svg or .png",
                 path.display()
             ),
         };
-        Ok(Picture { path, kind })
+        Ok(ChartFile { path, kind })
     }
 
     /// Draws `chart`; returns R's message about it.
     ///
     /// # Errors
     /// The chart cannot be rendered, or the file cannot be written.
-    pub fn save(&self, chart: &Chart) -> Result<String> {
+    pub fn save_chart(&self, chart: &AnyChart) -> Result<String> {
         let natural = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;
-        let square = Size {
+        let square = ImageSize {
             width_px: side,
             height_px: side,
         };
@@ -77,9 +77,9 @@ impl Picture {
             natural
         };
         let bytes = match self.kind {
-            Kind::Svg => chart.svg(size).into_bytes(),
-            Kind::Png => chart
-                .png_zoomed(size, ZOOM)
+            ImageFormat::Svg => chart.svg(size).into_bytes(),
+            ImageFormat::Png => chart
+                .png_zoomed(size, PNG_ZOOM)
                 .or_else(|_| chart.png_zoomed(size, 1))
                 .with_context(|| format!("cannot draw '{}'", self.path.display()))?,
         };
@@ -96,10 +96,10 @@ impl Picture {
 
 /// One case of a comparison: its name (file name, blank, configuration), then the data of `old` and
 /// of `new`.
-pub type Compared<'a, T> = (&'a str, T, T);
+pub type ComparedCase<'a, T> = (&'a str, T, T);
 
 /// Draws the chart of `compare.R --plot`: a pair of boxes per case.
-pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart {
+pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -> AnyChart {
     let series = |name: &str, values: &[f64]| {
         (!values.is_empty()).then(|| BoxSeries {
             name: name.to_owned(),
@@ -107,16 +107,16 @@ pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart 
             center: None,
         })
     };
-    let category = |(name, old, new): Compared<'a, &[f64]>| BoxCategory {
-        label: label(name),
+    let category = |(name, old, new): ComparedCase<'a, &[f64]>| BoxCategory {
+        label: case_label(name),
         // The original sorts alphabetically, so `new` comes before `old`.
         boxes: series("new", new)
             .into_iter()
             .chain(series("old", old))
             .collect(),
     };
-    Chart::Box(BoxChart {
-        value_axis: Axis::linear(RATE),
+    AnyChart::Box(BoxChart {
+        value_axis: ChartAxis::linear(RATE_LABEL),
         categories: cases.map(category).collect(),
         ..BoxChart::default()
     })
@@ -124,39 +124,39 @@ pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart 
 
 /// Draws the chart of `bar.R --plot`: a pair of bars per case; a mean is NaN for a side without
 /// values.
-pub fn bars<'a>(cases: impl Iterator<Item = Compared<'a, f64>>) -> Chart {
+pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyChart {
     let bar = |name: &str, mean: f64| {
-        mean.is_finite().then(|| Bar {
+        mean.is_finite().then(|| ChartBar {
             name: name.to_owned(),
             value: mean,
             low: None,
             high: None,
         })
     };
-    let category = |(name, old, new): Compared<'a, f64>| BarCategory {
-        label: label(name),
+    let category = |(name, old, new): ComparedCase<'a, f64>| BarCategory {
+        label: case_label(name),
         bars: bar("new", new).into_iter().chain(bar("old", old)).collect(),
     };
-    Chart::Bar(BarChart {
-        value_axis: Axis::linear(RATE),
+    AnyChart::Bar(BarChart {
+        value_axis: ChartAxis::linear(RATE_LABEL),
         categories: cases.map(category).collect(),
         ..BarChart::default()
     })
 }
 
 /// Draws the chart of `scatter.R --plot`: a line per category over the x axis.
-pub fn lines(title: String, x: Axis, series: Vec<PointSeries>) -> Chart {
-    Chart::Line(LineChart {
+pub fn line_chart(title: String, x: ChartAxis, series: Vec<PointSeries>) -> AnyChart {
+    AnyChart::Line(LineChart {
         title,
         x,
-        y: Axis::linear(RATE),
+        y: ChartAxis::linear(RATE_LABEL),
         series,
         ..LineChart::default()
     })
 }
 
 /// Puts the file name above its configuration.
-fn label(name: &str) -> String {
+fn case_label(name: &str) -> String {
     name.replacen(' ', "\n", 1)
 }
 
@@ -164,9 +164,9 @@ fn label(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn chart() -> Chart {
+    fn chart() -> AnyChart {
         let case = ("g/a.js n=1 s='x y'", &[1.0, 2.0, 3.0][..], &[4.0][..]);
-        boxes([case].into_iter())
+        box_chart([case].into_iter())
     }
 
     #[test]
@@ -174,9 +174,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, beginning) in [("a.svg", &b"<svg"[..]), ("b.PNG", b"\x89PNG")] {
             let path = folder.path().join(name);
-            let said = Picture::at(path.to_str().unwrap())
+            let said = ChartFile::from_path(path.to_str().unwrap())
                 .unwrap()
-                .save(&chart())
+                .save_chart(&chart())
                 .unwrap();
             assert!(
                 said.starts_with("Saving ") && said.ends_with(" in image"),
@@ -187,7 +187,7 @@ mod tests {
                 "{name}"
             );
         }
-        let error = Picture::at("plot.pdf").unwrap_err().to_string();
+        let error = ChartFile::from_path("plot.pdf").unwrap_err().to_string();
         assert_eq!(
             error,
             "cannot draw 'plot.pdf': its name must end in .svg or .png"
@@ -196,8 +196,14 @@ mod tests {
 
     #[test]
     fn a_box_plot_names_cases_sides_and_the_axis() {
-        let svg = chart().svg(Size::default());
-        for text in ["g/a.js", "n=1 s=&apos;x y&apos;", ">new<", ">old<", RATE] {
+        let svg = chart().svg(ImageSize::default());
+        for text in [
+            "g/a.js",
+            "n=1 s=&apos;x y&apos;",
+            ">new<",
+            ">old<",
+            RATE_LABEL,
+        ] {
             assert!(
                 svg.contains(text) || svg.contains(&text.replace("&apos;", "'")),
                 "{text}"
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_side_without_values_has_no_bar() {
-        let Chart::Bar(chart) = bars([("g/a.js n=1", 5.0, f64::NAN)].into_iter()) else {
+        let AnyChart::Bar(chart) = bar_chart([("g/a.js n=1", 5.0, f64::NAN)].into_iter()) else {
             panic!("no bar chart")
         };
         assert_eq!(chart.categories[0].label, "g/a.js\nn=1");

@@ -5,10 +5,10 @@
 //! significant ones, all with the same number of decimals, or all in scientific form if that is
 //! narrower (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`). [`RTexts`]
 //! interprets a column as `read.csv` does. Knows nothing of the meaning of a table. Start at
-//! [`data_frame`].
+//! [`format_data_frame`].
 
-use crate::r::collation::Collation;
-use speedwell_report::visible;
+use crate::r::collation::TextCollation;
+use speedwell_report::escape_controls;
 use speedwell_results::formats::node_csv::javascript;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -16,21 +16,21 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 /// Maximum number of cells that R shows (`options("max.print")`).
-const MOST_CELLS: usize = 99_999;
+const MAX_PRINTED_CELLS: usize = 99_999;
 
 /// A column: its name and one text per row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct FrameColumn {
     /// Header of the column.
     pub name: String,
     /// Texts below the header.
     pub cells: Vec<String>,
 }
 
-impl Column {
+impl FrameColumn {
     /// Creates a column.
-    pub fn new(name: impl Into<String>, cells: Vec<String>) -> Column {
-        Column {
+    pub fn new(name: impl Into<String>, cells: Vec<String>) -> FrameColumn {
+        FrameColumn {
             name: name.into(),
             cells,
         }
@@ -38,26 +38,30 @@ impl Column {
 }
 
 /// Returns how many rows R shows of a table with this many columns.
-pub fn most_rows(columns: usize) -> usize {
-    MOST_CELLS / columns.max(1)
+pub fn max_rows(columns: usize) -> usize {
+    MAX_PRINTED_CELLS / columns.max(1)
 }
 
 /// Formats a table: row names on the left and left-aligned, all columns right-aligned.
 ///
 /// Lines stay below `width` terminal columns if possible: further columns go into blocks below,
 /// each with the row names. `names` may be empty for a table without row names.
-pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String {
+pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
-    let shown = rows.min(most_rows(columns.len()));
-    let names: Vec<Cow<'_, str>> = names.iter().take(shown).map(|name| escaped(name)).collect();
+    let shown = rows.min(max_rows(columns.len()));
+    let names: Vec<Cow<'_, str>> = names
+        .iter()
+        .take(shown)
+        .map(|name| escape_text(name))
+        .collect();
     let name_width = names
         .iter()
         .map(|name| display_width(name))
         .max()
         .unwrap_or(0);
-    let columns: Vec<Printed<'_>> = columns
+    let columns: Vec<PrintedColumn<'_>> = columns
         .iter()
-        .map(|column| Printed::column(column, shown))
+        .map(|column| PrintedColumn::from_column(column, shown))
         .collect();
     let mut out = String::new();
     let mut rest = columns.as_slice();
@@ -77,21 +81,21 @@ pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String 
 }
 
 /// Column ready to be printed.
-struct Printed<'a> {
+struct PrintedColumn<'a> {
     name: Cow<'a, str>,
     cells: Vec<Cow<'a, str>>,
     /// Width on the terminal, including the blank in front.
     width: usize,
 }
 
-impl<'a> Printed<'a> {
-    fn column(column: &'a Column, shown: usize) -> Printed<'a> {
-        let name = escaped(&column.name);
+impl<'a> PrintedColumn<'a> {
+    fn from_column(column: &'a FrameColumn, shown: usize) -> PrintedColumn<'a> {
+        let name = escape_text(&column.name);
         let cells: Vec<_> = column
             .cells
             .iter()
             .take(shown)
-            .map(|cell| escaped(cell))
+            .map(|cell| escape_text(cell))
             .collect();
         let widest = cells
             .iter()
@@ -99,14 +103,14 @@ impl<'a> Printed<'a> {
             .max()
             .unwrap_or(0);
         let width = widest.max(display_width(&name)) + 1;
-        Printed { name, cells, width }
+        PrintedColumn { name, cells, width }
     }
 }
 
 /// Returns how many columns fit side by side; at least one.
-fn block_length(columns: &[Printed<'_>], name_width: usize, width: usize) -> usize {
+fn block_length(columns: &[PrintedColumn<'_>], name_width: usize, width: usize) -> usize {
     let mut used = name_width;
-    let fits = |column: &&Printed<'_>| {
+    let fits = |column: &&PrintedColumn<'_>| {
         used += column.width;
         used < width
     };
@@ -117,7 +121,7 @@ fn print_block(
     out: &mut String,
     names: &[Cow<'_, str>],
     name_width: usize,
-    columns: &[Printed<'_>],
+    columns: &[PrintedColumn<'_>],
     rows: usize,
 ) {
     out.extend(std::iter::repeat_n(' ', name_width));
@@ -154,10 +158,10 @@ fn display_width(text: &str) -> usize {
 
 /// Escapes a text like R's `print`, which doubles backslashes and shows control characters, even
 /// without quotes.
-fn escaped(text: &str) -> Cow<'_, str> {
+fn escape_text(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
         // R leaves characters that change the writing direction unescaped.
-        return visible(text);
+        return escape_controls(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -172,17 +176,17 @@ fn escaped(text: &str) -> Cow<'_, str> {
             '\r' => out.push_str("\\r"),
             '\0'..='\u{7f}' if c.is_control() => out.push_str(&format!("\\{:03o}", c as u32)),
             _ if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            _ => out.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+            _ => out.push_str(&escape_controls(c.encode_utf8(&mut [0; 4]))),
         }
     }
     Cow::Owned(out)
 }
 
 /// R's default number of significant digits.
-const DIGITS: usize = 7;
+const SIGNIFICANT_DIGITS: usize = 7;
 
-/// Form of a number rounded to [`DIGITS`] significant digits.
-struct Rounded {
+/// Form of a number rounded to [`SIGNIFICANT_DIGITS`] significant digits.
+struct RoundedNumber {
     negative: bool,
     /// Power of ten of the first digit.
     exponent: i32,
@@ -192,9 +196,9 @@ struct Rounded {
     widened: bool,
 }
 
-impl Rounded {
-    fn from_number(number: f64) -> Rounded {
-        let text = format!("{:.*e}", DIGITS - 1, number.abs());
+impl RoundedNumber {
+    fn from_number(number: f64) -> RoundedNumber {
+        let text = format!("{:.*e}", SIGNIFICANT_DIGITS - 1, number.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let significant = mantissa
@@ -204,9 +208,9 @@ impl Rounded {
             .count();
         // In fixed form the number keeps `cut` decimals, so it may stay below the power of ten to
         // which the scientific form rounds it.
-        let cut = (DIGITS as i32 - exponent).max(0);
+        let cut = (SIGNIFICANT_DIGITS as i32 - exponent).max(0);
         let stays_below = 10f64.powi(exponent) - 0.5 / 10f64.powi(cut);
-        Rounded {
+        RoundedNumber {
             negative: number < 0.0,
             exponent,
             digits: significant.max(1) as i32,
@@ -215,27 +219,30 @@ impl Rounded {
     }
 
     /// Returns the number of characters before the decimal point in fixed form, including the sign.
-    fn left(&self) -> i32 {
+    fn integer_width(&self) -> i32 {
         let digits = self.exponent + 1 - i32::from(self.widened);
         digits.max(1) + i32::from(self.negative)
     }
 
     /// Returns the number of decimals in fixed form.
-    fn right(&self) -> i32 {
+    fn decimal_count(&self) -> i32 {
         (self.digits - self.exponent - 1).max(0)
     }
 }
 
 /// Formats the texts of one column, not yet padded to a common width. `None` is R's `NA`.
-pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
+pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
     let finite = column
         .iter()
         .flatten()
         .copied()
         .filter(|number| number.is_finite());
-    let rounded: Vec<Rounded> = finite.map(Rounded::from_number).collect();
-    let largest = |of: fn(&Rounded) -> i32| rounded.iter().map(of).max().unwrap_or(0);
-    let (left, right) = (largest(Rounded::left), largest(Rounded::right));
+    let rounded: Vec<RoundedNumber> = finite.map(RoundedNumber::from_number).collect();
+    let largest = |of: fn(&RoundedNumber) -> i32| rounded.iter().map(of).max().unwrap_or(0);
+    let (left, right) = (
+        largest(RoundedNumber::integer_width),
+        largest(RoundedNumber::decimal_count),
+    );
     let fixed_width = left + right + i32::from(right > 0);
     let decimals = largest(|number| number.digits) - 1;
     let sign = i32::from(rounded.iter().any(|number| number.negative));
@@ -282,7 +289,7 @@ pub enum RTexts {
 impl RTexts {
     /// Interprets `texts`.
     pub fn parse(texts: &[String]) -> RTexts {
-        let parsed: Option<Vec<f64>> = texts.iter().map(|text| real(text)).collect();
+        let parsed: Option<Vec<f64>> = texts.iter().map(|text| parse_real(text)).collect();
         match parsed {
             None => RTexts::Words(texts.to_vec()),
             Some(numbers) if texts.iter().all(|text| is_integer(text)) => RTexts::Integers(numbers),
@@ -291,7 +298,7 @@ impl RTexts {
     }
 
     /// Returns the numbers, if all texts are numbers.
-    pub fn numbers(&self) -> Option<&[f64]> {
+    pub fn as_numbers(&self) -> Option<&[f64]> {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
             RTexts::Words(_) => None,
@@ -299,30 +306,30 @@ impl RTexts {
     }
 
     /// Compares the texts at two indices.
-    pub fn compare(&self, a: usize, b: usize, collation: Collation) -> Ordering {
+    pub fn compare_at(&self, a: usize, b: usize, collation: TextCollation) -> Ordering {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
-            RTexts::Words(words) => collation.compare(&words[a], &words[b]),
+            RTexts::Words(words) => collation.compare_texts(&words[a], &words[b]),
         }
     }
 
     /// Formats the cells of a column with the texts at these indices.
-    pub fn printed(&self, places: &[usize]) -> Vec<String> {
+    pub fn format_cells(&self, places: &[usize]) -> Vec<String> {
         match self {
             RTexts::Integers(numbers) => places
                 .iter()
-                .map(|&place| javascript::number_text(numbers[place]))
+                .map(|&place| javascript::format_number(numbers[place]))
                 .collect(),
             RTexts::Reals(reals) => {
                 let column: Vec<_> = places.iter().map(|&place| Some(reals[place])).collect();
-                numbers(&column)
+                format_numbers(&column)
             }
             RTexts::Words(words) => places.iter().map(|&place| words[place].clone()).collect(),
         }
     }
 }
 
-fn real(text: &str) -> Option<f64> {
+fn parse_real(text: &str) -> Option<f64> {
     // R reads `null` and `undefined` as text.
     let word = matches!(text, "null" | "undefined");
     if word {
@@ -350,29 +357,29 @@ mod tests {
     #[test]
     fn names_stand_left_and_figures_right() {
         let columns = [
-            Column::new("x", strings(&["1.5", "10.0"])),
-            Column::new("long", strings(&["", "NA"])),
+            FrameColumn::new("x", strings(&["1.5", "10.0"])),
+            FrameColumn::new("long", strings(&["", "NA"])),
         ];
         assert_eq!(
-            data_frame(&strings(&["a", "bcd"]), &columns, 80),
+            format_data_frame(&strings(&["a", "bcd"]), &columns, 80),
             "       x long\na    1.5     \nbcd 10.0   NA\n"
         );
         assert_eq!(
-            data_frame(&[], &columns, 80),
+            format_data_frame(&[], &columns, 80),
             "    x long\n  1.5     \n 10.0   NA\n"
         );
     }
 
     #[test]
     fn a_line_stays_below_the_width() {
-        let columns = ["a", "b", "c"].map(|name| Column::new(name, strings(&["1234"])));
+        let columns = ["a", "b", "c"].map(|name| FrameColumn::new(name, strings(&["1234"])));
         // Name 1, columns 5 each: two columns take 11.
         let wide = "     a    b\nn 1234 1234\n     c\nn 1234\n";
-        assert_eq!(data_frame(&strings(&["n"]), &columns, 12), wide);
-        let narrow = data_frame(&strings(&["n"]), &columns, 11);
+        assert_eq!(format_data_frame(&strings(&["n"]), &columns, 12), wide);
+        let narrow = format_data_frame(&strings(&["n"]), &columns, 11);
         assert_eq!(narrow, "     a\nn 1234\n     b\nn 1234\n     c\nn 1234\n");
         assert_eq!(
-            data_frame(&strings(&["n"]), &columns, 1),
+            format_data_frame(&strings(&["n"]), &columns, 1),
             narrow,
             "one column always fits"
         );
@@ -380,9 +387,9 @@ mod tests {
 
     #[test]
     fn wide_letters_take_two_places_and_backslashes_are_doubled() {
-        let columns = [Column::new("x", strings(&["1", "2", "3"]))];
+        let columns = [FrameColumn::new("x", strings(&["1", "2", "3"]))];
         assert_eq!(
-            data_frame(&strings(&["é😀", "a\\nb", "\u{1}日"]), &columns, 80),
+            format_data_frame(&strings(&["é😀", "a\\nb", "\u{1}日"]), &columns, 80),
             "       x\né😀    1\na\\\\nb  2\n\\001日 3\n"
         );
     }
@@ -391,8 +398,10 @@ mod tests {
     fn very_long_tables_end_as_in_r() {
         let rows = 20_003;
         let cells = vec!["1".to_owned(); rows];
-        let columns: Vec<_> = (0..5).map(|_| Column::new("x", cells.clone())).collect();
-        let table = data_frame(&cells, &columns, 80);
+        let columns: Vec<_> = (0..5)
+            .map(|_| FrameColumn::new("x", cells.clone()))
+            .collect();
+        let table = format_data_frame(&cells, &columns, 80);
         assert_eq!(table.lines().count(), 1 + 19_999 + 1);
         let last = " [ reached 'max' / getOption(\"max.print\") -- omitted 4 rows ]\n";
         assert!(table.ends_with(last));
@@ -457,14 +466,17 @@ mod tests {
         ];
         for (column, texts) in cases {
             let column: Vec<_> = column.iter().copied().map(Some).collect();
-            assert_eq!(numbers(&column), *texts, "{column:?}");
+            assert_eq!(format_numbers(&column), *texts, "{column:?}");
         }
     }
 
     #[test]
     fn a_missing_number_does_not_change_the_others() {
-        assert_eq!(numbers(&[Some(1.5), None, Some(2.0)]), ["1.5", "NA", "2.0"]);
-        assert_eq!(numbers(&[None]), ["NA"]);
+        assert_eq!(
+            format_numbers(&[Some(1.5), None, Some(2.0)]),
+            ["1.5", "NA", "2.0"]
+        );
+        assert_eq!(format_numbers(&[None]), ["NA"]);
     }
 
     fn texts(texts: &[&str]) -> RTexts {
@@ -479,19 +491,19 @@ mod tests {
     #[test]
     fn whole_numbers_print_in_full_and_others_as_r_prints_them() {
         assert_eq!(
-            texts(&["100000", "1"]).printed(&[0, 1, 0]),
+            texts(&["100000", "1"]).format_cells(&[0, 1, 0]),
             ["100000", "1", "100000"]
         );
         assert_eq!(
-            texts(&["100000", "0.5"]).printed(&[0, 1]),
+            texts(&["100000", "0.5"]).format_cells(&[0, 1]),
             ["1e+05", "5e-01"]
         );
-        assert_eq!(texts(&["3000000000"]).printed(&[0]), ["3e+09"]);
+        assert_eq!(texts(&["3000000000"]).format_cells(&[0]), ["3e+09"]);
     }
 
     #[test]
     fn numbers_sort_by_value_and_words_by_letters() {
-        let order = |column: RTexts| column.compare(0, 1, Collation::Root);
+        let order = |column: RTexts| column.compare_at(0, 1, TextCollation::Root);
         assert_eq!(order(texts(&["16", "9"])), Ordering::Greater);
         assert_eq!(order(texts(&["16", "9a"])), Ordering::Less);
         assert_eq!(order(texts(&["utf8", "UTF"])), Ordering::Greater);

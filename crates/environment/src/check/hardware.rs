@@ -1,70 +1,81 @@
 //! Checks of power and heat, on machines that report them: servers and guests usually do not.
 
-use crate::check::{Check, State};
+use crate::check::{CheckResult, CheckState};
 use crate::processors::is_processor;
-use crate::system::{CLOCK, clock_source};
-use crate::tree::Tree;
+use crate::system::{CLOCK_FOLDER, clock_source};
+use crate::tree::FileTree;
 use rustix::time::{ClockId, clock_getres};
 use speedwell_model::median;
 use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(super) fn checks(tree: &Tree) -> Vec<Check> {
-    [battery(tree), temperature(tree), throttling(tree)]
-        .into_iter()
-        .flatten()
-        .collect()
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
+    [
+        check_battery(tree),
+        check_temperature(tree),
+        check_throttling(tree),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Checks for battery operation, in which the firmware may lower frequencies at will.
-pub(crate) fn battery(tree: &Tree) -> Option<Check> {
+pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
-        let kind = tree.text(format!("{SUPPLIES}/{name}/type"))?;
+        let kind = tree.read_text(format!("{SUPPLIES}/{name}/type"))?;
         // A battery of scope "Device" belongs to a mouse or a keyboard.
-        let scope = tree.text(format!("{SUPPLIES}/{name}/scope"));
+        let scope = tree.read_text(format!("{SUPPLIES}/{name}/scope"));
         let is_ours = kind == "Battery" && scope.as_deref() != Some("Device");
-        is_ours.then(|| tree.text(format!("{SUPPLIES}/{name}/status")))?
+        is_ours.then(|| tree.read_text(format!("{SUPPLIES}/{name}/status")))?
     };
-    let states: Vec<String> = tree.names(SUPPLIES).iter().filter_map(state_of).collect();
+    let states: Vec<String> = tree
+        .list_names(SUPPLIES)
+        .iter()
+        .filter_map(state_of)
+        .collect();
     let state = match states.iter().any(|state| state == "Discharging") {
         _ if states.is_empty() => return None,
-        true => State::Bad,
-        false => State::Good,
+        true => CheckState::Bad,
+        false => CheckState::Good,
     };
     let found = states.join(", ").to_lowercase();
-    Some(Check::new("battery", state, found).remedy("connect the machine to its power supply"))
+    Some(
+        CheckResult::new("battery", state, found)
+            .with_remedy("connect the machine to its power supply"),
+    )
 }
 
 /// A temperature sensor, with the lowest temperature that slows the machine down.
-struct Zone {
+struct ThermalZone {
     name: String,
     now_c: f64,
     limit_c: Option<f64>,
 }
 
-impl Zone {
-    fn left_c(&self) -> f64 {
+impl ThermalZone {
+    fn degrees_left(&self) -> f64 {
         self.limit_c
             .map_or(f64::INFINITY, |limit| limit - self.now_c)
     }
 }
 
 /// Margin in degrees below the limit at which throttling is near.
-const MARGIN_C: f64 = 5.0;
+const THROTTLING_MARGIN_C: f64 = 5.0;
 
 /// Checks the sensor nearest to its limit; if none has a limit, the hottest.
-fn temperature(tree: &Tree) -> Option<Check> {
-    let zone = zones(tree).into_iter().min_by(|a, b| {
-        a.left_c()
-            .total_cmp(&b.left_c())
+fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
+    let zone = thermal_zones(tree).into_iter().min_by(|a, b| {
+        a.degrees_left()
+            .total_cmp(&b.degrees_left())
             .then(b.now_c.total_cmp(&a.now_c))
     })?;
-    let state = match zone.left_c() {
-        left if left <= 0.0 => State::Bad,
-        left if left < MARGIN_C => State::Warning,
-        _ => State::Good,
+    let state = match zone.degrees_left() {
+        left if left <= 0.0 => CheckState::Bad,
+        left if left < THROTTLING_MARGIN_C => CheckState::Warning,
+        _ => CheckState::Good,
     };
     let limit = zone
         .limit_c
@@ -76,75 +87,78 @@ fn temperature(tree: &Tree) -> Option<Check> {
         limit.unwrap_or_default()
     );
     Some(
-        Check::new("temperature", state, found)
-            .remedy("let the machine cool down, and see to its fans"),
+        CheckResult::new("temperature", state, found)
+            .with_remedy("let the machine cool down, and see to its fans"),
     )
 }
 
-fn zones(tree: &Tree) -> Vec<Zone> {
+fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
     const ZONES: &str = "/sys/class/thermal";
     let celsius = |path: String| {
-        tree.value::<f64>(path)
+        tree.read_value::<f64>(path)
             .map(|millidegrees| millidegrees / 1000.0)
     };
     let zone = |zone: String| {
         let folder = format!("{ZONES}/{zone}");
         let limits = (0..16).filter_map(|n| {
-            let kind = tree.text(format!("{folder}/trip_point_{n}_type"))?;
+            let kind = tree.read_text(format!("{folder}/trip_point_{n}_type"))?;
             let counts = matches!(kind.as_str(), "passive" | "hot" | "critical");
             counts.then(|| celsius(format!("{folder}/trip_point_{n}_temp")))?
         });
-        Some(Zone {
+        Some(ThermalZone {
             now_c: celsius(format!("{folder}/temp"))?,
             // Firmware without a limit reports 0 or less.
             limit_c: limits.filter(|&limit| limit > 0.0).reduce(f64::min),
-            name: tree.text(format!("{folder}/type")).unwrap_or(zone),
+            name: tree.read_text(format!("{folder}/type")).unwrap_or(zone),
         })
     };
     let names = tree
-        .names(ZONES)
+        .list_names(ZONES)
         .into_iter()
         .filter(|name| name.starts_with("thermal_zone"));
     names.filter_map(zone).collect()
 }
 
 /// Maximum number of throttling events of a core since boot, on hardware that counts them.
-pub(crate) fn throttled(tree: &Tree) -> Option<u64> {
+pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
-    let names = tree.names(CPU);
+    let names = tree.list_names(CPU);
     let counts = names
         .iter()
         .filter(|name| is_processor(name))
         .filter_map(|name| {
-            tree.value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
+            tree.read_value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
         });
     counts.max()
 }
 
-fn throttling(tree: &Tree) -> Option<Check> {
-    let most = throttled(tree)?;
+fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
+    let most = throttle_count(tree)?;
     let state = if most == 0 {
-        State::Good
+        CheckState::Good
     } else {
-        State::Warning
+        CheckState::Warning
     };
     let found = format!("a core was slowed down {most} times since the machine was started");
     Some(
-        Check::new("thermal throttling", state, found)
-            .remedy("let the machine cool down between sessions, or switch turbo off"),
+        CheckResult::new("thermal throttling", state, found)
+            .with_remedy("let the machine cool down between sessions, or switch turbo off"),
     )
 }
 
-pub(super) fn clock_checks(tree: &Tree) -> Vec<Check> {
-    let mut checks = vec![source(tree), cost(read_cost_ns(), resolution_ns())];
-    let slack: Option<u64> = tree.value("/proc/self/timerslack_ns");
-    checks.push(lateness(&measure_lateness_ns(), slack));
+pub(super) fn clock_checks(tree: &FileTree) -> Vec<CheckResult> {
+    let mut checks = vec![
+        check_clock_source(tree),
+        check_clock_cost(read_cost_ns(), resolution_ns()),
+    ];
+    let slack: Option<u64> = tree.read_value("/proc/self/timerslack_ns");
+    checks.push(check_lateness(&measure_lateness_ns(), slack));
     checks
 }
 
 /// Clock sources that are read without entering the kernel; all others cost a system call or access
 /// to a slow device per reading.
-const FAST: &[&str] = &[
+const FAST_SOURCES: &[&str] = &[
     "tsc",
     "arch_sys_counter",
     "kvm-clock",
@@ -152,47 +166,50 @@ const FAST: &[&str] = &[
     "timebase",
 ];
 
-fn source(tree: &Tree) -> Check {
+fn check_clock_source(tree: &FileTree) -> CheckResult {
     const NAME: &str = "clock source";
     let Some((current, known)) = clock_source(tree) else {
-        return Check::unknown(NAME);
+        return CheckResult::not_reported(NAME);
     };
-    let state = if FAST.contains(&current.as_str()) {
-        State::Good
+    let state = if FAST_SOURCES.contains(&current.as_str()) {
+        CheckState::Good
     } else {
-        State::Bad
+        CheckState::Bad
     };
-    let remedy = match known.iter().find(|name| FAST.contains(&name.as_str())) {
-        Some(better) => format!("echo {better} | sudo tee {CLOCK}/current_clocksource"),
+    let remedy = match known
+        .iter()
+        .find(|name| FAST_SOURCES.contains(&name.as_str()))
+    {
+        Some(better) => format!("echo {better} | sudo tee {CLOCK_FOLDER}/current_clocksource"),
         None => {
             "boot with tsc=reliable, or look into dmesg for why the tsc was rejected".to_owned()
         }
     };
-    Check::new(NAME, state, format!("'{current}'")).remedy(remedy)
+    CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
 }
 
 /// Judges the cost of reading the clock: in fast user-space code 20 to 50 ns, with a system call
 /// hundreds.
-fn cost(cost_ns: f64, resolution_ns: Option<u64>) -> Check {
+fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
     let state = match cost_ns {
-        cost if cost > 1000.0 => State::Bad,
-        cost if cost > 150.0 => State::Warning,
-        _ => State::Good,
+        cost if cost > 1000.0 => CheckState::Bad,
+        cost if cost > 150.0 => CheckState::Warning,
+        _ => CheckState::Good,
     };
     let state = state.max(match resolution_ns {
-        Some(ns) if ns > 1_000 => State::Bad,
-        _ => State::Good,
+        Some(ns) if ns > 1_000 => CheckState::Bad,
+        _ => CheckState::Good,
     });
     let step = resolution_ns
         .map(|ns| format!(", resolution {ns} ns"))
         .unwrap_or_default();
-    Check::new(
+    CheckResult::new(
         "clock cost",
         state,
         format!("{cost_ns:.0} ns a reading{step}"),
     )
-    .remedy(format!(
-        "cat {CLOCK}/available_clocksource, and switch to tsc if it is there"
+    .with_remedy(format!(
+        "cat {CLOCK_FOLDER}/available_clocksource, and switch to tsc if it is there"
     ))
 }
 
@@ -230,21 +247,21 @@ fn measure_lateness_ns() -> Vec<f64> {
 /// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
 /// adds some tens more. Sample windows are delimited by such timers; above 2 ms, lateness causes a
 /// warning in any case.
-fn lateness(late_ns: &[f64], slack_ns: Option<u64>) -> Check {
+fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;
     let worst_us = sorted.last().copied().unwrap_or(0.0) / 1e3;
     let state = match (typical_us, worst_us) {
-        (typical, _) if typical > 2_000.0 => State::Bad,
-        (typical, worst) if typical > 500.0 || worst > 2_000.0 => State::Warning,
-        _ => State::Good,
+        (typical, _) if typical > 2_000.0 => CheckState::Bad,
+        (typical, worst) if typical > 500.0 || worst > 2_000.0 => CheckState::Warning,
+        _ => CheckState::Good,
     };
     let slack = slack_ns
         .map(|ns| format!(", slack {} µs", ns / 1000))
         .unwrap_or_default();
     let found = format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
-    Check::new("timer lateness", state, found)
-        .remedy("stop other programs; on a virtual machine ask for dedicated processors")
+    CheckResult::new("timer lateness", state, found)
+        .with_remedy("stop other programs; on a virtual machine ask for dedicated processors")
 }
 
 #[cfg(test)]
@@ -254,13 +271,13 @@ mod tests {
 
     #[test]
     fn machines_without_sensors_get_no_checks() {
-        assert_eq!(checks(&machine(&[])), []);
+        assert_eq!(run_checks(&machine(&[])), []);
     }
 
     #[test]
     fn running_on_battery_is_bad_but_a_mouse_does_not_matter() {
         let check_of = |status| {
-            battery(&machine(&[
+            check_battery(&machine(&[
                 ("/sys/class/power_supply/AC/type", "Mains"),
                 ("/sys/class/power_supply/BAT0/type", "Battery"),
                 ("/sys/class/power_supply/BAT0/status", status),
@@ -270,18 +287,18 @@ mod tests {
             ]))
             .unwrap()
         };
-        assert_eq!(check_of("Discharging").state, State::Bad);
+        assert_eq!(check_of("Discharging").state, CheckState::Bad);
         let charged = check_of("Full");
         assert_eq!(
             (charged.state, charged.found.as_str()),
-            (State::Good, "full")
+            (CheckState::Good, "full")
         );
     }
 
     #[test]
     fn the_zone_nearest_to_its_limit_is_shown() {
         let check_of = |package| {
-            temperature(&machine(&[
+            check_temperature(&machine(&[
                 ("/sys/class/thermal/thermal_zone0/type", "acpitz"),
                 ("/sys/class/thermal/thermal_zone0/temp", "60000"),
                 ("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp"),
@@ -310,9 +327,9 @@ mod tests {
             cool.found,
             "x86_pkg_temp at 55 degrees Celsius, slowed down at 90"
         );
-        assert_eq!(cool.state, State::Good);
-        assert_eq!(check_of("87000").state, State::Warning);
-        assert_eq!(check_of("91000").state, State::Bad);
+        assert_eq!(cool.state, CheckState::Good);
+        assert_eq!(check_of("87000").state, CheckState::Warning);
+        assert_eq!(check_of("91000").state, CheckState::Bad);
     }
 
     #[test]
@@ -327,15 +344,15 @@ mod tests {
                 "7",
             ),
         ]);
-        let check = throttling(&machine).unwrap();
-        assert_eq!(check.state, State::Warning);
+        let check = check_throttling(&machine).unwrap();
+        assert_eq!(check.state, CheckState::Warning);
         assert!(check.found.contains("7 times") && check.remedy.is_some());
     }
 
     #[test]
     fn a_slow_source_is_exchanged_for_the_fast_one_that_is_there() {
         let check_of = |current, known| {
-            source(&machine(&[
+            check_clock_source(&machine(&[
                 (
                     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
                     current,
@@ -346,10 +363,13 @@ mod tests {
                 ),
             ]))
         };
-        assert_eq!(check_of("tsc\n", "tsc hpet").state, State::Good);
+        assert_eq!(check_of("tsc\n", "tsc hpet").state, CheckState::Good);
         let slow = check_of("hpet\n", "hpet tsc acpi_pm\n");
-        assert_eq!((slow.state, slow.found.as_str()), (State::Bad, "'hpet'"));
-        let command = format!("echo tsc | sudo tee {CLOCK}/current_clocksource");
+        assert_eq!(
+            (slow.state, slow.found.as_str()),
+            (CheckState::Bad, "'hpet'")
+        );
+        let command = format!("echo tsc | sudo tee {CLOCK_FOLDER}/current_clocksource");
         assert_eq!(slow.remedy, Some(command));
         assert!(
             check_of("acpi_pm", "acpi_pm")
@@ -357,16 +377,19 @@ mod tests {
                 .unwrap()
                 .contains("dmesg")
         );
-        assert_eq!(source(&machine(&[])).state, State::Unknown);
+        assert_eq!(check_clock_source(&machine(&[])).state, CheckState::Unknown);
     }
 
     #[test]
     fn expensive_and_coarse_clocks_are_told() {
-        assert_eq!(cost(25.0, Some(1)).state, State::Good);
-        assert_eq!(cost(400.0, Some(1)).state, State::Warning);
-        assert_eq!(cost(25.0, Some(4_000_000)).state, State::Bad);
+        assert_eq!(check_clock_cost(25.0, Some(1)).state, CheckState::Good);
+        assert_eq!(check_clock_cost(400.0, Some(1)).state, CheckState::Warning);
         assert_eq!(
-            cost(25.4, Some(1)).found,
+            check_clock_cost(25.0, Some(4_000_000)).state,
+            CheckState::Bad
+        );
+        assert_eq!(
+            check_clock_cost(25.4, Some(1)).found,
             "25 ns a reading, resolution 1 ns"
         );
     }
@@ -374,15 +397,15 @@ mod tests {
     #[test]
     fn one_late_timer_is_a_warning_and_all_late_are_bad() {
         let mut late = vec![60e3; 50];
-        assert_eq!(lateness(&late, Some(50_000)).state, State::Good);
+        assert_eq!(check_lateness(&late, Some(50_000)).state, CheckState::Good);
         late[7] = 5e6;
-        let check = lateness(&late, Some(50_000));
-        assert_eq!(check.state, State::Warning);
+        let check = check_lateness(&late, Some(50_000));
+        assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
             "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs"
         );
-        assert_eq!(lateness(&[3e6; 50], None).state, State::Bad);
+        assert_eq!(check_lateness(&[3e6; 50], None).state, CheckState::Bad);
     }
 
     #[test]

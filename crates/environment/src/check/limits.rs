@@ -1,42 +1,45 @@
 //! Checks of what the system permits and does to processes: address layout, counters, open files.
 
-use crate::check::{Check, State};
-use crate::programs::{find, program_version};
-use crate::system::{Aslr, aslr};
-use crate::tree::{Tree, field};
+use crate::check::{CheckResult, CheckState};
+use crate::programs::{find_executable, program_version};
+use crate::system::{AslrState, aslr_state};
+use crate::tree::{FileTree, find_field};
 use rustix::fs::statvfs;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::thread;
 
-pub(super) fn checks(tree: &Tree) -> Vec<Check> {
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     vec![
-        address_layout(tree),
-        performance_counters(tree),
-        open_files(tree),
+        check_address_layout(tree),
+        check_performance_counters(tree),
+        check_open_files(tree),
     ]
 }
 
 /// Randomized layouts average out over processes. A fixed layout has less variance, but its luck is
 /// mistaken for a property of the program (docs/why/statistics.md, "Run plan").
-fn address_layout(tree: &Tree) -> Check {
+fn check_address_layout(tree: &FileTree) -> CheckResult {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
-    match aslr(tree) {
-        None => Check::unknown(NAME),
-        Some(Aslr::Full) => Check::new(NAME, State::Good, "on: layouts are averaged over runs"),
-        Some(Aslr::OffHere) => Check::new(
+    match aslr_state(tree) {
+        None => CheckResult::not_reported(NAME),
+        Some(AslrState::Full) => {
+            CheckResult::new(NAME, CheckState::Good, "on: layouts are averaged over runs")
+        }
+        Some(AslrState::OffHere) => CheckResult::new(
             NAME,
-            State::Warning,
+            CheckState::Warning,
             "off for this shell: one layout is frozen",
         )
-        .remedy("start speedwell without 'setarch -R'"),
-        Some(found @ (Aslr::Off | Aslr::Partial)) => {
+        .with_remedy("start speedwell without 'setarch -R'"),
+        Some(found @ (AslrState::Off | AslrState::Partial)) => {
             let found = match found {
-                Aslr::Off => "off: one layout is frozen and its luck with it",
+                AslrState::Off => "off: one layout is frozen and its luck with it",
                 _ => "partial: the heap is not randomised",
             };
-            Check::new(NAME, State::Warning, found).remedy(format!("echo 2 | sudo tee {SETTING}"))
+            CheckResult::new(NAME, CheckState::Warning, found)
+                .with_remedy(format!("echo 2 | sudo tee {SETTING}"))
         }
     }
 }
@@ -48,23 +51,25 @@ const CAP_PERFMON: u64 = 1 << 38;
 
 /// Up to level 1 a user may count kernel events of their own processes, at level 2 only user-space
 /// events; from 3 on, which distributions have added, nothing.
-fn performance_counters(tree: &Tree) -> Check {
+fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
-    let level: Option<i32> = tree.value("/proc/sys/kernel/perf_event_paranoid");
-    let status = tree.text("/proc/self/status").unwrap_or_default();
-    let capabilities = field(&status, "CapEff", ':')
+    let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
+    let status = tree.read_text("/proc/self/status").unwrap_or_default();
+    let capabilities = find_field(&status, "CapEff", ':')
         .and_then(|text| u64::from_str_radix(text, 16).ok())
         .unwrap_or(0);
     let is_lifted = capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0;
     let (state, found) = match level {
-        None => return Check::new(NAME, State::Unknown, "the kernel has no such counters"),
-        Some(level) if level <= 1 || is_lifted => (State::Good, "allowed"),
-        Some(2) => (State::Warning, "allowed for user code only"),
-        Some(_) => (State::Warning, "not allowed"),
+        None => {
+            return CheckResult::new(NAME, CheckState::Unknown, "the kernel has no such counters");
+        }
+        Some(level) if level <= 1 || is_lifted => (CheckState::Good, "allowed"),
+        Some(2) => (CheckState::Warning, "allowed for user code only"),
+        Some(_) => (CheckState::Warning, "not allowed"),
     };
     // In virtual machines, software events work although the processor's own counters are missing.
     let has_hardware = tree
-        .names("/sys/bus/event_source/devices")
+        .list_names("/sys/bus/event_source/devices")
         .iter()
         .any(|name| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv"));
     let hardware = if has_hardware {
@@ -72,15 +77,15 @@ fn performance_counters(tree: &Tree) -> Check {
     } else {
         ", but the processor's own are not there"
     };
-    Check::new(NAME, state, format!("{found}{hardware}"))
-        .remedy("sudo sysctl kernel.perf_event_paranoid=1")
+    CheckResult::new(NAME, state, format!("{found}{hardware}"))
+        .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
 /// Every connection of a load test is an open file, on both sides.
-fn open_files(tree: &Tree) -> Check {
+fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
     const ENOUGH: u64 = 4096;
-    let limits = tree.text("/proc/self/limits").unwrap_or_default();
+    let limits = tree.read_text("/proc/self/limits").unwrap_or_default();
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"));
@@ -92,12 +97,12 @@ fn open_files(tree: &Tree) -> Check {
             number => number.parse().ok(),
         });
     let (Some(Some(soft)), Some(Some(hard))) = (words.next(), words.next()) else {
-        return Check::unknown(NAME);
+        return CheckResult::not_reported(NAME);
     };
     let state = if soft >= ENOUGH {
-        State::Good
+        CheckState::Good
     } else {
-        State::Warning
+        CheckState::Warning
     };
     let found = match soft {
         u64::MAX => "no limit".to_owned(),
@@ -108,38 +113,38 @@ fn open_files(tree: &Tree) -> Check {
     } else {
         "sudo prlimit --pid $$ --nofile=65536:65536".to_owned()
     };
-    Check::new(NAME, state, found).remedy(remedy)
+    CheckResult::new(NAME, state, found).with_remedy(remedy)
 }
 
 /// Checks the free space where the results file is or will be.
 ///
 /// A sample takes 8 to 24 bytes and a run about 100, so that even long sessions stay below 1 GiB.
-pub fn free_disk(results: &Path) -> Check {
+pub fn check_free_disk(results: &Path) -> CheckResult {
     let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     let existing = results.ancestors().find(|folder| folder.exists());
     match existing.and_then(|folder| Some((folder, free_bytes(folder)?))) {
-        Some((folder, bytes)) => judge(folder, bytes),
-        None => Check::unknown("free disk"),
+        Some((folder, bytes)) => judge_free_disk(folder, bytes),
+        None => CheckResult::not_reported("free disk"),
     }
 }
 
-fn judge(folder: &Path, free_bytes: u64) -> Check {
+fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
     let mebibytes = free_bytes >> 20;
     let state = match mebibytes {
-        0..100 => State::Bad,
-        100..1024 => State::Warning,
-        _ => State::Good,
+        0..100 => CheckState::Bad,
+        100..1024 => CheckState::Warning,
+        _ => CheckState::Good,
     };
     let amount = match mebibytes {
         0..1024 => format!("{mebibytes} MiB"),
         _ => format!("{:.1} GiB", mebibytes as f64 / 1024.0),
     };
-    Check::new(
+    CheckResult::new(
         "free disk",
         state,
         format!("{amount} at '{}'", folder.display()),
     )
-    .remedy(format!(
+    .with_remedy(format!(
         "df -h '{}', and choose another file with --db FILE",
         folder.display()
     ))
@@ -152,7 +157,7 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 }
 
 /// Programs to look for, and how to install them on Debian and its derivatives.
-const KNOWN: &[(&str, &str)] = &[
+const KNOWN_TOOLS: &[(&str, &str)] = &[
     ("node", "sudo apt install nodejs"),
     ("npm", "sudo apt install npm"),
     ("python3", "sudo apt install python3"),
@@ -173,10 +178,10 @@ const KNOWN: &[(&str, &str)] = &[
 
 /// Runs one check per program, concurrently, because some take most of a second to print their
 /// version. A missing program is not a problem in itself: only those who need it will install it.
-pub(super) fn toolchain_checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
-    let has_apt = find(tree, search, "apt").is_some();
+pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
+    let has_apt = find_executable(tree, search, "apt").is_some();
     thread::scope(|scope| {
-        let asked: Vec<_> = KNOWN
+        let asked: Vec<_> = KNOWN_TOOLS
             .iter()
             .map(|(name, install)| {
                 let install = if has_apt || !install.contains(" apt ") {
@@ -184,7 +189,7 @@ pub(super) fn toolchain_checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
                 } else {
                     format!("install {name} with the package manager of your system")
                 };
-                scope.spawn(move || toolchain(tree, search, name, install))
+                scope.spawn(move || check_toolchain(tree, search, name, install))
             })
             .collect();
         asked
@@ -194,11 +199,11 @@ pub(super) fn toolchain_checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
     })
 }
 
-fn toolchain(tree: &Tree, search: &OsStr, program: &str, install: String) -> Check {
+fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: String) -> CheckResult {
     let name = format!("toolchain {program}");
-    let Some(path) = find(tree, search, program) else {
-        let missing = Check::new(name, State::Unknown, "not found in PATH");
-        return Check {
+    let Some(path) = find_executable(tree, search, program) else {
+        let missing = CheckResult::new(name, CheckState::Unknown, "not found in PATH");
+        return CheckResult {
             remedy: Some(install),
             ..missing
         };
@@ -206,11 +211,12 @@ fn toolchain(tree: &Tree, search: &OsStr, program: &str, install: String) -> Che
     match program_version(&path).text {
         Some(version) => {
             let engine = format!("{version} ({})", path.display());
-            Check::new(name, State::Good, engine)
+            CheckResult::new(name, CheckState::Good, engine)
         }
         None => {
             let found = format!("'{}' does not say its version", path.display());
-            Check::new(name, State::Warning, found).remedy(format!("{} --version", path.display()))
+            CheckResult::new(name, CheckState::Warning, found)
+                .with_remedy(format!("{} --version", path.display()))
         }
     }
 }
@@ -218,20 +224,21 @@ fn toolchain(tree: &Tree, search: &OsStr, program: &str, install: String) -> Che
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::{Machine, machine};
+    use crate::tree::fake::{FakeMachine, machine};
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_frozen_layout_is_warned_of() {
-        let check_of =
-            |level| address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]));
-        assert_eq!(check_of("2").state, State::Good);
+        let check_of = |level| {
+            check_address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]))
+        };
+        assert_eq!(check_of("2").state, CheckState::Good);
         let off = check_of("0");
         let command = "echo 2 | sudo tee /proc/sys/kernel/randomize_va_space";
         assert_eq!(
             (off.state, off.remedy.as_deref()),
-            (State::Warning, Some(command))
+            (CheckState::Warning, Some(command))
         );
         assert!(check_of("1").found.contains("partial"));
     }
@@ -239,14 +246,14 @@ mod tests {
     #[test]
     fn counters_depend_on_the_level_and_on_capabilities() {
         let check_of = |level, capabilities| {
-            performance_counters(&machine(&[
+            check_performance_counters(&machine(&[
                 ("/proc/sys/kernel/perf_event_paranoid", level),
                 ("/proc/self/status", capabilities),
                 ("/sys/bus/event_source/devices/cpu/type", "4"),
             ]))
         };
         let user = "CapEff:\t0000000000000000";
-        assert_eq!(check_of("1", user).state, State::Good);
+        assert_eq!(check_of("1", user).state, CheckState::Good);
         assert_eq!(check_of("2", user).found, "allowed for user code only");
         assert_eq!(check_of("4", user).found, "not allowed");
         assert!(
@@ -257,18 +264,18 @@ mod tests {
         );
         assert_eq!(
             check_of("4", "CapEff:\t000001ffffffffff").state,
-            State::Good
+            CheckState::Good
         );
     }
 
     #[test]
     fn missing_hardware_counters_are_mentioned() {
         let machine = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]);
-        let found = performance_counters(&machine).found;
+        let found = check_performance_counters(&machine).found;
         assert_eq!(found, "allowed, but the processor's own are not there");
         assert_eq!(
-            performance_counters(&super::super::super::tree::fake::machine(&[])).state,
-            State::Unknown
+            check_performance_counters(&super::super::super::tree::fake::machine(&[])).state,
+            CheckState::Unknown
         );
     }
 
@@ -276,12 +283,12 @@ mod tests {
     fn a_low_limit_of_open_files_is_raised_as_far_as_allowed() {
         let check_of = |soft: &str, hard: &str| {
             let line = format!("Limit  Soft  Hard  Units\nMax open files  {soft}  {hard}  files\n");
-            open_files(&machine(&[("/proc/self/limits", &line)]))
+            check_open_files(&machine(&[("/proc/self/limits", &line)]))
         };
         let low = check_of("1024", "524288");
         assert_eq!(
             (low.state, low.remedy.as_deref()),
-            (State::Warning, Some("ulimit -n 65536"))
+            (CheckState::Warning, Some("ulimit -n 65536"))
         );
         assert!(
             check_of("1024", "1024")
@@ -290,31 +297,34 @@ mod tests {
                 .starts_with("sudo prlimit")
         );
         assert_eq!(check_of("unlimited", "unlimited").found, "no limit");
-        assert_eq!(check_of("20000", "20000").state, State::Good);
+        assert_eq!(check_of("20000", "20000").state, CheckState::Good);
     }
 
     #[test]
     fn little_room_is_told_with_a_way_out() {
         let folder = Path::new("/data");
-        let full = judge(folder, 50 << 20);
+        let full = judge_free_disk(folder, 50 << 20);
         assert_eq!(
             (full.state, full.found.as_str()),
-            (State::Bad, "50 MiB at '/data'")
+            (CheckState::Bad, "50 MiB at '/data'")
         );
         assert!(full.remedy.unwrap().contains("--db FILE"));
-        assert_eq!(judge(folder, 500 << 20).state, State::Warning);
-        let enough = judge(folder, 3 << 29);
+        assert_eq!(
+            judge_free_disk(folder, 500 << 20).state,
+            CheckState::Warning
+        );
+        let enough = judge_free_disk(folder, 3 << 29);
         assert_eq!(
             (enough.state, enough.found.as_str()),
-            (State::Good, "1.5 GiB at '/data'")
+            (CheckState::Good, "1.5 GiB at '/data'")
         );
     }
 
     #[test]
     fn the_folder_need_not_exist_yet() {
         let home = tempfile::tempdir().unwrap();
-        let check = free_disk(&home.path().join("not/yet/there/results.db"));
-        assert_ne!(check.state, State::Unknown);
+        let check = check_free_disk(&home.path().join("not/yet/there/results.db"));
+        assert_ne!(check.state, CheckState::Unknown);
         assert!(
             check
                 .found
@@ -324,18 +334,18 @@ mod tests {
         );
     }
 
-    fn with_programs(files: &[(&str, &str)]) -> Machine {
+    fn with_programs(files: &[(&str, &str)]) -> FakeMachine {
         let machine = machine(files);
         for (path, _) in files {
-            set_permissions(machine.path(path), Permissions::from_mode(0o755)).unwrap();
+            set_permissions(machine.resolve(path), Permissions::from_mode(0o755)).unwrap();
         }
         machine
     }
 
-    fn check_of(machine: &Machine, program: &str) -> Check {
+    fn check_of(machine: &FakeMachine, program: &str) -> CheckResult {
         let name = format!("toolchain {program}");
         let all = toolchain_checks(machine, OsStr::new("/usr/local/bin:/usr/bin"));
-        assert_eq!(all.len(), KNOWN.len());
+        assert_eq!(all.len(), KNOWN_TOOLS.len());
         all.into_iter().find(|check| check.name == name).unwrap()
     }
 
@@ -346,14 +356,14 @@ mod tests {
             ("/usr/local/bin/python3", "#!/bin/sh\nexit 127\n"),
         ]);
         let gcc = check_of(&machine, "gcc");
-        assert_eq!(gcc.state, State::Good);
+        assert_eq!(gcc.state, CheckState::Good);
         assert!(
             gcc.found.starts_with("gcc (Debian) 12.2.0 (/"),
             "{}",
             gcc.found
         );
         let broken = check_of(&machine, "python3");
-        assert_eq!(broken.state, State::Warning);
+        assert_eq!(broken.state, CheckState::Warning);
         assert!(broken.remedy.unwrap().ends_with("python3 --version"));
     }
 
@@ -361,7 +371,7 @@ mod tests {
     fn what_is_missing_can_be_installed() {
         let debian = with_programs(&[("/usr/bin/apt", "#!/bin/sh\n")]);
         let missing = check_of(&debian, "erl");
-        assert_eq!(missing.state, State::Unknown);
+        assert_eq!(missing.state, CheckState::Unknown);
         assert_eq!(
             missing.remedy.as_deref(),
             Some("sudo apt install erlang-base")

@@ -1,79 +1,79 @@
 //! Checks of other activity on the machine.
 
-use crate::activity::{self, Resource};
-use crate::check::{Check, State};
-use crate::tree::Tree;
+use crate::activity::{self, PressureResource};
+use crate::check::{CheckResult, CheckState};
+use crate::tree::FileTree;
 use crate::{control_group, processors, system};
 use speedwell_model::median;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Shows the processes that use the processors.
-const WHO: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
+const SHOW_BUSY_COMMAND: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
 
-pub(super) fn checks(tree: &Tree) -> Vec<Check> {
-    let mut checks = vec![load(tree)];
-    checks.extend(Resource::ALL.map(|resource| pressure(tree, resource)));
-    checks.extend([steal(tree), free_memory(tree), swap(tree)]);
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
+    let mut checks = vec![check_load(tree)];
+    checks.extend(PressureResource::ALL.map(|resource| check_pressure(tree, resource)));
+    checks.extend([check_steal(tree), check_free_memory(tree), check_swap(tree)]);
     checks
 }
 
 /// Judges a figure that is bad if large.
-fn beyond(figure: f64, warning: f64, bad: f64) -> State {
+fn judge_figure(figure: f64, warning: f64, bad: f64) -> CheckState {
     match figure {
-        figure if figure > bad => State::Bad,
-        figure if figure > warning => State::Warning,
-        _ => State::Good,
+        figure if figure > bad => CheckState::Bad,
+        figure if figure > warning => CheckState::Warning,
+        _ => CheckState::Good,
     }
 }
 
 /// The load counts tasks that run or wait. Up to a quarter of the processors is normal background
 /// activity; above three quarters the benchmark must share its processor.
-fn load(tree: &Tree) -> Check {
+fn check_load(tree: &FileTree) -> CheckResult {
     const NAME: &str = "load";
-    let Some([now, _, _]) = activity::load(tree) else {
-        return Check::unknown(NAME);
+    let Some([now, _, _]) = activity::load_average(tree) else {
+        return CheckResult::not_reported(NAME);
     };
-    let cpus = processors::available(tree).unwrap_or(1);
-    let state = beyond(now / f64::from(cpus), 0.25, 0.75);
-    Check::new(
+    let cpus = processors::available_count(tree).unwrap_or(1);
+    let state = judge_figure(now / f64::from(cpus), 0.25, 0.75);
+    CheckResult::new(
         NAME,
         state,
         format!("{now:.2} over the last minute, on {cpus} processors"),
     )
-    .remedy(WHO)
+    .with_remedy(SHOW_BUSY_COMMAND)
 }
 
-fn pressure(tree: &Tree, resource: Resource) -> Check {
+fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     let name = format!("{} pressure", resource.name());
     let Some(percent) = activity::pressure_percent(tree, resource) else {
-        return Check::unknown(name);
+        return CheckResult::not_reported(name);
     };
     let (warning, bad) = resource.limits_percent();
     let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
-    Check::new(name, beyond(percent, warning, bad), found).remedy(match resource {
-        Resource::Cpu => WHO,
-        Resource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
-        Resource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
+    CheckResult::new(name, judge_figure(percent, warning, bad), found).with_remedy(match resource {
+        PressureResource::Cpu => SHOW_BUSY_COMMAND,
+        PressureResource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
+        PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
     })
 }
 
 /// A share above the resolution of a comparison's interval cannot be averaged away.
-fn steal(tree: &Tree) -> Check {
+fn check_steal(tree: &FileTree) -> CheckResult {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {
-        return Check::unknown(NAME);
+        return CheckResult::not_reported(NAME);
     };
     let found = format!("{percent:.2} % of the processor time since the machine was started");
-    Check::new(NAME, beyond(percent, 0.5, 5.0), found).remedy(
+    CheckResult::new(NAME, judge_figure(percent, 0.5, 5.0), found).with_remedy(
         "move this virtual machine to a dedicated host or to a plan without shared processors",
     )
 }
 
-fn free_memory(tree: &Tree) -> Check {
+fn check_free_memory(tree: &FileTree) -> CheckResult {
     const NAME: &str = "free memory";
-    let Some(memory) = system::memory(tree) else {
-        return Check::unknown(NAME);
+    let Some(memory) = system::memory_state(tree) else {
+        return CheckResult::not_reported(NAME);
     };
     let limit = control_group::memory_limit_bytes(tree).filter(|&limit| limit < memory.total_bytes);
     let used_percent =
@@ -87,30 +87,34 @@ fn free_memory(tree: &Tree) -> Check {
         gib(memory.available_bytes),
         gib(memory.total_bytes)
     );
-    Check::new(NAME, beyond(used_percent, 90.0, 97.0), found)
-        .remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
+    CheckResult::new(NAME, judge_figure(used_percent, 90.0, 97.0), found)
+        .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
 /// A swapped-out page costs a benchmark a hundred thousand times more to access.
-fn swap(tree: &Tree) -> Check {
+fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
-    let Some(memory) = system::memory(tree) else {
-        return Check::unknown(NAME);
+    let Some(memory) = system::memory_state(tree) else {
+        return CheckResult::not_reported(NAME);
     };
     match memory.swap_used_bytes {
-        0 => Check::new(NAME, State::Good, "not in use"),
-        used => Check::new(NAME, State::Warning, format!("{} MiB in use", used >> 20))
-            .remedy("sudo swapoff --all && sudo swapon --all"),
+        0 => CheckResult::new(NAME, CheckState::Good, "not in use"),
+        used => CheckResult::new(
+            NAME,
+            CheckState::Warning,
+            format!("{} MiB in use", used >> 20),
+        )
+        .with_remedy("sudo swapoff --all && sudo swapon --all"),
     }
 }
 
 /// Number of measurements.
-const TIMES: usize = 200;
+const MEASUREMENTS: usize = 200;
 /// Approximate duration of each.
 const TARGET_NS: f64 = 1e6;
 
-pub(super) fn check() -> Check {
-    judge(&measure_ns())
+pub(super) fn check_noise() -> CheckResult {
+    judge_noise(&measure_ns())
 }
 
 /// Measures the durations of equal work. It touches no memory and calls nothing, so that any
@@ -118,7 +122,7 @@ pub(super) fn check() -> Check {
 fn measure_ns() -> Vec<f64> {
     let time = |rounds: u64| {
         let begun = Instant::now();
-        black_box(spin(black_box(rounds)));
+        black_box(spin_rounds(black_box(rounds)));
         begun.elapsed().as_nanos() as f64
     };
     // Use the fastest of a few attempts, the least disturbed one.
@@ -128,12 +132,12 @@ fn measure_ns() -> Vec<f64> {
         .fold(f64::INFINITY, f64::min)
         .max(1.0);
     let rounds = (TARGET_NS / trial_ns * TRIAL as f64) as u64;
-    (0..TIMES).map(|_| time(rounds)).collect()
+    (0..MEASUREMENTS).map(|_| time(rounds)).collect()
 }
 
 /// Computes a chain of multiplications that each depend on the previous result (the generator of
 /// Knuth's MMIX), so that the processor cannot overlap or skip any.
-fn spin(rounds: u64) -> u64 {
+fn spin_rounds(rounds: u64) -> u64 {
     let mut state = 1u64;
     for _ in 0..rounds {
         state = state
@@ -146,12 +150,12 @@ fn spin(rounds: u64) -> u64 {
 /// With a coefficient of variation of 1 %, thirty runs per side detect a change of 0.7 %; with 5 %,
 /// one of 3.8 % (crates/stats/DERIVATIONS.md, "Power"): above that, most comparisons end
 /// unclear.
-fn judge(durations_ns: &[f64]) -> Check {
+fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     let mut sorted = durations_ns.to_vec();
     let (Some(typical), Some(&fastest), Some(&slowest)) =
         (median(&mut sorted), sorted.first(), sorted.last())
     else {
-        return Check::unknown("noise");
+        return CheckResult::not_reported("noise");
     };
     let count = durations_ns.len() as f64;
     let mean = durations_ns.iter().sum::<f64>() / count;
@@ -161,16 +165,16 @@ fn judge(durations_ns: &[f64]) -> Check {
         .sum::<f64>();
     let variation_percent = (squares / (count - 1.0).max(1.0)).sqrt() / mean * 100.0;
     let state = match variation_percent {
-        percent if percent > 5.0 => State::Bad,
-        percent if percent > 1.0 => State::Warning,
-        _ => State::Good,
+        percent if percent > 5.0 => CheckState::Bad,
+        percent if percent > 1.0 => CheckState::Warning,
+        _ => CheckState::Good,
     };
     let found = format!(
         "equal work of {:.2} ms varies by {variation_percent:.2} %, slowest/fastest {:.2}",
         typical / 1e6,
         slowest / fastest
     );
-    Check::new("noise", state, found).remedy(
+    CheckResult::new("noise", state, found).with_remedy(
         "mend the other findings first; then pin the benchmark with --pin to quiet processors",
     )
 }
@@ -183,17 +187,17 @@ mod tests {
     #[test]
     fn load_is_judged_against_the_processors_that_are_ours() {
         let check_of = |figure, cpus| {
-            load(&machine(&[
+            check_load(&machine(&[
                 ("/proc/loadavg", figure),
                 ("/sys/devices/system/cpu/online", cpus),
             ]))
         };
-        assert_eq!(check_of("0.90 0 0", "0-7").state, State::Good);
-        assert_eq!(check_of("0.90 0 0", "0-1").state, State::Warning);
+        assert_eq!(check_of("0.90 0 0", "0-7").state, CheckState::Good);
+        assert_eq!(check_of("0.90 0 0", "0-1").state, CheckState::Warning);
         let bad = check_of("1.80 0 0", "0-1");
-        assert_eq!(bad.state, State::Bad);
+        assert_eq!(bad.state, CheckState::Bad);
         assert_eq!(bad.found, "1.80 over the last minute, on 2 processors");
-        assert_eq!(bad.remedy.as_deref(), Some(WHO));
+        assert_eq!(bad.remedy.as_deref(), Some(SHOW_BUSY_COMMAND));
     }
 
     #[test]
@@ -203,17 +207,26 @@ mod tests {
             ("/proc/pressure/memory", line),
             ("/proc/pressure/cpu", line),
         ]);
-        assert_eq!(pressure(&machine, Resource::Memory).state, State::Warning);
-        assert_eq!(pressure(&machine, Resource::Cpu).state, State::Good);
-        assert_eq!(pressure(&machine, Resource::Io).state, State::Unknown);
+        assert_eq!(
+            check_pressure(&machine, PressureResource::Memory).state,
+            CheckState::Warning
+        );
+        assert_eq!(
+            check_pressure(&machine, PressureResource::Cpu).state,
+            CheckState::Good
+        );
+        assert_eq!(
+            check_pressure(&machine, PressureResource::Io).state,
+            CheckState::Unknown
+        );
     }
 
     #[test]
     fn stolen_time_is_a_share_of_all_time() {
-        let state = |line| steal(&machine(&[("/proc/stat", line)])).state;
-        assert_eq!(state("cpu  90 0 0 100 0 0 0 10 0 0\n"), State::Warning);
-        assert_eq!(state("cpu  80 0 0 100 0 0 0 20 0 0\n"), State::Bad);
-        assert_eq!(state("cpu  90 0 0 100 0 0 0 0 0 0\n"), State::Good);
+        let state = |line| check_steal(&machine(&[("/proc/stat", line)])).state;
+        assert_eq!(state("cpu  90 0 0 100 0 0 0 10 0 0\n"), CheckState::Warning);
+        assert_eq!(state("cpu  80 0 0 100 0 0 0 20 0 0\n"), CheckState::Bad);
+        assert_eq!(state("cpu  90 0 0 100 0 0 0 0 0 0\n"), CheckState::Good);
     }
 
     #[test]
@@ -222,15 +235,15 @@ mod tests {
             "/proc/meminfo",
             "MemTotal: 8388608 kB\nMemAvailable: 524288 kB\nSwapTotal: 4096 kB\nSwapFree: 2048 kB\n",
         )]);
-        let memory = free_memory(&machine);
+        let memory = check_free_memory(&machine);
         assert_eq!(
             (memory.state, memory.found.as_str()),
-            (State::Warning, "0.5 of 8.0 GiB available")
+            (CheckState::Warning, "0.5 of 8.0 GiB available")
         );
-        let swap = swap(&machine);
+        let swap = check_swap(&machine);
         assert_eq!(
             (swap.state, swap.found.as_str()),
-            (State::Warning, "2 MiB in use")
+            (CheckState::Warning, "2 MiB in use")
         );
         assert_eq!(
             swap.remedy.as_deref(),
@@ -244,23 +257,23 @@ mod tests {
         let uneven: Vec<f64> = (0..200)
             .map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 })
             .collect();
-        let check = judge(&uneven);
-        assert_eq!(check.state, State::Warning);
+        let check = judge_noise(&uneven);
+        assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
             "equal work of 1.00 ms varies by 2.01 %, slowest/fastest 1.04"
         );
-        assert_eq!(judge(&[1e6; 200]).state, State::Good);
+        assert_eq!(judge_noise(&[1e6; 200]).state, CheckState::Good);
         let mut wild = vec![1e6; 200];
         wild[3] = 5e6;
-        assert_eq!(judge(&wild).state, State::Bad);
-        assert_eq!(judge(&[]).state, State::Unknown);
+        assert_eq!(judge_noise(&wild).state, CheckState::Bad);
+        assert_eq!(judge_noise(&[]).state, CheckState::Unknown);
     }
 
     #[test]
     fn the_work_takes_about_as_long_as_meant() {
         let durations = measure_ns();
-        assert_eq!(durations.len(), TIMES);
+        assert_eq!(durations.len(), MEASUREMENTS);
         let fastest = durations.iter().copied().fold(f64::INFINITY, f64::min);
         // Half or double would be another measurement; a busy machine only makes it longer.
         assert!(

@@ -1,7 +1,7 @@
 //! Checks the machine for sources of noise, with the command that removes each.
 //!
 //! A check is a function that reads a tree of files, or judges values measured here, and returns a
-//! [`Check`]; it is in the file of its subject under `check/` and listed in [`checks`]. Reports
+//! [`CheckResult`]; it is in the file of its subject under `check/` and listed in [`run_all_checks`]. Reports
 //! decide how checks are shown.
 
 mod hardware;
@@ -10,33 +10,33 @@ mod load;
 mod processor;
 mod state;
 
-pub(crate) use hardware::{battery, throttled};
-pub use limits::free_disk;
-pub use state::{Check, State};
+pub(crate) use hardware::{check_battery, throttle_count};
+pub use limits::check_free_disk;
+pub use state::{CheckResult, CheckState};
 
-use crate::tree::Tree;
+use crate::tree::FileTree;
 use std::path::Path;
 
-/// Runs all checks that need no information beyond the machine itself; [`free_disk`] needs to know
+/// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to know
 /// where the results are stored.
 ///
 /// `root` is `/`, or a folder whose `proc`, `sys` and programs simulate a machine. Clocks and noise
 /// are measured on this machine in either case. Takes about a second, mostly for querying toolchain
 /// versions.
-pub fn checks(root: &Path) -> Vec<Check> {
-    let tree = &Tree::at(root);
+pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
+    let tree = &FileTree::with_root(root);
     // Read the load and measure noise before our own work increases them.
-    let load = load::checks(tree);
-    let noise = load::check();
+    let load = load::run_checks(tree);
+    let noise = load::check_noise();
     let clock = hardware::clock_checks(tree);
     let search = std::env::var_os("PATH").unwrap_or_default();
     [
-        processor::checks(tree),
+        processor::run_checks(tree),
         load,
         vec![noise],
         clock,
-        limits::checks(tree),
-        hardware::checks(tree),
+        limits::run_checks(tree),
+        hardware::run_checks(tree),
         limits::toolchain_checks(tree, &search),
     ]
     .concat()
@@ -52,8 +52,8 @@ mod tests {
     fn a_machine_that_shows_nothing_gives_no_false_alarm() {
         let machine = machine(&[]);
         let measured = ["noise", "clock cost", "timer lateness"];
-        for check in checks(machine.0.path()) {
-            let quiet = matches!(check.state, State::Unknown | State::Good);
+        for check in run_all_checks(machine.0.path()) {
+            let quiet = matches!(check.state, CheckState::Unknown | CheckState::Good);
             assert!(
                 quiet || measured.contains(&check.name.as_str()),
                 "{check:?}"
@@ -63,11 +63,12 @@ mod tests {
 
     #[test]
     fn every_check_of_this_machine_has_a_name_of_its_own_and_found_something() {
-        let all = checks(Path::new("/"));
+        let all = run_all_checks(Path::new("/"));
         let names: HashSet<&str> = all.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names.len(), all.len());
         assert!(all.iter().all(|check| !check.found.is_empty()));
-        let needs_one = |check: &&Check| check.state >= State::Warning && check.remedy.is_none();
+        let needs_one =
+            |check: &&CheckResult| check.state >= CheckState::Warning && check.remedy.is_none();
         // Restrictions imposed by the host of a guest are reported without a remedy.
         let helpless: Vec<&str> = all
             .iter()

@@ -1,31 +1,31 @@
 //! Checks of the processors: frequency, shared cores, and how many are available.
 
-use crate::check::{Check, State};
-use crate::tree::Tree;
+use crate::check::{CheckResult, CheckState};
+use crate::tree::FileTree;
 use crate::{control_group, processors, system};
 
-pub(super) fn checks(tree: &Tree) -> Vec<Check> {
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     vec![
-        governor(tree),
-        turbo(tree),
-        smt(tree),
-        count(tree),
-        quota(tree),
-        virtual_machine(tree),
+        check_governor(tree),
+        check_turbo(tree),
+        check_smt(tree),
+        check_processor_count(tree),
+        check_quota(tree),
+        check_virtual_machine(tree),
     ]
 }
 
 /// All but two governors change the frequency during a benchmark, so that the first samples are
 /// slower and results depend on what ran before.
-fn governor(tree: &Tree) -> Check {
+fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
     if governors.is_empty() {
-        let found = match system::hypervisor(tree) {
+        let found = match system::detect_hypervisor(tree) {
             Some(_) => "left to the host of this virtual machine",
             None => "the system shows no frequency control",
         };
-        return Check::new(NAME, State::Unknown, found);
+        return CheckResult::new(NAME, CheckState::Unknown, found);
     }
     let fixed = governors
         .keys()
@@ -34,75 +34,83 @@ fn governor(tree: &Tree) -> Check {
         .iter()
         .map(|(name, count)| format!("'{name}' on {count}"))
         .collect();
-    let state = if fixed { State::Good } else { State::Warning };
-    Check::new(NAME, state, format!("{} processors", counts.join(", ")))
-        .remedy("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+    let state = if fixed {
+        CheckState::Good
+    } else {
+        CheckState::Warning
+    };
+    CheckResult::new(NAME, state, format!("{} processors", counts.join(", "))).with_remedy(
+        "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    )
 }
 
 /// Turbo frequencies depend on temperature and on how many other cores are busy.
-fn turbo(tree: &Tree) -> Check {
+fn check_turbo(tree: &FileTree) -> CheckResult {
     const NAME: &str = "turbo";
-    match processors::turbo(tree) {
-        None => Check::unknown(NAME),
-        Some(turbo) if turbo.on => Check::new(
+    match processors::turbo_state(tree) {
+        None => CheckResult::not_reported(NAME),
+        Some(turbo) if turbo.on => CheckResult::new(
             NAME,
-            State::Warning,
+            CheckState::Warning,
             "on: the frequency follows temperature and load",
         )
-        .remedy(turbo.off_command),
-        Some(_) => Check::new(NAME, State::Good, "off"),
+        .with_remedy(turbo.off_command),
+        Some(_) => CheckResult::new(NAME, CheckState::Good, "off"),
     }
 }
 
 /// Two threads of a core slow each other down by an amount that depends on what they do.
-fn smt(tree: &Tree) -> Check {
+fn check_smt(tree: &FileTree) -> CheckResult {
     const NAME: &str = "smt";
-    match processors::smt(tree) {
-        None => Check::unknown(NAME),
-        Some(true) => Check::new(NAME, State::Warning, "on: two threads share a core")
-            .remedy("echo off | sudo tee /sys/devices/system/cpu/smt/control"),
-        Some(false) => Check::new(NAME, State::Good, "off, or one thread per core"),
+    match processors::smt_active(tree) {
+        None => CheckResult::not_reported(NAME),
+        Some(true) => CheckResult::new(NAME, CheckState::Warning, "on: two threads share a core")
+            .with_remedy("echo off | sudo tee /sys/devices/system/cpu/smt/control"),
+        Some(false) => CheckResult::new(NAME, CheckState::Good, "off, or one thread per core"),
     }
 }
 
 /// A single processor must run the benchmark and everything else, including Speedwell.
-fn count(tree: &Tree) -> Check {
+fn check_processor_count(tree: &FileTree) -> CheckResult {
     const NAME: &str = "processors";
-    let Some(available) = processors::available(tree) else {
-        return Check::unknown(NAME);
+    let Some(available) = processors::available_count(tree) else {
+        return CheckResult::not_reported(NAME);
     };
-    let online = processors::online(tree).unwrap_or(available);
+    let online = processors::online_count(tree).unwrap_or(available);
     let state = if available > 1 {
-        State::Good
+        CheckState::Good
     } else {
-        State::Warning
+        CheckState::Warning
     };
     let remedy = match online {
         1 => "measure on a machine with at least two processors".to_owned(),
         _ => format!("taskset --cpu-list --pid 0-{} $$", online - 1),
     };
-    Check::new(
+    CheckResult::new(
         NAME,
         state,
         format!("{available} of {online} online available"),
     )
-    .remedy(remedy)
+    .with_remedy(remedy)
 }
 
 /// A group that has exhausted its quota for a period is stopped until the next one, which adds
 /// pauses of up to 100 ms to the results.
-fn quota(tree: &Tree) -> Check {
+fn check_quota(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu quota";
     let Some(limit) = control_group::cpu_limit(tree) else {
-        return Check::new(NAME, State::Good, "no limit");
+        return CheckResult::new(NAME, CheckState::Good, "no limit");
     };
     let (state, throttled) = match limit.throttled_periods {
-        Some(0) => (State::Warning, ", not reached so far".to_owned()),
-        Some(periods) => (State::Bad, format!(", reached in {periods} periods so far")),
-        None => (State::Warning, String::new()),
+        Some(0) => (CheckState::Warning, ", not reached so far".to_owned()),
+        Some(periods) => (
+            CheckState::Bad,
+            format!(", reached in {periods} periods so far"),
+        ),
+        None => (CheckState::Warning, String::new()),
     };
     let found = format!("the time of {} processors{throttled}", limit.cpus);
-    Check::new(NAME, state, found).remedy(match system::container(tree) {
+    CheckResult::new(NAME, state, found).with_remedy(match system::detect_container(tree) {
         Some(kind) if kind == "docker" || kind == "podman" => {
             format!("start the container with '{kind} run --cpuset-cpus 0-1' instead of '--cpus'")
         }
@@ -110,13 +118,13 @@ fn quota(tree: &Tree) -> Check {
     })
 }
 
-fn virtual_machine(tree: &Tree) -> Check {
+fn check_virtual_machine(tree: &FileTree) -> CheckResult {
     const NAME: &str = "virtual machine";
-    match system::hypervisor(tree) {
-        None => Check::new(NAME, State::Good, "none seen"),
-        Some(kind) => Check::new(
+    match system::detect_hypervisor(tree) {
+        None => CheckResult::new(NAME, CheckState::Good, "none seen"),
+        Some(kind) => CheckResult::new(
             NAME,
-            State::Warning,
+            CheckState::Warning,
             format!("hypervisor {kind}: the host may slow this machine down at any time"),
         ),
     }
@@ -143,8 +151,8 @@ mod tests {
                 ),
             ])
         };
-        let check = governor(&files("powersave"));
-        assert_eq!(check.state, State::Warning);
+        let check = check_governor(&files("powersave"));
+        assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
             "'performance' on 1, 'powersave' on 1 processors"
@@ -155,33 +163,40 @@ mod tests {
                 .unwrap()
                 .starts_with("echo performance | sudo tee")
         );
-        let check = governor(&files("performance"));
-        assert_eq!((check.state, check.remedy), (State::Good, None));
-        assert_eq!(governor(&machine(&[])).state, State::Unknown);
+        let check = check_governor(&files("performance"));
+        assert_eq!((check.state, check.remedy), (CheckState::Good, None));
+        assert_eq!(check_governor(&machine(&[])).state, CheckState::Unknown);
     }
 
     #[test]
     fn turbo_is_switched_off_through_the_driver_in_use() {
-        let check = turbo(&machine(&[(
+        let check = check_turbo(&machine(&[(
             "/sys/devices/system/cpu/intel_pstate/no_turbo",
             "0",
         )]));
         let command = format!("echo 1 | sudo tee {CPU}/intel_pstate/no_turbo");
-        assert_eq!((check.state, check.remedy), (State::Warning, Some(command)));
-        let check = turbo(&machine(&[("/sys/devices/system/cpu/cpufreq/boost", "0")]));
-        assert_eq!((check.state, check.remedy), (State::Good, None));
+        assert_eq!(
+            (check.state, check.remedy),
+            (CheckState::Warning, Some(command))
+        );
+        let check = check_turbo(&machine(&[("/sys/devices/system/cpu/cpufreq/boost", "0")]));
+        assert_eq!((check.state, check.remedy), (CheckState::Good, None));
     }
 
     #[test]
     fn shared_cores_are_warned_of() {
-        let state = |active| smt(&machine(&[("/sys/devices/system/cpu/smt/active", active)])).state;
-        assert_eq!((state("1"), state("0")), (State::Warning, State::Good));
+        let state =
+            |active| check_smt(&machine(&[("/sys/devices/system/cpu/smt/active", active)])).state;
+        assert_eq!(
+            (state("1"), state("0")),
+            (CheckState::Warning, CheckState::Good)
+        );
     }
 
     #[test]
     fn a_single_processor_is_too_few() {
         let check_of = |online, allowed| {
-            count(&machine(&[
+            check_processor_count(&machine(&[
                 ("/sys/devices/system/cpu/online", online),
                 ("/proc/self/status", allowed),
             ]))
@@ -189,7 +204,7 @@ mod tests {
         let pinned = check_of("0-3", "Cpus_allowed_list:\t2");
         assert_eq!(
             (pinned.state, pinned.found.as_str()),
-            (State::Warning, "1 of 4 online available")
+            (CheckState::Warning, "1 of 4 online available")
         );
         assert_eq!(
             pinned.remedy.as_deref(),
@@ -197,14 +212,14 @@ mod tests {
         );
         assert_eq!(
             check_of("0-3", "Cpus_allowed_list:\t0-3").state,
-            State::Good
+            CheckState::Good
         );
     }
 
     #[test]
     fn a_quota_that_has_been_reached_is_bad() {
         let check_of = |stat| {
-            quota(&machine(&[
+            check_quota(&machine(&[
                 ("/proc/self/cgroup", "0::/"),
                 (
                     "/proc/self/mountinfo",
@@ -215,7 +230,7 @@ mod tests {
             ]))
         };
         let check = check_of("nr_periods 9\nnr_throttled 3\n");
-        assert_eq!(check.state, State::Bad);
+        assert_eq!(check.state, CheckState::Bad);
         assert_eq!(
             check.found,
             "the time of 1.5 processors, reached in 3 periods so far"
@@ -224,15 +239,15 @@ mod tests {
             check.remedy.as_deref(),
             Some("echo max | sudo tee /sys/fs/cgroup/cpu.max")
         );
-        assert_eq!(check_of("nr_throttled 0").state, State::Warning);
-        assert_eq!(quota(&machine(&[])).state, State::Good);
+        assert_eq!(check_of("nr_throttled 0").state, CheckState::Warning);
+        assert_eq!(check_quota(&machine(&[])).state, CheckState::Good);
     }
 
     #[test]
     fn a_virtual_machine_is_named() {
-        let check = virtual_machine(&machine(&[("/sys/hypervisor/type", "xen")]));
-        assert_eq!(check.state, State::Warning);
+        let check = check_virtual_machine(&machine(&[("/sys/hypervisor/type", "xen")]));
+        assert_eq!(check.state, CheckState::Warning);
         assert!(check.found.contains("xen"));
-        assert_eq!(virtual_machine(&machine(&[])).state, State::Good);
+        assert_eq!(check_virtual_machine(&machine(&[])).state, CheckState::Good);
     }
 }

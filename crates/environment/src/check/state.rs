@@ -1,12 +1,12 @@
-//! The result of a check, and its consequence for measuring. Start at [`Check`].
+//! The result of a check, and its consequence for measuring. Start at [`CheckResult`].
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct CheckResult {
     /// Subject of the check: `cpu governor`, `toolchain node`.
     pub name: String,
     /// Consequence for measuring.
-    pub state: State,
+    pub state: CheckState,
     /// Finding, as a sentence fragment.
     pub found: String,
     /// Remedy: a shell command if possible, else advice.
@@ -15,7 +15,7 @@ pub struct Check {
 
 /// Consequence of a finding for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum CheckState {
     /// As desired.
     Good,
     /// Missing or not reported by the system; not a problem in itself.
@@ -26,9 +26,13 @@ pub enum State {
     Bad,
 }
 
-impl Check {
-    pub(super) fn new(name: impl Into<String>, state: State, found: impl Into<String>) -> Check {
-        Check {
+impl CheckResult {
+    pub(super) fn new(
+        name: impl Into<String>,
+        state: CheckState,
+        found: impl Into<String>,
+    ) -> CheckResult {
+        CheckResult {
             name: name.into(),
             state,
             found: found.into(),
@@ -36,14 +40,14 @@ impl Check {
         }
     }
 
-    pub(super) fn unknown(name: impl Into<String>) -> Check {
-        Check::new(name, State::Unknown, "the system does not say")
+    pub(super) fn not_reported(name: impl Into<String>) -> CheckResult {
+        CheckResult::new(name, CheckState::Unknown, "the system does not say")
     }
 
     /// Adds a remedy, if the state requires one.
-    pub(super) fn remedy(self, remedy: impl Into<String>) -> Check {
-        let is_due = matches!(self.state, State::Warning | State::Bad);
-        Check {
+    pub(super) fn with_remedy(self, remedy: impl Into<String>) -> CheckResult {
+        let is_due = matches!(self.state, CheckState::Warning | CheckState::Bad);
+        CheckResult {
             remedy: is_due.then(|| remedy.into()),
             ..self
         }

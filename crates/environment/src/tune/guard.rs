@@ -3,14 +3,14 @@
 //!
 //! It is this program, started by a hidden subcommand in its own session, with a pidfd of the tuner
 //! (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it runs. Start
-//! at [`start`], whose counterpart is [`watch`].
+//! at [`start_guard`], whose counterpart is [`run_guard`].
 
-use super::journal::Lock;
-use super::machine::Machine;
+use super::journal::TuneLock;
+use super::machine::TunableMachine;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
-use speedwell_process::{self as process, Identity};
+use speedwell_process::{self as process, ProcessIdentity};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ pub const COMMAND: &str = "tune-guard";
 ///
 /// # Errors
 /// Fails if the guard cannot be started.
-pub fn start(machine: &Machine, limit: Option<Duration>) -> Result<Identity> {
-    let begin = || -> Result<Identity> {
+pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<ProcessIdentity> {
+    let begin = || -> Result<ProcessIdentity> {
         let end = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -46,31 +46,35 @@ pub fn start(machine: &Machine, limit: Option<Duration>) -> Result<Identity> {
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
-pub fn watch(machine: &Machine, limit: Option<Duration>) -> Result<()> {
-    process::on_interrupt()?;
-    let own = Identity::own();
+pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()> {
+    process::install_handlers()?;
+    let own = ProcessIdentity::current_process();
     println!("{}", serde_json::to_string(&own)?);
     stdout().flush()?;
     let deadline = limit.map(|limit| Instant::now() + limit);
     let tuner = stdin();
     let mut waits_for = vec![PollFd::new(&tuner, PollFlags::IN)];
     loop {
-        wait(&mut waits_for, deadline);
-        let lock = Lock::take(machine)?;
-        let Some(journal) = lock.journal()?.filter(|journal| journal.guard == own) else {
+        wait_for_event(&mut waits_for, deadline);
+        let lock = TuneLock::acquire(machine)?;
+        let Some(journal) = lock
+            .current_journal()?
+            .filter(|journal| journal.guard == own)
+        else {
             return Ok(());
         };
-        let is_over = deadline.is_some_and(|end| Instant::now() >= end) || process::interrupted();
+        let is_over =
+            deadline.is_some_and(|end| Instant::now() >= end) || process::is_interrupt_requested();
         if !journal.stays || is_over {
-            return journal.restore(&lock, false).map(drop);
+            return journal.restore_all(&lock, false).map(drop);
         }
         waits_for.clear();
     }
 }
 
 /// Waits until one of these descriptors is ready, the deadline passes, or a signal arrives.
-fn wait(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
-    while !process::interrupted() {
+fn wait_for_event(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
+    while !process::is_interrupt_requested() {
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let left = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,

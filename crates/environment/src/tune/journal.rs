@@ -4,33 +4,33 @@
 //! Written by one process at a time, under a lock that the kernel releases if the process dies. It
 //! is in a folder that a reboot clears, as it does the settings. It is readable by everyone,
 //! because sessions record which knobs are set and usually run without root. Start at
-//! [`Lock::take`] and [`Journal::restore`].
+//! [`TuneLock::acquire`] and [`TuneJournal::restore`].
 
-use super::knobs::OWN_GROUP;
-use super::machine::{Change, Machine, is_same};
-use crate::tree::Tree;
+use super::knobs::TUNE_CGROUP;
+use super::machine::{SettingChange, TunableMachine, is_same};
+use crate::tree::FileTree;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_process::{Identity, unix_ms};
+use speedwell_process::{ProcessIdentity, unix_time_ms};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
 /// Location below the root.
-const FOLDER: &str = "/run/speedwell";
-pub(crate) const FILE: &str = "/run/speedwell/tune.json";
+const JOURNAL_FOLDER: &str = "/run/speedwell";
+pub(crate) const JOURNAL_FILE: &str = "/run/speedwell/tune.json";
 
 /// The changes made by a tuner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Journal {
+pub struct TuneJournal {
     /// Boot ID of the kernel at the time of the changes (random(4)).
     pub(super) boot_id: Option<String>,
     /// Process that made the changes.
-    pub(super) tuner: Identity,
+    pub(super) tuner: ProcessIdentity,
     /// Process that restores the settings if no other does.
-    pub(super) guard: Identity,
+    pub(super) guard: ProcessIdentity,
     /// Command line of the tuner.
     pub command: String,
     /// Latest time at which the settings are restored, in milliseconds since the Unix epoch.
@@ -40,12 +40,12 @@ pub struct Journal {
     /// Knobs that have the desired settings, whether changed or not.
     pub knobs: Vec<String>,
     /// Settings, in the order of their changes.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
 /// A setting that was changed, or is being changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// File of the setting.
     pub path: String,
     /// Previous value; `None` for a control group that did not exist, and its files.
@@ -58,18 +58,18 @@ pub struct Entry {
 
 /// A setting with the outcome of its restoration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredSetting {
     /// File of the setting.
     pub path: String,
     /// Value before the change.
     pub old: String,
     /// Outcome of the restoration.
-    pub outcome: Restoration,
+    pub outcome: RestoreOutcome,
 }
 
 /// Outcome of restoring a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restoration {
+pub enum RestoreOutcome {
     /// The setting has its previous value.
     Done,
     /// Another process has since changed it to this value, which is kept.
@@ -82,18 +82,18 @@ pub enum Restoration {
 
 /// Exclusive access to the journal and the settings of a machine.
 #[derive(Debug)]
-pub struct Lock<'m> {
-    pub(super) machine: &'m Machine,
+pub struct TuneLock<'m> {
+    pub(super) machine: &'m TunableMachine,
     folder: File,
 }
 
-impl Lock<'_> {
+impl TuneLock<'_> {
     /// Waits for exclusive access.
     ///
     /// # Errors
     /// Fails if the journal's folder cannot be created or is writable by others.
-    pub fn take(machine: &Machine) -> Result<Lock<'_>> {
-        let folder = machine.tree.path(FOLDER);
+    pub fn acquire(machine: &TunableMachine) -> Result<TuneLock<'_>> {
+        let folder = machine.tree.resolve(JOURNAL_FOLDER);
         let made = DirBuilder::new()
             .mode(0o755)
             .recursive(true)
@@ -113,7 +113,7 @@ impl Lock<'_> {
         file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
             .with_context(|| format!("cannot lock '{shown}'"))?;
-        Ok(Lock {
+        Ok(TuneLock {
             machine,
             folder: file,
         })
@@ -123,10 +123,10 @@ impl Lock<'_> {
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
-    pub fn journal(&self) -> Result<Option<Journal>> {
-        match Journal::stored(&self.machine.tree)? {
+    pub fn current_journal(&self) -> Result<Option<TuneJournal>> {
+        match TuneJournal::read_stored(&self.machine.tree)? {
             Some(journal) if journal.is_stale(&self.machine.tree) => {
-                self.remove()?;
+                self.remove_journal()?;
                 Ok(None)
             }
             other => Ok(other),
@@ -134,39 +134,39 @@ impl Lock<'_> {
     }
 
     /// Saves the journal durably: the file is atomically replaced and synced to disk.
-    pub(super) fn save(&self, journal: &Journal) -> Result<()> {
-        let file = self.machine.tree.path(FILE);
+    pub(super) fn save_journal(&self, journal: &TuneJournal) -> Result<()> {
+        let file = self.machine.tree.resolve(JOURNAL_FILE);
         let draft = file.with_extension("draft");
         let write = || -> std::io::Result<()> {
             let mut out = File::create(&draft)?;
             out.set_permissions(Permissions::from_mode(0o644))?;
             out.write_all(&serde_json::to_vec_pretty(journal)?)?;
             out.sync_all()?;
-            self.machine.step();
+            self.machine.test_step();
             fs::rename(&draft, &file)?;
             self.folder.sync_all()?;
-            self.machine.step();
+            self.machine.test_step();
             Ok(())
         };
         write().with_context(|| format!("cannot write '{}'", file.display()))
     }
 
-    fn remove(&self) -> Result<()> {
-        self.machine.step();
-        let file = self.machine.tree.path(FILE);
+    fn remove_journal(&self) -> Result<()> {
+        self.machine.test_step();
+        let file = self.machine.tree.resolve(JOURNAL_FILE);
         fs::remove_file(&file).with_context(|| format!("cannot remove '{}'", file.display()))?;
-        self.machine.step();
+        self.machine.test_step();
         Ok(())
     }
 }
 
-impl Journal {
+impl TuneJournal {
     /// Reads the stored journal, regardless of its age.
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
-    fn stored(tree: &Tree) -> Result<Option<Journal>> {
-        let file = tree.path(FILE);
+    fn read_stored(tree: &FileTree) -> Result<Option<TuneJournal>> {
+        let file = tree.resolve(JOURNAL_FILE);
         let text = match fs::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -187,24 +187,24 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
-    pub(crate) fn read(tree: &Tree) -> Result<Option<Journal>> {
-        Ok(Journal::stored(tree)?.filter(|journal| !journal.is_stale(tree)))
+    pub(crate) fn read(tree: &FileTree) -> Result<Option<TuneJournal>> {
+        Ok(TuneJournal::read_stored(tree)?.filter(|journal| !journal.is_stale(tree)))
     }
 
     /// Whether this process made the changes.
     pub fn is_own(&self) -> bool {
-        self.tuner == Identity::own()
+        self.tuner == ProcessIdentity::current_process()
     }
 
     /// Whether the machine was rebooted since, which also reset the settings.
-    pub(super) fn is_stale(&self, tree: &Tree) -> bool {
+    pub(super) fn is_stale(&self, tree: &FileTree) -> bool {
         self.boot_id != boot_id(tree)
     }
 
     /// Describes the process that holds the machine.
     pub fn holder(&self) -> String {
         let who = format!("process {} ({})", self.tuner.pid, self.command);
-        let is_gone = |process: &Identity| process.has_ended() == Some(true);
+        let is_gone = |process: &ProcessIdentity| process.has_ended() == Some(true);
         match (is_gone(&self.tuner), is_gone(&self.guard)) {
             (false, _) => who,
             (true, false) if self.stays => {
@@ -222,47 +222,51 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if the journal cannot be written.
-    pub fn restore(mut self, lock: &Lock<'_>, forgets: bool) -> Result<Vec<Restored>> {
+    pub fn restore_all(
+        mut self,
+        lock: &TuneLock<'_>,
+        forgets: bool,
+    ) -> Result<Vec<RestoredSetting>> {
         let machine = lock.machine;
-        let mut all: Vec<Restored> = self
+        let mut all: Vec<RestoredSetting> = self
             .entries
             .iter()
             .rev()
-            .map(|entry| Restored {
+            .map(|entry| RestoredSetting {
                 path: entry.path.clone(),
                 old: entry.old.clone().unwrap_or_default(),
-                outcome: entry.restore(machine),
+                outcome: entry.restore_entry(machine),
             })
             .collect();
         // Restoring a governor may have changed the turbo setting again, which was restored before.
         for one in all
             .iter_mut()
-            .filter(|one| one.outcome == Restoration::Done)
+            .filter(|one| one.outcome == RestoreOutcome::Done)
         {
-            let held = machine.held(&one.path);
+            let held = machine.current_value(&one.path);
             if held.is_some_and(|held| !is_same(&one.path, &held, &one.old)) {
-                let again = machine.write(&one.path, Change::Value(&one.old));
-                one.outcome = outcome(machine, again);
+                let again = machine.write_setting(&one.path, SettingChange::Value(&one.old));
+                one.outcome = restore_outcome(machine, again);
             }
         }
-        let is_refused = |one: &Restored| matches!(one.outcome, Restoration::Refused(_));
+        let is_refused = |one: &RestoredSetting| matches!(one.outcome, RestoreOutcome::Refused(_));
         let refused: Vec<&str> = all
             .iter()
             .filter(|one| is_refused(one))
             .map(|one| one.path.as_str())
             .collect();
         if refused.is_empty() || forgets {
-            lock.remove()?;
+            lock.remove_journal()?;
         } else {
             self.entries
                 .retain(|entry| refused.contains(&entry.path.as_str()));
-            lock.save(&self)?;
+            lock.save_journal(&self)?;
         }
         Ok(all)
     }
 
     /// Kills the guard. This is safe for the lock holder: the guard is waiting.
-    pub fn dismiss_guard(&self, _lock: &Lock<'_>) {
+    pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {
             let _ = kill_process(guard, Signal::KILL);
@@ -271,64 +275,68 @@ impl Journal {
 
     /// Milliseconds until the settings are restored at the latest; 0 if overdue.
     pub fn left_ms(&self) -> Option<u64> {
-        Some(u64::try_from(self.until_unix_ms? - unix_ms()).unwrap_or(0))
+        Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// Returns the current value of the setting.
-    pub fn held(&self, machine: &Machine) -> Option<String> {
-        machine.held(&self.path)
+    pub fn current_value(&self, machine: &TunableMachine) -> Option<String> {
+        machine.current_value(&self.path)
     }
 
     /// Describes whether the setting still has its new value.
-    pub fn standing(&self, machine: &Machine) -> &'static str {
-        match machine.held(&self.path) {
+    pub fn describe_state(&self, machine: &TunableMachine) -> &'static str {
+        match machine.current_value(&self.path) {
             None => "gone",
-            Some(_) if self.path == OWN_GROUP => "set",
+            Some(_) if self.path == TUNE_CGROUP => "set",
             Some(held) if is_same(&self.path, &held, &self.new) => "set",
             Some(_) => "changed since",
         }
     }
 
-    fn restore(&self, machine: &Machine) -> Restoration {
+    fn restore_entry(&self, machine: &TunableMachine) -> RestoreOutcome {
         let Some(old) = &self.old else {
             // Control files in our own control group are removed with it.
-            if self.path != OWN_GROUP || machine.held(OWN_GROUP).is_none() {
-                return Restoration::Done;
+            if self.path != TUNE_CGROUP || machine.current_value(TUNE_CGROUP).is_none() {
+                return RestoreOutcome::Done;
             }
-            let removed = empty(machine).and_then(|()| machine.write(OWN_GROUP, Change::Remove));
-            return outcome(machine, removed);
+            let removed = move_processes_up(machine)
+                .and_then(|()| machine.write_setting(TUNE_CGROUP, SettingChange::Remove));
+            return restore_outcome(machine, removed);
         };
-        let Some(held) = machine.held(&self.path) else {
-            return Restoration::Gone;
+        let Some(held) = machine.current_value(&self.path) else {
+            return RestoreOutcome::Gone;
         };
         if is_same(&self.path, &held, old) {
-            return Restoration::Done;
+            return RestoreOutcome::Done;
         }
         // If the tuner died while writing, the value that the kernel made of it is unknown.
         if self.done && !is_same(&self.path, &held, &self.new) {
-            return Restoration::LeftAlone(held);
+            return RestoreOutcome::LeftAlone(held);
         }
-        outcome(machine, machine.write(&self.path, Change::Value(old)))
+        restore_outcome(
+            machine,
+            machine.write_setting(&self.path, SettingChange::Value(old)),
+        )
     }
 }
 
-fn outcome(machine: &Machine, done: std::io::Result<()>) -> Restoration {
+fn restore_outcome(machine: &TunableMachine, done: std::io::Result<()>) -> RestoreOutcome {
     match done {
-        Ok(()) => Restoration::Done,
-        Err(error) => Restoration::Refused(machine.words_for(&error)),
+        Ok(()) => RestoreOutcome::Done,
+        Err(error) => RestoreOutcome::Refused(machine.explain_refusal(&error)),
     }
 }
 
 /// Moves the processes of our control group to its parent, since a nonempty group cannot be
 /// removed.
-fn empty(machine: &Machine) -> std::io::Result<()> {
-    let file = format!("{OWN_GROUP}/cgroup.procs");
+fn move_processes_up(machine: &TunableMachine) -> std::io::Result<()> {
+    let file = format!("{TUNE_CGROUP}/cgroup.procs");
     let above = "/sys/fs/cgroup/cgroup.procs";
-    let processes = machine.tree.text(file).unwrap_or_default();
+    let processes = machine.tree.read_text(file).unwrap_or_default();
     for process in processes.lines() {
-        match machine.write(above, Change::Value(process)) {
+        match machine.write_setting(above, SettingChange::Value(process)) {
             // The process has ended.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
             done => done?,
@@ -338,6 +346,6 @@ fn empty(machine: &Machine) -> std::io::Result<()> {
 }
 
 /// Returns the kernel's boot ID.
-pub(super) fn boot_id(tree: &Tree) -> Option<String> {
-    tree.text("/proc/sys/kernel/random/boot_id")
+pub(super) fn boot_id(tree: &FileTree) -> Option<String> {
+    tree.read_text("/proc/sys/kernel/random/boot_id")
 }

@@ -85,10 +85,10 @@ const GROUP_ANSWERS: &str = "\
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus.partition member
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cgroup.procs 7";
 
-fn request(knob: &str) -> Request {
+fn request(knob: &str) -> TuneRequest {
     // The minimum frequency is raised only with turbo off.
     let turbo = (knob == "minimum-frequency").then(|| "turbo".to_owned());
-    Request {
+    TuneRequest {
         knobs: turbo.into_iter().chain([knob.to_owned()]).collect(),
         cpus: Some(vec![2, 3]),
         has_command: true,
@@ -96,16 +96,16 @@ fn request(knob: &str) -> Request {
     }
 }
 
-fn machine(folder: &fake::Machine) -> Machine {
-    Machine::at(folder.0.path(), None).unwrap()
+fn machine(folder: &fake::FakeMachine) -> TunableMachine {
+    TunableMachine::open(folder.0.path(), None).unwrap()
 }
 
-fn state<'a>(plan: &'a Plan, knob: &str) -> &'a KnobState {
+fn state<'a>(plan: &'a TunePlan, knob: &str) -> &'a KnobState {
     plan.knobs.iter().find(|one| one.knob.name == knob).unwrap()
 }
 
 /// Settings of a knob on [`MACHINE`], with current and desired values.
-fn settings(knob: &str) -> Vec<Setting> {
+fn settings(knob: &str) -> Vec<KnobSetting> {
     let folder = fake::machine(MACHINE);
     let plan = plan(&machine(&folder), &request(knob)).unwrap();
     state(&plan, knob).settings.clone()
@@ -118,10 +118,10 @@ fn knobs_of_files() -> impl Iterator<Item = &'static str> {
 }
 
 /// [`MACHINE`] with the files of a knob changed by `change`, which returns `None` to remove a file.
-fn with(knob: &str, change: impl Fn(&Setting) -> Option<String>) -> fake::Machine {
+fn with(knob: &str, change: impl Fn(&KnobSetting) -> Option<String>) -> fake::FakeMachine {
     let folder = fake::machine(MACHINE);
     for setting in settings(knob) {
-        let path = folder.path(&setting.path);
+        let path = folder.resolve(&setting.path);
         match change(&setting) {
             Some(value) => fs::write(path, value).unwrap(),
             None => fs::remove_file(path).unwrap(),
@@ -131,17 +131,17 @@ fn with(knob: &str, change: impl Fn(&Setting) -> Option<String>) -> fake::Machin
 }
 
 /// [`MACHINE`] with a kernel that gives the same response to every write of a knob.
-fn answering(knob: &str, says: &str) -> fake::Machine {
+fn answering(knob: &str, says: &str) -> fake::FakeMachine {
     let folder = fake::machine(MACHINE);
     let answers = settings(knob)
         .into_iter()
         .map(|one| format!("{} {says}\n", one.path));
-    fs::write(folder.path("/answers"), answers.collect::<String>()).unwrap();
+    fs::write(folder.resolve("/answers"), answers.collect::<String>()).unwrap();
     folder
 }
 
 /// All files of a machine except the journal.
-fn files(folder: &fake::Machine) -> Vec<(String, String)> {
+fn files(folder: &fake::FakeMachine) -> Vec<(String, String)> {
     fn below(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
@@ -155,29 +155,29 @@ fn files(folder: &fake::Machine) -> Vec<(String, String)> {
     }
     let mut found = Vec::new();
     for top in ["proc", "sys"] {
-        below(&folder.path(top), &mut found);
+        below(&folder.resolve(top), &mut found);
     }
     found.sort();
     found
 }
 
-fn nobody() -> Identity {
-    Identity {
+fn nobody() -> ProcessIdentity {
+    ProcessIdentity {
         pid: 0,
-        ..Identity::own()
+        ..ProcessIdentity::current_process()
     }
 }
 
-fn apply(lock: &Lock<'_>, request: &Request) -> Plan {
+fn apply(lock: &TuneLock<'_>, request: &TuneRequest) -> TunePlan {
     let mut plan = plan(lock.machine, request).unwrap();
     plan.apply(lock, nobody(), "speedwell tune", true, None)
         .unwrap();
     plan
 }
 
-fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
+fn turn(folder: &fake::FakeMachine, knob: &str) -> KnobState {
     let machine = machine(folder);
-    let plan = apply(&Lock::take(&machine).unwrap(), &request(knob));
+    let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request(knob));
     plan.knobs
         .into_iter()
         .find(|one| one.knob.name == knob)
@@ -185,18 +185,21 @@ fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
 }
 
 /// Restores everything and returns the failures.
-fn reset(folder: &fake::Machine) -> Vec<Restored> {
+fn reset(folder: &fake::FakeMachine) -> Vec<RestoredSetting> {
     let machine = machine(folder);
-    let lock = Lock::take(&machine).unwrap();
+    let lock = TuneLock::acquire(&machine).unwrap();
     let all = lock
-        .journal()
+        .current_journal()
         .unwrap()
         .unwrap()
-        .restore(&lock, true)
+        .restore_all(&lock, true)
         .unwrap();
-    assert!(lock.journal().unwrap().is_none(), "the journal is gone");
+    assert!(
+        lock.current_journal().unwrap().is_none(),
+        "the journal is gone"
+    );
     all.into_iter()
-        .filter(|one| one.outcome != Restoration::Done)
+        .filter(|one| one.outcome != RestoreOutcome::Done)
         .collect()
 }
 
@@ -208,13 +211,13 @@ fn a_setting_with_another_value_is_changed_and_put_back() {
         let state = turn(&folder, knob);
         assert_eq!(
             (state.outcome, state.note.as_str()),
-            (Outcome::Set, ""),
+            (KnobOutcome::Set, ""),
             "{knob}"
         );
         let held = machine(&folder);
         for setting in &state.settings {
             assert_eq!(
-                held.held(&setting.path).as_deref(),
+                held.current_value(&setting.path).as_deref(),
                 Some(&*setting.after),
                 "{knob}"
             );
@@ -232,11 +235,12 @@ fn a_setting_that_is_as_wished_is_not_touched() {
         let state = turn(&folder, knob);
         match (knob, state.outcome) {
             // There is nothing left to switch off.
-            ("smt", outcome) => assert_ne!(outcome, Outcome::Set),
-            (_, outcome) => assert_eq!(outcome, Outcome::Already, "{knob}"),
+            ("smt", outcome) => assert_ne!(outcome, KnobOutcome::Set),
+            (_, outcome) => assert_eq!(outcome, KnobOutcome::Already, "{knob}"),
         }
-        let journal = status(&machine(&folder)).unwrap().unwrap();
-        let touched = |entry: &&Entry| state.settings.iter().any(|one| one.path == entry.path);
+        let journal = current_changes(&machine(&folder)).unwrap().unwrap();
+        let touched =
+            |entry: &&JournalEntry| state.settings.iter().any(|one| one.path == entry.path);
         assert_eq!(journal.entries.iter().find(touched), None, "{knob}");
     }
 }
@@ -249,18 +253,18 @@ fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
             _ => with(knob, |_| None),
         };
         if knob == "smt" {
-            fs::remove_file(folder.path("/sys/devices/system/cpu/smt/control")).unwrap();
+            fs::remove_file(folder.resolve("/sys/devices/system/cpu/smt/control")).unwrap();
         }
         let request = request(knob);
-        let note = |folder: &fake::Machine| {
+        let note = |folder: &fake::FakeMachine| {
             let plan = plan(&machine(folder), &request).unwrap();
             let state = state(&plan, knob);
-            assert_eq!(state.outcome, Outcome::Cannot, "{knob}");
+            assert_eq!(state.outcome, KnobOutcome::Cannot, "{knob}");
             state.note.clone()
         };
         assert_eq!(note(&folder), "not on this machine", "{knob}");
-        fs::create_dir_all(folder.path("/sys/hypervisor")).unwrap();
-        fs::write(folder.path("/sys/hypervisor/type"), "xen").unwrap();
+        fs::create_dir_all(folder.resolve("/sys/hypervisor")).unwrap();
+        fs::write(folder.resolve("/sys/hypervisor/type"), "xen").unwrap();
         assert_eq!(note(&folder), "left to the host (hypervisor xen)", "{knob}");
     }
 }
@@ -275,15 +279,19 @@ fn what_may_not_be_written_is_seen_without_writing() {
             let folder = answering(knob, says);
             let before = files(&folder);
             let request = request(knob);
-            let seen = |folder: &fake::Machine| {
+            let seen = |folder: &fake::FakeMachine| {
                 let plan = plan(&machine(folder), &request).unwrap();
                 let state = state(&plan, knob);
                 (state.outcome, state.note.clone())
             };
-            assert_eq!(seen(&folder), (Outcome::Cannot, words.to_owned()), "{knob}");
-            fs::write(folder.path("/.dockerenv"), "").unwrap();
+            assert_eq!(
+                seen(&folder),
+                (KnobOutcome::Cannot, words.to_owned()),
+                "{knob}"
+            );
+            fs::write(folder.resolve("/.dockerenv"), "").unwrap();
             let inside = "read-only here: ask the host".to_owned();
-            assert_eq!(seen(&folder), (Outcome::Cannot, inside), "{knob}");
+            assert_eq!(seen(&folder), (KnobOutcome::Cannot, inside), "{knob}");
             turn(&folder, knob);
             reset(&folder);
             assert_eq!(files(&folder), before, "{knob}");
@@ -303,11 +311,12 @@ fn what_the_device_refuses_is_said_and_leaves_no_trace() {
             let state = turn(&folder, knob);
             assert_eq!(
                 (state.outcome, &*state.note),
-                (Outcome::Cannot, words),
+                (KnobOutcome::Cannot, words),
                 "{knob}"
             );
-            let journal = status(&machine(&folder)).unwrap().unwrap();
-            let refused = |entry: &Entry| state.settings.iter().any(|one| one.path == entry.path);
+            let journal = current_changes(&machine(&folder)).unwrap().unwrap();
+            let refused =
+                |entry: &JournalEntry| state.settings.iter().any(|one| one.path == entry.path);
             assert!(!journal.entries.iter().any(refused), "{knob}");
             reset(&folder);
             assert_eq!(files(&folder), before, "{knob}");
@@ -319,14 +328,14 @@ fn what_the_device_refuses_is_said_and_leaves_no_trace() {
 fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
     let folder = fake::machine(MACHINE);
     fs::write(
-        folder.path("/answers"),
+        folder.resolve("/answers"),
         "/proc/irq/24/smp_affinity_list EIO\n",
     )
     .unwrap();
     let state = turn(&folder, "irq");
-    assert_eq!(state.outcome, Outcome::Set);
+    assert_eq!(state.outcome, KnobOutcome::Set);
     assert_eq!(state.note, "1 of 3: the device cannot do it");
-    let held = |path| machine(&folder).held(path).unwrap();
+    let held = |path| machine(&folder).current_value(path).unwrap();
     assert_eq!(held("/proc/irq/24/smp_affinity_list"), "0-3");
     assert_eq!(held("/proc/irq/25/smp_affinity_list"), "0-1");
     assert_eq!(held("/proc/irq/default_smp_affinity"), "3");
@@ -339,14 +348,17 @@ fn what_somebody_changed_meanwhile_is_left_alone() {
         let state = turn(&folder, knob);
         let theirs = |path: &str| if path.contains("/irq/") { "2" } else { "77" };
         for setting in &state.settings {
-            fs::write(folder.path(&setting.path), theirs(&setting.path)).unwrap();
+            fs::write(folder.resolve(&setting.path), theirs(&setting.path)).unwrap();
         }
         let left = reset(&folder);
         assert_eq!(left.len(), state.settings.len(), "{knob}");
         for one in left {
             let value = theirs(&one.path).to_owned();
-            assert_eq!(machine(&folder).held(&one.path).as_ref(), Some(&value));
-            assert_eq!(one.outcome, Restoration::LeftAlone(value), "{knob}");
+            assert_eq!(
+                machine(&folder).current_value(&one.path).as_ref(),
+                Some(&value)
+            );
+            assert_eq!(one.outcome, RestoreOutcome::LeftAlone(value), "{knob}");
         }
     }
 }
@@ -356,7 +368,7 @@ fn somebody_who_put_a_setting_back_by_hand_is_not_mentioned() {
     for knob in knobs_of_files() {
         let folder = fake::machine(MACHINE);
         for setting in turn(&folder, knob).settings {
-            fs::write(folder.path(&setting.path), setting.before.unwrap()).unwrap();
+            fs::write(folder.resolve(&setting.path), setting.before.unwrap()).unwrap();
         }
         assert_eq!(reset(&folder), [], "{knob}");
     }
@@ -366,22 +378,22 @@ fn somebody_who_put_a_setting_back_by_hand_is_not_mentioned() {
 fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_settings_along() {
     for knob in ["governor", "minimum-frequency"] {
         let folder = fake::machine(MACHINE);
-        fs::write(folder.path("/sys/devices/system/cpu/online"), "0-1").unwrap();
+        fs::write(folder.resolve("/sys/devices/system/cpu/online"), "0-1").unwrap();
         let state = turn(&folder, knob);
         let paths: Vec<&str> = state.settings.iter().map(|one| one.path.as_str()).collect();
         assert!(
             matches!(paths[..], [one] if one.contains("policy0")),
             "{paths:?}"
         );
-        fs::remove_dir_all(folder.path("/sys/devices/system/cpu/cpufreq/policy0")).unwrap();
+        fs::remove_dir_all(folder.resolve("/sys/devices/system/cpu/cpufreq/policy0")).unwrap();
         let gone = reset(&folder);
         assert!(
-            matches!(&gone[..], [one] if one.outcome == Restoration::Gone),
+            matches!(&gone[..], [one] if one.outcome == RestoreOutcome::Gone),
             "{gone:?}"
         );
     }
     let folder = fake::machine(MACHINE);
-    fs::write(folder.path("/sys/devices/system/cpu/online"), "0,2-3").unwrap();
+    fs::write(folder.resolve("/sys/devices/system/cpu/online"), "0,2-3").unwrap();
     assert_eq!(
         turn(&folder, "irq").settings[0].after,
         "1",
@@ -390,7 +402,7 @@ fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_sett
     let plan = plan(&machine(&folder), &request("smt")).unwrap();
     assert_eq!(
         state(&plan, "smt").outcome,
-        Outcome::Cannot,
+        KnobOutcome::Cannot,
         "its sibling is gone already"
     );
 }
@@ -401,11 +413,11 @@ fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
     let state = turn(&folder, "minimum-frequency");
     assert_eq!(
         (state.outcome, &*state.note),
-        (Outcome::Cannot, "with turbo off only")
+        (KnobOutcome::Cannot, "with turbo off only")
     );
-    let alone = Request {
+    let alone = TuneRequest {
         knobs: vec!["minimum-frequency".into()],
-        ..Request::default()
+        ..TuneRequest::default()
     };
     let found = plan(&machine(&fake::machine(MACHINE)), &alone).unwrap();
     let found = found
@@ -420,7 +432,7 @@ fn switching_turbo_off_lowers_the_highest_frequency_before_it_becomes_the_lowest
     let folder = fake::machine(MACHINE);
     let highest = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
     let answer = format!("/sys/devices/system/cpu/intel_pstate/no_turbo also {highest} 2000000\n");
-    fs::write(folder.path("/answers"), answer).unwrap();
+    fs::write(folder.resolve("/answers"), answer).unwrap();
     let state = turn(&folder, "minimum-frequency");
     assert_eq!(state.settings[0].after, "2000000");
 }
@@ -432,16 +444,16 @@ fn a_governor_that_comes_back_and_sets_turbo_anew_does_not_win() {
     let turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
     let governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
     fs::write(
-        folder.path("/answers"),
+        folder.resolve("/answers"),
         format!("{governor} also {turbo} 1\n"),
     )
     .unwrap();
     let machine = machine(&folder);
-    let request = Request {
+    let request = TuneRequest {
         knobs: vec!["governor".into(), "turbo".into()],
-        ..Request::default()
+        ..TuneRequest::default()
     };
-    apply(&Lock::take(&machine).unwrap(), &request);
+    apply(&TuneLock::acquire(&machine).unwrap(), &request);
     reset(&folder);
     assert_eq!(files(&folder), before);
 }
@@ -451,9 +463,9 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
     let smt = |files: &[(&str, &str)], cpus: Option<Vec<u32>>| {
         let folder = fake::machine(MACHINE);
         for (path, text) in files {
-            fs::write(folder.path(path), text).unwrap();
+            fs::write(folder.resolve(path), text).unwrap();
         }
-        let request = Request {
+        let request = TuneRequest {
             cpus,
             ..request("smt")
         };
@@ -483,10 +495,10 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
 fn a_command_gets_a_control_group_that_goes_with_it() {
     let folder = fake::machine(&[MACHINE, GROUPS, &[("/answers", GROUP_ANSWERS)]].concat());
     let machine = machine(&folder);
-    let plan = apply(&Lock::take(&machine).unwrap(), &request("own-cpus"));
+    let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request("own-cpus"));
     let state = state(&plan, "own-cpus");
-    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
-    let held = |name: &str| machine.held(&format!("{OWN_GROUP}/{name}"));
+    assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
+    let held = |name: &str| machine.current_value(&format!("{TUNE_CGROUP}/{name}"));
     assert_eq!(held("cpuset.cpus").as_deref(), Some("2-3"));
     assert_eq!(held("cpuset.cpus.partition").as_deref(), Some("isolated"));
     plan.enter_own_cpus(&machine).unwrap();
@@ -496,30 +508,32 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
         "the writer itself"
     );
     // A process that remains in the group moves back to the root group.
-    fs::write(folder.path(format!("{OWN_GROUP}/cgroup.procs")), "7\n").unwrap();
+    fs::write(folder.resolve(format!("{TUNE_CGROUP}/cgroup.procs")), "7\n").unwrap();
     assert_eq!(reset(&folder), []);
     assert_eq!(held("cpuset.cpus"), None);
     assert_eq!(
-        machine.held("/sys/fs/cgroup/cgroup.procs").as_deref(),
+        machine
+            .current_value("/sys/fs/cgroup/cgroup.procs")
+            .as_deref(),
         Some("7")
     );
     assert_eq!(
         machine
-            .held("/sys/fs/cgroup/cgroup.subtree_control")
+            .current_value("/sys/fs/cgroup/cgroup.subtree_control")
             .as_deref(),
         Some("-cpuset")
     );
 }
 
 /// A machine whose kernel responds to partitions in this way.
-fn with_partition(answers: &str) -> fake::Machine {
+fn with_partition(answers: &str) -> fake::FakeMachine {
     let answers = format!("{GROUP_ANSWERS}\n{answers}");
     fake::machine(&[MACHINE, GROUPS, &[("/answers", &answers)]].concat())
 }
 
 #[test]
 fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
-    let partition = format!("{OWN_GROUP}/{PARTITION}");
+    let partition = format!("{TUNE_CGROUP}/{PARTITION_FILE}");
     let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
     let folder = with_partition(&format!("{partition} holds {why}"));
     let state = turn(&folder, "own-cpus");
@@ -532,10 +546,10 @@ fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
 
 #[test]
 fn processors_that_cannot_be_isolated_are_at_least_their_own() {
-    let folder = with_partition(&format!("{OWN_GROUP}/{PARTITION} refuses isolated"));
+    let folder = with_partition(&format!("{TUNE_CGROUP}/{PARTITION_FILE} refuses isolated"));
     let state = turn(&folder, "own-cpus");
-    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
-    let held = machine(&folder).held(&format!("{OWN_GROUP}/{PARTITION}"));
+    assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
+    let held = machine(&folder).current_value(&format!("{TUNE_CGROUP}/{PARTITION_FILE}"));
     assert_eq!(held.as_deref(), Some("root"));
     assert_eq!(reset(&folder), []);
 }
@@ -561,28 +575,28 @@ fn what_works_against_the_settings_is_said() {
     let warnings_of = |files: &[(&str, &str)], knob: &str| {
         let folder = fake::machine(&[MACHINE, files].concat());
         let machine = machine(&folder);
-        warnings(&machine, &plan(&machine, &request(knob)).unwrap())
+        plan_warnings(&machine, &plan(&machine, &request(knob)).unwrap())
     };
     let daemon = [("/proc/77/comm", "irqbalance")];
     assert!(warnings_of(&daemon, "irq")[0].contains("'irqbalance' is running"));
     assert!(warnings_of(&daemon, "swap").is_empty());
     let folder = fake::machine(&[MACHINE, &daemon, &[("/service:irqbalance", "active")]].concat());
     let machine = machine(&folder);
-    let stops = Request {
+    let stops = TuneRequest {
         stops_services: true,
         ..request("irq")
     };
-    let lock = Lock::take(&machine).unwrap();
+    let lock = TuneLock::acquire(&machine).unwrap();
     let plan_with = apply(&lock, &stops);
-    assert!(warnings(&machine, &plan_with).is_empty());
+    assert!(plan_warnings(&machine, &plan_with).is_empty());
     assert_eq!(
-        machine.held("service:irqbalance").as_deref(),
+        machine.current_value("service:irqbalance").as_deref(),
         Some("inactive")
     );
     drop(lock);
     assert_eq!(reset(&folder), []);
     assert_eq!(
-        machine.held("service:irqbalance").as_deref(),
+        machine.current_value("service:irqbalance").as_deref(),
         Some("active")
     );
     let battery = [
@@ -597,9 +611,9 @@ fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
     let left = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
     let folder = fake::machine(&[MACHINE, GROUPS, &left].concat());
     let machine = machine(&folder);
-    let plan = apply(&Lock::take(&machine).unwrap(), &request("swap"));
+    let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request("swap"));
     plan.enter_own_cpus(&machine).unwrap();
-    let held = machine.held("/sys/fs/cgroup/speedwell/cgroup.procs");
+    let held = machine.current_value("/sys/fs/cgroup/speedwell/cgroup.procs");
     assert_eq!(held.as_deref(), Some(""));
 }
 
@@ -608,7 +622,7 @@ fn control_groups_of_version_1_are_no_help() {
     let folder = fake::machine(MACHINE);
     let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
     let state = state(&plan, "own-cpus");
-    assert_eq!(state.outcome, Outcome::Cannot);
+    assert_eq!(state.outcome, KnobOutcome::Cannot);
     assert!(state.note.contains("--pin"), "{}", state.note);
 }
 
@@ -617,27 +631,33 @@ fn a_journal_from_before_the_machine_was_started_is_removed() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let machine = machine(&folder);
-    assert_eq!(knobs_set(&machine.tree).as_deref(), Some("swap"));
-    fs::write(folder.path("/proc/sys/kernel/random/boot_id"), "second").unwrap();
-    assert_eq!(knobs_set(&machine.tree), None, "sessions do not note it");
-    let lock = Lock::take(&machine).unwrap();
-    assert!(lock.journal().unwrap().is_none());
-    assert!(!folder.path("/run/speedwell/tune.json").exists());
+    assert_eq!(list_set_knobs(&machine.tree).as_deref(), Some("swap"));
+    fs::write(folder.resolve("/proc/sys/kernel/random/boot_id"), "second").unwrap();
+    assert_eq!(
+        list_set_knobs(&machine.tree),
+        None,
+        "sessions do not note it"
+    );
+    let lock = TuneLock::acquire(&machine).unwrap();
+    assert!(lock.current_journal().unwrap().is_none());
+    assert!(!folder.resolve("/run/speedwell/tune.json").exists());
 }
 
 #[test]
 fn what_a_tuner_was_writing_when_it_died_goes_back_whatever_the_kernel_made_of_it() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
-    let file = folder.path("/run/speedwell/tune.json");
+    let file = folder.resolve("/run/speedwell/tune.json");
     let text = fs::read_to_string(&file)
         .unwrap()
         .replace("\"done\": true", "\"done\": false");
     fs::write(&file, text).unwrap();
-    fs::write(folder.path("/proc/sys/vm/swappiness"), "2").unwrap();
+    fs::write(folder.resolve("/proc/sys/vm/swappiness"), "2").unwrap();
     assert_eq!(reset(&folder), []);
     assert_eq!(
-        machine(&folder).held("/proc/sys/vm/swappiness").as_deref(),
+        machine(&folder)
+            .current_value("/proc/sys/vm/swappiness")
+            .as_deref(),
         Some("60")
     );
 }
@@ -647,29 +667,29 @@ fn what_cannot_be_put_back_stays_in_the_journal_of_a_guard() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "timers");
     fs::write(
-        folder.path("/answers"),
+        folder.resolve("/answers"),
         "/proc/sys/kernel/timer_migration EIO\n",
     )
     .unwrap();
     let machine = machine(&folder);
-    let lock = Lock::take(&machine).unwrap();
+    let lock = TuneLock::acquire(&machine).unwrap();
     let restored = lock
-        .journal()
+        .current_journal()
         .unwrap()
         .unwrap()
-        .restore(&lock, false)
+        .restore_all(&lock, false)
         .unwrap();
-    let refused = Restoration::Refused("the device cannot do it".into());
+    let refused = RestoreOutcome::Refused("the device cannot do it".into());
     assert_eq!(restored[0].outcome, refused);
-    assert_eq!(lock.journal().unwrap().unwrap().entries.len(), 1);
+    assert_eq!(lock.current_journal().unwrap().unwrap().entries.len(), 1);
 }
 
 #[test]
 fn a_knob_that_needs_more_says_so_where_it_is_named() {
     let folder = fake::machine(MACHINE);
-    let bare = |knobs: &[&str]| Request {
+    let bare = |knobs: &[&str]| TuneRequest {
         knobs: knobs.iter().map(|name| (*name).to_owned()).collect(),
-        ..Request::default()
+        ..TuneRequest::default()
     };
     let error = plan(&machine(&folder), &bare(&["irq"])).unwrap_err();
     assert_eq!(error.to_string(), "'irq' needs --cpus CPUS");
@@ -677,9 +697,9 @@ fn a_knob_that_needs_more_says_so_where_it_is_named() {
     let found = |name| (state(&plan, name).outcome, state(&plan, name).note.clone());
     assert_eq!(
         found("irq"),
-        (Outcome::OnRequest, "needs --cpus CPUS".into())
+        (KnobOutcome::OnRequest, "needs --cpus CPUS".into())
     );
-    assert_eq!(found("smt"), (Outcome::OnRequest, String::new()));
+    assert_eq!(found("smt"), (KnobOutcome::OnRequest, String::new()));
 }
 
 #[test]
@@ -688,8 +708,8 @@ fn a_folder_that_others_may_write_to_is_not_believed() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let open = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(folder.path("/run/speedwell"), open).unwrap();
+    fs::set_permissions(folder.resolve("/run/speedwell"), open).unwrap();
     let machine = machine(&folder);
-    let error = Lock::take(&machine).unwrap_err().to_string();
+    let error = TuneLock::acquire(&machine).unwrap_err().to_string();
     assert!(error.contains("others may write"), "{error}");
 }

@@ -1,14 +1,14 @@
-//! The machine as seen and changed by `tune`; [`Machine::write`] is the only function in this
+//! The machine as seen and changed by `tune`; [`TunableMachine::write_setting`] is the only function in this
 //! program that writes a setting.
 //!
 //! A setting is a kernel file with one value. The kernel often shows more than it accepts (`always
 //! [madvise] never`), or in another notation, so values are compared in the form returned by
-//! [`Machine::held`]. With a root other than `/` there is no kernel: a file `answers` defines its
+//! [`TunableMachine::current_value`]. With a root other than `/` there is no kernel: a file `answers` defines its
 //! responses, and the tuner can be killed at a given step, to test its robustness.
 
-use crate::processors::{list_of, numbers};
+use crate::processors::{format_cpu_list, parse_cpu_list};
 use crate::system;
-use crate::tree::Tree;
+use crate::tree::FileTree;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::process::{Signal, geteuid, getpid, kill_process};
@@ -21,22 +21,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A machine whose settings can be changed.
 #[derive(Debug)]
-pub struct Machine {
-    pub(super) tree: Tree,
+pub struct TunableMachine {
+    pub(super) tree: FileTree,
     root: PathBuf,
-    answers: Vec<Answer>,
+    answers: Vec<SimulatedAnswer>,
     steps_left: Option<AtomicU32>,
 }
 
 /// Response of a simulated kernel to a write.
 #[derive(Debug)]
-struct Answer {
+struct SimulatedAnswer {
     path: String,
-    says: Says,
+    says: SimulatedResponse,
 }
 
 #[derive(Debug)]
-enum Says {
+enum SimulatedResponse {
     /// The write fails.
     Error(Errno),
     /// This value is rejected.
@@ -47,20 +47,20 @@ enum Says {
     Also(String, String),
 }
 
-impl Machine {
+impl TunableMachine {
     /// This machine (`/`), or a folder that simulates one. In the latter case, `dies_at` is the
     /// step at which this process is killed.
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.
-    pub fn at(root: &Path, dies_at: Option<u32>) -> io::Result<Machine> {
+    pub fn open(root: &Path, dies_at: Option<u32>) -> io::Result<TunableMachine> {
         let is_real = root == Path::new("/");
         let answers = match fs::read_to_string(root.join("answers")) {
-            Ok(text) if !is_real => text.lines().map(answer).collect::<io::Result<_>>()?,
+            Ok(text) if !is_real => text.lines().map(parse_answer).collect::<io::Result<_>>()?,
             _ => Vec::new(),
         };
-        Ok(Machine {
-            tree: Tree::at(root),
+        Ok(TunableMachine {
+            tree: FileTree::with_root(root),
             root: root.to_owned(),
             answers,
             steps_left: dies_at.filter(|_| !is_real).map(AtomicU32::new),
@@ -78,21 +78,21 @@ impl Machine {
     }
 
     /// Whether this process is permitted to change settings.
-    pub fn is_ours(&self) -> bool {
+    pub fn may_change(&self) -> bool {
         self.is_rehearsal() || geteuid().is_root()
     }
 
     /// Explains why a setting is missing.
-    pub(super) fn words_for_absent(&self) -> String {
-        match system::hypervisor(&self.tree) {
+    pub(super) fn explain_absent(&self) -> String {
+        match system::detect_hypervisor(&self.tree) {
             Some(kind) => format!("left to the host (hypervisor {kind})"),
             None => "not on this machine".to_owned(),
         }
     }
 
     /// Explains why a setting was refused.
-    pub(super) fn words_for(&self, error: &io::Error) -> String {
-        let is_inside = system::container(&self.tree).is_some();
+    pub(super) fn explain_refusal(&self, error: &io::Error) -> String {
+        let is_inside = system::detect_container(&self.tree).is_some();
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) if is_inside => {
                 "read-only here: ask the host".to_owned()
@@ -108,8 +108,8 @@ impl Machine {
 
     /// Returns the value of a setting, in the form in which it is written; `None` if it does not
     /// exist.
-    pub(super) fn held(&self, path: &str) -> Option<String> {
-        if let Some(service) = self.service(path) {
+    pub(super) fn current_value(&self, path: &str) -> Option<String> {
+        if let Some(service) = self.service_name(path) {
             let answer = Command::new("systemctl")
                 .args(["is-active", service])
                 .output();
@@ -119,19 +119,21 @@ impl Machine {
                     .to_owned(),
             );
         }
-        if self.tree.path(path).is_dir() {
+        if self.tree.resolve(path).is_dir() {
             return Some(String::new());
         }
-        Some(canonical(path, &self.tree.text(path)?))
+        Some(to_input_form(path, &self.tree.read_text(path)?))
     }
 
     /// Checks, without writing, whether an existing setting is inaccessible.
-    pub(super) fn is_closed(&self, path: &str) -> Result<(), io::Error> {
-        if self.service(path).is_some() {
+    pub(super) fn check_writable(&self, path: &str) -> Result<(), io::Error> {
+        if self.service_name(path).is_some() {
             return Ok(());
         }
-        let file = self.tree.path(path);
-        if let Some(Says::Error(error @ (Errno::ACCESS | Errno::ROFS))) = self.answer(path) {
+        let file = self.tree.resolve(path);
+        if let Some(SimulatedResponse::Error(error @ (Errno::ACCESS | Errno::ROFS))) =
+            self.find_answer(path)
+        {
             return Err((*error).into());
         }
         if statvfs(&file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -147,22 +149,22 @@ impl Machine {
     ///
     /// # Errors
     /// Fails with the kernel's error.
-    pub(super) fn write(&self, path: &str, change: Change<'_>) -> io::Result<()> {
-        self.step();
-        if let Some(Says::Error(error)) = self.answer(path) {
+    pub(super) fn write_setting(&self, path: &str, change: SettingChange<'_>) -> io::Result<()> {
+        self.test_step();
+        if let Some(SimulatedResponse::Error(error)) = self.find_answer(path) {
             return Err((*error).into());
         }
-        let file = self.tree.path(path);
+        let file = self.tree.resolve(path);
         match change {
-            Change::Value(value) if self.service(path).is_some() => {
-                switch(&path[SERVICE.len()..], value)?;
+            SettingChange::Value(value) if self.service_name(path).is_some() => {
+                switch_service(&path[SERVICE_PREFIX.len()..], value)?;
             }
-            Change::Value(value) => {
-                let held = match self.answer(path) {
-                    Some(Says::Refuses(refused)) if refused == value => {
+            SettingChange::Value(value) => {
+                let held = match self.find_answer(path) {
+                    Some(SimulatedResponse::Refuses(refused)) if refused == value => {
                         return Err(Errno::INVAL.into());
                     }
-                    Some(Says::Holds(other)) => other,
+                    Some(SimulatedResponse::Holds(other)) => other,
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
@@ -170,44 +172,45 @@ impl Machine {
                 // reach it.
                 file.write_all(format!("{held}\n").as_bytes())?;
             }
-            Change::Make => fs::create_dir(file)?,
+            SettingChange::Make => fs::create_dir(file)?,
             // Files in a simulated group do not disappear with it.
-            Change::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
-            Change::Remove => return fs::remove_dir(file),
+            SettingChange::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
+            SettingChange::Remove => return fs::remove_dir(file),
         }
         for answer in self.answers.iter().filter(|answer| answer.path == path) {
-            if let Says::Also(other, value) = &answer.says {
-                fs::write(self.tree.path(other), format!("{value}\n"))?;
+            if let SimulatedResponse::Also(other, value) = &answer.says {
+                fs::write(self.tree.resolve(other), format!("{value}\n"))?;
             }
         }
-        self.step();
+        self.test_step();
         Ok(())
     }
 
     /// Returns the service that a setting stands for; on a simulated machine it is a file.
-    fn service<'p>(&self, path: &'p str) -> Option<&'p str> {
-        path.strip_prefix(SERVICE).filter(|_| !self.is_rehearsal())
+    fn service_name<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(SERVICE_PREFIX)
+            .filter(|_| !self.is_rehearsal())
     }
 
     /// A point at which the tuner may be killed by a test.
-    pub(super) fn step(&self) {
+    pub(super) fn test_step(&self) {
         let Some(left) = &self.steps_left else { return };
         if left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
 
-    fn answer(&self, path: &str) -> Option<&Says> {
+    fn find_answer(&self, path: &str) -> Option<&SimulatedResponse> {
         let found = self.answers.iter().find(|answer| answer.path == path);
         found.map(|answer| &answer.says)
     }
 }
 
 /// Path prefix of settings that represent the state of a service instead of a file.
-pub(super) const SERVICE: &str = "service:";
+pub(super) const SERVICE_PREFIX: &str = "service:";
 
 /// Starts or stops a service (systemctl(1)).
-fn switch(service: &str, value: &str) -> io::Result<()> {
+fn switch_service(service: &str, value: &str) -> io::Result<()> {
     let verb = if value == "active" { "start" } else { "stop" };
     let done = Command::new("systemctl")
         .args([verb, service])
@@ -222,7 +225,7 @@ fn switch(service: &str, value: &str) -> io::Result<()> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Change<'a> {
+pub(super) enum SettingChange<'a> {
     Value(&'a str),
     /// Create a control group.
     Make,
@@ -232,19 +235,19 @@ pub(super) enum Change<'a> {
 
 /// Parses a line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also
 /// PATH TEXT`.
-fn answer(line: &str) -> io::Result<Answer> {
+fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
     let says = match words[..] {
-        [_, "EACCES"] => Says::Error(Errno::ACCESS),
-        [_, "EROFS"] => Says::Error(Errno::ROFS),
-        [_, "EIO"] => Says::Error(Errno::IO),
-        [_, "EBUSY"] => Says::Error(Errno::BUSY),
-        [_, "refuses", value] => Says::Refuses(value.to_owned()),
-        [_, "holds", ..] => Says::Holds(words[2..].join(" ")),
-        [_, "also", other, text] => Says::Also(other.to_owned(), text.to_owned()),
+        [_, "EACCES"] => SimulatedResponse::Error(Errno::ACCESS),
+        [_, "EROFS"] => SimulatedResponse::Error(Errno::ROFS),
+        [_, "EIO"] => SimulatedResponse::Error(Errno::IO),
+        [_, "EBUSY"] => SimulatedResponse::Error(Errno::BUSY),
+        [_, "refuses", value] => SimulatedResponse::Refuses(value.to_owned()),
+        [_, "holds", ..] => SimulatedResponse::Holds(words[2..].join(" ")),
+        [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
         _ => return Err(io::Error::other(format!("'{line}' is no answer"))),
     };
-    Ok(Answer {
+    Ok(SimulatedAnswer {
         path: words[0].to_owned(),
         says,
     })
@@ -257,10 +260,12 @@ pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
 }
 
 /// Converts a value from the kernel's output form to its input form.
-fn canonical(path: &str, shown: &str) -> String {
+fn to_input_form(path: &str, shown: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name {
-        "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => list_of(&numbers(shown)),
+        "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
+            format_cpu_list(&parse_cpu_list(shown))
+        }
         // It shows the enabled controllers, but accepts changes.
         "cgroup.subtree_control" => {
             let is_on = shown
@@ -299,7 +304,7 @@ mod tests {
             ("/sys/fs/cgroup/cgroup.subtree_control", "memory", "-cpuset"),
             ("/proc/sys/vm/swappiness", "60", "60"),
         ] {
-            assert_eq!(canonical(path, shown), written, "{path}");
+            assert_eq!(to_input_form(path, shown), written, "{path}");
         }
         let mask = "/proc/irq/default_smp_affinity";
         assert!(is_same(mask, "00000002,0000000F", "2,0000000f") && !is_same(mask, "1f", "f"));
@@ -317,14 +322,25 @@ mod tests {
                 "/a EIO\n/b holds isolated invalid (no cpu)\n/c also /a 7\n",
             ),
         ]);
-        let machine = Machine::at(folder.0.path(), None).unwrap();
-        let error = machine.write("/a", Change::Value("2")).unwrap_err();
-        assert_eq!(machine.words_for(&error), "the device cannot do it");
-        machine.write("/b", Change::Value("isolated")).unwrap();
-        assert_eq!(machine.held("/b").unwrap(), "isolated invalid (no cpu)");
-        machine.write("/c", Change::Value("2")).unwrap();
-        assert_eq!(machine.held("/a").as_deref(), Some("7"));
-        let missing = machine.write("/d", Change::Value("2")).unwrap_err();
+        let machine = TunableMachine::open(folder.0.path(), None).unwrap();
+        let error = machine
+            .write_setting("/a", SettingChange::Value("2"))
+            .unwrap_err();
+        assert_eq!(machine.explain_refusal(&error), "the device cannot do it");
+        machine
+            .write_setting("/b", SettingChange::Value("isolated"))
+            .unwrap();
+        assert_eq!(
+            machine.current_value("/b").unwrap(),
+            "isolated invalid (no cpu)"
+        );
+        machine
+            .write_setting("/c", SettingChange::Value("2"))
+            .unwrap();
+        assert_eq!(machine.current_value("/a").as_deref(), Some("7"));
+        let missing = machine
+            .write_setting("/d", SettingChange::Value("2"))
+            .unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "nothing is made");
     }
 }

@@ -1,7 +1,7 @@
 //! Changes settings of a machine so that it measures with less noise, and restores them.
 //!
 //! The only part of this program that writes to the machine. [`plan()`] determines what each knob
-//! (`knobs.rs`) would change; [`Plan::apply`] makes the changes, each recorded in the journal
+//! (`knobs.rs`) would change; [`TunePlan::apply`] makes the changes, each recorded in the journal
 //! (`journal.rs`) first; a guard (`guard.rs`) restores everything if the tuner cannot. All writes
 //! go through one function (`machine.rs`).
 
@@ -12,38 +12,41 @@ mod knob_tests;
 mod knobs;
 mod machine;
 
-pub use journal::{Entry, Journal, Lock, Restoration, Restored};
-pub use knobs::{KNOBS, Knob, Request};
-pub use machine::Machine;
+pub use journal::{JournalEntry, RestoreOutcome, RestoredSetting, TuneJournal, TuneLock};
+pub use knobs::{KNOBS, TuneKnob, TuneRequest};
+pub use machine::TunableMachine;
 
-use crate::check::{State, battery, throttled};
-use crate::processors::list_of;
-use crate::tree::Tree;
+use crate::check::{CheckState, check_battery, throttle_count};
+use crate::processors::format_cpu_list;
+use crate::tree::FileTree;
 use anyhow::{Result, bail};
 use journal::boot_id;
-use knobs::{Missing, OWN_GROUP, PARTITION, Value, WITH_TURBO, Wish, has_turbo, online};
-use machine::{Change, SERVICE, is_same};
+use knobs::{
+    DesiredSetting, DesiredValue, MissingReason, PARTITION_FILE, TUNE_CGROUP, WITH_TURBO,
+    has_turbo, online_cpus,
+};
+use machine::{SERVICE_PREFIX, SettingChange, is_same};
 use rustix::process::setpriority_process;
-use speedwell_process::{Identity, unix_ms};
+use speedwell_process::{ProcessIdentity, unix_time_ms};
 use std::time::Duration;
 
 /// State of a knob on this machine: what it would change or has changed, or why it cannot.
 #[derive(Debug)]
 pub struct KnobState {
     /// The knob.
-    pub knob: &'static Knob,
+    pub knob: &'static TuneKnob,
     /// State of the knob.
-    pub outcome: Outcome,
+    pub outcome: KnobOutcome,
     /// Additional information, such as a refusal or a requirement.
     pub note: String,
     /// Its settings on this machine.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<KnobSetting>,
     refusal: String,
 }
 
 /// State of a knob or a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum KnobOutcome {
     /// To be changed.
     Planned,
     /// It was changed.
@@ -58,7 +61,7 @@ pub enum Outcome {
 
 /// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct KnobSetting {
     /// File of the setting.
     pub path: String,
     /// Previous value; `None` for a control group that does not exist.
@@ -66,13 +69,13 @@ pub struct Setting {
     /// Desired value.
     pub after: String,
     /// State of the setting.
-    pub outcome: Outcome,
-    value: Value,
+    pub outcome: KnobOutcome,
+    value: DesiredValue,
 }
 
 /// Planned changes of a machine, and the values at planning time.
 #[derive(Debug)]
-pub struct Plan {
+pub struct TunePlan {
     /// The named knobs, or all, in the order in which they are applied.
     pub knobs: Vec<KnobState>,
 }
@@ -81,16 +84,20 @@ pub struct Plan {
 ///
 /// # Errors
 /// Fails if a named knob requires an option that is missing.
-pub fn plan(machine: &Machine, request: &Request) -> Result<Plan> {
-    let is_shown = |knob: &&Knob| request.knobs.is_empty() || request.wants(knob);
+pub fn plan(machine: &TunableMachine, request: &TuneRequest) -> Result<TunePlan> {
+    let is_shown = |knob: &&TuneKnob| request.knobs.is_empty() || request.includes_knob(knob);
     let knobs = KNOBS.iter().filter(is_shown);
-    let knobs = knobs.map(|knob| find(machine, request, knob));
-    Ok(Plan {
+    let knobs = knobs.map(|knob| find_knob(machine, request, knob));
+    Ok(TunePlan {
         knobs: knobs.collect::<Result<_>>()?,
     })
 }
 
-fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<KnobState> {
+fn find_knob(
+    machine: &TunableMachine,
+    request: &TuneRequest,
+    knob: &'static TuneKnob,
+) -> Result<KnobState> {
     let state = |outcome, note: String| KnobState {
         knob,
         outcome,
@@ -98,53 +105,56 @@ fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<Kno
         settings: Vec::new(),
         refusal: String::new(),
     };
-    if !request.wants(knob) {
-        return Ok(state(Outcome::OnRequest, String::new()));
+    if !request.includes_knob(knob) {
+        return Ok(state(KnobOutcome::OnRequest, String::new()));
     }
     let wishes = match (knob.find)(machine, request) {
         Ok(wishes) => wishes,
-        Err(Missing::Here(note)) => return Ok(state(Outcome::Cannot, note)),
-        Err(Missing::Option(what)) if request.knobs.is_empty() => {
-            return Ok(state(Outcome::OnRequest, format!("needs {what}")));
+        Err(MissingReason::Here(note)) => return Ok(state(KnobOutcome::Cannot, note)),
+        Err(MissingReason::Option(what)) if request.knobs.is_empty() => {
+            return Ok(state(KnobOutcome::OnRequest, format!("needs {what}")));
         }
-        Err(Missing::Option(what)) => bail!("'{}' needs {what}", knob.name),
+        Err(MissingReason::Option(what)) => bail!("'{}' needs {what}", knob.name),
     };
     let mut found = KnobState {
         settings: wishes
             .into_iter()
-            .map(|wish| setting(machine, wish))
+            .map(|wish| desired_setting(machine, wish))
             .collect(),
-        ..state(Outcome::Planned, String::new())
+        ..state(KnobOutcome::Planned, String::new())
     };
     for index in 0..found.settings.len() {
         let setting = &found.settings[index];
         let exists = setting.before.is_some();
-        let closed = machine.is_closed(&setting.path);
+        let closed = machine.check_writable(&setting.path);
         if let Err(error) = closed
-            && setting.outcome == Outcome::Planned
+            && setting.outcome == KnobOutcome::Planned
             && exists
         {
-            found.refuse(index, &machine.words_for(&error));
+            found.mark_refused(index, &machine.explain_refusal(&error));
         }
     }
-    found.conclude();
+    found.update_outcome();
     Ok(found)
 }
 
-fn setting(machine: &Machine, Wish { path, value }: Wish) -> Setting {
-    let before = machine.held(&path);
-    let after = value.now(machine);
+fn desired_setting(
+    machine: &TunableMachine,
+    DesiredSetting { path, value }: DesiredSetting,
+) -> KnobSetting {
+    let before = machine.current_value(&path);
+    let after = value.current_text(machine);
     let is_as_wished = match (&before, &value) {
-        (Some(_), Value::Group) => true,
+        (Some(_), DesiredValue::Group) => true,
         (Some(before), _) => is_same(&path, before, &after),
         (None, _) => false,
     };
     let outcome = if is_as_wished {
-        Outcome::Already
+        KnobOutcome::Already
     } else {
-        Outcome::Planned
+        KnobOutcome::Planned
     };
-    Setting {
+    KnobSetting {
         path,
         before,
         after,
@@ -153,41 +163,41 @@ fn setting(machine: &Machine, Wish { path, value }: Wish) -> Setting {
     }
 }
 
-impl Value {
+impl DesiredValue {
     /// Returns the value to write now.
-    fn now(&self, machine: &Machine) -> String {
+    fn current_text(&self, machine: &TunableMachine) -> String {
         match self {
-            Value::Text(text) => text.clone(),
-            Value::SameAs(other) => machine.held(other).unwrap_or_default(),
-            Value::Group => "a group of its own".to_owned(),
+            DesiredValue::Text(text) => text.clone(),
+            DesiredValue::SameAs(other) => machine.current_value(other).unwrap_or_default(),
+            DesiredValue::Group => "a group of its own".to_owned(),
         }
     }
 }
 
 impl KnobState {
-    fn refuse(&mut self, index: usize, why: &str) {
-        self.settings[index].outcome = Outcome::Cannot;
+    fn mark_refused(&mut self, index: usize, why: &str) {
+        self.settings[index].outcome = KnobOutcome::Cannot;
         if self.refusal.is_empty() {
             self.refusal = why.to_owned();
         }
     }
 
     /// Derives the state of the knob from its settings.
-    fn conclude(&mut self) {
+    fn update_outcome(&mut self) {
         let count = |outcome| {
             self.settings
                 .iter()
                 .filter(|one| one.outcome == outcome)
                 .count()
         };
-        let (refused, all) = (count(Outcome::Cannot), self.settings.len());
+        let (refused, all) = (count(KnobOutcome::Cannot), self.settings.len());
         self.outcome = match self.outcome {
-            outcome @ (Outcome::OnRequest | Outcome::Cannot) => outcome,
-            _ if count(Outcome::Planned) > 0 => Outcome::Planned,
-            _ if count(Outcome::Set) > 0 => Outcome::Set,
-            _ if all > 0 && refused == all => Outcome::Cannot,
+            outcome @ (KnobOutcome::OnRequest | KnobOutcome::Cannot) => outcome,
+            _ if count(KnobOutcome::Planned) > 0 => KnobOutcome::Planned,
+            _ if count(KnobOutcome::Set) > 0 => KnobOutcome::Set,
+            _ if all > 0 && refused == all => KnobOutcome::Cannot,
             outcome if all == 0 => outcome,
-            _ => Outcome::Already,
+            _ => KnobOutcome::Already,
         };
         if refused == all && all > 0 {
             self.note = self.refusal.clone();
@@ -197,18 +207,18 @@ impl KnobState {
     }
 }
 
-impl Plan {
+impl TunePlan {
     /// Whether there are settings to change.
     pub fn has_work(&self) -> bool {
-        self.settings(&[Outcome::Planned])
+        self.has_setting_in(&[KnobOutcome::Planned])
     }
 
     /// Whether some setting has, or will have, its desired value.
     pub fn has_effect(&self) -> bool {
-        self.settings(&[Outcome::Planned, Outcome::Set, Outcome::Already])
+        self.has_setting_in(&[KnobOutcome::Planned, KnobOutcome::Set, KnobOutcome::Already])
     }
 
-    fn settings(&self, stand: &[Outcome]) -> bool {
+    fn has_setting_in(&self, stand: &[KnobOutcome]) -> bool {
         let mut settings = self.knobs.iter().flat_map(|knob| &knob.settings);
         settings.any(|setting| stand.contains(&setting.outcome))
     }
@@ -220,16 +230,16 @@ impl Plan {
     /// Fails if the journal cannot be written; the guard then restores earlier changes.
     pub fn apply(
         &mut self,
-        lock: &Lock<'_>,
-        guard: Identity,
+        lock: &TuneLock<'_>,
+        guard: ProcessIdentity,
         command: &str,
         stays: bool,
         limit: Option<Duration>,
     ) -> Result<()> {
-        let until = limit.map(|limit| unix_ms().saturating_add(limit.as_millis() as i64));
-        let mut journal = Journal {
+        let until = limit.map(|limit| unix_time_ms().saturating_add(limit.as_millis() as i64));
+        let mut journal = TuneJournal {
             boot_id: boot_id(&lock.machine.tree),
-            tuner: Identity::own(),
+            tuner: ProcessIdentity::current_process(),
             guard,
             command: command.to_owned(),
             until_unix_ms: until,
@@ -238,75 +248,79 @@ impl Plan {
             entries: Vec::new(),
         };
         for knob in &mut self.knobs {
-            knob.turn(lock, &mut journal)?;
-            if matches!(knob.outcome, Outcome::Set | Outcome::Already) {
+            knob.apply_knob(lock, &mut journal)?;
+            if matches!(knob.outcome, KnobOutcome::Set | KnobOutcome::Already) {
                 journal.knobs.push(knob.knob.name.to_owned());
             }
         }
         journal.stays = stays;
-        lock.save(&journal)
+        lock.save_journal(&journal)
     }
 
     /// Moves this process to its own processors, if it got any; its child processes inherit them.
     ///
     /// # Errors
     /// Fails if the kernel refuses.
-    pub fn enter_own_cpus(&self, machine: &Machine) -> Result<()> {
-        let is_own =
-            |setting: &Setting| setting.value == Value::Group && setting.outcome != Outcome::Cannot;
+    pub fn enter_own_cpus(&self, machine: &TunableMachine) -> Result<()> {
+        let is_own = |setting: &KnobSetting| {
+            setting.value == DesiredValue::Group && setting.outcome != KnobOutcome::Cannot
+        };
         if self
             .knobs
             .iter()
             .flat_map(|knob| &knob.settings)
             .any(is_own)
         {
-            machine.write(&format!("{OWN_GROUP}/cgroup.procs"), Change::Value("0"))?;
+            machine.write_setting(
+                &format!("{TUNE_CGROUP}/cgroup.procs"),
+                SettingChange::Value("0"),
+            )?;
         }
         Ok(())
     }
 }
 
 impl KnobState {
-    fn turn(&mut self, lock: &Lock<'_>, journal: &mut Journal) -> Result<()> {
+    fn apply_knob(&mut self, lock: &TuneLock<'_>, journal: &mut TuneJournal) -> Result<()> {
         let machine = lock.machine;
         if self.knob.name == "minimum-frequency"
-            && self.outcome == Outcome::Planned
+            && self.outcome == KnobOutcome::Planned
             && has_turbo(machine)
         {
-            self.outcome = Outcome::Cannot;
+            self.outcome = KnobOutcome::Cannot;
             self.note = WITH_TURBO.to_owned();
             return Ok(());
         }
         for index in 0..self.settings.len() {
-            if self.settings[index].outcome != Outcome::Planned {
+            if self.settings[index].outcome != KnobOutcome::Planned {
                 continue;
             }
             let setting = &mut self.settings[index];
-            setting.after = setting.value.now(machine);
-            let mut changed = change(lock, journal, setting)?;
-            if changed.is_err() && setting.path.ends_with(PARTITION) {
+            setting.after = setting.value.current_text(machine);
+            let mut changed = change_setting(lock, journal, setting)?;
+            if changed.is_err() && setting.path.ends_with(PARTITION_FILE) {
                 // Fallback: exclusive processors, which the scheduler still balances.
                 setting.after = "root".to_owned();
-                changed = change(lock, journal, setting)?.or(changed);
+                changed = change_setting(lock, journal, setting)?.or(changed);
             }
             match changed {
-                Ok(()) => setting.outcome = Outcome::Set,
-                Err(why) => self.refuse(index, &why),
+                Ok(()) => setting.outcome = KnobOutcome::Set,
+                Err(why) => self.mark_refused(index, &why),
             }
         }
-        self.conclude();
-        if self.settings.is_empty() && self.outcome == Outcome::Planned {
-            self.give_priority();
+        self.update_outcome();
+        if self.settings.is_empty() && self.outcome == KnobOutcome::Planned {
+            self.raise_priority();
         }
         Ok(())
     }
 
     /// Raises the priority of this process, which the command inherits.
-    fn give_priority(&mut self) {
-        match setpriority_process(None, PRIORITY) {
-            Ok(()) => self.outcome = Outcome::Set,
+    fn raise_priority(&mut self) {
+        match setpriority_process(None, COMMAND_PRIORITY) {
+            Ok(()) => self.outcome = KnobOutcome::Set,
             Err(_) => {
-                self.outcome = Outcome::Cannot;
+                self.outcome = KnobOutcome::Cannot;
                 self.note = "the kernel does not allow it".to_owned();
             }
         }
@@ -314,60 +328,60 @@ impl KnobState {
 }
 
 /// Above ordinary processes, below what the kernel needs (setpriority(2)).
-const PRIORITY: i32 = -10;
+const COMMAND_PRIORITY: i32 = -10;
 
 /// Changes a setting: records it in the journal, writes it, and records the outcome. The inner
 /// error explains a refusal, after which the setting is unchanged.
-fn change(
-    lock: &Lock<'_>,
-    journal: &mut Journal,
-    setting: &mut Setting,
+fn change_setting(
+    lock: &TuneLock<'_>,
+    journal: &mut TuneJournal,
+    setting: &mut KnobSetting,
 ) -> Result<Result<(), String>> {
     let machine = lock.machine;
-    let is_group = setting.value == Value::Group;
-    journal.entries.push(Entry {
+    let is_group = setting.value == DesiredValue::Group;
+    journal.entries.push(JournalEntry {
         path: setting.path.clone(),
         old: setting.before.clone(),
         new: setting.after.clone(),
         done: false,
     });
-    lock.save(journal)?;
+    lock.save_journal(journal)?;
     let change = if is_group {
-        Change::Make
+        SettingChange::Make
     } else {
-        Change::Value(&setting.after)
+        SettingChange::Value(&setting.after)
     };
-    let refusal = match machine.write(&setting.path, change) {
-        Err(error) => Some(machine.words_for(&error)),
-        Ok(()) => differs(machine, setting),
+    let refusal = match machine.write_setting(&setting.path, change) {
+        Err(error) => Some(machine.explain_refusal(&error)),
+        Ok(()) => read_back_mismatch(machine, setting),
     };
     if let Some(why) = refusal {
         if let Some(before) = &setting.before
-            && machine.held(&setting.path).as_ref() != Some(before)
+            && machine.current_value(&setting.path).as_ref() != Some(before)
         {
             // The kernel set another value than desired. If that cannot be undone either, a journal
             // entry would not help.
-            let _ = machine.write(&setting.path, Change::Value(before));
+            let _ = machine.write_setting(&setting.path, SettingChange::Value(before));
         }
         journal.entries.pop();
-        lock.save(journal)?;
+        lock.save_journal(journal)?;
         return Ok(Err(why));
     }
     if let Some(entry) = journal.entries.last_mut() {
         entry.new = setting.after.clone();
         entry.done = true;
     }
-    lock.save(journal)?;
+    lock.save_journal(journal)?;
     Ok(Ok(()))
 }
 
 /// Reads a setting back and explains a mismatch. A number may have been rounded to what the
 /// hardware supports; anything else must match what was written.
-fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
-    if setting.value == Value::Group {
+fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Option<String> {
+    if setting.value == DesiredValue::Group {
         return None;
     }
-    let held = machine.held(&setting.path)?;
+    let held = machine.current_value(&setting.path)?;
     if is_same(&setting.path, &held, &setting.after) {
         return None;
     }
@@ -385,13 +399,13 @@ fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
 ///
 /// # Errors
 /// Fails if the journal cannot be parsed.
-pub fn status(machine: &Machine) -> Result<Option<Journal>> {
-    Journal::read(&machine.tree)
+pub fn current_changes(machine: &TunableMachine) -> Result<Option<TuneJournal>> {
+    TuneJournal::read(&machine.tree)
 }
 
 /// Returns the names of the knobs set on a machine, comma-separated; `None` if nothing is changed.
-pub(super) fn knobs_set(tree: &Tree) -> Option<String> {
-    let journal = Journal::read(tree).ok()??;
+pub(super) fn list_set_knobs(tree: &FileTree) -> Option<String> {
+    let journal = TuneJournal::read(tree).ok()??;
     Some(journal.knobs.join(", "))
 }
 
@@ -399,9 +413,9 @@ pub(super) fn knobs_set(tree: &Tree) -> Option<String> {
 ///
 /// # Errors
 /// Fails otherwise.
-pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
-    let online = online(machine);
-    let list = list_of(&online);
+pub fn check_cpus(machine: &TunableMachine, cpus: &[u32]) -> Result<()> {
+    let online = online_cpus(machine);
+    let list = format_cpu_list(&online);
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
         bail!("processor {cpu} of --cpus is not online\nhint: online are {list}");
     }
@@ -414,22 +428,23 @@ pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
 }
 
 /// Warnings about what counteracts the settings of a plan.
-pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
+pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     let tree = &machine.tree;
     let moves_interrupts = |knob: &KnobState| {
-        let fits = matches!(knob.outcome, Outcome::Planned | Outcome::Set);
+        let fits = matches!(knob.outcome, KnobOutcome::Planned | KnobOutcome::Set);
         let stops = knob
             .settings
             .iter()
-            .any(|setting| setting.path.starts_with(SERVICE));
+            .any(|setting| setting.path.starts_with(SERVICE_PREFIX));
         knob.knob.name == "irq" && fits && !stops
     };
     let is_running = |name: &str| {
-        let processes = tree.names("/proc");
+        let processes = tree.list_names("/proc");
         let mut numbers = processes
             .iter()
             .filter(|process| process.parse::<u32>().is_ok());
-        numbers.any(|process| tree.text(format!("/proc/{process}/comm")).as_deref() == Some(name))
+        numbers
+            .any(|process| tree.read_text(format!("/proc/{process}/comm")).as_deref() == Some(name))
     };
     let mut warnings = Vec::new();
     if plan.knobs.iter().any(moves_interrupts) && is_running("irqbalance") {
@@ -438,7 +453,7 @@ pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if battery(tree).is_some_and(|battery| battery.state == State::Bad) {
+    if check_battery(tree).is_some_and(|battery| battery.state == CheckState::Bad) {
         warnings.push(
             "The machine runs on battery: its firmware lowers frequencies as it sees fit."
                 .to_owned(),
@@ -449,17 +464,17 @@ pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
 
 /// Thermal throttling, a threat to results that cannot be tuned.
 #[derive(Debug, Clone, Copy)]
-pub struct Heat(Option<u64>);
+pub struct ThrottleCount(Option<u64>);
 
-impl Heat {
+impl ThrottleCount {
     /// Reads the current throttling count.
-    pub fn now(machine: &Machine) -> Heat {
-        Heat(throttled(&machine.tree))
+    pub fn now(machine: &TunableMachine) -> ThrottleCount {
+        ThrottleCount(throttle_count(&machine.tree))
     }
 
     /// Returns a warning if throttling has occurred since.
-    pub fn compare(self, machine: &Machine) -> Option<String> {
-        let more = throttled(&machine.tree)?.checked_sub(self.0?)?;
+    pub fn compare(self, machine: &TunableMachine) -> Option<String> {
+        let more = throttle_count(&machine.tree)?.checked_sub(self.0?)?;
         (more > 0).then(|| {
             format!("A core slowed itself down {more} times meanwhile because it was too hot: expect noisy figures.")
         })

@@ -4,13 +4,13 @@
 //! still queued.
 //!
 //! Connections to the machines are steps of the job, which share its resources. Start at
-//! [`Slurm::lease`].
+//! [`SlurmEngine::acquire_lease`].
 
-use super::Slurm;
-use super::slurm::{reason, said};
+use super::SlurmEngine;
+use super::slurm::{failure_reason, run_program};
 use anyhow::{Result, bail};
-use speedwell_model::Allocation;
-use speedwell_process::Companion;
+use speedwell_model::MachineAllocation;
+use speedwell_process::CompanionProcess;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Runs `$@` until the input ends, then terminates it, and exits with its status. One signal
 /// removes a queued job; one that arrives while the job starts may be lost, so the signal is
 /// repeated.
-const GUARD: &str = r#"exec 3<&0 </dev/null
+const GUARD_SCRIPT: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 job=$!
 { cat <&3; while kill "$job"; do sleep 1; done; } >/dev/null 2>&1 &
@@ -32,42 +32,42 @@ code=$?
 kill "$guard" 2>/dev/null
 exit "$code""#;
 /// Command that holds the machines while nothing runs on them.
-const HOLDER: [&str; 2] = ["sleep", "2147483647"];
+const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
 /// Interval between queries of the queue: initial and maximum.
-const LOOKS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// How long to wait for the job to end before leaving it to the guard.
-const GRACE: Duration = Duration::from_secs(30);
+const END_GRACE: Duration = Duration::from_secs(30);
 
 /// Machines needed by one role of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Component {
+pub struct LeaseComponent {
     /// Number of machines.
     pub machines: u32,
     /// Machines to use; any if empty.
-    pub these: Vec<String>,
+    pub named_nodes: Vec<String>,
     /// Machines to avoid.
-    pub never: Vec<String>,
+    pub excluded_nodes: Vec<String>,
 }
 
 /// Machines that are allocated to us until this value is dropped or this process ends.
 #[derive(Debug)]
-pub struct Lease {
+pub struct AllocationLease {
     /// The job.
-    pub allocation: Allocation,
+    pub allocation: MachineAllocation,
     /// Addresses at which other machines reach these, according to Slurm.
     pub addresses: BTreeMap<String, IpAddr>,
-    _guard: Guard,
+    _guard: SallocGuard,
 }
 
 /// The process that holds the job.
 #[derive(Debug)]
-struct Guard {
-    _companion: Companion,
+struct SallocGuard {
+    _companion: CompanionProcess,
     shell: Child,
     complaint: Option<JoinHandle<String>>,
 }
 
-impl Lease {
+impl AllocationLease {
     /// The machines of a component.
     pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
         let own = self.allocation.components.iter();
@@ -76,18 +76,18 @@ impl Lease {
     }
 }
 
-impl Drop for Guard {
+impl Drop for SallocGuard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + END_GRACE;
         while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < until {
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-impl Guard {
-    fn ended(&mut self) -> Result<Option<String>> {
+impl SallocGuard {
+    fn end_reason(&mut self) -> Result<Option<String>> {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
         };
@@ -96,60 +96,69 @@ impl Guard {
         if complaint.trim().is_empty() {
             return Ok(Some(format!("salloc ended: {status}")));
         }
-        Ok(Some(reason("salloc", &complaint).to_owned()))
+        Ok(Some(failure_reason("salloc", &complaint).to_owned()))
     }
 }
 
-impl Slurm {
-    /// Waits until machines for all roles are allocated; see [`super::Engine::lease`].
-    pub(super) fn lease(
+impl SlurmEngine {
+    /// Waits until machines for all roles are allocated; see [`super::FleetEngine::acquire_lease`].
+    pub(super) fn acquire_lease(
         &self,
         name: &str,
-        parts: &[Component],
+        parts: &[LeaseComponent],
         waits: &mut dyn FnMut(&str) -> Result<()>,
-    ) -> Result<Lease> {
-        let mut guard = self.ask(name, parts)?;
-        let mut pause = LOOKS[0];
+    ) -> Result<AllocationLease> {
+        let mut guard = self.start_salloc(name, parts)?;
+        let mut pause = POLL_INTERVALS[0];
         let components = loop {
-            let queue = self.queue(name)?;
-            if let Some(components) = granted(&queue, parts.len()) {
+            let queue = self.query_queue(name)?;
+            if let Some(components) = granted_components(&queue, parts.len()) {
                 break components;
             }
-            if let Some(why) = guard.ended()? {
+            if let Some(why) = guard.end_reason()? {
                 bail!("Slurm gives no machines for the parts of this experiment: {why}");
             }
-            waits(waited_for(&queue))?;
+            waits(pending_reason(&queue))?;
             thread::sleep(pause);
-            pause = (pause * 2).min(LOOKS[1]);
+            pause = (pause * 2).min(POLL_INTERVALS[1]);
         };
-        let mut allocation = Allocation {
+        let mut allocation = MachineAllocation {
             name: name.to_owned(),
             job: components[0].0.clone(),
             components: Vec::new(),
         };
         for (component, (_, nodes)) in (0..).zip(&components) {
-            let names = said(self.program("scontrol").args(["show", "hostnames", nodes]))?;
+            let names =
+                run_program(
+                    self.slurm_command("scontrol")
+                        .args(["show", "hostnames", nodes]),
+                )?;
             let own = names.split_whitespace();
             (allocation.components).extend(own.map(|name| (name.to_owned(), component)));
         }
-        let addresses = self.addresses(&allocation)?;
-        Ok(Lease {
+        let addresses = self.node_addresses(&allocation)?;
+        Ok(AllocationLease {
             allocation,
             addresses,
             _guard: guard,
         })
     }
 
-    fn ask(&self, name: &str, parts: &[Component]) -> Result<Guard> {
-        let mut words: Vec<String> = vec!["-c".into(), GUARD.into(), "sh".into(), "salloc".into()];
+    fn start_salloc(&self, name: &str, parts: &[LeaseComponent]) -> Result<SallocGuard> {
+        let mut words: Vec<String> = vec![
+            "-c".into(),
+            GUARD_SCRIPT.into(),
+            "sh".into(),
+            "salloc".into(),
+        ];
         for (at, part) in parts.iter().enumerate() {
             words.extend((at > 0).then(|| ":".to_owned()));
             words.extend(["--no-bell", "--kill-command"].map(str::to_owned));
             words.push(format!("--job-name={name}"));
-            words.extend(self.options_of(part));
+            words.extend(self.component_options(part));
         }
-        words.extend(HOLDER.map(str::to_owned));
-        let mut shell = self.program("/bin/sh");
+        words.extend(HOLD_COMMAND.map(str::to_owned));
+        let mut shell = self.slurm_command("/bin/sh");
         shell.args(words).stdin(Stdio::piped());
         shell.stdout(Stdio::null()).stderr(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the guard is notified by the end of its
@@ -163,15 +172,15 @@ impl Slurm {
                 said
             })
         });
-        Ok(Guard {
-            _companion: Companion::of(&shell),
+        Ok(SallocGuard {
+            _companion: CompanionProcess::of(&shell),
             shell,
             complaint,
         })
     }
 
     /// salloc options for one role: whole machines, as for every job.
-    fn options_of(&self, part: &Component) -> Vec<String> {
+    fn component_options(&self, part: &LeaseComponent) -> Vec<String> {
         let mut options = vec![
             format!("--nodes={}", part.machines),
             "--exclusive".to_owned(),
@@ -180,35 +189,35 @@ impl Slurm {
         let list = |option: &str, names: &[String]| {
             (!names.is_empty()).then(|| format!("--{option}={}", names.join(",")))
         };
-        options.extend(list("nodelist", &part.these));
-        options.extend(list("exclude", &part.never));
-        options.extend(self.wishes());
+        options.extend(list("nodelist", &part.named_nodes));
+        options.extend(list("exclude", &part.excluded_nodes));
+        options.extend(self.file_options());
         options
     }
 
     /// The job's rows in the queue: `NUMBER+COMPONENT|STATE|NODES|REASON`.
-    fn queue(&self, name: &str) -> Result<String> {
-        let mut squeue = self.program("squeue");
+    fn query_queue(&self, name: &str) -> Result<String> {
+        let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-o", "%i|%T|%N|%r"]);
-        said(squeue.arg(format!("--name={name}")))
+        run_program(squeue.arg(format!("--name={name}")))
     }
 
-    fn addresses(&self, allocation: &Allocation) -> Result<BTreeMap<String, IpAddr>> {
+    fn node_addresses(&self, allocation: &MachineAllocation) -> Result<BTreeMap<String, IpAddr>> {
         let names = allocation.components.iter().map(|(name, _)| name.as_str());
         let names: Vec<&str> = names.collect();
-        let mut scontrol = self.program("scontrol");
-        let shown = said(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
-        Ok(addresses_in(&shown))
+        let mut scontrol = self.slurm_command("scontrol");
+        let shown = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
+        Ok(parse_addresses(&shown))
     }
 
     /// srun options for a step on a machine of the allocation; `None` for other machines.
-    pub(super) fn step_on(&self, machine: &str) -> Option<Vec<String>> {
+    pub(super) fn step_options(&self, machine: &str) -> Option<Vec<String>> {
         let allocation = self.allocation.as_ref()?;
         let mut components = allocation.components.iter();
         let (_, component) = components.find(|(name, _)| name == machine)?;
         let is_one_of_several = allocation.components.iter().any(|(_, other)| *other > 0);
         let group = is_one_of_several.then(|| format!("--het-group={component}"));
-        let frequency = self.wishes().into_iter();
+        let frequency = self.file_options().into_iter();
         let frequency = frequency.filter(|wish| wish.starts_with("--cpu-freq="));
         let options = [
             format!("--jobid={}", allocation.job),
@@ -221,22 +230,25 @@ impl Slurm {
         Some(options.into_iter().chain(group).chain(frequency).collect())
     }
 
-    pub(super) fn allocated(&self, allocation: &Allocation) -> Result<Option<String>> {
-        Ok(state_in(&self.queue(&allocation.name)?))
+    pub(super) fn describe_allocation(
+        &self,
+        allocation: &MachineAllocation,
+    ) -> Result<Option<String>> {
+        Ok(describe_queue_state(&self.query_queue(&allocation.name)?))
     }
 
-    pub(super) fn release(&self, allocation: &Allocation) -> Result<bool> {
-        let is_there = is_held(&self.queue(&allocation.name)?);
+    pub(super) fn release_allocation(&self, allocation: &MachineAllocation) -> Result<bool> {
+        let is_there = is_active(&self.query_queue(&allocation.name)?);
         if is_there {
-            let mut scancel = self.program("scancel");
-            said(scancel.args(["--me", "--name", &allocation.name]))?;
+            let mut scancel = self.slurm_command("scancel");
+            run_program(scancel.args(["--me", "--name", &allocation.name]))?;
         }
         Ok(is_there)
     }
 }
 
 /// Job number and nodes of each component, once all components are running.
-fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
+fn granted_components(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
         let columns: Vec<&str> = row.splitn(4, '|').map(str::trim).collect();
@@ -252,13 +264,13 @@ fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
 }
 
 /// Whether the job holds or waits for machines. A completing job is already giving them back.
-fn is_held(queue: &str) -> bool {
+fn is_active(queue: &str) -> bool {
     let mut states = queue.lines().filter_map(|row| row.split('|').nth(1));
     states.any(|state| state.trim() != "COMPLETING")
 }
 
 /// Describes a job by its rows: number, state, and why it has not started.
-fn state_in(queue: &str) -> Option<String> {
+fn describe_queue_state(queue: &str) -> Option<String> {
     let first: Vec<&str> = queue
         .lines()
         .next()?
@@ -269,7 +281,7 @@ fn state_in(queue: &str) -> Option<String> {
         return None;
     };
     let job = id.split_once('+').map_or(id, |(job, _)| job);
-    let why = match waited_for(queue) {
+    let why = match pending_reason(queue) {
         "" => String::new(),
         why => format!(" ({why})"),
     };
@@ -277,7 +289,7 @@ fn state_in(queue: &str) -> Option<String> {
 }
 
 /// Slurm's reason why a job has not started; empty while unknown.
-fn waited_for(queue: &str) -> &str {
+fn pending_reason(queue: &str) -> &str {
     let reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3));
     let mut reasons = reasons.map(str::trim);
     let is_one = |reason: &&str| !["", "None", "(null)"].contains(reason);
@@ -285,7 +297,7 @@ fn waited_for(queue: &str) -> &str {
 }
 
 /// Parses the addresses of nodes from the output of `scontrol`, one node per line.
-fn addresses_in(shown: &str) -> BTreeMap<String, IpAddr> {
+fn parse_addresses(shown: &str) -> BTreeMap<String, IpAddr> {
     let value = |line: &str, key: &str| {
         let mut words = line.split_whitespace();
         words.find_map(|word| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned()))
@@ -311,17 +323,17 @@ mod tests {
     #[test]
     fn machines_are_ours_when_all_components_run() {
         let waiting = "8+0|PENDING||Resources\n8+1|PENDING||None\n";
-        assert_eq!(granted(waiting, 2), None);
-        assert_eq!(waited_for(waiting), "Resources");
+        assert_eq!(granted_components(waiting, 2), None);
+        assert_eq!(pending_reason(waiting), "Resources");
         let begun = "8+1|RUNNING|n[2-3]|None\n8+0|CONFIGURING|n1|None\n";
-        assert_eq!(granted(begun, 2), None);
-        assert_eq!(waited_for(begun), "");
-        let both = granted("8+1|RUNNING|n[2-3]|None\n8+0|RUNNING|n1|None\n", 2);
+        assert_eq!(granted_components(begun, 2), None);
+        assert_eq!(pending_reason(begun), "");
+        let both = granted_components("8+1|RUNNING|n[2-3]|None\n8+0|RUNNING|n1|None\n", 2);
         let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
         assert_eq!(both, Some(vec![own("8", "n1"), own("8", "n[2-3]")]));
-        assert!(is_held(waiting) && is_held(begun));
-        assert!(!is_held("9|COMPLETING|n1|None") && !is_held(""));
-        let said = [waiting, "9|RUNNING|n1|None", ""].map(state_in);
+        assert!(is_active(waiting) && is_active(begun));
+        assert!(!is_active("9|COMPLETING|n1|None") && !is_active(""));
+        let said = [waiting, "9|RUNNING|n1|None", ""].map(describe_queue_state);
         let own = |text: &str| Some(text.to_owned());
         assert_eq!(
             said,
@@ -332,9 +344,12 @@ mod tests {
             ]
         );
         let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
-        assert_eq!(granted("9|RUNNING|n1|None", 1), Some(vec![own("9", "n1")]));
         assert_eq!(
-            waited_for("8+0|PENDING||Nodes required | are DOWN"),
+            granted_components("9|RUNNING|n1|None", 1),
+            Some(vec![own("9", "n1")])
+        );
+        assert_eq!(
+            pending_reason("8+0|PENDING||Nodes required | are DOWN"),
             "Nodes required | are DOWN"
         );
     }
@@ -343,7 +358,7 @@ mod tests {
     fn others_reach_a_node_at_its_address() {
         let shown = "NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.5 NodeHostName=n1 OS=Linux x\n\
             NodeName=n2 Arch=x86_64 NodeAddr=no.such.host.invalid NodeHostName=n2\n";
-        let found = addresses_in(shown);
+        let found = parse_addresses(shown);
         assert_eq!(found.len(), 1);
         assert_eq!(found["n1"].to_string(), "10.0.0.5");
     }
@@ -355,38 +370,38 @@ mod tests {
             partition: Some("bench".to_owned()),
             ..SlurmOptions::default()
         };
-        let mut slurm = Slurm::new(options, "/shared".into(), Vec::new());
-        assert_eq!(slurm.step_on("n1"), None);
+        let mut slurm = SlurmEngine::new(options, "/shared".into(), Vec::new());
+        assert_eq!(slurm.step_options("n1"), None);
         let own = |name: &str, component| (name.to_owned(), component);
-        slurm.allocation = Some(Allocation {
+        slurm.allocation = Some(MachineAllocation {
             name: "speedwell-1".to_owned(),
             job: "8".to_owned(),
             components: vec![own("n1", 0), own("n3", 1)],
         });
-        let step = slurm.step_on("n3").unwrap_or_default().join(" ");
+        let step = slurm.step_options("n3").unwrap_or_default().join(" ");
         let wanted = "--jobid=8 --nodelist=n3 --overlap --mem=0 --cpu-bind=none --het-group=1 --cpu-freq=high";
         assert_eq!(step, wanted);
-        assert_eq!(slurm.step_on("n2"), None);
-        let part = Component {
+        assert_eq!(slurm.step_options("n2"), None);
+        let part = LeaseComponent {
             machines: 2,
-            these: Vec::new(),
-            never: vec!["n1".to_owned(), "n4".to_owned()],
+            named_nodes: Vec::new(),
+            excluded_nodes: vec!["n1".to_owned(), "n4".to_owned()],
         };
         assert_eq!(
-            slurm.options_of(&part).join(" "),
+            slurm.component_options(&part).join(" "),
             "--nodes=2 --exclusive --mem=0 --exclude=n1,n4 --partition=bench --cpu-freq=high"
         );
     }
 
     /// The guard with `script` in place of salloc.
-    fn guarded(script: &str) -> Guard {
+    fn start_guarded(script: &str) -> SallocGuard {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", GUARD, "sh", "/bin/sh", "-c", script]);
+        shell.args(["-c", GUARD_SCRIPT, "sh", "/bin/sh", "-c", script]);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let shell = shell.stderr(Stdio::null()).spawn();
         let shell = shell.expect("there is a shell");
-        Guard {
-            _companion: Companion::of(&shell),
+        SallocGuard {
+            _companion: CompanionProcess::of(&shell),
             shell,
             complaint: None,
         }
@@ -394,20 +409,20 @@ mod tests {
 
     #[test]
     fn what_holds_machines_ends_with_its_input_and_is_heard_when_it_ends_itself() {
-        let mut guard = guarded("echo here; exec sleep 600");
+        let mut guard = start_guarded("echo here; exec sleep 600");
         let mut said = [0; 5];
         let mut output = guard.shell.stdout.take().expect("it is piped");
         output.read_exact(&mut said).expect("it says something");
-        assert_eq!((&said, guard.ended().ok()), (b"here\n", Some(None)));
+        assert_eq!((&said, guard.end_reason().ok()), (b"here\n", Some(None)));
         let begin = Instant::now();
         drop(guard);
-        assert!(begin.elapsed() < GRACE, "it was ended");
+        assert!(begin.elapsed() < END_GRACE, "it was ended");
         // Nothing holds its output open any more.
         let mut rest = String::new();
         output.read_to_string(&mut rest).expect("it ends");
-        let mut guard = guarded("exit 3");
+        let mut guard = start_guarded("exit 3");
         let why = loop {
-            match guard.ended() {
+            match guard.end_reason() {
                 Ok(Some(why)) => break why,
                 other => assert!(matches!(other, Ok(None))),
             }

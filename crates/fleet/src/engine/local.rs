@@ -2,7 +2,7 @@
 //! and for testing everything except the transport. Several names still mean one machine: its lock
 //! serializes the workers.
 
-use super::{FleetMachine, JobId, JobState, Submitted, Work};
+use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::detached;
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -15,30 +15,30 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Workers as processes on this machine.
 #[derive(Debug, Default)]
-pub struct Local {
+pub struct LocalEngine {
     machines: Vec<FleetMachine>,
     jobs: BTreeMap<JobId, Child>,
 }
 
-impl Local {
+impl LocalEngine {
     /// Creates an engine with several names for this machine, each with its own folder.
-    pub fn new(machines: Vec<FleetMachine>) -> Local {
-        Local {
+    pub fn new(machines: Vec<FleetMachine>) -> LocalEngine {
+        LocalEngine {
             machines,
             jobs: BTreeMap::new(),
         }
     }
 
-    pub(super) fn machines(&self) -> Vec<FleetMachine> {
+    pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
         self.machines.clone()
     }
 
-    pub(super) fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
+    pub(super) fn submit(&mut self, work: &TaskBatch) -> anyhow::Result<SubmittedJob> {
         self.ensure_known(&work.machine)?;
         if work.is_detached {
             let tasks: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
-            let job = detached::start(&work.folder, &tasks)?;
-            return Ok(Submitted { job, lines: None });
+            let job = detached::start_worker(&work.folder, &tasks)?;
+            return Ok(SubmittedJob { job, lines: None });
         }
         let program = work.folder.join("bin/speedwell");
         let tasks = work.tasks.iter().map(|task| task.number.to_string());
@@ -51,12 +51,12 @@ impl Local {
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start '{}'", program.display()))?;
-        let job = JobId::next();
+        let job = JobId::next_held();
         self.jobs.insert(job.clone(), child);
-        Ok(Submitted { job, lines: None })
+        Ok(SubmittedJob { job, lines: None })
     }
 
-    pub(super) fn state(&mut self, job: &JobId) -> JobState {
+    pub(super) fn job_state(&mut self, job: &JobId) -> JobState {
         let Some(child) = self.jobs.get_mut(job) else {
             if detached::has_ended(job) {
                 return JobState::Ended(None);
@@ -71,10 +71,10 @@ impl Local {
         }
     }
 
-    pub(super) fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+    pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         for job in jobs {
             let Some(child) = self.jobs.get_mut(job) else {
-                detached::end(job, GRACE)?;
+                detached::end_worker(job, GRACE)?;
                 continue;
             };
             if child.try_wait()?.is_none() {
@@ -85,7 +85,7 @@ impl Local {
         Ok(())
     }
 
-    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
         self.ensure_known(machine)?;
         let (program, words) = words.split_first().context("there is nothing to start")?;
         let mut command = Command::new(program);
@@ -104,7 +104,7 @@ impl Local {
     }
 }
 
-impl Drop for Local {
+impl Drop for LocalEngine {
     /// Ends all workers: none outlives its coordinator.
     fn drop(&mut self) {
         for child in self.jobs.values_mut() {
@@ -121,18 +121,20 @@ impl Drop for Local {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use crate::{Engine, FleetMachine, JobState, Local, MachineState, Task, Work};
+    use crate::{
+        FleetEngine, FleetMachine, JobState, LocalEngine, MachineState, ShardTask, TaskBatch,
+    };
     use std::io::{Read, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     /// A fleet with one machine `here`, on which `bin/speedwell` is this script.
-    fn fleet(folder: &Path, script: &str) -> Engine {
+    fn fleet(folder: &Path, script: &str) -> FleetEngine {
         std::fs::create_dir(folder.join("bin")).unwrap();
         let program = folder.join("bin/speedwell");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-        Engine::Local(Local::new(vec![FleetMachine {
+        FleetEngine::Local(LocalEngine::new(vec![FleetMachine {
             name: "here".into(),
             labels: vec!["lab".into()],
             state: MachineState::Free,
@@ -141,12 +143,12 @@ mod tests {
         }]))
     }
 
-    fn work(folder: &Path, machine: &str) -> Work {
-        let task = |number| Task {
+    fn work(folder: &Path, machine: &str) -> TaskBatch {
+        let task = |number| ShardTask {
             number,
-            order: "{}".into(),
+            request: "{}".into(),
         };
-        Work {
+        TaskBatch {
             machine: machine.into(),
             folder: folder.into(),
             tasks: vec![task(4), task(7)],
@@ -154,9 +156,12 @@ mod tests {
         }
     }
 
-    fn end_of(engine: &mut Engine, job: &crate::JobId) -> JobState {
+    fn wait_for_end(engine: &mut FleetEngine, job: &crate::JobId) -> JobState {
         loop {
-            let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);
+            let state = engine
+                .job_states(std::slice::from_ref(job))
+                .unwrap()
+                .remove(0);
             if state != JobState::Running {
                 return state;
             }
@@ -169,7 +174,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), r#"echo "$@" > "$2/words""#);
         let submitted = engine.submit(&work(folder.path(), "here")).unwrap();
-        assert_eq!(end_of(&mut engine, &submitted.job), JobState::Ended(None));
+        assert_eq!(
+            wait_for_end(&mut engine, &submitted.job),
+            JobState::Ended(None)
+        );
         let words = std::fs::read_to_string(folder.path().join("words")).unwrap();
         let expected = format!("perform-parcel {} 4 7\n", folder.path().display());
         assert_eq!(words, expected);
@@ -180,14 +188,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), r#"[ "$3" = 4 ] && exec sleep 600"#);
         let job = engine.submit(&work(folder.path(), "here")).unwrap().job;
-        let state = engine.state(std::slice::from_ref(&job)).unwrap();
+        let state = engine.job_states(std::slice::from_ref(&job)).unwrap();
         assert_eq!(state, [JobState::Running]);
-        engine.cancel(std::slice::from_ref(&job)).unwrap();
-        let JobState::Ended(Some(reason)) = end_of(&mut engine, &job) else {
+        engine.cancel_jobs(std::slice::from_ref(&job)).unwrap();
+        let JobState::Ended(Some(reason)) = wait_for_end(&mut engine, &job) else {
             panic!("it ended by itself");
         };
         assert!(reason.contains("signal: 9"), "{reason}");
-        engine.cancel(&[job]).unwrap();
+        engine.cancel_jobs(&[job]).unwrap();
     }
 
     #[test]
@@ -201,7 +209,7 @@ mod tests {
         let (earlier, mut ours) = (begun(), begun());
         // ID of the first job in earlier versions.
         let first = crate::JobId("0".to_owned());
-        let states = ours.1.state(&[earlier.2, ours.2, first]).unwrap();
+        let states = ours.1.job_states(&[earlier.2, ours.2, first]).unwrap();
         let gone = JobState::Ended(None);
         assert_eq!(states, [gone.clone(), JobState::Running, gone]);
     }
@@ -210,7 +218,7 @@ mod tests {
     fn a_line_has_what_is_said_at_both_ends() {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), "");
-        let mut line = engine.reach("here", &["tr", "a-z", "A-Z"]).unwrap();
+        let mut line = engine.start_command("here", &["tr", "a-z", "A-Z"]).unwrap();
         line.stdin
             .take()
             .unwrap()
@@ -232,6 +240,6 @@ mod tests {
         let mut engine = fleet(folder.path(), "");
         let refused = engine.submit(&work(folder.path(), "there")).unwrap_err();
         assert_eq!(refused.to_string(), "there is no machine 'there'");
-        assert_eq!(engine.machines().unwrap()[0].name, "here");
+        assert_eq!(engine.list_machines().unwrap()[0].name, "here");
     }
 }

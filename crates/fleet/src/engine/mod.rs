@@ -7,14 +7,14 @@ mod local;
 mod slurm;
 mod ssh;
 
-pub use lease::{Component, Lease};
-pub use local::Local;
-pub use slurm::Slurm;
-pub use ssh::{STILL_RUNNING, Ssh};
+pub use lease::{AllocationLease, LeaseComponent};
+pub use local::LocalEngine;
+pub use slurm::SlurmEngine;
+pub use ssh::{STILL_RUNNING, SshEngine};
 
 use crate::detached::{self, JobId};
 use serde::{Deserialize, Serialize};
-use speedwell_model::Allocation;
+use speedwell_model::MachineAllocation;
 use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
@@ -22,17 +22,17 @@ use std::time::Duration;
 
 /// Provides machines.
 #[derive(Debug)]
-pub enum Engine {
+pub enum FleetEngine {
     /// The local machine under one or more names; no transport.
-    Local(Local),
+    Local(LocalEngine),
     /// OpenSSH connections.
-    Ssh(Ssh),
+    Ssh(SshEngine),
     /// The Slurm scheduler.
-    Slurm(Slurm),
+    Slurm(SlurmEngine),
 }
 
 /// Fleet folder on machines for which the file configures none.
-const USUAL_FOLDER: &str = "/var/tmp/speedwell";
+const DEFAULT_FOLDER: &str = "/var/tmp/speedwell";
 
 /// A machine of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,30 +64,30 @@ pub enum MachineState {
 
 /// Tasks for one machine, executed one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
+pub struct TaskBatch {
     /// Name of the machine.
     pub machine: String,
     /// The session's folder there, which contains the program as `bin/speedwell`.
     pub folder: PathBuf,
     /// The tasks.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ShardTask>,
     /// Whether the worker outlives us. Slurm jobs always do.
     pub is_detached: bool,
 }
 
 /// One attempt at one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct ShardTask {
     /// Number within the session, unique per attempt.
     pub number: u32,
     /// Instructions for the worker, as one line of JSON. On a shared folder they are also in
     /// `orders/NUMBER.json`.
-    pub order: String,
+    pub request: String,
 }
 
 /// Work accepted by an engine.
 #[derive(Debug)]
-pub struct Submitted {
+pub struct SubmittedJob {
     /// The engine's ID for it.
     pub job: JobId,
     /// Spool lines as they are written, if the worker is at the other end of a connection;
@@ -106,18 +106,23 @@ pub enum JobState {
     Ended(Option<String>),
 }
 
-impl Engine {
+impl FleetEngine {
     /// Creates the engine that the file describes.
-    pub fn of_file(file: &FleetFile) -> Engine {
+    pub fn from_file(file: &FleetFile) -> FleetEngine {
         let folder = file.folder.clone();
-        let folder = folder.unwrap_or_else(|| PathBuf::from(USUAL_FOLDER));
+        let folder = folder.unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
         match file.engine {
             EngineKind::Slurm => {
                 let (options, named) = (file.slurm.clone(), file.machines.clone());
-                Engine::Slurm(Slurm::new(options, folder, named))
+                FleetEngine::Slurm(SlurmEngine::new(options, folder, named))
             }
-            EngineKind::Ssh => Engine::Ssh(Ssh::new(named(file, &folder), file.ssh_config.clone())),
-            EngineKind::Local => Engine::Local(Local::new(named(file, &folder))),
+            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(
+                listed_machines(file, &folder),
+                file.ssh_config.clone(),
+            )),
+            EngineKind::Local => {
+                FleetEngine::Local(LocalEngine::new(listed_machines(file, &folder)))
+            }
         }
     }
 
@@ -125,11 +130,11 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+    pub fn list_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
         match self {
-            Engine::Local(local) => Ok(local.machines()),
-            Engine::Ssh(ssh) => Ok(ssh.machines()),
-            Engine::Slurm(slurm) => slurm.machines(),
+            FleetEngine::Local(local) => Ok(local.list_machines()),
+            FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
+            FleetEngine::Slurm(slurm) => slurm.list_machines(),
         }
     }
 
@@ -137,11 +142,11 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine rejects it or the machine cannot be reached.
-    pub fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
+    pub fn submit(&mut self, work: &TaskBatch) -> anyhow::Result<SubmittedJob> {
         match self {
-            Engine::Local(local) => local.submit(work),
-            Engine::Ssh(ssh) => ssh.submit(work),
-            Engine::Slurm(slurm) => slurm.submit(work),
+            FleetEngine::Local(local) => local.submit(work),
+            FleetEngine::Ssh(ssh) => ssh.submit(work),
+            FleetEngine::Slurm(slurm) => slurm.submit(work),
         }
     }
 
@@ -151,7 +156,7 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.
-    pub fn take_up(
+    pub fn reconnect_job(
         &mut self,
         machine: &str,
         folder: &Path,
@@ -159,11 +164,11 @@ impl Engine {
         waits: bool,
     ) -> anyhow::Result<Option<ChildStdout>> {
         match self {
-            Engine::Ssh(ssh) if detached::is_name(job) => {
-                let held = ssh.take_up(machine, folder, (job, spools), waits)?;
+            FleetEngine::Ssh(ssh) if detached::is_detached_worker(job) => {
+                let held = ssh.reconnect_job(machine, folder, (job, spools), waits)?;
                 Ok(Some(held))
             }
-            Engine::Local(_) | Engine::Ssh(_) | Engine::Slurm(_) => Ok(None),
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) | FleetEngine::Slurm(_) => Ok(None),
         }
     }
 
@@ -171,25 +176,25 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn state(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
+    pub fn job_states(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
         match self {
-            Engine::Local(local) => Ok(jobs.iter().map(|job| local.state(job)).collect()),
-            Engine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.state(job)).collect()),
-            Engine::Slurm(slurm) => slurm.state(jobs),
+            FleetEngine::Local(local) => Ok(jobs.iter().map(|job| local.job_state(job)).collect()),
+            FleetEngine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.job_state(job)).collect()),
+            FleetEngine::Slurm(slurm) => slurm.job_states(jobs),
         }
     }
 
     /// Whether a scheduler allocates machines to a job until the job ends.
     pub fn has_queue(&self) -> bool {
-        matches!(self, Engine::Slurm(_))
+        matches!(self, FleetEngine::Slurm(_))
     }
 
     /// Longest interval between two status queries. Each Slurm query starts a program and loads a
     /// controller that others share; the other engines answer locally.
-    pub fn pause(&self) -> Duration {
+    pub fn max_poll_interval(&self) -> Duration {
         match self {
-            Engine::Local(_) | Engine::Ssh(_) => Duration::from_secs(1),
-            Engine::Slurm(_) => Duration::from_secs(5),
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Duration::from_secs(1),
+            FleetEngine::Slurm(_) => Duration::from_secs(5),
         }
     }
 
@@ -197,11 +202,11 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         match self {
-            Engine::Local(local) => local.cancel(jobs),
-            Engine::Ssh(ssh) => ssh.cancel(jobs),
-            Engine::Slurm(slurm) => slurm.cancel(jobs),
+            FleetEngine::Local(local) => local.cancel_jobs(jobs),
+            FleetEngine::Ssh(ssh) => ssh.cancel_jobs(jobs),
+            FleetEngine::Slurm(slurm) => slurm.cancel_jobs(jobs),
         }
     }
 
@@ -211,22 +216,22 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine rejects the request or does not answer.
-    pub fn lease(
+    pub fn acquire_lease(
         &mut self,
         name: &str,
-        parts: &[Component],
+        parts: &[LeaseComponent],
         waits: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Option<Lease>> {
+    ) -> anyhow::Result<Option<AllocationLease>> {
         match self {
-            Engine::Local(_) | Engine::Ssh(_) => Ok(None),
-            Engine::Slurm(slurm) => slurm.lease(name, parts, waits).map(Some),
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
+            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, parts, waits).map(Some),
         }
     }
 
     /// Reaches the machines of this allocation by steps within it.
     #[must_use]
-    pub fn within(mut self, allocation: Option<&Allocation>) -> Engine {
-        if let Engine::Slurm(slurm) = &mut self {
+    pub fn within_allocation(mut self, allocation: Option<&MachineAllocation>) -> FleetEngine {
+        if let FleetEngine::Slurm(slurm) = &mut self {
             slurm.allocation = allocation.cloned();
         }
         self
@@ -236,10 +241,13 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn allocated(&self, allocation: &Allocation) -> anyhow::Result<Option<String>> {
+    pub fn describe_allocation(
+        &self,
+        allocation: &MachineAllocation,
+    ) -> anyhow::Result<Option<String>> {
         match self {
-            Engine::Local(_) | Engine::Ssh(_) => Ok(None),
-            Engine::Slurm(slurm) => slurm.allocated(allocation),
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
+            FleetEngine::Slurm(slurm) => slurm.describe_allocation(allocation),
         }
     }
 
@@ -247,10 +255,10 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn release(&mut self, allocation: &Allocation) -> anyhow::Result<bool> {
+    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> anyhow::Result<bool> {
         match self {
-            Engine::Local(_) | Engine::Ssh(_) => Ok(false),
-            Engine::Slurm(slurm) => slurm.release(allocation),
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(false),
+            FleetEngine::Slurm(slurm) => slurm.release_allocation(allocation),
         }
     }
 
@@ -259,17 +267,17 @@ impl Engine {
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.
-    pub fn reach(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+    pub fn start_command(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
         match self {
-            Engine::Local(local) => local.reach(machine, words),
-            Engine::Ssh(ssh) => ssh.reach(machine, words),
-            Engine::Slurm(slurm) => slurm.reach(machine, words),
+            FleetEngine::Local(local) => local.start_command(machine, words),
+            FleetEngine::Ssh(ssh) => ssh.start_command(machine, words),
+            FleetEngine::Slurm(slurm) => slurm.start_command(machine, words),
         }
     }
 }
 
 /// The machines listed in the file; `folder` is the default fleet folder.
-fn named(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
+fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
     let machine = |entry: &MachineEntry| FleetMachine {
         name: entry.name.clone(),
         labels: entry.labels.clone(),

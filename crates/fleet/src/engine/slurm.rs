@@ -4,12 +4,12 @@
 //! Nothing from a definition file becomes an option or part of a script: the script is constant,
 //! and its arguments are numbers and a folder that [`speedwell_suite::fleet`] has validated. Jobs
 //! are batch jobs because a step started from here would survive us without an owner. Start at
-//! [`Slurm::submit`]; [`of_queue`] interprets the rows of the queue.
+//! [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the rows of the queue.
 
-use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
+use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_model::Allocation;
-use speedwell_process::interrupted;
+use speedwell_model::MachineAllocation;
+use speedwell_process::is_interrupt_requested;
 use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -19,20 +19,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Batch script: `$1` is the session's folder, `$2` the number of the first task.
-const SCRIPT: &str = "#!/bin/sh\n\
+const BATCH_SCRIPT: &str = "#!/bin/sh\n\
     exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
 /// PATH of a step: the standard folders of the Filesystem Hierarchy Standard.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long to retry while the controller is unreachable, and the interval between tries.
-const AWAY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(2)];
+const CONTROLLER_RETRY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(2)];
 /// Error of Slurm's programs when the controller is unreachable.
-const UNHEARD: &str = "Unable to contact slurm controller";
+const CONTROLLER_UNREACHABLE: &str = "Unable to contact slurm controller";
 /// Default MaxArraySize, for configurations that do not show it.
-const USUAL_ARRAY: u32 = 1001;
+const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 
 /// The Slurm scheduler.
 #[derive(Debug)]
-pub struct Slurm {
+pub struct SlurmEngine {
     options: SlurmOptions,
     folder: PathBuf,
     named: Vec<MachineEntry>,
@@ -41,14 +41,14 @@ pub struct Slurm {
     /// Exclusive upper bound of array indexes, once queried.
     array_limit: Option<u32>,
     /// The allocation whose machines are reached by steps instead of new jobs.
-    pub(super) allocation: Option<Allocation>,
+    pub(super) allocation: Option<MachineAllocation>,
 }
 
-impl Slurm {
+impl SlurmEngine {
     /// Creates an engine for the nodes of a partition. All of them share `folder`; `named` adds
     /// labels to some.
-    pub fn new(options: SlurmOptions, folder: PathBuf, named: Vec<MachineEntry>) -> Slurm {
-        Slurm {
+    pub fn new(options: SlurmOptions, folder: PathBuf, named: Vec<MachineEntry>) -> SlurmEngine {
+        SlurmEngine {
             options,
             folder,
             named,
@@ -59,20 +59,20 @@ impl Slurm {
     }
 
     /// Uses this Slurm configuration.
-    pub fn with_conf(self, conf: PathBuf) -> Slurm {
-        Slurm {
+    pub fn with_conf(self, conf: PathBuf) -> SlurmEngine {
+        SlurmEngine {
             conf: Some(conf),
             ..self
         }
     }
 
-    pub(super) fn machines(&self) -> Result<Vec<FleetMachine>> {
+    pub(super) fn list_machines(&self) -> Result<Vec<FleetMachine>> {
         // The reason may contain any character, so it is the last column.
-        let mut sinfo = self.program("sinfo");
+        let mut sinfo = self.slurm_command("sinfo");
         sinfo.args(["-h", "-N", "-o", "%N|%T|%f|%E"]);
         sinfo.args(self.options.partition.iter().flat_map(|name| ["-p", name]));
         let mut machines: Vec<FleetMachine> = Vec::new();
-        for line in said(&mut sinfo)?.lines() {
+        for line in run_program(&mut sinfo)?.lines() {
             let mut columns = line.splitn(4, '|');
             let mut next = || columns.next().unwrap_or_default().trim().to_owned();
             let (name, state, features, reason) = (next(), next(), next(), next());
@@ -90,7 +90,7 @@ impl Slurm {
             );
             let folder = own.and_then(|entry| entry.folder.clone());
             machines.push(FleetMachine {
-                state: state_of(&state, &reason),
+                state: machine_state(&state, &reason),
                 labels,
                 folder: folder.unwrap_or_else(|| self.folder.clone()),
                 binary: own.and_then(|entry| entry.binary.clone()),
@@ -100,41 +100,41 @@ impl Slurm {
         Ok(machines)
     }
 
-    pub(super) fn submit(&mut self, work: &Work) -> Result<Submitted> {
+    pub(super) fn submit(&mut self, work: &TaskBatch) -> Result<SubmittedJob> {
         let limit = self.array_limit()?;
         let mut jobs: Vec<String> = Vec::new();
         let numbers: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
-        for (first, indexes) in arrays(&numbers, limit) {
-            let submitted = self.array(work, first, &indexes);
+        for (first, indexes) in group_into_arrays(&numbers, limit) {
+            let submitted = self.submit_array(work, first, &indexes);
             match submitted {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
                     // Do not leave part of the work running when the submission as a whole fails.
-                    let _ = self.cancel(&[JobId(jobs.join(","))]);
+                    let _ = self.cancel_jobs(&[JobId(jobs.join(","))]);
                     return Err(error);
                 }
             }
         }
         let job = JobId(jobs.join(","));
-        Ok(Submitted { job, lines: None })
+        Ok(SubmittedJob { job, lines: None })
     }
 
     /// Submits one array and returns its job number.
-    fn array(&self, work: &Work, first: u32, indexes: &[u32]) -> Result<String> {
+    fn submit_array(&self, work: &TaskBatch, first: u32, indexes: &[u32]) -> Result<String> {
         let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
-        let mut sbatch = self.program("sbatch");
+        let mut sbatch = self.slurm_command("sbatch");
         sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
         // Do not export our environment: the job gets that of a login.
         sbatch.args(["--output=/dev/null", "--chdir=/", "--export=NONE"]);
         // Run the tasks one at a time: they share a machine.
         sbatch.arg(format!("--array={}%1", indexes.join(",")));
-        sbatch.args(self.exclusive(&work.machine));
-        sbatch.args(self.wishes());
+        sbatch.args(self.exclusive_options(&work.machine));
+        sbatch.args(self.file_options());
         sbatch
             .arg("/dev/stdin")
             .arg(&work.folder)
             .arg(first.to_string());
-        let answer = patient_answer(&mut sbatch, SCRIPT)?;
+        let answer = run_with_retry(&mut sbatch, BATCH_SCRIPT)?;
         let id = answer.trim().split(';').next().unwrap_or_default();
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
@@ -145,7 +145,7 @@ impl Slurm {
         Ok(id.to_owned())
     }
 
-    fn exclusive(&self, machine: &str) -> [String; 3] {
+    fn exclusive_options(&self, machine: &str) -> [String; 3] {
         [
             "--exclusive".to_owned(),
             "--mem=0".to_owned(),
@@ -154,7 +154,7 @@ impl Slurm {
     }
 
     /// Options from the fleet file.
-    pub(super) fn wishes(&self) -> Vec<String> {
+    pub(super) fn file_options(&self) -> Vec<String> {
         let SlurmOptions {
             partition,
             account,
@@ -182,29 +182,32 @@ impl Slurm {
     }
 
     /// Queries the states of all jobs with one squeue.
-    pub(super) fn state(&self, jobs: &[JobId]) -> Result<Vec<JobState>> {
-        let mut squeue = self.program("squeue");
+    pub(super) fn job_states(&self, jobs: &[JobId]) -> Result<Vec<JobState>> {
+        let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-t", "all", "-o", "%F|%T|%r"]);
-        let rows = said(&mut squeue)?;
-        Ok(jobs.iter().map(|job| of_queue(job, &rows)).collect())
+        let rows = run_program(&mut squeue)?;
+        Ok(jobs
+            .iter()
+            .map(|job| job_state_in_queue(job, &rows))
+            .collect())
     }
 
-    pub(super) fn cancel(&self, jobs: &[JobId]) -> Result<()> {
-        let ids: Vec<&str> = jobs.iter().flat_map(ids).collect();
+    pub(super) fn cancel_jobs(&self, jobs: &[JobId]) -> Result<()> {
+        let ids: Vec<&str> = jobs.iter().flat_map(array_ids).collect();
         if ids.is_empty() {
             return Ok(());
         }
-        match said(self.program("scancel").args(&ids)) {
+        match run_program(self.slurm_command("scancel").args(&ids)) {
             // The job has ended and Slurm has forgotten it.
             Err(error) if error.to_string().contains("Invalid job id") => Ok(()),
             other => other.map(drop),
         }
     }
 
-    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> Result<Child> {
+    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
         let program = words.first().context("there is nothing to start")?;
         ensure!(!program.starts_with('-'), "'{program}' is no program");
-        let mut srun = self.program("srun");
+        let mut srun = self.slurm_command("srun");
         srun.args([
             "--quiet",
             "--job-name=speedwell",
@@ -214,9 +217,11 @@ impl Slurm {
         ]);
         // A step has no login shell, so set PATH.
         srun.arg(format!("--export=PATH={SEARCH_PATH}"));
-        match self.step_on(machine) {
+        match self.step_options(machine) {
             Some(options) => srun.args(options),
-            None => srun.args(self.exclusive(machine)).args(self.wishes()),
+            None => srun
+                .args(self.exclusive_options(machine))
+                .args(self.file_options()),
         };
         srun.args(words);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -232,17 +237,17 @@ impl Slurm {
         if let Some(limit) = self.array_limit {
             return Ok(limit);
         }
-        let config = said(self.program("scontrol").args(["show", "config"]))?;
+        let config = run_program(self.slurm_command("scontrol").args(["show", "config"]))?;
         let limit = config.lines().find_map(|line| {
             let (key, value) = line.split_once('=')?;
             (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
         });
-        let limit = limit.unwrap_or(USUAL_ARRAY).max(1);
+        let limit = limit.unwrap_or(DEFAULT_MAX_ARRAY_SIZE).max(1);
         self.array_limit = Some(limit);
         Ok(limit)
     }
 
-    pub(super) fn program(&self, name: &str) -> Command {
+    pub(super) fn slurm_command(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
@@ -268,7 +273,7 @@ impl Slurm {
 
 /// Groups task numbers into arrays, each with its first number and the offsets from it, which are
 /// below `limit`.
-fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
+fn group_into_arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -282,20 +287,20 @@ fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     arrays
 }
 
-fn ids(job: &JobId) -> impl Iterator<Item = &str> {
+fn array_ids(job: &JobId) -> impl Iterator<Item = &str> {
     job.0.split(',').filter(|id| !id.is_empty())
 }
 
 /// Derives a job's state from the rows of the queue (`ARRAY|STATE|REASON`). A missing job has
 /// ended: Slurm forgets jobs some minutes after their end.
-fn of_queue(job: &JobId, rows: &str) -> JobState {
+fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
     let mut waiting = None;
     let mut failed = None;
     for row in rows.lines() {
         let mut columns = row.splitn(3, '|').map(str::trim);
         let mut next = || columns.next().unwrap_or_default();
         let (id, state, reason) = (next(), next(), next());
-        if !ids(job).any(|own| own == id) {
+        if !array_ids(job).any(|own| own == id) {
             continue;
         }
         match state {
@@ -328,7 +333,7 @@ fn of_queue(job: &JobId, rows: &str) -> JobState {
 
 /// Maps a node state of `sinfo`, such as `idle`, `allocated*` or `drained`; a trailing sign is a
 /// flag.
-fn state_of(state: &str, reason: &str) -> MachineState {
+fn machine_state(state: &str, reason: &str) -> MachineState {
     let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
     let does_not_answer = state.ends_with('*');
     match word {
@@ -348,12 +353,12 @@ fn state_of(state: &str, reason: &str) -> MachineState {
 ///
 /// # Errors
 /// Fails if the program fails; the message is the program's own.
-pub(super) fn said(command: &mut Command) -> Result<String> {
-    answer(command, "")
+pub(super) fn run_program(command: &mut Command) -> Result<String> {
+    run_with_input(command, "")
 }
 
 /// Runs a program with this input and returns its output.
-fn answer(command: &mut Command, input: &str) -> Result<String> {
+fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     let program = Path::new(command.get_program()).display().to_string();
     let child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
         .stderr(Stdio::piped())
@@ -371,19 +376,22 @@ fn answer(command: &mut Command, input: &str) -> Result<String> {
     }
     bail!(
         "{program}: {}",
-        reason(&program, &String::from_utf8_lossy(&output.stderr))
+        failure_reason(&program, &String::from_utf8_lossy(&output.stderr))
     )
 }
 
-/// Like [`answer`], but retries for a while if the controller is unreachable: the request had no
+/// Like [`run_with_input`], but retries for a while if the controller is unreachable: the request had no
 /// effect, and a restarting controller is back within seconds.
-fn patient_answer(command: &mut Command, input: &str) -> Result<String> {
+fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {
-        match answer(command, input) {
-            Err(error) if error.to_string().contains(UNHEARD) && begin.elapsed() < AWAY[0] => {
-                ensure!(!interrupted(), error);
-                thread::sleep(AWAY[1]);
+        match run_with_input(command, input) {
+            Err(error)
+                if error.to_string().contains(CONTROLLER_UNREACHABLE)
+                    && begin.elapsed() < CONTROLLER_RETRY[0] =>
+            {
+                ensure!(!is_interrupt_requested(), error);
+                thread::sleep(CONTROLLER_RETRY[1]);
             }
             other => return other,
         }
@@ -391,7 +399,7 @@ fn patient_answer(command: &mut Command, input: &str) -> Result<String> {
 }
 
 /// Extracts the last line of a Slurm program's stderr, without the program's name.
-pub(super) fn reason<'a>(program: &str, complaint: &'a str) -> &'a str {
+pub(super) fn failure_reason<'a>(program: &str, complaint: &'a str) -> &'a str {
     let mut lines = complaint.lines().map(str::trim);
     let last = lines.rfind(|line| !line.is_empty());
     let last = last.unwrap_or("no reason is given");
@@ -405,14 +413,14 @@ mod tests {
 
     #[test]
     fn tasks_become_arrays_whose_indexes_slurm_takes() {
-        assert_eq!(arrays(&[4, 7, 5], 1001), [(4, vec![0, 1, 3])]);
+        assert_eq!(group_into_arrays(&[4, 7, 5], 1001), [(4, vec![0, 1, 3])]);
         assert_eq!(
-            arrays(&[1_000_000, 3, 4, 5], 2),
+            group_into_arrays(&[1_000_000, 3, 4, 5], 2),
             [(3, vec![0, 1]), (5, vec![0]), (1_000_000, vec![0])]
         );
-        assert_eq!(arrays(&[], 10), []);
+        assert_eq!(group_into_arrays(&[], 10), []);
         let all: Vec<u32> = (0..2500).collect();
-        let parts = arrays(&all, 1001);
+        let parts = group_into_arrays(&all, 1001);
         assert_eq!(
             parts.iter().map(|(first, _)| *first).collect::<Vec<_>>(),
             [0, 1001, 2002]
@@ -425,7 +433,7 @@ mod tests {
 
     #[test]
     fn the_queue_says_why_nothing_comes() {
-        let state = |id: &str, rows: &str| of_queue(&JobId(id.to_owned()), rows);
+        let state = |id: &str, rows: &str| job_state_in_queue(&JobId(id.to_owned()), rows);
         let waiting = |why: &str| JobState::Waiting(why.to_owned());
         let ended = |why: &str| JobState::Ended(Some(why.to_owned()));
         assert_eq!(
@@ -462,16 +470,16 @@ mod tests {
     #[test]
     fn nodes_are_free_busy_or_unfit_for_a_reason() {
         let unfit = |why: &str| MachineState::Unfit(why.to_owned());
-        assert_eq!(state_of("idle", "none"), MachineState::Free);
-        assert_eq!(state_of("allocated", "none"), MachineState::Busy);
-        assert_eq!(state_of("mixed", "none"), MachineState::Busy);
-        assert_eq!(state_of("planned", "none"), MachineState::Busy);
-        assert_eq!(state_of("idle*", "none"), unfit("it does not answer"));
+        assert_eq!(machine_state("idle", "none"), MachineState::Free);
+        assert_eq!(machine_state("allocated", "none"), MachineState::Busy);
+        assert_eq!(machine_state("mixed", "none"), MachineState::Busy);
+        assert_eq!(machine_state("planned", "none"), MachineState::Busy);
+        assert_eq!(machine_state("idle*", "none"), unfit("it does not answer"));
         assert_eq!(
-            state_of("drained", "new fans | soon"),
+            machine_state("drained", "new fans | soon"),
             unfit("drained: new fans | soon")
         );
-        assert_eq!(state_of("down", "none"), unfit("down"));
+        assert_eq!(machine_state("down", "none"), unfit("down"));
     }
 
     #[test]
@@ -482,9 +490,9 @@ mod tests {
             core_spec: Some(1),
             ..SlurmOptions::default()
         };
-        let slurm = Slurm::new(options, "/shared".into(), Vec::new());
+        let slurm = SlurmEngine::new(options, "/shared".into(), Vec::new());
         assert_eq!(
-            slurm.wishes(),
+            slurm.file_options(),
             ["--partition=bench", "--time=2", "--core-spec=1"]
         );
     }

@@ -4,11 +4,11 @@
 //! The connection is the worker's lease: the worker reads its instructions from stdin and exits
 //! when stdin is closed, so no worker outlives its coordinator. The remote shell sees only fixed
 //! words and quoted folders that [`speedwell_suite::fleet`] has validated; all other data goes
-//! through stdin. Start at [`Ssh::submit`].
+//! through stdin. Start at [`SshEngine::submit`].
 
-use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
+use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use crate::detached;
-use crate::program::answer;
+use crate::program::send_and_read;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::quote;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
 /// stops responding. An existing ControlMaster connection of the user is used, but none is created:
 /// it would outlive us, and its end would break all connections through it.
-const OPTIONS: [&str; 13] = [
+const SSH_OPTIONS: [&str; 13] = [
     "-T",
     "-a",
     "-x",
@@ -39,63 +39,63 @@ const OPTIONS: [&str; 13] = [
     "ControlMaster=no",
 ];
 /// Exit status of ssh when the connection itself fails.
-const NO_LINE: i32 = 255;
+const CONNECTION_FAILED: i32 = 255;
 /// Exit status of a remote reader that has reached the end of the spools of a running worker.
 pub const STILL_RUNNING: i32 = 3;
 /// Bytes of stderr kept per connection.
-const COMPLAINT_BYTES: usize = 4096;
+const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a worker may take to exit after its lease ends.
-const GRACE: Duration = Duration::from_secs(2);
+const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// Checks whether a worker holds the machine, without disturbing it: `$1` is the fleet folder
 /// there.
-const PROBE: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
+const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
 [ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
 
 /// Connections to machines.
 #[derive(Debug)]
-pub struct Ssh {
+pub struct SshEngine {
     config: Option<PathBuf>,
     machines: Vec<FleetMachine>,
-    jobs: BTreeMap<JobId, Job>,
+    jobs: BTreeMap<JobId, SshJob>,
 }
 
 /// A worker at the other end of a connection.
 #[derive(Debug)]
-struct Job {
-    line: Child,
+struct SshJob {
+    connection: Child,
     /// The lease; `None` once it has ended.
     lease: Option<ChildStdin>,
     /// For a connection that only follows a detached worker: the machine and the session's folder
     /// there.
-    listens_to: Option<(String, PathBuf)>,
-    complaint: Complaint,
+    followed_worker: Option<(String, PathBuf)>,
+    stderr_tail: StderrTail,
 }
 
 /// Tail of a connection's stderr, filled as it arrives.
 #[derive(Debug, Default)]
-struct Complaint {
+struct StderrTail {
     said: Arc<Mutex<Vec<u8>>>,
     reading: Option<JoinHandle<()>>,
 }
 
-impl Complaint {
+impl StderrTail {
     /// Returns the last line of stderr after the connection has ended. Waits until all of it is
     /// read, but not for long: another process, such as a shared ControlMaster connection, may keep
     /// the pipe open.
     fn last_line(&self) -> String {
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + WORKER_EXIT_GRACE;
         let is_read = || self.reading.as_ref().is_none_or(JoinHandle::is_finished);
         while !is_read() && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
-        last_line(&self.said.lock().unwrap_or_else(PoisonError::into_inner))
+        last_nonempty_line(&self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Ssh {
+impl SshEngine {
     /// Creates an engine for these machines; `config` replaces `~/.ssh/config`.
-    pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> Ssh {
-        Ssh {
+    pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> SshEngine {
+        SshEngine {
             config,
             machines,
             jobs: BTreeMap::new(),
@@ -103,9 +103,9 @@ impl Ssh {
     }
 
     /// Queries all machines in parallel.
-    pub(super) fn machines(&self) -> Vec<FleetMachine> {
+    pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
         let ask = |machine: &FleetMachine| FleetMachine {
-            state: self.ask(machine),
+            state: self.probe_machine(machine),
             ..machine.clone()
         };
         thread::scope(|scope| {
@@ -119,9 +119,10 @@ impl Ssh {
         })
     }
 
-    fn ask(&self, machine: &FleetMachine) -> MachineState {
+    fn probe_machine(&self, machine: &FleetMachine) -> MachineState {
         let folder = machine.folder.to_string_lossy();
-        let mut line = self.line(&machine.name, &["sh", "-c", PROBE, "probe", &folder]);
+        let mut line =
+            self.ssh_command(&machine.name, &["sh", "-c", PROBE_SCRIPT, "probe", &folder]);
         let output = match line.stdin(Stdio::null()).output() {
             Ok(output) => output,
             Err(error) => return MachineState::Unfit(format!("ssh cannot be started: {error}")),
@@ -129,46 +130,46 @@ impl Ssh {
         match output.stdout.trim_ascii() {
             b"free" if output.status.success() => MachineState::Free,
             b"busy" if output.status.success() => MachineState::Busy,
-            _ => MachineState::Unfit(reason(&machine.name, &output.stderr)),
+            _ => MachineState::Unfit(unavailable_reason(&machine.name, &output.stderr)),
         }
     }
 
-    pub(super) fn submit(&mut self, work: &Work) -> Result<Submitted> {
+    pub(super) fn submit(&mut self, work: &TaskBatch) -> Result<SubmittedJob> {
         self.ensure_known(&work.machine)?;
         let folder = work.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let orders = work.tasks.iter().map(|task| format!("{}\n", task.order));
+        let orders = work.tasks.iter().map(|task| format!("{}\n", task.request));
         let orders: String = orders.collect();
         if work.is_detached {
             let words = [program.as_str(), "perform-parcel", "--launch", &folder];
-            let line = self.reach(&work.machine, &words)?;
-            let name = answer(line, &mut orders.as_bytes())?;
+            let line = self.start_command(&work.machine, &words)?;
+            let name = send_and_read(line, &mut orders.as_bytes())?;
             let job = JobId(name.trim().to_owned());
-            ensure!(detached::is_name(&job), "it answers '{}'", job.0);
-            return Ok(Submitted { job, lines: None });
+            ensure!(detached::is_detached_worker(&job), "it answers '{}'", job.0);
+            return Ok(SubmittedJob { job, lines: None });
         }
         let words = [program.as_str(), "perform-parcel", &folder, "-"];
-        let mut child = self.reach(&work.machine, &words)?;
-        let complaint = gather(&mut child);
+        let mut child = self.start_command(&work.machine, &words)?;
+        let complaint = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
             // Ignore errors: the exit of a failed connection tells why.
             let _ = lease.write_all(orders.as_bytes());
             let _ = lease.flush();
         }
-        let job = JobId::next();
-        let entry = Job {
-            line: child,
+        let job = JobId::next_held();
+        let entry = SshJob {
+            connection: child,
             lease,
-            listens_to: None,
-            complaint,
+            followed_worker: None,
+            stderr_tail: complaint,
         };
         self.jobs.insert(job.clone(), entry);
-        Ok(Submitted { job, lines })
+        Ok(SubmittedJob { job, lines })
     }
 
     /// Connects to a detached worker to read its spools.
-    pub(super) fn take_up(
+    pub(super) fn reconnect_job(
         &mut self,
         machine: &str,
         folder: &Path,
@@ -180,38 +181,38 @@ impl Ssh {
         let how = if waits { "--follow" } else { "--read" };
         let mut words = vec![program.as_str(), "perform-parcel", how, &place, &job.0];
         words.extend(spools.iter().map(String::as_str));
-        let mut child = self.reach(machine, &words)?;
-        let complaint = gather(&mut child);
+        let mut child = self.start_command(machine, &words)?;
+        let complaint = read_stderr(&mut child);
         let lines = child.stdout.take().context("the line has no end")?;
-        let entry = Job {
+        let entry = SshJob {
             lease: child.stdin.take(),
-            line: child,
-            listens_to: Some((machine.to_owned(), folder.to_owned())),
-            complaint,
+            connection: child,
+            followed_worker: Some((machine.to_owned(), folder.to_owned())),
+            stderr_tail: complaint,
         };
         self.jobs.insert(job.clone(), entry);
         Ok(lines)
     }
 
-    fn end(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
+    fn end_detached(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
         let place = folder.to_string_lossy();
         let program = format!("{place}/bin/speedwell");
         let words = [program.as_str(), "perform-parcel", "--end", &place, &job.0];
-        answer(self.reach(machine, &words)?, &mut std::io::empty()).map(drop)
+        send_and_read(self.start_command(machine, &words)?, &mut std::io::empty()).map(drop)
     }
 
-    pub(super) fn state(&mut self, id: &JobId) -> JobState {
+    pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
         let Some(job) = self.jobs.get_mut(id) else {
             return JobState::Ended(Some("no such job".to_owned()));
         };
-        match job.line.try_wait() {
+        match job.connection.try_wait() {
             Ok(None) => JobState::Running,
             Ok(Some(status)) if status.success() => JobState::Ended(None),
             Ok(Some(status)) if status.code() == Some(STILL_RUNNING) => JobState::Running,
             Ok(Some(status)) => {
-                let said = job.complaint.last_line();
+                let said = job.stderr_tail.last_line();
                 JobState::Ended(Some(match status.code() {
-                    Some(NO_LINE) => format!("the line is cut: {said}"),
+                    Some(CONNECTION_FAILED) => format!("the line is cut: {said}"),
                     _ if said.is_empty() => format!("the worker ended: {status}"),
                     _ => format!("the worker ended: {status}: {said}"),
                 }))
@@ -221,32 +222,35 @@ impl Ssh {
     }
 
     /// Cancels detached workers, then releases all leases and closes the connections.
-    pub(super) fn cancel(&mut self, jobs: &[JobId]) -> Result<()> {
+    pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
-            let there = self.jobs.get(id).and_then(|job| job.listens_to.clone());
+            let there = self
+                .jobs
+                .get(id)
+                .and_then(|job| job.followed_worker.clone());
             if let Some((machine, folder)) = there {
-                self.end(&machine, &folder, id)?;
+                self.end_detached(&machine, &folder, id)?;
             }
         }
-        self.let_go(jobs)
+        self.close_connections(jobs)
     }
 
     /// Closes connections, which ends the workers that hold them as leases.
-    fn let_go(&mut self, jobs: &[JobId]) -> Result<()> {
+    fn close_connections(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
                 job.lease = None;
             }
         }
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + WORKER_EXIT_GRACE;
         for id in jobs {
             let Some(job) = self.jobs.get_mut(id) else {
                 continue;
             };
-            while job.line.try_wait()?.is_none() {
+            while job.connection.try_wait()?.is_none() {
                 if Instant::now() >= until {
-                    job.line.kill()?;
-                    job.line.wait()?;
+                    job.connection.kill()?;
+                    job.connection.wait()?;
                     break;
                 }
                 thread::sleep(Duration::from_millis(10));
@@ -255,9 +259,9 @@ impl Ssh {
         Ok(())
     }
 
-    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> Result<Child> {
+    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
         self.ensure_known(machine)?;
-        let mut line = self.line(machine, words);
+        let mut line = self.ssh_command(machine, words);
         line.stdin(Stdio::piped()).stdout(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the other end is notified over the
         // connection.
@@ -268,9 +272,9 @@ impl Ssh {
     }
 
     /// An ssh command for a machine; quotes the words for the shell that sshd starts.
-    fn line(&self, machine: &str, words: &[&str]) -> Command {
+    fn ssh_command(&self, machine: &str, words: &[&str]) -> Command {
         let mut ssh = Command::new("ssh");
-        ssh.args(OPTIONS);
+        ssh.args(SSH_OPTIONS);
         if let Some(config) = &self.config {
             ssh.arg("-F").arg(config);
         }
@@ -290,20 +294,20 @@ impl Ssh {
     }
 }
 
-impl Drop for Ssh {
+impl Drop for SshEngine {
     /// Ends all workers: none outlives its coordinator. Leases end with this process, however it
     /// ends.
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
         // Ignore errors: the exit of this process closes what remains.
-        let _ = self.let_go(&jobs);
+        let _ = self.close_connections(&jobs);
     }
 }
 
 /// Reads stderr in a thread that ends with the connection.
-fn gather(child: &mut Child) -> Complaint {
+fn read_stderr(child: &mut Child) -> StderrTail {
     let Some(mut stderr) = child.stderr.take() else {
-        return Complaint::default();
+        return StderrTail::default();
     };
     let said = Arc::<Mutex<Vec<u8>>>::default();
     let kept = Arc::clone(&said);
@@ -312,25 +316,25 @@ fn gather(child: &mut Child) -> Complaint {
         while let Ok(count @ 1..) = stderr.read(&mut buffer) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend_from_slice(&buffer[..count]);
-            let surplus = kept.len().saturating_sub(COMPLAINT_BYTES);
+            let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
             kept.drain(..surplus);
         }
     });
-    Complaint {
+    StderrTail {
         said,
         reading: Some(reading),
     }
 }
 
-fn last_line(said: &[u8]) -> String {
+fn last_nonempty_line(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().unwrap_or_default().to_owned()
 }
 
 /// Explains why a machine does not answer and what to do about it.
-fn reason(machine: &str, said: &[u8]) -> String {
-    let said = last_line(said);
+fn unavailable_reason(machine: &str, said: &[u8]) -> String {
+    let said = last_nonempty_line(said);
     if said.contains("Host key verification failed") {
         return format!("its host key is not known: compare it once by 'ssh {machine}'");
     }

@@ -9,18 +9,20 @@
 mod slurm;
 mod ssh;
 
-use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, MachineState, Task, Work};
+use speedwell_fleet::{
+    FleetEngine, FleetMachine, JobId, JobState, MachineState, ShardTask, TaskBatch,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Timeout for a single operation, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Creates a session folder whose program is this script. A separate process writes the script:
 /// this process may fork concurrently, and the child would inherit the open descriptor until it
 /// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
-fn session(folder: &Path, script: &str) -> PathBuf {
+fn create_session(folder: &Path, script: &str) -> PathBuf {
     let session = folder.join("session");
     std::fs::create_dir_all(session.join("bin")).unwrap();
     let draft = session.join("draft");
@@ -33,12 +35,12 @@ fn session(folder: &Path, script: &str) -> PathBuf {
     session
 }
 
-fn work(machine: &str, folder: &Path, tasks: &[u32]) -> Work {
-    let task = |&number: &u32| Task {
+fn task_batch(machine: &str, folder: &Path, tasks: &[u32]) -> TaskBatch {
+    let task = |&number: &u32| ShardTask {
         number,
-        order: format!("{{\"task\":{number}}}"),
+        request: format!("{{\"task\":{number}}}"),
     };
-    Work {
+    TaskBatch {
         is_detached: false,
         machine: machine.into(),
         folder: folder.into(),
@@ -48,14 +50,17 @@ fn work(machine: &str, folder: &Path, tasks: &[u32]) -> Work {
 
 /// Polls a job until its state matches.
 #[track_caller]
-fn wait_for(engine: &mut Engine, job: &JobId, wanted: impl Fn(&JobState) -> bool) -> JobState {
+fn wait_for(engine: &mut FleetEngine, job: &JobId, wanted: impl Fn(&JobState) -> bool) -> JobState {
     let begun = Instant::now();
     loop {
-        let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);
+        let state = engine
+            .job_states(std::slice::from_ref(job))
+            .unwrap()
+            .remove(0);
         if wanted(&state) {
             return state;
         }
-        assert!(begun.elapsed() < PATIENCE, "it stays {state:?}");
+        assert!(begun.elapsed() < OPERATION_TIMEOUT, "it stays {state:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -73,7 +78,11 @@ fn wait_for_text(file: &Path, wanted: &str) {
         if text == wanted {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{}: {text}", file.display());
+        assert!(
+            begun.elapsed() < OPERATION_TIMEOUT,
+            "{}: {text}",
+            file.display()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -89,7 +98,7 @@ fn names_and_states(machines: &[FleetMachine]) -> Vec<(&str, &MachineState)> {
 fn wait_until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it does not come");
+        assert!(begun.elapsed() < OPERATION_TIMEOUT, "it does not come");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

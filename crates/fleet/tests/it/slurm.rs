@@ -1,37 +1,41 @@
 //! The Slurm engine with a controller and three machines.
 
-use crate::{is_over, names_and_states, session, wait_for, wait_for_text, wait_until, work};
+use crate::{
+    create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text, wait_until,
+};
 use speedwell_fixtures::lab;
-use speedwell_fleet::{Component, Engine, JobState, MachineState, Slurm};
+use speedwell_fleet::{FleetEngine, JobState, LeaseComponent, MachineState, SlurmEngine};
 use speedwell_suite::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster and an engine for it; `None` if Slurm is unavailable.
-fn lab() -> Option<(lab::Slurm, Engine)> {
-    let slurm = lab::Slurm::start();
+fn start_cluster() -> Option<(lab::SlurmCluster, FleetEngine)> {
+    let slurm = lab::SlurmCluster::start();
     let slurm = slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let engine = engine_of(&slurm, "bench");
     Some((slurm, engine))
 }
 
-fn engine_of(slurm: &lab::Slurm, partition: &str) -> Engine {
+fn engine_of(slurm: &lab::SlurmCluster, partition: &str) -> FleetEngine {
     let options = SlurmOptions {
         partition: Some(partition.into()),
         ..SlurmOptions::default()
     };
-    let engine = Slurm::new(options, slurm.folder(), Vec::new());
-    Engine::Slurm(engine.with_conf(slurm.conf()))
+    let engine = SlurmEngine::new(options, slurm.folder(), Vec::new());
+    FleetEngine::Slurm(engine.with_conf(slurm.config_path()))
 }
 
 #[test]
 fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
-    let Some((slurm, mut engine)) = lab() else {
+    let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
     // All machines are this host, so print Slurm's node name. Our environment must not be visible.
     let script = r#"echo "$SLURMD_NODENAME $1 $3 ${CARGO_MANIFEST_DIR-}" >>"$2/done""#;
-    let folder = session(&slurm.folder(), script);
-    let submitted = engine.submit(&work("n2", &folder, &[7, 9, 2000])).unwrap();
+    let folder = create_session(&slurm.folder(), script);
+    let submitted = engine
+        .submit(&task_batch("n2", &folder, &[7, 9, 2000]))
+        .unwrap();
     assert!(submitted.lines.is_none());
     assert_eq!(
         submitted.job.0.split(',').count(),
@@ -60,31 +64,31 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
 
 #[test]
 fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
-    let Some((slurm, mut engine)) = lab() else {
+    let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
     let script = r#"[ "$3" = 1 ] || exit 3; echo begun >"$2/begun"; exec sleep 600"#;
-    let folder = session(&slurm.folder(), script);
-    let first = engine.submit(&work("n1", &folder, &[1])).unwrap().job;
+    let folder = create_session(&slurm.folder(), script);
+    let first = engine.submit(&task_batch("n1", &folder, &[1])).unwrap().job;
     wait_for_text(&folder.join("begun"), "begun\n");
     assert_eq!(
-        engine.state(std::slice::from_ref(&first)).unwrap(),
+        engine.job_states(std::slice::from_ref(&first)).unwrap(),
         [JobState::Running]
     );
-    let machines = engine.machines().unwrap();
+    let machines = engine.list_machines().unwrap();
     let states = names_and_states(&machines);
     assert_eq!(states[0], ("n1", &MachineState::Busy));
     assert_eq!(states[1], ("n2", &MachineState::Free));
     // The machine is exclusive, so the second job waits.
-    let second = engine.submit(&work("n1", &folder, &[2])).unwrap().job;
+    let second = engine.submit(&task_batch("n1", &folder, &[2])).unwrap().job;
     let waiting = wait_for(
         &mut engine,
         &second,
         |state| matches!(state, JobState::Waiting(reason) if reason == "Resources" || reason == "Priority"),
     );
-    let both = engine.state(&[first.clone(), second.clone()]).unwrap();
+    let both = engine.job_states(&[first.clone(), second.clone()]).unwrap();
     assert_eq!(both[0], JobState::Running, "{waiting:?}");
-    engine.cancel(std::slice::from_ref(&first)).unwrap();
+    engine.cancel_jobs(std::slice::from_ref(&first)).unwrap();
     let ended = wait_for(&mut engine, &first, is_over);
     assert!(
         matches!(&ended, JobState::Ended(Some(why)) if why.starts_with("CANCELLED")),
@@ -96,19 +100,19 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
         JobState::Ended(Some("FAILED (NonZeroExitCode)".into()))
     );
     // Canceling an ended job is not an error.
-    engine.cancel(&[first, second]).unwrap();
+    engine.cancel_jobs(&[first, second]).unwrap();
 }
 
 #[test]
 fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
-    let Some((slurm, mut engine)) = lab() else {
+    let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
-    slurm.says(
+    slurm.run_program(
         "scontrol",
         &["update", "nodename=n3", "state=drain", "reason=new fans"],
     );
-    let machines = engine.machines().unwrap();
+    let machines = engine.list_machines().unwrap();
     assert_eq!(
         names_and_states(&machines),
         [
@@ -118,10 +122,10 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
         ]
     );
     assert!(machines.iter().all(|machine| machine.labels == ["lab"]));
-    let folder = session(&slurm.folder(), "true");
+    let folder = create_session(&slurm.folder(), "true");
     let mut other = engine_of(&slurm, "other");
     let refused = other
-        .submit(&work("n1", &folder, &[1]))
+        .submit(&task_batch("n1", &folder, &[1]))
         .unwrap_err()
         .to_string();
     assert!(
@@ -129,7 +133,7 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
         "{refused}"
     );
     let refused = engine
-        .submit(&work("n7", &folder, &[1]))
+        .submit(&task_batch("n7", &folder, &[1]))
         .unwrap_err()
         .to_string();
     assert_eq!(
@@ -138,7 +142,7 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
     );
     // A connection goes to the named machine, and its words are not interpreted.
     let mut line = engine
-        .reach(
+        .start_command(
             "n2",
             &[
                 "sh",
@@ -161,35 +165,35 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
 }
 
 /// A component with this many machines, some of them named.
-fn component(machines: u32, these: &[&str]) -> Component {
-    Component {
+fn component(machines: u32, these: &[&str]) -> LeaseComponent {
+    LeaseComponent {
         machines,
-        these: these.iter().map(|&name| name.to_owned()).collect(),
-        never: Vec::new(),
+        named_nodes: these.iter().map(|&name| name.to_owned()).collect(),
+        excluded_nodes: Vec::new(),
     }
 }
 
-fn jobs_named(slurm: &lab::Slurm, name: &str) -> String {
+fn jobs_named(slurm: &lab::SlurmCluster, name: &str) -> String {
     let named = format!("--name={name}");
-    slurm.says("squeue", &["-h", "-t", "PD,R,CG", "-o", "%T", &named])
+    slurm.run_program("squeue", &["-h", "-t", "PD,R,CG", "-o", "%T", &named])
 }
 
 #[test]
 fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
-    let Some((slurm, mut engine)) = lab() else {
+    let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
     let parts = [component(2, &[]), component(1, &["n2"])];
-    let lease = engine.lease("speedwell-a", &parts, &mut |_| Ok(()));
+    let lease = engine.acquire_lease("speedwell-a", &parts, &mut |_| Ok(()));
     let lease = lease.unwrap().unwrap();
     let own: Vec<&str> = lease.machines(0).chain(lease.machines(1)).collect();
     assert_eq!(own, ["n1", "n3", "n2"]);
     assert!(lease.addresses.values().all(|own| own.is_loopback()));
     assert_eq!(lease.addresses.len(), 3);
     // Two concurrent connections share the machine.
-    let mut engine = engine.within(Some(&lease.allocation));
+    let mut engine = engine.within_allocation(Some(&lease.allocation));
     let words = ["sh", "-c", "echo $SLURMD_NODENAME $SLURM_JOB_ID; cat"];
-    let mut lines = ["n2", "n2", "n3"].map(|name| engine.reach(name, &words).unwrap());
+    let mut lines = ["n2", "n2", "n3"].map(|name| engine.start_command(name, &words).unwrap());
     let heard = lines.each_mut().map(|line| {
         let mut said = String::new();
         let mut from = BufReader::new(line.stdout.take().unwrap());
@@ -204,20 +208,23 @@ fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
     let allocation = lease.allocation.clone();
     drop(lease);
     wait_until(|| jobs_named(&slurm, "speedwell-a").is_empty());
-    assert!(!engine.release(&allocation).unwrap(), "it is over");
+    assert!(
+        !engine.release_allocation(&allocation).unwrap(),
+        "it is over"
+    );
 }
 
 #[test]
 fn machines_for_all_parts_are_waited_for_or_refused_with_slurms_reason() {
-    let Some((slurm, mut engine)) = lab() else {
+    let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
     let words = ["--exclusive", "--nodelist=n2", "-o", "/dev/null"];
-    slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
-    wait_until(|| slurm.says("squeue", &["-h", "-t", "R", "-o", "%N"]) == "n2");
+    slurm.run_program("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
+    wait_until(|| slurm.run_program("squeue", &["-h", "-t", "R", "-o", "%N"]) == "n2");
     let parts = [component(1, &["n1"]), component(1, &["n2"])];
     let mut reasons = Vec::new();
-    let ended = engine.lease("speedwell-b", &parts, &mut |why| {
+    let ended = engine.acquire_lease("speedwell-b", &parts, &mut |why| {
         reasons.push(why.to_owned());
         if why.is_empty() {
             return Ok(());
@@ -226,8 +233,8 @@ fn machines_for_all_parts_are_waited_for_or_refused_with_slurms_reason() {
     });
     assert_eq!(ended.unwrap_err().to_string(), "enough", "{reasons:?}");
     wait_until(|| jobs_named(&slurm, "speedwell-b").is_empty());
-    let refused = |engine: &mut Engine, parts: &[Component]| {
-        let lease = engine.lease("speedwell-c", parts, &mut |_| Ok(()));
+    let refused = |engine: &mut FleetEngine, parts: &[LeaseComponent]| {
+        let lease = engine.acquire_lease("speedwell-c", parts, &mut |_| Ok(()));
         lease.unwrap_err().to_string()
     };
     let why = refused(&mut engine, &[component(1, &["n7"]), component(1, &[])]);

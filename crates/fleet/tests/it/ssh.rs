@@ -1,8 +1,10 @@
 //! The ssh engine with an sshd on this host.
 
-use crate::{is_over, names_and_states, session, wait_for, wait_for_text, work};
-use speedwell_fixtures::lab::{HOSTS, Sshd};
-use speedwell_fleet::{Engine, FleetMachine, JobState, MachineState, Ssh, check, program};
+use crate::{create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text};
+use speedwell_fixtures::lab::{HOST_NAMES, SshdServer};
+use speedwell_fleet::{
+    FleetEngine, FleetMachine, JobState, MachineState, SshEngine, check, program,
+};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
@@ -18,23 +20,23 @@ fn machine(name: &str, folder: &Path) -> FleetMachine {
 }
 
 /// A server, and an engine for its hosts and one unreachable host.
-fn lab() -> Option<(Sshd, Engine)> {
-    let sshd = Sshd::start();
+fn start_server() -> Option<(SshdServer, FleetEngine)> {
+    let sshd = SshdServer::start();
     let sshd = sshd.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
-    let names = HOSTS.iter().chain(&["127.0.0.2"]);
+    let names = HOST_NAMES.iter().chain(&["127.0.0.2"]);
     let machines = names.map(|name| machine(name, &sshd.folder())).collect();
-    let engine = Engine::Ssh(Ssh::new(machines, Some(sshd.config())));
+    let engine = FleetEngine::Ssh(SshEngine::new(machines, Some(sshd.ssh_config())));
     Some((sshd, engine))
 }
 
 #[test]
 fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
-    let Some((sshd, mut engine)) = lab() else {
+    let Some((sshd, mut engine)) = start_server() else {
         return;
     };
     let script = r#"read one; read two; echo "$one $two $3"; echo gone >&2; exit 4"#;
-    let folder = session(&sshd.folder(), script);
-    let mut submitted = engine.submit(&work("m2", &folder, &[7, 9])).unwrap();
+    let folder = create_session(&sshd.folder(), script);
+    let mut submitted = engine.submit(&task_batch("m2", &folder, &[7, 9])).unwrap();
     let mut lines = String::new();
     submitted
         .lines
@@ -49,7 +51,9 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
         JobState::Ended(Some("the worker ended: exit status: 4: gone".into()))
     );
     // Words are passed literally, even if a shell would interpret them.
-    let mut line = engine.reach("m1", &["tr", "a-z", "A-Z$('"]).unwrap();
+    let mut line = engine
+        .start_command("m1", &["tr", "a-z", "A-Z$('"])
+        .unwrap();
     line.stdin.take().unwrap().write_all(b"ready").unwrap();
     let mut said = String::new();
     line.stdout
@@ -63,24 +67,24 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
 
 #[test]
 fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
-    let Some((sshd, mut engine)) = lab() else {
+    let Some((sshd, mut engine)) = start_server() else {
         return;
     };
     let script = r#"echo $$ >"$2/worker"; cat >/dev/null; echo ended >"$2/ended"; exit 1"#;
-    let folder = session(&sshd.folder(), script);
-    let job = engine.submit(&work("m1", &folder, &[1])).unwrap().job;
+    let folder = create_session(&sshd.folder(), script);
+    let job = engine.submit(&task_batch("m1", &folder, &[1])).unwrap().job;
     let begun =
         || std::fs::read_to_string(folder.join("worker")).is_ok_and(|text| text.ends_with('\n'));
     wait_for(&mut engine, &job, |state| {
         *state == JobState::Running && begun()
     });
-    engine.cancel(std::slice::from_ref(&job)).unwrap();
+    engine.cancel_jobs(std::slice::from_ref(&job)).unwrap();
     wait_for_text(&folder.join("ended"), "ended\n");
-    assert!(is_over(&engine.state(&[job]).unwrap()[0]));
+    assert!(is_over(&engine.job_states(&[job]).unwrap()[0]));
     // The same when the coordinator is killed: the kernel closes its end of the connection.
     std::fs::remove_file(folder.join("ended")).unwrap();
     std::fs::remove_file(folder.join("worker")).unwrap();
-    let job = engine.submit(&work("m3", &folder, &[1])).unwrap().job;
+    let job = engine.submit(&task_batch("m3", &folder, &[1])).unwrap().job;
     wait_for(&mut engine, &job, |state| {
         *state == JobState::Running && begun()
     });
@@ -90,12 +94,12 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
 
 #[test]
 fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
-    let Some((sshd, mut engine)) = lab() else {
+    let Some((sshd, mut engine)) = start_server() else {
         return;
     };
     let lock = sshd.folder().join("speedwell.lock");
-    let states = |engine: &mut Engine| {
-        let machines = engine.machines().unwrap();
+    let states = |engine: &mut FleetEngine| {
+        let machines = engine.list_machines().unwrap();
         let states = names_and_states(&machines);
         states
             .iter()
@@ -122,7 +126,7 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
     holder.wait().unwrap();
     assert_eq!(states(&mut engine)[0], MachineState::Free);
     // A changed host key is never accepted.
-    let known = sshd.config().with_file_name("known");
+    let known = sshd.ssh_config().with_file_name("known");
     std::fs::write(&known, "").unwrap();
     let MachineState::Unfit(why) = &states(&mut engine)[0] else {
         panic!("an unknown host was believed");
@@ -135,35 +139,44 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
 
 #[test]
 fn a_program_is_sent_once_and_again_only_when_it_differs() {
-    let Some((sshd, mut engine)) = lab() else {
+    let Some((sshd, mut engine)) = start_server() else {
         return;
     };
     let folder = sshd.folder();
-    let own = session(&folder, "echo one").join("bin/speedwell");
+    let own = create_session(&folder, "echo one").join("bin/speedwell");
     let machine = machine("m2", &folder.join("m2"));
-    let place = program::send(&mut engine, &machine, &own).unwrap();
+    let place = program::send_program(&mut engine, &machine, &own).unwrap();
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let written = || place.metadata().unwrap().modified().unwrap();
     let first = written();
-    assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(
+        program::send_program(&mut engine, &machine, &own).unwrap(),
+        place
+    );
     assert_eq!(written(), first, "it was there");
     // A damaged program is sent again; a different program gets a different name.
     std::fs::write(&place, "exit").unwrap();
-    assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(
+        program::send_program(&mut engine, &machine, &own).unwrap(),
+        place
+    );
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
-    let other = session(&folder, "echo two").join("bin/speedwell");
-    assert_ne!(program::send(&mut engine, &machine, &other).unwrap(), place);
+    let other = create_session(&folder, "echo two").join("bin/speedwell");
+    assert_ne!(
+        program::send_program(&mut engine, &machine, &other).unwrap(),
+        place
+    );
     // A program configured in the fleet file is not sent.
     let named = FleetMachine {
         binary: Some("/opt/speedwell".into()),
         ..machine.clone()
     };
     assert_eq!(
-        program::send(&mut engine, &named, &own).unwrap(),
+        program::send_program(&mut engine, &named, &own).unwrap(),
         Path::new("/opt/speedwell")
     );
     // A program that does not run there reports why.
-    let error = check::ask(&mut engine, &machine, &place).unwrap_err();
+    let error = check::check_machine(&mut engine, &machine, &place).unwrap_err();
     assert!(
         format!("{error:#}").contains("'one' is no time"),
         "{error:#}"

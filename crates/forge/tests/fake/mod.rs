@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 use serde_json::{Value, json};
-use speedwell_forge::Forge;
+use speedwell_forge::ForgeKind;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use std::thread;
 
 /// How the next request fails.
 #[derive(Debug, Clone)]
-pub enum Fault {
+pub enum RequestFault {
     /// A status without a message.
     Status(u16),
     /// A status with the forge's message.
@@ -27,18 +27,18 @@ pub enum Fault {
 
 /// An existing comment.
 #[derive(Debug, Clone)]
-pub struct Comment {
+pub struct FakeComment {
     pub id: u64,
     pub author: String,
     pub body: String,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct ForgeState {
     next: u64,
-    comments: Vec<Comment>,
+    comments: Vec<FakeComment>,
     statuses: Vec<Value>,
-    faults: VecDeque<Fault>,
+    faults: VecDeque<RequestFault>,
     refused: Option<u16>,
     refuses_comments_alone: bool,
     before_next: Option<String>,
@@ -51,13 +51,13 @@ struct Kept {
 }
 
 /// A forge at a local address, for the duration of the test.
-pub struct Fake {
-    pub forge: Forge,
+pub struct FakeForge {
+    pub forge: ForgeKind,
     pub address: String,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<ForgeState>>,
 }
 
-struct Asked {
+struct FakeRequest {
     method: String,
     path: String,
     query: String,
@@ -65,21 +65,21 @@ struct Asked {
     body: Value,
 }
 
-impl Fake {
+impl FakeForge {
     /// Name of the token's user.
     pub const ME: &'static str = "measurer";
 
-    pub fn of(forge: Forge) -> Fake {
+    pub fn start(forge: ForgeKind) -> FakeForge {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(ForgeState::default()));
         let state = Arc::clone(&kept);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                answer(forge, &state, stream);
+                handle_connection(forge, &state, stream);
             }
         });
-        Fake {
+        FakeForge {
             forge,
             address: format!("http://{address}"),
             kept,
@@ -87,78 +87,78 @@ impl Fake {
     }
 
     /// Makes the token that of a job, which may not query its user.
-    pub fn of_a_job(self) -> Fake {
-        self.kept().is_job = true;
+    pub fn with_job_token(self) -> FakeForge {
+        self.lock_state().is_job = true;
         self
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock_state(&self) -> MutexGuard<'_, ForgeState> {
         self.kept.lock().expect("no thread of the forge fails")
     }
 
     pub fn add(&self, author: &str, body: &str) {
-        self.kept().add(author, body);
+        self.lock_state().add(author, body);
     }
 
-    pub fn comments(&self) -> Vec<Comment> {
-        self.kept().comments.clone()
+    pub fn comments(&self) -> Vec<FakeComment> {
+        self.lock_state().comments.clone()
     }
 
     pub fn statuses(&self) -> Vec<Value> {
-        self.kept().statuses.clone()
+        self.lock_state().statuses.clone()
     }
 
     pub fn requests(&self) -> usize {
-        self.kept().requests
+        self.lock_state().requests
     }
 
     /// Number of requests without our token.
     pub fn foreign_tokens(&self) -> usize {
-        self.kept().foreign_tokens
+        self.lock_state().foreign_tokens
     }
 
-    pub fn fail_next(&self, fault: Fault) {
-        self.kept().faults.push_back(fault);
+    pub fn fail_next(&self, fault: RequestFault) {
+        self.lock_state().faults.push_back(fault);
     }
 
     pub fn refuse_writing(&self, status: u16) {
-        self.kept().refused = Some(status);
+        self.lock_state().refused = Some(status);
     }
 
     /// Refuses comments but accepts statuses.
     pub fn refuse_comments(&self, status: u16) {
-        let mut kept = self.kept();
+        let mut kept = self.lock_state();
         (kept.refused, kept.refuses_comments_alone) = (Some(status), true);
     }
 
     pub fn allow_writing(&self) {
-        self.kept().refused = None;
+        self.lock_state().refused = None;
     }
 
     /// Makes another job of ours write this just before the next comment is written.
     pub fn write_before_the_next(&self, body: &str) {
-        self.kept().before_next = Some(body.to_owned());
+        self.lock_state().before_next = Some(body.to_owned());
     }
 
     /// Makes another job of ours set this just before the next status is set.
     pub fn set_before_the_next(&self, status: Value) {
-        self.kept().status_before_next = Some(status);
+        self.lock_state().status_before_next = Some(status);
     }
 
     pub fn redirect_to(&self, address: &str) {
-        self.kept().redirect = Some(address.to_owned());
+        self.lock_state().redirect = Some(address.to_owned());
     }
 
     pub fn answer_with(&self, text: &str) {
-        self.kept().always = Some(text.to_owned());
+        self.lock_state().always = Some(text.to_owned());
     }
 }
 
-impl Kept {
+impl ForgeState {
     fn add(&mut self, author: &str, body: &str) -> u64 {
         self.next += 1;
         let id = 1000 + self.next;
-        self.comments.push(Comment {
+        self.comments.push(FakeComment {
             id,
             author: author.to_owned(),
             body: body.to_owned(),
@@ -167,14 +167,16 @@ impl Kept {
     }
 }
 
-fn answer(forge: Forge, state: &Mutex<Kept>, stream: TcpStream) {
-    let Some(asked) = read(&stream) else { return };
+fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStream) {
+    let Some(asked) = read_request(&stream) else {
+        return;
+    };
     let mut kept = state.lock().expect("no thread of the forge fails");
     kept.requests += 1;
     let token = match forge {
-        Forge::GitHub => ("authorization", "Bearer secret"),
-        Forge::GitLab => ("private-token", "secret"),
-        Forge::Gitea => ("authorization", "token secret"),
+        ForgeKind::GitHub => ("authorization", "Bearer secret"),
+        ForgeKind::GitLab => ("private-token", "secret"),
+        ForgeKind::Gitea => ("authorization", "token secret"),
     };
     let has_token = asked
         .headers
@@ -183,45 +185,49 @@ fn answer(forge: Forge, state: &Mutex<Kept>, stream: TcpStream) {
     kept.foreign_tokens += usize::from(!has_token);
     if let Some(to) = &kept.redirect {
         let field = format!("location: {to}{}\r\n", asked.path);
-        return write(&stream, 302, &field, "");
+        return write_response(&stream, 302, &field, "");
     }
     if let Some(text) = &kept.always {
-        return write(&stream, 200, "", text);
+        return write_response(&stream, 200, "", text);
     }
     match kept.faults.pop_front() {
-        Some(Fault::Close) => {}
-        Some(Fault::Status(status)) => write(&stream, status, "", ""),
-        Some(Fault::Words(status, words)) => {
-            write(
+        Some(RequestFault::Close) => {}
+        Some(RequestFault::Status(status)) => write_response(&stream, status, "", ""),
+        Some(RequestFault::Words(status, words)) => {
+            write_response(
                 &stream,
                 status,
                 "",
                 &json!({ "message": words }).to_string(),
             );
         }
-        Some(Fault::RetryAfter(status, seconds)) => {
-            write(&stream, status, &format!("retry-after: {seconds}\r\n"), "");
+        Some(RequestFault::RetryAfter(status, seconds)) => {
+            write_response(&stream, status, &format!("retry-after: {seconds}\r\n"), "");
         }
         None => {
-            let (status, fields, body) = handle(forge, &mut kept, &asked);
-            write(&stream, status, &fields, &body);
+            let (status, fields, body) = route_request(forge, &mut kept, &asked);
+            write_response(&stream, status, &fields, &body);
         }
     }
 }
 
-fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String) {
+fn route_request(
+    forge: ForgeKind,
+    kept: &mut ForgeState,
+    asked: &FakeRequest,
+) -> (u16, String, String) {
     let (api, comments, one) = match forge {
-        Forge::GitHub => (
+        ForgeKind::GitHub => (
             "/api/v3",
             "/repos/owner/name/issues/12/comments",
             "/repos/owner/name/issues/comments/",
         ),
-        Forge::Gitea => (
+        ForgeKind::Gitea => (
             "/api/v1",
             "/repos/owner/name/issues/12/comments",
             "/repos/owner/name/issues/comments/",
         ),
-        Forge::GitLab => (
+        ForgeKind::GitLab => (
             "/api/v4",
             "/projects/owner%2Fname/merge_requests/12/notes",
             "/projects/owner%2Fname/merge_requests/12/notes/",
@@ -238,24 +244,27 @@ fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String)
                 json!({"message": "Resource not accessible by integration"}),
             )
         } else {
-            ok(200, json!({ "login": Fake::ME, "username": Fake::ME }))
+            ok(
+                200,
+                json!({ "login": FakeForge::ME, "username": FakeForge::ME }),
+            )
         };
     }
     if asked.method == "GET" && path == comments {
-        return list(forge, kept, &asked.query);
+        return list_comments(forge, kept, &asked.query);
     }
     if asked.method == "GET" && path.ends_with("/statuses") {
-        return statuses(forge, kept, path);
+        return list_statuses(forge, kept, path);
     }
     let is_refused = kept.refuses_comments_alone && path.contains("/statuses/");
     if let Some(status) = kept.refused.filter(|_| !is_refused) {
         return ok(status, json!({"message": "not for you"}));
     }
-    change(forge, kept, asked, path, [comments, one])
+    apply_change(forge, kept, asked, path, [comments, one])
 }
 
 /// The statuses of a commit, newest first, in the format of the forge.
-fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
+fn list_statuses(forge: ForgeKind, kept: &ForgeState, path: &str) -> (u16, String, String) {
     let is_asked_for = |status: &&Value| {
         let sha = status["sha"].as_str().unwrap_or_default();
         path.ends_with(&format!("/commits/{sha}/statuses"))
@@ -263,7 +272,7 @@ fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
     let listed = kept.statuses.iter().rev().filter(is_asked_for);
     let listed = listed.map(|status| {
         let mut status = status.clone();
-        if forge != Forge::GitHub {
+        if forge != ForgeKind::GitHub {
             status["status"] = status["state"].take();
         }
         status
@@ -273,15 +282,15 @@ fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
 }
 
 /// Creates, edits or removes a comment, or sets a status.
-fn change(
-    forge: Forge,
-    kept: &mut Kept,
-    asked: &Asked,
+fn apply_change(
+    forge: ForgeKind,
+    kept: &mut ForgeState,
+    asked: &FakeRequest,
     path: &str,
     [comments, one]: [&str; 2],
 ) -> (u16, String, String) {
     let ok = |status, value: Value| (status, String::new(), value.to_string());
-    let edit = if forge == Forge::GitLab {
+    let edit = if forge == ForgeKind::GitLab {
         "PUT"
     } else {
         "PATCH"
@@ -291,9 +300,9 @@ fn change(
     match (&*asked.method, id) {
         ("POST", _) if path == comments => {
             let writer = match forge {
-                _ if !kept.is_job => Fake::ME,
-                Forge::GitHub => "github-actions[bot]",
-                Forge::GitLab | Forge::Gitea => "gitea-actions",
+                _ if !kept.is_job => FakeForge::ME,
+                ForgeKind::GitHub => "github-actions[bot]",
+                ForgeKind::GitLab | ForgeKind::Gitea => "gitea-actions",
             };
             if let Some(other) = kept.before_next.take() {
                 kept.add(writer, &other);
@@ -326,7 +335,7 @@ fn change(
 }
 
 /// A page of the comments; Gitea does not split them into pages.
-fn list(forge: Forge, kept: &Kept, query: &str) -> (u16, String, String) {
+fn list_comments(forge: ForgeKind, kept: &ForgeState, query: &str) -> (u16, String, String) {
     let number = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs
@@ -334,7 +343,7 @@ fn list(forge: Forge, kept: &Kept, query: &str) -> (u16, String, String) {
             .and_then(|(_, value)| value.parse().ok())
     };
     let (size, page): (usize, usize) = match forge {
-        Forge::Gitea => (usize::MAX, 1),
+        ForgeKind::Gitea => (usize::MAX, 1),
         _ => (
             number("per_page").unwrap_or(30),
             number("page").unwrap_or(1),
@@ -344,26 +353,26 @@ fn list(forge: Forge, kept: &Kept, query: &str) -> (u16, String, String) {
     let last = first.saturating_add(size).min(kept.comments.len());
     let has_more = last < kept.comments.len();
     let shown = kept.comments[first..last].iter().map(|one| match forge {
-        Forge::GitLab => json!({"id": one.id, "body": one.body, "system": false, "author": {"username": one.author}}),
-        Forge::Gitea => json!({"id": one.id, "body": one.body, "user": {"login": one.author}}),
-        Forge::GitHub => {
+        ForgeKind::GitLab => json!({"id": one.id, "body": one.body, "system": false, "author": {"username": one.author}}),
+        ForgeKind::Gitea => json!({"id": one.id, "body": one.body, "user": {"login": one.author}}),
+        ForgeKind::GitHub => {
             let kind = if one.author.ends_with("[bot]") { "Bot" } else { "User" };
             json!({"id": one.id, "body": one.body, "user": {"login": one.author, "type": kind}})
         }
     });
     let body = Value::Array(shown.collect()).to_string();
     let fields = match forge {
-        Forge::GitHub if has_more => {
+        ForgeKind::GitHub if has_more => {
             "link: <https://x/y?page=9>; rel=\"next\", <https://x/z>; rel=\"last\"\r\n".to_owned()
         }
-        Forge::GitLab if has_more => format!("x-next-page: {}\r\n", page + 1),
-        Forge::GitLab => "x-next-page: \r\n".to_owned(),
+        ForgeKind::GitLab if has_more => format!("x-next-page: {}\r\n", page + 1),
+        ForgeKind::GitLab => "x-next-page: \r\n".to_owned(),
         _ => String::new(),
     };
     (200, fields, body)
 }
 
-fn read(stream: &TcpStream) -> Option<Asked> {
+fn read_request(stream: &TcpStream) -> Option<FakeRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -383,7 +392,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     let mut body = Vec::new();
     reader.take(length).read_to_end(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    Some(Asked {
+    Some(FakeRequest {
         method,
         path: path.to_owned(),
         query: query.to_owned(),
@@ -392,7 +401,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     })
 }
 
-fn write(mut stream: &TcpStream, status: u16, fields: &str, body: &str) {
+fn write_response(mut stream: &TcpStream, status: u16, fields: &str, body: &str) {
     let head = format!(
         "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n{fields}\r\n",
         body.len()

@@ -1,41 +1,41 @@
 //! Finds benchmarks and their cases from command-line operands: files, folders, groups, programs.
 //!
-//! Entry point: [`read`]. [`target`] finds benchmark files and their kinds, [`Selection`] holds the
+//! Entry point: [`read`]. [`target`] finds benchmark files and their kinds, [`BenchmarkSelection`] holds the
 //! user's filters and values, [`suite`] asks each file for its cases. [`programs`] pairs the
-//! benchmarks of compared programs, or of [`Part`]s of them.
+//! benchmarks of compared programs, or of [`BenchmarkPart`]s of them.
 
-use crate::{Trial, UsualTool};
+use crate::{DefaultLoadTool, TrialMode};
 use anyhow::{Context as _, bail};
 use regex::{Captures, Regex};
-use speedwell_model::{Case, Value, ValueKind};
+use speedwell_model::{Case, ParameterValue, ValueKind};
 use std::path::{Path, PathBuf};
 
 mod programs;
 mod suite;
 mod target;
 
-pub use programs::{Side, common as common_benchmarks};
-pub use suite::{Suite, describe, read};
+pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
+pub use suite::{DiscoveredBenchmarks, describe_sources, discover_benchmarks};
 pub use target::{
-    all_sources, core_source, declared_variants, experiment, is_command, is_text, near_file,
-    sources,
+    core_source, declared_variants, find_all_sources, find_experiment, find_sources, is_command,
+    is_text, similar_file,
 };
 
 /// Benchmarks selected by a pattern.
 #[derive(Debug, Clone)]
-pub struct Part(Regex);
+pub struct BenchmarkPart(Regex);
 
-impl Part {
+impl BenchmarkPart {
     /// Parses a pattern.
     ///
     /// # Errors
     /// The pattern is invalid; the message shows where.
-    pub fn parse(pattern: &str) -> Result<Part, regex::Error> {
-        Regex::new(pattern).map(Part)
+    pub fn parse(pattern: &str) -> Result<BenchmarkPart, regex::Error> {
+        Regex::new(pattern).map(BenchmarkPart)
     }
 
     /// Whether the benchmark of that name belongs to the part.
-    pub fn holds(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.is_match(name)
     }
 
@@ -46,7 +46,7 @@ impl Part {
 
     /// Replaces matches in the name by `word`. Captured text is appended to the word, so that a
     /// pattern may match a size and still distinguish sizes.
-    pub fn renamed(&self, name: &str, word: &str) -> String {
+    pub fn rename_matches(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let captured: Vec<&str> = found
                 .iter()
@@ -66,7 +66,7 @@ impl Part {
 
 /// Returns the word that replaces matches in every source, if each source has a part and they
 /// differ. If all share one pattern, the names are the same already.
-pub fn common_word(parts: &[Option<&Part>]) -> Option<String> {
+pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|two| two[0] != two[1]);
     (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
@@ -74,7 +74,7 @@ pub fn common_word(parts: &[Option<&Part>]) -> Option<String> {
 
 /// Selection options.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct BenchmarkSelection {
     /// Keeps a benchmark if any of these matches its name; keeps all if there are none.
     pub filters: Vec<Regex>,
     /// Drops a benchmark if any of these matches its name.
@@ -86,14 +86,14 @@ pub struct Selection {
     /// Values for single benchmark files, or folders of them.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
-    pub trial: Trial,
+    pub trial: TrialMode,
     /// Client of HTTP loads that name none.
-    pub usual_tool: UsualTool,
+    pub usual_tool: DefaultLoadTool,
 }
 
-impl Selection {
+impl BenchmarkSelection {
     /// Whether the benchmark of that name is selected.
-    pub fn wants(&self, name: &str) -> bool {
+    pub fn selects_name(&self, name: &str) -> bool {
         let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
@@ -120,7 +120,7 @@ impl Selection {
 
     /// Whether a measured case is selected, by the name of its benchmark and the values of its
     /// parameters.
-    pub fn keeps(&self, case: &Case) -> bool {
+    pub fn selects_case(&self, case: &Case) -> bool {
         let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
         let allowed = |name: &str| {
             self.sets
@@ -129,7 +129,7 @@ impl Selection {
         };
         let named = self.sets.iter().map(|(name, _)| name.as_str());
         let mut own = named.filter(|name| case.value(name).is_some());
-        self.wants(&case.benchmark) && own.all(allowed)
+        self.selects_name(&case.benchmark) && own.all(allowed)
     }
 
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
@@ -140,7 +140,7 @@ impl Selection {
         match text.split_once('=') {
             Some((name, values)) if !name.is_empty() => Ok(values
                 .split(',')
-                .map(|value| (name.to_owned(), Self::written_out(value)))
+                .map(|value| (name.to_owned(), Self::expand_number(value)))
                 .collect()),
             _ => bail!("'{text}' is not of the form NAME=VALUE[,VALUE...]"),
         }
@@ -168,7 +168,7 @@ impl Selection {
                 None => ("", line),
             };
             for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
-                let set = (parameter, Self::written_out(&value.plain()));
+                let set = (parameter, Self::expand_number(&value.plain()));
                 if name.is_empty() {
                     self.sets.push(set)
                 } else {
@@ -180,9 +180,9 @@ impl Selection {
     }
 
     /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other texts unchanged.
-    pub fn written_out(value: &str) -> String {
+    pub fn expand_number(value: &str) -> String {
         let with_suffix = value.ends_with(['k', 'M', 'G']);
-        match Value::parse(value, ValueKind::Number).filter(|_| with_suffix) {
+        match ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix) {
             Some(number) => number.to_string(),
             None => value.to_owned(),
         }
@@ -195,36 +195,48 @@ mod tests {
 
     #[test]
     fn different_parts_get_one_word_and_keep_what_they_capture() {
-        let part = |pattern: &str| Part::parse(pattern).unwrap();
+        let part = |pattern: &str| BenchmarkPart::parse(pattern).unwrap();
         let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
-        assert_eq!(common_word(&[Some(&a), None]), None);
-        assert_eq!(common_word(&[Some(&a), Some(&a)]), None);
-        let word = common_word(&[Some(&a), Some(&b)]).unwrap();
+        assert_eq!(shared_word(&[Some(&a), None]), None);
+        assert_eq!(shared_word(&[Some(&a), Some(&a)]), None);
+        let word = shared_word(&[Some(&a), Some(&b)]).unwrap();
         assert_eq!(word, r"[BM_memcpy|BM_copy/(\d+)]");
-        assert_eq!(a.renamed("BM_memcpy/8", "[x]"), "[x]/8");
-        assert_eq!(b.renamed("BM_copy/8", "[x]"), "[x](8)");
-        assert_eq!(part("$1").renamed("a", "[x]"), "a", "a word is no template");
-        assert_eq!(part("a").renamed("a", "$0"), "$0", "a word is no template");
+        assert_eq!(a.rename_matches("BM_memcpy/8", "[x]"), "[x]/8");
+        assert_eq!(b.rename_matches("BM_copy/8", "[x]"), "[x](8)");
+        assert_eq!(
+            part("$1").rename_matches("a", "[x]"),
+            "a",
+            "a word is no template"
+        );
+        assert_eq!(
+            part("a").rename_matches("a", "$0"),
+            "$0",
+            "a word is no template"
+        );
     }
 
     #[test]
     fn measured_cases_are_chosen_by_name_and_value() {
         let case = |id: &str| Case::parse(id).unwrap();
-        let selection = Selection {
+        let selection = BenchmarkSelection {
             filters: vec![Regex::new("copy").unwrap()],
-            sets: Selection::parse_set("len=1k,16").unwrap(),
-            ..Selection::default()
+            sets: BenchmarkSelection::parse_set("len=1k,16").unwrap(),
+            ..BenchmarkSelection::default()
         };
-        assert!(selection.keeps(&case("g/copy len=16 type=utf8")));
-        assert!(selection.keeps(&case("g/copy len=1000")) && selection.keeps(&case("g/copy")));
+        assert!(selection.selects_case(&case("g/copy len=16 type=utf8")));
         assert!(
-            !selection.keeps(&case("g/copy len=64")) && !selection.keeps(&case("g/fill len=16"))
+            selection.selects_case(&case("g/copy len=1000"))
+                && selection.selects_case(&case("g/copy"))
+        );
+        assert!(
+            !selection.selects_case(&case("g/copy len=64"))
+                && !selection.selects_case(&case("g/fill len=16"))
         );
     }
 
     #[test]
     fn lines_of_a_file_give_values_to_single_benchmarks_or_to_all() {
-        let mut selection = Selection::default();
+        let mut selection = BenchmarkSelection::default();
         let text = "# a remark\n\nlen=16\n  g/my file.js n=10k kind=\"a b\"\ng/b.js n=5\n";
         selection.add_lines(text).unwrap();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -237,7 +249,7 @@ mod tests {
         assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
         assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
         for wrong in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
-            let error = Selection::default().add_lines(wrong).unwrap_err();
+            let error = BenchmarkSelection::default().add_lines(wrong).unwrap_err();
             assert!(error.to_string().starts_with("line "), "{wrong}: {error}");
         }
     }
@@ -245,11 +257,14 @@ mod tests {
     #[test]
     fn large_numbers_may_be_written_short() {
         let pair = |value: &str| ("n".to_owned(), value.to_owned());
-        let sets = Selection::parse_set("n=10k,2M,1e3,utf8").unwrap();
+        let sets = BenchmarkSelection::parse_set("n=10k,2M,1e3,utf8").unwrap();
         assert_eq!(
             sets,
             [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]
         );
-        assert!(Selection::parse_set("n").is_err() && Selection::parse_set("=1").is_err());
+        assert!(
+            BenchmarkSelection::parse_set("n").is_err()
+                && BenchmarkSelection::parse_set("=1").is_err()
+        );
     }
 }

@@ -1,84 +1,88 @@
 //! Pairs the benchmarks of programs that are compared with each other.
 //!
 //! Decides which benchmarks of two programs are the same case. Must not know how they are measured.
-//! Start at [`common`].
+//! Start at [`find_common_benchmarks`].
 
-use super::suite::{Suite, describe};
-use super::{Selection, target};
-use crate::discover::Part;
-use crate::{Job, Known};
+use super::suite::{DiscoveredBenchmarks, describe_sources};
+use super::{BenchmarkSelection, target};
+use crate::discover::BenchmarkPart;
+use crate::{BenchmarkJob, KnownAdapters};
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
 use speedwell_process::check_interrupted;
-use speedwell_suite::adapter::Adapter;
+use speedwell_suite::adapter::SuiteAdapter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One program of a comparison.
 #[derive(Debug, Clone)]
-pub struct Side {
+pub struct ComparisonSide {
     /// Variant as which it is measured; its program is the file.
     pub variant: Variant,
     /// The program.
     pub file: PathBuf,
     /// Adapter of its framework, if it belongs to one.
-    pub suite: Option<Arc<Adapter>>,
+    pub suite: Option<Arc<SuiteAdapter>>,
     /// Working directory, if different from the user's: the package it is built from.
     pub directory: Option<PathBuf>,
     /// Part of its benchmarks that is compared.
-    pub part: Option<Part>,
+    pub part: Option<BenchmarkPart>,
 }
 
-impl Side {
-    /// Fingerprints the work of the jobs' benchmarks on this side; see [`crate::fingerprints`].
+impl ComparisonSide {
+    /// Fingerprints the work of the jobs' benchmarks on this side; see [`crate::fingerprint_benchmarks`].
     /// Empty if the program is not built from a local package, since its source is unknown.
-    pub fn work(&self, jobs: &[Job]) -> BTreeMap<String, String> {
+    pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
         let Some(package) = &self.directory else {
             return BTreeMap::new();
         };
-        let own = |job: &Job| Job {
-            source: crate::Source {
+        let own = |job: &BenchmarkJob| BenchmarkJob {
+            source: crate::BenchmarkSource {
                 file: package.clone(),
                 is_artifact: false,
                 ..job.source.clone()
             },
             ..job.clone()
         };
-        let jobs: Vec<Job> = jobs.iter().map(own).collect();
-        crate::fingerprints(&jobs, &self.variant)
+        let jobs: Vec<BenchmarkJob> = jobs.iter().map(own).collect();
+        crate::fingerprint_benchmarks(&jobs, &self.variant)
     }
 }
 
 /// Jobs of one side with their cases, by the ids they have in the comparison.
-type Jobs = IndexMap<String, (Case, Job)>;
+type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
 /// Finds the benchmarks that all `sides` have, in the order of the first, with `word` replacing
 /// what their parts match. Warns about benchmarks that a side lacks.
 ///
 /// # Errors
 /// A side cannot be described or has no matching benchmark, or the sides have none in common.
-pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyhow::Result<Suite> {
-    let mut suite = Suite {
+pub fn find_common_benchmarks(
+    sides: &[ComparisonSide],
+    word: Option<&str>,
+    selection: &BenchmarkSelection,
+) -> anyhow::Result<DiscoveredBenchmarks> {
+    let mut suite = DiscoveredBenchmarks {
         files: sides.len(),
-        ..Suite::default()
+        ..DiscoveredBenchmarks::default()
     };
-    let naming = Naming::from_sides(sides, word);
-    let mut all: Vec<Jobs> = Vec::new();
+    let naming = CaseNaming::from_sides(sides, word);
+    let mut all: Vec<JobsByCase> = Vec::new();
     for side in sides {
-        let jobs = jobs_of(side, selection, &mut suite)?;
-        all.push(naming.apply(side, jobs, &mut suite.warnings));
+        let jobs = describe_side(side, selection, &mut suite)?;
+        all.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
     let Some((first, others)) = all.split_first() else {
         return Ok(suite);
     };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
-            suite.jobs.push(joined(name, sides, &all));
+            suite.jobs.push(join_jobs(name, sides, &all));
         }
     }
-    suite.warnings.extend(unmatched(sides, &all));
+    suite.warnings.extend(unmatched_warning(sides, &all));
     if suite.jobs.is_empty() {
         bail!(
             "nothing to compare: no benchmark is in all of them\nhint: '::REGEX' behind each \
@@ -88,11 +92,20 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
     Ok(suite)
 }
 
-fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Result<Vec<Job>> {
+fn describe_side(
+    side: &ComparisonSide,
+    selection: &BenchmarkSelection,
+    suite: &mut DiscoveredBenchmarks,
+) -> anyhow::Result<Vec<BenchmarkJob>> {
     let here = std::env::current_dir()?;
     let here = side.directory.as_deref().unwrap_or(&here);
-    let source = target::program_source(&side.file, side.suite.clone(), here, &Known::default());
-    let described = describe(&[source], selection, &side.variant, &|_| ());
+    let source = target::program_source(
+        &side.file,
+        side.suite.clone(),
+        here,
+        &KnownAdapters::default(),
+    );
+    let described = describe_sources(&[source], selection, &side.variant, &|_| ());
     check_interrupted()?;
     let mut jobs = Vec::new();
     for description in described {
@@ -110,9 +123,12 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
         jobs.extend(description.jobs);
         suite.warnings.extend(description.warnings);
     }
-    let wanted = |job: &Job| {
-        let in_part = side.part.as_ref().is_none_or(|part| part.holds(&job.label));
-        in_part && selection.wants(&job.label)
+    let wanted = |job: &BenchmarkJob| {
+        let in_part = side
+            .part
+            .as_ref()
+            .is_none_or(|part| part.contains(&job.label));
+        in_part && selection.selects_name(&job.label)
     };
     jobs.retain(wanted);
     if jobs.is_empty() {
@@ -122,33 +138,38 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
 }
 
 /// Maps benchmarks to their names in the comparison.
-struct Naming<'a> {
+struct CaseNaming<'a> {
     /// File name of the first side, if the sides have different ones.
     first: Option<String>,
     /// Replacement for text that the parts match.
     word: Option<&'a str>,
 }
 
-impl<'a> Naming<'a> {
-    fn from_sides(sides: &[Side], word: Option<&'a str>) -> Naming<'a> {
-        let name = |side: &Side| {
+impl<'a> CaseNaming<'a> {
+    fn from_sides(sides: &[ComparisonSide], word: Option<&'a str>) -> CaseNaming<'a> {
+        let name = |side: &ComparisonSide| {
             side.file
                 .file_name()
                 .map(|name| name.to_string_lossy().into())
         };
         let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
-        Naming {
+        CaseNaming {
             first: files.first().cloned().flatten().filter(|_| files.len() > 1),
             word,
         }
     }
 
     /// Indexes the jobs by the ids of their cases in the comparison.
-    fn apply(&self, side: &Side, jobs: Vec<Job>, warnings: &mut Vec<String>) -> Jobs {
+    fn index_jobs(
+        &self,
+        side: &ComparisonSide,
+        jobs: Vec<BenchmarkJob>,
+        warnings: &mut Vec<String>,
+    ) -> JobsByCase {
         let count = jobs.len();
         let mut found = IndexMap::new();
         for job in jobs {
-            let (case, job) = self.case(side, job);
+            let (case, job) = self.common_case(side, job);
             found.entry(case.id()).or_insert((case, job));
         }
         if found.len() < count {
@@ -162,7 +183,7 @@ impl<'a> Naming<'a> {
         found
     }
 
-    fn case(&self, side: &Side, mut job: Job) -> (Case, Job) {
+    fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
         let own = job.case.clone();
         let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // Programs with our header prefix benchmarks with the file they are requested for: use the
@@ -175,21 +196,21 @@ impl<'a> Naming<'a> {
             case.benchmark = name;
         }
         if let (Some(part), Some(word)) = (&side.part, self.word) {
-            case.benchmark = part.renamed(&case.benchmark, word);
+            case.benchmark = part.rename_matches(&case.benchmark, word);
         }
         (case, job)
     }
 }
 
 /// Builds one job for all sides.
-fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
+fn join_jobs(name: &str, sides: &[ComparisonSide], all: &[JobsByCase]) -> BenchmarkJob {
     let (case, job) = all[0][name].clone();
-    let own = |(side, jobs): (&Side, &Jobs)| {
+    let own = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
         let called = jobs[name].1.own_name();
         let usual = job.in_suite.as_ref().map_or(name, |own| &own.name);
         (called != usual).then(|| (side.variant.name.clone(), called.to_owned()))
     };
-    Job {
+    BenchmarkJob {
         label: name.to_owned(),
         names: sides.iter().zip(all).filter_map(own).collect(),
         case: Some(case),
@@ -198,7 +219,7 @@ fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
     }
 }
 
-fn unmatched(sides: &[Side], all: &[Jobs]) -> Option<String> {
+fn unmatched_warning(sides: &[ComparisonSide], all: &[JobsByCase]) -> Option<String> {
     let mut lonely = Vec::new();
     for (at, jobs) in all.iter().enumerate() {
         let lacks = |name: &&String| all.iter().any(|other| !other.contains_key(*name));

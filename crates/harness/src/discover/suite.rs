@@ -1,30 +1,36 @@
 //! Asks every file for its cases, and checks the user's values against declared parameters.
 
-use super::Selection;
-use crate::{Description, Job, Kind, NamePatterns, Parameter, Request, Source, Tell};
+use super::BenchmarkSelection;
+use crate::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    NamePatterns, ProgressReporter, SourceKind,
+};
 use anyhow::{Context as _, bail};
 use speedwell_model::quote;
-use speedwell_model::{Case, Cause, DefinitionFile, Event, Failure, Step, Value, Variant, nearest};
-use speedwell_process::{begin_activity, check_interrupted, interrupted};
-use speedwell_suite::Definition;
+use speedwell_model::{
+    Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, SessionStep, StepFailure,
+    Variant, nearest_name,
+};
+use speedwell_process::{begin_activity, check_interrupted, is_interrupt_requested};
+use speedwell_suite::LazyDefinition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Time limit for describing a file.
-const LIMIT: Duration = Duration::from_secs(15);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Parameters that benchmarks read without declaring them.
-const EXTRA: [&str; 2] = ["benchmarker", "CPUSET"];
+const UNDECLARED_PARAMETERS: [&str; 2] = ["benchmarker", "CPUSET"];
 
 /// All cases of all selected benchmarks.
 #[derive(Debug, Clone, Default)]
-pub struct Suite {
+pub struct DiscoveredBenchmarks {
     /// Cases in the order of targets and files.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<BenchmarkJob>,
     /// Files that could not be described, with the reason.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// Warnings for the user, as whole sentences.
     pub warnings: Vec<String>,
     /// Number of benchmark files considered.
@@ -40,19 +46,19 @@ pub struct Suite {
 ///
 /// # Errors
 /// No benchmark is left after filtering, or no benchmark can take a value.
-pub fn read(
-    sources: Vec<Source>,
-    selection: &Selection,
+pub fn discover_benchmarks(
+    sources: Vec<BenchmarkSource>,
+    selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: Tell<'_>,
-) -> anyhow::Result<Suite> {
+    tell: ProgressReporter<'_>,
+) -> anyhow::Result<DiscoveredBenchmarks> {
     let mut wanted = sources;
     // A file with several benchmarks must be described to learn their names.
-    wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
+    wanted.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
-    let described = describe(&wanted, selection, baseline, tell);
+    let described = describe_sources(&wanted, selection, baseline, tell);
     check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
@@ -67,16 +73,16 @@ pub fn read(
         let own: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
         check_values(&[description], &own).with_context(|| format!("in '{}'", source.name))?;
     }
-    let mut suite = Suite {
+    let mut suite = DiscoveredBenchmarks {
         files: wanted.len(),
-        ..Suite::default()
+        ..DiscoveredBenchmarks::default()
     };
     let mut unwanted = BTreeSet::new();
     for description in described {
         for job in description.jobs {
             let name = job.case.as_ref().map(|case| case.benchmark.as_str());
             let name = name.unwrap_or(&job.source.name);
-            if !job.source.kind.holds_several() || selection.wants(name) {
+            if !job.source.kind.may_hold_several() || selection.selects_name(name) {
                 suite.jobs.push(job);
             } else {
                 unwanted.insert(format!("'{name}'"));
@@ -94,14 +100,14 @@ pub fn read(
             names.join(", ")
         );
     }
-    refuse_twins(&suite.jobs)?;
+    reject_duplicates(&suite.jobs)?;
     Ok(suite)
 }
 
 /// Rejects two files with a benchmark of the same name: their results would be merged.
-fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
-    let mut known: HashMap<&str, &Job> = HashMap::new();
-    for job in jobs.iter().filter(|job| job.source.kind.holds_several()) {
+fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
+    let mut known: HashMap<&str, &BenchmarkJob> = HashMap::new();
+    for job in jobs.iter().filter(|job| job.source.kind.may_hold_several()) {
         if let Some(twin) = known.insert(&job.label, job)
             && twin.source.file != job.source.file
         {
@@ -118,31 +124,32 @@ fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
 }
 
 /// Describes all files, several at a time since nothing is measured.
-pub fn describe(
-    wanted: &[Source],
-    selection: &Selection,
+pub fn describe_sources(
+    wanted: &[BenchmarkSource],
+    selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: Tell<'_>,
-) -> Vec<Description> {
+    tell: ProgressReporter<'_>,
+) -> Vec<BenchmarkDescription> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let places: Vec<Mutex<Description>> = wanted.iter().map(|_| Mutex::default()).collect();
+    let places: Vec<Mutex<BenchmarkDescription>> =
+        wanted.iter().map(|_| Mutex::default()).collect();
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..workers.min(wanted.len()) {
             scope.spawn(|| {
                 while let Some(source) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if interrupted() {
+                    if is_interrupt_requested() {
                         break;
                     }
-                    let description = describe_one(source, selection, baseline, tell);
+                    let description = describe_source(source, selection, baseline, tell);
                     let at = wanted.iter().position(|known| std::ptr::eq(known, source));
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
                     }
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                     let all = wanted.len();
-                    tell(&Event::Described { done, all });
+                    tell(&SessionEvent::Described { done, all });
                 }
             });
         }
@@ -153,16 +160,16 @@ pub fn describe(
         .collect()
 }
 
-fn describe_one(
-    source: &Source,
-    selection: &Selection,
+fn describe_source(
+    source: &BenchmarkSource,
+    selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: Tell<'_>,
-) -> Description {
+    tell: ProgressReporter<'_>,
+) -> BenchmarkDescription {
     let _activity = begin_activity(format!("listing {}", source.name));
-    let harness = crate::for_kind(source.kind);
-    let request = Request {
-        program: crate::program_of(source, baseline),
+    let harness = crate::harness_for(source.kind);
+    let request = DescribeRequest {
+        program: crate::resolve_program_for(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
         names: NamePatterns {
@@ -171,30 +178,30 @@ fn describe_one(
         },
         trial: selection.trial,
         usual_tool: selection.usual_tool,
-        limit: LIMIT,
+        limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.
-    let _ = crate::build(source, baseline, tell);
+    let _ = crate::build_if_package(source, baseline, tell);
     // Benchmark files are taken from the checkout, but a program may exist only where its revision
     // was built.
     let mut description = if source.is_program() {
-        let mut described = harness.describe(&source.under(baseline), &request);
-        let own = |job: &mut Job| job.source = source.clone();
+        let mut described = harness.describe_source(&source.under(baseline), &request);
+        let own = |job: &mut BenchmarkJob| job.source = source.clone();
         described.jobs.iter_mut().for_each(own);
         described
     } else {
-        harness.describe(source, &request)
+        harness.describe_source(source, &request)
     };
-    if let Some(reason) = unfit_name(&description) {
+    if let Some(reason) = invalid_parameter_name(&description) {
         description.jobs.clear();
         description.parameters.clear();
-        description.failure = Some(Failure {
-            step: Step::Describe,
+        description.failure = Some(StepFailure {
+            step: SessionStep::Describe,
             benchmark: source.name.clone(),
             case: None,
             variant: None,
             slot: None,
-            cause: Cause::Invalid { reason },
+            cause: FailureCause::Invalid { reason },
             stderr_tail: String::new(),
             replay: format!(
                 "speedwell run {} --list",
@@ -206,7 +213,7 @@ fn describe_one(
 }
 
 /// Explains what is wrong with a parameter name, and how to fix it.
-fn unfit_name(description: &Description) -> Option<String> {
+fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
     let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
     let declared = description
@@ -224,50 +231,62 @@ fn unfit_name(description: &Description) -> Option<String> {
 
 /// Rejects values that would silently be misinterpreted: an undeclared name, or text where numbers
 /// are declared (Node.js core measures NaN iterations then).
-fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow::Result<()> {
+fn check_values(
+    described: &[&BenchmarkDescription],
+    sets: &[(String, String)],
+) -> anyhow::Result<()> {
     let whole_files = described
         .iter()
         .flat_map(|d| &d.jobs)
-        .any(|job| job.route == crate::Route::Parent && job.source.kind != Kind::Fake);
-    let declared: Vec<&Parameter> = described.iter().flat_map(|d| &d.parameters).collect();
+        .any(|job| job.route == crate::StartMode::Parent && job.source.kind != SourceKind::Fake);
+    let declared: Vec<&DeclaredParameter> = described.iter().flat_map(|d| &d.parameters).collect();
     for (name, value) in sets {
-        let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
-        if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
+        let of_name: Vec<&&DeclaredParameter> =
+            declared.iter().filter(|p| p.name == *name).collect();
+        if of_name.is_empty() && !UNDECLARED_PARAMETERS.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
                 bail!("'{}' {}", failure.benchmark, failure.cause);
             }
             bail!(
                 "no selected benchmark has a parameter '{name}'{}",
-                hint(name, &declared)
+                suggest_parameter(name, &declared)
             );
         }
-        let numeric = |p: &&&Parameter| p.values.iter().all(|v| matches!(v, Value::Number(_)));
+        let numeric = |p: &&&DeclaredParameter| {
+            p.values
+                .iter()
+                .all(|v| matches!(v, ParameterValue::Number(_)))
+        };
         let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
-        if wrong && Value::parse(value, speedwell_model::ValueKind::Number).is_none() {
+        if wrong && ParameterValue::parse(value, speedwell_model::ValueKind::Number).is_none() {
             bail!("the parameter '{name}' is a number, but '{value}' is not one");
         }
     }
     Ok(())
 }
 
-fn hint(name: &str, declared: &[&Parameter]) -> String {
+fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
     let mut known: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
     known.sort();
     known.dedup();
-    match nearest(name, &known) {
+    match nearest_name(name, &known) {
         Some(near) => format!("\nhint: did you mean '{near}'?"),
         None if known.is_empty() => String::new(),
         None => format!("\nhint: their parameters are {}", known.join(", ")),
     }
 }
 
-impl Suite {
+impl DiscoveredBenchmarks {
     /// Definition files of the benchmarks, as they were read.
     pub fn definitions(&self) -> Vec<DefinitionFile> {
         let mut found: Vec<DefinitionFile> = Vec::new();
-        for job in self.jobs.iter().filter(|job| job.source.kind == Kind::Load) {
+        for job in self
+            .jobs
+            .iter()
+            .filter(|job| job.source.kind == SourceKind::Load)
+        {
             let definition = job.source.definition.as_deref();
-            let definition = definition.map(Definition::source);
+            let definition = definition.map(LazyDefinition::source);
             if let Some(definition) = definition.filter(|new| !found.contains(new)) {
                 found.push(definition.clone());
             }
@@ -276,9 +295,9 @@ impl Suite {
     }
 
     /// Failures other than skipped benchmarks.
-    pub fn broken(&self) -> impl Iterator<Item = &Failure> {
+    pub fn hard_failures(&self) -> impl Iterator<Item = &StepFailure> {
         self.failures
             .iter()
-            .filter(|failure| !matches!(failure.cause, Cause::Skipped { .. }))
+            .filter(|failure| !matches!(failure.cause, FailureCause::Skipped { .. }))
     }
 }

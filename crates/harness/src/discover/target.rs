@@ -4,14 +4,17 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, and
 //! a folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::{Kind, Known, Source, explain_framework, framework_without_adapter, shipped};
+use crate::{
+    BenchmarkSource, KnownAdapters, SourceKind, builtin_adapter, explain_framework,
+    framework_without_adapter,
+};
 use anyhow::{Context, bail, ensure};
-use speedwell_model::{Variant, nearest, quote};
-use speedwell_process::resolve;
+use speedwell_model::{Variant, nearest_name, quote};
+use speedwell_process::resolve_program;
 use speedwell_suite as suite;
-use speedwell_suite::Definition;
-use speedwell_suite::adapter::Adapter;
-use speedwell_suite::experiment::{Form, form};
+use speedwell_suite::LazyDefinition;
+use speedwell_suite::adapter::SuiteAdapter;
+use speedwell_suite::experiment::{DefinitionForm, definition_form};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -21,12 +24,12 @@ use std::sync::Arc;
 /// are read.
 ///
 /// # Errors
-/// See [`sources`].
-pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source>> {
-    let known = Known::new(targets, here)?;
+/// See [`find_sources`].
+pub fn find_all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let known = KnownAdapters::new(targets, here)?;
     let found: anyhow::Result<Vec<_>> = targets
         .iter()
-        .map(|target| sources(target, here, &known))
+        .map(|target| find_sources(target, here, &known))
         .collect();
     Ok(found?.into_iter().flatten().collect())
 }
@@ -37,8 +40,12 @@ pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source
 ///
 /// # Errors
 /// Nothing has that name, or it contains no benchmark.
-pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
-    if let Some((suite, path)) = known.split(target)
+pub fn find_sources(
+    target: &str,
+    here: &Path,
+    known: &KnownAdapters,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    if let Some((suite, path)) = known.split_operand(target)
         && !here.join(target).exists()
     {
         let path = fs::canonicalize(here.join(path))
@@ -48,23 +55,23 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
     if let Some(folder) = target.strip_suffix("...") {
         return go_packages(target, &here.join(folder), here, known);
     }
-    let path = find(target, here, known)?;
+    let path = find_path(target, here, known)?;
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
-        match form(&path) {
-            Some(Form::Experiment) => return experiment_sources(&path, here, known),
-            Some(Form::Suites) => return Ok(Vec::new()),
+        match definition_form(&path) {
+            Some(DefinitionForm::Experiment) => return experiment_sources(&path, here, known),
+            Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
             // What a script starts is unknown; usually it is a program with google/benchmark.
             let suite = known
-                .recognise(&path)
-                .or_else(|| shipped("google-benchmark"));
+                .recognize(&path)
+                .or_else(|| builtin_adapter("google-benchmark"));
             Ok(program_source(&path, suite, here, known))
         } else {
-            source_of(&path, here, known)
+            classify_file(&path, here, known)
         };
         let hint = || is_command(target).then(|| command_hint(target));
         let refusal = || {
@@ -77,7 +84,7 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
-        own_folder(&path, here, known)?
+        find_in_folder(&path, here, known)?
     };
     if let (true, Some(file)) = (found.is_empty(), foreign_file(&path)) {
         let (file, name) = file;
@@ -100,7 +107,7 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
 
 /// Finds the first file in a folder that belongs to a framework without an adapter.
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
-    let inside = entries(folder).ok()?;
+    let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
     let mut known = files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
     known.next().or_else(|| {
@@ -111,14 +118,17 @@ fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     })
 }
 
-fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
+fn find_path(target: &str, here: &Path, known: &KnownAdapters) -> anyhow::Result<PathBuf> {
     let places = [here.join(target), here.join("benchmark").join(target)];
     if let Some(place) = places.iter().find(|place| place.exists()) {
         return Ok(place.clone());
     }
     let groups = groups_near(here);
-    let near = nearest(target, &groups).cloned();
-    let hint = match (known.hint(target), near.or_else(|| near_file(target, here))) {
+    let near = nearest_name(target, &groups).cloned();
+    let hint = match (
+        known.suggest_adapter(target),
+        near.or_else(|| similar_file(target, here)),
+    ) {
         (Some(hint), _) => hint,
         (None, Some(name)) => format!("\nhint: did you mean '{name}'?"),
         (None, None) if is_command(target) => command_hint(target),
@@ -129,14 +139,14 @@ fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
 }
 
 /// Suggests the file or folder next to `path` with the most similar name.
-pub fn near_file(path: &str, here: &Path) -> Option<String> {
+pub fn similar_file(path: &str, here: &Path) -> Option<String> {
     let path = Path::new(path);
-    let names: Vec<String> = entries(&here.join(path.parent()?))
+    let names: Vec<String> = visible_entries(&here.join(path.parent()?))
         .ok()?
         .iter()
         .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
         .collect();
-    let near = nearest(path.file_name()?.to_str()?, &names)?;
+    let near = nearest_name(path.file_name()?.to_str()?, &names)?;
     Some(path.with_file_name(near).to_string_lossy().into_owned())
 }
 
@@ -144,7 +154,7 @@ pub fn near_file(path: &str, here: &Path) -> Option<String> {
 pub fn is_command(text: &str) -> bool {
     let words = shell_words::split(text).unwrap_or_default();
     let program = words.first().map(Path::new);
-    program.is_some_and(|program| resolve(program).is_ok())
+    program.is_some_and(|program| resolve_program(program).is_ok())
 }
 
 /// Hint on how to measure a command.
@@ -177,7 +187,7 @@ fn core_root(path: &Path) -> Option<PathBuf> {
     path.ancestors().take(2).find(is_root).map(Path::to_owned)
 }
 
-fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
+fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
     let groups = if path == root {
         core_groups(root)?
     } else {
@@ -185,7 +195,7 @@ fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
     };
     let mut found = Vec::new();
     for group in groups {
-        for entry in entries(&group)? {
+        for entry in visible_entries(&group)? {
             let file = if entry.is_dir() {
                 entry.join("index.js")
             } else {
@@ -196,7 +206,7 @@ fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
             }
         }
         found.extend(
-            entries(&group)?
+            visible_entries(&group)?
                 .into_iter()
                 .filter_map(|file| fake_source(&file, root)),
         );
@@ -206,7 +216,9 @@ fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<Source>> {
 
 fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let hidden = |name: &str| name == "fixtures" || name == "node_modules";
-    let folders = entries(root)?.into_iter().filter(|entry| entry.is_dir());
+    let folders = visible_entries(root)?
+        .into_iter()
+        .filter(|entry| entry.is_dir());
     Ok(folders
         .filter(|folder| {
             !folder
@@ -217,21 +229,21 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Describes the script `file` of the Node.js core folder `root`, named after `entry`.
-pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
+pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> BenchmarkSource {
     // Node.js core scripts expect the root of the checkout as working directory.
     let directory = root.parent().unwrap_or(root);
-    Source {
+    BenchmarkSource {
         file,
-        ..Source::new(Kind::NodeCore, entry, root, directory)
+        ..BenchmarkSource::new(SourceKind::NodeCore, entry, root, directory)
     }
 }
 
-fn fake_source(file: &Path, root: &Path) -> Option<Source> {
-    (file.extension()? == "fake").then(|| Source::new(Kind::Fake, file, root, root))
+fn fake_source(file: &Path, root: &Path) -> Option<BenchmarkSource> {
+    (file.extension()? == "fake").then(|| BenchmarkSource::new(SourceKind::Fake, file, root, root))
 }
 
 /// Visible entries of a folder, sorted by name.
-fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
     let mut found: Vec<PathBuf> = read
@@ -245,12 +257,16 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Finds benchmark files in a folder other than a Node.js core folder; their groups are their
 /// folders.
-fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
-    if let Some(suite) = known.recognise(path) {
+fn find_in_folder(
+    path: &Path,
+    here: &Path,
+    known: &KnownAdapters,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    if let Some(suite) = known.recognize(path) {
         return Ok(vec![suite_source(path, suite, here, known)]);
     }
     let mut found = Vec::new();
-    for entry in entries(path)? {
+    for entry in visible_entries(path)? {
         if entry.is_dir() {
             if entry
                 .file_name()
@@ -259,15 +275,15 @@ fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Sou
                 let inner = if core_root(&entry).is_some_and(|root| root == entry) {
                     core_folder(&entry, &entry)?
                 } else {
-                    own_folder(&entry, here, known)?
+                    find_in_folder(&entry, here, known)?
                 };
                 found.extend(inner);
             }
-        } else if form(&entry) == Some(Form::Benchmarks) {
-            found.push(source_of(&entry, here, known)?);
-        } else if let Ok(source) = source_of(&entry, here, known)
+        } else if definition_form(&entry) == Some(DefinitionForm::Benchmarks) {
+            found.push(classify_file(&entry, here, known)?);
+        } else if let Ok(source) = classify_file(&entry, here, known)
             // A program built next to a source file is not a benchmark of its own.
-            && source.kind != Kind::Program
+            && source.kind != SourceKind::Program
         {
             found.push(source);
         }
@@ -277,12 +293,16 @@ fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Sou
 
 /// Classifies a single file: the user's adapters take precedence, then our kinds, then built-in
 /// adapters.
-fn source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
-    if let Some(suite) = known.recognise_by_user(file) {
+fn classify_file(
+    file: &Path,
+    here: &Path,
+    known: &KnownAdapters,
+) -> anyhow::Result<BenchmarkSource> {
+    if let Some(suite) = known.recognize_by_user(file) {
         return Ok(suite_source(file, suite, here, known));
     }
-    own_source_of(file, here, known).or_else(|error| {
-        if let Some(suite) = known.recognise(file) {
+    classify_own_kind(file, here, known).or_else(|error| {
+        if let Some(suite) = known.recognize(file) {
             return Ok(suite_source(file, suite, here, known));
         }
         match framework_without_adapter(file) {
@@ -298,8 +318,8 @@ fn go_packages(
     target: &str,
     folder: &Path,
     here: &Path,
-    known: &Known,
-) -> anyhow::Result<Vec<Source>> {
+    known: &KnownAdapters,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = fs::canonicalize(folder)
         .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
     let mut found = Vec::new();
@@ -315,16 +335,19 @@ fn go_packages(
 fn add_go_packages(
     folder: &Path,
     here: &Path,
-    known: &Known,
-    found: &mut Vec<Source>,
+    known: &KnownAdapters,
+    found: &mut Vec<BenchmarkSource>,
 ) -> anyhow::Result<()> {
-    let suite = known.recognise(folder);
+    let suite = known.recognize(folder);
     found.extend(
         suite
             .filter(|suite| suite.name == "go-package")
             .map(|suite| suite_source(folder, suite, here, known)),
     );
-    for entry in entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
+    for entry in visible_entries(folder)?
+        .into_iter()
+        .filter(|entry| entry.is_dir())
+    {
         let name = entry.file_name().unwrap_or_default();
         let is_link = entry.is_symlink();
         let is_module = entry.join("go.mod").is_file();
@@ -335,7 +358,11 @@ fn add_go_packages(
     Ok(())
 }
 
-fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
+fn classify_own_kind(
+    file: &Path,
+    here: &Path,
+    known: &KnownAdapters,
+) -> anyhow::Result<BenchmarkSource> {
     // Names consist of group and file, so the root is two levels up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
@@ -345,7 +372,7 @@ fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Sour
         .extension()
         .and_then(|e| e.to_str())
         .unwrap_or_default();
-    let source = |kind| Source::new(kind, file, &root, here);
+    let source = |kind| BenchmarkSource::new(kind, file, &root, here);
     if crate::is_program_with_harness(file) {
         return Ok(program_source(file, None, here, known));
     }
@@ -367,9 +394,9 @@ fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Sour
             .any(|line| line.contains("speedwell"))
     };
     match extension {
-        "py" if has_line(&["import ", "from "]) => return Ok(source(Kind::Python)),
+        "py" if has_line(&["import ", "from "]) => return Ok(source(SourceKind::Python)),
         "py" => bail!("it does not import speedwell"),
-        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(Kind::Cpp)),
+        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(SourceKind::Cpp)),
         "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
         _ => {}
     }
@@ -385,41 +412,45 @@ fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Sour
     if !text.contains("createBenchmark") {
         bail!("it does not call createBenchmark");
     }
-    Ok(source(Kind::Node))
+    Ok(source(SourceKind::Node))
 }
 
 /// Reads a definition file. Its benchmarks are named after it alone, and its commands start in its
 /// folder.
-fn definition_source(file: &Path) -> anyhow::Result<Source> {
-    let definition = Definition::new(suite::source(file, &[])?);
+fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
+    let definition = LazyDefinition::new(suite::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
     let folder = file.parent().unwrap_or(Path::new("/"));
-    Ok(Source {
+    Ok(BenchmarkSource {
         name,
         definition: Some(Arc::new(definition)),
-        ..Source::new(Kind::Load, file, folder, folder)
+        ..BenchmarkSource::new(SourceKind::Load, file, folder, folder)
     })
 }
 
 /// Reads an experiment: its servers and commands, and the benchmark files of its other groups. Its
 /// own name is read when it is described.
-fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
+fn experiment_sources(
+    file: &Path,
+    here: &Path,
+    known: &KnownAdapters,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(Definition::new(suite::source(file, &[])?));
+    let definition = Arc::new(LazyDefinition::new(suite::read_source(file, &[])?));
     // Errors in the file are reported when it is read with the user's values.
     let experiment = definition.experiment();
-    let mut found = vec![Source {
+    let mut found = vec![BenchmarkSource {
         name: stem.to_string_lossy().into_owned(),
         definition: Some(definition.clone()),
-        ..Source::new(Kind::Experiment, file, folder, folder)
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
     }];
     for benchmark in experiment
         .iter()
         .flat_map(|experiment| &experiment.groups)
         .flat_map(|group| &group.files)
     {
-        found.extend(sources(&benchmark.to_string_lossy(), here, known)?);
+        found.extend(find_sources(&benchmark.to_string_lossy(), here, known)?);
     }
     Ok(found)
 }
@@ -428,10 +459,10 @@ fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result
 ///
 /// # Errors
 /// There are other targets besides an experiment.
-pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
+pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_one = |target: &&String| {
         let path = here.join(target);
-        path.is_file() && form(&path) == Some(Form::Experiment)
+        path.is_file() && definition_form(&path) == Some(DefinitionForm::Experiment)
     };
     match targets.iter().find(is_one) {
         Some(target) if targets.len() > 1 => bail!(
@@ -446,9 +477,12 @@ pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<Path
 ///
 /// # Errors
 /// A file declares variants, but other benchmarks are measured, too.
-pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
+pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
-    for source in sources.iter().filter(|source| source.kind == Kind::Load) {
+    for source in sources
+        .iter()
+        .filter(|source| source.kind == SourceKind::Load)
+    {
         let experiment = source.definition()?.experiment()?;
         let current = |name: &str| std::env::var(name).ok();
         let declared_here = experiment.variants.iter();
@@ -469,30 +503,35 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
 /// folders have the same cases.
 pub fn program_source(
     file: &Path,
-    suite: Option<Arc<Adapter>>,
+    suite: Option<Arc<SuiteAdapter>>,
     here: &Path,
-    known: &Known,
-) -> Source {
+    known: &KnownAdapters,
+) -> BenchmarkSource {
     match suite {
         Some(suite) => suite_source(file, suite, here, known),
         None => {
             let root = file.parent().unwrap_or(Path::new("/"));
-            Source::new(Kind::Program, file, root, here)
+            BenchmarkSource::new(SourceKind::Program, file, root, here)
         }
     }
 }
 
 /// Describes a file or package folder of another framework. A package runs in its own folder.
-fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path, known: &Known) -> Source {
+fn suite_source(
+    path: &Path,
+    suite: Arc<SuiteAdapter>,
+    here: &Path,
+    known: &KnownAdapters,
+) -> BenchmarkSource {
     let root = path.parent().unwrap_or(Path::new("/"));
     let directory = if path.is_dir() { path } else { here };
     let is_built = suite.keys.build.is_some();
-    let user_suites = known.of_user().iter().filter(|_| is_built).cloned();
-    Source {
+    let user_suites = known.user_adapters().iter().filter(|_| is_built).cloned();
+    BenchmarkSource {
         user_suites: user_suites.collect(),
         suite: Some(suite),
         is_artifact: path.is_file() && !is_text(path),
-        ..Source::new(Kind::Suite, path, root, directory)
+        ..BenchmarkSource::new(SourceKind::Suite, path, root, directory)
     }
 }
 

@@ -2,56 +2,60 @@
 //! and those of a block.
 //!
 //! Decides when they start and stop; `measure/roles` decides what they do. Start at
-//! [`KeptServices::ready`].
+//! [`SharedServicePool::ensure_ready`].
 
-use crate::{Message, own_program};
-use speedwell_model::assignment::{Assignment, BackingService, Blank, Keeping, Scope};
-use speedwell_model::performed::{Performed, Stage, StageFailure};
-use speedwell_process::{Channel, Conversation, Next, Service, Spec, interrupted};
+use crate::{ProtocolMessage, own_program};
+use speedwell_model::assignment::{
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
+};
+use speedwell_model::performed::{RunStage, StageFailure, StageReport};
+use speedwell_process::{
+    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, is_interrupt_requested,
+};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Hidden command that runs shared services.
-pub const COMMAND: &str = "keep-services";
+pub const KEEP_COMMAND: &str = "keep-services";
 
 /// Longer than any session.
-const LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Time limit for stopping all services.
-const GRACE: Duration = Duration::from_secs(120);
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
-const PULSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How much later than its consequences the end of a service may be reported.
-const LATER: Duration = Duration::from_millis(300);
+const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
 /// Running services that several runs share. Dropping this stops them.
 #[derive(Debug, Default)]
-pub struct KeptServices {
-    of_session: Mutex<Option<Keeper>>,
-    of_block: Mutex<Option<Keeper>>,
+pub struct SharedServicePool {
+    of_session: Mutex<Option<ServiceKeeper>>,
+    of_block: Mutex<Option<ServiceKeeper>>,
 }
 
-impl KeptServices {
+impl SharedServicePool {
     /// Makes sure that the shared services of a run are ready, and adds their addresses to the
     /// assignment. Services of a block are restarted for each (case, block).
     ///
     /// # Errors
     /// The stage that failed.
-    pub(super) fn ready(
+    pub(super) fn ensure_ready(
         &self,
-        assignment: &mut Assignment,
+        assignment: &mut RunAssignment,
         block: (usize, u32),
     ) -> Result<(), StageFailure> {
         for (scope, slot, block) in [
-            (Scope::Session, &self.of_session, None),
-            (Scope::Block, &self.of_block, Some(block)),
+            (ServiceScope::Session, &self.of_session, None),
+            (ServiceScope::Block, &self.of_block, Some(block)),
         ] {
             let is_own = |service: &BackingService| service.scope == scope;
             let (services, others) = assignment.services.drain(..).partition(is_own);
             assignment.services = others;
-            let keeping = Keeping {
+            let keeping = ScopedServices {
                 services,
                 kept: assignment.kept.clone(),
                 ports: assignment.ports,
@@ -61,7 +65,7 @@ impl KeptServices {
                 continue;
             }
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_it = |keeper: &Keeper| {
+            let is_it = |keeper: &ServiceKeeper| {
                 keeper.block == block && keeper.keeping == keeping && !keeper.service.has_ended()
             };
             let keeper = match slot.take_if(|keeper| is_it(keeper)) {
@@ -69,7 +73,7 @@ impl KeptServices {
                 None => {
                     // Stopped first: two instances could conflict.
                     *slot = None;
-                    Keeper::start(keeping, block)?
+                    ServiceKeeper::start(keeping, block)?
                 }
             };
             assignment.kept.extend_from_slice(&keeper.places);
@@ -80,72 +84,81 @@ impl KeptServices {
 
     /// Returns why a service has become unusable, if it has. After a failed run, waits briefly,
     /// since the end of a service may be reported later than its consequences.
-    pub(super) fn lost(&self, has_failed: bool) -> Option<StageFailure> {
-        let within = if has_failed { LATER } else { Duration::ZERO };
+    pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
+        let within = if has_failed {
+            REPORT_DELAY
+        } else {
+            Duration::ZERO
+        };
         [&self.of_session, &self.of_block]
             .into_iter()
             .find_map(|slot| {
                 let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-                let lost = slot.as_ref()?.lost(within)?;
+                let lost = slot.as_ref()?.receive_loss(within)?;
                 *slot = None;
                 Some(lost)
             })
     }
 
     /// Stops the services of the current block. Returns their notes and failure.
-    pub fn end_block(&self) -> Performed {
-        end(&self.of_block)
+    pub fn stop_block(&self) -> StageReport {
+        stop_keeper(&self.of_block)
     }
 
     /// Stops all services. Returns their notes and the first failure.
-    pub fn end(&self) -> Performed {
-        let mut ended = end(&self.of_block);
-        let last = end(&self.of_session);
+    pub fn stop_all(&self) -> StageReport {
+        let mut ended = stop_keeper(&self.of_block);
+        let last = stop_keeper(&self.of_session);
         ended.notes.extend(last.notes);
         ended.failure = ended.failure.or(last.failure);
         ended
     }
 }
 
-fn end(slot: &Mutex<Option<Keeper>>) -> Performed {
+fn stop_keeper(slot: &Mutex<Option<ServiceKeeper>>) -> StageReport {
     let keeper = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    keeper.map_or_else(Performed::default, Keeper::end)
+    keeper.map_or_else(StageReport::default, ServiceKeeper::stop)
 }
 
 /// Process that runs shared services. Dropping it stops them.
 #[derive(Debug)]
-struct Keeper {
-    keeping: Keeping,
+struct ServiceKeeper {
+    keeping: ScopedServices,
     block: Option<(usize, u32)>,
-    service: Service,
-    heard: Receiver<Message>,
+    service: ServiceProcess,
+    heard: Receiver<ProtocolMessage>,
     /// Addresses of its services.
-    places: Vec<Blank>,
+    places: Vec<PlaceholderValue>,
 }
 
-impl Keeper {
-    fn start(keeping: Keeping, block: Option<(usize, u32)>) -> Result<Keeper, StageFailure> {
+impl ServiceKeeper {
+    fn start(
+        keeping: ScopedServices,
+        block: Option<(usize, u32)>,
+    ) -> Result<ServiceKeeper, StageFailure> {
         let failed = |reason: String| StageFailure {
-            stage: Stage::Start,
+            stage: RunStage::Start,
             reason,
             stderr_tail: String::new(),
         };
-        let mut spec = Spec {
-            channel: Channel::Harness,
-            limit: LIFE,
-            ..Spec::new(own_program()).args([COMMAND])
+        let mut spec = ProcessSpec {
+            channel: ChannelKind::Harness,
+            limit: SERVICE_LIFETIME,
+            ..ProcessSpec::new(own_program()).args([KEEP_COMMAND])
         };
-        spec.shutdown.grace = GRACE;
+        spec.shutdown.grace = STOP_TIMEOUT;
         let text = serde_json::to_string(&keeping).map_err(|error| failed(error.to_string()))?;
-        let order = Message::new("keep").with("id", 2).with("services", text);
+        let order = ProtocolMessage::new("keep")
+            .with("id", 2)
+            .with("services", text);
         let (sender, heard) = mpsc::channel();
-        let hearing = Hearing {
+        let hearing = MessageForwarder {
             opening: order.to_string().into_bytes(),
             heard: sender,
         };
-        let service = Service::conversing(spec, hearing)
+        let service = ServiceProcess::start_with_conversation(spec, hearing)
             .map_err(|error| failed(format!("what keeps services cannot be started: {error}")))?;
-        let mut keeper = Keeper {
+        let mut keeper = ServiceKeeper {
             keeping,
             block,
             service,
@@ -153,28 +166,30 @@ impl Keeper {
             places: Vec::new(),
         };
         loop {
-            match keeper.heard.recv_timeout(PULSE) {
+            match keeper.heard.recv_timeout(POLL_INTERVAL) {
                 Ok(said) if said.verb == "ready" => {
                     let places = said.get("places").unwrap_or_default();
                     keeper.places = serde_json::from_str(&places)
                         .map_err(|error| failed(format!("where services are: {error}")))?;
                     return Ok(keeper);
                 }
-                Ok(said) => return Err(failure_of(&said).unwrap_or_else(|| keeper.silent())),
-                Err(RecvTimeoutError::Timeout) if !interrupted() => {}
+                Ok(said) => {
+                    return Err(reported_failure(&said).unwrap_or_else(|| keeper.silent_exit()));
+                }
+                Err(RecvTimeoutError::Timeout) if !is_interrupt_requested() => {}
                 Err(RecvTimeoutError::Timeout) => return Err(failed("interrupted".to_owned())),
-                Err(RecvTimeoutError::Disconnected) => return Err(keeper.silent()),
+                Err(RecvTimeoutError::Disconnected) => return Err(keeper.silent_exit()),
             }
         }
     }
 
     /// Returns why its services have become unusable, if that is reported within this time.
-    fn lost(&self, within: Duration) -> Option<StageFailure> {
+    fn receive_loss(&self, within: Duration) -> Option<StageFailure> {
         match self.heard.recv_timeout(within) {
-            Ok(said) => failure_of(&said),
+            Ok(said) => reported_failure(&said),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
-                stage: Stage::Alive,
+                stage: RunStage::Alive,
                 reason: "what keeps services has ended".to_owned(),
                 stderr_tail: String::new(),
             }),
@@ -182,8 +197,8 @@ impl Keeper {
     }
 
     /// Builds the failure of a process that ended without a report.
-    fn silent(self) -> StageFailure {
-        let outcome = self.service.stop();
+    fn silent_exit(self) -> StageFailure {
+        let outcome = self.service.stop_and_wait();
         let (how, stderr_tail) = match outcome {
             Ok(outcome) => (
                 outcome.ended.to_string(),
@@ -192,19 +207,19 @@ impl Keeper {
             Err(error) => (error.to_string(), String::new()),
         };
         StageFailure {
-            stage: Stage::Start,
+            stage: RunStage::Start,
             reason: format!("what keeps services ended: {how}"),
             stderr_tail,
         }
     }
 
-    fn end(self) -> Performed {
-        let outcome = self.service.stop();
+    fn stop(self) -> StageReport {
+        let outcome = self.service.stop_and_wait();
         let said = self.heard.try_iter().find(|said| said.verb == "ended");
         let performed = said.and_then(|said| serde_json::from_str(&said.get("json")?).ok());
-        performed.unwrap_or_else(|| Performed {
+        performed.unwrap_or_else(|| StageReport {
             failure: Some(StageFailure {
-                stage: Stage::Stop,
+                stage: RunStage::Stop,
                 reason: match outcome {
                     Ok(outcome) => {
                         format!("what keeps services did not end well: {}", outcome.ended)
@@ -213,33 +228,33 @@ impl Keeper {
                 },
                 stderr_tail: String::new(),
             }),
-            ..Performed::default()
+            ..StageReport::default()
         })
     }
 }
 
 /// Extracts the failure from the process's final report.
-fn failure_of(said: &Message) -> Option<StageFailure> {
-    let performed: Performed = serde_json::from_str(&said.get("json")?).ok()?;
+fn reported_failure(said: &ProtocolMessage) -> Option<StageFailure> {
+    let performed: StageReport = serde_json::from_str(&said.get("json")?).ok()?;
     performed.failure
 }
 
 /// Sends the assignment, and forwards received messages.
-struct Hearing {
+struct MessageForwarder {
     opening: Vec<u8>,
-    heard: Sender<Message>,
+    heard: Sender<ProtocolMessage>,
 }
 
-impl Conversation for Hearing {
-    fn opening(&mut self) -> Vec<u8> {
+impl ChildConversation for MessageForwarder {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.opening)
     }
 
-    fn received(&mut self, line: &[u8]) -> Next {
-        if let Some(message) = Message::parse(line) {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        if let Some(message) = ProtocolMessage::parse(line) {
             // If nobody listens, the process is about to be stopped.
             let _ = self.heard.send(message);
         }
-        Next::Wait
+        NextStep::Wait
     }
 }

@@ -2,26 +2,31 @@
 //! and returning a single report.
 //!
 //! Decides which parts of a report are samples and which are failures. The definition file
-//! (`suite/experiment`) decides what is done, `runner/experiment` how. Start at [`perform`].
+//! (`suite/experiment`) decides what is done, `runner/experiment` how. Start at [`perform_run`].
 
 mod kept;
 mod profiled;
 
-pub use kept::{COMMAND as KEEPING_COMMAND, KeptServices};
-pub use profiled::{ProfileOrder, record};
+pub use kept::{KEEP_COMMAND as KEEPING_COMMAND, SharedServicePool};
+pub use profiled::{ProfileRequest, record_profile};
 
-use super::attempt::{failure, start_reason};
-use super::events::Events;
-use super::job::{Description, Job, Kind, Parameter, Request, Setting, Source};
-use super::{Attempt, Harness, Message, Observation, own_program, protocol};
+use super::attempt::{run_failure, start_reason};
+use super::events::EventLog;
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, SourceKind,
+};
+use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
 use anyhow::{Context, anyhow};
-use speedwell_model::assignment::{self, Assignment, Warmup, Work};
-use speedwell_model::performed::{Performed, StageFailure};
+use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
+use speedwell_model::performed::{StageFailure, StageReport};
 use speedwell_model::quote;
-use speedwell_model::{Case, Cause, Sample};
-use speedwell_process::{Channel, Outcome, Spec, interrupted, run};
-use speedwell_suite::Definition;
-use speedwell_suite::experiment::{Experiment, Kind as GroupKind, repeated_variant};
+use speedwell_model::{Case, FailureCause, Sample};
+use speedwell_process::{
+    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
+};
+use speedwell_suite::LazyDefinition;
+use speedwell_suite::experiment::{Experiment, GroupKind, repeated_variant};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -32,52 +37,65 @@ use std::time::Duration;
 pub const COMMAND: &str = "perform-run";
 
 /// Time beyond the run's limit after which its process is killed.
-const GRACE: Duration = Duration::from_secs(60);
+const PROCESS_GRACE: Duration = Duration::from_secs(60);
 
 /// Harness for experiments.
-pub struct Experiments;
+pub struct ExperimentHarness;
 
-impl Harness for Experiments {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
+impl LanguageHarness for ExperimentHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
         let experiment = match source
             .definition()
-            .and_then(|definition| read(definition, source, request))
+            .and_then(|definition| read_experiment(definition, source, request))
         {
             Ok(experiment) => experiment,
-            Err(error) => return protocol::unreadable(source, &error),
+            Err(error) => return protocol::unreadable_file(source, &error),
         };
-        let mut description = Description::default();
-        for (group, cases) in experiment.cases() {
-            let own = group.parameters.iter().map(|(name, values)| Parameter {
-                name: name.clone(),
-                values: values.clone(),
-            });
+        let mut description = BenchmarkDescription::default();
+        for (group, cases) in experiment.group_cases() {
+            let own = group
+                .parameters
+                .iter()
+                .map(|(name, values)| DeclaredParameter {
+                    name: name.clone(),
+                    values: values.clone(),
+                });
             description.parameters.extend(own);
             let jobs = cases
                 .iter()
-                .map(|case| protocol::job_of(source, request, case.clone()));
+                .map(|case| protocol::job_for_case(source, request, case.clone()));
             description.jobs.extend(jobs);
         }
-        let params = experiment.params.iter().map(|(name, value)| Parameter {
-            name: name.clone(),
-            values: vec![value.clone()],
-        });
+        let params = experiment
+            .params
+            .iter()
+            .map(|(name, value)| DeclaredParameter {
+                name: name.clone(),
+                values: vec![value.clone()],
+            });
         description.parameters.extend(params);
         description
     }
 
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        match resolved(job, setting) {
-            Ok(order) => beside_kept_services(order, job, setting),
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        match resolve_assignment(job, setting) {
+            Ok(order) => perform_with_services(order, job, setting),
             Err(error) => {
-                let spec = Spec::new(own_program());
-                Attempt::refused(&spec, &format!("{error:#}"), job, setting)
+                let spec = ProcessSpec::new(own_program());
+                RunOutcome::unsupported(&spec, &format!("{error:#}"), job, setting)
             }
         }
     }
 
-    fn usual_program(&self, source: &Source) -> PathBuf {
-        let experiment = source.definition().and_then(Definition::experiment).ok();
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
+        let experiment = source
+            .definition()
+            .and_then(LazyDefinition::experiment)
+            .ok();
         let program = experiment.and_then(|experiment| experiment.program.clone());
         program.map_or_else(own_program, PathBuf::from)
     }
@@ -85,13 +103,13 @@ impl Harness for Experiments {
 
 /// Reads the file with the user's values. Values for a load file that is measured with other
 /// benchmarks may be meant for those, so unknown names are ignored.
-fn read<'a>(
-    definition: &'a Definition,
-    source: &Source,
-    request: &Request,
+fn read_experiment<'a>(
+    definition: &'a LazyDefinition,
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
     let mut set = request.sets.clone();
-    if source.kind == Kind::Load {
+    if source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
         let known: Vec<&String> = plain
             .groups
@@ -105,15 +123,15 @@ fn read<'a>(
 }
 
 /// Work of one run.
-struct Order {
-    assignment: Assignment,
+struct AssignedRun {
+    assignment: RunAssignment,
     /// Seed of its random choices.
     seed: u64,
     /// Names of its metrics, the primary one first.
     metrics: Vec<String>,
 }
 
-fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
+fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
     let experiment = match setting.experiment {
         Some(experiment) => experiment,
         None => job.source.definition()?.experiment()?,
@@ -122,7 +140,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     let group = experiment.group_of(case);
     let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = repeated_variant(&setting.variant.name);
-    let seed = group.seed.of_run(setting.seed, setting.slot);
+    let seed = group.seed.for_run(setting.seed, setting.slot);
     let mut assignment = match group.kind {
         GroupKind::Load => {
             experiment.load_assignment(group, case, setting.variant, Some(&setting.program))?
@@ -130,7 +148,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
         _ => experiment.assignment(group, case, variant, seed)?,
     };
     if job.test {
-        shorten(&mut assignment);
+        shorten_for_trial(&mut assignment);
     }
     // A short-form load reports all metrics in its own order, its rate first.
     let told = match group.kind {
@@ -140,7 +158,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     let names = group.metrics[..told]
         .iter()
         .map(|metric| group.stored_name(metric));
-    Ok(Order {
+    Ok(AssignedRun {
         assignment,
         seed,
         metrics: names.collect(),
@@ -148,97 +166,106 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
 }
 
 /// Reduces a load to a single request for a trial.
-fn shorten(assignment: &mut Assignment) {
+fn shorten_for_trial(assignment: &mut RunAssignment) {
     match &mut assignment.work {
-        Work::Command => {}
-        Work::Load(spec) => **spec = std::mem::take(&mut **spec).single_request(),
-        Work::Server(service) => {
+        TargetWork::Command => {}
+        TargetWork::Load(spec) => **spec = std::mem::take(&mut **spec).single_request(),
+        TargetWork::Server(service) => {
             let load = &mut service.load;
-            load.warmup = Warmup::None;
+            load.warmup = LoadWarmup::None;
             load.spec = std::mem::take(&mut load.spec).single_request();
         }
     }
 }
 
 /// Starts a process of this program that performs the assignment.
-fn answered_by_process(
-    assignment: &Assignment,
+fn run_in_process(
+    assignment: &RunAssignment,
     seed: u64,
-    setting: &Setting<'_>,
-) -> anyhow::Result<(Outcome, Events)> {
-    let spec = Spec {
-        channel: Channel::Harness,
+    setting: &RunContext<'_>,
+) -> anyhow::Result<(ProcessOutcome, EventLog)> {
+    let spec = ProcessSpec {
+        channel: ChannelKind::Harness,
         limit: match assignment.work {
-            Work::Load(_) => setting.limit,
+            TargetWork::Load(_) => setting.limit,
             // The process enforces the limits of each stage itself; this one is a fallback.
-            _ => setting.limit + GRACE,
+            _ => setting.limit + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
-        ..Spec::new(own_program()).args([COMMAND])
+        ..ProcessSpec::new(own_program()).args([COMMAND])
     };
     let text = serde_json::to_string(assignment)?;
-    let order = Message::new("run").with("id", 2).with("seed", seed);
-    let mut events = Events::after([order.with("assignment", text)]);
-    let outcome = run(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
+    let order = ProtocolMessage::new("run").with("id", 2).with("seed", seed);
+    let mut events = EventLog::new([order.with("assignment", text)]);
+    let outcome =
+        run_child(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
     Ok((outcome, events))
 }
 
 /// Performs a run once its shared services are ready.
-fn beside_kept_services(mut order: Order, job: &Job, setting: &Setting<'_>) -> Attempt {
+fn perform_with_services(
+    mut order: AssignedRun,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
     let Some((kept, block)) = setting.kept else {
-        return perform(&order, job, setting);
+        return perform_run(&order, job, setting);
     };
-    let plain = replayed(&order.assignment);
+    let plain = replay_command(&order.assignment);
     let failed = |why: StageFailure| {
         let StageFailure {
             stage,
             reason,
             stderr_tail,
         } = why;
-        failure(
-            Cause::Stage { stage, reason },
+        run_failure(
+            FailureCause::Stage { stage, reason },
             stderr_tail,
             &plain,
             job,
             setting,
         )
     };
-    if let Err(why) = kept.ready(&mut order.assignment, block) {
-        return Attempt {
+    if let Err(why) = kept.ensure_ready(&mut order.assignment, block) {
+        return RunOutcome {
             failure: Some(failed(why)),
-            interrupted: interrupted(),
-            ..Attempt::default()
+            interrupted: is_interrupt_requested(),
+            ..RunOutcome::default()
         };
     }
-    let mut attempt = perform(&order, job, setting);
+    let mut attempt = perform_run(&order, job, setting);
     // A lost service is reported first: a target whose database is gone fails because of that.
-    if let Some(why) = kept.lost(attempt.failure.is_some()) {
+    if let Some(why) = kept.find_loss(attempt.failure.is_some()) {
         attempt.failure = Some(failed(why));
     }
     attempt
 }
 
 /// Performs a run in a process.
-fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
-    let plain = replayed(&order.assignment);
-    match answered_by_process(&order.assignment, order.seed, setting) {
-        Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
+fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    let plain = replay_command(&order.assignment);
+    match run_in_process(&order.assignment, order.seed, setting) {
+        Err(error) => RunOutcome::unsupported(&plain, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let told = events.first("performed");
-            let performed = told.and_then(performed);
+            let performed = told.and_then(parse_report);
             let (seen, stage_failure, fault) = match performed {
-                None => (None, None, Some(events.error().unwrap_or(Cause::Silent))),
+                None => (
+                    None,
+                    None,
+                    Some(events.error_cause().unwrap_or(FailureCause::Silent)),
+                ),
                 Some(performed) => {
                     let load = told.and_then(|told| told.get("load"));
                     let stage_failure = performed.failure.clone();
                     (
-                        Some(observation(job, &order.metrics, performed, load)),
+                        Some(to_observation(job, &order.metrics, performed, load)),
                         stage_failure,
                         None,
                     )
                 }
             };
-            let mut attempt = Attempt::new(
+            let mut attempt = RunOutcome::from_process(
                 &plain,
                 &outcome,
                 seen.into_iter().collect(),
@@ -252,8 +279,8 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
                 stderr_tail,
             }) = stage_failure
             {
-                let cause = Cause::Stage { stage, reason };
-                attempt.failure = Some(failure(cause, stderr_tail, &plain, job, setting));
+                let cause = FailureCause::Stage { stage, reason };
+                attempt.failure = Some(run_failure(cause, stderr_tail, &plain, job, setting));
             }
             attempt
         }
@@ -261,19 +288,19 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
 }
 
 /// Extracts the report from a message.
-fn performed(told: &Message) -> Option<Performed> {
+fn parse_report(told: &ProtocolMessage) -> Option<StageReport> {
     serde_json::from_str(&told.get("json")?).ok()
 }
 
 /// Port shown in replay commands, where any port works; that of the run may be in use by now.
-const ANY_PORT: u16 = 3000;
+const REPLAY_PORT: u16 = 3000;
 
 /// Builds the command a user would type to start the target, or to send the load.
-fn replayed(assigned: &Assignment) -> Spec {
+fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
     let target = &assigned.target;
     let port = match &assigned.work {
-        Work::Server(service) => service.port.unwrap_or(ANY_PORT),
-        Work::Command | Work::Load(_) => ANY_PORT,
+        TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
+        TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
     };
     let host = (assigned.placement.as_ref()).map(|own| own.of_target().address);
     let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
@@ -282,49 +309,54 @@ fn replayed(assigned: &Assignment) -> Spec {
         ("target.host".to_owned(), host.clone()),
         ("host".to_owned(), host),
     ];
-    let filled = |text: &String| assignment::filled(text, &blanks);
-    if let Work::Load(spec) = &assigned.work {
-        let mut spec = spec.as_ref().clone().fill(&|text| filled(&text.to_owned()));
+    let filled = |text: &String| assignment::fill_text(text, &blanks);
+    if let TargetWork::Load(spec) = &assigned.work {
+        let mut spec = spec
+            .as_ref()
+            .clone()
+            .fill_placeholders(&|text| filled(&text.to_owned()));
         spec.serve = spec
             .serve
-            .map(|line| exports(&target.plain_environment()) + &line);
+            .map(|line| export_commands(&target.plain_environment()) + &line);
         let args = ["load".to_owned()].into_iter().chain(spec.to_args());
-        return Spec {
+        return ProcessSpec {
             directory: Some(target.directory.clone()),
-            ..Spec::new(own_program()).args(args).args(["--no-save"])
+            ..ProcessSpec::new(own_program())
+                .args(args)
+                .args(["--no-save"])
         };
     }
     let mut words = target.command.iter().map(filled);
     let environment = target.plain_environment().into_iter();
-    Spec {
+    ProcessSpec {
         directory: Some(target.directory.clone()),
         environment: environment
             .map(|(name, value)| (name, filled(&value)))
             .collect(),
-        ..Spec::new(words.next().unwrap_or_default()).args(words)
+        ..ProcessSpec::new(words.next().unwrap_or_default()).args(words)
     }
 }
 
 /// Exports variables for the server alone; they must not affect the load generator.
-fn exports(environment: &[(String, String)]) -> String {
+fn export_commands(environment: &[(String, String)]) -> String {
     let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
     environment.iter().map(one).collect()
 }
 
 /// Converts the report to samples.
-fn observation(
-    job: &Job,
+fn to_observation(
+    job: &BenchmarkJob,
     metrics: &[String],
-    mut performed: Performed,
+    mut performed: StageReport,
     load: Option<String>,
-) -> Observation {
+) -> RunResult {
     // Metrics of the file come first, because the first metric is the one compared.
     performed.figures.sort_by_key(|measure| {
         let place = metrics.iter().position(|name| *name == measure.metric.name);
         place.unwrap_or(metrics.len())
     });
     let case = job.case.clone();
-    let mut seen = Observation {
+    let mut seen = RunResult {
         case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
         samples: Vec::new(),
         metrics: Vec::new(),

@@ -1,74 +1,87 @@
 //! Runs that are profiled instead of timed. All variants must do the same work, so a load with a
 //! duration becomes one with a number of requests.
 
-use super::{Job, Order, Setting, answered_by_process, performed, resolved};
+use super::{
+    AssignedRun, BenchmarkJob, RunContext, parse_report, resolve_assignment, run_in_process,
+};
 use anyhow::{Context, bail};
-use speedwell_model::assignment::{Assignment, Profiling, Warmup, Work};
-use speedwell_model::load_spec::Client;
-use speedwell_model::{Profile, Recorded};
-use speedwell_process::{Ended, interrupted};
+use speedwell_model::assignment::{LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
+use speedwell_model::load_spec::LoadClient;
+use speedwell_model::{ProfileOutcome, StackProfile};
+use speedwell_process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;
 
 /// Profiling of a case, the same under every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProfileOrder {
+pub struct ProfileRequest {
     /// Tool and start of the recording.
-    pub profiling: Profiling,
+    pub profiling: ProfilingOptions,
     /// Number of requests of a load for which the file gives a duration.
     pub requests: Option<u64>,
 }
 
 /// Profiles a run in a process. A missing profile is a valid result; `None` only if the user
 /// interrupted.
-pub fn record(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> Option<Recorded> {
-    let recorded = match profile(job, setting, order) {
-        Ok(profile) => Recorded::Taken(Arc::new(profile)),
-        Err(error) => Recorded::Missing(format!("{error:#}")),
+pub fn record_profile(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    order: &ProfileRequest,
+) -> Option<ProfileOutcome> {
+    let recorded = match take_profile(job, setting, order) {
+        Ok(profile) => ProfileOutcome::Taken(Arc::new(profile)),
+        Err(error) => ProfileOutcome::Missing(format!("{error:#}")),
     };
-    (!interrupted()).then_some(recorded)
+    (!is_interrupt_requested()).then_some(recorded)
 }
 
-fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Result<Profile> {
-    let Order {
+fn take_profile(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    order: &ProfileRequest,
+) -> anyhow::Result<StackProfile> {
+    let AssignedRun {
         mut assignment,
         seed,
         ..
-    } = resolved(job, setting)?;
-    let remark = prepare(&mut assignment, order)?;
-    let (outcome, events) = answered_by_process(&assignment, seed, setting)?;
+    } = resolve_assignment(job, setting)?;
+    let remark = prepare_assignment(&mut assignment, order)?;
+    let (outcome, events) = run_in_process(&assignment, seed, setting)?;
     let told = events.first("performed");
     if let Some(failure) = told
-        .and_then(performed)
+        .and_then(parse_report)
         .and_then(|performed| performed.failure)
     {
         bail!("the run failed at '{}': {}", failure.stage, failure.reason);
     }
     let Some(text) = told.and_then(|told| told.get("profile")) else {
         match outcome.ended {
-            Ended::Timeout => bail!("the run did not end in time"),
+            ProcessEnd::Timeout => bail!("the run did not end in time"),
             _ => bail!("the run reported nothing"),
         }
     };
     let profile = serde_json::from_str(&text);
-    let mut profile: Profile = profile.context("the profile cannot be read")?;
+    let mut profile: StackProfile = profile.context("the profile cannot be read")?;
     profile.remarks.extend(remark);
     Ok(profile)
 }
 
 /// Makes the work the same for all variants, and removes what only matters for measuring. Returns a
 /// note for readers, if the load changed.
-fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<Option<String>> {
+fn prepare_assignment(
+    assignment: &mut RunAssignment,
+    order: &ProfileRequest,
+) -> anyhow::Result<Option<String>> {
     assignment.profile = Some(order.profiling);
     assignment.also.clear();
     assignment.figures.clear();
     let service = match &mut assignment.work {
-        Work::Server(service) => service,
-        Work::Command => return Ok(None),
-        Work::Load(_) => bail!("loads of the short form are not recorded"),
+        TargetWork::Server(service) => service,
+        TargetWork::Command => return Ok(None),
+        TargetWork::Load(_) => bail!("loads of the short form are not recorded"),
     };
     let load = &mut service.load;
     // Only the built-in generator stops after a number of requests regardless of other options.
-    load.spec.client = Client::Builtin;
+    load.spec.client = LoadClient::Builtin;
     let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
@@ -80,9 +93,9 @@ fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<
     };
     let is_chosen = load.spec.count.is_none();
     (load.spec.time, load.spec.count) = (None, Some(requests));
-    let is_timed = !matches!(load.warmup, Warmup::None | Warmup::Requests(_));
+    let is_timed = !matches!(load.warmup, LoadWarmup::None | LoadWarmup::Requests(_));
     if is_timed && !order.profiling.after_warmup {
-        load.warmup = Warmup::Requests(requests);
+        load.warmup = LoadWarmup::Requests(requests);
     }
     Ok(is_chosen.then(|| {
         format!(

@@ -1,66 +1,78 @@
 //! Unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
-//! [`super::probe`] enumerates the cases. Each sample is one process, started directly in the role
+//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in the role
 //! that the original gives to its grandchildren, so that it costs one start of Node.js instead of
 //! two or three. Scripts that start their cases in their own ways are executed whole.
 
-use crate::attempt::{invalid, not_described};
-use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
-use crate::node::http_tool::{
-    Choice, Library, OWN, Shim, choose, next_serial, shown_name, stands_in_for, with_surroundings,
+use crate::attempt::{description_failure, invalid_cause};
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, StartMode, TrialMode,
 };
-use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe, skip_reason};
-use crate::node::reports::Reports;
-use crate::node::runtime::Runtime;
-use crate::{Attempt, Harness, protocol};
-use speedwell_model::{Case, Cause, Value};
-use speedwell_process::{Channel, Spec, run};
+use crate::node::http_tool::{
+    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, shown_name,
+    tool_alias, with_surroundings,
+};
+use crate::node::probe::{
+    EnumeratedCases, LEAKED_VARIABLES, ObservedCase, ObservedParameter, ProbeOutcome,
+    enumerate_cases, skip_reason,
+};
+use crate::node::reports::ReportCollector;
+use crate::node::runtime::JsRuntime;
+use crate::{LanguageHarness, RunOutcome, protocol};
+use speedwell_model::{Case, FailureCause, ParameterValue};
+use speedwell_process::{ChannelKind, ProcessSpec, run_child};
 use std::path::{Path, PathBuf};
 
 /// Harness for folders with their own `common.js`.
-pub struct NodeCore;
+pub struct NodeCoreHarness;
 
-impl Harness for NodeCore {
-    fn describe(&self, source: &Source, request: &Request) -> Description {
-        if let Some(reason) = refusal(&request.program) {
-            let spec = Spec::new(&request.program);
-            return not_described(source, invalid(reason), &spec, None);
+impl LanguageHarness for NodeCoreHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        if let Some(reason) = refuse_runtime(&request.program) {
+            let spec = ProcessSpec::new(&request.program);
+            return description_failure(source, invalid_cause(reason), &spec, None);
         }
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
-        let tool = choose(&text, request, Library::NodeCore);
-        let enumerated = if request.trial == Trial::No {
+        let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
+        let enumerated = if request.trial == TrialMode::No {
             enumerate(source, request)
         } else {
             enumerate_trial(source, request)
         };
         match enumerated {
-            Probed::Cases(found) => described(source, request, found, &tool),
-            Probed::NeedsParent => whole_file(source, request, &tool),
-            Probed::Failed(cause, spec, outcome) => {
-                not_described(source, cause, &spec, outcome.as_ref().as_ref())
+            ProbeOutcome::Cases(found) => to_description(source, request, found, &tool),
+            ProbeOutcome::NeedsParent => whole_file(source, request, &tool),
+            ProbeOutcome::Failed(cause, spec, outcome) => {
+                description_failure(source, cause, &spec, outcome.as_ref().as_ref())
             }
         }
     }
 
-    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         // Replay commands omit port and search path, which are ours to choose.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
-        let bare = with_stand_in(bare, shim.as_ref());
-        let refusal = refusal(&setting.program);
+        let bare = with_shim_path(bare, shim.as_ref());
+        let refusal = refuse_runtime(&setting.program);
         if let Some(reason) = job.unavailable.as_deref().or(refusal) {
-            return Attempt::refused(&bare, reason, job, setting);
+            return RunOutcome::unsupported(&bare, reason, job, setting);
         }
-        let expected = (job.route == Route::Direct).then_some(1);
-        let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
+        let expected = (job.route == StartMode::Direct).then_some(1);
+        let mut reports = ReportCollector::new(expected, Some(job.source.name.clone()), job.test);
         reports.shim = shim;
-        match run(&setting.layout.apply(&spec), &mut reports) {
-            Err(error) => Attempt::not_started(&bare, &error, job, setting),
+        match run_child(&setting.layout.apply_to(&spec), &mut reports) {
+            Err(error) => RunOutcome::start_failed(&bare, &error, job, setting),
             Ok(outcome) => {
-                let mut fault = reports.verdict();
-                if fault == Some(Cause::Silent) {
+                let mut fault = reports.find_fault();
+                if fault == Some(FailureCause::Silent) {
                     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-                    let skipped = skip_reason(&output).map(|reason| Cause::Skipped { reason });
+                    let skipped =
+                        skip_reason(&output).map(|reason| FailureCause::Skipped { reason });
                     fault = skipped.or(fault);
                 }
                 let mut seen = reports.observations;
@@ -70,56 +82,56 @@ impl Harness for NodeCore {
                     let usage = &outcome.usage;
                     one.add_cpu_times(&[usage.cpu_ns() as f64]);
                 }
-                Attempt::new(&bare, &outcome, seen, fault, job, setting)
+                RunOutcome::from_process(&bare, &outcome, seen, fault, job, setting)
             }
         }
     }
 
-    fn usual_program(&self, _source: &Source) -> PathBuf {
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
         PathBuf::from("node")
     }
 }
 
 /// Returns why the program cannot measure such a folder.
-fn refusal(program: &Path) -> Option<&'static str> {
-    (Runtime::detect(program) == Runtime::Deno).then_some(
+fn refuse_runtime(program: &Path) -> Option<&'static str> {
+    (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
         "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
          that use the package 'speedwell' are",
     )
 }
 
 /// Enumerates the file's cases, with the user's values applied.
-fn enumerate(source: &Source, request: &Request) -> Probed {
-    probe(source, request, request.assignments())
+fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
+    enumerate_cases(source, request, request.assignments())
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. The original tries one case per file, so that broken ones go
 /// unnoticed, and ignores the user's values.
-fn enumerate_trial(source: &Source, request: &Request) -> Probed {
+fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |more: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
         arguments.extend(request.assignments());
         arguments.extend(more);
-        probe(source, request, arguments)
+        enumerate_cases(source, request, arguments)
     };
-    if request.trial == Trial::Own {
+    if request.trial == TrialMode::Own {
         return trial(Vec::new());
     }
     let (usual, small) = match (enumerate(source, request), trial(Vec::new())) {
-        (Probed::Cases(usual), Probed::Cases(small)) => (usual, small),
+        (ProbeOutcome::Cases(usual), ProbeOutcome::Cases(small)) => (usual, small),
         (_, small) => return small,
     };
-    let more = words_left_out(&usual, &small, request);
+    let more = missing_words(&usual, &small, request);
     let mut found = if more.is_empty() {
         small
     } else {
         match trial(more) {
-            Probed::Cases(found) => found,
+            ProbeOutcome::Cases(found) => found,
             _ => small,
         }
     };
-    found.cases.retain(|case| keeps_sets(case, request));
+    found.cases.retain(|case| matches_sets(case, request));
     for case in &mut found.cases {
         let measured = usual.cases.iter().find(|usual| same_words(case, usual));
         case.measured = measured
@@ -133,26 +145,30 @@ fn enumerate_trial(source: &Source, request: &Request) -> Probed {
         seen.push(case.clone());
         new
     });
-    Probed::Cases(found)
+    ProbeOutcome::Cases(found)
 }
 
 /// Returns `name=value` for non-numeric values that the full cases have and the file's own trial
 /// lacks, unless the file or the user chose a special value for that parameter.
-fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -> Vec<String> {
-    let first = |found: &Enumeration, name: &str| {
+fn missing_words(
+    usual: &EnumeratedCases,
+    small: &EnumeratedCases,
+    request: &DescribeRequest,
+) -> Vec<String> {
+    let first = |found: &EnumeratedCases, name: &str| {
         found
             .cases
             .first()
-            .and_then(|case| value_of(case, name).map(str::to_owned))
+            .and_then(|case| argument_value(case, name).map(str::to_owned))
     };
-    parameters(&usual.cases)
+    collect_parameters(&usual.cases)
         .into_iter()
         .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
         .filter(|parameter| first(usual, &parameter.name) == first(small, &parameter.name))
         .flat_map(|parameter| {
             let words = parameter.values.into_iter().skip(1);
             words
-                .filter(|value| !matches!(value, Value::Number(_)))
+                .filter(|value| !matches!(value, ParameterValue::Number(_)))
                 .map(|value| format!("{}={}", parameter.name, value.plain()))
                 .collect::<Vec<_>>()
         })
@@ -160,32 +176,40 @@ fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -
 }
 
 /// Whether two cases differ at most in numbers.
-fn same_words(case: &Recorded, other: &Recorded) -> bool {
-    let own = values(&case.args);
-    let others = values(&other.args);
+fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
+    let own = parse_values(&case.args);
+    let others = parse_values(&other.args);
     own.len() == others.len()
         && own.iter().zip(&others).all(|(one, two)| {
-            let numbers = matches!((&one.1, &two.1), (Value::Number(_), Value::Number(_)));
+            let numbers = matches!(
+                (&one.1, &two.1),
+                (ParameterValue::Number(_), ParameterValue::Number(_))
+            );
             one.0 == two.0 && (numbers || one.1 == two.1)
         })
 }
 
-fn keeps_sets(case: &Recorded, request: &Request) -> bool {
+fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
     request.sets.iter().all(|(name, _)| {
-        value_of(case, name)
+        argument_value(case, name)
             .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
     })
 }
 
-fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
+fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
     case.args
         .iter()
         .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choice) -> Description {
-    let mut description = Description {
-        parameters: declared(source, request, &found),
+fn to_description(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    found: EnumeratedCases,
+    tool: &ToolChoice,
+) -> BenchmarkDescription {
+    let mut description = BenchmarkDescription {
+        parameters: declared_parameters(source, request, &found),
         versions: found.versions.clone(),
         loaded: found.loaded().to_vec(),
         ..Default::default()
@@ -201,17 +225,17 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
         .cases
         .into_iter()
         .map(|case| {
-            let job_for = |case: Recorded| {
-                let job = Job {
-                    label: Case::new(&source.name, values(&case.args)).id(),
+            let job_for = |case: ObservedCase| {
+                let job = BenchmarkJob {
+                    label: Case::new(&source.name, parse_values(&case.args)).id(),
                     flags: case.flags,
                     arguments: case.args,
-                    ..protocol::draft(source, request)
+                    ..protocol::draft_job(source, request)
                 };
                 with_tool(job, tool)
             };
             let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
-            Job {
+            BenchmarkJob {
                 measured,
                 ..job_for(case)
             }
@@ -222,49 +246,57 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
 
 /// Returns the parameters that the file declares. If they could not be observed and the user set
 /// values, the cases also carry names unknown to the file, so enumerates again without the values.
-fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Parameter> {
+fn declared_parameters(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    found: &EnumeratedCases,
+) -> Vec<DeclaredParameter> {
     if let Some(declared) = &found.declared {
-        let parameter = |known: &Declared| Parameter {
+        let parameter = |known: &ObservedParameter| DeclaredParameter {
             name: known.name.clone(),
             values: known.values.clone(),
         };
         return declared.iter().map(parameter).collect();
     }
     if request.sets.is_empty() {
-        return parameters(&found.cases);
+        return collect_parameters(&found.cases);
     }
-    let plain = Request {
+    let plain = DescribeRequest {
         sets: Vec::new(),
         ..request.clone()
     };
     match enumerate(source, &plain) {
-        Probed::Cases(found) => parameters(&found.cases),
-        _ => parameters(&found.cases),
+        ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
+        _ => collect_parameters(&found.cases),
     }
 }
 
-fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
+fn whole_file(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    tool: &ToolChoice,
+) -> BenchmarkDescription {
     let mut arguments = request.assignments();
-    if request.trial != Trial::No {
+    if request.trial != TrialMode::No {
         arguments.insert(0, "--test".into());
     }
-    let job = Job {
-        route: Route::Parent,
+    let job = BenchmarkJob {
+        route: StartMode::Parent,
         arguments,
-        ..protocol::draft(source, request)
+        ..protocol::draft_job(source, request)
     };
-    Description {
+    BenchmarkDescription {
         jobs: vec![with_tool(job, tool)],
-        ..Description::default()
+        ..BenchmarkDescription::default()
     }
 }
 
 /// Sets the HTTP tool of a job; a tool that the user chose becomes an argument as well.
-pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
+pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
     match tool {
-        Choice::NotNeeded => {}
-        Choice::Missing { reason } => job.unavailable = Some(reason.clone()),
-        Choice::Tool { name, argument } => {
+        ToolChoice::NotNeeded => {}
+        ToolChoice::Missing { reason } => job.unavailable = Some(reason.clone()),
+        ToolChoice::Tool { name, argument } => {
             job.http_tool = Some(name.clone());
             let choice = format!("benchmarker={}", shown_name(name));
             if *argument && !job.arguments.contains(&choice) {
@@ -276,21 +308,21 @@ pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
 }
 
 /// Parses `name=value` words; value kinds are guessed until a report gives them.
-fn values(arguments: &[String]) -> Vec<(String, Value)> {
+fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
-        Some((name.to_owned(), Value::guess(value)))
+        Some((name.to_owned(), ParameterValue::infer_value(value)))
     };
     arguments.iter().filter_map(pair).collect()
 }
 
-fn parameters(cases: &[Recorded]) -> Vec<Parameter> {
-    let mut found: Vec<Parameter> = Vec::new();
-    for (name, value) in cases.iter().flat_map(|case| values(&case.args)) {
+fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
+    let mut found: Vec<DeclaredParameter> = Vec::new();
+    for (name, value) in cases.iter().flat_map(|case| parse_values(&case.args)) {
         match found.iter_mut().find(|parameter| parameter.name == name) {
             Some(known) if known.values.contains(&value) => {}
             Some(known) => known.values.push(value),
-            None => found.push(Parameter {
+            None => found.push(DeclaredParameter {
                 name,
                 values: vec![value],
             }),
@@ -300,8 +332,8 @@ fn parameters(cases: &[Recorded]) -> Vec<Parameter> {
 }
 
 /// The process that gives one sample.
-fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
-    let mut spec = Spec::new(&setting.program);
+fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments
         .extend(setting.variant.arguments.iter().cloned());
     spec.arguments.extend(job.flags.iter().cloned());
@@ -310,10 +342,10 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.arguments
         .extend(job.arguments.iter().map(|word| argument_text(word, job)));
     spec.directory = Some(job.source.directory.clone());
-    spec.unset = FOREIGN.map(str::to_owned).to_vec();
+    spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.environment
         .extend(setting.variant.environment.iter().cloned());
-    if job.route == Route::Direct {
+    if job.route == StartMode::Direct {
         spec.environment
             .push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
     }
@@ -323,24 +355,24 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     }
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
-    spec.channel = Channel::NodeSocket;
+    spec.channel = ChannelKind::NodeSocket;
     spec
 }
 
 /// Translates an argument for the folder's own library, which does not know our generator: it is
 /// replaced by the name of a known tool.
-fn argument_text(word: &str, job: &Job) -> String {
+fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
-        (Some(OWN), Some(tool)) => format!("benchmarker={}", stands_in_for(tool)),
+        (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
         _ => word.to_owned(),
     }
 }
 
 /// Makes the chosen HTTP tool available: through a shim that saves its output, or directly if no
 /// shim can be created.
-fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
+fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
     let serial = next_serial();
-    let Some(shim) = tool.and_then(|tool| Shim::new(tool, &serial)) else {
+    let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
         return (with_surroundings(spec, tool), None);
     };
     let mut spec = with_surroundings(spec, None);
@@ -352,8 +384,8 @@ fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
 }
 
 /// Makes our generator available to the replay command as it was to the process.
-fn with_stand_in(bare: Spec, shim: Option<&Shim>) -> Spec {
-    let own = shim.filter(|shim| shim.tool() == OWN);
+fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
+    let own = shim.filter(|shim| shim.tool() == OWN_TOOL);
     match (own, std::env::var("PATH")) {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,

@@ -3,16 +3,16 @@
 //! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
 //! in every measured process (up to 3.5 times the cost of the process itself). The folder's own
 //! file stays untouched, so the tools are hidden instead: each `PATH` folder that contains one is
-//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`Shim`] replaces
+//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`ToolShim`] replaces
 //! the tool that is used: it starts the real tool and saves its output, because `common.js` keeps
 //! only the rate, or starts our own generator, which that library does not know.
 
 use crate::cache_folder;
-use crate::job::{Request, Trial, UsualTool};
+use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_model::quote;
-use speedwell_process::{Scratch, Spec};
+use speedwell_process::{ProcessSpec, ScratchFolder};
 use speedwell_results::foreign::http_output::HttpOutput;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,18 +23,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Tool name of our own generator.
-pub(super) const OWN: &str = "speedwell";
+pub(super) const OWN_TOOL: &str = "speedwell";
 
 /// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. Never
 /// shown.
-const OWN_HTTP2: &str = "speedwell-http2";
+const OWN_HTTP2_TOOL: &str = "speedwell-http2";
 
 /// Tools for throughput, in Node.js core's order of preference.
-const PREFERRED: [&str; 2] = ["wrk", "autocannon"];
+const PREFERRED_TOOLS: [&str; 2] = ["wrk", "autocannon"];
 
 /// HTTP tool of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum ToolChoice {
     /// The script sends no HTTP load.
     NotNeeded,
     /// This tool; `argument` if it must be passed to the script.
@@ -45,7 +45,7 @@ pub(super) enum Choice {
 
 /// Library that starts the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Library {
+pub(super) enum BenchmarkLibrary {
     /// Our own package, which knows our generator.
     Ours,
     /// Node.js core's `common.js`, for which our generator must pose as a tool that it knows.
@@ -53,18 +53,22 @@ pub(super) enum Library {
 }
 
 /// Chooses the tool for a script with this `text`.
-pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice {
+pub(super) fn choose_tool(
+    text: &str,
+    request: &DescribeRequest,
+    library: BenchmarkLibrary,
+) -> ToolChoice {
     if !text.contains("bench.http(") {
-        return Choice::NotNeeded;
+        return ToolChoice::NotNeeded;
     }
     // The library prefers the script's choice over the command line's.
-    if let Some(name) = own_choice(text) {
+    if let Some(name) = script_choice(text) {
         return named_by_script(&name, text, request, library);
     }
     let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = set {
-        let is_own = name == OWN;
-        return available(
+        let is_own = name == OWN_TOOL;
+        return check_available(
             if is_own {
                 own_tool(text, library)
             } else {
@@ -73,16 +77,19 @@ pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice 
             true,
         );
     }
-    if request.usual_tool == UsualTool::Speedwell {
-        return available(own_tool(text, library), true);
+    if request.usual_tool == DefaultLoadTool::Speedwell {
+        return check_available(own_tool(text, library), true);
     }
-    if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
-        return available(name, true);
+    if let Some(name) = PREFERRED_TOOLS
+        .into_iter()
+        .find(|name| find_program(name).is_some())
+    {
+        return check_available(name, true);
     }
-    if request.trial != Trial::No {
-        return available("test-double-http", true);
+    if request.trial != TrialMode::No {
+        return check_available("test-double-http", true);
     }
-    Choice::Missing {
+    ToolChoice::Missing {
         reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose our own \
                  with --set benchmarker=speedwell"
             .into(),
@@ -91,28 +98,34 @@ pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice 
 
 /// Uses the tool that the script names. If it is missing, our own generator replaces it, and its
 /// name is shown with the results.
-fn named_by_script(name: &str, text: &str, request: &Request, library: Library) -> Choice {
-    let choice = available(name, false);
-    let is_missing = matches!(choice, Choice::Missing { .. });
-    let may = library == Library::NodeCore && request.usual_tool == UsualTool::Speedwell;
+fn named_by_script(
+    name: &str,
+    text: &str,
+    request: &DescribeRequest,
+    library: BenchmarkLibrary,
+) -> ToolChoice {
+    let choice = check_available(name, false);
+    let is_missing = matches!(choice, ToolChoice::Missing { .. });
+    let may =
+        library == BenchmarkLibrary::NodeCore && request.usual_tool == DefaultLoadTool::Speedwell;
     if is_missing && may && TOOLS.contains(&name) {
-        let tool = if name == STANDS_IN_FOR_HTTP2 {
-            OWN_HTTP2
+        let tool = if name == HTTP2_ALIAS {
+            OWN_HTTP2_TOOL
         } else {
             own_tool(text, library)
         };
-        available(tool, false)
+        check_available(tool, false)
     } else {
         choice
     }
 }
 
 /// Name of our generator for the script's protocol. Our own package detects the protocol itself.
-fn own_tool(text: &str, library: Library) -> &'static str {
-    if library == Library::NodeCore && speaks_http2(text) {
-        OWN_HTTP2
+fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
+    if library == BenchmarkLibrary::NodeCore && speaks_http2(text) {
+        OWN_HTTP2_TOOL
     } else {
-        OWN
+        OWN_TOOL
     }
 }
 
@@ -129,27 +142,27 @@ fn speaks_http2(text: &str) -> bool {
 }
 
 /// The tool that the script itself names.
-fn own_choice(text: &str) -> Option<String> {
+fn script_choice(text: &str) -> Option<String> {
     let (_, after) = text.split_once("benchmarker:")?;
     let word = after.trim_start().strip_prefix(['\'', '"'])?;
     let end = word.find(['\'', '"'])?;
     Some(word[..end].to_owned())
 }
 
-fn available(name: &str, argument: bool) -> Choice {
+fn check_available(name: &str, argument: bool) -> ToolChoice {
     let external = TOOLS.contains(&name);
-    if external && find(name).is_none() {
+    if external && find_program(name).is_none() {
         let reason = format!("the HTTP load tool '{name}' is not installed");
-        return Choice::Missing { reason };
+        return ToolChoice::Missing { reason };
     }
-    Choice::Tool {
+    ToolChoice::Tool {
         name: name.to_owned(),
         argument,
     }
 }
 
 /// Finds a program in `PATH`.
-pub(super) fn find(name: &str) -> Option<PathBuf> {
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
@@ -158,7 +171,7 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 
 /// Shim that saves the output. wrk prints percentiles only on request; the other tools need no
 /// further options.
-const COPIES: &str = r#"#!/bin/sh
+const COPYING_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: starts the HTTP tool and keeps a copy of its output.
 [ "$1" = -h ] && exec "$SPEEDWELL_HTTP_TOOL" "$@"
 case "$0" in */wrk) set -- --latency "$@" ;; esac
@@ -171,7 +184,7 @@ exit "$status"
 /// Shim that translates options of wrk and autocannon to ours: `-d` is the duration, `-c` has the
 /// same meaning, `-t` is dropped because we choose the threads. Prints the only number that the
 /// library reads from either tool.
-const TRANSLATES: &str = r#"#!/bin/sh
+const TRANSLATING_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of wrk or autocannon.
 [ "$1" = -h ] && exit 0
 tool=${0##*/} option= begun=
@@ -201,7 +214,7 @@ esac
 
 /// Shim that translates options of h2load to ours: `-n` has the same meaning, `-c` counts
 /// connections of `-m` streams, and `-T` is the duration.
-const TRANSLATES_HTTP2: &str = r#"#!/bin/sh
+const TRANSLATING_HTTP2_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of h2load.
 [ "$1" = -h ] && exit 0
 option= begun= clients=1 streams=1
@@ -229,51 +242,59 @@ printf 'finished, %.2f req/s\n' "$rate"
 "#;
 
 /// Names under which our generator is passed to Node.js core's library.
-const STANDS_IN_FOR: &str = "wrk";
-const STANDS_IN_FOR_HTTP2: &str = "h2load";
+const HTTP1_ALIAS: &str = "wrk";
+const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
 pub(super) fn shown_name(tool: &str) -> &str {
-    if tool == OWN_HTTP2 { OWN } else { tool }
+    if tool == OWN_HTTP2_TOOL {
+        OWN_TOOL
+    } else {
+        tool
+    }
 }
 
 /// Name under which Node.js core's library starts a tool.
-pub(super) fn stands_in_for(tool: &str) -> &str {
+pub(super) fn tool_alias(tool: &str) -> &str {
     match tool {
-        OWN => STANDS_IN_FOR,
-        OWN_HTTP2 => STANDS_IN_FOR_HTTP2,
+        OWN_TOOL => HTTP1_ALIAS,
+        OWN_HTTP2_TOOL => HTTP2_ALIAS,
         other => other,
     }
 }
 
 /// A shim for one process.
 #[derive(Debug)]
-pub struct Shim {
+pub struct ToolShim {
     tool: String,
     real: PathBuf,
     folder: PathBuf,
-    scratch: Scratch,
+    scratch: ScratchFolder,
 }
 
-impl Shim {
+impl ToolShim {
     /// Creates the shim for `tool`; `None` if the tool is not a program, or the shim cannot be
     /// written.
-    pub fn new(tool: &str, serial: &str) -> Option<Shim> {
-        let is_own = shown_name(tool) == OWN;
+    pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
+        let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
             return None;
         }
-        let real = if is_own { own_program() } else { find(tool)? };
+        let real = if is_own {
+            own_program()
+        } else {
+            find_program(tool)?
+        };
         let tools = cache_folder().join("http-tools");
         let folder = if is_own {
-            translator(&tools, &real, serial)?
+            write_translators(&tools, &real, serial)?
         } else {
             let folder = tools.join(tool);
-            write(&folder.join(tool), COPIES, serial)?;
+            write_script(&folder.join(tool), COPYING_SHIM, serial)?;
             folder
         };
-        let scratch = Scratch::new().ok()?;
-        Some(Shim {
+        let scratch = ScratchFolder::new().ok()?;
+        Some(ToolShim {
             tool: shown_name(tool).to_owned(),
             real,
             folder,
@@ -300,43 +321,43 @@ impl Shim {
             ),
             (
                 "SPEEDWELL_HTTP_OUTPUT".into(),
-                self.output().to_string_lossy().into_owned(),
+                self.output_path().to_string_lossy().into_owned(),
             ),
         ]
     }
 
     /// File to which the shim saves the tool's output.
-    fn output(&self) -> PathBuf {
+    fn output_path(&self) -> PathBuf {
         self.scratch.path("output")
     }
 
     /// Parses the tool's output after it has ended.
-    pub fn figures(&self) -> Option<Json> {
-        let output = fs::read_to_string(self.output()).ok()?;
-        HttpOutput::read(&self.tool, &output).map(|output| output.figures())
+    pub fn read_figures(&self) -> Option<Json> {
+        let output = fs::read_to_string(self.output_path()).ok()?;
+        HttpOutput::read(&self.tool, &output).map(|output| output.to_report())
     }
 }
 
 /// Creates a folder with our generator under the names of other tools. The script contains the path
 /// of the program, so that a replay command needs only this folder in its search path.
-fn translator(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
+fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
-    let folder = tools.join(format!("{OWN}-{:016x}", hasher.finish()));
+    let folder = tools.join(format!("{OWN_TOOL}-{:016x}", hasher.finish()));
     let command = format!("{} load", quote(&program.to_string_lossy()));
     for (name, script) in [
-        (STANDS_IN_FOR, TRANSLATES),
-        ("autocannon", TRANSLATES),
-        (STANDS_IN_FOR_HTTP2, TRANSLATES_HTTP2),
+        (HTTP1_ALIAS, TRANSLATING_SHIM),
+        ("autocannon", TRANSLATING_SHIM),
+        (HTTP2_ALIAS, TRANSLATING_HTTP2_SHIM),
     ] {
         let script = script.replace("SPEEDWELL load", &command);
-        write(&folder.join(name), &script, serial)?;
+        write_script(&folder.join(name), &script, serial)?;
     }
     Some(folder)
 }
 
 /// Writes an executable script, unless it exists already.
-fn write(script: &Path, text: &str, serial: &str) -> Option<()> {
+fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
     if fs::read_to_string(script).ok().as_deref() == Some(text) {
         return Some(());
     }
@@ -361,7 +382,7 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     let folders = std::env::split_paths(path).map(|folder| {
         let holds_one = hidden.iter().any(|tool| folder.join(tool).exists());
         let shadow = if holds_one {
-            shadow(&folder, &hidden, &cache_folder())
+            shadow_folder(&folder, &hidden, &cache_folder())
         } else {
             None
         };
@@ -373,7 +394,7 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
 
 /// Returns the folder of links that replaces `folder`, created on first use and whenever the folder
 /// has changed.
-fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
+fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
     // Held while creating links: several threads start processes.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -413,12 +434,12 @@ fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
 
 /// Gives the process its own port and temporary folder, so that two can run at the same time, and a
 /// search path without tools that would only cost time.
-pub fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
+pub fn with_surroundings(mut spec: ProcessSpec, http_tool: Option<&str>) -> ProcessSpec {
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());
     }
     spec = spec.env("TEST_SERIAL_ID", next_serial());
-    if http_tool == Some(OWN) {
+    if http_tool == Some(OWN_TOOL) {
         spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
     }
     if let Some(path) = std::env::var_os("PATH") {
@@ -450,21 +471,21 @@ mod tests {
     use speedwell_model::Variant;
     use std::time::Duration;
 
-    fn request(sets: &[(&str, &str)], usual_tool: UsualTool) -> Request {
+    fn request(sets: &[(&str, &str)], usual_tool: DefaultLoadTool) -> DescribeRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Request {
+        DescribeRequest {
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),
-            trial: Trial::Own,
+            trial: TrialMode::Own,
             usual_tool,
             names: NamePatterns::default(),
             limit: Duration::from_secs(1),
         }
     }
 
-    fn tool(name: &str, argument: bool) -> Choice {
-        Choice::Tool {
+    fn tool(name: &str, argument: bool) -> ToolChoice {
+        ToolChoice::Tool {
             name: name.into(),
             argument,
         }
@@ -474,24 +495,24 @@ mod tests {
 
     #[test]
     fn a_script_without_load_needs_no_tool() {
-        let request = request(&[], UsualTool::Speedwell);
+        let request = request(&[], DefaultLoadTool::Speedwell);
         assert_eq!(
-            choose("bench.start()", &request, Library::Ours),
-            Choice::NotNeeded
+            choose_tool("bench.start()", &request, BenchmarkLibrary::Ours),
+            ToolChoice::NotNeeded
         );
     }
 
     #[test]
     fn our_own_generator_is_the_usual_tool_but_not_of_drop_ins() {
-        let own = request(&[], UsualTool::Speedwell);
+        let own = request(&[], DefaultLoadTool::Speedwell);
         assert_eq!(
-            choose(LOAD, &own, Library::NodeCore),
+            choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore),
             tool("speedwell", true)
         );
-        let drop_in = choose(
+        let drop_in = choose_tool(
             LOAD,
-            &request(&[], UsualTool::AsNodeCore),
-            Library::NodeCore,
+            &request(&[], DefaultLoadTool::AsNodeCore),
+            BenchmarkLibrary::NodeCore,
         );
         assert_ne!(drop_in, tool("speedwell", true));
     }
@@ -501,32 +522,38 @@ mod tests {
         let text = "bench.http({ benchmarker: 'test-double-http2' }, done)";
         let expected = tool("test-double-http2", false);
         for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
-            let request = request(sets, UsualTool::Speedwell);
-            assert_eq!(choose(text, &request, Library::NodeCore), expected);
+            let request = request(sets, DefaultLoadTool::Speedwell);
+            assert_eq!(
+                choose_tool(text, &request, BenchmarkLibrary::NodeCore),
+                expected
+            );
         }
     }
 
     #[test]
     fn a_server_of_http_2_is_loaded_over_http_2() {
-        let request = request(&[], UsualTool::Speedwell);
+        let request = request(&[], DefaultLoadTool::Speedwell);
         for (modules, expected) in [
-            ("require('http2')", OWN_HTTP2),
-            ("import http2 from \"node:http2\"", OWN_HTTP2),
-            ("require('http2'); require('http')", OWN),
+            ("require('http2')", OWN_HTTP2_TOOL),
+            ("import http2 from \"node:http2\"", OWN_HTTP2_TOOL),
+            ("require('http2'); require('http')", OWN_TOOL),
             (
                 "require('http'); bench({ benchmarker: ['test-double-http2'] })",
-                OWN,
+                OWN_TOOL,
             ),
         ] {
             let text = format!("{modules}; {LOAD}");
-            let chosen = choose(&text, &request, Library::NodeCore);
+            let chosen = choose_tool(&text, &request, BenchmarkLibrary::NodeCore);
             assert_eq!(chosen, tool(expected, true), "{modules}");
             // Our own package detects the protocol itself.
-            assert_eq!(choose(&text, &request, Library::Ours), tool(OWN, true));
+            assert_eq!(
+                choose_tool(&text, &request, BenchmarkLibrary::Ours),
+                tool(OWN_TOOL, true)
+            );
         }
         assert_eq!(
-            (shown_name(OWN_HTTP2), stands_in_for(OWN_HTTP2)),
-            (OWN, "h2load")
+            (shown_name(OWN_HTTP2_TOOL), tool_alias(OWN_HTTP2_TOOL)),
+            (OWN_TOOL, "h2load")
         );
     }
 
@@ -538,7 +565,7 @@ mod tests {
             "#!/bin/sh\necho \"$*\" > \"$0.words\"\necho '{\"rate\":1234.5,\"errors\":0}'\n";
         fs::write(&program, answer).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let tools = translator(folder.path(), &program, "1").unwrap();
+        let tools = write_translators(folder.path(), &program, "1").unwrap();
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
         let mut h2load = std::process::Command::new(tools.join("h2load"));
         let answer = h2load.args(words.split(' ')).output().unwrap();
@@ -552,14 +579,14 @@ mod tests {
 
     #[test]
     fn a_tool_that_a_script_names_and_nobody_has_is_replaced() {
-        let request = request(&[], UsualTool::Speedwell);
+        let request = request(&[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
-        let expected = match find("autocannon") {
+        let expected = match find_program("autocannon") {
             Some(_) => "autocannon",
             None => "speedwell",
         };
         assert_eq!(
-            choose(text, &request, Library::NodeCore),
+            choose_tool(text, &request, BenchmarkLibrary::NodeCore),
             tool(expected, false)
         );
     }
@@ -567,9 +594,9 @@ mod tests {
     #[test]
     fn the_users_choice_is_passed_on() {
         let sets = [("benchmarker", "test-double-http")];
-        let request = request(&sets, UsualTool::Speedwell);
+        let request = request(&sets, DefaultLoadTool::Speedwell);
         assert_eq!(
-            choose(LOAD, &request, Library::Ours),
+            choose_tool(LOAD, &request, BenchmarkLibrary::Ours),
             tool("test-double-http", true)
         );
     }
@@ -580,7 +607,7 @@ mod tests {
         for name in ["wrk", "h2load", "node", "sh"] {
             fs::write(bin.path().join(name), name).unwrap();
         }
-        let shadow = shadow(bin.path(), &["wrk", "autocannon"], cache.path()).unwrap();
+        let shadow = shadow_folder(bin.path(), &["wrk", "autocannon"], cache.path()).unwrap();
         let mut names: Vec<_> = fs::read_dir(&shadow)
             .unwrap()
             .map(|e| e.unwrap().file_name())

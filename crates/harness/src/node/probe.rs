@@ -4,17 +4,19 @@
 //! started. Filters, groups and future options of the original work without further support,
 //! because the original itself runs.
 
-use crate::job::{Request, Source};
-use crate::remembered::{self, Depends, Origin};
+use crate::job::{BenchmarkSource, DescribeRequest};
+use crate::remembered::{self, DescriptionInputs, DescriptionOrigin};
 use crate::sources;
 use serde::Deserialize;
-use speedwell_model::{Cause, Value, Variant};
-use speedwell_process::{Channel, Conversation, Ended, Next, Outcome, Spec};
+use speedwell_model::{FailureCause, ParameterValue, Variant};
+use speedwell_process::{
+    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Variables of other roles that must not leak into a process.
-pub(super) const FOREIGN: [&str; 6] = [
+pub(super) const LEAKED_VARIABLES: [&str; 6] = [
     "NODE_RUN_BENCHMARK_FN",
     "NODE_CHANNEL_FD",
     "NODE_CHANNEL_SERIALIZATION_MODE",
@@ -25,24 +27,24 @@ pub(super) const FOREIGN: [&str; 6] = [
 
 /// Output of the preload at the end of the process.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Enumeration {
-    pub cases: Vec<Recorded>,
+pub(super) struct EnumeratedCases {
+    pub cases: Vec<ObservedCase>,
     #[serde(default)]
     pub needs_parent: bool,
     #[serde(default)]
-    pub error: Option<Thrown>,
+    pub error: Option<ThrownError>,
     /// Parameters that the file declares, if its library could be observed.
     #[serde(default)]
-    pub declared: Option<Vec<Declared>>,
+    pub declared: Option<Vec<ObservedParameter>>,
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     #[serde(default)]
     program: PathBuf,
     #[serde(default)]
-    depends: Depends,
+    depends: DescriptionInputs,
 }
 
-impl Enumeration {
+impl EnumeratedCases {
     /// Files that were loaded or read during the enumeration.
     pub fn loaded(&self) -> &[PathBuf] {
         &self.depends.files
@@ -51,25 +53,25 @@ impl Enumeration {
 
 /// A parameter as declared by the file.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Declared {
+pub(super) struct ObservedParameter {
     pub name: String,
-    pub values: Vec<Value>,
+    pub values: Vec<ParameterValue>,
 }
 
 /// One case that would have been started.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Recorded {
+pub(super) struct ObservedCase {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
     /// In a trial, the same case with its regular values; see [`crate::Job::measured`].
     #[serde(skip)]
-    pub measured: Option<Box<Recorded>>,
+    pub measured: Option<Box<ObservedCase>>,
 }
 
 /// An exception that ended the enumeration.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Thrown {
+pub(super) struct ThrownError {
     #[serde(default)]
     pub class: String,
     #[serde(default)]
@@ -77,26 +79,30 @@ pub(super) struct Thrown {
 }
 
 /// Result of an enumeration.
-pub(super) enum Probed {
+pub(super) enum ProbeOutcome {
     /// The file listed its cases.
-    Cases(Enumeration),
+    Cases(EnumeratedCases),
     /// It did not end, or cannot list them: all its cases must be executed together.
     NeedsParent,
     /// It failed, or reports that it cannot run here.
-    Failed(Cause, Spec, Box<Option<Outcome>>),
+    Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
 }
 
 /// Starts `source` under the preload with these arguments.
-pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) -> Probed {
-    let mut spec = Spec::new(&request.program);
+pub(super) fn enumerate_cases(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    arguments: Vec<String>,
+) -> ProbeOutcome {
+    let mut spec = ProcessSpec::new(&request.program);
     spec.directory = Some(source.directory.clone());
-    spec.unset = FOREIGN.map(str::to_owned).to_vec();
+    spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.limit = request.limit;
     let folder = match sources::NODE.folder() {
         Ok(folder) => folder,
-        Err(cause) => return Probed::Failed(cause, spec, Box::new(None)),
+        Err(cause) => return ProbeOutcome::Failed(cause, spec, Box::new(None)),
     };
-    spec.channel = Channel::Pipe("SPEEDWELL_PROBE_FD");
+    spec.channel = ChannelKind::Pipe("SPEEDWELL_PROBE_FD");
     spec.arguments = vec![
         "-r".into(),
         folder.join("probe.cjs").to_string_lossy().into_owned(),
@@ -104,19 +110,19 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     ];
     spec.arguments.extend(arguments);
     // Replay command without the preload.
-    let bare = Spec {
-        channel: Channel::None,
+    let bare = ProcessSpec {
+        channel: ChannelKind::None,
         arguments: spec.arguments[2..].to_vec(),
         ..spec.clone()
     };
     let mut spec = super::http_tool::with_surroundings(spec, None);
     spec.environment.extend(search_path(&request.variant));
-    let mut handed = Handed(None);
-    match remembered::ask(&spec, &mut handed, dependencies_in) {
-        Ok(outcome) => judge(handed.0, bare, outcome),
+    let mut handed = PreloadOutput(None);
+    match remembered::ask_cached(&spec, &mut handed, dependencies_in) {
+        Ok(outcome) => interpret_outcome(handed.0, bare, outcome),
         Err(error) => {
             let reason = crate::attempt::start_reason(&spec, &error);
-            Probed::Failed(Cause::Start { reason }, bare, Box::new(None))
+            ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
         }
     }
 }
@@ -131,57 +137,65 @@ pub fn search_path(variant: &Variant) -> Option<(String, String)> {
 }
 
 /// Returns what an enumeration depends on, if it succeeded.
-fn dependencies_in(line: &[u8]) -> Option<Origin> {
-    let handed: Enumeration = serde_json::from_slice(line).ok()?;
+fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
+    let handed: EnumeratedCases = serde_json::from_slice(line).ok()?;
     let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
-    good.then_some(Origin {
+    good.then_some(DescriptionOrigin {
         program: handed.program,
         depends: handed.depends,
     })
 }
 
-fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> Probed {
+fn interpret_outcome(
+    handed: Option<EnumeratedCases>,
+    spec: ProcessSpec,
+    outcome: Option<ProcessOutcome>,
+) -> ProbeOutcome {
     let Some(outcome) = outcome else {
         // Only successful enumerations are cached.
-        return handed.map_or(Probed::NeedsParent, Probed::Cases);
+        return handed.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
     };
     if matches!(
         outcome.ended,
-        Ended::Timeout | Ended::Lingered | Ended::Interrupted
+        ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted
     ) {
-        return Probed::NeedsParent;
+        return ProbeOutcome::NeedsParent;
     }
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let nothing = handed.as_ref().is_none_or(|handed| handed.cases.is_empty());
     if nothing && let Some(reason) = skip_reason(&output) {
-        return Probed::Failed(Cause::Skipped { reason }, spec, Box::new(Some(outcome)));
+        return ProbeOutcome::Failed(
+            FailureCause::Skipped { reason },
+            spec,
+            Box::new(Some(outcome)),
+        );
     }
     let thrown = handed.as_ref().and_then(|handed| handed.error.as_ref());
-    let cause = thrown.map(|thrown| Cause::Invalid {
+    let cause = thrown.map(|thrown| FailureCause::Invalid {
         reason: format!(
             "{}: {}",
             thrown.class,
             thrown.message.lines().next().unwrap_or_default()
         ),
     });
-    if let Some(cause) = cause.or_else(|| outcome.cause(spec.limit)) {
-        return Probed::Failed(cause, spec, Box::new(Some(outcome)));
+    if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
+        return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));
     }
     match handed {
-        Some(handed) if !handed.needs_parent => Probed::Cases(handed),
-        _ => Probed::NeedsParent,
+        Some(handed) if !handed.needs_parent => ProbeOutcome::Cases(handed),
+        _ => ProbeOutcome::NeedsParent,
     }
 }
 
 /// Receives the single line of the preload.
-struct Handed(Option<Enumeration>);
+struct PreloadOutput(Option<EnumeratedCases>);
 
-impl Conversation for Handed {
-    fn received(&mut self, line: &[u8]) -> Next {
+impl ChildConversation for PreloadOutput {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         if let Ok(handed) = serde_json::from_slice(line) {
             self.0 = Some(handed);
         }
-        Next::Wait
+        NextStep::Wait
     }
 }
 

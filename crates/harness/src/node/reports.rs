@@ -1,40 +1,40 @@
 //! Reports of a script over Node.js's own channel between parent and child: JSON, one message per
-//! line. `config` announces the number of cases, `report` gives one of them. Start at [`Reports`].
+//! line. `config` announces the number of cases, `report` gives one of them. Start at [`ReportCollector`].
 
-use crate::Observation;
-use crate::attempt::invalid;
-use crate::node::http_tool::Shim;
-use crate::report::{Rate, elapsed_ns, observe};
+use crate::RunResult;
+use crate::attempt::invalid_cause;
+use crate::node::http_tool::ToolShim;
+use crate::report::{ReportedRate, observe_rate, parse_elapsed_ns};
 use serde_json::Value as Json;
-use speedwell_model::{Better, Case, Cause, Metric, Value};
-use speedwell_process::{Conversation, Next};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue};
+use speedwell_process::{ChildConversation, NextStep};
 use std::time::Duration;
 
 /// A script that has reported exits after 5 s even if its event loop is alive; one that does not is
 /// killed after this time.
-const LINGER: Duration = Duration::from_secs(6);
+const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
-pub struct Reports {
+pub struct ReportCollector {
     /// Replaces the name in the messages, which is relative to their `common.js`.
     pub name: Option<String>,
     /// Observations so far.
-    pub observations: Vec<Observation>,
+    pub observations: Vec<RunResult>,
     /// First fault found in the reports.
-    pub fault: Option<Cause>,
+    pub fault: Option<FailureCause>,
     /// Number of expected reports, given by `config` unless known before.
     pub expected: Option<usize>,
     /// Shim of the process's HTTP tool, which has more details than the report.
-    pub shim: Option<Shim>,
+    pub shim: Option<ToolShim>,
     test: bool,
     /// Metrics and checksums that arrived before the report of their case.
     early: Vec<Json>,
 }
 
-impl Reports {
+impl ReportCollector {
     /// Expects `expected` reports, or as many as the `config` message announces.
-    pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> Reports {
-        Reports {
+    pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> ReportCollector {
+        ReportCollector {
             name,
             observations: Vec::new(),
             fault: None,
@@ -46,26 +46,26 @@ impl Reports {
     }
 
     /// Returns the fault in the reports as a whole, once the process has ended.
-    pub fn verdict(&self) -> Option<Cause> {
+    pub fn find_fault(&self) -> Option<FailureCause> {
         if self.fault.is_some() || self.observations.is_empty() {
-            return Some(self.fault.clone().unwrap_or(Cause::Silent));
+            return Some(self.fault.clone().unwrap_or(FailureCause::Silent));
         }
         let (seen, expected) = (self.observations.len(), self.expected?);
-        (seen != expected).then(|| invalid(format!("reported {seen} of {expected} cases")))
+        (seen != expected).then(|| invalid_cause(format!("reported {seen} of {expected} cases")))
     }
 
-    fn report(&mut self, message: &Json) {
-        let rate = Rate {
+    fn handle_report(&mut self, message: &Json) {
+        let rate = ReportedRate {
             rate: message["rate"].clone(),
-            elapsed_ns: elapsed_ns(&message["time"]),
+            elapsed_ns: parse_elapsed_ns(&message["time"]),
             // The shim has the tool's whole output; the library forwards only what it parsed.
             http: self
                 .shim
                 .as_ref()
-                .and_then(Shim::figures)
+                .and_then(ToolShim::read_figures)
                 .or_else(|| message.get("http").cloned()),
         };
-        let (seen, fault) = observe(self.case_of(message), &rate, self.test);
+        let (seen, fault) = observe_rate(self.report_case(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);
         self.observations.push(seen);
         for message in std::mem::take(&mut self.early) {
@@ -75,7 +75,7 @@ impl Reports {
 
     /// Adds a metric or a checksum to its case, or keeps it until the case is reported.
     fn detail(&mut self, message: Json) {
-        let case = self.case_of(&message).id();
+        let case = self.report_case(&message).id();
         let mut reported = self.observations.iter_mut().rev();
         match reported.find(|seen| seen.case.id() == case) {
             Some(seen) if message["type"] == "metric" => add_metric(seen, &message["metric"]),
@@ -84,50 +84,50 @@ impl Reports {
         }
     }
 
-    fn case_of(&self, message: &Json) -> Case {
+    fn report_case(&self, message: &Json) -> Case {
         let name = self
             .name
             .clone()
             .or_else(|| message["name"].as_str().map(str::to_owned));
         let conf = message["conf"].as_object().into_iter().flatten();
-        let mut values: Vec<(String, Value)> = conf
+        let mut values: Vec<(String, ParameterValue)> = conf
             .map(|(name, value)| (name.clone(), parameter_value(value)))
             .collect();
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
             // The library names the tool that it called; a different one may have run.
-            *tool = Value::Text(shim.tool().to_owned());
+            *tool = ParameterValue::Text(shim.tool().to_owned());
         }
         Case::new(name.unwrap_or_default(), values)
     }
 }
 
-fn add_metric(seen: &mut Observation, metric: &Json) {
+fn add_metric(seen: &mut RunResult, metric: &Json) {
     let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
         return;
     };
     let unit = metric["unit"].as_str().unwrap_or_default();
     let better = match metric["better"].as_str() {
-        Some("higher") => Better::Higher,
-        Some("lower") => Better::Lower,
-        _ => Better::of_unit(unit),
+        Some("higher") => MetricDirection::Higher,
+        Some("lower") => MetricDirection::Lower,
+        _ => MetricDirection::of_unit(unit),
     };
-    seen.add(Metric::new(name, unit, better), value);
+    seen.add_value(Metric::new(name, unit, better), value);
 }
 
-fn parameter_value(json: &Json) -> Value {
+fn parameter_value(json: &Json) -> ParameterValue {
     match json {
-        Json::Bool(truth) => Value::Bool(*truth),
-        Json::Number(number) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-        Json::String(text) => Value::Text(text.clone()),
-        other => Value::Text(other.to_string()),
+        Json::Bool(truth) => ParameterValue::Bool(*truth),
+        Json::Number(number) => ParameterValue::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => ParameterValue::Text(text.clone()),
+        other => ParameterValue::Text(other.to_string()),
     }
 }
 
-impl Conversation for Reports {
-    fn received(&mut self, line: &[u8]) -> Next {
+impl ChildConversation for ReportCollector {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         let Ok(message) = serde_json::from_slice::<Json>(line) else {
-            return Next::Wait;
+            return NextStep::Wait;
         };
         match message["type"].as_str() {
             Some("config") => {
@@ -136,14 +136,14 @@ impl Conversation for Reports {
                     .map(|length| length as usize);
                 self.expected = self.expected.or(length);
             }
-            Some("report") => self.report(&message),
+            Some("report") => self.handle_report(&message),
             Some("metric" | "check") => self.detail(message),
             _ => {}
         }
         if self.expected == Some(self.observations.len()) {
-            return Next::Linger(LINGER);
+            return NextStep::Linger(EXIT_GRACE);
         }
-        Next::Wait
+        NextStep::Wait
     }
 }
 
@@ -151,10 +151,10 @@ impl Conversation for Reports {
 mod tests {
     use super::*;
 
-    fn after(lines: &[&str]) -> Reports {
-        let mut reports = Reports::new(None, None, false);
+    fn after(lines: &[&str]) -> ReportCollector {
+        let mut reports = ReportCollector::new(None, None, false);
         for line in lines {
-            reports.received(line.as_bytes());
+            reports.handle_line(line.as_bytes());
         }
         reports
     }
@@ -174,7 +174,7 @@ mod tests {
             .collect();
         assert_eq!(names, ["q", "s", "n"]);
         assert_eq!(seen.samples[0].elapsed_ns, Some(3_686_740));
-        assert_eq!(reports.verdict(), None);
+        assert_eq!(reports.find_fault(), None);
     }
 
     #[test]
@@ -187,25 +187,23 @@ mod tests {
             CONFIG,
             REPORT,
         ]);
-        assert_eq!((reports.observations.len(), reports.verdict()), (1, None));
+        assert_eq!(
+            (reports.observations.len(), reports.find_fault()),
+            (1, None)
+        );
     }
 
     #[test]
     fn missing_reports_are_noticed() {
-        assert_eq!(after(&[CONFIG]).verdict(), Some(Cause::Silent));
+        assert_eq!(after(&[CONFIG]).find_fault(), Some(FailureCause::Silent));
         let two = CONFIG.replace(":1}", ":2}");
-        let told = after(&[&two, REPORT]).verdict().unwrap().to_string();
+        let told = after(&[&two, REPORT]).find_fault().unwrap().to_string();
         assert_eq!(told, "reported 1 of 2 cases");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn metrics_and_checksums_belong_to_the_case_that_they_name() {
-        let mut reports = Reports::new(Some(2), None, false);
+        let mut reports = ReportCollector::new(Some(2), None, false);
         let report = r#"{"type":"report","name":"g/a.js","conf":{"n":N},"rate":10,"time":0.5}"#;
         let metric = r#"{"type":"metric","name":"g/a.js","conf":{"n":N},"metric":{"name":"bytes","value":N,"unit":"B","better":"lower"}}"#;
         let check = r#"{"type":"check","name":"g/a.js","conf":{"n":N},"text":"sum N"}"#;
@@ -218,7 +216,7 @@ mod tests {
             (report, "2"),
             (check, "2"),
         ] {
-            reports.received(line.replace('N', n).as_bytes());
+            reports.handle_line(line.replace('N', n).as_bytes());
         }
         for (seen, n) in reports.observations.iter().zip(["1", "2"]) {
             let bytes = seen

@@ -4,30 +4,30 @@
 //! programs are never executed just to identify them. The protocol with our package is the same in
 //! all.
 
-use crate::job::Job;
+use crate::job::BenchmarkJob;
 use std::path::Path;
 
 /// A JavaScript runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Runtime {
+pub(crate) enum JsRuntime {
     /// Node.js, and any unknown name, because its builds have arbitrary names.
     Node,
     Bun,
     Deno,
 }
 
-impl Runtime {
+impl JsRuntime {
     /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; everything else counts as Node.js.
-    pub(crate) fn detect(program: &Path) -> Runtime {
+    pub(crate) fn from_program(program: &Path) -> JsRuntime {
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let is = |word: &str| {
             name.strip_prefix(word)
                 .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphabetic()))
         };
         match () {
-            () if is("bun") => Runtime::Bun,
-            () if is("deno") => Runtime::Deno,
-            () => Runtime::Node,
+            () if is("bun") => JsRuntime::Bun,
+            () if is("deno") => JsRuntime::Deno,
+            () => JsRuntime::Node,
         }
     }
 
@@ -36,7 +36,7 @@ impl Runtime {
     pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
         let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
         let own: &[&str] = match self {
-            Runtime::Deno if is_bare => &["run", "-A"],
+            JsRuntime::Deno if is_bare => &["run", "-A"],
             _ => &[],
         };
         let own = own.iter().map(|word| (*word).to_owned());
@@ -44,20 +44,20 @@ impl Runtime {
     }
 
     /// Arguments that preload the script at `path`, combined with the user's `arguments`.
-    pub(crate) fn preloading(self, path: String, arguments: Vec<String>) -> Vec<String> {
+    pub(crate) fn preload_arguments(self, path: String, arguments: Vec<String>) -> Vec<String> {
         let preload = |option: &str| [option.to_owned(), path];
         match self {
-            Runtime::Deno => [arguments, preload("--require").to_vec()].concat(),
+            JsRuntime::Deno => [arguments, preload("--require").to_vec()].concat(),
             _ => [preload("-r").to_vec(), arguments].concat(),
         }
     }
 
     /// Explains why the job cannot be performed: its file needs flags of Node.js.
-    pub(crate) fn refusal(self, job: &Job) -> Option<String> {
+    pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
         let name = match self {
-            Runtime::Node => return None,
-            Runtime::Bun => "Bun",
-            Runtime::Deno => "Deno",
+            JsRuntime::Node => return None,
+            JsRuntime::Bun => "Bun",
+            JsRuntime::Deno => "Deno",
         };
         (!job.flags.is_empty()).then(|| {
             let flags = job.flags.join(" ");
@@ -72,18 +72,18 @@ mod tests {
 
     #[test]
     fn a_runtime_is_known_by_its_name() {
-        let of = |path: &str| Runtime::detect(Path::new(path));
+        let of = |path: &str| JsRuntime::from_program(Path::new(path));
         for path in ["bun", "/opt/bun-1.4.5/bin/bun", "x/bun.exe", "bun-profile"] {
-            assert_eq!(of(path), Runtime::Bun, "{path}");
+            assert_eq!(of(path), JsRuntime::Bun, "{path}");
         }
         for path in ["deno", "/usr/bin/deno2", "deno-2.9.6"] {
-            assert_eq!(of(path), Runtime::Deno, "{path}");
+            assert_eq!(of(path), JsRuntime::Deno, "{path}");
         }
         for path in ["node", "bunny", "/deno/node", "denote", "bun/"] {
             let expected = if path == "bun/" {
-                Runtime::Bun
+                JsRuntime::Bun
             } else {
-                Runtime::Node
+                JsRuntime::Node
             };
             assert_eq!(of(path), expected, "{path}");
         }
@@ -96,12 +96,12 @@ mod tests {
                 .map(|word| (*word).to_owned())
                 .collect::<Vec<_>>()
         };
-        let of = |runtime: Runtime, given: &[&str]| runtime.arguments(&words(given));
-        assert_eq!(of(Runtime::Deno, &[]), words(&["run", "-A"]));
+        let of = |runtime: JsRuntime, given: &[&str]| runtime.arguments(&words(given));
+        assert_eq!(of(JsRuntime::Deno, &[]), words(&["run", "-A"]));
         let flag = "--v8-flags=--maglev";
-        assert_eq!(of(Runtime::Deno, &[flag]), words(&["run", "-A", flag]));
+        assert_eq!(of(JsRuntime::Deno, &[flag]), words(&["run", "-A", flag]));
         let own = ["run", "--allow-read"];
-        assert_eq!(of(Runtime::Deno, &own), words(&own));
-        assert_eq!(of(Runtime::Bun, &["--smol"]), words(&["--smol"]));
+        assert_eq!(of(JsRuntime::Deno, &own), words(&own));
+        assert_eq!(of(JsRuntime::Bun, &["--smol"]), words(&["--smol"]));
     }
 }

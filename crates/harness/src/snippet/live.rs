@@ -2,54 +2,58 @@
 //!
 //! Commands are answered one by one. A thread listens to the process, and waits for the next
 //! command once an answer is complete; nothing of ours runs while the code is measured. The
-//! commands are those of docs/reference/protocol.md, "Measuring code". Start at [`Live::start`].
+//! commands are those of docs/reference/protocol.md, "Measuring code". Start at [`LiveHarness::start`].
 
-use crate::Message;
-use crate::attempt::{invalid, start_reason};
-use crate::compile::Failed;
-use crate::snippet::timing::timing;
-use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming, SteadyRule};
-use speedwell_process::{Clock, Conversation, Next, Outcome, Service, Spec};
+use crate::ProtocolMessage;
+use crate::attempt::{invalid_cause, start_reason};
+use crate::compile::CompileFailure;
+use crate::snippet::timing::parse_timing;
+use speedwell_model::{
+    ErlangNodes, FailureCause, SampleDivision, SampleLength, Snippet, SnippetTiming, SteadyRule,
+};
+use speedwell_process::{
+    ChildConversation, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Timeout of a command: this factor times the expected duration, plus this time.
-const PATIENCE: (u32, Duration) = (3, Duration::from_secs(10));
+const COMMAND_TIMEOUT: (u32, Duration) = (3, Duration::from_secs(10));
 
 /// Startup timeout: interpreters take a second on an idle machine.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time a process may take to exit when told to.
-const GOODBYE: Duration = Duration::from_secs(6);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Time a run may take beyond twice its windows before it is stopped with the results so far.
-const SLACK: Duration = Duration::from_secs(2);
+const RUN_SLACK: Duration = Duration::from_secs(2);
 
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
 /// A running harness. Dropping it ends its process.
-pub struct Live {
-    orders: Option<Sender<Message>>,
-    heard: Receiver<Message>,
-    service: Option<Service>,
+pub struct LiveHarness {
+    orders: Option<Sender<ProtocolMessage>>,
+    heard: Receiver<ProtocolMessage>,
+    service: Option<ServiceProcess>,
     limit: Duration,
-    clock: Clock,
+    clock: WaitClock,
 }
 
 /// Why a harness gives no further answers.
 #[derive(Debug, Clone)]
-pub struct Gone {
+pub struct HarnessFailure {
     /// How it ended.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// Last lines of its stderr.
     pub stderr_tail: String,
 }
 
-impl Gone {
+impl HarnessFailure {
     /// Wraps an error that the harness reported and survived.
-    pub fn new(cause: Cause) -> Gone {
-        Gone {
+    pub fn new(cause: FailureCause) -> HarnessFailure {
+        HarnessFailure {
             cause,
             stderr_tail: String::new(),
         }
@@ -57,9 +61,9 @@ impl Gone {
 }
 
 /// A snippet that failed to compile or start.
-impl From<Failed> for Gone {
-    fn from(failed: Failed) -> Gone {
-        Gone {
+impl From<CompileFailure> for HarnessFailure {
+    fn from(failed: CompileFailure) -> HarnessFailure {
+        HarnessFailure {
             cause: failed.cause,
             stderr_tail: failed.output,
         }
@@ -68,42 +72,42 @@ impl From<Failed> for Gone {
 
 /// Answer to one command.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct CommandAnswer {
     /// All events in order.
-    pub events: Vec<Message>,
+    pub events: Vec<ProtocolMessage>,
 }
 
-impl Answer {
+impl CommandAnswer {
     /// Returns the fault of `job`, if any.
-    pub fn fault(&self, job: &str) -> Option<Cause> {
-        let own = |event: &&Message| {
+    pub fn find_fault(&self, job: &str) -> Option<FailureCause> {
+        let own = |event: &&ProtocolMessage| {
             let of = event.get("job");
             event.verb == "error" && of.is_none_or(|of| of.is_empty() || of == job)
         };
-        self.events.iter().find(own).and_then(cause)
+        self.events.iter().find(own).and_then(error_cause)
     }
 
     /// Returns the timing of `job` with these samples.
-    pub fn timing(&self, job: &str, samples: &Samples) -> Option<SnippetTiming> {
-        timing(job, self.events.iter(), samples)
+    pub fn timing(&self, job: &str, samples: &SampleDivision) -> Option<SnippetTiming> {
+        parse_timing(job, self.events.iter(), samples)
     }
 
     /// Returns the first event of that verb.
-    pub fn first(&self, verb: &str) -> Option<&Message> {
+    pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
         self.events.iter().find(|event| event.verb == verb)
     }
 }
 
-impl Live {
+impl LiveHarness {
     /// Starts the process of `spec` and reads its description of itself. The limit of `spec` is its
     /// maximum lifetime.
     ///
     /// # Errors
     /// It cannot be started, or ends before it is ready.
-    pub fn start(spec: Spec) -> Result<(Live, Answer), Gone> {
+    pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (orders, next) = channel();
         let (messages, heard) = channel();
-        let conversation = Obedient {
+        let conversation = CommandRelay {
             next,
             messages,
             pending: Some("ready"),
@@ -112,63 +116,69 @@ impl Live {
             clock: spec.clock,
         };
         let (limit, clock) = (spec.limit, spec.clock);
-        let service = Service::conversing(spec.clone(), conversation).map_err(|error| {
-            let reason = start_reason(&spec, &error);
-            Gone {
-                cause: Cause::Start { reason },
-                stderr_tail: String::new(),
-            }
-        })?;
-        let mut live = Live {
+        let service = ServiceProcess::start_with_conversation(spec.clone(), conversation).map_err(
+            |error| {
+                let reason = start_reason(&spec, &error);
+                HarnessFailure {
+                    cause: FailureCause::Start { reason },
+                    stderr_tail: String::new(),
+                }
+            },
+        )?;
+        let mut live = LiveHarness {
             orders: Some(orders),
             heard,
             service: Some(service),
             limit,
             clock,
         };
-        let ready = live.answer("ready", START, &mut |_| {})?;
+        let ready = live.collect_answer("ready", START_TIMEOUT, &mut |_| {})?;
         Ok((live, ready))
     }
 
     /// Process id; 0 once it has ended.
     pub fn pid(&self) -> i32 {
-        self.service.as_ref().map_or(0, Service::pid)
+        self.service.as_ref().map_or(0, ServiceProcess::pid)
     }
 
     /// Loads `snippet` as `job`.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn load(&mut self, job: &str, snippet: &Snippet) -> Result<Answer, Gone> {
-        self.ask(load_command(job, snippet), START, &mut |_| {})
+    pub fn load_snippet(
+        &mut self,
+        job: &str,
+        snippet: &Snippet,
+    ) -> Result<CommandAnswer, HarnessFailure> {
+        self.send_command(load_command(job, snippet), START_TIMEOUT, &mut |_| {})
     }
 
     /// Measures the cost of an empty iteration in this process, in nanoseconds, if supported.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn empty_ns(&mut self, job: &str) -> Result<Option<f64>, Gone> {
-        let answer = self.ask(calibrate_command(job), START, &mut |_| {})?;
+    pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
+        let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
         let told = answer.first("calibrated");
-        Ok(told.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0)))
+        Ok(told.and_then(|told| Some(told.parse_number::<f64>("empty_ps")? / 1000.0)))
     }
 
     /// Sets the number of workers of `job`.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn workers(&mut self, job: &str, count: u32) -> Result<Answer, Gone> {
-        self.ask(workers_command(job, count), START, &mut |_| {})
+    pub fn set_workers(&mut self, job: &str, count: u32) -> Result<CommandAnswer, HarnessFailure> {
+        self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
 
     /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn monitor(&mut self, interval: Duration) -> Result<Answer, Gone> {
-        let message = Message::new("monitor").with("id", 6);
+    pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
+        let message = ProtocolMessage::new("monitor").with("id", 6);
         let message = message.with("interval_ns", interval.as_nanos());
-        self.ask(message, START, &mut |_| {})
+        self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
     /// Measures `jobs` at the same time. `hear` receives every event as it arrives. `limit` is the
@@ -176,57 +186,57 @@ impl Live {
     ///
     /// # Errors
     /// The process died, or took far longer than it should.
-    pub fn run(
+    pub fn run_jobs(
         &mut self,
         jobs: &[String],
-        samples: &Samples,
+        samples: &SampleDivision,
         stream: bool,
         limit: Option<Duration>,
-        hear: &mut dyn FnMut(&Message),
-    ) -> Result<Answer, Gone> {
+        hear: &mut dyn FnMut(&ProtocolMessage),
+    ) -> Result<CommandAnswer, HarnessFailure> {
         let mut message = run_command(jobs, samples, false);
         if stream {
             message = message.with("stream", 1);
         }
         let expected = limit.unwrap_or(self.limit);
-        self.ask(message, expected, hear)
+        self.send_command(message, expected, hear)
     }
 
     /// Lets the process clean up, and waits for its end.
     ///
     /// # Errors
     /// It did not end successfully, or 'done' failed.
-    pub fn end(mut self) -> Result<Answer, Gone> {
+    pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.orders = None;
-        let deadline = self.clock.now() + GOODBYE;
-        let mut answer = Answer::default();
-        while let Ok(event) = self.hear(deadline) {
+        let deadline = self.clock.now() + EXIT_TIMEOUT;
+        let mut answer = CommandAnswer::default();
+        while let Ok(event) = self.receive_event(deadline) {
             answer.events.push(event);
         }
-        match self.outcome() {
+        match self.failed_outcome() {
             Some(gone) => Err(gone),
             None => Ok(answer),
         }
     }
 
-    fn ask(
+    fn send_command(
         &mut self,
-        message: Message,
+        message: ProtocolMessage,
         expected: Duration,
-        hear: &mut dyn FnMut(&Message),
-    ) -> Result<Answer, Gone> {
-        let ends = ends(&message.verb);
+        hear: &mut dyn FnMut(&ProtocolMessage),
+    ) -> Result<CommandAnswer, HarnessFailure> {
+        let ends = final_event(&message.verb);
         // If the process has ended, waiting for the answer reports it.
         let sent = self.orders.as_ref().map(|orders| orders.send(message));
         drop(sent);
-        self.answer(ends, expected * PATIENCE.0 + PATIENCE.1, hear)
+        self.collect_answer(ends, expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1, hear)
     }
 
     /// Waits for the next event until the deadline.
-    fn hear(&self, deadline: Instant) -> Result<Message, RecvTimeoutError> {
+    fn receive_event(&self, deadline: Instant) -> Result<ProtocolMessage, RecvTimeoutError> {
         loop {
-            let left = self.clock.until(deadline);
-            match self.heard.recv_timeout(self.clock.turn(left)) {
+            let left = self.clock.time_until(deadline);
+            match self.heard.recv_timeout(self.clock.max_wait(left)) {
                 Err(RecvTimeoutError::Timeout) if self.clock.now() < deadline => {}
                 heard => return heard,
             }
@@ -234,16 +244,16 @@ impl Live {
     }
 
     /// Collects events up to `ends`, or an error in its place.
-    fn answer(
+    fn collect_answer(
         &mut self,
         ends: &str,
         patience: Duration,
-        hear: &mut dyn FnMut(&Message),
-    ) -> Result<Answer, Gone> {
-        let mut answer = Answer::default();
+        hear: &mut dyn FnMut(&ProtocolMessage),
+    ) -> Result<CommandAnswer, HarnessFailure> {
+        let mut answer = CommandAnswer::default();
         let deadline = self.clock.now() + patience;
         loop {
-            match self.hear(deadline) {
+            match self.receive_event(deadline) {
                 Ok(event) => {
                     hear(&event);
                     let over = is_last(&event, ends);
@@ -253,18 +263,18 @@ impl Live {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let silent = || Gone {
-                        cause: Cause::Silent,
+                    let silent = || HarnessFailure {
+                        cause: FailureCause::Silent,
                         stderr_tail: String::new(),
                     };
-                    return Err(self.outcome().unwrap_or_else(silent));
+                    return Err(self.failed_outcome().unwrap_or_else(silent));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let limit_ms = patience.as_millis() as u64;
-                    let outcome = self.stopped();
-                    return Err(Gone {
-                        cause: Cause::Timeout { limit_ms },
-                        stderr_tail: tail(outcome.as_ref()),
+                    let outcome = self.stop_process();
+                    return Err(HarnessFailure {
+                        cause: FailureCause::Timeout { limit_ms },
+                        stderr_tail: stderr_tail(outcome.as_ref()),
                     });
                 }
             }
@@ -272,48 +282,48 @@ impl Live {
     }
 
     /// Stops the process and returns how it failed, if it did.
-    fn outcome(&mut self) -> Option<Gone> {
+    fn failed_outcome(&mut self) -> Option<HarnessFailure> {
         let limit = self.limit;
-        let outcome = self.stopped()?;
-        Some(Gone {
-            cause: outcome.cause(limit)?,
-            stderr_tail: tail(Some(&outcome)),
+        let outcome = self.stop_process()?;
+        Some(HarnessFailure {
+            cause: outcome.failure_cause(limit)?,
+            stderr_tail: stderr_tail(Some(&outcome)),
         })
     }
 
-    fn stopped(&mut self) -> Option<Outcome> {
+    fn stop_process(&mut self) -> Option<ProcessOutcome> {
         self.orders = None;
-        self.service.take()?.stop().ok()
+        self.service.take()?.stop_and_wait().ok()
     }
 }
 
-fn tail(outcome: Option<&Outcome>) -> String {
+fn stderr_tail(outcome: Option<&ProcessOutcome>) -> String {
     outcome.map_or(String::new(), |outcome| {
         outcome.stderr.last_lines(TAIL_LINES)
     })
 }
 
 /// Converts an error event to a cause.
-pub fn cause(error: &Message) -> Option<Cause> {
+pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
     let message = error.get("msg").unwrap_or_default();
-    let line = error.number::<u32>("line");
+    let line = error.parse_number::<u32>("line");
     let line = line
         .filter(|_| message.lines().count() > 0)
         .map(|line| format!("line {line}: "));
     let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
     let stage = error.get("stage").unwrap_or_default();
     Some(match stage.as_str() {
-        "done" => Cause::Undone { reason },
-        "parse" | "compile" => invalid(format!("does not compile: {reason}")),
-        "init" => invalid(format!("failed in init: {reason}")),
-        "init_runner" => invalid(format!("failed in init-worker: {reason}")),
-        "protocol" => invalid(reason),
-        _ => invalid(format!("failed: {reason}")),
+        "done" => FailureCause::Undone { reason },
+        "parse" | "compile" => invalid_cause(format!("does not compile: {reason}")),
+        "init" => invalid_cause(format!("failed in init: {reason}")),
+        "init_runner" => invalid_cause(format!("failed in init-worker: {reason}")),
+        "protocol" => invalid_cause(reason),
+        _ => invalid_cause(format!("failed: {reason}")),
     })
 }
 
 /// Returns the event that completes the answer to a command.
-fn ends(verb: &str) -> &'static str {
+fn final_event(verb: &str) -> &'static str {
     match verb {
         "load" => "loaded",
         "workers" => "workers",
@@ -327,83 +337,88 @@ fn ends(verb: &str) -> &'static str {
 
 /// Whether an answer is complete. An error completes every answer except that of a run, in which
 /// other jobs may continue; a run that was rejected has a protocol error.
-fn is_last(event: &Message, ends: &str) -> bool {
+fn is_last(event: &ProtocolMessage, ends: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
     event.verb == ends || failed && (ends != "end" || refused)
 }
 
 /// The listening side: forwards events, and waits for a command when an answer is complete.
-struct Obedient {
-    next: Receiver<Message>,
-    messages: Sender<Message>,
+struct CommandRelay {
+    next: Receiver<ProtocolMessage>,
+    messages: Sender<ProtocolMessage>,
     pending: Option<&'static str>,
-    unfinished: Option<Message>,
+    unfinished: Option<ProtocolMessage>,
     /// When to stop the current run, because a worker that completes nothing would block it
     /// forever.
     stop_at: Option<Instant>,
-    clock: Clock,
+    clock: WaitClock,
 }
 
-impl Conversation for Obedient {
-    fn opening(&mut self) -> Vec<u8> {
-        let hello = Message::new("hello").with("id", 1).with("proto", 1);
+impl ChildConversation for CommandRelay {
+    fn opening_bytes(&mut self) -> Vec<u8> {
+        let hello = ProtocolMessage::new("hello").with("id", 1).with("proto", 1);
         hello.to_string().into_bytes()
     }
 
-    fn received(&mut self, line: &[u8]) -> Next {
-        let Some(message) = Message::parse(line) else {
-            return Next::Wait;
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        let Some(message) = ProtocolMessage::parse(line) else {
+            return NextStep::Wait;
         };
         let message = match self.unfinished.take() {
             Some(mut begun) if begun.is_continued_by(&message) => {
-                begun.join(message);
+                begun.append(message);
                 begun
             }
             _ => message,
         };
-        if message.number::<u8>("more") == Some(1) {
+        if message.parse_number::<u8>("more") == Some(1) {
             self.unfinished = Some(message);
-            return Next::Wait;
+            return NextStep::Wait;
         }
         let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
         // If nobody receives, the order to quit follows at once.
         let _ = self.messages.send(message);
         if !complete {
-            return Next::Wait;
+            return NextStep::Wait;
         }
         match self.next.recv() {
             Ok(order) => {
-                self.pending = Some(ends(&order.verb));
+                self.pending = Some(final_event(&order.verb));
                 self.stop_at =
-                    usual_length(&order).map(|usual| self.clock.now() + usual * 2 + SLACK);
-                Next::Send(order.to_string().into_bytes())
+                    expected_length(&order).map(|usual| self.clock.now() + usual * 2 + RUN_SLACK);
+                NextStep::Send(order.to_string().into_bytes())
             }
             Err(_) => {
                 self.pending = None;
-                Next::Send(Message::new("quit").with("id", 9).to_string().into_bytes())
+                NextStep::Send(
+                    ProtocolMessage::new("quit")
+                        .with("id", 9)
+                        .to_string()
+                        .into_bytes(),
+                )
             }
         }
     }
 
-    fn waiting(&mut self) -> Option<Vec<u8>> {
+    fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
         self.stop_at.take_if(|at| self.clock.now() >= *at)?;
-        Some(stop())
+        Some(stop_message())
     }
 
-    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
-        Some((stop(), GOODBYE))
+    fn stop_request(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((stop_message(), EXIT_TIMEOUT))
     }
 }
 
-fn stop() -> Vec<u8> {
-    let stop = Message::new("stop").with("id", 8).with("job", "*");
+fn stop_message() -> Vec<u8> {
+    let stop = ProtocolMessage::new("stop").with("id", 8).with("job", "*");
     stop.to_string().into_bytes()
 }
 
 /// Duration of a run whose iterations are shorter than its windows.
-fn usual_length(order: &Message) -> Option<Duration> {
-    let number = |key| order.number::<u64>(key);
+fn expected_length(order: &ProtocolMessage) -> Option<Duration> {
+    let number = |key| order.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| order.verb == "run")?;
     let samples = number("samples")?;
     // A watched run continues until the user ends it.
@@ -415,11 +430,11 @@ fn usual_length(order: &Message) -> Option<Duration> {
 }
 
 /// Time for measuring the empty runner: a few batches, a hundredth of an ordinary run.
-const EMPTY_NS: u64 = 5_000_000;
+const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds `load` of `snippet` as `job`.
-pub fn load_command(job: &str, snippet: &Snippet) -> Message {
-    let message = Message::new("load").with("id", 2).with("job", job);
+pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
+    let message = ProtocolMessage::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
         return message.with("form", "built");
     }
@@ -449,8 +464,8 @@ pub fn load_command(job: &str, snippet: &Snippet) -> Message {
     }
     match &snippet.nodes {
         None => {}
-        Some(Nodes::Local(count)) => message = message.with("nodes", count),
-        Some(Nodes::Remote { name, cookie }) => {
+        Some(ErlangNodes::Local(count)) => message = message.with("nodes", count),
+        Some(ErlangNodes::Remote { name, cookie }) => {
             message = message.with("node", name);
             if let Some(cookie) = cookie {
                 message = message.with("cookie", cookie);
@@ -464,31 +479,33 @@ pub fn load_command(job: &str, snippet: &Snippet) -> Message {
 }
 
 /// Builds `workers`, which sets the number of workers of `job`.
-pub fn workers_command(job: &str, count: u32) -> Message {
-    Message::new("workers")
+pub fn workers_command(job: &str, count: u32) -> ProtocolMessage {
+    ProtocolMessage::new("workers")
         .with("id", 3)
         .with("job", job)
         .with("n", count)
 }
 
 /// Builds `calibrate`, which measures the cost of an empty iteration.
-pub fn calibrate_command(job: &str) -> Message {
-    Message::new("calibrate")
+pub fn calibrate_command(job: &str) -> ProtocolMessage {
+    ProtocolMessage::new("calibrate")
         .with("id", 4)
         .with("job", job)
-        .with("target_ns", EMPTY_NS)
+        .with("target_ns", CALIBRATION_NS)
 }
 
 /// Builds `run` of `jobs`, divided by `samples`.
-pub fn run_command(jobs: &[String], samples: &Samples, is_series: bool) -> Message {
-    let run = Message::new("run").with("id", 5).with_list("jobs", jobs);
+pub fn run_command(jobs: &[String], samples: &SampleDivision, is_series: bool) -> ProtocolMessage {
+    let run = ProtocolMessage::new("run")
+        .with("id", 5)
+        .with_list("jobs", jobs);
     let run = match samples.length {
-        Length::Iterations(count) if is_series => run
+        SampleLength::Iterations(count) if is_series => run
             .with("mode", "series")
             .with("reference", SteadyRule::REFERENCE_EVERY)
             .with("loop", count),
-        Length::TimeNs(ns) => run.with("mode", "continuous").with("interval_ns", ns),
-        Length::Iterations(count) => run.with("mode", "timed").with("loop", count),
+        SampleLength::TimeNs(ns) => run.with("mode", "continuous").with("interval_ns", ns),
+        SampleLength::Iterations(count) => run.with("mode", "timed").with("loop", count),
     };
     run.with("samples", samples.count)
         .with("warmup_ns", samples.warmup_ns)

@@ -1,16 +1,16 @@
 //! Snippets: executed by the harness of their language and its workers.
 //!
 //! The commands are the same for every language (`live.rs`), and so is the meaning of the answers
-//! (`timing.rs`). Languages differ in how their process is started, which [`start`] decides;
-//! compiled ones first get a program of their own (`built/`). Start at [`harness`].
+//! (`timing.rs`). Languages differ in how their process is started, which [`build_process`] decides;
+//! compiled ones first get a program of their own (`built/`). Start at [`harness_for_language`].
 
-use crate::compile::{Compilation, unpacked, which};
-use crate::layout::{Linking, RunLayout};
-use crate::node::runtime::Runtime;
-use crate::sources::{self, Sources};
+use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
+use crate::layout::{LinkRecord, RunLayout};
+use crate::node::runtime::JsRuntime;
+use crate::sources::{self, HarnessSources};
 use crate::{cache_folder, own_program};
-use speedwell_model::{Language, Snippet, Variant};
-use speedwell_process::{Channel, Spec};
+use speedwell_model::{Snippet, SnippetLanguage, Variant};
+use speedwell_process::{ChannelKind, ProcessSpec};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,20 +21,20 @@ pub mod sh;
 mod shared;
 mod timing;
 
-pub use crate::compile::Failed;
-pub use live::{Answer, Gone, Live};
-pub use once::{failure_of, fold_warning, harness, observation};
-pub use shared::{Shared, expected};
+pub use crate::compile::CompileFailure;
+pub use live::{CommandAnswer, HarnessFailure, LiveHarness};
+pub use once::{folded_warning, harness_for_language, shared_process_failure, to_observation};
+pub use shared::{SharedProcesses, expected_duration};
 
 /// Default program for snippets of a language.
-pub fn usual_program(language: Language) -> PathBuf {
+pub fn default_program(language: SnippetLanguage) -> PathBuf {
     match language {
-        Language::Erlang => "erl".into(),
-        Language::Elixir => "elixir".into(),
-        Language::Node => "node".into(),
-        Language::Python => "python3".into(),
-        Language::Sh => "sh".into(),
-        compiled => built::usual_compiler(compiled),
+        SnippetLanguage::Erlang => "erl".into(),
+        SnippetLanguage::Elixir => "elixir".into(),
+        SnippetLanguage::Node => "node".into(),
+        SnippetLanguage::Python => "python3".into(),
+        SnippetLanguage::Sh => "sh".into(),
+        compiled => built::default_compiler(compiled),
     }
 }
 
@@ -43,54 +43,67 @@ pub fn usual_program(language: Language) -> PathBuf {
 ///
 /// # Errors
 /// Our files cannot be unpacked, or a compiler rejects the code.
-pub fn start(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    laid_out(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
+pub fn build_process(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    build_with_layout(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
 }
 
 /// The same for a memory layout; also returns how the program was linked.
-fn laid_out(
+fn build_with_layout(
     snippet: &Snippet,
     program: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(Spec, Option<Linking>), Failed> {
+) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
     let mut linking = None;
     let mut spec = match snippet.language {
-        Language::Node => {
-            let flags = Runtime::detect(program).arguments(&variant.arguments);
-            script(&sources::NODE, "harness.cjs", program, &flags)?
+        SnippetLanguage::Node => {
+            let flags = JsRuntime::from_program(program).arguments(&variant.arguments);
+            script_process(&sources::NODE, "harness.cjs", program, &flags)?
         }
-        Language::Python => script(&sources::PYTHON, "harness.py", program, &variant.arguments)?,
-        Language::Sh => own(program),
-        Language::Erlang | Language::Elixir => start_beam(snippet.language, program, variant)?,
+        SnippetLanguage::Python => {
+            script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?
+        }
+        SnippetLanguage::Sh => shell_process(program),
+        SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
+            beam_process(snippet.language, program, variant)?
+        }
         _ => {
-            let built = built::build(snippet, program, variant, layout)?;
+            let built = built::build_snippet(snippet, program, variant, layout)?;
             linking = built.1;
             built.0
         }
     };
     spec.environment.extend(variant.environment.iter().cloned());
-    spec.channel = Channel::Harness;
-    Ok((layout.apply(&spec), linking))
+    spec.channel = ChannelKind::Harness;
+    Ok((layout.apply_to(&spec), linking))
 }
 
 /// Starts one of our scripts in an interpreter.
-fn script(from: &Sources, file: &str, program: &Path, flags: &[String]) -> Result<Spec, Failed> {
-    let folder = unpacked(from)?;
+fn script_process(
+    from: &HarnessSources,
+    file: &str,
+    program: &Path,
+    flags: &[String],
+) -> Result<ProcessSpec, CompileFailure> {
+    let folder = unpack_harness(from)?;
     let script = folder.join(file).to_string_lossy().into_owned();
     let arguments = flags.iter().cloned().chain([script]);
-    Ok(Spec::new(program).args(arguments))
+    Ok(ProcessSpec::new(program).args(arguments))
 }
 
 /// Starts this program as the harness of a shell.
-fn own(shell: &Path) -> Spec {
+fn shell_process(shell: &Path) -> ProcessSpec {
     let shell = shell.to_string_lossy().into_owned();
-    Spec::new(own_program()).args([sh::COMMAND.to_owned(), shell])
+    ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), shell])
 }
 
 /// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
 /// need.
-const QUIET: [&str; 8] = [
+const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",
     "-boot",
@@ -106,20 +119,24 @@ const QUIET: [&str; 8] = [
 ///
 /// # Errors
 /// Erlang, or Elixir where required, is missing.
-fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    let is_elixir = language == Language::Elixir;
+fn beam_process(
+    language: SnippetLanguage,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    let is_elixir = language == SnippetLanguage::Elixir;
     let emulator = if is_elixir {
         PathBuf::from("erl")
     } else {
         program.to_owned()
     };
-    let mut folders = vec![compiled(&emulator)?];
+    let mut folders = vec![compile_erlang_harness(&emulator)?];
     if is_elixir {
-        folders.push(library(program)?);
+        folders.push(elixir_library(program)?);
     }
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut spec = Spec::new(&emulator).args(variant.arguments.iter().cloned());
-    spec = spec.args(QUIET);
+    let mut spec = ProcessSpec::new(&emulator).args(variant.arguments.iter().cloned());
+    spec = spec.args(EMULATOR_OPTIONS);
     // Without a cookie, the emulator would write one into the user's home.
     let cookie = uuid::Uuid::now_v7().simple().to_string();
     spec = spec.args(["-setcookie".to_owned(), cookie]);
@@ -131,10 +148,10 @@ fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<S
 }
 
 /// Returns the folder with the harness, compiled by this emulator's compiler.
-fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
-    let found = which(emulator);
+fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
+    let found = locate_program(emulator);
     if !found.is_absolute() {
-        return Err(missing(emulator, "Erlang/OTP", "erlang"));
+        return Err(missing_language(emulator, "Erlang/OTP", "erlang"));
     }
     let found = fs::canonicalize(&found).unwrap_or(found);
     let beside = found.with_file_name("erlc");
@@ -143,7 +160,7 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
     } else {
         PathBuf::from("erlc")
     };
-    let folder = unpacked(&sources::ERLANG)?;
+    let folder = unpack_harness(&sources::ERLANG)?;
     let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
     let mut files: Vec<String> = entries
         .into_iter()
@@ -157,7 +174,7 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
     // Another Erlang release has a compiler of a different path, size or time.
     let data = fs::metadata(&compiler).ok();
     let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
-    Compilation {
+    GeneratedBuild {
         stem: "erlang-harness",
         files: Vec::new(),
         compiler,
@@ -169,19 +186,19 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// Folder of Elixir's modules.
-fn library(program: &Path) -> Result<PathBuf, Failed> {
-    let found = which(program);
+fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
+    let found = locate_program(program);
     let found = fs::canonicalize(&found).unwrap_or(found);
     let root = found.parent().and_then(Path::parent);
     let folder = root.map(|root| root.join("lib/elixir/ebin"));
     let folder = folder.filter(|folder| folder.is_dir());
-    folder.ok_or_else(|| missing(program, "Elixir", "elixir"))
+    folder.ok_or_else(|| missing_language(program, "Elixir", "elixir"))
 }
 
-fn missing(program: &Path, name: &str, package: &str) -> Failed {
+fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure {
     let reason = format!(
         "'{}': {name} was not found; it is in the package '{package}' of most systems",
         program.display()
     );
-    Failed::start(reason)
+    CompileFailure::start_failed(reason)
 }

@@ -2,14 +2,14 @@
 //!
 //! The process is started and loads its snippets for the first run; between runs, workers wait and
 //! keep their state. Each measurement is reported like the run of a separate process, with a note.
-//! Start at [`Shared::perform`].
+//! Start at [`SharedProcesses::perform_run`].
 
-use super::live::{Answer, Gone, Live};
-use super::once::{failure_of, fold_warning, observation};
-use super::start;
-use crate::{Attempt, Job, Message, Setting};
-use speedwell_model::{Cause, Length, Samples, Snippet, Variant};
-use speedwell_process::{interrupted, unix_ms};
+use super::build_process;
+use super::live::{CommandAnswer, HarnessFailure, LiveHarness};
+use super::once::{folded_warning, shared_process_failure, to_observation};
+use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
+use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
+use speedwell_process::{is_interrupt_requested, unix_time_ms};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -17,30 +17,30 @@ use std::time::{Duration, Instant};
 const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
 
 /// Several snippets that share a process.
-pub struct Shared<'a> {
+pub struct SharedProcesses<'a> {
     variants: &'a [Variant],
     at_once: bool,
-    processes: HashMap<String, Process>,
+    processes: HashMap<String, SharedProcess>,
 }
 
 /// A process with the snippets of one case.
-struct Process {
-    live: Option<Live>,
+struct SharedProcess {
+    live: Option<LiveHarness>,
     /// Job names in the protocol, by variant.
     jobs: HashMap<String, String>,
     /// Faults of snippets, or of the process as a whole, by variant.
-    faults: HashMap<String, Gone>,
+    faults: HashMap<String, HarnessFailure>,
     empty_ns: Option<f64>,
     /// What the harness said of each snippet that it loaded, by its name over the protocol.
-    loaded: HashMap<String, Message>,
+    loaded: HashMap<String, ProtocolMessage>,
     /// Results measured at the same time as those of another snippet, and not requested yet.
-    waiting: HashMap<String, VecDeque<Attempt>>,
+    waiting: HashMap<String, VecDeque<RunOutcome>>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SharedProcesses<'a> {
     /// Creates the snippets of these variants; `at_once` runs them at the same time.
-    pub fn new(variants: &'a [Variant], at_once: bool) -> Shared<'a> {
-        Shared {
+    pub fn new(variants: &'a [Variant], at_once: bool) -> SharedProcesses<'a> {
+        SharedProcesses {
             variants,
             at_once,
             processes: HashMap::new(),
@@ -48,12 +48,12 @@ impl<'a> Shared<'a> {
     }
 
     /// Measures the snippet of one variant, or returns its result from a joint run.
-    pub fn perform(&mut self, job: &Job, setting: &Setting<'_>) -> Attempt {
+    pub fn perform_run(&mut self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let (variants, at_once) = (self.variants, self.at_once);
         let process = self
             .processes
             .entry(job.label.clone())
-            .or_insert_with(|| Process::start(variants, job, setting));
+            .or_insert_with(|| SharedProcess::start(variants, job, setting));
         let name = &setting.variant.name;
         if let Some(ready) = process.waiting.get_mut(name).and_then(VecDeque::pop_front) {
             return ready;
@@ -63,13 +63,13 @@ impl<'a> Shared<'a> {
         } else {
             vec![setting.variant]
         };
-        process.run(&wanted, job, setting);
+        process.run_variants(&wanted, job, setting);
         let own = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
         own.unwrap_or_default()
     }
 }
 
-impl Drop for Shared<'_> {
+impl Drop for SharedProcesses<'_> {
     fn drop(&mut self) {
         for live in self
             .processes
@@ -77,15 +77,15 @@ impl Drop for Shared<'_> {
             .filter_map(|process| process.live.take())
         {
             // All runs have been reported; this only executes 'done' and cleans up.
-            let _ = live.end();
+            let _ = live.shut_down();
         }
     }
 }
 
-impl Process {
-    fn start(variants: &[Variant], job: &Job, setting: &Setting<'_>) -> Process {
+impl SharedProcess {
+    fn start(variants: &[Variant], job: &BenchmarkJob, setting: &RunContext<'_>) -> SharedProcess {
         let numbered = variants.iter().enumerate();
-        let mut process = Process {
+        let mut process = SharedProcess {
             live: None,
             jobs: numbered
                 .map(|(at, one)| (one.name.clone(), format!("code{at}")))
@@ -98,60 +98,65 @@ impl Process {
         let first = variants
             .iter()
             .find_map(|variant| job.snippet_under(variant));
-        let spec = first.map(|snippet| start(&snippet, &setting.program, setting.variant));
+        let spec = first.map(|snippet| build_process(&snippet, &setting.program, setting.variant));
         let started = match spec {
             Some(Ok(mut spec)) => {
                 spec.pin = setting.pin.cloned();
                 spec.directory = Some(job.source.directory.clone());
                 // It lives as long as the session, whose runs have their own limits.
                 spec.limit = Duration::from_secs(366 * 24 * 3600);
-                Live::start(spec)
+                LiveHarness::start(spec)
             }
             Some(Err(failed)) => Err(failed.into()),
-            None => Err(over()),
+            None => Err(silent_failure()),
         };
         match started {
             Ok((live, _)) => {
                 process.live = Some(live);
                 for variant in variants {
-                    process.load(variant, job);
+                    process.load_variant(variant, job);
                 }
             }
-            Err(failed) => process.lose(variants, &failed),
+            Err(failed) => process.fail_all(variants, &failed),
         }
         process
     }
 
-    fn load(&mut self, variant: &Variant, job: &Job) {
+    fn load_variant(&mut self, variant: &Variant, job: &BenchmarkJob) {
         let Some(snippet) = job.snippet_under(variant) else {
             return;
         };
         let name = self.jobs[&variant.name].clone();
-        let Err(failed) = self.try_load(&name, &snippet, job.workers()) else {
+        let Err(failed) = self.try_load(&name, &snippet, job.worker_count()) else {
             return;
         };
         self.faults.insert(variant.name.clone(), failed);
     }
 
-    fn try_load(&mut self, job: &str, snippet: &Snippet, workers: u32) -> Result<(), Gone> {
-        let live = self.live.as_mut().ok_or_else(over)?;
-        let fault = |answer: &Answer| match answer.fault(job) {
+    fn try_load(
+        &mut self,
+        job: &str,
+        snippet: &Snippet,
+        workers: u32,
+    ) -> Result<(), HarnessFailure> {
+        let live = self.live.as_mut().ok_or_else(silent_failure)?;
+        let fault = |answer: &CommandAnswer| match answer.find_fault(job) {
             None => Ok(()),
-            Some(cause) => Err(Gone::new(cause)),
+            Some(cause) => Err(HarnessFailure::new(cause)),
         };
-        let answer = live.load(job, snippet)?;
+        let answer = live.load_snippet(job, snippet)?;
         fault(&answer)?;
         let loaded = answer.first("loaded").cloned();
         self.loaded
             .extend(loaded.map(|loaded| (job.to_owned(), loaded)));
         if self.empty_ns.is_none() {
-            self.empty_ns = live.empty_ns(job)?;
+            self.empty_ns = live.measure_empty(job)?;
         }
-        fault(&live.workers(job, workers)?)
+        fault(&live.set_workers(job, workers)?)
     }
 
     /// Marks all snippets as failed, because their process has ended.
-    fn lose(&mut self, variants: &[Variant], failed: &Gone) {
+    fn fail_all(&mut self, variants: &[Variant], failed: &HarnessFailure) {
         self.live = None;
         for variant in variants {
             self.faults
@@ -160,16 +165,16 @@ impl Process {
         }
     }
 
-    fn run(&mut self, wanted: &[&Variant], job: &Job, setting: &Setting<'_>) {
-        let (started_unix_ms, begin) = (unix_ms(), Instant::now());
+    fn run_variants(&mut self, wanted: &[&Variant], job: &BenchmarkJob, setting: &RunContext<'_>) {
+        let (started_unix_ms, begin) = (unix_time_ms(), Instant::now());
         let sound = wanted
             .iter()
             .filter(|one| !self.faults.contains_key(&one.name));
         let jobs: Vec<String> = sound.map(|one| self.jobs[&one.name].clone()).collect();
         let answer = match (&mut self.live, jobs.is_empty()) {
             (Some(live), false) => {
-                let limit = expected(&setting.samples, setting.limit);
-                Some(live.run(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
+                let limit = expected_duration(&setting.samples, setting.limit);
+                Some(live.run_jobs(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
             }
             _ => None,
         };
@@ -177,16 +182,16 @@ impl Process {
             Some(Ok(answer)) => answer,
             Some(Err(gone)) => {
                 let all: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
-                self.lose(&all, &gone);
-                Answer::default()
+                self.fail_all(&all, &gone);
+                CommandAnswer::default()
             }
-            None => Answer::default(),
+            None => CommandAnswer::default(),
         };
         for variant in wanted {
-            let mut attempt = self.attempt(variant, &answer, job, setting);
+            let mut attempt = self.build_outcome(variant, &answer, job, setting);
             attempt.started_unix_ms = started_unix_ms;
             attempt.wall_ns = begin.elapsed().as_nanos() as u64;
-            attempt.interrupted = interrupted();
+            attempt.interrupted = is_interrupt_requested();
             self.waiting
                 .entry(variant.name.clone())
                 .or_default()
@@ -194,51 +199,51 @@ impl Process {
         }
     }
 
-    fn attempt(
+    fn build_outcome(
         &mut self,
         variant: &Variant,
-        answer: &Answer,
-        job: &Job,
-        setting: &Setting<'_>,
-    ) -> Attempt {
+        answer: &CommandAnswer,
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> RunOutcome {
         let own = &self.jobs[&variant.name];
         let seen = answer.timing(own, &setting.samples).map(|timing| {
-            let mut seen = observation(&timing, job);
+            let mut seen = to_observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
             let loaded = self.loaded.get(own);
             seen.notes
-                .extend(fold_warning(&timing, self.empty_ns, loaded));
+                .extend(folded_warning(&timing, self.empty_ns, loaded));
             seen
         });
-        let told = answer.fault(own).map(Gone::new);
+        let told = answer.find_fault(own).map(HarnessFailure::new);
         let failed = self.faults.get(&variant.name).cloned().or(told);
-        let failed = failed.or_else(|| seen.is_none().then(over));
+        let failed = failed.or_else(|| seen.is_none().then(silent_failure));
         let failure = failed.map(|failed| {
-            let setting = Setting {
+            let setting = RunContext {
                 variant,
                 ..setting.clone()
             };
-            failure_of(&failed, job, &setting)
+            shared_process_failure(&failed, job, &setting)
         });
-        Attempt {
+        RunOutcome {
             observations: seen.into_iter().collect(),
             failure,
-            ..Attempt::default()
+            ..RunOutcome::default()
         }
     }
 }
 
 /// Expected duration of a run, unless its iterations are longer than its windows.
-pub fn expected(samples: &Samples, timeout: Duration) -> Duration {
+pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     match samples.length {
-        Length::TimeNs(ns) => {
+        SampleLength::TimeNs(ns) => {
             let ns = ns.saturating_mul(samples.count.into());
             Duration::from_nanos(ns.saturating_add(samples.warmup_ns)).min(timeout)
         }
-        Length::Iterations(_) => timeout,
+        SampleLength::Iterations(_) => timeout,
     }
 }
 
-fn over() -> Gone {
-    Gone::new(Cause::Silent)
+fn silent_failure() -> HarnessFailure {
+    HarnessFailure::new(FailureCause::Silent)
 }

@@ -2,48 +2,48 @@
 //!
 //! Workers end their windows at the end of a batch, never at the same instant. If many workers
 //! share few processors, each misses different deadlines, so their windows match neither in length
-//! nor in position. Therefore every counter is read at the same instants ([`windows`]),
+//! nor in position. Therefore every counter is read at the same instants ([`interpolate_windows`]),
 //! interpolated linearly between its points; no iteration or time is lost or counted twice, and the
 //! mean of the windows is the overall rate.
 
-use crate::Message;
-use speedwell_model::{Batches, Length, Samples, SnippetTiming, Window};
+use crate::ProtocolMessage;
+use speedwell_model::{BatchQuantiles, SampleDivision, SampleLength, SnippetTiming, TimingWindow};
 use std::collections::BTreeSet;
 
 /// Computes the timing of `job`, which was measured with these samples; `None` if its report is
 /// missing or inconsistent.
-pub(super) fn timing<'a>(
+pub(super) fn parse_timing<'a>(
     job: &str,
-    events: impl Iterator<Item = &'a Message> + Clone,
-    samples: &Samples,
+    events: impl Iterator<Item = &'a ProtocolMessage> + Clone,
+    samples: &SampleDivision,
 ) -> Option<SnippetTiming> {
     let own = events.filter(|event| event.get("job").as_deref() == Some(job));
-    let workers: Vec<&Message> = own.clone().filter(|e| e.verb == "worker").collect();
+    let workers: Vec<&ProtocolMessage> = own.clone().filter(|e| e.verb == "worker").collect();
     let timed = own.clone().find(|event| event.verb == "timed");
     match timed {
-        Some(timed) => of_timed(timed),
+        Some(timed) => parse_timed(timed),
         None if workers.is_empty() => None,
-        None => of_workers(&workers, samples),
+        None => parse_workers(&workers, samples),
     }
 }
 
-fn of_timed(event: &Message) -> Option<SnippetTiming> {
+fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
     let numbers = |key| -> Option<Vec<u64>> {
         let texts = event.list(key);
         texts.iter().map(|text| text.parse().ok()).collect()
     };
     let (times, counts) = (numbers("ns")?, numbers("loop")?);
-    let workers: u32 = event.number("workers").unwrap_or(1);
+    let workers: u32 = event.parse_number("workers").unwrap_or(1);
     let window = |(at, &elapsed_ns): (usize, &u64)| {
         let count = counts.get(at).or(counts.first())?;
         let iterations = *count as f64 * f64::from(workers);
-        (elapsed_ns > 0 && iterations > 0.0).then(|| Window {
+        (elapsed_ns > 0 && iterations > 0.0).then(|| TimingWindow {
             per_s: iterations / elapsed_ns as f64 * 1e9,
             elapsed_ns: elapsed_ns as f64,
             iterations,
         })
     };
-    let windows: Option<Vec<Window>> = times.iter().enumerate().map(window).collect();
+    let windows: Option<Vec<TimingWindow>> = times.iter().enumerate().map(window).collect();
     let windows = windows?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
     let cpu_times = cpu_times.unwrap_or_default().into_iter().zip(&windows);
@@ -51,26 +51,32 @@ fn of_timed(event: &Message) -> Option<SnippetTiming> {
     let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,
-        per_s: rate(&windows),
+        per_s: overall_rate(&windows),
         cpu_ns: cpu_ns.collect(),
         reference_ns: reference_ns.map(|ns| ns as f64).collect(),
         windows,
-        batches: batches(&[event]),
+        batches: parse_batches(&[event]),
     })
 }
 
-fn of_workers(events: &[&Message], samples: &Samples) -> Option<SnippetTiming> {
-    let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
+fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Option<SnippetTiming> {
+    let points: Option<Vec<Vec<(u64, u64)>>> =
+        events.iter().map(|event| parse_points(event)).collect();
     let points = points?;
-    let windows = windows(&points, samples);
-    let cpu_times = events.iter().map(|event| event.number::<u64>("cpu_ns"));
+    let windows = interpolate_windows(&points, samples);
+    let cpu_times = events
+        .iter()
+        .map(|event| event.parse_number::<u64>("cpu_ns"));
     let cpu_times: Option<u64> = cpu_times.sum();
-    let counts = points.iter().map(|own| counted(own)).sum::<u64>() as f64;
+    let counts = points
+        .iter()
+        .map(|own| counted_iterations(own))
+        .sum::<u64>() as f64;
     Some(SnippetTiming {
         workers: events.len() as u32,
-        per_s: rate(&windows),
+        per_s: overall_rate(&windows),
         windows,
-        batches: batches(events),
+        batches: parse_batches(events),
         cpu_ns: cpu_times
             .filter(|_| counts > 0.0)
             .map(|total_ns| total_ns as f64 / counts)
@@ -81,7 +87,7 @@ fn of_workers(events: &[&Message], samples: &Samples) -> Option<SnippetTiming> {
 }
 
 /// Iterations between the first and the last point.
-fn counted(points: &[(u64, u64)]) -> u64 {
+fn counted_iterations(points: &[(u64, u64)]) -> u64 {
     match points {
         [first, .., last] => last.1 - first.1,
         _ => 0,
@@ -89,14 +95,14 @@ fn counted(points: &[(u64, u64)]) -> u64 {
 }
 
 /// Iterations per second over all windows; `None` if nothing was completed.
-fn rate(windows: &[Window]) -> Option<f64> {
+fn overall_rate(windows: &[TimingWindow]) -> Option<f64> {
     let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
     let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
     (iterations > 0.0).then(|| iterations / elapsed_ns * 1e9)
 }
 
 /// Time and count at each deadline; times must increase, counts must not decrease.
-fn points(event: &Message) -> Option<Vec<(u64, u64)>> {
+fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
     let numbers = |key| -> Option<Vec<u64>> {
         let texts = event.list(key);
         texts.iter().map(|text| text.parse().ok()).collect()
@@ -107,7 +113,7 @@ fn points(event: &Message) -> Option<Vec<(u64, u64)>> {
     (times.len() == counts.len() && points.windows(2).all(grows)).then_some(points)
 }
 
-fn batches(events: &[&Message]) -> Option<Batches> {
+fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     let mut sums = [0.0; 4];
     let mut told = 0.0;
     let mut count = 0;
@@ -121,10 +127,10 @@ fn batches(events: &[&Message]) -> Option<Batches> {
             *sum += quantile / 1000.0;
         }
         told += 1.0;
-        count += event.number::<u64>("batches").unwrap_or(0);
+        count += event.parse_number::<u64>("batches").unwrap_or(0);
     }
     let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / told);
-    (told > 0.0 && count > 0).then_some(Batches {
+    (told > 0.0 && count > 0).then_some(BatchQuantiles {
         min_ns,
         p5_ns,
         p25_ns,
@@ -134,19 +140,27 @@ fn batches(events: &[&Message]) -> Option<Batches> {
 }
 
 /// Counter of one worker: time and count at each point, ascending.
-type Points = Vec<(u64, u64)>;
+type CounterPoints = Vec<(u64, u64)>;
 
 /// Windows in which all workers were counted; none if no worker has two points.
-pub(super) fn windows(workers: &[Points], samples: &Samples) -> Vec<Window> {
-    let moving: Vec<&Points> = workers.iter().filter(|own| own.len() > 1).collect();
-    let Some((begin, end, count)) = range(&moving, samples) else {
+pub(super) fn interpolate_windows(
+    workers: &[CounterPoints],
+    samples: &SampleDivision,
+) -> Vec<TimingWindow> {
+    let moving: Vec<&CounterPoints> = workers.iter().filter(|own| own.len() > 1).collect();
+    let Some((begin, end, count)) = window_range(&moving, samples) else {
         return Vec::new();
     };
     let length_ns = (end - begin) as f64 / count as f64;
     let bound = |at: usize| begin as f64 + length_ns * at as f64;
-    let completed = |at: usize| -> f64 { moving.iter().map(|own| count_at(own, bound(at))).sum() };
+    let completed = |at: usize| -> f64 {
+        moving
+            .iter()
+            .map(|own| interpolate_count(own, bound(at)))
+            .sum()
+    };
     let bounds: Vec<f64> = (0..=count).map(completed).collect();
-    let window = |pair: &[f64]| Window {
+    let window = |pair: &[f64]| TimingWindow {
         per_s: (pair[1] - pair[0]) / length_ns * 1e9,
         elapsed_ns: length_ns,
         iterations: pair[1] - pair[0],
@@ -155,17 +169,17 @@ pub(super) fn windows(workers: &[Points], samples: &Samples) -> Vec<Window> {
 }
 
 /// Start and end of the windows, and their number.
-fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
+fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(u64, u64, usize)> {
     let wanted = samples.count as usize;
-    let complete: Vec<&Points> = moving
+    let complete: Vec<&CounterPoints> = moving
         .iter()
         .copied()
         .filter(|own| own.len() > wanted)
         .collect();
     let is_cut = complete.is_empty();
-    let firsts = |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[0].0).collect() };
+    let firsts = |of: &[&CounterPoints]| -> Vec<u64> { of.iter().map(|own| own[0].0).collect() };
     let lasts =
-        |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
+        |of: &[&CounterPoints]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
     let end = if is_cut {
         // The run was stopped before any worker had all points: use the time after which half of
         // the workers were still seen.
@@ -190,8 +204,13 @@ fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
 
 /// Number of intervals between `begin` and `end` in which some worker was seen: more windows would
 /// be made up.
-fn intervals_seen(moving: &[&Points], begin: u64, end: u64, samples: &Samples) -> usize {
-    let Length::TimeNs(interval_ns) = samples.length else {
+fn intervals_seen(
+    moving: &[&CounterPoints],
+    begin: u64,
+    end: u64,
+    samples: &SampleDivision,
+) -> usize {
+    let SampleLength::TimeNs(interval_ns) = samples.length else {
         return 1;
     };
     let times = moving
@@ -204,7 +223,7 @@ fn intervals_seen(moving: &[&Points], begin: u64, end: u64, samples: &Samples) -
 
 /// Interpolated counter at `at`. Counting began at 0 with the run. Work after the last point is
 /// unknown and not counted.
-fn count_at(points: &Points, at: f64) -> f64 {
+fn interpolate_count(points: &CounterPoints, at: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= at);
     let (from, before) = match next.checked_sub(1) {
         Some(last) => points[last],
@@ -222,20 +241,20 @@ fn count_at(points: &Points, at: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::Length;
+    use speedwell_model::SampleLength;
 
-    fn events(lines: &[&str]) -> Vec<Message> {
-        let parse = |line: &&str| Message::parse(line.as_bytes()).unwrap();
+    fn events(lines: &[&str]) -> Vec<ProtocolMessage> {
+        let parse = |line: &&str| ProtocolMessage::parse(line.as_bytes()).unwrap();
         lines.iter().map(parse).collect()
     }
 
     fn timing(lines: &[&str]) -> Option<SnippetTiming> {
-        let samples = Samples {
+        let samples = SampleDivision {
             count: 2,
-            length: Length::TimeNs(1000),
+            length: SampleLength::TimeNs(1000),
             warmup_ns: 0,
         };
-        super::timing("a", events(lines).iter(), &samples)
+        super::parse_timing("a", events(lines).iter(), &samples)
     }
 
     #[test]
@@ -298,15 +317,15 @@ mod tests {
         assert_eq!(timing(&["worker\tjob=b\tt_ns=0,5\tcount=0,2"]), None);
     }
 
-    fn samples(count: u32, interval_ns: u64) -> Samples {
-        Samples {
+    fn samples(count: u32, interval_ns: u64) -> SampleDivision {
+        SampleDivision {
             count,
-            length: Length::TimeNs(interval_ns),
+            length: SampleLength::TimeNs(interval_ns),
             warmup_ns: 0,
         }
     }
 
-    fn sums(windows: &[Window]) -> (f64, f64) {
+    fn sums(windows: &[TimingWindow]) -> (f64, f64) {
         let iterations = windows.iter().map(|window| window.iterations).sum();
         (
             iterations,
@@ -314,12 +333,12 @@ mod tests {
         )
     }
 
-    fn mean_rate(windows: &[Window]) -> f64 {
+    fn mean_rate(windows: &[TimingWindow]) -> f64 {
         windows.iter().map(|window| window.per_s).sum::<f64>() / windows.len() as f64
     }
 
     /// A worker that performs one iteration every 10 ns, but is seen only at these times.
-    fn seen_at(times: &[u64]) -> Points {
+    fn seen_at(times: &[u64]) -> CounterPoints {
         times.iter().map(|at| (*at, at / 10)).collect()
     }
 
@@ -332,7 +351,7 @@ mod tests {
             seen_at(&[0, 2900, 3010, 6000, 6100, 9000]),
             seen_at(&[0, 4990, 5005]),
         ];
-        let windows = windows(&workers, &samples(5, 1000));
+        let windows = interpolate_windows(&workers, &samples(5, 1000));
         assert_eq!(windows.len(), 5);
         assert_eq!(sums(&windows).1, 5000.0);
         assert!((sums(&windows).0 - 1500.0).abs() < 1.0, "{windows:?}");
@@ -344,8 +363,8 @@ mod tests {
     #[test]
     fn the_mean_of_the_windows_is_the_rate_of_the_whole() {
         // The worker stood still from 100 to 900: one long window, then a short one at full speed.
-        let own: Points = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
-        let windows = windows(&[own], &samples(4, 100));
+        let own: CounterPoints = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
+        let windows = interpolate_windows(&[own], &samples(4, 100));
         let (iterations, elapsed_ns) = sums(&windows);
         assert_eq!((windows.len(), iterations, elapsed_ns), (4, 300.0, 1100.0));
         let whole = iterations / elapsed_ns * 1e9;
@@ -354,8 +373,8 @@ mod tests {
 
     #[test]
     fn windows_that_end_late_with_every_iteration_are_those_of_the_iterations() {
-        let own: Points = (0..=3).map(|at| (at * 700, at)).collect();
-        let windows = windows(&[own.clone(), own], &samples(3, 300));
+        let own: CounterPoints = (0..=3).map(|at| (at * 700, at)).collect();
+        let windows = interpolate_windows(&[own.clone(), own], &samples(3, 300));
         let lengths: Vec<f64> = windows.iter().map(|window| window.elapsed_ns).collect();
         assert_eq!(lengths, [700.0; 3]);
         assert!(windows.iter().all(|window| window.iterations == 2.0));
@@ -365,7 +384,7 @@ mod tests {
     fn a_run_that_was_stopped_has_no_more_windows_than_intervals_in_which_somebody_was_seen() {
         // Iterations of 700 ns in windows of 100: two were completed, not twenty.
         let slow = seen_at(&[0, 700, 1400]);
-        assert_eq!(windows(&[slow], &samples(20, 100)).len(), 2);
+        assert_eq!(interpolate_windows(&[slow], &samples(20, 100)).len(), 2);
         // Together, three workers were seen in each of the four intervals, though none in all of
         // them.
         let workers = [
@@ -373,7 +392,7 @@ mod tests {
             seen_at(&[0, 210, 415]),
             seen_at(&[0, 305, 410]),
         ];
-        assert_eq!(windows(&workers, &samples(4, 100)).len(), 4);
+        assert_eq!(interpolate_windows(&workers, &samples(4, 100)).len(), 4);
     }
 
     #[test]
@@ -383,7 +402,7 @@ mod tests {
             vec![(0, 0), (1000, 100)],
             vec![(0, 0)],
         ];
-        let windows = windows(&workers, &samples(2, 1000));
+        let windows = interpolate_windows(&workers, &samples(2, 1000));
         let iterations: Vec<f64> = windows.iter().map(|window| window.iterations).collect();
         assert_eq!(iterations, [200.0, 100.0]);
     }
@@ -391,8 +410,8 @@ mod tests {
     #[test]
     fn a_worker_that_began_when_others_had_ended_takes_no_window_away() {
         let workers = [seen_at(&[0, 100, 200]), seen_at(&[300, 400, 500])];
-        let windows = windows(&workers, &samples(2, 100));
+        let windows = interpolate_windows(&workers, &samples(2, 100));
         assert_eq!(sums(&windows), (40.0, 200.0));
-        assert!(super::windows(&[vec![(5, 1)]], &samples(2, 100)).is_empty());
+        assert!(super::interpolate_windows(&[vec![(5, 1)]], &samples(2, 100)).is_empty());
     }
 }

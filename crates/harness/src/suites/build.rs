@@ -2,20 +2,22 @@
 //!
 //! That tool tracks dependencies, so it is called once in the life of this process. Built programs
 //! are copied to the cache folder under a name that depends on their content, so that a program
-//! that is being measured is never replaced. Start at [`programs`].
+//! that is being measured is never replaced. Start at [`build_programs`].
 
-use super::command::Filling;
-use super::known::{Known, shipped};
-use super::place::Collected;
+use super::command::PlaceholderValues;
+use super::known::{KnownAdapters, builtin_adapter};
+use super::place::CollectedOutput;
 use super::without_adapter::{explain_framework, framework_without_adapter};
-use crate::Tell;
+use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};
-use crate::compile::{Failed, call, remove_unused};
-use crate::job::Source;
+use crate::compile::{CompileFailure, remove_unused, run_compiler};
+use crate::job::BenchmarkSource;
 use serde::Deserialize;
-use speedwell_model::{Cause, Event, Variant};
-use speedwell_process::{Ended, Scratch, Spec, begin_activity, replay, resolve, run};
-use speedwell_suite::adapter::{Adapter, Build};
+use speedwell_model::{FailureCause, SessionEvent, Variant};
+use speedwell_process::{
+    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
+};
+use speedwell_suite::adapter::{BuildStep, SuiteAdapter};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,31 +26,35 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 /// Build timeout: compiling all dependencies of a package may take long on a small machine.
-const LIMIT: Duration = Duration::from_secs(3600);
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A built program.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct BuiltProgram {
     /// Path in the cache folder.
     pub program: PathBuf,
     /// Adapter that drives it.
-    pub adapter: Arc<Adapter>,
+    pub adapter: Arc<SuiteAdapter>,
     /// Target name in its package, if there are several.
     pub target: Option<String>,
     /// Folder in which its tool would start it.
     pub folder: PathBuf,
 }
 
-impl Built {
+impl BuiltProgram {
     /// Values for the placeholders of its commands.
-    pub fn filling(&self, source: &Source, variant: &Variant) -> Filling {
+    pub fn placeholder_values(
+        &self,
+        source: &BenchmarkSource,
+        variant: &Variant,
+    ) -> PlaceholderValues {
         let folder = source.file.parent().unwrap_or(Path::new("/"));
         let folder = if source.file.is_dir() {
             &source.file
         } else {
             folder
         };
-        Filling::default()
+        PlaceholderValues::default()
             .path("program", &self.program)
             .path("file", &source.file)
             .path("folder", folder)
@@ -58,9 +64,14 @@ impl Built {
     }
 
     /// Builds the process of a command.
-    pub fn process(&self, command: &[String], filling: &Filling, variant: &Variant) -> Spec {
+    pub fn build_process(
+        &self,
+        command: &[String],
+        filling: &PlaceholderValues,
+        variant: &Variant,
+    ) -> ProcessSpec {
         let mut words = filling.fill(command).into_iter();
-        let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
+        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
         let own = self.adapter.keys.environment.iter();
         spec.environment = own
             .map(|(name, value)| (name.clone(), filling.fill_text(value)))
@@ -71,12 +82,13 @@ impl Built {
     }
 }
 
-type Outcome = Result<Vec<Built>, Failed>;
+type BuildOutcome = Result<Vec<BuiltProgram>, CompileFailure>;
 
 /// Inputs of a build: folder, tool, adapter, and variables of the variant.
-type Key = (PathBuf, PathBuf, String, Vec<(String, String)>);
+type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
 
-static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(None);
+static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
+    Mutex::new(None);
 
 /// Builds the programs of a package under a variant, driven by the user's adapters (`own`) or
 /// built-in ones. Later calls return the same programs; `tell` receives a notice when building
@@ -85,13 +97,13 @@ static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(N
 /// # Errors
 /// The tool is missing or rejects the package, or none of the programs belongs to a known
 /// framework.
-pub fn programs(
-    (adapter, own): (&Adapter, &[Arc<Adapter>]),
+pub fn build_programs(
+    (adapter, own): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
     folder: &Path,
     tool: &Path,
     variant: &Variant,
-    tell: Tell<'_>,
-) -> Outcome {
+    tell: ProgressReporter<'_>,
+) -> BuildOutcome {
     let key = (
         folder.to_owned(),
         tool.to_owned(),
@@ -99,7 +111,9 @@ pub fn programs(
         variant.environment.clone(),
     );
     let place = {
-        let mut guard = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = BUILT_PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         guard
             .get_or_insert_default()
             .entry(key)
@@ -108,40 +122,47 @@ pub fn programs(
     };
     let build = || {
         let target = folder.file_name().unwrap_or(folder.as_os_str());
-        tell(&Event::Building {
+        tell(&SessionEvent::Building {
             target: &target.to_string_lossy(),
             variant: &variant.name,
         });
-        build((adapter, own), folder, tool, variant)
+        build_package((adapter, own), folder, tool, variant)
     };
     place.get_or_init(build).clone()
 }
 
-fn build(
-    (adapter, own): (&Adapter, &[Arc<Adapter>]),
+fn build_package(
+    (adapter, own): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
     folder: &Path,
     tool: &Path,
     variant: &Variant,
-) -> Outcome {
-    let known = Known::new(&[], folder).unwrap_or_default().after(own);
-    let tool = resolve(tool)
-        .map_err(|error| Failed::start(format!("{error:#}{}", adapter.install_hint())))?;
-    let mut spec = Spec::new(&tool);
+) -> BuildOutcome {
+    let known = KnownAdapters::new(&[], folder)
+        .unwrap_or_default()
+        .with_user_adapters(own);
+    let tool = resolve_program(tool).map_err(|error| {
+        CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
+    })?;
+    let mut spec = ProcessSpec::new(&tool);
     spec.environment = variant.environment.clone();
     spec.directory = Some(folder.to_owned());
-    spec.limit = LIMIT;
+    spec.limit = BUILD_TIMEOUT;
     match &adapter.keys.build {
-        Some(Build::Command(command)) => by_command((adapter, &known), command, spec),
-        _ => by_cargo(&known, spec),
+        Some(BuildStep::Command(command)) => build_with_command((adapter, &known), command, spec),
+        _ => build_with_cargo(&known, spec),
     }
 }
 
 /// Builds with a single command.
-fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec: Spec) -> Outcome {
+fn build_with_command(
+    (adapter, known): (&SuiteAdapter, &KnownAdapters),
+    command: &[String],
+    mut spec: ProcessSpec,
+) -> BuildOutcome {
     let folder = spec.directory.clone().unwrap_or_default();
-    let scratch = scratch()?;
+    let scratch = create_scratch()?;
     let output = scratch.path("built");
-    let filling = Filling::default()
+    let filling = PlaceholderValues::default()
         .path("program", &spec.program)
         .path("folder", &folder)
         .path("file", &folder);
@@ -150,22 +171,22 @@ fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec
         words.into_iter()
     };
     let mut shown = spec.clone();
-    let place = |spec: &mut Spec, mut words: std::vec::IntoIter<String>| {
+    let place = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
         spec.program = words.next().unwrap_or_default().into();
         spec.arguments = words.collect();
     };
     place(&mut shown, words(Path::new("/tmp/built")));
     place(&mut spec, words(&output));
-    call(&spec, &shown)?;
-    let unmade = |reason: String| Failed {
-        replay: replay(&shown),
-        ..Failed::before_start(Cause::Invalid { reason })
+    run_compiler(&spec, &shown)?;
+    let unmade = |reason: String| CompileFailure {
+        replay: shell_line(&shown),
+        ..CompileFailure::before_start(FailureCause::Invalid { reason })
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
         return Err(unmade("made no program of its benchmarks".to_owned()));
     }
-    let recognised = known.recognise(&output);
+    let recognised = known.recognize(&output);
     let of_suite = recognised.filter(|own| own.keys.build.is_none());
     let adapter = of_suite.ok_or_else(|| {
         unmade(format!(
@@ -178,8 +199,8 @@ fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    Ok(vec![Built {
-        program: kept(&output, &name)?,
+    Ok(vec![BuiltProgram {
+        program: copy_to_cache(&output, &name)?,
         adapter,
         target: None,
         folder,
@@ -188,46 +209,46 @@ fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec
 
 /// A message of cargo about something it has built.
 #[derive(Deserialize)]
-struct Artifact {
+struct CargoArtifact {
     executable: Option<PathBuf>,
     manifest_path: Option<PathBuf>,
-    target: Option<Target>,
+    target: Option<CargoTarget>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
 }
 
 /// Builds every bench target of a package or workspace.
-fn by_cargo(known: &Known, mut spec: Spec) -> Outcome {
+fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcome {
     let words = ["bench", "--no-run", "--bench", "*"];
     let shown = spec.clone().args(words);
     spec = spec
         .args(words)
         .args(["--message-format=json-render-diagnostics"]);
-    spec.channel = speedwell_process::Channel::Stdout;
-    let mut output = Collected::default();
-    let failed = |cause, output: String, interrupted| Failed {
+    spec.channel = speedwell_process::ChannelKind::Stdout;
+    let mut output = CollectedOutput::default();
+    let failed = |cause, output: String, interrupted| CompileFailure {
         cause,
         output,
-        replay: replay(&shown),
+        replay: shell_line(&shown),
         interrupted,
     };
     let folder = spec.directory.as_deref().and_then(Path::file_name);
     let folder = folder.unwrap_or_default().to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
-    let outcome = run(&spec, &mut output).map_err(|error| {
+    let outcome = run_child(&spec, &mut output).map_err(|error| {
         failed(
-            Cause::Start {
+            FailureCause::Start {
                 reason: error.to_string(),
             },
             String::new(),
             false,
         )
     })?;
-    if outcome.ended != Ended::Exit(0) {
+    if outcome.ended != ProcessEnd::Exit(0) {
         let said = outcome.stderr.last_lines(20);
         let line = said.lines().find(|line| line.starts_with("error"));
         let reason = format!(
@@ -235,14 +256,20 @@ fn by_cargo(known: &Known, mut spec: Spec) -> Outcome {
             line.unwrap_or("cargo gave no reason")
         );
         let cause = match outcome.ended {
-            Ended::Exit(_) => Cause::Invalid { reason },
-            _ => outcome.cause(LIMIT).unwrap_or(Cause::Silent),
+            ProcessEnd::Exit(_) => FailureCause::Invalid { reason },
+            _ => outcome
+                .failure_cause(BUILD_TIMEOUT)
+                .unwrap_or(FailureCause::Silent),
         };
-        return Err(failed(cause, said, outcome.ended == Ended::Interrupted));
+        return Err(failed(
+            cause,
+            said,
+            outcome.ended == ProcessEnd::Interrupted,
+        ));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
-        let Ok(artifact) = serde_json::from_slice::<Artifact>(line) else {
+        let Ok(artifact) = serde_json::from_slice::<CargoArtifact>(line) else {
             continue;
         };
         let (Some(program), Some(target)) = (artifact.executable, artifact.target) else {
@@ -250,46 +277,54 @@ fn by_cargo(known: &Known, mut spec: Spec) -> Outcome {
         };
         if target.kind.iter().any(|kind| kind == "bench") {
             let manifest = artifact.manifest_path.as_deref().and_then(Path::parent);
-            built.push(of_cargo(known, &program, target.name, manifest)?);
+            built.push(from_cargo_target(known, &program, target.name, manifest)?);
         }
     }
     if built.is_empty() {
         let reason = "has no bench target that cargo builds".to_owned();
-        return Err(failed(Cause::Invalid { reason }, String::new(), false));
+        return Err(failed(
+            FailureCause::Invalid { reason },
+            String::new(),
+            false,
+        ));
     }
     Ok(built)
 }
 
-fn of_cargo(
-    known: &Known,
+fn from_cargo_target(
+    known: &KnownAdapters,
     program: &Path,
     target: String,
     folder: Option<&Path>,
-) -> Result<Built, Failed> {
-    let recognised = known.recognise(program);
+) -> Result<BuiltProgram, CompileFailure> {
+    let recognised = known.recognize(program);
     if let (None, Some(framework)) = (&recognised, framework_without_adapter(program)) {
         let why = explain_framework(framework, &program.to_string_lossy());
         let reason = format!("has a bench target '{target}' that cannot be measured: {why}");
-        return Err(Failed::before_start(Cause::Invalid { reason }));
+        return Err(CompileFailure::before_start(FailureCause::Invalid {
+            reason,
+        }));
     }
-    let adapter = recognised.or_else(|| shipped("libtest"));
-    let missing = || Failed::start("the adapter 'libtest' is missing".to_owned());
-    Ok(Built {
-        program: kept(program, &target)?,
+    let adapter = recognised.or_else(|| builtin_adapter("libtest"));
+    let missing = || CompileFailure::start_failed("the adapter 'libtest' is missing".to_owned());
+    Ok(BuiltProgram {
+        program: copy_to_cache(program, &target)?,
         adapter: adapter.ok_or_else(missing)?,
         folder: folder.unwrap_or(Path::new("/")).to_owned(),
         target: Some(target),
     })
 }
 
-fn scratch() -> Result<Scratch, Failed> {
-    Scratch::new().map_err(|error| Failed::start(format!("{error:#}")))
+fn create_scratch() -> Result<ScratchFolder, CompileFailure> {
+    ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))
 }
 
 /// Copies the program to the cache folder, under a name that depends on its content.
-fn kept(program: &Path, name: &str) -> Result<PathBuf, Failed> {
+fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> {
     let folder = cache_folder().join("suites");
-    let cannot = |error: std::io::Error| Failed::start(format!("'{}': {error}", folder.display()));
+    let cannot = |error: std::io::Error| {
+        CompileFailure::start_failed(format!("'{}': {error}", folder.display()))
+    };
     let content = fs::read(program).map_err(cannot)?;
     let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content)
         .simple()
@@ -305,7 +340,7 @@ fn kept(program: &Path, name: &str) -> Result<PathBuf, Failed> {
     let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
     let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &kept));
     moved
-        .inspect_err(|_| cache::remove(&draft))
+        .inspect_err(|_| cache::remove_entry(&draft))
         .map_err(cannot)?;
     Ok(kept)
 }

@@ -1,40 +1,40 @@
-//! Expands the placeholders of an adapter's commands. Must not start them. Start at [`Filling`].
+//! Expands the placeholders of an adapter's commands. Must not start them. Start at [`PlaceholderValues`].
 
-use speedwell_model::{Case, Division, Length, Samples};
-use speedwell_suite::adapter::{Adapter, AdapterKeys};
-use speedwell_suite::fill;
+use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
+use speedwell_suite::adapter::{AdapterKeys, SuiteAdapter};
+use speedwell_suite::fill_text;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// Path of the pipe for results within the process.
-pub const PIPE: &str = "/dev/fd/3";
+pub const RESULT_PIPE: &str = "/dev/fd/3";
 
 /// Replacements for placeholders.
 #[derive(Debug, Default, Clone)]
-pub struct Filling {
+pub struct PlaceholderValues {
     texts: HashMap<&'static str, String>,
     /// Words that replace a placeholder that is a whole word.
     words: HashMap<&'static str, Vec<String>>,
 }
 
-impl Filling {
-    pub fn text(mut self, name: &'static str, text: impl Into<String>) -> Filling {
+impl PlaceholderValues {
+    pub fn text(mut self, name: &'static str, text: impl Into<String>) -> PlaceholderValues {
         self.texts.insert(name, text.into());
         self
     }
 
-    pub fn path(self, name: &'static str, path: &Path) -> Filling {
+    pub fn path(self, name: &'static str, path: &Path) -> PlaceholderValues {
         self.text(name, path.to_string_lossy())
     }
 
     /// Adds words that replace `{name}` where it is a whole word.
-    pub fn words(mut self, name: &'static str, words: Vec<String>) -> Filling {
+    pub fn words(mut self, name: &'static str, words: Vec<String>) -> PlaceholderValues {
         self.words.insert(name, words);
         self
     }
 
     /// Merges both; `other` takes precedence.
-    pub fn and(mut self, other: &Filling) -> Filling {
+    pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
         self.texts.extend(other.texts.clone());
         self.words.extend(other.words.clone());
         self
@@ -42,22 +42,27 @@ impl Filling {
 
     /// Adds how a case is selected: by its name, by a pattern, by a pattern for each level of the
     /// name.
-    pub fn case(self, name: &str, case: Option<&Case>, keys: &AdapterKeys) -> Filling {
+    pub fn with_case(
+        self,
+        name: &str,
+        case: Option<&Case>,
+        keys: &AdapterKeys,
+    ) -> PlaceholderValues {
         let levels: Vec<String> = name
             .split('/')
-            .map(|part| format!("^{}$", escaped(part)))
+            .map(|part| format!("^{}$", escape_pattern(part)))
             .collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
         let parameters = values.iter().flat_map(|(key, value)| {
-            let own = Filling::default()
+            let own = PlaceholderValues::default()
                 .text("key", key)
                 .text("value", value.plain());
             own.fill(&keys.parameters)
         });
         let parameters = parameters.collect();
         self.text("name", name)
-            .text("pattern", escaped(name))
-            .text("escaped", with_backslashes(name))
+            .text("pattern", escape_pattern(name))
+            .text("escaped", escape_punctuation(name))
             .text("levels", levels.join("/"))
             .words("parameters", parameters)
     }
@@ -79,12 +84,12 @@ impl Filling {
 
     /// Expands the placeholders of a text.
     pub fn fill_text(&self, text: &str) -> String {
-        fill(text, |name| self.texts.get(name).cloned())
+        fill_text(text, |name| self.texts.get(name).cloned())
     }
 }
 
 /// Appends the user's words to the command, unless it has placeholders for them.
-pub fn with_places(command: &[String], places: &[&str]) -> Vec<String> {
+pub fn with_placeholders(command: &[String], places: &[&str]) -> Vec<String> {
     let mut command = command.to_vec();
     for place in places {
         let word = format!("{{{place}}}");
@@ -97,7 +102,7 @@ pub fn with_places(command: &[String], places: &[&str]) -> Vec<String> {
 
 /// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters special in
 /// all of them are escaped.
-fn escaped(name: &str) -> String {
+fn escape_pattern(name: &str) -> String {
     let mut pattern = String::new();
     for character in name.chars() {
         if "\\^$.|?*+()[]{}".contains(character) {
@@ -110,7 +115,7 @@ fn escaped(name: &str) -> String {
 
 /// Puts a backslash before all punctuation, for tools with special characters of their own that
 /// accept any character escaped this way.
-fn with_backslashes(name: &str) -> String {
+fn escape_punctuation(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
         if character.is_ascii_punctuation() {
@@ -122,7 +127,7 @@ fn with_backslashes(name: &str) -> String {
 }
 
 /// Removes options that the user gives as well: some programs reject duplicates.
-pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
+pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut is_kept = true;
     let keeps = |word: &String| {
         if word.starts_with('-') {
@@ -137,7 +142,7 @@ pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
 
 /// Removes options of the user that `command` sets for the target itself: a listing decides how
 /// short each benchmark is.
-pub fn without_decided(arguments: &[String], command: &[String]) -> Vec<String> {
+pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
     let target = command.iter().rposition(is_target).unwrap_or_default();
     let decided = &command[target..];
@@ -170,26 +175,26 @@ fn option_name(word: &str) -> &str {
 
 /// Options of a measuring run and its division: as requested by the user, else the framework's
 /// defaults, else none.
-pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
+pub fn run_options(adapter: &SuiteAdapter, asked: RequestedDivision) -> Vec<String> {
     let (options, usual) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
     let count = asked.count.or(usual.samples);
     let length = asked
         .length
-        .or(usual.time_ms.map(|ms| Length::TimeNs(ns(ms))));
+        .or(usual.time_ms.map(|ms| SampleLength::TimeNs(ns(ms))));
     let warmup_ns = asked.warmup_ns.or(usual.warmup_ms.map(ns));
-    let samples = count.unwrap_or(Samples::default().count);
+    let samples = count.unwrap_or(SampleDivision::default().count);
     let mut words = Vec::new();
-    let mut add = |template: &Option<Vec<String>>, filling: Filling| {
+    let mut add = |template: &Option<Vec<String>>, filling: PlaceholderValues| {
         words.extend(filling.fill(template.as_deref().unwrap_or_default()));
     };
-    add(&options.always, Filling::default());
+    add(&options.always, PlaceholderValues::default());
     match length {
-        Some(Length::TimeNs(ns)) => add(&options.time, of_time(ns, samples)),
-        Some(Length::Iterations(count)) => {
+        Some(SampleLength::TimeNs(ns)) => add(&options.time, time_values(ns, samples)),
+        Some(SampleLength::Iterations(count)) => {
             add(
                 &options.iterations,
-                Filling::default().text("count", count.to_string()),
+                PlaceholderValues::default().text("count", count.to_string()),
             );
         }
         None => {}
@@ -197,20 +202,20 @@ pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
     if let Some(count) = count {
         add(
             &options.samples,
-            Filling::default().text("count", count.to_string()),
+            PlaceholderValues::default().text("count", count.to_string()),
         );
     }
     if let Some(ns) = warmup_ns {
-        add(&options.warmup, of_time(ns, 1));
+        add(&options.warmup, time_values(ns, 1));
     }
     words
 }
 
-fn of_time(ns: u64, samples: u32) -> Filling {
+fn time_values(ns: u64, samples: u32) -> PlaceholderValues {
     let total = ns.saturating_mul(samples.into());
     let seconds = |ns: u64| (ns as f64 / 1e9).to_string();
     let ms = |ns: u64| (ns as f64 / 1e6).to_string();
-    Filling::default()
+    PlaceholderValues::default()
         .text("ns", ns.to_string())
         .text("seconds", seconds(ns))
         .text("total_seconds", seconds(total))
@@ -219,9 +224,12 @@ fn of_time(ns: u64, samples: u32) -> Filling {
 }
 
 /// Returns the requested option that the framework does not support, if any.
-pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static str> {
+pub fn unsupported_option(
+    adapter: &SuiteAdapter,
+    asked: RequestedDivision,
+) -> Option<&'static str> {
     let options = &adapter.keys.options;
-    let is_time = matches!(asked.length, Some(Length::TimeNs(_)));
+    let is_time = matches!(asked.length, Some(SampleLength::TimeNs(_)));
     let lacks = [
         ("--samples", asked.count.is_some(), &options.samples),
         ("--time", is_time, &options.time),
@@ -239,7 +247,7 @@ pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static st
 }
 
 /// Returns the user's option that would start several cases or write elsewhere, if any.
-pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str> {
+pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|own| is_same_option(word, own));
     arguments
@@ -251,10 +259,10 @@ pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suites::known::shipped;
+    use crate::suites::known::builtin_adapter;
 
-    fn asked(count: Option<u32>, length: Option<Length>) -> Division {
-        Division {
+    fn requested_division(count: Option<u32>, length: Option<SampleLength>) -> RequestedDivision {
+        RequestedDivision {
             count,
             length,
             warmup_ns: None,
@@ -263,13 +271,16 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_comes_before_what_is_usual() {
-        let go = shipped("go").unwrap();
+        let go = builtin_adapter("go").unwrap();
         let usual = ["-test.benchtime=50000000ns", "-test.count=5"];
-        assert_eq!(options(&go, Division::default()), usual);
-        let own = asked(Some(2), Some(Length::Iterations(10)));
-        assert_eq!(options(&go, own), ["-test.benchtime=10x", "-test.count=2"]);
-        let criterion = shipped("criterion").unwrap();
-        let own = options(&criterion, asked(Some(10), None));
+        assert_eq!(run_options(&go, RequestedDivision::default()), usual);
+        let own = requested_division(Some(2), Some(SampleLength::Iterations(10)));
+        assert_eq!(
+            run_options(&go, own),
+            ["-test.benchtime=10x", "-test.count=2"]
+        );
+        let criterion = builtin_adapter("criterion").unwrap();
+        let own = run_options(&criterion, requested_division(Some(10), None));
         assert_eq!(
             own,
             [
@@ -278,23 +289,29 @@ mod tests {
                 "--warm-up-time=0.3"
             ]
         );
-        let libtest = shipped("libtest").unwrap();
-        assert_eq!(options(&libtest, Division::default()), ["--bench"]);
+        let libtest = builtin_adapter("libtest").unwrap();
         assert_eq!(
-            without_meaning(&libtest, asked(Some(2), None)),
+            run_options(&libtest, RequestedDivision::default()),
+            ["--bench"]
+        );
+        assert_eq!(
+            unsupported_option(&libtest, requested_division(Some(2), None)),
             Some("--samples")
         );
-        assert_eq!(without_meaning(&go, asked(Some(2), None)), None);
+        assert_eq!(
+            unsupported_option(&go, requested_division(Some(2), None)),
+            None
+        );
     }
 
     #[test]
     fn one_case_is_chosen_by_the_name_that_the_suite_gives_it() {
-        let go = shipped("go").unwrap();
-        let filling = Filling::default()
+        let go = builtin_adapter("go").unwrap();
+        let filling = PlaceholderValues::default()
             .text("program", "x.test")
-            .case("BenchmarkA/n=8.5", None, &go.keys)
+            .with_case("BenchmarkA/n=8.5", None, &go.keys)
             .words("options", vec!["-o".to_owned()]);
-        let words = filling.fill(&with_places(&go.keys.run, &["options"]));
+        let words = filling.fill(&with_placeholders(&go.keys.run, &["options"]));
         assert_eq!(
             words[2..],
             [
@@ -311,17 +328,17 @@ mod tests {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         let ours = || words("-r 5ms -i 3 -wi 1 -w 50ms");
         assert_eq!(
-            without_given(ours(), &words("-i 2 -prof gc")),
+            remove_given(ours(), &words("-i 2 -prof gc")),
             words("-r 5ms -wi 1 -w 50ms")
         );
         let ours = words("--time=1 --count=2");
-        assert_eq!(without_given(ours, &words("--count=7")), ["--time=1"]);
+        assert_eq!(remove_given(ours, &words("--count=7")), ["--time=1"]);
     }
 
     #[test]
     fn a_listing_gets_the_words_of_the_user_that_it_does_not_decide() {
         let listed = |suite: &str, words: &str| {
-            let keys = shipped(suite).unwrap().keys.clone();
+            let keys = builtin_adapter(suite).unwrap().keys.clone();
             let command = if keys.expand.is_empty() {
                 keys.list
             } else {
@@ -329,7 +346,7 @@ mod tests {
             };
             assert!(command.contains(&"{arguments}".to_owned()), "{suite}");
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            without_decided(&words, &command).join(" ")
+            remove_decided(&words, &command).join(" ")
         };
         assert_eq!(
             listed("go", "-size=9 --test.benchtime 5s -test.v -dsn x"),
@@ -350,33 +367,36 @@ mod tests {
         }
         // The programs of a package have different options, and what is listed does not depend on them.
         for suite in ["criterion", "libtest"] {
-            let list = shipped(suite).unwrap().keys.list.clone();
+            let list = builtin_adapter(suite).unwrap().keys.list.clone();
             assert!(!list.contains(&"{arguments}".to_owned()), "{suite}");
         }
     }
 
     #[test]
     fn a_name_is_taken_literally() {
-        let jmh = shipped("jmh").unwrap();
-        let filling = Filling::default().case("a, \"b\" [c].d", None, &jmh.keys);
+        let jmh = builtin_adapter("jmh").unwrap();
+        let filling = PlaceholderValues::default().with_case("a, \"b\" [c].d", None, &jmh.keys);
         assert_eq!(filling.fill_text("{escaped}"), r#"a\, \"b\" \[c\]\.d"#);
         assert_eq!(filling.fill_text("{pattern}"), r#"a, "b" \[c\]\.d"#);
     }
 
     #[test]
     fn options_that_start_several_cases_are_found() {
-        let go = shipped("go").unwrap();
+        let go = builtin_adapter("go").unwrap();
         let words = |words: &[&str]| -> Vec<String> {
             words.iter().map(|word| (*word).to_owned()).collect()
         };
         assert_eq!(
-            refused(&go, &words(&["-test.count=1", "--test.bench=."])),
+            find_refused_option(&go, &words(&["-test.count=1", "--test.bench=."])),
             Some("--test.bench")
         );
         assert_eq!(
-            refused(&go, &words(&["-test.bench", "."])),
+            find_refused_option(&go, &words(&["-test.bench", "."])),
             Some("-test.bench")
         );
-        assert_eq!(refused(&go, &words(&["-test.benchtime=1s"])), None);
+        assert_eq!(
+            find_refused_option(&go, &words(&["-test.benchtime=1s"])),
+            None
+        );
     }
 }

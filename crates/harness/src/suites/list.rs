@@ -1,132 +1,146 @@
 //! Lists the cases of one program; where the list is incomplete, executes each selected benchmark
-//! once. Start at [`Asking`].
+//! once. Start at [`CaseListing`].
 
-use super::build::Built;
-use super::command::{Filling, refused, without_decided};
+use super::build::BuiltProgram;
+use super::command::{PlaceholderValues, find_refused_option, remove_decided};
 use super::known;
-use super::place::Collected;
-use super::read::{self, Listed, last_lines};
+use super::place::CollectedOutput;
+use super::read::{self, ListedCase, tail_lines};
 use super::refused_option;
-use crate::attempt::{not_described, start_reason};
-use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
-use crate::protocol::draft;
-use speedwell_model::{Case, Cause, Value};
-use speedwell_process::{Channel, Ended, Outcome, Spec, run};
+use crate::attempt::{description_failure, start_reason};
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    SuiteCase,
+};
+use crate::protocol::draft_job;
+use speedwell_model::{Case, FailureCause, ParameterValue};
+use speedwell_process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
 use speedwell_results::foreign::go_bench;
-use speedwell_suite::adapter::{Read, Version};
+use speedwell_suite::adapter::{ResultFormat, VersionSource};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::Duration;
 
 /// Some frameworks execute all benchmarks once to list them.
-const LISTING: Duration = Duration::from_secs(300);
+const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Finding the cases within a benchmark requires executing it.
-const EXPANDING: Duration = Duration::from_secs(120);
+const EXPANSION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Package path that the linker embeds in a test binary (`go version -m`).
-const GO_PACKAGE: &str = r"path\t(\S+)\.test\n";
+const GO_PACKAGE_PATTERN: &str = r"path\t(\S+)\.test\n";
 
 /// A request for the cases of one program.
-pub struct Asking<'a> {
-    pub source: &'a Source,
-    pub request: &'a Request,
+pub struct CaseListing<'a> {
+    pub source: &'a BenchmarkSource,
+    pub request: &'a DescribeRequest,
     /// The program of the target.
-    pub built: &'a Built,
+    pub built: &'a BuiltProgram,
 }
 
-impl Asking<'_> {
+impl CaseListing<'_> {
     /// Describes the cases.
-    pub fn describe(&self) -> Description {
+    pub fn describe_cases(&self) -> BenchmarkDescription {
         let keys = &self.built.adapter.keys;
-        let spec = self.spec(&keys.list, &Filling::default(), LISTING);
+        let spec = self.listing_command(&keys.list, &PlaceholderValues::default(), LISTING_TIMEOUT);
         let adapter = &self.built.adapter;
-        if let Some(option) = refused(adapter, &self.request.variant.arguments) {
+        if let Some(option) = find_refused_option(adapter, &self.request.variant.arguments) {
             let cause = refused_option(adapter, option);
-            return not_described(self.source, cause, &spec, None);
+            return description_failure(self.source, cause, &spec, None);
         }
-        let version = self.version();
-        if let Some(cause) = version.as_deref().and_then(|version| self.too_old(version)) {
-            return not_described(self.source, cause, &spec, None);
+        let version = self.detect_version();
+        if let Some(cause) = version
+            .as_deref()
+            .and_then(|version| self.check_minimum(version))
+        {
+            return description_failure(self.source, cause, &spec, None);
         }
-        let mut cases = match self.ask(&spec) {
+        let mut cases = match self.run_listing(&spec) {
             Ok(cases) => cases,
             Err(description) => return *description,
         };
         if !keys.expand.is_empty() {
-            cases = self.expanded_where_wanted(cases);
+            cases = self.expand_selected(cases);
         }
         // A Catch2 test with a generator lists its benchmarks once per generated value.
         let mut known = HashSet::new();
         cases.retain(|listed| known.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
-            let how = speedwell_process::replay(&Spec {
+            let how = speedwell_process::shell_line(&ProcessSpec {
                 directory: None,
                 environment: Vec::new(),
                 ..spec.clone()
             });
             let reason = format!("lists no benchmarks; it was asked with: {how}");
-            return not_described(self.source, Cause::Invalid { reason }, &spec, None);
+            return description_failure(self.source, FailureCause::Invalid { reason }, &spec, None);
         }
         let version = version.map(|version| (self.built.adapter.name.clone(), version));
-        Description {
-            warnings: self.together(&cases).into_iter().collect(),
-            jobs: cases.into_iter().map(|case| self.job(case)).collect(),
+        BenchmarkDescription {
+            warnings: self.shared_execution_warning(&cases).into_iter().collect(),
+            jobs: cases.into_iter().map(|case| self.build_job(case)).collect(),
             suites: version.into_iter().collect(),
-            ..Description::default()
+            ..BenchmarkDescription::default()
         }
     }
 
-    fn spec(&self, command: &[String], more: &Filling, limit: Duration) -> Spec {
+    fn listing_command(
+        &self,
+        command: &[String],
+        more: &PlaceholderValues,
+        limit: Duration,
+    ) -> ProcessSpec {
         let variant = &self.request.variant;
-        let arguments = without_decided(&variant.arguments, command);
+        let arguments = remove_decided(&variant.arguments, command);
         let filling = self
             .built
-            .filling(self.source, variant)
-            .and(more)
+            .placeholder_values(self.source, variant)
+            .merged_with(more)
             .words("arguments", arguments);
-        Spec {
+        ProcessSpec {
             limit,
-            channel: Channel::Stdout,
-            ..self.built.process(command, &filling, variant)
+            channel: ChannelKind::Stdout,
+            ..self.built.build_process(command, &filling, variant)
         }
     }
 
-    fn ask(&self, spec: &Spec) -> Result<Vec<Listed>, Box<Description>> {
-        let mut output = Collected::default();
-        let outcome = match run(spec, &mut output) {
+    fn run_listing(
+        &self,
+        spec: &ProcessSpec,
+    ) -> Result<Vec<ListedCase>, Box<BenchmarkDescription>> {
+        let mut output = CollectedOutput::default();
+        let outcome = match run_child(spec, &mut output) {
             Ok(outcome) => outcome,
             Err(error) => {
                 let mut reason = start_reason(spec, &error);
                 if error.kind() == ErrorKind::NotFound {
                     reason += &self.built.adapter.install_hint();
                 }
-                return Err(Box::new(not_described(
+                return Err(Box::new(description_failure(
                     self.source,
-                    Cause::Start { reason },
+                    FailureCause::Start { reason },
                     spec,
                     None,
                 )));
             }
         };
-        let read = read::cases(&self.built.adapter, &output.0);
-        let unread = |error: &anyhow::Error| Cause::Invalid {
+        let read = read::parse_cases(&self.built.adapter, &output.0);
+        let unread = |error: &anyhow::Error| FailureCause::Invalid {
             reason: format!("its list of benchmarks cannot be read: {error:#}"),
         };
         let cause = outcome
-            .cause(spec.limit)
-            .map(|cause| self.missing(&outcome, &output).unwrap_or(cause))
+            .failure_cause(spec.limit)
+            .map(|cause| self.missing_framework(&outcome, &output).unwrap_or(cause))
             .or_else(|| read.as_ref().err().map(unread));
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
-                let cause = cause.unwrap_or(Cause::Silent);
-                let mut description = not_described(self.source, cause, spec, Some(&outcome));
+                let cause = cause.unwrap_or(FailureCause::Silent);
+                let mut description = description_failure(self.source, cause, spec, Some(&outcome));
                 // pytest reports import errors on stdout.
                 if let Some(failure) = &mut description.failure
                     && failure.stderr_tail.is_empty()
                 {
-                    failure.stderr_tail = last_lines(&String::from_utf8_lossy(&output.0));
+                    failure.stderr_tail = tail_lines(&String::from_utf8_lossy(&output.0));
                 }
                 Err(Box::new(description))
             }
@@ -134,7 +148,11 @@ impl Asking<'_> {
     }
 
     /// Whether the framework itself is missing, according to the output of the failed listing.
-    fn missing(&self, outcome: &Outcome, output: &Collected) -> Option<Cause> {
+    fn missing_framework(
+        &self,
+        outcome: &ProcessOutcome,
+        output: &CollectedOutput,
+    ) -> Option<FailureCause> {
         let adapter = &self.built.adapter;
         let pattern = regex::Regex::new(adapter.keys.missing.as_deref()?).ok()?;
         let said = String::from_utf8_lossy(&output.0);
@@ -143,17 +161,18 @@ impl Asking<'_> {
         }
         let (suite, program) = (&adapter.name, self.built.program.display());
         let hint = adapter.install_hint();
-        Some(Cause::Invalid {
+        Some(FailureCause::Invalid {
             reason: format!("needs {suite}, which is not installed for '{program}'{hint}"),
         })
     }
 
     /// Warns if the framework cannot execute some of its cases alone: those with the same command.
-    fn together(&self, cases: &[Listed]) -> Option<String> {
+    fn shared_execution_warning(&self, cases: &[ListedCase]) -> Option<String> {
         let keys = &self.built.adapter.keys;
         let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
         for listed in cases {
-            let own = Filling::default().case(&listed.name, Some(&listed.case), keys);
+            let own =
+                PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
             *of_command.entry(own.fill(&keys.run)).or_default() += 1;
         }
         let count: usize = of_command.into_values().filter(|&count| count > 1).sum();
@@ -168,13 +187,19 @@ impl Asking<'_> {
     }
 
     /// Expands the selected listed cases; keeps the others as listed.
-    fn expanded_where_wanted(&self, listed: Vec<Listed>) -> Vec<Listed> {
-        let listed: Vec<Listed> = listed.into_iter().map(|one| self.in_package(one)).collect();
-        let names: Vec<String> = listed.iter().map(|one| self.benchmark(&one.case)).collect();
-        let wanted = self.request.names.choose(&names);
+    fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
+        let listed: Vec<ListedCase> = listed
+            .into_iter()
+            .map(|one| self.with_package(one))
+            .collect();
+        let names: Vec<String> = listed
+            .iter()
+            .map(|one| self.benchmark_name(&one.case))
+            .collect();
+        let wanted = self.request.names.select_benchmarks(&names);
         let of_one = |(one, is_wanted)| {
             if is_wanted {
-                self.expanded(one)
+                self.expand_case(one)
             } else {
                 vec![one]
             }
@@ -183,7 +208,7 @@ impl Asking<'_> {
     }
 
     /// Benchmark name of a case; prefixed with the target if a package has several.
-    fn benchmark(&self, case: &Case) -> String {
+    fn benchmark_name(&self, case: &Case) -> String {
         match &self.built.target {
             Some(target) => format!("{target}/{}", case.benchmark),
             None => case.benchmark.clone(),
@@ -192,50 +217,59 @@ impl Asking<'_> {
 
     /// Finds the cases within a listed one. One that fails is kept as listed: executing it shows
     /// the failure.
-    fn expanded(&self, listed: Listed) -> Vec<Listed> {
+    fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
         let adapter = &self.built.adapter;
-        let own = Filling::default().case(&listed.name, Some(&listed.case), &adapter.keys);
-        let spec = self.spec(&adapter.keys.expand, &own, EXPANDING);
-        let mut output = Collected::default();
-        let is_over = run(&spec, &mut output).is_ok_and(|outcome| outcome.ended == Ended::Exit(0));
-        let results = read::results(adapter, &output.0).unwrap_or_default();
-        let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
+        let own =
+            PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), &adapter.keys);
+        let spec = self.listing_command(&adapter.keys.expand, &own, EXPANSION_TIMEOUT);
+        let mut output = CollectedOutput::default();
+        let is_over =
+            run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
+        let results = read::parse_results(adapter, &output.0).unwrap_or_default();
+        let inner: Vec<ListedCase> = results.into_iter().filter_map(read::to_listed).collect();
         // Some results of a benchmark that panicked may be missing.
         if inner.is_empty() || !is_over {
             vec![listed]
         } else {
-            inner.into_iter().map(|one| self.in_package(one)).collect()
+            inner
+                .into_iter()
+                .map(|one| self.with_package(one))
+                .collect()
         }
     }
 
     /// Names a benchmark that fails or is skipped before its package is printed as if it had been.
-    fn in_package(&self, listed: Listed) -> Listed {
-        if self.built.adapter.keys.read != Read::GoBench {
+    fn with_package(&self, listed: ListedCase) -> ListedCase {
+        if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;
         }
-        let package = known::found_in(&self.built.program, GO_PACKAGE);
+        let package = known::search_program(&self.built.program, GO_PACKAGE_PATTERN);
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
-        let named = go_bench::case(Some(&package), &listed.name, None);
+        let named = go_bench::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
-        Listed {
+        ListedCase {
             case: Case::new(named.benchmark, Vec::new()),
             ..listed
         }
     }
 
-    fn version(&self) -> Option<String> {
+    fn detect_version(&self) -> Option<String> {
         match self.built.adapter.keys.version.as_ref()? {
-            Version::Content(pattern) => {
-                known::found_in(&self.built.program, pattern).ok().flatten()
-            }
-            Version::Command(command) => {
-                let mut output = Collected::default();
-                let spec = self.spec(command, &Filling::default(), self.request.limit);
-                run(&spec, &mut output).ok()?;
+            VersionSource::Content(pattern) => known::search_program(&self.built.program, pattern)
+                .ok()
+                .flatten(),
+            VersionSource::Command(command) => {
+                let mut output = CollectedOutput::default();
+                let spec = self.listing_command(
+                    command,
+                    &PlaceholderValues::default(),
+                    self.request.limit,
+                );
+                run_child(&spec, &mut output).ok()?;
                 let text = String::from_utf8_lossy(&output.0).into_owned();
                 let version = regex::Regex::new(r"\d+(?:\.\w+)+").ok()?;
                 version.find(&text).map(|found| found.as_str().to_owned())
@@ -244,7 +278,7 @@ impl Asking<'_> {
     }
 
     /// Explains that the framework is too old, if it is.
-    fn too_old(&self, version: &str) -> Option<Cause> {
+    fn check_minimum(&self, version: &str) -> Option<FailureCause> {
         let (suite, minimum) = (
             &self.built.adapter.name,
             self.built.adapter.keys.minimum.as_deref()?,
@@ -254,17 +288,17 @@ impl Asking<'_> {
             numbers.collect()
         };
         let hint = self.built.adapter.install_hint();
-        (numbers(version) < numbers(minimum)).then(|| Cause::Invalid {
+        (numbers(version) < numbers(minimum)).then(|| FailureCause::Invalid {
             reason: format!(
                 "needs {suite} {minimum} or newer, and this is {suite} {version}{hint}"
             ),
         })
     }
 
-    fn job(&self, listed: Listed) -> Job {
-        let Listed { name, mut case } = listed;
-        case.benchmark = self.benchmark(&case);
-        Job {
+    fn build_job(&self, listed: ListedCase) -> BenchmarkJob {
+        let ListedCase { name, mut case } = listed;
+        case.benchmark = self.benchmark_name(&case);
+        BenchmarkJob {
             label: case.id(),
             arguments: (case.values.iter())
                 .map(|(name, value)| format!("{name}={}", value.plain()))
@@ -274,20 +308,20 @@ impl Asking<'_> {
                 name,
                 target: self.built.target.clone(),
             }),
-            ..draft(self.source, self.request)
+            ..draft_job(self.source, self.request)
         }
     }
 }
 
 /// Parameters of all cases with their values.
-pub fn parameters(jobs: &[Job]) -> Vec<Parameter> {
-    let mut found: Vec<Parameter> = Vec::new();
+pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
+    let mut found: Vec<DeclaredParameter> = Vec::new();
     let cases = jobs.iter().filter_map(|job| job.case.as_ref());
     for (name, value) in cases.flat_map(|case| &case.values) {
         match found.iter_mut().find(|known| known.name == *name) {
             Some(known) if known.values.contains(value) => {}
             Some(known) => known.values.push(value.clone()),
-            None => found.push(Parameter {
+            None => found.push(DeclaredParameter {
                 name: name.clone(),
                 values: vec![value.clone()],
             }),
@@ -297,8 +331,8 @@ pub fn parameters(jobs: &[Job]) -> Vec<Parameter> {
 }
 
 /// Keeps the cases with the requested values: the framework decides which cases exist.
-pub fn select(description: &mut Description, sets: &[(String, String)]) {
-    let fits = |name: &str, value: &Value| {
+pub fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
+    let fits = |name: &str, value: &ParameterValue| {
         let mut wanted = sets.iter().filter(|(known, _)| known == name).peekable();
         wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
     };

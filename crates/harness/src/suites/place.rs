@@ -1,15 +1,15 @@
 //! Source of a process's results: stdout, a pipe, or a file. Must not know what they mean. Start at
-//! [`Place`].
+//! [`ResultLocation`].
 
-use super::known::files_like;
-use speedwell_process::{Channel, Conversation, Next, Scratch};
-use speedwell_suite::adapter::Adapter;
+use super::known::files_matching;
+use speedwell_process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
+use speedwell_suite::adapter::SuiteAdapter;
 use std::fs;
 use std::path::Path;
 
 /// Where a process writes its results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ResultLocation {
     /// Standard output.
     Stdout,
     /// Descriptor 3.
@@ -20,34 +20,39 @@ pub enum Place {
     Like(String),
 }
 
-impl Place {
+impl ResultLocation {
     /// Result location of an adapter's command.
-    pub fn from_adapter(adapter: &Adapter) -> Place {
+    pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
         let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
         match &adapter.keys.output {
-            Some(glob) => Place::Like(glob.clone()),
-            None if has("{output}") => Place::File,
-            None if has("{pipe}") => Place::Pipe,
-            None => Place::Stdout,
+            Some(glob) => ResultLocation::Like(glob.clone()),
+            None if has("{output}") => ResultLocation::File,
+            None if has("{pipe}") => ResultLocation::Pipe,
+            None => ResultLocation::Stdout,
         }
     }
 
     /// Channel that it needs.
-    pub fn channel(&self) -> Channel {
+    pub fn required_channel(&self) -> ChannelKind {
         match self {
-            Place::Stdout => Channel::Stdout,
-            Place::Pipe => Channel::Pipe("SPEEDWELL_RESULTS"),
-            Place::File | Place::Like(_) => Channel::None,
+            ResultLocation::Stdout => ChannelKind::Stdout,
+            ResultLocation::Pipe => ChannelKind::Pipe("SPEEDWELL_RESULTS"),
+            ResultLocation::File | ResultLocation::Like(_) => ChannelKind::None,
         }
     }
 
     /// Reads what was written there.
-    pub fn written(&self, collected: &Collected, scratch: &Scratch, output: &Path) -> Vec<u8> {
+    pub fn read_results(
+        &self,
+        collected: &CollectedOutput,
+        scratch: &ScratchFolder,
+        output: &Path,
+    ) -> Vec<u8> {
         match self {
-            Place::Stdout | Place::Pipe => collected.0.clone(),
-            Place::File => fs::read(output).unwrap_or_default(),
-            Place::Like(glob) => {
-                let found = files_like(scratch.folder(), glob);
+            ResultLocation::Stdout | ResultLocation::Pipe => collected.0.clone(),
+            ResultLocation::File => fs::read(output).unwrap_or_default(),
+            ResultLocation::Like(glob) => {
+                let found = files_matching(scratch.folder(), glob);
                 found
                     .first()
                     .and_then(|file| fs::read(file).ok())
@@ -59,12 +64,12 @@ impl Place {
 
 /// Collects everything received over the channel.
 #[derive(Default)]
-pub struct Collected(pub Vec<u8>);
+pub struct CollectedOutput(pub Vec<u8>);
 
-impl Conversation for Collected {
-    fn received(&mut self, line: &[u8]) -> Next {
+impl ChildConversation for CollectedOutput {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         self.0.extend_from_slice(line);
         self.0.push(b'\n');
-        Next::Wait
+        NextStep::Wait
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// Larger files are not searched: benchmark sources are small, and programs are rarely larger.
-const LARGEST: u64 = 64 << 20;
+const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 
 /// File extensions, framework, and a pattern of the content. Programs have no extension.
 const FRAMEWORKS: [(&[&str], &str, &str); 20] = [
@@ -68,7 +68,7 @@ pub fn framework_without_adapter(file: &Path) -> Option<&'static str> {
         endings => ending.is_some_and(|ending| endings.contains(&ending)),
     };
     let size = file.metadata().ok().filter(|data| data.is_file())?.len();
-    if size > LARGEST || !FRAMEWORKS.iter().any(|(endings, ..)| may_be(endings)) {
+    if size > MAX_SEARCHED_BYTES || !FRAMEWORKS.iter().any(|(endings, ..)| may_be(endings)) {
         return None;
     }
     let content = fs::read(file).ok()?;

@@ -3,17 +3,17 @@
 //!
 //! Needs no grammar: brackets, line ends and a few keywords show where a declaration ends. A wrong
 //! split yields larger declarations, so that a change is attributed to more benchmarks than
-//! necessary, never to fewer. Start at [`items`].
+//! necessary, never to fewer. Start at [`split_items`].
 
-use super::tokens::{Kind, Syntax, Token};
+use super::tokens::{SourceSyntax, SourceToken, TokenKind};
 
 /// One declaration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Item {
+pub struct SourceItem {
     /// Names it declares.
     pub names: Vec<String>,
     /// Its text.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<SourceToken>,
     /// Names whose use implies its use, besides those it declares: the type of a method.
     pub belongs_to: Vec<String>,
     /// Whether it takes effect without being named.
@@ -22,28 +22,28 @@ pub struct Item {
     pub is_import: bool,
 }
 
-impl Item {
+impl SourceItem {
     /// Words in the declaration.
     pub fn words(&self) -> impl Iterator<Item = &str> {
-        self.tokens.iter().filter_map(Token::word)
+        self.tokens.iter().filter_map(SourceToken::as_word)
     }
 }
 
 /// Splits a text into declarations.
-pub fn items(tokens: Vec<Token>, syntax: Syntax) -> Vec<Item> {
+pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     let pieces = match syntax {
-        Syntax::Python => statements(tokens),
-        _ => pieces(tokens, syntax),
+        SourceSyntax::Python => python_statements(tokens),
+        _ => split_pieces(tokens, syntax),
     };
     let own = pieces.into_iter().flat_map(|piece| match syntax {
-        Syntax::Go => go(piece),
-        Syntax::Rust => rust(piece),
-        Syntax::Python => python(piece),
-        Syntax::Java | Syntax::C => c(piece, syntax),
-        Syntax::Script => vec![Item {
+        SourceSyntax::Go => go_items(piece),
+        SourceSyntax::Rust => rust_items(piece),
+        SourceSyntax::Python => python_items(piece),
+        SourceSyntax::Java | SourceSyntax::C => c_items(piece, syntax),
+        SourceSyntax::Script => vec![SourceItem {
             is_always: true,
             tokens: piece,
-            ..Item::default()
+            ..SourceItem::default()
         }],
     });
     own.filter(|item| item.tokens.iter().any(|token| !token.is(';')))
@@ -51,25 +51,26 @@ pub fn items(tokens: Vec<Token>, syntax: Syntax) -> Vec<Item> {
 }
 
 /// Change of the bracket depth.
-fn step(token: &Token) -> i32 {
+fn depth_change(token: &SourceToken) -> i32 {
     let is_one_of = |marks: [char; 3]| marks.into_iter().any(|mark| token.is(mark));
     i32::from(is_one_of(['(', '[', '{'])) - i32::from(is_one_of([')', ']', '}']))
 }
 
 /// Splits a text of a language with braces at the ends of declarations.
-fn pieces(tokens: Vec<Token>, syntax: Syntax) -> Vec<Vec<Token>> {
+fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<SourceToken>> {
     let mut found = Vec::new();
-    let mut piece: Vec<Token> = Vec::new();
+    let mut piece: Vec<SourceToken> = Vec::new();
     let mut depth = 0;
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
-        depth = (depth + step(&token)).max(0);
+        depth = (depth + depth_change(&token)).max(0);
         let is_line_end = tokens.peek().is_none_or(|next| next.column.is_some());
-        let ends_line = token.kind != Kind::Mark || [')', ']', '}'].iter().any(|c| token.is(*c));
-        let is_directive = piece.first().unwrap_or(&token).is('#') && syntax == Syntax::C;
+        let ends_line =
+            token.kind != TokenKind::Mark || [')', ']', '}'].iter().any(|c| token.is(*c));
+        let is_directive = piece.first().unwrap_or(&token).is('#') && syntax == SourceSyntax::C;
         let ends = match syntax {
             // https://go.dev/ref/spec#Semicolons
-            Syntax::Go => {
+            SourceSyntax::Go => {
                 token.is(';') || (is_line_end && ends_line && token.text.find("//go:") != Some(0))
             }
             _ if is_directive => is_line_end && !token.is('\\'),
@@ -85,10 +86,10 @@ fn pieces(tokens: Vec<Token>, syntax: Syntax) -> Vec<Vec<Token>> {
 }
 
 /// Returns the index after the bracket that closes the one at `open`.
-fn behind(tokens: &[Token], open: usize) -> usize {
+fn index_after(tokens: &[SourceToken], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
-        depth += step(token);
+        depth += depth_change(token);
         if depth <= 0 {
             return at + 1;
         }
@@ -96,19 +97,19 @@ fn behind(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-fn named(names: Vec<String>, tokens: Vec<Token>) -> Item {
-    Item {
+fn named_item(names: Vec<String>, tokens: Vec<SourceToken>) -> SourceItem {
+    SourceItem {
         names,
         tokens,
-        ..Item::default()
+        ..SourceItem::default()
     }
 }
 
 /// Names of a list such as `a, b T`.
-fn leading_names(tokens: &[Token]) -> Vec<String> {
+fn leading_names(tokens: &[SourceToken]) -> Vec<String> {
     let mut names = Vec::new();
     for pair in tokens.chunks(2) {
-        names.extend(pair[0].word().map(str::to_owned));
+        names.extend(pair[0].as_word().map(str::to_owned));
         if !pair.get(1).is_some_and(|next| next.is(',')) {
             break;
         }
@@ -116,10 +117,10 @@ fn leading_names(tokens: &[Token]) -> Vec<String> {
     names
 }
 
-fn go(piece: Vec<Token>) -> Vec<Item> {
-    let first = piece.iter().position(|token| token.kind != Kind::Text);
-    let Some((at, keyword)) = first.and_then(|at| Some((at, piece[at].word()?))) else {
-        return vec![named(Vec::new(), piece)];
+fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
+    let first = piece.iter().position(|token| token.kind != TokenKind::Text);
+    let Some((at, keyword)) = first.and_then(|at| Some((at, piece[at].as_word()?))) else {
+        return vec![named_item(Vec::new(), piece)];
     };
     let rest = &piece[at + 1..];
     let is_group = rest.first().is_some_and(|token| token.is('('));
@@ -127,47 +128,50 @@ fn go(piece: Vec<Token>) -> Vec<Item> {
         "package" => Vec::new(),
         "import" => go_imports(rest),
         "func" if is_group => {
-            let end = behind(rest, 0);
+            let end = index_after(rest, 0);
             let receiver = rest[..end].iter().take_while(|token| !token.is('['));
-            let of_type = receiver.filter_map(Token::word).last().map(str::to_owned);
-            vec![Item {
+            let of_type = receiver
+                .filter_map(SourceToken::as_word)
+                .last()
+                .map(str::to_owned);
+            vec![SourceItem {
                 belongs_to: of_type.into_iter().collect(),
                 tokens: piece,
-                ..Item::default()
+                ..SourceItem::default()
             }]
         }
         "func" => {
             let name = rest
                 .first()
-                .and_then(Token::word)
+                .and_then(SourceToken::as_word)
                 .unwrap_or_default()
                 .to_owned();
-            vec![Item {
+            vec![SourceItem {
                 is_always: name == "init" || name == "TestMain",
-                ..named(vec![name], piece)
+                ..named_item(vec![name], piece)
             }]
         }
         "var" | "type" | "const" if is_group => {
-            let inner = rest[1..behind(rest, 0).max(2) - 1].to_vec();
-            let specs = pieces(inner, Syntax::Go);
+            let inner = rest[1..index_after(rest, 0).max(2) - 1].to_vec();
+            let specs = split_pieces(inner, SourceSyntax::Go);
             if keyword == "const" {
                 // The values of a group depend on each other (iota).
                 let names = specs.iter().flat_map(|spec| leading_names(spec));
-                return vec![named(names.collect(), piece)];
+                return vec![named_item(names.collect(), piece)];
             }
-            let spec = |spec: Vec<Token>| named(leading_names(&spec), spec);
+            let spec = |spec: Vec<SourceToken>| named_item(leading_names(&spec), spec);
             specs.into_iter().map(spec).collect()
         }
-        _ => vec![named(leading_names(rest), piece)],
+        _ => vec![named_item(leading_names(rest), piece)],
     }
 }
 
 /// Returns one item per path, with the names by which a text may refer to it.
-fn go_imports(tokens: &[Token]) -> Vec<Item> {
+fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
     let mut found = Vec::new();
-    let mut alias: Option<&Token> = None;
+    let mut alias: Option<&SourceToken> = None;
     for token in tokens {
-        let Some(path) = token.literal() else {
+        let Some(path) = token.as_literal() else {
             alias = Some(token).filter(|token| !token.is('(') && !token.is(')') && !token.is(';'));
             continue;
         };
@@ -181,63 +185,70 @@ fn go_imports(tokens: &[Token]) -> Vec<Item> {
                 .map(str::to_owned)
                 .collect(),
         };
-        found.push(Item {
+        found.push(SourceItem {
             is_always: names.iter().any(|name| name == "_" || name == "."),
             is_import: true,
-            ..named(names, alias.into_iter().chain([token]).cloned().collect())
+            ..named_item(names, alias.into_iter().chain([token]).cloned().collect())
         });
     }
     found
 }
 
-fn rust(piece: Vec<Token>) -> Vec<Item> {
+fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
     // Skips attributes and visibility.
     let mut at = 0;
     while let Some(token) = piece.get(at) {
         at = match () {
             () if token.is('#') => {
                 let open = at + 1 + usize::from(piece.get(at + 1).is_some_and(|next| next.is('!')));
-                behind(&piece, open)
+                index_after(&piece, open)
             }
-            () if token.is('(') => behind(&piece, at),
+            () if token.is('(') => index_after(&piece, at),
             () if ["pub", "unsafe", "async", "extern", "default"].contains(&&*token.text) => at + 1,
-            () if token.kind == Kind::Text => at + 1,
+            () if token.kind == TokenKind::Text => at + 1,
             () => break,
         };
     }
-    let (Some(keyword), rest) = (piece.get(at).and_then(Token::word), piece.get(at + 1..)) else {
-        return vec![named(Vec::new(), piece)];
+    let (Some(keyword), rest) = (
+        piece.get(at).and_then(SourceToken::as_word),
+        piece.get(at + 1..),
+    ) else {
+        return vec![named_item(Vec::new(), piece)];
     };
     let rest = rest.unwrap_or_default();
-    let words = || rest.iter().filter_map(Token::word).map(str::to_owned);
+    let words = || {
+        rest.iter()
+            .filter_map(SourceToken::as_word)
+            .map(str::to_owned)
+    };
     let body = rest.iter().position(|token| token.is('{'));
     match keyword {
         "mod" if body.is_some() => {
             let open = body.unwrap_or(0);
-            let inner = rest[open + 1..behind(rest, open).max(open + 2) - 1].to_vec();
-            items(inner, Syntax::Rust)
+            let inner = rest[open + 1..index_after(rest, open).max(open + 2) - 1].to_vec();
+            split_items(inner, SourceSyntax::Rust)
         }
         "mod" => Vec::new(),
         "use" => rust_imports(&[], rest),
         "impl" => {
             let head = &rest[..body.unwrap_or(rest.len())];
-            let begin = head.iter().position(|token| token.word() == Some("for"));
+            let begin = head.iter().position(|token| token.as_word() == Some("for"));
             let own = head[begin.map_or(0, |at| at + 1)..]
                 .iter()
-                .filter_map(Token::word);
-            vec![Item {
+                .filter_map(SourceToken::as_word);
+            vec![SourceItem {
                 belongs_to: own.map(str::to_owned).collect(),
                 tokens: piece,
-                ..Item::default()
+                ..SourceItem::default()
             }]
         }
         "const" if rest.first().is_some_and(|next| next.text == "fn") => {
-            vec![named(words().nth(1).into_iter().collect(), piece)]
+            vec![named_item(words().nth(1).into_iter().collect(), piece)]
         }
         "fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static"
         | "macro_rules" => {
             let name = words().find(|word| word != "mut");
-            vec![named(name.into_iter().collect(), piece)]
+            vec![named_item(name.into_iter().collect(), piece)]
         }
         // lazy_static!, thread_local! and similar macros declare the name after a keyword.
         _ => {
@@ -245,55 +256,55 @@ fn rust(piece: Vec<Token>) -> Vec<Item> {
             let pairs = rest
                 .windows(2)
                 .filter(|pair| declares.contains(&&*pair[0].text));
-            let words = pairs.filter_map(|pair| pair[1].word());
+            let words = pairs.filter_map(|pair| pair[1].as_word());
             let names = words
                 .filter(|word| !declares.contains(word))
                 .map(str::to_owned);
-            vec![named(names.collect(), piece)]
+            vec![named_item(names.collect(), piece)]
         }
     }
 }
 
 /// Returns one item for each name that a tree such as `a::{b, c as d}` imports.
-fn rust_imports(before: &[Token], tree: &[Token]) -> Vec<Item> {
+fn rust_imports(before: &[SourceToken], tree: &[SourceToken]) -> Vec<SourceItem> {
     let open = tree.iter().position(|token| token.is('{'));
     if let Some(open) = open {
         let before = [before, &tree[..open]].concat();
-        let inner = &tree[open + 1..behind(tree, open).max(open + 2) - 1];
-        return in_list(inner)
+        let inner = &tree[open + 1..index_after(tree, open).max(open + 2) - 1];
+        return split_list(inner)
             .into_iter()
             .flat_map(|part| rust_imports(&before, part))
             .collect();
     }
     let tokens = [before, tree].concat();
-    let mut words = tokens.iter().filter_map(Token::word).rev();
+    let mut words = tokens.iter().filter_map(SourceToken::as_word).rev();
     let name = words.find(|word| *word != "self").map(str::to_owned);
-    vec![Item {
+    vec![SourceItem {
         is_always: tree.iter().any(|token| token.is('*')),
         is_import: true,
-        ..named(name.into_iter().collect(), tokens)
+        ..named_item(name.into_iter().collect(), tokens)
     }]
 }
 
 /// Splits a list at its top-level commas.
-fn in_list(tokens: &[Token]) -> Vec<&[Token]> {
+fn split_list(tokens: &[SourceToken]) -> Vec<&[SourceToken]> {
     let mut depth = 0;
     let parts = tokens.split(|token| {
-        depth += step(token);
+        depth += depth_change(token);
         depth == 0 && token.is(',')
     });
     parts.filter(|part| !part.is_empty()).collect()
 }
 
 /// Splits Python text into top-level statements, each with its indented block.
-fn statements(tokens: Vec<Token>) -> Vec<Vec<Token>> {
+fn python_statements(tokens: Vec<SourceToken>) -> Vec<Vec<SourceToken>> {
     const GOES_ON: [&str; 4] = ["else", "elif", "except", "finally"];
-    let mut found: Vec<Vec<Token>> = Vec::new();
+    let mut found: Vec<Vec<SourceToken>> = Vec::new();
     let (mut depth, mut is_decorated) = (0, false);
     for token in tokens {
         let begins = token.column == Some(0) && depth == 0;
-        let goes_on = token.word().is_some_and(|word| GOES_ON.contains(&word));
-        depth = (depth + step(&token)).max(0);
+        let goes_on = token.as_word().is_some_and(|word| GOES_ON.contains(&word));
+        depth = (depth + depth_change(&token)).max(0);
         if begins && !goes_on && !is_decorated {
             found.push(Vec::new());
         }
@@ -307,55 +318,55 @@ fn statements(tokens: Vec<Token>) -> Vec<Vec<Token>> {
     found
 }
 
-fn python(statement: Vec<Token>) -> Vec<Item> {
-    let is_documentation = matches!(&statement[..], [only] if only.kind == Kind::Text);
+fn python_items(statement: Vec<SourceToken>) -> Vec<SourceItem> {
+    let is_documentation = matches!(&statement[..], [only] if only.kind == TokenKind::Text);
     if is_documentation {
         return Vec::new();
     }
-    if matches!(statement[0].word(), Some("import" | "from")) {
+    if matches!(statement[0].as_word(), Some("import" | "from")) {
         return python_imports(&statement);
     }
     let mut names = Vec::new();
     for (at, token) in statement.iter().enumerate() {
         let next = statement.get(at + 1);
-        let is_outer = |own: &Token| own.column.is_none_or(|column| column == 0);
-        let declares = ["def", "class"].contains(&&*token.text) && token.kind == Kind::Word;
+        let is_outer = |own: &SourceToken| own.column.is_none_or(|column| column == 0);
+        let declares = ["def", "class"].contains(&&*token.text) && token.kind == TokenKind::Word;
         if declares && (is_outer(token) || at == 0) {
-            names.extend(next.and_then(Token::word).map(str::to_owned));
+            names.extend(next.and_then(SourceToken::as_word).map(str::to_owned));
         }
         let is_assigned = next.is_some_and(|next| next.is('=') || next.is(',') || next.is(':'));
         if is_assigned && !statement.iter().any(|own| own.text == "def") {
-            names.extend(token.word().map(str::to_owned));
+            names.extend(token.as_word().map(str::to_owned));
         }
     }
-    vec![named(names, statement)]
+    vec![named_item(names, statement)]
 }
 
 /// Returns one item for each imported name.
-fn python_imports(statement: &[Token]) -> Vec<Item> {
+fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
     let at = statement
         .iter()
-        .position(|token| token.word() == Some("import"));
+        .position(|token| token.as_word() == Some("import"));
     let (head, list) = statement.split_at(at.map_or(0, |at| at + 1));
-    let is_bracket = |token: &&Token| !token.is('(') && !token.is(')');
-    let list: Vec<Token> = list.iter().filter(is_bracket).cloned().collect();
-    let item = |part: &[Token]| Item {
+    let is_bracket = |token: &&SourceToken| !token.is('(') && !token.is(')');
+    let list: Vec<SourceToken> = list.iter().filter(is_bracket).cloned().collect();
+    let item = |part: &[SourceToken]| SourceItem {
         is_always: part.iter().any(|token| token.is('*')),
         is_import: true,
-        ..named(
+        ..named_item(
             part.iter()
-                .filter_map(Token::word)
+                .filter_map(SourceToken::as_word)
                 .map(str::to_owned)
                 .collect(),
             [head, part].concat(),
         )
     };
-    in_list(&list).into_iter().map(item).collect()
+    split_list(&list).into_iter().map(item).collect()
 }
 
 /// Parses C, C++ and Java: the declared name precedes a parenthesis, an equals sign or the end.
 /// Bodies of namespaces and top-level Java classes are split in turn.
-fn c(piece: Vec<Token>, syntax: Syntax) -> Vec<Item> {
+fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     const TYPES: [&str; 7] = [
         "class",
         "interface",
@@ -369,56 +380,60 @@ fn c(piece: Vec<Token>, syntax: Syntax) -> Vec<Item> {
         let is_macro = piece.get(1).is_some_and(|token| token.text == "define");
         let name = piece.get(2).filter(|_| is_macro);
         let names = name.map(|token| token.text.clone()).into_iter().collect();
-        return vec![named(names, piece)];
+        return vec![named_item(names, piece)];
     }
     let (begin, is_always) = skip_annotations(&piece);
     let rest = &piece[begin..];
-    let is_keyword = |token: &Token, known: &[&str]| known.contains(&&*token.text);
+    let is_keyword = |token: &SourceToken, known: &[&str]| known.contains(&&*token.text);
     if rest
         .first()
         .is_some_and(|token| is_keyword(token, &["import", "package", "using"]))
     {
-        return vec![Item {
+        return vec![SourceItem {
             is_import: true,
-            ..named(last_word(rest), piece.clone())
+            ..named_item(last_word(rest), piece.clone())
         }];
     }
     let open = rest.iter().position(|token| token.is('{'));
-    let ends = |token: &Token| ['(', '=', '{', ';'].iter().any(|mark| token.is(*mark));
+    let ends = |token: &SourceToken| ['(', '=', '{', ';'].iter().any(|mark| token.is(*mark));
     let stop = rest.iter().position(ends);
     let head = &rest[..stop.unwrap_or(rest.len())];
     let Some(at) = head.iter().position(|token| is_keyword(token, &TYPES)) else {
-        return vec![Item {
+        return vec![SourceItem {
             is_always,
-            ..named(last_word(head), piece.clone())
+            ..named_item(last_word(head), piece.clone())
         }];
     };
-    let is_cut = head[at].text == "namespace" || (syntax == Syntax::Java && begin_of_file(&piece));
+    let is_cut =
+        head[at].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level(&piece));
     if let Some(open) = open.filter(|_| is_cut) {
-        let inner = rest[open + 1..behind(rest, open).max(open + 2) - 1].to_vec();
-        let header = Item {
-            is_always: syntax == Syntax::Java,
-            ..named(Vec::new(), piece[..begin + open].to_vec())
+        let inner = rest[open + 1..index_after(rest, open).max(open + 2) - 1].to_vec();
+        let header = SourceItem {
+            is_always: syntax == SourceSyntax::Java,
+            ..named_item(Vec::new(), piece[..begin + open].to_vec())
         };
-        return [vec![header], items(inner, syntax)].concat();
+        return [vec![header], split_items(inner, syntax)].concat();
     }
-    let name = head.get(at + 1).and_then(Token::word).map(str::to_owned);
-    vec![named(name.into_iter().collect(), piece.clone())]
+    let name = head
+        .get(at + 1)
+        .and_then(SourceToken::as_word)
+        .map(str::to_owned);
+    vec![named_item(name.into_iter().collect(), piece.clone())]
 }
 
-fn last_word(tokens: &[Token]) -> Vec<String> {
-    let mut words = tokens.iter().filter_map(Token::word);
+fn last_word(tokens: &[SourceToken]) -> Vec<String> {
+    let mut words = tokens.iter().filter_map(SourceToken::as_word);
     words.next_back().map(str::to_owned).into_iter().collect()
 }
 
 /// Whether a class starts in the first column, as top-level classes do and nested ones do not.
-fn begin_of_file(piece: &[Token]) -> bool {
+fn is_top_level(piece: &[SourceToken]) -> bool {
     piece.first().is_some_and(|token| token.column == Some(0))
 }
 
 /// Returns the index after Java annotations, and whether one of them makes the method run around
 /// every benchmark.
-fn skip_annotations(piece: &[Token]) -> (usize, bool) {
+fn skip_annotations(piece: &[SourceToken]) -> (usize, bool) {
     let (mut at, mut is_around) = (0, false);
     while piece.get(at).is_some_and(|token| token.is('@')) {
         is_around |= piece
@@ -429,7 +444,7 @@ fn skip_annotations(piece: &[Token]) -> (usize, bool) {
             at += 2;
         }
         if piece.get(at).is_some_and(|token| token.is('(')) {
-            at = behind(piece, at);
+            at = index_after(piece, at);
         }
     }
     (at.min(piece.len()), is_around)
@@ -437,11 +452,11 @@ fn skip_annotations(piece: &[Token]) -> (usize, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tokens::tokens;
+    use super::super::tokens::tokenize;
     use super::*;
 
-    fn names(text: &str, syntax: Syntax) -> Vec<Vec<String>> {
-        let read = items(tokens(text, syntax), syntax).into_iter();
+    fn declared_names(text: &str, syntax: SourceSyntax) -> Vec<Vec<String>> {
+        let read = split_items(tokenize(text, syntax), syntax).into_iter();
         read.map(|item| [item.names, item.belongs_to].concat())
             .collect()
     }
@@ -460,7 +475,7 @@ mod tests {
             &["T"],
             &["BenchmarkX"],
         ];
-        assert_eq!(names(text, Syntax::Go), expected);
+        assert_eq!(declared_names(text, SourceSyntax::Go), expected);
     }
 
     #[test]
@@ -468,7 +483,7 @@ mod tests {
         let text = "#![feature(test)]\nuse a::{B, C as D};\nmod inner {\n fn f<'a>() {}\n}\n#[inline]\npub(crate) const fn g() -> u8 { b'x' }\n\
             impl<T> X for Y<T> { fn h() {} }\nlazy_static! { static ref DATA: u8 = 1; }\ncriterion_group!(benches, f);\n";
         let expected: [&[&str]; 7] = [&["B"], &["D"], &["f"], &["g"], &["Y", "T"], &["DATA"], &[]];
-        assert_eq!(names(text, Syntax::Rust), expected);
+        assert_eq!(declared_names(text, SourceSyntax::Rust), expected);
     }
 
     #[test]
@@ -484,7 +499,7 @@ mod tests {
             &["SIZE", "K", "else", "K"],
             &[],
         ];
-        assert_eq!(names(text, Syntax::Python), expected);
+        assert_eq!(declared_names(text, SourceSyntax::Python), expected);
     }
 
     #[test]
@@ -492,7 +507,7 @@ mod tests {
         let text = "package a;\nimport java.util.List;\n@State(Scope.Thread)\npublic class Sums {\n  @Param({\"1\"}) int size;\n  @Setup public void up() {}\n\
             @Benchmark public int total(Blackhole b) { return 1; }\n}\n";
         let expected: [&[&str]; 6] = [&["a"], &["List"], &[], &["size"], &["up"], &["total"]];
-        assert_eq!(names(text, Syntax::Java), expected);
+        assert_eq!(declared_names(text, SourceSyntax::Java), expected);
         let text = "#include <x>\n#define N 5\nnamespace {\nint data[] = {1, 2};\nstatic void BM_copy(State& s) { f(s); }\n}\nBENCHMARK(BM_copy);\n";
         let expected: [&[&str]; 7] = [
             &[],
@@ -503,7 +518,7 @@ mod tests {
             &["BM_copy"],
             &["BENCHMARK"],
         ];
-        let found = names(text, Syntax::C);
+        let found = declared_names(text, SourceSyntax::C);
         assert!(
             found.iter().any(|own| own == expected[5])
                 && found.iter().any(|own| own == expected[1]),

@@ -4,24 +4,24 @@
 //!
 //! Decides which sources make up a benchmark: files of tests and benchmarks, not of the code under
 //! test. `items.rs` decides how a text is split, `pool.rs` which parts one benchmark uses. No file
-//! is executed. Start at [`fingerprints`].
+//! is executed. Start at [`fingerprint_benchmarks`].
 
 mod items;
 mod pool;
 mod tokens;
 
-use crate::suites::files_like;
-use crate::{Job, Kind, Source};
-use pool::{Naming, Pool, has_word, named_files};
+use crate::suites::files_matching;
+use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
+use pool::{BenchmarkNaming, SourcePool, has_word, named_files};
 use speedwell_model::Variant;
-use speedwell_suite::adapter::Read;
+use speedwell_suite::adapter::ResultFormat;
 use speedwell_suite::project;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names of folders with tests and benchmarks.
-const FOLDERS: [&str; 13] = [
+const TEST_FOLDERS: [&str; 13] = [
     "bench",
     "benches",
     "benchmark",
@@ -38,14 +38,14 @@ const FOLDERS: [&str; 13] = [
 ];
 
 /// Folders without the project's own sources.
-const NO_SOURCES: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
+const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
 
 /// Maximum number of files searched for the source of a program.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 /// Location of a benchmark's source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Place {
+enum SourceLocation {
     /// Files `*_test.go` of a package.
     GoPackage(PathBuf),
     /// Bench target of a cargo package or workspace.
@@ -60,8 +60,11 @@ enum Place {
 
 /// Fingerprints the benchmarks of the jobs under a variant, by benchmark name. Omits benchmarks
 /// whose source is not found.
-pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String> {
-    let mut pools: HashMap<Place, Pool> = HashMap::new();
+pub fn fingerprint_benchmarks(
+    jobs: &[BenchmarkJob],
+    variant: &Variant,
+) -> BTreeMap<String, String> {
+    let mut pools: HashMap<SourceLocation, SourcePool> = HashMap::new();
     let mut found = BTreeMap::new();
     for job in jobs {
         let benchmark = (job.case.as_ref()).map_or(&job.source.name, |case| &case.benchmark);
@@ -69,98 +72,113 @@ pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String>
             continue;
         }
         let source = job.source.under(variant);
-        let Some(place) = place(job, &source, variant) else {
+        let Some(place) = locate_source(job, &source, variant) else {
             continue;
         };
-        let has_own_text = !matches!(place, Place::Program(_));
-        let pool = pools.entry(place.clone()).or_insert_with(|| place.pool());
+        let has_own_text = !matches!(place, SourceLocation::Program(_));
+        let pool = pools
+            .entry(place.clone())
+            .or_insert_with(|| place.build_pool());
         let name = job.name_under(&variant.name);
         // In Go, the part after a slash is a sub-benchmark.
         let name = match place {
-            Place::GoPackage(_) => name.split('/').next().unwrap_or(name),
+            SourceLocation::GoPackage(_) => name.split('/').next().unwrap_or(name),
             _ => name,
         };
-        if let Some(fingerprint) = pool.fingerprint(name, naming(&source), has_own_text) {
+        if let Some(fingerprint) =
+            pool.fingerprint_benchmark(name, naming_of(&source), has_own_text)
+        {
             found.insert(benchmark.clone(), fingerprint);
         }
     }
     found
 }
 
-fn naming(source: &Source) -> Naming {
+fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
     match source.adapter().map(|adapter| adapter.keys.read) {
-        Some(Read::Criterion | Read::Pyperf | Read::Catch2 | Read::Vitest) => Naming::Handed,
+        Some(
+            ResultFormat::Criterion
+            | ResultFormat::Pyperf
+            | ResultFormat::Catch2
+            | ResultFormat::Vitest,
+        ) => BenchmarkNaming::Handed,
         // Among cargo's frameworks, only criterion names benchmarks other than by function;
         // functions are tried first there.
-        _ => Naming::Declared,
+        _ => BenchmarkNaming::Declared,
     }
 }
 
-fn place(job: &Job, source: &Source, variant: &Variant) -> Option<Place> {
+fn locate_source(
+    job: &BenchmarkJob,
+    source: &BenchmarkSource,
+    variant: &Variant,
+) -> Option<SourceLocation> {
     let file = &source.file;
     match source.kind {
-        Kind::Snippet(_) | Kind::Fake | Kind::Load | Kind::Experiment => return None,
-        Kind::Program => return of_program(variant),
-        Kind::NodeCore | Kind::Node | Kind::Cpp | Kind::Python => {
-            return Some(Place::File(file.clone()));
+        SourceKind::Snippet(_) | SourceKind::Fake | SourceKind::Load | SourceKind::Experiment => {
+            return None;
         }
-        Kind::Suite => {}
+        SourceKind::Program => return program_location(variant),
+        SourceKind::NodeCore | SourceKind::Node | SourceKind::Cpp | SourceKind::Python => {
+            return Some(SourceLocation::File(file.clone()));
+        }
+        SourceKind::Suite => {}
     }
     let adapter = source.adapter()?;
     let target = job.in_suite.as_ref().and_then(|own| own.target.clone());
     match (adapter.keys.read, target) {
-        (_, Some(target)) => Some(Place::CargoTarget(file.clone(), target)),
-        (Read::Jmh, None) => {
+        (_, Some(target)) => Some(SourceLocation::CargoTarget(file.clone(), target)),
+        (ResultFormat::Jmh, None) => {
             let root = variant.worktree.as_ref().map(|own| own.folder.clone());
             let class = job.name_under(&variant.name).rsplit_once('.')?.0.to_owned();
-            root.map(|root| Place::Class(root, class))
+            root.map(|root| SourceLocation::Class(root, class))
         }
-        _ if file.is_dir() => Some(Place::GoPackage(file.clone())),
-        _ if source.is_program() => of_program(variant),
-        _ => Some(Place::File(file.clone())),
+        _ if file.is_dir() => Some(SourceLocation::GoPackage(file.clone())),
+        _ if source.is_program() => program_location(variant),
+        _ => Some(SourceLocation::File(file.clone())),
     }
 }
 
 /// Sources of a program are searched in the worktree of a revision.
-fn of_program(variant: &Variant) -> Option<Place> {
+fn program_location(variant: &Variant) -> Option<SourceLocation> {
     let own = variant.worktree.as_ref()?;
-    Some(Place::Program(own.folder.clone()))
+    Some(SourceLocation::Program(own.folder.clone()))
 }
 
-impl Place {
-    fn pool(&self) -> Pool {
+impl SourceLocation {
+    fn build_pool(&self) -> SourcePool {
         match self {
-            Place::GoPackage(folder) => {
-                let mut pool = Pool::new(folder);
-                for file in files_like(folder, "*_test.go") {
-                    pool.add(&file);
+            SourceLocation::GoPackage(folder) => {
+                let mut pool = SourcePool::new(folder);
+                for file in files_matching(folder, "*_test.go") {
+                    pool.add_file(&file);
                 }
                 pool
             }
-            Place::CargoTarget(folder, target) => of_target(folder, target),
-            Place::File(file) => of_file(file),
-            Place::Class(root, class) => {
-                let mut pool = Pool::new(root);
-                let all = sources_below(root, &|path| ending(path) == Some("java"));
+            SourceLocation::CargoTarget(folder, target) => target_pool(folder, target),
+            SourceLocation::File(file) => file_pool(file),
+            SourceLocation::Class(root, class) => {
+                let mut pool = SourcePool::new(root);
+                let all = sources_below(root, &|path| file_extension(path) == Some("java"));
                 // A nested class is in the file of the outer one.
                 let mut names = Some(class.as_str());
                 while let Some(name) = names {
                     let path = format!("{}.java", name.replace('.', "/"));
                     if let Some(file) = all.iter().find(|file| file.ends_with(&path)) {
-                        pool.add(file);
+                        pool.add_file(file);
                         break;
                     }
                     names = name.rsplit_once('.').map(|(outer, _)| outer);
                 }
                 pool
             }
-            Place::Program(root) => of_root(root),
+            SourceLocation::Program(root) => root_pool(root),
         }
     }
 }
 
 /// Files of a bench target: where Cargo.toml says, or where cargo looks by default.
-fn of_target(folder: &Path, target: &str) -> Pool {
+fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let named = |manifest: &PathBuf| {
         let package = manifest.parent()?;
@@ -168,11 +186,11 @@ fn of_target(folder: &Path, target: &str) -> Pool {
             format!("benches/{target}.rs"),
             format!("benches/{target}/main.rs"),
         ];
-        let told = path_in(manifest, target).into_iter();
+        let told = manifest_path(manifest, target).into_iter();
         let mut all = told.chain(usual).map(|path| package.join(path));
         all.find(|file| file.is_file())
     };
-    let mut pool = Pool::new(folder);
+    let mut pool = SourcePool::new(folder);
     if let Some(file) = manifests.iter().find_map(named) {
         add_with_modules(&mut pool, &file, &|_| true);
     }
@@ -180,7 +198,7 @@ fn of_target(folder: &Path, target: &str) -> Pool {
 }
 
 /// The path that a manifest gives a bench target.
-fn path_in(manifest: &Path, target: &str) -> Option<String> {
+fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     let table: toml::Table = fs::read_to_string(manifest).ok()?.parse().ok()?;
     let is_it = |own: &&toml::Value| own.get("name").and_then(toml::Value::as_str) == Some(target);
     let path = table
@@ -193,26 +211,26 @@ fn path_in(manifest: &Path, target: &str) -> Option<String> {
 }
 
 /// A file, and what it uses of other files of tests and benchmarks.
-fn of_file(file: &Path) -> Pool {
+fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let root = project::root(folder).unwrap_or(folder).to_owned();
-    let mut pool = Pool::new(folder);
+    let root = project::project_root(folder).unwrap_or(folder).to_owned();
+    let mut pool = SourcePool::new(folder);
     add_with_modules(&mut pool, file, &|path| is_of_tests(path, &root));
-    let is_python = ending(file) == Some("py");
+    let is_python = file_extension(file) == Some("py");
     // pytest finds fixtures there.
     let folders = folder
         .ancestors()
         .take_while(|folder| is_python && folder.starts_with(&root));
     for fixtures in folders.map(|folder| folder.join("conftest.py")) {
-        pool.add(&fixtures);
+        pool.add_file(&fixtures);
     }
     pool
 }
 
-fn add_with_modules(pool: &mut Pool, file: &Path, belongs: &dyn Fn(&Path) -> bool) {
+fn add_with_modules(pool: &mut SourcePool, file: &Path, belongs: &dyn Fn(&Path) -> bool) {
     let mut open = vec![file.to_owned()];
     while let Some(file) = open.pop() {
-        let read = pool.add(&file);
+        let read = pool.add_file(&file);
         let others = named_files(&read, &file).into_iter();
         open.extend(
             others
@@ -223,15 +241,15 @@ fn add_with_modules(pool: &mut Pool, file: &Path, belongs: &dyn Fn(&Path) -> boo
 }
 
 /// Sources of benchmarks from which a program may be built.
-fn of_root(root: &Path) -> Pool {
+fn root_pool(root: &Path) -> SourcePool {
     let is_source = |path: &Path| {
-        let is_c = ["cc", "cpp", "cxx", "c"].contains(&ending(path).unwrap_or_default());
+        let is_c = ["cc", "cpp", "cxx", "c"].contains(&file_extension(path).unwrap_or_default());
         is_c && is_of_tests(path, root)
     };
-    let mut pool = Pool::new(root);
+    let mut pool = SourcePool::new(root);
     for file in sources_below(root, &is_source) {
-        let mut own = Pool::new(root);
-        let read = own.add(&file);
+        let mut own = SourcePool::new(root);
+        let read = own.add_file(&file);
         if ["BENCHMARK", "speedwell"]
             .iter()
             .any(|word| has_word(&read, word))
@@ -242,7 +260,7 @@ fn of_root(root: &Path) -> Pool {
     pool
 }
 
-fn ending(path: &Path) -> Option<&str> {
+fn file_extension(path: &Path) -> Option<&str> {
     path.extension()?.to_str()
 }
 
@@ -263,7 +281,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
         .any(|part| ["bench", "benchmark", "benchmarks", "test", "spec", "perf"].contains(&part));
     let folders = inside.parent().into_iter().flat_map(Path::components);
     let mut folders = folders.map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
-    is_named || folders.any(|folder| FOLDERS.contains(&&*folder))
+    is_named || folders.any(|folder| TEST_FOLDERS.contains(&&*folder))
 }
 
 /// Returns matching files below a folder, skipping hidden folders and those of tools.
@@ -279,9 +297,9 @@ fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBu
         entries.sort();
         for path in entries {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_passed_over = name.starts_with('.') || NO_SOURCES.contains(&&*name);
+            let is_passed_over = name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name);
             seen += 1;
-            if is_passed_over || path.is_symlink() || seen > MOST_FILES {
+            if is_passed_over || path.is_symlink() || seen > MAX_FILES {
                 continue;
             }
             if path.is_dir() {
@@ -301,71 +319,93 @@ mod tests {
 
     use super::*;
     use crate::job::SuiteCase;
-    use crate::{Request, Trial, UsualTool, shipped};
+    use crate::{DefaultLoadTool, DescribeRequest, TrialMode, builtin_adapter};
     use std::time::Duration;
 
     /// Creates files with the given texts in a folder.
-    struct Project(tempfile::TempDir);
+    struct TestProject(tempfile::TempDir);
 
-    impl Project {
-        fn new(files: &[(&str, &str)]) -> Project {
-            let project = Project(tempfile::tempdir().unwrap());
+    impl TestProject {
+        fn new(files: &[(&str, &str)]) -> TestProject {
+            let project = TestProject(tempfile::tempdir().unwrap());
             files
                 .iter()
-                .for_each(|(path, text)| project.write(path, text));
+                .for_each(|(path, text)| project.write_file(path, text));
             project
         }
 
-        fn write(&self, path: &str, text: &str) {
+        fn write_file(&self, path: &str, text: &str) {
             let file = self.0.path().join(path);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
 
         /// Fingerprint of one benchmark of a framework.
-        fn of_suite(&self, suite: &str, target: Option<&str>, name: &str) -> Option<String> {
-            let mut source = Source::new(Kind::Suite, self.0.path(), self.0.path(), self.0.path());
-            source.suite = shipped(suite);
-            self.of(source, target, name)
+        fn fingerprint_in_framework(
+            &self,
+            suite: &str,
+            target: Option<&str>,
+            name: &str,
+        ) -> Option<String> {
+            let mut source = BenchmarkSource::new(
+                SourceKind::Suite,
+                self.0.path(),
+                self.0.path(),
+                self.0.path(),
+            );
+            source.suite = builtin_adapter(suite);
+            self.fingerprint_source(source, target, name)
         }
 
-        fn of_file(&self, kind: Kind, path: &str, name: &str) -> Option<String> {
+        fn fingerprint_file(&self, kind: SourceKind, path: &str, name: &str) -> Option<String> {
             let file = self.0.path().join(path);
-            self.of(
-                Source::new(kind, &file, self.0.path(), self.0.path()),
+            self.fingerprint_source(
+                BenchmarkSource::new(kind, &file, self.0.path(), self.0.path()),
                 None,
                 name,
             )
         }
 
-        fn of(&self, source: Source, target: Option<&str>, name: &str) -> Option<String> {
+        fn fingerprint_source(
+            &self,
+            source: BenchmarkSource,
+            target: Option<&str>,
+            name: &str,
+        ) -> Option<String> {
             let variant = Variant::plain("a");
-            let request = Request {
+            let request = DescribeRequest {
                 program: "x".into(),
                 variant: variant.clone(),
                 sets: Vec::new(),
                 names: crate::NamePatterns::default(),
-                trial: Trial::No,
-                usual_tool: UsualTool::Speedwell,
+                trial: TrialMode::No,
+                usual_tool: DefaultLoadTool::Speedwell,
                 limit: Duration::ZERO,
             };
-            let job = Job {
+            let job = BenchmarkJob {
                 label: name.to_owned(),
                 in_suite: Some(SuiteCase {
                     name: name.to_owned(),
                     target: target.map(str::to_owned),
                 }),
-                ..crate::protocol::draft(&source, &request)
+                ..crate::protocol::draft_job(&source, &request)
             };
-            fingerprints(&[job], &variant).into_values().next()
+            fingerprint_benchmarks(&[job], &variant)
+                .into_values()
+                .next()
         }
 
         /// Whether the fingerprint changes when the file gets another text.
-        fn changes(&self, path: &str, text: &str, of: impl Fn(&Project) -> Option<String>) -> bool {
+        fn changes_fingerprint(
+            &self,
+            path: &str,
+            text: &str,
+            of: impl Fn(&TestProject) -> Option<String>,
+        ) -> bool {
             let (file, before) = (self.0.path().join(path), of(self));
             assert!(before.is_some());
             let own = fs::read_to_string(&file).unwrap_or_default();
-            self.write(path, text);
+            self.write_file(path, text);
             let after = of(self);
             fs::write(file, own).unwrap();
             assert!(after.is_some());
@@ -379,17 +419,23 @@ mod tests {
 
     #[test]
     fn a_benchmark_of_go_is_its_function_and_what_it_uses_of_the_tests() {
-        let project = Project::new(&[
+        let project = TestProject::new(&[
             ("a.go", "package a\nfunc Sum(s string) int { return 0 }\n"),
             ("a_test.go", GO),
             ("testdata/in", "1"),
         ]);
-        let sum = |project: &Project| project.of_suite("go-package", None, "BenchmarkSum/n=5");
-        let edited =
-            |from: &str, to: &str| project.changes("a_test.go", &GO.replace(from, to), sum);
+        let sum = |project: &TestProject| {
+            project.fingerprint_in_framework("go-package", None, "BenchmarkSum/n=5")
+        };
+        let edited = |from: &str, to: &str| {
+            project.changes_fingerprint("a_test.go", &GO.replace(from, to), sum)
+        };
         assert!(edited("Sum(input)", "Sum(input + input)"));
         assert!(edited("return path", "return path + path"), "what it uses");
-        assert!(project.changes("testdata/in", "2", sum), "its data");
+        assert!(
+            project.changes_fingerprint("testdata/in", "2", sum),
+            "its data"
+        );
         assert!(
             !edited("other(b)\n", "other(b)\n\tother(b)\n"),
             "another benchmark"
@@ -403,13 +449,20 @@ mod tests {
             "words for people"
         );
         let code = "package a\nfunc Sum(s string) int { return 1 }\n";
-        assert!(!project.changes("a.go", code, sum), "the code under test");
-        assert!(project.changes("b_test.go", "package a\nfunc init() { warm() }\n", sum));
+        assert!(
+            !project.changes_fingerprint("a.go", code, sum),
+            "the code under test"
+        );
+        assert!(project.changes_fingerprint(
+            "b_test.go",
+            "package a\nfunc init() { warm() }\n",
+            sum
+        ));
         // Moving a function to another file changes nothing.
         let (first, second) = GO.split_at(GO.find("func BenchmarkSum").unwrap());
         let before = sum(&project);
-        project.write("a_test.go", first);
-        project.write(
+        project.write_file("a_test.go", first);
+        project.write_file(
             "c_test.go",
             &format!("package a\nimport \"testing\"\n{second}"),
         );
@@ -425,7 +478,7 @@ mod tests {
     fn a_benchmark_of_a_crate_is_found_by_its_function_or_by_the_name_it_hands_over() {
         let manifest =
             "[package]\nname = \"a\"\n[[bench]]\nname = \"speed\"\npath = \"perf/all.rs\"\n";
-        let project = Project::new(&[
+        let project = TestProject::new(&[
             ("Cargo.toml", manifest),
             ("perf/all.rs", RUST),
             (
@@ -434,10 +487,12 @@ mod tests {
             ),
         ]);
         let of = |name: &'static str| {
-            move |project: &Project| project.of_suite("cargo", Some("speed"), name)
+            move |project: &TestProject| {
+                project.fingerprint_in_framework("cargo", Some("speed"), name)
+            }
         };
         let edited = |name, from: &str, to: &str| {
-            project.changes("perf/all.rs", &RUST.replace(from, to), of(name))
+            project.changes_fingerprint("perf/all.rs", &RUST.replace(from, to), of(name))
         };
         assert!(edited(
             "parse small",
@@ -456,37 +511,41 @@ mod tests {
             "an import for others"
         );
         let common = "pub fn text() -> &'static str { \"ab\" }\npub fn unused() {}\n";
-        assert!(project.changes("perf/common.rs", common, of("parse small")));
+        assert!(project.changes_fingerprint("perf/common.rs", common, of("parse small")));
         let common = "pub fn text() -> &'static str { \"a\" }\npub fn unused() { text(); }\n";
-        assert!(!project.changes("perf/common.rs", common, of("parse small")));
+        assert!(!project.changes_fingerprint("perf/common.rs", common, of("parse small")));
     }
 
     #[test]
     fn a_file_is_a_benchmark_with_the_helpers_beside_it_and_without_the_code_under_test() {
         let script = "const k = require('../lib/k');\nconst { text } = require('./common');\n";
-        let project = Project::new(&[
+        let project = TestProject::new(&[
             (".git/HEAD", ""),
             ("bench/y.js", script),
             ("bench/common.js", "exports.text = 'a';"),
             ("lib/k.js", "exports.k = 1;"),
         ]);
-        let of = |project: &Project| project.of_file(Kind::Node, "bench/y.js", "bench/y.js");
-        assert!(project.changes("bench/common.js", "exports.text = 'b';", of));
-        assert!(!project.changes("lib/k.js", "exports.k = 2;", of));
-        assert!(project.changes("bench/y.js", &script.replace("text", "words"), of));
-        assert!(!project.changes("bench/y.js", &format!("// About.\n{script}"), of));
+        let of = |project: &TestProject| {
+            project.fingerprint_file(SourceKind::Node, "bench/y.js", "bench/y.js")
+        };
+        assert!(project.changes_fingerprint("bench/common.js", "exports.text = 'b';", of));
+        assert!(!project.changes_fingerprint("lib/k.js", "exports.k = 2;", of));
+        assert!(project.changes_fingerprint("bench/y.js", &script.replace("text", "words"), of));
+        assert!(!project.changes_fingerprint("bench/y.js", &format!("// About.\n{script}"), of));
     }
 
     #[test]
     fn a_function_of_python_is_a_benchmark_by_itself() {
         let text = "from speedwell import bench\nfrom lib import total, most\nDATA = [3, 1]\nDATA.sort()\n\
             @bench\ndef sums(b):\n    total(DATA)\n\n@bench\ndef peaks(b):\n    most([1])\n";
-        let project = Project::new(&[(".git/HEAD", ""), ("speed/lists.py", text)]);
+        let project = TestProject::new(&[(".git/HEAD", ""), ("speed/lists.py", text)]);
         let of = |name: &'static str| {
-            move |project: &Project| project.of_file(Kind::Python, "speed/lists.py", name)
+            move |project: &TestProject| {
+                project.fingerprint_file(SourceKind::Python, "speed/lists.py", name)
+            }
         };
         let edited = |name, from: &str, to: &str| {
-            project.changes("speed/lists.py", &text.replace(from, to), of(name))
+            project.changes_fingerprint("speed/lists.py", &text.replace(from, to), of(name))
         };
         assert!(edited("speed/lists.py/sums", "[3, 1]", "[3, 1, 2]"));
         assert!(edited(

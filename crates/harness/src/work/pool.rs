@@ -2,21 +2,21 @@
 //! benchmark uses.
 //!
 //! Decides by name alone which declarations are used: an ambiguous name makes the used subset
-//! larger, never smaller. Start at [`Pool::fingerprint`].
+//! larger, never smaller. Start at [`SourcePool::fingerprint_benchmark`].
 
-use super::items::{Item, items};
-use super::tokens::{Kind, Syntax, Token, tokens};
+use super::items::{SourceItem, split_items};
+use super::tokens::{SourceSyntax, SourceToken, TokenKind, tokenize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 /// Larger data files are not read; their names are part of the text.
-const LARGEST_DATA_BYTES: u64 = 64 << 20;
+const MAX_DATA_BYTES: u64 = 64 << 20;
 
 /// How benchmark names relate to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
+pub enum BenchmarkNaming {
     /// A function or class has the name.
     Declared,
     /// A literal passed to the framework is the name.
@@ -25,73 +25,83 @@ pub enum Naming {
 
 /// Declarations of several files.
 #[derive(Debug, Default)]
-pub struct Pool {
-    items: Vec<(Item, PathBuf)>,
+pub struct SourcePool {
+    items: Vec<(SourceItem, PathBuf)>,
     files: HashSet<PathBuf>,
     /// Base folder for paths in literals, besides that of their file.
     folder: PathBuf,
 }
 
-impl Pool {
-    pub fn new(folder: &Path) -> Pool {
-        Pool {
+impl SourcePool {
+    pub fn new(folder: &Path) -> SourcePool {
+        SourcePool {
             folder: folder.to_owned(),
-            ..Pool::default()
+            ..SourcePool::default()
         }
     }
 
     /// Adds a file unless it was added before. Returns its tokens.
-    pub fn add(&mut self, file: &Path) -> Vec<Token> {
-        let (Some(syntax), Ok(bytes)) = (Syntax::of_file(file), fs::read(file)) else {
+    pub fn add_file(&mut self, file: &Path) -> Vec<SourceToken> {
+        let (Some(syntax), Ok(bytes)) = (SourceSyntax::from_file(file), fs::read(file)) else {
             return Vec::new();
         };
         if !self.files.insert(file.to_owned()) {
             return Vec::new();
         }
-        let read = tokens(&String::from_utf8_lossy(&bytes), syntax);
-        let own = items(read.clone(), syntax).into_iter();
+        let read = tokenize(&String::from_utf8_lossy(&bytes), syntax);
+        let own = split_items(read.clone(), syntax).into_iter();
         self.items.extend(own.map(|item| (item, file.to_owned())));
         read
     }
 
     /// Fingerprints the text of one benchmark. If nothing in it has the benchmark's name,
     /// fingerprints the whole text if `or_all`.
-    pub fn fingerprint(&self, name: &str, naming: Naming, or_all: bool) -> Option<String> {
-        let declared = || self.declared(name);
-        let handed = || self.handed(name);
+    pub fn fingerprint_benchmark(
+        &self,
+        name: &str,
+        naming: BenchmarkNaming,
+        or_all: bool,
+    ) -> Option<String> {
+        let declared = || self.find_declared(name);
+        let handed = || self.find_by_literal(name);
         let mut roots = match naming {
-            Naming::Declared => declared(),
-            Naming::Handed => handed(),
+            BenchmarkNaming::Declared => declared(),
+            BenchmarkNaming::Handed => handed(),
         };
         if roots.is_empty() {
             roots = match naming {
-                Naming::Declared => handed(),
-                Naming::Handed => declared(),
+                BenchmarkNaming::Declared => handed(),
+                BenchmarkNaming::Handed => declared(),
             };
         }
         if roots.is_empty() && or_all {
             roots = (0..self.items.len()).collect();
         }
-        (!roots.is_empty()).then(|| self.digest(self.used_by(roots)))
+        (!roots.is_empty()).then(|| self.hash_items(self.used_items(roots)))
     }
 
     /// Finds declarations named like a part of the name; the last matching part counts.
-    fn declared(&self, name: &str) -> Vec<usize> {
+    fn find_declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
         let of = |part: &str| -> Vec<usize> {
-            let is_it = |item: &Item| !item.is_import && item.names.iter().any(|own| own == part);
-            self.places(is_it)
+            let is_it =
+                |item: &SourceItem| !item.is_import && item.names.iter().any(|own| own == part);
+            self.find_items(is_it)
         };
         let mut found = parts.rev().filter(|part| !part.is_empty()).map(of);
         found.find(|own| !own.is_empty()).unwrap_or_default()
     }
 
     /// Finds the declarations whose literals cover most of the name.
-    fn handed(&self, name: &str) -> Vec<usize> {
+    fn find_by_literal(&self, name: &str) -> Vec<usize> {
         let parts: Vec<&str> = name.split('/').collect();
-        let score = |item: &Item| {
-            let literals: Vec<&str> = item.tokens.iter().filter_map(Token::literal).collect();
-            let is_named = |text: &str| literals.iter().any(|own| is_name(own, text));
+        let score = |item: &SourceItem| {
+            let literals: Vec<&str> = item
+                .tokens
+                .iter()
+                .filter_map(SourceToken::as_literal)
+                .collect();
+            let is_named = |text: &str| literals.iter().any(|own| literal_matches(own, text));
             let named = parts.iter().filter(|part| is_named(part)).count();
             if is_named(name) {
                 parts.len() + 1
@@ -105,7 +115,7 @@ impl Pool {
         (0..self.items.len()).filter(is_best).collect()
     }
 
-    fn places(&self, wanted: impl Fn(&Item) -> bool) -> Vec<usize> {
+    fn find_items(&self, wanted: impl Fn(&SourceItem) -> bool) -> Vec<usize> {
         let all = self.items.iter().enumerate();
         all.filter(|(_, (item, _))| wanted(item))
             .map(|(at, _)| at)
@@ -113,7 +123,7 @@ impl Pool {
     }
 
     /// Returns these declarations and all they use, directly or indirectly.
-    fn used_by(&self, roots: Vec<usize>) -> BTreeSet<usize> {
+    fn used_items(&self, roots: Vec<usize>) -> BTreeSet<usize> {
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, (item, _)) in self.items.iter().enumerate() {
             for name in item.names.iter().chain(&item.belongs_to) {
@@ -122,7 +132,7 @@ impl Pool {
         }
         let mut used = BTreeSet::new();
         let mut open = roots;
-        open.extend(self.places(|item| item.is_always));
+        open.extend(self.find_items(|item| item.is_always));
         loop {
             while let Some(at) = open.pop() {
                 let (item, file) = &self.items[at];
@@ -151,11 +161,11 @@ impl Pool {
             .flat_map(|item| item.names.iter().map(String::as_str))
             .collect();
         let all = self.items.iter().enumerate();
-        let is_about = |(at, (item, file)): &(usize, &(Item, PathBuf))| {
-            Syntax::of_file(file) == Some(Syntax::Python)
+        let is_about = |(at, (item, file)): &(usize, &(SourceItem, PathBuf))| {
+            SourceSyntax::from_file(file) == Some(SourceSyntax::Python)
                 && item.names.is_empty()
                 && !item.is_import
-                && !is_start(item)
+                && !is_entry_point(item)
                 && !used.contains(at)
                 && item.words().any(|word| names.contains(word))
         };
@@ -163,14 +173,17 @@ impl Pool {
     }
 
     /// Hashes the declarations independently of their order and file.
-    fn digest(&self, used: BTreeSet<usize>) -> String {
+    fn hash_items(&self, used: BTreeSet<usize>) -> String {
         let one = |at: &usize| {
             let (item, file) = &self.items[*at];
             let mut text = Vec::new();
             for token in &item.tokens {
                 text.extend(token.text.as_bytes());
                 text.push(0);
-                if let Some(data) = token.literal().and_then(|path| self.data(path, file)) {
+                if let Some(data) = token
+                    .as_literal()
+                    .and_then(|path| self.hash_data_file(path, file))
+                {
                     text.extend(data);
                 }
             }
@@ -183,9 +196,9 @@ impl Pool {
 
     /// Hashes the data file that a literal names. Source files are excluded: those of the benchmark
     /// are added separately.
-    fn data(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
+    fn hash_data_file(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
         let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');
-        let is_source = Syntax::of_file(Path::new(path)).is_some();
+        let is_source = SourceSyntax::from_file(Path::new(path)).is_some();
         if !is_path || is_source || path.starts_with('/') {
             return None;
         }
@@ -194,19 +207,19 @@ impl Pool {
             .into_iter()
             .map(|folder| folder.join(path))
             .find(|file| file.is_file())?;
-        let is_readable = found.metadata().ok()?.len() <= LARGEST_DATA_BYTES;
+        let is_readable = found.metadata().ok()?.len() <= MAX_DATA_BYTES;
         let content = is_readable.then(|| fs::read(found).ok()).flatten()?;
         Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).into_bytes())
     }
 }
 
 /// Whether it is the entry point of a script: `if __name__ == "__main__":`.
-fn is_start(item: &Item) -> bool {
+fn is_entry_point(item: &SourceItem) -> bool {
     item.words().any(|word| word == "__name__")
 }
 
 /// Whether a literal matches the name: `parse {}` matches any name with that prefix.
-fn is_name(literal: &str, name: &str) -> bool {
+fn literal_matches(literal: &str, name: &str) -> bool {
     let is_word = |text: &str| text.contains(char::is_alphanumeric);
     let mut rest = name;
     let mut before = literal;
@@ -236,22 +249,22 @@ fn is_name(literal: &str, name: &str) -> bool {
 }
 
 /// Returns paths of other files that a text names: modules, headers.
-pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
+pub fn named_files(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
-    let literal = |token: &Token| token.literal().map(|path| folder.join(path));
-    match Syntax::of_file(file) {
-        Some(Syntax::Rust) => modules(read, file),
-        Some(Syntax::C) => {
+    let literal = |token: &SourceToken| token.as_literal().map(|path| folder.join(path));
+    match SourceSyntax::from_file(file) {
+        Some(SourceSyntax::Rust) => rust_modules(read, file),
+        Some(SourceSyntax::C) => {
             let pairs = read
                 .windows(2)
-                .filter(|pair| pair[0].word() == Some("include"));
+                .filter(|pair| pair[0].as_word() == Some("include"));
             let paths = pairs.filter_map(|pair| literal(&pair[1]));
             paths.filter(|path| path.is_file()).collect()
         }
-        Some(Syntax::Script) => {
+        Some(SourceSyntax::Script) => {
             let is_relative =
-                |token: &&Token| token.literal().is_some_and(|path| path.starts_with('.'));
+                |token: &&SourceToken| token.as_literal().is_some_and(|path| path.starts_with('.'));
             let paths = read.iter().filter(is_relative).filter_map(literal);
             let with_endings = |path: PathBuf| {
                 let endings = [
@@ -270,8 +283,8 @@ pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
             };
             paths.filter_map(with_endings).collect()
         }
-        Some(Syntax::Python) => {
-            let statements = items(read.to_vec(), Syntax::Python).into_iter();
+        Some(SourceSyntax::Python) => {
+            let statements = split_items(read.to_vec(), SourceSyntax::Python).into_iter();
             let imports = statements.filter(|item| item.is_import);
             let words: Vec<String> = imports
                 .flat_map(|item| item.words().map(str::to_owned).collect::<Vec<_>>())
@@ -284,25 +297,26 @@ pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
             };
             words.iter().filter_map(module).collect()
         }
-        Some(Syntax::Go | Syntax::Java) | None => Vec::new(),
+        Some(SourceSyntax::Go | SourceSyntax::Java) | None => Vec::new(),
     }
 }
 
 /// Files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
-fn modules(read: &[Token], file: &Path) -> Vec<PathBuf> {
+fn rust_modules(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let parent = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
     let mut found = Vec::new();
     for (at, part) in read.windows(3).enumerate() {
-        let (Some("mod"), Some(name), true) = (part[0].word(), part[1].word(), part[2].is(';'))
+        let (Some("mod"), Some(name), true) =
+            (part[0].as_word(), part[1].as_word(), part[2].is(';'))
         else {
             continue;
         };
         let literal = at
             .checked_sub(2)
             .map(|at| &read[at])
-            .and_then(Token::literal);
-        let is_path = at >= 4 && read[at - 4].word() == Some("path");
+            .and_then(SourceToken::as_literal);
+        let is_path = at >= 4 && read[at - 4].as_word() == Some("path");
         let mut candidates = vec![];
         if let Some(path) = literal.filter(|_| is_path) {
             candidates.push(parent.join(path));
@@ -317,8 +331,8 @@ fn modules(read: &[Token], file: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether any word of the text has this prefix.
-pub fn has_word(read: &[Token], beginning: &str) -> bool {
-    let words = read.iter().filter(|token| token.kind != Kind::Mark);
+pub fn has_word(read: &[SourceToken], beginning: &str) -> bool {
+    let words = read.iter().filter(|token| token.kind != TokenKind::Mark);
     words
         .into_iter()
         .any(|token| token.text.trim_start_matches('"').starts_with(beginning))

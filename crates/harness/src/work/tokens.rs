@@ -1,13 +1,13 @@
 //! Tokenizes source text without comments, for the few languages that benchmarks are written in.
 //!
 //! Decides only where words, literals and comments begin and end: whitespace and comments do not
-//! change a program. Start at [`tokens`].
+//! change a program. Start at [`tokenize`].
 
 use std::path::Path;
 
 /// Lexical syntax of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum SourceSyntax {
     Go,
     Rust,
     Python,
@@ -18,16 +18,16 @@ pub enum Syntax {
     Java,
 }
 
-impl Syntax {
+impl SourceSyntax {
     /// Selects the syntax by file extension.
-    pub fn of_file(file: &Path) -> Option<Syntax> {
+    pub fn from_file(file: &Path) -> Option<SourceSyntax> {
         Some(match file.extension()?.to_str()? {
-            "go" => Syntax::Go,
-            "rs" => Syntax::Rust,
-            "py" => Syntax::Python,
-            "js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx" => Syntax::Script,
-            "c" | "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx" => Syntax::C,
-            "java" => Syntax::Java,
+            "go" => SourceSyntax::Go,
+            "rs" => SourceSyntax::Rust,
+            "py" => SourceSyntax::Python,
+            "js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx" => SourceSyntax::Script,
+            "c" | "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx" => SourceSyntax::C,
+            "java" => SourceSyntax::Java,
             _ => return None,
         })
     }
@@ -35,7 +35,7 @@ impl Syntax {
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A name, a keyword or a number.
     Word,
     /// A literal with its quotes, or a compiler directive.
@@ -45,84 +45,84 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    pub kind: Kind,
+pub struct SourceToken {
+    pub kind: TokenKind,
     /// Its characters.
     pub text: String,
     /// Its column, if it is the first token of its line.
     pub column: Option<usize>,
 }
 
-impl Token {
+impl SourceToken {
     /// Whether it is this single character.
     pub fn is(&self, mark: char) -> bool {
-        self.kind == Kind::Mark && self.text.starts_with(mark)
+        self.kind == TokenKind::Mark && self.text.starts_with(mark)
     }
 
     /// Its text, if it is a word.
-    pub fn word(&self) -> Option<&str> {
-        (self.kind == Kind::Word).then_some(&self.text)
+    pub fn as_word(&self) -> Option<&str> {
+        (self.kind == TokenKind::Word).then_some(&self.text)
     }
 
     /// The text between its quotes, if it is a literal.
-    pub fn literal(&self) -> Option<&str> {
+    pub fn as_literal(&self) -> Option<&str> {
         let quotes = ['"', '\'', '`', '#'];
-        (self.kind == Kind::Text && self.text.starts_with(quotes))
+        (self.kind == TokenKind::Text && self.text.starts_with(quotes))
             .then(|| self.text.trim_matches(quotes))
     }
 }
 
 /// Tokenizes a text.
-pub fn tokens(text: &str, syntax: Syntax) -> Vec<Token> {
-    let mut reader = Reader {
+pub fn tokenize(text: &str, syntax: SourceSyntax) -> Vec<SourceToken> {
+    let mut reader = TokenReader {
         text,
         syntax,
         at: 0,
         column: Some(0),
         found: Vec::new(),
     };
-    while let Some(next) = reader.rest().chars().next() {
-        reader.step(next);
+    while let Some(next) = reader.remaining().chars().next() {
+        reader.read_token(next);
     }
     reader.found
 }
 
-struct Reader<'t> {
+struct TokenReader<'t> {
     text: &'t str,
-    syntax: Syntax,
+    syntax: SourceSyntax,
     at: usize,
     /// Current column, until the first token of the line.
     column: Option<usize>,
-    found: Vec<Token>,
+    found: Vec<SourceToken>,
 }
 
-impl Reader<'_> {
-    fn rest(&self) -> &str {
+impl TokenReader<'_> {
+    fn remaining(&self) -> &str {
         &self.text[self.at..]
     }
 
-    fn step(&mut self, next: char) {
+    fn read_token(&mut self, next: char) {
         if next == '\n' {
             (self.at, self.column) = (self.at + 1, Some(0));
         } else if next.is_whitespace() {
             self.at += next.len_utf8();
             self.column = self.column.map(|column| column + 1);
-        } else if let Some(end) = self.comment() {
+        } else if let Some(end) = self.comment_length() {
             self.at += end;
-        } else if let Some(end) = self.literal(next) {
-            self.push(Kind::Text, end);
+        } else if let Some(end) = self.literal_length(next) {
+            self.push(TokenKind::Text, end);
         } else if is_in_word(next) {
-            let end = self.rest().find(|c| !is_in_word(c));
-            self.push(Kind::Word, end.unwrap_or(self.rest().len()));
+            let end = self.remaining().find(|c| !is_in_word(c));
+            self.push(TokenKind::Word, end.unwrap_or(self.remaining().len()));
         } else {
-            self.push(Kind::Mark, next.len_utf8());
+            self.push(TokenKind::Mark, next.len_utf8());
         }
     }
 
-    fn push(&mut self, kind: Kind, length: usize) {
-        let text = self.rest()[..length].to_owned();
+    fn push(&mut self, kind: TokenKind, length: usize) {
+        let text = self.remaining()[..length].to_owned();
         self.at += length;
-        self.found.push(Token {
+        self.found.push(SourceToken {
             kind,
             text,
             column: self.column.take(),
@@ -130,46 +130,52 @@ impl Reader<'_> {
     }
 
     /// Length of a comment that begins here, excluding the line end.
-    fn comment(&mut self) -> Option<usize> {
-        let rest = self.rest();
+    fn comment_length(&mut self) -> Option<usize> {
+        let rest = self.remaining();
         let line = || rest.find('\n').unwrap_or(rest.len());
         match self.syntax {
-            Syntax::Python => rest.starts_with('#').then(line),
+            SourceSyntax::Python => rest.starts_with('#').then(line),
             // '//go:embed' and similar comments are compiler directives.
-            Syntax::Go if rest.starts_with("//go:") && self.column.is_some() => {
+            SourceSyntax::Go if rest.starts_with("//go:") && self.column.is_some() => {
                 let end = line();
-                self.push(Kind::Text, end);
+                self.push(TokenKind::Text, end);
                 Some(0)
             }
             _ if rest.starts_with("//") => Some(line()),
-            _ if rest.starts_with("/*") => Some(block_comment(rest, self.syntax == Syntax::Rust)),
+            _ if rest.starts_with("/*") => {
+                Some(block_comment(rest, self.syntax == SourceSyntax::Rust))
+            }
             _ => None,
         }
     }
 
     /// Length of a literal that begins here.
-    fn literal(&self, next: char) -> Option<usize> {
-        let rest = self.rest();
-        let is_one_of = |syntaxes: &[Syntax]| syntaxes.contains(&self.syntax);
+    fn literal_length(&self, next: char) -> Option<usize> {
+        let rest = self.remaining();
+        let is_one_of = |syntaxes: &[SourceSyntax]| syntaxes.contains(&self.syntax);
         match next {
-            '"' if rest.starts_with("\"\"\"") && is_one_of(&[Syntax::Python, Syntax::Java]) => {
-                Some(quoted(rest, "\"\"\"", true))
+            '"' if rest.starts_with("\"\"\"")
+                && is_one_of(&[SourceSyntax::Python, SourceSyntax::Java]) =>
+            {
+                Some(quoted_length(rest, "\"\"\"", true))
             }
-            '\'' if rest.starts_with("'''") && is_one_of(&[Syntax::Python]) => {
-                Some(quoted(rest, "'''", true))
+            '\'' if rest.starts_with("'''") && is_one_of(&[SourceSyntax::Python]) => {
+                Some(quoted_length(rest, "'''", true))
             }
-            '"' => Some(quoted(rest, "\"", true)),
-            '`' if is_one_of(&[Syntax::Go]) => Some(quoted(rest, "`", false)),
-            '`' if is_one_of(&[Syntax::Script]) => Some(quoted(rest, "`", true)),
+            '"' => Some(quoted_length(rest, "\"", true)),
+            '`' if is_one_of(&[SourceSyntax::Go]) => Some(quoted_length(rest, "`", false)),
+            '`' if is_one_of(&[SourceSyntax::Script]) => Some(quoted_length(rest, "`", true)),
             // A lifetime has no second quote.
-            '\'' if is_one_of(&[Syntax::Rust]) => {
+            '\'' if is_one_of(&[SourceSyntax::Rust]) => {
                 let mut letters = rest.chars().skip(1);
                 let is_escape = letters.next() == Some('\\');
-                (is_escape || letters.next() == Some('\'')).then(|| quoted(rest, "'", true))
+                (is_escape || letters.next() == Some('\'')).then(|| quoted_length(rest, "'", true))
             }
-            '\'' => Some(quoted(rest, "'", true)),
-            'r' if is_one_of(&[Syntax::Rust]) => raw_string(rest),
-            '/' if is_one_of(&[Syntax::Script]) && self.may_be_pattern() => pattern(rest),
+            '\'' => Some(quoted_length(rest, "'", true)),
+            'r' if is_one_of(&[SourceSyntax::Rust]) => raw_string(rest),
+            '/' if is_one_of(&[SourceSyntax::Script]) && self.may_be_pattern() => {
+                pattern_length(rest)
+            }
             _ => None,
         }
     }
@@ -177,9 +183,9 @@ impl Reader<'_> {
     /// Whether a slash begins a regular expression: an operand is expected.
     fn may_be_pattern(&self) -> bool {
         self.found.last().is_none_or(|before| match before.kind {
-            Kind::Mark => !before.is(')') && !before.is(']') && !before.is('}'),
-            Kind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*before.text),
-            Kind::Text => false,
+            TokenKind::Mark => !before.is(')') && !before.is(']') && !before.is('}'),
+            TokenKind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*before.text),
+            TokenKind::Text => false,
         })
     }
 }
@@ -211,7 +217,7 @@ fn block_comment(text: &str, is_nested: bool) -> usize {
 }
 
 /// Length of a literal that begins and ends with `quote`.
-fn quoted(text: &str, quote: &str, has_escapes: bool) -> usize {
+fn quoted_length(text: &str, quote: &str, has_escapes: bool) -> usize {
     let mut at = quote.len();
     while at < text.len() && !text[at..].starts_with(quote) {
         let mut letters = text[at..].chars();
@@ -240,7 +246,7 @@ fn raw_string(text: &str) -> Option<usize> {
 }
 
 /// Length of a regular expression; `None` if the line ends first.
-fn pattern(text: &str) -> Option<usize> {
+fn pattern_length(text: &str) -> Option<usize> {
     let (mut is_escaped, mut in_class) = (false, false);
     for (at, letter) in text.char_indices().skip(1) {
         match letter {
@@ -260,18 +266,27 @@ fn pattern(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn texts(text: &str, syntax: Syntax) -> Vec<String> {
-        let read = tokens(text, syntax).into_iter();
+    fn token_texts(text: &str, syntax: SourceSyntax) -> Vec<String> {
+        let read = tokenize(text, syntax).into_iter();
         read.map(|token| token.text).collect()
     }
 
     #[test]
     fn comments_and_blanks_are_no_tokens() {
-        assert_eq!(texts("a /* b */ +c // d\n", Syntax::Go), ["a", "+", "c"]);
-        assert_eq!(texts("a /* b /* c */ d */ e", Syntax::Rust), ["a", "e"]);
-        assert_eq!(texts("a = 1  # b\n", Syntax::Python), ["a", "=", "1"]);
         assert_eq!(
-            texts("//go:noinline\nf", Syntax::Go),
+            token_texts("a /* b */ +c // d\n", SourceSyntax::Go),
+            ["a", "+", "c"]
+        );
+        assert_eq!(
+            token_texts("a /* b /* c */ d */ e", SourceSyntax::Rust),
+            ["a", "e"]
+        );
+        assert_eq!(
+            token_texts("a = 1  # b\n", SourceSyntax::Python),
+            ["a", "=", "1"]
+        );
+        assert_eq!(
+            token_texts("//go:noinline\nf", SourceSyntax::Go),
             ["//go:noinline", "f"]
         );
     }
@@ -279,26 +294,38 @@ mod tests {
     #[test]
     fn literals_are_whole() {
         assert_eq!(
-            texts(r#"f("a // \" b")"#, Syntax::C),
+            token_texts(r#"f("a // \" b")"#, SourceSyntax::C),
             ["f", "(", r#""a // \" b""#, ")"]
         );
-        assert_eq!(texts("'''a # b'''c", Syntax::Python), ["'''a # b'''", "c"]);
         assert_eq!(
-            texts("&'a x 'b' '\\''", Syntax::Rust),
+            token_texts("'''a # b'''c", SourceSyntax::Python),
+            ["'''a # b'''", "c"]
+        );
+        assert_eq!(
+            token_texts("&'a x 'b' '\\''", SourceSyntax::Rust),
             ["&", "'", "a", "x", "'b'", "'\\''"]
         );
-        assert_eq!(texts("r#\"a\"b\"#c", Syntax::Rust), ["r#\"a\"b\"#", "c"]);
         assert_eq!(
-            texts("x = /[/]\"/ / 2", Syntax::Script),
+            token_texts("r#\"a\"b\"#c", SourceSyntax::Rust),
+            ["r#\"a\"b\"#", "c"]
+        );
+        assert_eq!(
+            token_texts("x = /[/]\"/ / 2", SourceSyntax::Script),
             ["x", "=", "/[/]\"/", "/", "2"]
         );
-        assert_eq!(texts("`a\\`b`", Syntax::Go), ["`a\\`", "b", "`"]);
-        assert_eq!(texts("\"unfinished", Syntax::C), ["\"unfinished"]);
+        assert_eq!(
+            token_texts("`a\\`b`", SourceSyntax::Go),
+            ["`a\\`", "b", "`"]
+        );
+        assert_eq!(
+            token_texts("\"unfinished", SourceSyntax::C),
+            ["\"unfinished"]
+        );
     }
 
     #[test]
     fn the_first_token_of_a_line_knows_its_place() {
-        let read = tokens("a b\n  c\n", Syntax::Python);
+        let read = tokenize("a b\n  c\n", SourceSyntax::Python);
         let columns: Vec<_> = read.iter().map(|token| token.column).collect();
         assert_eq!(columns, [Some(0), None, Some(2)]);
     }

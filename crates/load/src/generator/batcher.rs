@@ -5,40 +5,40 @@
 //! pays off if many requests are in flight and responses arrive fast enough for several to
 //! accumulate.
 
-use super::clock::Clock;
-use crate::load::Batching;
+use super::clock::LoadClock;
+use crate::load::BatchingMode;
 use crate::measured::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// Requests in flight up to which there are no pauses.
-const FEWEST_UNDER_WAY: u64 = 16;
+const MIN_IN_FLIGHT: u64 = 16;
 
 /// No pause after an iteration that ended at least one in this many of the requests in flight.
-const ENOUGH: u64 = 4;
+const ENOUGH_ENDED: u64 = 4;
 
 /// Upper limit of a pause: one part in this many of the median service time.
-const PART_OF_MEDIAN: u64 = 8;
+const MEDIAN_DIVISOR: u64 = 8;
 
 /// Expected responses per pause at which pausing starts, and below which it stops.
-const BEGIN_GATHERED: f64 = 2.0;
-const END_GATHERED: f64 = 1.0;
+const START_THRESHOLD: f64 = 2.0;
+const STOP_THRESHOLD: f64 = 1.0;
 
 /// Decides when and how long to pause.
 #[derive(Debug, Clone)]
-pub(super) struct Batcher {
+pub(super) struct ReadBatcher {
     most_ns: u64,
     pause_ns: u64,
     is_on: bool,
 }
 
-impl Batcher {
-    pub fn new(batching: Batching, may_pause: bool) -> Batcher {
+impl ReadBatcher {
+    pub fn new(batching: BatchingMode, may_pause: bool) -> ReadBatcher {
         let most_ns = match batching {
-            Batching::Adaptive { most_ns } if may_pause => most_ns,
+            BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
             _ => 0,
         };
-        Batcher {
+        ReadBatcher {
             most_ns,
             pause_ns: 0,
             is_on: false,
@@ -48,19 +48,19 @@ impl Batcher {
     /// Updates the decision from the responses in the last `elapsed_ns` and the median service
     /// time.
     pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
-        self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));
+        self.pause_ns = median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.most_ns));
         let gathered = answers as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
         self.is_on = if self.is_on {
-            gathered >= END_GATHERED
+            gathered >= STOP_THRESHOLD
         } else {
-            gathered >= BEGIN_GATHERED
+            gathered >= START_THRESHOLD
         };
     }
 
     /// Returns how long to pause before the next wait, after an iteration that ended `ended`
     /// requests.
-    pub fn pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
-        let pays = self.is_on && under_way > FEWEST_UNDER_WAY && ended < under_way / ENOUGH;
+    pub fn next_pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
+        let pays = self.is_on && under_way > MIN_IN_FLIGHT && ended < under_way / ENOUGH_ENDED;
         pays.then(|| Duration::from_nanos(self.pause_ns))
     }
 }
@@ -68,16 +68,16 @@ impl Batcher {
 // A thread's monitoring of itself: CPU time and context switches.
 
 /// Resource usage of the current thread.
-pub(super) struct SelfCheck {
+pub(super) struct ThreadMonitor {
     pub report: ThreadReport,
     began_cpu_ns: u64,
     began_switches: u64,
 }
 
-impl SelfCheck {
+impl ThreadMonitor {
     /// Must be called on the thread itself.
-    pub fn start() -> SelfCheck {
-        SelfCheck {
+    pub fn start() -> ThreadMonitor {
+        ThreadMonitor {
             report: ThreadReport::default(),
             began_cpu_ns: cpu_ns(),
             began_switches: involuntary_switches(),
@@ -85,7 +85,7 @@ impl SelfCheck {
     }
 
     /// Sleeps, records the actual duration, and returns the current time.
-    pub fn pause(&mut self, pause: Duration, clock: &Clock) -> u64 {
+    pub fn sleep_for(&mut self, pause: Duration, clock: &LoadClock) -> u64 {
         let began_ns = clock.now_ns();
         std::thread::sleep(pause);
         let now_ns = clock.now_ns();
@@ -95,7 +95,7 @@ impl SelfCheck {
         now_ns
     }
 
-    pub fn finish(mut self, end_ns: u64) -> ThreadReport {
+    pub fn into_report(mut self, end_ns: u64) -> ThreadReport {
         self.report.elapsed_ns = end_ns;
         self.report.cpu_ns = cpu_ns() - self.began_cpu_ns;
         self.report.involuntary_switches =
@@ -128,36 +128,41 @@ mod tests {
     use super::*;
 
     const TICK_NS: u64 = 100_000_000;
-    const MOST: Batching = Batching::Adaptive { most_ns: 100_000 };
+    const MOST: BatchingMode = BatchingMode::Adaptive {
+        max_delay_ns: 100_000,
+    };
 
     #[test]
     fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
-        let mut batcher = Batcher::new(MOST, true);
-        assert_eq!(batcher.pause(100, 1), None);
+        let mut batcher = ReadBatcher::new(MOST, true);
+        assert_eq!(batcher.next_pause(100, 1), None);
         // 50,000/s and a median of 2 ms: five accumulate in 100 us.
         batcher.adapt(5_000, TICK_NS, Some(2_000_000));
-        assert_eq!(batcher.pause(100, 1), Some(Duration::from_micros(100)));
-        assert_eq!(batcher.pause(100, 25), None, "enough have ended");
-        assert_eq!(batcher.pause(16, 1), None, "few are under way");
+        assert_eq!(batcher.next_pause(100, 1), Some(Duration::from_micros(100)));
+        assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");
+        assert_eq!(batcher.next_pause(16, 1), None, "few are under way");
         batcher.adapt(1_500, TICK_NS, Some(2_000_000));
-        assert!(batcher.pause(100, 1).is_some(), "it goes on for a while");
+        assert!(
+            batcher.next_pause(100, 1).is_some(),
+            "it goes on for a while"
+        );
         batcher.adapt(500, TICK_NS, Some(2_000_000));
-        assert_eq!(batcher.pause(100, 1), None);
+        assert_eq!(batcher.next_pause(100, 1), None);
     }
 
     #[test]
     fn a_pause_is_short_beside_what_it_delays() {
-        let mut batcher = Batcher::new(MOST, true);
+        let mut batcher = ReadBatcher::new(MOST, true);
         batcher.adapt(10_000, TICK_NS, Some(240_000));
-        assert_eq!(batcher.pause(50, 1), Some(Duration::from_micros(30)));
+        assert_eq!(batcher.next_pause(50, 1), Some(Duration::from_micros(30)));
     }
 
     #[test]
     fn open_loads_never_pause() {
-        for (batching, is_closed) in [(MOST, false), (Batching::Off, true)] {
-            let mut batcher = Batcher::new(batching, is_closed);
+        for (batching, is_closed) in [(MOST, false), (BatchingMode::Off, true)] {
+            let mut batcher = ReadBatcher::new(batching, is_closed);
             batcher.adapt(100_000, TICK_NS, Some(2_000_000));
-            assert_eq!(batcher.pause(1000, 1), None);
+            assert_eq!(batcher.next_pause(1000, 1), None);
         }
     }
 }

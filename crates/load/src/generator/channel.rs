@@ -2,7 +2,7 @@
 //!
 //! Knows only bytes. Data that does not fit into the socket is buffered until it is writable.
 
-use crate::load::{Address, LastRefusal};
+use crate::load::{LastRefusal, ServerAddress};
 use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// TLS parameters of all connections of a load.
 #[derive(Debug, Clone)]
-pub(super) struct Tls {
+pub(super) struct TlsParameters {
     pub config: Arc<ClientConfig>,
     pub name: ServerName<'static>,
     pub refused: Arc<LastRefusal>,
@@ -26,25 +26,25 @@ pub(super) struct Tls {
 
 /// Bytes received and sent, and the number of system calls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Traffic {
+pub(super) struct TransportTraffic {
     pub received: u64,
     pub sent: u64,
     pub calls: u64,
 }
 
 /// A socket that is connected or connecting.
-pub(super) struct Channel {
+pub(super) struct ByteChannel {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
     /// Whether the server has sent close_notify.
-    has_said_goodbye: bool,
+    has_received_close: bool,
     /// Bytes to write, starting at `out_at`. The buffer is reused for later connections.
     out: Vec<u8>,
     out_at: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum ReadResult {
     /// Data was read and more may follow.
     More,
     /// No data is left for now.
@@ -59,20 +59,24 @@ pub(super) enum Read {
     Broken(ErrorClass),
 }
 
-impl Channel {
-    pub fn new(socket: OwnedFd, tls: Option<&Tls>, out: Vec<u8>) -> Result<Channel, ErrorClass> {
+impl ByteChannel {
+    pub fn new(
+        socket: OwnedFd,
+        tls: Option<&TlsParameters>,
+        out: Vec<u8>,
+    ) -> Result<ByteChannel, ErrorClass> {
         let tls = match tls {
             None => None,
-            Some(Tls { config, name, .. }) => {
+            Some(TlsParameters { config, name, .. }) => {
                 let connection = ClientConnection::new(config.clone(), name.clone())
                     .map_err(|_| ErrorClass::TlsHandshake)?;
                 Some(Box::new(connection))
             }
         };
-        Ok(Channel {
+        Ok(ByteChannel {
             socket,
             tls,
-            has_said_goodbye: false,
+            has_received_close: false,
             out,
             out_at: 0,
         })
@@ -87,23 +91,23 @@ impl Channel {
     }
 
     /// Whether application data can be exchanged.
-    pub fn is_up(&self) -> bool {
+    pub fn is_established(&self) -> bool {
         self.tls.as_ref().is_none_or(|tls| !tls.is_handshaking())
     }
 
     /// Starts the TLS handshake once the socket is connected.
-    pub fn greet(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
-        self.seal();
-        self.flush(traffic)
+    pub fn start_handshake(&mut self, traffic: &mut TransportTraffic) -> Result<(), Errno> {
+        self.encrypt_pending();
+        self.flush_output(traffic)
     }
 
     /// Sends application data, or buffers it until the socket is writable.
-    pub fn send(&mut self, bytes: &[u8], traffic: &mut Traffic) -> Result<(), Errno> {
+    pub fn send(&mut self, bytes: &[u8], traffic: &mut TransportTraffic) -> Result<(), Errno> {
         if let Some(tls) = &mut self.tls {
             // The writer accepts everything: its buffer is unlimited.
             tls.writer().write_all(bytes).map_err(|_| Errno::PIPE)?;
-            self.seal();
-            return self.flush(traffic);
+            self.encrypt_pending();
+            return self.flush_output(traffic);
         }
         if self.out.len() > self.out_at {
             self.out.extend_from_slice(bytes);
@@ -124,7 +128,7 @@ impl Channel {
     }
 
     /// Writes buffered bytes as far as the socket accepts them.
-    pub fn flush(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
+    pub fn flush_output(&mut self, traffic: &mut TransportTraffic) -> Result<(), Errno> {
         while self.is_waiting() {
             traffic.calls += 1;
             let written = transmit_bytes(&self.socket, &self.out[self.out_at..])?;
@@ -143,47 +147,47 @@ impl Channel {
     pub fn read(
         &mut self,
         buffer: &mut [u8],
-        traffic: &mut Traffic,
+        traffic: &mut TransportTraffic,
         mut on: impl FnMut(&[u8]) -> bool,
-    ) -> Read {
+    ) -> ReadResult {
         traffic.calls += 1;
         let read = match receive_bytes(&self.socket, buffer) {
-            Received::Bytes(read) => read,
-            Received::Drained => return Read::Drained,
-            Received::End if self.tls.is_some() && !self.has_said_goodbye => {
-                return Read::Truncated;
+            ReceiveResult::Bytes(read) => read,
+            ReceiveResult::Drained => return ReadResult::Drained,
+            ReceiveResult::End if self.tls.is_some() && !self.has_received_close => {
+                return ReadResult::Truncated;
             }
-            Received::End => return Read::End,
-            Received::Reset => return Read::Reset,
+            ReceiveResult::End => return ReadResult::End,
+            ReceiveResult::Reset => return ReadResult::Reset,
         };
         traffic.received += read as u64;
         // A short read has drained the socket, so skip the call that would find nothing.
         let state = if read < buffer.len() {
-            Read::Drained
+            ReadResult::Drained
         } else {
-            Read::More
+            ReadResult::More
         };
         if self.tls.is_none() {
             on(&buffer[..read]);
             return state;
         }
-        match self.unseal(&buffer[..read], traffic, on) {
+        match self.decrypt(&buffer[..read], traffic, on) {
             Ok(false) => state,
             // The server's close_notify (RFC 8446, section 6.1). It may wait for ours before it
             // closes.
-            Ok(true) => Read::End,
-            Err(class) => Read::Broken(class),
+            Ok(true) => ReadResult::End,
+            Err(class) => ReadResult::Broken(class),
         }
     }
 
     /// Closes the connection and returns the buffer for reuse.
-    pub fn into_memory(mut self) -> Vec<u8> {
+    pub fn into_buffer(mut self) -> Vec<u8> {
         self.out.clear();
         std::mem::take(&mut self.out)
     }
 
     /// Appends pending TLS output to the write buffer.
-    fn seal(&mut self) {
+    fn encrypt_pending(&mut self) {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
                 // Writing to a vector does not fail.
@@ -195,10 +199,10 @@ impl Channel {
     }
 
     /// Decrypts bytes and passes them on; returns whether the server has sent close_notify.
-    fn unseal(
+    fn decrypt(
         &mut self,
         mut bytes: &[u8],
-        traffic: &mut Traffic,
+        traffic: &mut TransportTraffic,
         mut on: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ErrorClass> {
         let Some(tls) = self.tls.as_deref_mut() else {
@@ -208,19 +212,19 @@ impl Channel {
         let (mut wants_more, mut failure, mut is_over) = (true, None, false);
         while !bytes.is_empty() && wants_more && failure.is_none() {
             if tls.read_tls(&mut bytes).is_err() {
-                failure = Some(broken(was_up));
+                failure = Some(tls_failure_class(was_up));
                 break;
             }
             match tls.process_new_packets() {
                 Ok(state) => is_over = state.peer_has_closed(),
-                Err(error) => failure = Some(class_of(&error, was_up)),
+                Err(error) => failure = Some(tls_error_class(&error, was_up)),
             }
-            wants_more = drain(tls, &mut on);
+            wants_more = deliver_plaintext(tls, &mut on);
         }
-        self.has_said_goodbye |= is_over;
+        self.has_received_close |= is_over;
         // Send any alert, so that the server knows the reason, before the connection is closed.
-        self.seal();
-        let flushed = self.flush(traffic);
+        self.encrypt_pending();
+        let flushed = self.flush_output(traffic);
         match (failure, flushed) {
             (Some(class), _) => Err(class),
             (None, Err(_)) => Err(ErrorClass::Send),
@@ -230,7 +234,7 @@ impl Channel {
 }
 
 /// Passes on decrypted data until `on` returns false.
-fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool {
+fn deliver_plaintext(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool {
     loop {
         let mut reader = tls.reader();
         let Ok(opened) = reader.fill_buf() else {
@@ -249,7 +253,7 @@ fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool 
 }
 
 /// Error class of a TLS failure during or after the handshake.
-fn broken(was_up: bool) -> ErrorClass {
+fn tls_failure_class(was_up: bool) -> ErrorClass {
     if was_up {
         ErrorClass::TlsRecord
     } else {
@@ -260,7 +264,7 @@ fn broken(was_up: bool) -> ErrorClass {
 /// Error class of a TLS error. With TLS 1.3, the server checks our certificate after our side of
 /// the handshake has completed (RFC 8446, section 4.4.2.4), so its rejection counts as a handshake
 /// error whenever it arrives.
-fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
+fn tls_error_class(error: &rustls::Error, was_up: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
             ErrorClass::TlsVerify
@@ -279,23 +283,26 @@ fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied,
         ) => ErrorClass::TlsHandshake,
-        _ => broken(was_up),
+        _ => tls_failure_class(was_up),
     }
 }
 
 // The socket: non-blocking connect, read and write.
 
 /// Starts connecting. The socket becomes readable or writable once the result is known.
-pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Result<OwnedFd, Errno> {
+pub(super) fn begin_connecting(
+    address: &ServerAddress,
+    local: Option<IpAddr>,
+) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let family = match address {
-        Address::Internet(SocketAddr::V4(_)) => AddressFamily::INET,
-        Address::Internet(SocketAddr::V6(_)) => AddressFamily::INET6,
-        Address::Unix(_) => AddressFamily::UNIX,
+        ServerAddress::Internet(SocketAddr::V4(_)) => AddressFamily::INET,
+        ServerAddress::Internet(SocketAddr::V6(_)) => AddressFamily::INET6,
+        ServerAddress::Unix(_) => AddressFamily::UNIX,
     };
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     let begun = match address {
-        Address::Internet(address) => {
+        ServerAddress::Internet(address) => {
             // Disable Nagle's algorithm, which would only delay requests: each is one small
             // segment.
             sockopt::set_tcp_nodelay(&socket, true)?;
@@ -304,7 +311,7 @@ pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Resu
             }
             connect(&socket, address)
         }
-        Address::Unix(path) => connect(&socket, &SocketAddrUnix::new(path)?),
+        ServerAddress::Unix(path) => connect(&socket, &SocketAddrUnix::new(path)?),
     };
     match begun {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -318,7 +325,7 @@ pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Error class of a failed connection attempt.
-pub(super) fn class_of_connecting(error: Errno) -> ErrorClass {
+pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     match error {
         Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
@@ -333,7 +340,7 @@ pub(super) fn class_of_connecting(error: Errno) -> ErrorClass {
 }
 
 /// Result of a receive call.
-pub(super) enum Received {
+pub(super) enum ReceiveResult {
     Bytes(usize),
     /// No more data for now.
     Drained,
@@ -343,12 +350,12 @@ pub(super) enum Received {
     Reset,
 }
 
-pub(super) fn receive_bytes(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
+pub(super) fn receive_bytes(socket: &OwnedFd, buffer: &mut [u8]) -> ReceiveResult {
     match recv(socket, buffer, rustix::net::RecvFlags::empty()) {
-        Ok((0, _)) => Received::End,
-        Ok((read, _)) => Received::Bytes(read),
-        Err(Errno::AGAIN | Errno::INTR) => Received::Drained,
-        Err(_) => Received::Reset,
+        Ok((0, _)) => ReceiveResult::End,
+        Ok((read, _)) => ReceiveResult::Bytes(read),
+        Err(Errno::AGAIN | Errno::INTR) => ReceiveResult::Drained,
+        Err(_) => ReceiveResult::Reset,
     }
 }
 

@@ -21,16 +21,16 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// Nanoseconds since the start of the load, common to all threads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
-    time: speedwell_clock::Clock,
+pub(super) struct LoadClock {
+    time: speedwell_clock::WaitClock,
     start: Instant,
     /// The start time on the operating system's monotonic clock.
     system_start_ns: u64,
 }
 
-impl Clock {
-    pub fn start(time: speedwell_clock::Clock) -> Clock {
-        Clock {
+impl LoadClock {
+    pub fn start(time: speedwell_clock::WaitClock) -> LoadClock {
+        LoadClock {
             time,
             start: time.now(),
             system_start_ns: system_ns(),
@@ -39,12 +39,12 @@ impl Clock {
 
     /// Current time. Reading the monotonic clock takes no system call (vDSO).
     pub fn now_ns(&self) -> u64 {
-        self.time.since(self.start).as_nanos() as u64
+        self.time.elapsed_since(self.start).as_nanos() as u64
     }
 
     /// Converts an instant to load time.
     #[cfg(feature = "http3")]
-    pub fn time_of(&self, moment: Instant) -> u64 {
+    pub fn to_load_ns(&self, moment: Instant) -> u64 {
         if self.time.is_movable() {
             return self.now_ns();
         }
@@ -52,24 +52,24 @@ impl Clock {
     }
 
     /// Limits a wait to the interval at which the clock must be checked.
-    pub fn turn_ns(&self, longest_ns: u64) -> u64 {
+    pub fn max_wait_ns(&self, longest_ns: u64) -> u64 {
         if !self.time.is_movable() {
             return longest_ns;
         }
-        self.turn(Duration::from_nanos(longest_ns)).as_nanos() as u64
+        self.max_wait(Duration::from_nanos(longest_ns)).as_nanos() as u64
     }
 
-    pub fn turn(&self, longest: Duration) -> Duration {
-        self.time.turn(longest)
+    pub fn max_wait(&self, longest: Duration) -> Duration {
+        self.time.max_wait(longest)
     }
 
     /// Converts load time to the operating system's monotonic clock.
-    fn system_time(&self, at_ns: u64) -> Timespec {
-        timespec(self.system_start_ns.saturating_add(at_ns))
+    fn to_system_time(&self, at_ns: u64) -> Timespec {
+        to_timespec(self.system_start_ns.saturating_add(at_ns))
     }
 }
 
-fn timespec(ns: u64) -> Timespec {
+fn to_timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: (ns / NS_PER_S) as i64,
         tv_nsec: (ns % NS_PER_S) as i64,
@@ -83,28 +83,28 @@ fn system_ns() -> u64 {
 
 /// A resettable operating system timer with nanosecond resolution (timerfd_create(2)).
 #[derive(Debug)]
-pub(super) struct Timer {
+pub(super) struct LoadTimer {
     timer: OwnedFd,
-    clock: Clock,
+    clock: LoadClock,
 }
 
-impl Timer {
+impl LoadTimer {
     /// Creates an unarmed timer.
-    pub fn new(clock: Clock) -> io::Result<Timer> {
+    pub fn new(clock: LoadClock) -> io::Result<LoadTimer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Timer { timer, clock })
+        Ok(LoadTimer { timer, clock })
     }
 
     /// Arms the timer to fire once at this load time, or immediately if that has passed, replacing
     /// any earlier setting. With a movable clock it fires periodically.
-    pub fn set(&self, at_ns: u64) -> io::Result<()> {
+    pub fn arm(&self, at_ns: u64) -> io::Result<()> {
         let (flags, first, again) = if self.clock.time.is_movable() {
-            let soon = timespec(self.clock.turn_ns(NEVER));
+            let soon = to_timespec(self.clock.max_wait_ns(NEVER));
             (TimerfdTimerFlags::empty(), soon, soon)
         } else {
-            let at = self.clock.system_time(at_ns);
-            (TimerfdTimerFlags::ABSTIME, at, timespec(0))
+            let at = self.clock.to_system_time(at_ns);
+            (TimerfdTimerFlags::ABSTIME, at, to_timespec(0))
         };
         let time = Itimerspec {
             it_interval: again,
@@ -115,7 +115,7 @@ impl Timer {
     }
 }
 
-impl AsFd for Timer {
+impl AsFd for LoadTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

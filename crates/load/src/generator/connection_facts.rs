@@ -29,7 +29,7 @@ impl ConnectionFacts {
     /// Response header fields to keep.
     pub const FIELDS: [&'static str; 3] = ["Server", "Content-Type", "Location"];
 
-    pub fn connected(&mut self, tls: Option<&ClientConnection>, connect_ns: u64) {
+    pub fn record_connect(&mut self, tls: Option<&ClientConnection>, connect_ns: u64) {
         self.connect_ns = connect_ns;
         self.tls = tls.map(|tls| TlsFacts {
             version: match tls.protocol_version() {
@@ -55,9 +55,9 @@ impl ConnectionFacts {
     /// Records a QUIC connection; its cipher and group are unknown. Its TLS version is always 1.3
     /// (RFC 9001, section 4.2).
     #[cfg(feature = "http3")]
-    pub fn connected_by_quic(
+    pub fn record_quic_connect(
         &mut self,
-        established: &speedwell_load_h3::Established,
+        established: &speedwell_load_h3::EstablishedConnection,
         connect_ns: u64,
     ) {
         self.connect_ns = connect_ns;

@@ -1,7 +1,7 @@
 //! Runs a load.
 //!
 //! Each thread has its own connections, requests, histograms and share of the schedule; threads
-//! share no mutable data while measuring. Start at [`run`], whose thread monitors the others, then
+//! share no mutable data while measuring. Start at [`scan`], whose thread monitors the others, then
 //! `worker`, the event loop of a thread, then `connection`.
 
 mod batcher;
@@ -25,30 +25,30 @@ mod source;
 mod worker;
 
 pub use connection_facts::TlsFacts;
-pub use probe::{Probe, ProbeError, probe};
-pub use progress::Progress;
+pub use probe::{ProbeError, ProbeResponse, send_probe};
+pub use progress::ProgressReport;
 
-use crate::http2::Scheme;
-use crate::load::{Address, Http, KindsError, Load, Part, TlsError};
-use crate::measured::Measured;
-use channel::Tls;
-use clock::{Clock, NEVER, TICK_NS};
-use core::Core;
-use pacing::{Pacing, first_connections};
-use progress::{Mailbox, ProgressTracker, SteadyWatch};
-use recorder::Recorder;
+use crate::http2::UrlScheme;
+use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
+use crate::measured::LoadMeasurement;
+use channel::TlsParameters;
+use clock::{LoadClock, NEVER, TICK_NS};
+use core::WorkerCore;
+use pacing::{RequestPacing, first_connections};
+use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
+use recorder::RequestRecorder;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use source::Source;
+use source::RequestSource;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use worker::{Finished, Worker};
+use worker::{LoadWorker, ThreadResult};
 
 /// Why a load could not start. Later failures are part of the result.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum LoadStartError {
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -68,9 +68,9 @@ pub enum StartError {
     Load(&'static str),
 }
 
-impl StartError {
-    fn waiting(why: std::io::Error) -> StartError {
-        StartError::System {
+impl LoadStartError {
+    fn from_wait_error(why: std::io::Error) -> LoadStartError {
+        LoadStartError::System {
             what: "wait for sockets",
             why,
         }
@@ -82,50 +82,52 @@ impl StartError {
 /// # Errors
 /// Fails if the load cannot start.
 pub fn run(
-    load: &Load,
+    load: &LoadConfig,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Progress),
-) -> Result<Measured, StartError> {
-    run_by(speedwell_clock::Clock::REAL, load, stop, watch)
+    watch: &mut dyn FnMut(&ProgressReport),
+) -> Result<LoadMeasurement, LoadStartError> {
+    run_with_clock(speedwell_clock::WaitClock::REAL, load, stop, watch)
 }
 
-/// Same as [`run`], with a clock that a test can move: it determines when requests are due, how
+/// Same as [`scan`], with a clock that a test can move: it determines when requests are due, how
 /// long to wait for responses, and when the load ends.
 ///
 /// # Errors
-/// See [`run`].
-pub fn run_by(
-    time: speedwell_clock::Clock,
-    load: &Load,
+/// See [`scan`].
+pub fn run_with_clock(
+    time: speedwell_clock::WaitClock,
+    load: &LoadConfig,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Progress),
-) -> Result<Measured, StartError> {
-    check(load)?;
+    watch: &mut dyn FnMut(&ProgressReport),
+) -> Result<LoadMeasurement, LoadStartError> {
+    validate_load(load)?;
     let tls = tls_of(load)?;
     let source = source_of(load)?;
-    let threads = threads_of(load);
-    let mailboxes: Vec<Mailbox> = (0..threads)
-        .map(|_| Mailbox::new(load.is_closed()))
+    let threads = thread_count(load);
+    let mailboxes: Vec<TotalsMailbox> = (0..threads)
+        .map(|_| TotalsMailbox::new(load.is_closed()))
         .collect();
-    let window_end_ns = Pacing::window_end_ns(load);
+    let window_end_ns = RequestPacing::window_end_ns(load);
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
     let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
     let began = SystemTime::now();
-    let clock = Clock::start(time);
+    let clock = LoadClock::start(time);
     let end_ns = AtomicU64::new(NEVER);
     let finished = std::thread::scope(|scope| {
         let (ended, endings) = channel();
         for (thread, mailbox) in mailboxes.iter().enumerate() {
             let (ended, tls, source, end_ns) = (ended.clone(), tls.clone(), &source, &end_ns);
-            let part = Part {
+            let part = LoadShare {
                 index: load.part.index * threads + thread as u32,
-                of: load.part.of * threads,
+                count: load.part.count * threads,
             };
             scope.spawn(move || {
                 prepare_thread(load, thread);
-                let recorder = Recorder::new(load, window_end_ns);
-                let finished = Core::new(load, source, tls, recorder, clock, part)
-                    .map(|core| Worker::new(core, Pacing::new(load, part), mailbox, stop, end_ns))
+                let recorder = RequestRecorder::new(load, window_end_ns);
+                let finished = WorkerCore::new(load, source, tls, recorder, clock, part)
+                    .map(|core| {
+                        LoadWorker::new(core, RequestPacing::new(load, part), mailbox, stop, end_ns)
+                    })
                     .and_then(|worker| worker.run(first_connections(load, part)));
                 if finished.is_err() {
                     // Without this thread the load is incomplete, so end the others, too.
@@ -137,19 +139,19 @@ pub fn run_by(
         }
         drop(ended);
         let mut steady = SteadyWatch::new(load, &end_ns);
-        let mut watch = |progress: &Progress| {
-            steady.see(progress);
+        let mut watch = |progress: &ProgressReport| {
+            steady.observe(progress);
             watch(progress);
         };
         watch_threads(&endings, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
-    let finished: std::io::Result<Vec<Finished>> = finished.into_iter().collect();
-    let finished = finished.map_err(StartError::waiting)?;
-    tracker.gather(&mailboxes);
+    let finished: std::io::Result<Vec<ThreadResult>> = finished.into_iter().collect();
+    let finished = finished.map_err(LoadStartError::from_wait_error)?;
+    tracker.gather_totals(&mailboxes);
     let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_ms = began.as_millis() as u64;
-    Ok(put_together(
+    Ok(merge_results(
         finished,
         tracker,
         load,
@@ -159,59 +161,59 @@ pub fn run_by(
 }
 
 /// Protocol names offered by ALPN.
-fn protocols(http: Http) -> &'static [&'static [u8]] {
+fn alpn_protocols(http: HttpVersion) -> &'static [&'static [u8]] {
     match http {
-        Http::One => &[b"http/1.1"],
-        Http::Two { .. } => &[b"h2"],
-        Http::Three => &[b"h3"],
+        HttpVersion::One => &[b"http/1.1"],
+        HttpVersion::Two { .. } => &[b"h2"],
+        HttpVersion::Three => &[b"h3"],
     }
 }
 
-fn tls_of(load: &Load) -> Result<Option<Tls>, StartError> {
+fn tls_of(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartError> {
     let Some(options) = &load.target.tls else {
         return Ok(None);
     };
     let refused = Arc::default();
-    Ok(Some(Tls {
-        config: options.config(protocols(load.http), &refused)?,
+    Ok(Some(TlsParameters {
+        config: options.client_config(alpn_protocols(load.http), &refused)?,
         name: options.name_for(&load.target.host)?,
         refused,
     }))
 }
 
-fn source_of(load: &Load) -> Result<Source<'_>, StartError> {
+fn source_of(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError> {
     let scheme = match load.target.tls {
-        Some(_) => Scheme::Https,
-        None => Scheme::Http,
+        Some(_) => UrlScheme::Https,
+        None => UrlScheme::Http,
     };
-    Ok(Source::new(&load.kinds, load.http, scheme)?)
+    Ok(RequestSource::new(&load.kinds, load.http, scheme)?)
 }
 
-fn check(load: &Load) -> Result<(), StartError> {
+fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
     match load {
-        _ if load.threads == 0 => Err(StartError::Load("a load needs at least one thread")),
-        _ if load.streams_per_connection == 0 => Err(StartError::Load(
+        _ if load.threads == 0 => Err(LoadStartError::Load("a load needs at least one thread")),
+        _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
             "a connection carries at least one request",
         )),
-        _ if load.part.index >= load.part.of => {
-            Err(StartError::Load("there are not that many generators"))
+        _ if load.part.index >= load.part.count => {
+            Err(LoadStartError::Load("there are not that many generators"))
         }
-        _ if load.target.addresses.is_empty() => Err(StartError::Load("there is no address")),
-        _ if load.http == Http::Three => check_http3(load),
+        _ if load.target.addresses.is_empty() => Err(LoadStartError::Load("there is no address")),
+        _ if load.http == HttpVersion::Three => validate_http3(load),
         _ => Ok(()),
     }
 }
 
-fn check_http3(load: &Load) -> Result<(), StartError> {
-    let is_unix = |address: &Address| matches!(address, Address::Unix(_));
+fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
+    let is_unix = |address: &ServerAddress| matches!(address, ServerAddress::Unix(_));
     match load {
-        _ if !cfg!(feature = "http3") => Err(StartError::Load(
+        _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
             "HTTP/3 is not in this build: it was built without the feature 'http3'",
         )),
-        _ if load.target.tls.is_none() => Err(StartError::Load(
+        _ if load.target.tls.is_none() => Err(LoadStartError::Load(
             "HTTP/3 is always encrypted: its target needs TLS",
         )),
-        _ if load.target.addresses.iter().any(is_unix) => Err(StartError::Load(
+        _ if load.target.addresses.iter().any(is_unix) => Err(LoadStartError::Load(
             "HTTP/3 goes over UDP: it cannot be spoken over a Unix socket",
         )),
         _ => Ok(()),
@@ -219,14 +221,14 @@ fn check_http3(load: &Load) -> Result<(), StartError> {
 }
 
 /// Number of threads with work to do: at most the number of clients of a closed load.
-fn threads_of(load: &Load) -> u32 {
+fn thread_count(load: &LoadConfig) -> u32 {
     match &load.pace {
-        crate::pace::Pace::Closed(closed) => load.threads.min(closed.concurrency).max(1),
-        crate::pace::Pace::Open(_) => load.threads,
+        crate::pace::PacingModel::Closed(closed) => load.threads.min(closed.concurrency).max(1),
+        crate::pace::PacingModel::Open(_) => load.threads,
     }
 }
 
-fn prepare_thread(load: &Load, thread: usize) {
+fn prepare_thread(load: &LoadConfig, thread: usize) {
     // By default, timers of a thread fire up to 50 us late (prctl(2)). If this or pinning is not
     // permitted, the lag and the thread monitor reveal the effect.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
@@ -237,34 +239,34 @@ fn prepare_thread(load: &Load, thread: usize) {
     }
 }
 
-type Endings = Receiver<std::io::Result<Finished>>;
+type ThreadResults = Receiver<std::io::Result<ThreadResult>>;
 
 /// Gathers and reports intermediate results until all threads have ended.
 fn watch_threads(
-    endings: &Endings,
-    mailboxes: &[Mailbox],
+    endings: &ThreadResults,
+    mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
-    load: &Load,
-    clock: Clock,
-    watch: &mut dyn FnMut(&Progress),
-) -> Vec<std::io::Result<Finished>> {
+    load: &LoadConfig,
+    clock: LoadClock,
+    watch: &mut dyn FnMut(&ProgressReport),
+) -> Vec<std::io::Result<ThreadResult>> {
     let mut finished = Vec::new();
     let mut last_ns = 0;
     // Offset by half an interval, to avoid contention with threads that hand over.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));
-        match endings.recv_timeout(clock.turn(wait)) {
+        match endings.recv_timeout(clock.max_wait(wait)) {
             Ok(one) => finished.push(one),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) if clock.now_ns() < next_ns => {}
             Err(RecvTimeoutError::Timeout) => {
                 let at_ns = (clock.now_ns() / TICK_NS) * TICK_NS;
                 next_ns = at_ns + TICK_NS + TICK_NS / 2;
-                tracker.gather(mailboxes);
-                let tick = tracker.tick(at_ns, load.warmup_ns);
+                tracker.gather_totals(mailboxes);
+                let tick = tracker.close_interval(at_ns, load.warmup_ns);
                 let is_warmup = at_ns < load.warmup_ns;
-                watch(&Progress {
+                watch(&ProgressReport {
                     at_ns,
                     is_warmup,
                     so_far: if is_warmup {
@@ -282,13 +284,13 @@ fn watch_threads(
     finished
 }
 
-fn put_together(
-    all: Vec<Finished>,
+fn merge_results(
+    all: Vec<ThreadResult>,
     mut tracker: ProgressTracker,
-    load: &Load,
+    load: &LoadConfig,
     window_end_ns: u64,
     began_epoch_ms: u64,
-) -> Measured {
+) -> LoadMeasurement {
     let last_end_ns = all.iter().map(|one| one.last_end_ns).max().unwrap_or(0);
     // An open load without a request limit lasts for its requested duration, although its last
     // request is due earlier.
@@ -320,10 +322,10 @@ fn put_together(
         most_connections += one.most_open;
         reached_most_connections |= one.reached_most_connections;
     }
-    tracker.tick(ran_ns, load.warmup_ns);
+    tracker.close_interval(ran_ns, load.warmup_ns);
     rows.sort_by_key(|row| row.end_ns);
     let (totals, warmup, timeline) = tracker.into_parts();
-    Measured {
+    LoadMeasurement {
         began_epoch_ms,
         elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
         ok_in_time,

@@ -1,55 +1,60 @@
 //! HTTP/2 on one connection: concurrent requests with responses in any order.
 //!
 //! Determines the outcome of each stream's request. Knows neither sockets nor when the next request
-//! is due. Start at [`Multiplex::feed`].
+//! is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
-use super::recorder::{Answer, Recorder, has_good_body};
-use super::sent::{Fed, Lost, Sent};
-use crate::http1::{Summary, Watch};
-use crate::http2::hpack::Fields;
+use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
+use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use crate::http1::{ResponseSummary, ResponseWatch};
+use crate::http2::hpack::FieldList;
 use crate::http2::{
-    Closing, Connection, ConnectionError, ErrorCode, Event, Request, Settings, StreamError,
+    CloseMeaning, Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request,
+    Http2Settings, Http2StreamError,
 };
-use crate::load::Timeouts;
+use crate::load::RequestTimeouts;
 use crate::outcomes::ErrorClass;
 
 /// The streams of one connection.
-pub(super) struct Multiplex {
-    settings: Settings,
-    http: Connection,
-    streams: Streams,
+pub(super) struct Http2Requests {
+    settings: Http2Settings,
+    http: Http2Connection,
+    streams: RequestSlots,
 }
 
 /// Requests by their token on the connection, which is an index into these lists.
-struct Streams {
-    under_way: Vec<Option<Sent>>,
+struct RequestSlots {
+    under_way: Vec<Option<StartedRequest>>,
     free: Vec<u32>,
     has_answered: bool,
     /// Contents of responses, if they are inspected, by token.
-    watches: Vec<Watch>,
-    fields: Fields,
+    watches: Vec<ResponseWatch>,
+    fields: FieldList,
     /// Token of the response that ended last.
     last: usize,
     interim_status: u16,
 }
 
-impl Multiplex {
-    pub fn new(capacity: u32, table_bytes: u32, watch: Option<Box<Watch>>) -> Multiplex {
-        let settings = Settings {
+impl Http2Requests {
+    pub fn new(
+        capacity: u32,
+        table_bytes: u32,
+        watch: Option<Box<ResponseWatch>>,
+    ) -> Http2Requests {
+        let settings = Http2Settings {
             table_size: table_bytes,
-            ..Settings::default()
+            ..Http2Settings::default()
         };
         let watches = watch.map_or(Vec::new(), |watch| vec![*watch; capacity as usize]);
-        Multiplex {
+        Http2Requests {
             settings,
-            http: Connection::new(&settings),
-            streams: Streams {
+            http: Http2Connection::new(&settings),
+            streams: RequestSlots {
                 under_way: vec![None; capacity as usize],
                 free: (0..capacity).rev().collect(),
                 has_answered: false,
                 watches,
-                fields: Fields::new(),
+                fields: FieldList::new(),
                 last: 0,
                 interim_status: 0,
             },
@@ -57,8 +62,8 @@ impl Multiplex {
     }
 
     /// Resets the state for a new connection.
-    pub fn reset(&mut self) {
-        self.http = Connection::new(&self.settings);
+    pub fn reset_connection(&mut self) {
+        self.http = Http2Connection::new(&self.settings);
         self.streams.has_answered = false;
     }
 
@@ -69,7 +74,7 @@ impl Multiplex {
     /// Number of requests that can be sent now. Until the server has announced its stream limit,
     /// only the request for which the connection was opened is sent: some servers refuse excess
     /// streams.
-    pub fn room(&self) -> u32 {
+    pub fn available_streams(&self) -> u32 {
         if self.http.is_ready() {
             self.streams.free.len().min(self.http.capacity()) as u32
         } else {
@@ -78,23 +83,23 @@ impl Multiplex {
     }
 
     /// Whether the server accepts no further requests.
-    pub fn is_last(&self) -> bool {
+    pub fn is_draining(&self) -> bool {
         self.http.is_draining()
     }
 
     /// Contents of the response that ended last.
-    pub fn watch(&self) -> Option<&Watch> {
+    pub fn watch(&self) -> Option<&ResponseWatch> {
         self.streams.watches.get(self.streams.last)
     }
 
-    /// Sends a request. Does nothing if [`Multiplex::room`] is 0.
-    pub fn send(&mut self, sent: Sent, request: &Request) {
+    /// Sends a request. Does nothing if [`Http2Requests::available_streams`] is 0.
+    pub fn start_request(&mut self, sent: StartedRequest, request: &Http2Request) {
         if let Some(token) = self.streams.free.pop() {
-            self.streams.under_way[token as usize] = Some(Sent {
+            self.streams.under_way[token as usize] = Some(StartedRequest {
                 method: request.method(),
                 ..sent
             });
-            self.http.open(request, token);
+            self.http.open_stream(request, token);
         }
     }
 
@@ -103,88 +108,102 @@ impl Multiplex {
     }
 
     /// Marks this many bytes of the output as written.
-    pub fn written(&mut self, bytes: usize) {
-        self.http.sent(bytes);
+    pub fn consume_output(&mut self, bytes: usize) {
+        self.http.mark_sent(bytes);
     }
 
     /// Processes received bytes.
-    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
-        let Multiplex { http, streams, .. } = self;
+    pub fn process_input(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
+        let Http2Requests { http, streams, .. } = self;
         let fed = http.feed(bytes, &mut |event| {
-            streams.on_event(event, now_ns, recorder)
+            streams.handle_event(event, now_ns, recorder)
         });
         match fed {
-            Ok(()) => Fed::Open,
-            Err(ConnectionError::NotHttp2 | ConnectionError::NoSettings) => {
-                Fed::Broken(ErrorClass::ProtocolStatusLine)
+            Ok(()) => InputOutcome::Open,
+            Err(Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings) => {
+                InputOutcome::Broken(ErrorClass::ProtocolStatusLine)
             }
-            Err(ConnectionError::Flood) => Fed::Broken(ErrorClass::H2Flood),
-            Err(_) => Fed::Broken(ErrorClass::H2Protocol),
+            Err(Http2ConnectionError::Flood) => InputOutcome::Broken(ErrorClass::H2Flood),
+            Err(_) => InputOutcome::Broken(ErrorClass::H2Protocol),
         }
     }
 
     /// Ends every stream of a lost connection.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
-        let is_announced = matches!(self.http.closing(), Closing::Announced(_));
+    pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
+        let is_announced = matches!(self.http.close_meaning(), CloseMeaning::Announced(_));
         for token in 0..self.streams.under_way.len() {
             let phase = self.http.phase(token as u32);
             let has_answered = self.streams.has_answered;
-            let Some(mut sent) = self.streams.take(token as u32) else {
+            let Some(mut sent) = self.streams.take_request(token as u32) else {
                 continue;
             };
             // A stream is never "reused". Whether the connection was distinguishes servers that
             // close idle connections from those that close new ones.
             sent.is_reused = has_answered;
             let class = match lost {
-                Lost::Ours => {
-                    recorder.cancelled(&sent, now_ns);
+                ConnectionLoss::Ours => {
+                    recorder.record_cancellation(&sent, now_ns);
                     continue;
                 }
-                Lost::End | Lost::Truncated | Lost::Reset if is_announced => ErrorClass::H2GoAway,
-                _ => lost.class(&sent, phase),
+                ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
+                    if is_announced =>
+                {
+                    ErrorClass::H2GoAway
+                }
+                _ => lost.error_class(&sent, phase),
             };
-            recorder.failed(&sent, class, now_ns, &Summary::default());
+            recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
         }
     }
 
     /// Ends streams that exceed their timeouts; others continue.
-    pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
+    pub fn expire_timeouts(
+        &mut self,
+        limits: RequestTimeouts,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) {
         for token in 0..self.streams.under_way.len() as u32 {
             let over = self.streams.under_way[token as usize]
                 .as_ref()
-                .and_then(|sent| sent.over(limits, now_ns));
+                .and_then(|sent| sent.exceeded_timeout(limits, now_ns));
             let Some(class) = over else { continue };
             let class = if self.http.waits_for_window(token) {
                 ErrorClass::H2FlowStall
             } else {
                 class
             };
-            self.http.cancel(token);
-            if let Some(sent) = self.streams.take(token) {
-                recorder.failed(&sent, class, now_ns, &Summary::default());
+            self.http.cancel_stream(token);
+            if let Some(sent) = self.streams.take_request(token) {
+                recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
             }
         }
     }
 
     /// Removes and returns all requests.
-    pub fn abandon(&mut self) -> Vec<Sent> {
+    pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let tokens = 0..self.streams.under_way.len() as u32;
         tokens
-            .filter_map(|token| self.streams.take(token))
+            .filter_map(|token| self.streams.take_request(token))
             .collect()
     }
 }
 
-impl Streams {
-    fn take(&mut self, token: u32) -> Option<Sent> {
+impl RequestSlots {
+    fn take_request(&mut self, token: u32) -> Option<StartedRequest> {
         let sent = self.under_way[token as usize].take()?;
         self.free.push(token);
         Some(sent)
     }
 
-    fn on_event(&mut self, event: Event, now_ns: u64, recorder: &mut Recorder) {
+    fn handle_event(&mut self, event: Http2Event, now_ns: u64, recorder: &mut RequestRecorder) {
         match event {
-            Event::FirstByte { token } => {
+            Http2Event::FirstByte { token } => {
                 let sent = self.under_way[token as usize].as_mut();
                 if let Some(sent) = sent.filter(|sent| sent.first_byte_ns == NEVER) {
                     sent.first_byte_ns = now_ns;
@@ -193,58 +212,74 @@ impl Streams {
                     watch.clear();
                 }
             }
-            Event::Interim { status, .. } => self.interim_status = status,
-            Event::Head { token, block, .. } => {
+            Http2Event::Interim { status, .. } => self.interim_status = status,
+            Http2Event::Head { token, block, .. } => {
                 if let Some(watch) = self.watches.get_mut(token as usize)
-                    && let Ok(fields) = block.read(&mut self.fields)
+                    && let Ok(fields) = block.decode_fields(&mut self.fields)
                 {
                     fields
                         .iter()
-                        .for_each(|(name, value)| watch.field(name, value));
+                        .for_each(|(name, value)| watch.add_field(name, value));
                 }
             }
-            Event::Data { token, bytes } => {
+            Http2Event::Data { token, bytes } => {
                 if let Some(watch) = self.watches.get_mut(token as usize) {
-                    watch.data(bytes);
+                    watch.add_data(bytes);
                 }
             }
-            Event::Ended { token, summary } => self.answered(token, summary, now_ns, recorder),
-            Event::Failed { token, why } => self.failed(token, why, now_ns, recorder),
-            Event::Settings | Event::GoAway { .. } => {}
+            Http2Event::Ended { token, summary } => {
+                self.finish_request(token, summary, now_ns, recorder)
+            }
+            Http2Event::Failed { token, why } => self.fail_request(token, why, now_ns, recorder),
+            Http2Event::Settings | Http2Event::GoAway { .. } => {}
         }
     }
 
-    fn answered(&mut self, token: u32, summary: Summary, now_ns: u64, recorder: &mut Recorder) {
+    fn finish_request(
+        &mut self,
+        token: u32,
+        summary: ResponseSummary,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) {
         self.has_answered = true;
         self.last = token as usize;
-        if let Some(sent) = self.take(token) {
+        if let Some(sent) = self.take_request(token) {
             let watch = self.watches.get(token as usize);
-            let answer = Answer {
-                summary: Summary {
+            let answer = JudgedResponse {
+                summary: ResponseSummary {
                     interim_status: self.interim_status,
                     ..summary
                 },
                 has_good_body: has_good_body(recorder.body_rule(), watch),
             };
-            recorder.answered(&sent, answer, now_ns);
+            recorder.record_response(&sent, answer, now_ns);
         }
     }
 
-    fn failed(&mut self, token: u32, why: StreamError, now_ns: u64, recorder: &mut Recorder) {
-        let Some(sent) = self.take(token) else {
+    fn fail_request(
+        &mut self,
+        token: u32,
+        why: Http2StreamError,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) {
+        let Some(sent) = self.take_request(token) else {
             return;
         };
         let class = match why {
-            StreamError::Refused => ErrorClass::H2Refused,
-            StreamError::GoAway(_) => ErrorClass::H2GoAway,
-            StreamError::Length | StreamError::LengthConflict => ErrorClass::ProtocolLength,
-            StreamError::Status => ErrorClass::ProtocolStatusLine,
-            StreamError::Header | StreamError::Order => ErrorClass::ProtocolHeader,
-            StreamError::Reset(ErrorCode(code)) => {
-                return recorder.reset_stream(&sent, code, now_ns);
+            Http2StreamError::Refused => ErrorClass::H2Refused,
+            Http2StreamError::GoAway(_) => ErrorClass::H2GoAway,
+            Http2StreamError::Length | Http2StreamError::LengthConflict => {
+                ErrorClass::ProtocolLength
             }
-            StreamError::Window | StreamError::NoIncrement => ErrorClass::H2Protocol,
+            Http2StreamError::Status => ErrorClass::ProtocolStatusLine,
+            Http2StreamError::Header | Http2StreamError::Order => ErrorClass::ProtocolHeader,
+            Http2StreamError::Reset(Http2ErrorCode(code)) => {
+                return recorder.record_reset(&sent, code, now_ns);
+            }
+            Http2StreamError::Window | Http2StreamError::NoIncrement => ErrorClass::H2Protocol,
         };
-        recorder.failed(&sent, class, now_ns, &Summary::default());
+        recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
     }
 }

@@ -1,33 +1,40 @@
 //! Decides which request a thread may start next, and when.
 
 use super::clock::NEVER;
-use super::sent::Sent;
+use super::sent::StartedRequest;
 use crate::http1::MethodKind;
-use crate::load::{Load, Part};
-use crate::pace::{Closed, Due, Pace, Share, Stop, Think, Thinker, part_of};
+use crate::load::{LoadConfig, LoadShare};
+use crate::pace::{
+    ClosedPace, DueRequest, PacingModel, StopCondition, ThinkTime, ThinkTimer, ThreadSchedule,
+    thread_part,
+};
 
 /// Initial connections of a thread; `part` is its index among all threads of all generators.
-pub(super) fn first_connections(load: &Load, part: Part) -> u32 {
+pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     match &load.pace {
-        Pace::Closed(closed) => closed
-            .clients_of(part.index, part.of)
+        PacingModel::Closed(closed) => closed
+            .thread_clients(part.index, part.count)
             .div_ceil(load.streams_per_connection),
-        Pace::Open(_) => part_of(u64::from(load.connections), part.index, part.of) as u32,
+        PacingModel::Open(_) => {
+            thread_part(u64::from(load.connections), part.index, part.count) as u32
+        }
     }
 }
 
 /// The requests of a thread.
-pub(super) enum Pacing<'a> {
+pub(super) enum RequestPacing<'a> {
     Closed(ClosedPacing),
     Open(Box<OpenPacing<'a>>),
 }
 
-impl<'a> Pacing<'a> {
-    pub fn new(load: &'a Load, part: Part) -> Pacing<'a> {
+impl<'a> RequestPacing<'a> {
+    pub fn new(load: &'a LoadConfig, part: LoadShare) -> RequestPacing<'a> {
         match &load.pace {
-            Pace::Closed(closed) => Pacing::Closed(ClosedPacing::new(load, closed, part)),
-            Pace::Open(schedule) => {
-                let stop = Stop {
+            PacingModel::Closed(closed) => {
+                RequestPacing::Closed(ClosedPacing::new(load, closed, part))
+            }
+            PacingModel::Open(schedule) => {
+                let stop = StopCondition {
                     after_requests: load
                         .stop
                         .after_requests
@@ -37,20 +44,22 @@ impl<'a> Pacing<'a> {
                         .after_ns
                         .map(|end_ns| end_ns.saturating_add(load.warmup_ns)),
                 };
-                let share = schedule.share(part.index, part.of, stop);
-                Pacing::Open(Box::new(OpenPacing::new(share, load.warmup_ns)))
+                let share = schedule.thread_schedule(part.index, part.count, stop);
+                RequestPacing::Open(Box::new(OpenPacing::new(share, load.warmup_ns)))
             }
         }
     }
 
     /// When sending ends by time, in nanoseconds since the start, or [`NEVER`].
-    pub fn window_end_ns(load: &Load) -> u64 {
+    pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let by_stop = load
             .stop
             .after_ns
             .map_or(NEVER, |end_ns| end_ns.saturating_add(load.warmup_ns));
         let by_schedule = match &load.pace {
-            Pace::Open(schedule) if load.stop.after_requests.is_none() => schedule.length_ns(),
+            PacingModel::Open(schedule) if load.stop.after_requests.is_none() => {
+                schedule.total_ns()
+            }
             _ => NEVER,
         };
         by_stop.min(by_schedule)
@@ -59,8 +68,8 @@ impl<'a> Pacing<'a> {
     /// Whether there are no further requests.
     pub fn is_exhausted(&self) -> bool {
         match self {
-            Pacing::Closed(closed) => closed.left == Some(0),
-            Pacing::Open(open) => open.backlog == 0 && open.ahead.is_none(),
+            RequestPacing::Closed(closed) => closed.left == Some(0),
+            RequestPacing::Open(open) => open.backlog == 0 && open.next_due.is_none(),
         }
     }
 }
@@ -71,37 +80,37 @@ pub(super) struct ClosedPacing {
     next: u64,
     step: u64,
     warmup_ns: u64,
-    thinkers: Vec<Thinker>,
+    thinkers: Vec<ThinkTimer>,
 }
 
 impl ClosedPacing {
-    fn new(load: &Load, closed: &Closed, part: Part) -> ClosedPacing {
-        let clients = closed.clients_of(part.index, part.of);
-        let thinker = |client| Thinker::new(closed.think, client * part.of + part.index);
+    fn new(load: &LoadConfig, closed: &ClosedPace, part: LoadShare) -> ClosedPacing {
+        let clients = closed.thread_clients(part.index, part.count);
+        let thinker = |client| ThinkTimer::new(closed.think, client * part.count + part.index);
         ClosedPacing {
             left: load
                 .stop
                 .after_requests
-                .map(|count| part_of(count, part.index, part.of)),
+                .map(|count| thread_part(count, part.index, part.count)),
             next: u64::from(part.index),
-            step: u64::from(part.of),
+            step: u64::from(part.count),
             warmup_ns: load.warmup_ns,
             thinkers: match closed.think {
-                Think::None => Vec::new(),
+                ThinkTime::None => Vec::new(),
                 _ => (0..clients).map(thinker).collect(),
             },
         }
     }
 
     /// Returns the next request, if any.
-    pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
+    pub fn take_next(&mut self, now_ns: u64) -> Option<StartedRequest> {
         let is_warmup = now_ns < self.warmup_ns;
         if !is_warmup && let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
         let index = self.next;
         self.next += self.step;
-        Some(begun(index, now_ns, now_ns, is_warmup))
+        Some(new_request(index, now_ns, now_ns, is_warmup))
     }
 
     /// How long a client of this connection thinks now, in nanoseconds.
@@ -117,45 +126,45 @@ impl ClosedPacing {
 /// long queue takes no memory: one iterator over the schedule determines what is due, a second one
 /// behind it what to send.
 pub(super) struct OpenPacing<'a> {
-    behind: Share<'a>,
-    ahead_of: Share<'a>,
-    ahead: Option<Due>,
+    send_cursor: ThreadSchedule<'a>,
+    due_cursor: ThreadSchedule<'a>,
+    next_due: Option<DueRequest>,
     warmup_ns: u64,
     /// Requests that are due but not started.
     pub backlog: u64,
 }
 
 impl<'a> OpenPacing<'a> {
-    fn new(share: Share<'a>, warmup_ns: u64) -> OpenPacing<'a> {
+    fn new(share: ThreadSchedule<'a>, warmup_ns: u64) -> OpenPacing<'a> {
         let behind = share.clone();
         let mut ahead_of = share;
         OpenPacing {
-            behind,
-            ahead: ahead_of.next(),
-            ahead_of,
+            send_cursor: behind,
+            next_due: ahead_of.next(),
+            due_cursor: ahead_of,
             warmup_ns,
             backlog: 0,
         }
     }
 
     /// Advances the time to `now_ns`.
-    pub fn advance(&mut self, now_ns: u64) {
-        while self.ahead.is_some_and(|due| due.at_ns <= now_ns) {
+    pub fn advance_to(&mut self, now_ns: u64) {
+        while self.next_due.is_some_and(|due| due.at_ns <= now_ns) {
             self.backlog += 1;
-            self.ahead = self.ahead_of.next();
+            self.next_due = self.due_cursor.next();
         }
     }
 
     /// When the next future request is due, or [`NEVER`].
     pub fn next_due_ns(&self) -> u64 {
-        self.ahead.map_or(NEVER, |due| due.at_ns)
+        self.next_due.map_or(NEVER, |due| due.at_ns)
     }
 
     /// Starts the oldest due request.
-    pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
+    pub fn take_due(&mut self, now_ns: u64) -> Option<StartedRequest> {
         self.backlog = self.backlog.checked_sub(1)?;
-        let due = self.behind.next()?;
-        Some(begun(
+        let due = self.send_cursor.next()?;
+        Some(new_request(
             due.index,
             due.at_ns,
             now_ns,
@@ -164,8 +173,8 @@ impl<'a> OpenPacing<'a> {
     }
 }
 
-fn begun(index: u64, intended_ns: u64, begun_ns: u64, is_warmup: bool) -> Sent {
-    Sent {
+fn new_request(index: u64, intended_ns: u64, begun_ns: u64, is_warmup: bool) -> StartedRequest {
+    StartedRequest {
         index,
         kind: 0,
         intended_ns,

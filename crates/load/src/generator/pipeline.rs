@@ -1,29 +1,29 @@
 //! HTTP/1 on one connection: responses arrive in the order of requests.
 //!
 //! Determines which request a response, or the end of the connection, belongs to. Knows neither
-//! sockets nor when the next request is due. Start at [`Pipeline::feed`].
+//! sockets nor when the next request is due. Start at [`Http1Requests::process_input`].
 
 use super::clock::NEVER;
-use super::recorder::{Answer, Recorder, has_good_body};
-use super::sent::{Fed, Lost, Sent};
-use crate::http1::{Ending, Reply, ReplyError, Summary, Watch};
+use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
+use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use crate::http1::{ResponseEnd, ResponseError, ResponseReader, ResponseSummary, ResponseWatch};
 use crate::outcomes::ErrorClass;
 use std::collections::VecDeque;
 
 /// The requests of one connection.
-pub(super) struct Pipeline {
-    reply: Reply,
-    under_way: VecDeque<Sent>,
+pub(super) struct Http1Requests {
+    reply: ResponseReader,
+    under_way: VecDeque<StartedRequest>,
     /// Output of several requests, to be written at once.
     pub output: Vec<u8>,
     /// Contents of a response, if it is inspected.
-    pub watch: Option<Box<Watch>>,
+    pub watch: Option<Box<ResponseWatch>>,
 }
 
-impl Pipeline {
-    pub fn new(capacity: u32, watch: Option<Box<Watch>>) -> Pipeline {
-        Pipeline {
-            reply: Reply::default(),
+impl Http1Requests {
+    pub fn new(capacity: u32, watch: Option<Box<ResponseWatch>>) -> Http1Requests {
+        Http1Requests {
+            reply: ResponseReader::default(),
             under_way: VecDeque::with_capacity(capacity as usize),
             output: Vec::new(),
             watch,
@@ -31,7 +31,7 @@ impl Pipeline {
     }
 
     /// Resets the state for a new connection.
-    pub fn reset(&mut self) {
+    pub fn reset_connection(&mut self) {
         self.reply.reset();
         self.output.clear();
     }
@@ -40,35 +40,40 @@ impl Pipeline {
         self.under_way.len()
     }
 
-    pub fn oldest(&self) -> Option<&Sent> {
+    pub fn oldest_request(&self) -> Option<&StartedRequest> {
         self.under_way.front()
     }
 
-    pub fn newest(&self) -> Option<&Sent> {
+    pub fn newest_request(&self) -> Option<&StartedRequest> {
         self.under_way.back()
     }
 
     /// Removes and returns all requests.
-    pub fn abandon(&mut self) -> Vec<Sent> {
+    pub fn take_all(&mut self) -> Vec<StartedRequest> {
         self.under_way.drain(..).collect()
     }
 
     /// Adds a request that was sent.
-    pub fn send(&mut self, sent: Sent) {
+    pub fn push_request(&mut self, sent: StartedRequest) {
         if self.under_way.is_empty() {
-            self.reply.begin(sent.method);
+            self.reply.expect_response(sent.method);
         }
         self.under_way.push_back(sent);
     }
 
     /// Processes received bytes.
-    pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
+    pub fn process_input(
+        &mut self,
+        mut bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
         loop {
             let Some(first) = self.under_way.front_mut() else {
-                return if is_goodbye(bytes) {
-                    Fed::Goodbye
+                return if is_timeout_notice(bytes) {
+                    InputOutcome::Goodbye
                 } else {
-                    Fed::Stray
+                    InputOutcome::Stray
                 };
             };
             if first.first_byte_ns == NEVER {
@@ -80,108 +85,117 @@ impl Pipeline {
             };
             let progress = match progress {
                 Ok(progress) => progress,
-                Err(error) => return Fed::Broken(class_of(error)),
+                Err(error) => return InputOutcome::Broken(reply_error_class(error)),
             };
             let Some(summary) = progress.ended else {
-                return Fed::Open;
+                return InputOutcome::Open;
             };
             bytes = &bytes[progress.consumed..];
-            if let Some(end) = self.end_first(summary, bytes, now_ns, recorder) {
+            if let Some(end) = self.finish_first(summary, bytes, now_ns, recorder) {
                 return end;
             }
         }
     }
 
     /// Completes the first request; `rest` is the data after its response.
-    fn end_first(
+    fn finish_first(
         &mut self,
-        summary: Summary,
+        summary: ResponseSummary,
         rest: &[u8],
         now_ns: u64,
-        recorder: &mut Recorder,
-    ) -> Option<Fed> {
+        recorder: &mut RequestRecorder,
+    ) -> Option<InputOutcome> {
         let sent = self.under_way.pop_front()?;
-        let is_goodbye = is_goodbye(rest);
+        let is_goodbye = is_timeout_notice(rest);
         if !rest.is_empty() && self.under_way.is_empty() && !is_goodbye {
             // Unsolicited bytes cast doubt on where the response ended (RFC 9112, section 6.3).
-            recorder.failed(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
-            return Some(Fed::Closed);
+            recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
+            return Some(InputOutcome::Closed);
         }
-        let answer = Answer {
+        let answer = JudgedResponse {
             summary,
             has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
         };
-        recorder.answered(&sent, answer, now_ns);
+        recorder.record_response(&sent, answer, now_ns);
         if !summary.reusable || sent.closes {
-            return Some(Fed::Closed);
+            return Some(InputOutcome::Closed);
         }
         if let Some(next) = self.under_way.front() {
-            self.reply.begin(next.method);
+            self.reply.expect_response(next.method);
         } else if is_goodbye {
-            return Some(Fed::Goodbye);
+            return Some(InputOutcome::Goodbye);
         }
-        rest.is_empty().then_some(Fed::Open)
+        rest.is_empty().then_some(InputOutcome::Open)
     }
 
     /// Ends all requests of a lost connection. Returns the first one if it may be retried.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
+    pub fn end_all(
+        &mut self,
+        lost: ConnectionLoss,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<StartedRequest> {
         let phase = self.reply.phase();
         let ending = match lost {
-            Lost::End | Lost::Truncated => self.reply.finish().ok(),
+            ConnectionLoss::End | ConnectionLoss::Truncated => self.reply.end_connection().ok(),
             _ => None,
         };
         let mut again = None;
         if let Some(first) = self.under_way.pop_front() {
             match ending {
-                Some(Ending::Complete(summary)) if lost == Lost::Truncated => {
-                    recorder.failed(&first, ErrorClass::TlsTruncated, now_ns, &summary);
+                Some(ResponseEnd::Complete(summary)) if lost == ConnectionLoss::Truncated => {
+                    recorder.record_failure(&first, ErrorClass::TlsTruncated, now_ns, &summary);
                 }
-                Some(Ending::Complete(summary)) => {
-                    let answer = Answer {
+                Some(ResponseEnd::Complete(summary)) => {
+                    let answer = JudgedResponse {
                         summary,
                         has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
                     };
-                    recorder.answered(&first, answer, now_ns);
+                    recorder.record_response(&first, answer, now_ns);
                 }
-                _ if lost.is_stale(&first, phase) && recorder.retries(&first) => {
+                _ if lost.is_stale(&first, phase) && recorder.may_retry(&first) => {
                     again = Some(first)
                 }
                 _ => {
-                    let class = lost.class(&first, phase);
+                    let class = lost.error_class(&first, phase);
                     let summary = match ending {
-                        Some(Ending::InHead(summary) | Ending::InBody(summary)) => summary,
-                        _ => Summary::default(),
+                        Some(ResponseEnd::InHead(summary) | ResponseEnd::InBody(summary)) => {
+                            summary
+                        }
+                        _ => ResponseSummary::default(),
                     };
-                    recorder.failed(&first, class, now_ns, &summary);
+                    recorder.record_failure(&first, class, now_ns, &summary);
                 }
             }
         }
         while let Some(next) = self.under_way.pop_front() {
-            match lost.class_of_next(&next) {
-                Some(class) => recorder.failed(&next, class, now_ns, &Summary::default()),
-                None => recorder.cancelled(&next, now_ns),
+            match lost.pending_error_class(&next) {
+                Some(class) => {
+                    recorder.record_failure(&next, class, now_ns, &ResponseSummary::default())
+                }
+                None => recorder.record_cancellation(&next, now_ns),
             }
         }
         again
     }
 }
 
-fn class_of(error: ReplyError) -> ErrorClass {
+fn reply_error_class(error: ResponseError) -> ErrorClass {
     match error {
-        ReplyError::NotHttp | ReplyError::StatusLine | ReplyError::Switched => {
+        ResponseError::NotHttp | ResponseError::StatusLine | ResponseError::Switched => {
             ErrorClass::ProtocolStatusLine
         }
-        ReplyError::Header | ReplyError::HeadTooLarge => ErrorClass::ProtocolHeader,
-        ReplyError::LengthConflict => ErrorClass::ProtocolLength,
-        ReplyError::Chunk => ErrorClass::ProtocolChunk,
-        ReplyError::Early => ErrorClass::ProtocolEarly,
-        ReplyError::Extra => ErrorClass::ProtocolExtraBytes,
+        ResponseError::Header | ResponseError::HeadTooLarge => ErrorClass::ProtocolHeader,
+        ResponseError::LengthConflict => ErrorClass::ProtocolLength,
+        ResponseError::Chunk => ErrorClass::ProtocolChunk,
+        ResponseError::Early => ErrorClass::ProtocolEarly,
+        ResponseError::Extra => ErrorClass::ProtocolExtraBytes,
     }
 }
 
 /// Whether bytes on an idle connection are, or start, a 408 response: the server closes the
 /// connection after waiting too long for a request (RFC 9110, section 15.5.9).
-fn is_goodbye(bytes: &[u8]) -> bool {
+fn is_timeout_notice(bytes: &[u8]) -> bool {
     [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
         let length = bytes.len().min(status.len());
         length > 0 && bytes[..length] == status[..length]

@@ -6,7 +6,7 @@
 //! with a timer set far ahead, a client that waits for each response was slower by a fifth on a
 //! virtual machine.
 
-use super::clock::{Clock, NEVER, Timer};
+use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,35 +15,35 @@ use rustix::io::Errno;
 use std::io;
 
 /// Maximum number of events per wait.
-pub(super) const EVENTS: usize = 1024;
+pub(super) const MAX_EVENTS: usize = 1024;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Token of the timer, not used by any socket.
-const TIMER: u64 = u64::MAX;
+const TIMER_TOKEN: u64 = u64::MAX;
 
 /// The sockets of a thread, each with a token.
-pub(super) struct Poll {
+pub(super) struct SocketPoll {
     epoll: OwnedFd,
     events: Vec<Event>,
     /// Whether `epoll_pwait2` is available. Kernels before 5.11 lack it, and some sandboxes forbid
     /// system calls unknown to them.
     waits_exactly: bool,
-    clock: Clock,
+    clock: LoadClock,
     /// Ends waits in place of timeouts.
-    alarm: Option<Alarm>,
+    alarm: Option<PollTimer>,
 }
 
 /// A timer among the sockets.
-struct Alarm {
-    timer: Timer,
+struct PollTimer {
+    timer: LoadTimer,
     /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
     rings_ns: u64,
 }
 
 /// An event on a socket.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Happened {
+pub(super) struct SocketEvent {
     pub token: u64,
     /// Data, or an end of stream, can be read.
     pub readable: bool,
@@ -53,12 +53,12 @@ pub(super) struct Happened {
     pub ended: bool,
 }
 
-impl Poll {
+impl SocketPoll {
     /// Creates a poller that uses timeouts.
-    pub fn with_limits(clock: Clock) -> io::Result<Poll> {
-        Ok(Poll {
+    pub fn with_limits(clock: LoadClock) -> io::Result<SocketPoll> {
+        Ok(SocketPoll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            events: Vec::with_capacity(EVENTS),
+            events: Vec::with_capacity(MAX_EVENTS),
             waits_exactly: true,
             clock,
             alarm: None,
@@ -66,13 +66,13 @@ impl Poll {
     }
 
     /// Creates a poller that uses a timer.
-    pub fn with_timer(clock: Clock) -> io::Result<Poll> {
-        let mut poll = Poll::with_limits(clock)?;
-        let timer = Timer::new(clock)?;
+    pub fn with_timer(clock: LoadClock) -> io::Result<SocketPoll> {
+        let mut poll = SocketPoll::with_limits(clock)?;
+        let timer = LoadTimer::new(clock)?;
         // Edge-triggered: each expiration is one event, so the timer is never read.
         let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER), flags)?;
-        poll.alarm = Some(Alarm {
+        epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
+        poll.alarm = Some(PollTimer {
             timer,
             rings_ns: NEVER,
         });
@@ -81,7 +81,7 @@ impl Poll {
 
     /// Watches a socket until it is closed. Edge-triggered, so readers must drain the socket; in
     /// return, writing takes no system calls to start and stop watching.
-    pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+    pub fn watch_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(
             &self.epoll,
@@ -98,28 +98,28 @@ impl Poll {
             let timeout_ns = if until_ns == NEVER {
                 NEVER
             } else {
-                self.clock.turn_ns(until_ns.saturating_sub(now_ns))
+                self.clock.max_wait_ns(until_ns.saturating_sub(now_ns))
             };
             return Ok((self.wait_at_most(timeout_ns)?, 1));
         };
         if until_ns <= now_ns {
             self.wait_at_most(0)?;
-            return Ok((self.without_alarm(), 1));
+            return Ok((self.remove_timer_event(), 1));
         }
         let is_new = until_ns != alarm.rings_ns && until_ns != NEVER;
         if is_new {
-            alarm.timer.set(until_ns)?;
+            alarm.timer.arm(until_ns)?;
             alarm.rings_ns = until_ns;
         }
         self.wait_at_most(NEVER)?;
-        Ok((self.without_alarm(), 1 + u64::from(is_new)))
+        Ok((self.remove_timer_event(), 1 + u64::from(is_new)))
     }
 
     /// Removes the timer's event and returns the number of socket events.
-    fn without_alarm(&mut self) -> usize {
+    fn remove_timer_event(&mut self) -> usize {
         let rang = self.events.iter().position(|event| {
             let data = event.data;
-            data.u64() == TIMER
+            data.u64() == TIMER_TOKEN
         });
         if let (Some(at), Some(alarm)) = (rang, &mut self.alarm) {
             self.events.swap_remove(at);
@@ -183,10 +183,10 @@ impl Poll {
     }
 
     /// Returns an event of the last wait by its index.
-    pub fn happened(&self, at: usize) -> Happened {
+    pub fn socket_event(&self, at: usize) -> SocketEvent {
         let Event { flags, data } = self.events[at];
         let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        Happened {
+        SocketEvent {
             token: data.u64(),
             readable: ended || flags.contains(EventFlags::IN),
             writable: ended || flags.contains(EventFlags::OUT),

@@ -1,27 +1,27 @@
 //! Sends one request before the load and returns the complete response.
 
-use super::StartError;
-use super::clock::{Clock, NEVER};
-use super::connection::Connection;
+use super::LoadStartError;
+use super::clock::{LoadClock, NEVER};
+use super::connection::LoadConnection;
 use super::connection_facts::{ConnectionFacts, TlsFacts};
-use super::core::Core;
-use super::pacing::Pacing;
-use super::progress::Mailbox;
-use super::recorder::Recorder;
-use super::worker::Worker;
+use super::core::WorkerCore;
+use super::pacing::RequestPacing;
+use super::progress::TotalsMailbox;
+use super::recorder::RequestRecorder;
+use super::worker::LoadWorker;
 use crate::generator;
-use crate::latency::Outcome;
-use crate::load::{Address, Load, Part, Refusal};
+use crate::latency::RequestOutcome;
+use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
 use crate::measured::RequestRecord;
 use crate::outcomes::ErrorClass;
-use crate::pace::{Closed, Pace, Stop, Think};
+use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct ProbeResponse {
     /// Address connected to.
-    pub address: Address,
+    pub address: ServerAddress,
     /// Negotiated TLS parameters.
     pub tls: Option<TlsFacts>,
     /// Status code.
@@ -53,13 +53,13 @@ pub struct Probe {
 pub enum ProbeError {
     /// Nothing could be sent.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] LoadStartError),
     /// The request failed.
-    #[error("{}", .0.sentence())]
+    #[error("{}", .0.description())]
     Failed(ErrorClass),
     /// The server's certificate was rejected.
     #[error("the server's certificate is refused: {0}")]
-    Certificate(Refusal),
+    Certificate(CertificateRefusal),
     /// The probe was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -69,46 +69,49 @@ pub enum ProbeError {
 ///
 /// # Errors
 /// Fails if there is no complete response.
-pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
-    generator::check(load)?;
-    let load = single(load)?;
+pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
+    generator::validate_load(load)?;
+    let load = single_request(load)?;
     let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
-    let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
-    let recorder = Recorder::new(&load, NEVER);
-    let core = Core::new(
+    let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
+    let recorder = RequestRecorder::new(&load, NEVER);
+    let core = WorkerCore::new(
         &load,
         &source,
         tls,
         recorder,
-        Clock::start(speedwell_clock::Clock::REAL),
-        Part::WHOLE,
+        LoadClock::start(speedwell_clock::WaitClock::REAL),
+        LoadShare::ONLY,
     );
-    let mut core = core.map_err(StartError::waiting)?;
+    let mut core = core.map_err(LoadStartError::from_wait_error)?;
     core.seen = Some(ConnectionFacts::default());
-    let mut worker = Worker::new(
+    let mut worker = LoadWorker::new(
         core,
-        Pacing::new(&load, Part::WHOLE),
+        RequestPacing::new(&load, LoadShare::ONLY),
         &mailbox,
         stop,
         &end_ns,
     );
-    let end = worker.send_all(1).map_err(StartError::waiting)?;
+    let end = worker
+        .send_all(1)
+        .map_err(LoadStartError::from_wait_error)?;
     #[cfg(feature = "http3")]
-    worker.say_goodbye();
+    worker.close_quic();
     let row = worker.core.recorder.rows.first().copied();
     let Some(row) = row.filter(|_| !end.is_interrupted) else {
         return Err(ProbeError::Interrupted);
     };
     match row.outcome {
-        Outcome::Ok | Outcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {}
-        Outcome::Failed(class) => return Err(failure(class, &worker)),
+        RequestOutcome::Ok | RequestOutcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {
+        }
+        RequestOutcome::Failed(class) => return Err(explain_failure(class, &worker)),
         _ => return Err(ProbeError::Interrupted),
     }
-    Ok(look(&worker, &row))
+    Ok(build_response(&worker, &row))
 }
 
 /// Explains why the request failed; for certificates in more detail than the error class.
-fn failure(class: ErrorClass, worker: &Worker) -> ProbeError {
+fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
     match refusal.and_then(|tls| tls.refused.take()) {
@@ -118,11 +121,12 @@ fn failure(class: ErrorClass, worker: &Worker) -> ProbeError {
 }
 
 /// Reduces a load to one request on one connection.
-fn single(load: &Load) -> Result<Load, ProbeError> {
-    let pace = Closed::new(1, Think::None).map_err(|_| StartError::Load("no client"))?;
-    Ok(Load {
-        pace: Pace::Closed(pace),
-        stop: Stop {
+fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
+    let pace =
+        ClosedPace::new(1, ThinkTime::None).map_err(|_| LoadStartError::Load("no client"))?;
+    Ok(LoadConfig {
+        pace: PacingModel::Closed(pace),
+        stop: StopCondition {
             after_requests: Some(1),
             after_ns: None,
         },
@@ -131,14 +135,14 @@ fn single(load: &Load) -> Result<Load, ProbeError> {
         warmup_ns: 0,
         drain_ns: NEVER,
         threads: 1,
-        part: Part::WHOLE,
+        part: LoadShare::ONLY,
         keeps_rows: true,
         ..load.clone()
     })
 }
 
-fn look(worker: &Worker, row: &RequestRecord) -> Probe {
-    let watch = worker.connections.first().and_then(Connection::watch);
+fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
+    let watch = worker.connections.first().and_then(LoadConnection::watch);
     let field = |name: &str| {
         let value = watch.and_then(|watch| watch.value(name))?;
         Some(String::from_utf8_lossy(value).into_owned())
@@ -146,7 +150,7 @@ fn look(worker: &Worker, row: &RequestRecord) -> Probe {
     let core = &worker.core;
     let seen = core.seen.clone().unwrap_or_default();
     let [server, content_type, location] = ConnectionFacts::FIELDS;
-    Probe {
+    ProbeResponse {
         address: core.load.target.addresses[0].clone(),
         tls: seen.tls,
         status: row.status,
@@ -159,6 +163,6 @@ fn look(worker: &Worker, row: &RequestRecord) -> Probe {
         is_reusable: core.recorder.last.reusable,
         connect_ns: seen.connect_ns,
         service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
-        is_success: row.outcome == Outcome::Ok,
+        is_success: row.outcome == RequestOutcome::Ok,
     }
 }

@@ -2,26 +2,26 @@
 //! early once it is steady.
 
 use super::clock::TICK_NS;
-use crate::latency::{Distribution, Service};
-use crate::load::{Load, Steady};
-use crate::measured::{Tick, Timeline, Totals};
+use crate::latency::{ServiceTime, TimeDistribution};
+use crate::load::{LoadConfig, SteadinessRule};
+use crate::measured::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum length of a timeline; beyond twice that, its intervals are merged in pairs.
-const MOST_INTERVALS: usize = 600;
+const MAX_INTERVALS: usize = 600;
 
 /// Progress of a load, reported about ten times per second.
 #[derive(Debug)]
-pub struct Progress<'a> {
+pub struct ProgressReport<'a> {
     /// Nanoseconds since the start of the load, including the warm-up.
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
     /// Totals since the end of the warm-up, or since the start while within it.
-    pub so_far: &'a Totals,
+    pub so_far: &'a RequestTotals,
     /// Events since the last report.
-    pub tick: &'a Tick,
+    pub tick: &'a TimelineTick,
     /// Time since the last report, in nanoseconds.
     pub interval_ns: u64,
 }
@@ -29,45 +29,45 @@ pub struct Progress<'a> {
 /// Results gathered so far.
 pub(super) struct ProgressTracker {
     /// Totals after the warm-up.
-    pub totals: Totals,
+    pub totals: RequestTotals,
     /// Totals of the warm-up.
-    pub warmup: Totals,
-    timeline: Timeline,
+    pub warmup: RequestTotals,
+    timeline: LoadTimeline,
     /// Counts since the last tick, by timeline index. The index must be kept, since the time of
     /// gathering does not tell when they were counted.
-    unplaced: Vec<(usize, Interval)>,
+    unplaced: Vec<(usize, IntervalCounts)>,
 }
 
 /// Requests that ended in an interval.
-struct Interval {
+struct IntervalCounts {
     ok: u64,
     errors: u64,
-    service: Distribution<Service>,
+    service: TimeDistribution<ServiceTime>,
 }
 
-impl Interval {
-    fn new() -> Interval {
-        Interval {
+impl IntervalCounts {
+    fn new() -> IntervalCounts {
+        IntervalCounts {
             ok: 0,
             errors: 0,
-            service: Distribution::new(),
+            service: TimeDistribution::new(),
         }
     }
 
-    fn add(&mut self, totals: &Totals) {
+    fn add(&mut self, totals: &RequestTotals) {
         self.ok += totals.outcomes.succeeded();
         self.errors += totals.outcomes.all_errors();
-        self.service.merge(totals.latency.service());
+        self.service.merge(totals.latency.service_times());
     }
 
-    fn merge(&mut self, other: &Interval) {
+    fn merge(&mut self, other: &IntervalCounts) {
         self.ok += other.ok;
         self.errors += other.errors;
         self.service.merge(&other.service);
     }
 
-    fn tick(&self) -> Tick {
-        Tick::new(self.ok, self.errors, &self.service)
+    fn to_tick(&self) -> TimelineTick {
+        TimelineTick::new(self.ok, self.errors, &self.service)
     }
 }
 
@@ -75,13 +75,13 @@ impl ProgressTracker {
     /// Creates an empty tracker. Chooses the interval for a load of this length, if known.
     pub fn new(is_closed: bool, length_ns: Option<u64>) -> ProgressTracker {
         let mut interval_ns = TICK_NS;
-        while length_ns.is_some_and(|length| length / interval_ns > MOST_INTERVALS as u64) {
+        while length_ns.is_some_and(|length| length / interval_ns > MAX_INTERVALS as u64) {
             interval_ns *= 2;
         }
         ProgressTracker {
-            totals: Totals::new(is_closed),
-            warmup: Totals::new(is_closed),
-            timeline: Timeline {
+            totals: RequestTotals::new(is_closed),
+            warmup: RequestTotals::new(is_closed),
+            timeline: LoadTimeline {
                 interval_ns,
                 warmup: 0,
                 ticks: Vec::new(),
@@ -91,9 +91,9 @@ impl ProgressTracker {
     }
 
     /// Gathers what the threads have handed over.
-    pub fn gather(&mut self, mailboxes: &[Mailbox]) {
+    pub fn gather_totals(&mut self, mailboxes: &[TotalsMailbox]) {
         for mailbox in mailboxes {
-            if let Some(Handed {
+            if let Some(HandedTotals {
                 totals,
                 is_warmup,
                 until_ns,
@@ -106,11 +106,11 @@ impl ProgressTracker {
     }
 
     /// Adds the counts of the interval that ends at `until_ns`.
-    pub fn add(&mut self, totals: &Totals, is_warmup: bool, until_ns: u64) {
-        let place = self.place(until_ns);
+    pub fn add(&mut self, totals: &RequestTotals, is_warmup: bool, until_ns: u64) {
+        let place = self.interval_index(until_ns);
         let known = self.unplaced.iter().position(|(known, _)| *known == place);
         let at = known.unwrap_or_else(|| {
-            self.unplaced.push((place, Interval::new()));
+            self.unplaced.push((place, IntervalCounts::new()));
             self.unplaced.len() - 1
         });
         self.unplaced[at].1.add(totals);
@@ -122,45 +122,45 @@ impl ProgressTracker {
     }
 
     /// Index of the timeline interval that ends at or contains `until_ns`.
-    fn place(&self, until_ns: u64) -> usize {
+    fn interval_index(&self, until_ns: u64) -> usize {
         (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
     }
 
     /// Closes the time up to `at_ns` and returns the events since the last call.
-    pub fn tick(&mut self, at_ns: u64, warmup_ns: u64) -> Tick {
-        let last = self.place(at_ns);
+    pub fn close_interval(&mut self, at_ns: u64, warmup_ns: u64) -> TimelineTick {
+        let last = self.interval_index(at_ns);
         let places = self.unplaced.iter().map(|(place, _)| *place).chain([last]);
         let length = places.max().unwrap_or(last) + 1;
         let ticks = &mut self.timeline.ticks;
-        ticks.resize_with(length.max(ticks.len()), Tick::default);
-        let mut since = Interval::new();
+        ticks.resize_with(length.max(ticks.len()), TimelineTick::default);
+        let mut since = IntervalCounts::new();
         for (place, interval) in self.unplaced.drain(..) {
-            ticks[place].merge(&interval.tick());
+            ticks[place].merge(&interval.to_tick());
             since.merge(&interval);
         }
         self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
-        if self.timeline.ticks.len() > 2 * MOST_INTERVALS {
-            self.timeline.halve();
+        if self.timeline.ticks.len() > 2 * MAX_INTERVALS {
+            self.timeline.merge_pairs();
         }
-        since.tick()
+        since.to_tick()
     }
 
     /// Returns totals, warm-up and timeline at the end of the load.
-    pub fn into_parts(self) -> (Totals, Totals, Timeline) {
+    pub fn into_parts(self) -> (RequestTotals, RequestTotals, LoadTimeline) {
         (self.totals, self.warmup, self.timeline)
     }
 }
 
 /// Ends a load once it is steady.
 pub(super) struct SteadyWatch<'a> {
-    steady: Option<Steady>,
-    ticks: Vec<Tick>,
+    steady: Option<SteadinessRule>,
+    ticks: Vec<TimelineTick>,
     end_ns: &'a AtomicU64,
 }
 
 impl<'a> SteadyWatch<'a> {
     /// Creates a watch that sets `end_ns` once the load is steady.
-    pub fn new(load: &Load, end_ns: &'a AtomicU64) -> SteadyWatch<'a> {
+    pub fn new(load: &LoadConfig, end_ns: &'a AtomicU64) -> SteadyWatch<'a> {
         SteadyWatch {
             steady: load.steady,
             ticks: Vec::new(),
@@ -169,7 +169,7 @@ impl<'a> SteadyWatch<'a> {
     }
 
     /// Processes the progress of another interval.
-    pub fn see(&mut self, progress: &Progress) {
+    pub fn observe(&mut self, progress: &ProgressReport) {
         let Some(steady) = self.steady.filter(|_| !progress.is_warmup) else {
             return;
         };
@@ -187,38 +187,43 @@ impl<'a> SteadyWatch<'a> {
 
 /// Holds one filled and one empty set of totals.
 #[derive(Debug)]
-pub(super) struct Mailbox {
-    inside: Mutex<Inside>,
+pub(super) struct TotalsMailbox {
+    inside: Mutex<MailboxState>,
 }
 
 #[derive(Debug)]
-struct Inside {
-    full: Option<Handed>,
-    spare: Option<Box<Totals>>,
+struct MailboxState {
+    full: Option<HandedTotals>,
+    spare: Option<Box<RequestTotals>>,
 }
 
 /// Counts of a thread in an interval.
 #[derive(Debug)]
-pub(super) struct Handed {
-    pub totals: Box<Totals>,
+pub(super) struct HandedTotals {
+    pub totals: Box<RequestTotals>,
     pub is_warmup: bool,
     /// End of the interval in which they were counted, in nanoseconds since the start.
     pub until_ns: u64,
 }
 
-impl Mailbox {
-    pub fn new(is_closed: bool) -> Mailbox {
-        Mailbox {
-            inside: Mutex::new(Inside {
+impl TotalsMailbox {
+    pub fn new(is_closed: bool) -> TotalsMailbox {
+        TotalsMailbox {
+            inside: Mutex::new(MailboxState {
                 full: None,
-                spare: Some(Box::new(Totals::new(is_closed))),
+                spare: Some(Box::new(RequestTotals::new(is_closed))),
             }),
         }
     }
 
     /// Exchanges the totals for empty ones and returns true. Does nothing if the last ones have not
     /// been taken yet, or are being taken right now.
-    pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool, until_ns: u64) -> bool {
+    pub fn hand_over(
+        &self,
+        totals: &mut Box<RequestTotals>,
+        is_warmup: bool,
+        until_ns: u64,
+    ) -> bool {
         let Ok(mut inside) = self.inside.try_lock() else {
             return false;
         };
@@ -228,8 +233,8 @@ impl Mailbox {
         let Some(mut spare) = inside.spare.take() else {
             return false;
         };
-        spare.replies = totals.replies.following();
-        inside.full = Some(Handed {
+        spare.replies = totals.replies.next_period();
+        inside.full = Some(HandedTotals {
             totals: std::mem::replace(totals, spare),
             is_warmup,
             until_ns,
@@ -238,12 +243,12 @@ impl Mailbox {
     }
 
     /// Takes the totals that were handed over.
-    pub fn take(&self) -> Option<Handed> {
+    pub fn take(&self) -> Option<HandedTotals> {
         self.inside.lock().ok()?.full.take()
     }
 
     /// Returns totals for reuse in the next exchange.
-    pub fn give_back(&self, mut totals: Box<Totals>) {
+    pub fn give_back(&self, mut totals: Box<RequestTotals>) {
         totals.clear();
         if let Ok(mut inside) = self.inside.lock() {
             inside.spare = Some(totals);
@@ -259,8 +264,8 @@ mod tests {
     fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {
-            let mut totals = Totals::new(true);
-            (0..*ok).for_each(|_| totals.outcomes.ok(200));
+            let mut totals = RequestTotals::new(true);
+            (0..*ok).for_each(|_| totals.outcomes.count_ok(200));
             tracker.add(&totals, false, *until_ns);
         }
         tracker
@@ -281,14 +286,14 @@ mod tests {
             (TICK_NS + 9, 1),
         ];
         let mut tracker = tracked(&counts);
-        let all = tracker.tick(TICK_NS + 9, 0);
+        let all = tracker.close_interval(TICK_NS + 9, 0);
         assert_eq!((all.ok, good(tracker)), (55, vec![50, 5]));
     }
 
     #[test]
     fn an_interval_in_which_nothing_came_stands_in_the_timeline() {
         let mut tracker = tracked(&[(TICK_NS, 7)]);
-        tracker.tick(3 * TICK_NS, 0);
+        tracker.close_interval(3 * TICK_NS, 0);
         assert_eq!(good(tracker), [7, 0, 0]);
     }
 }

@@ -3,14 +3,14 @@
 #[cfg(feature = "http3")]
 use super::quic;
 
-use super::channel::{Channel, Traffic};
-use super::core::Core;
-use super::multiplex::Multiplex;
-use super::pipeline::Pipeline;
-use super::recorder::Recorder;
-use super::sent::{Fed, Lost, Sent};
-use crate::http1::Watch;
-use crate::load::{Http, Timeouts};
+use super::channel::{ByteChannel, TransportTraffic};
+use super::core::WorkerCore;
+use super::multiplex::Http2Requests;
+use super::pipeline::Http1Requests;
+use super::recorder::RequestRecorder;
+use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use crate::http1::ResponseWatch;
+use crate::load::{HttpVersion, RequestTimeouts};
 use crate::outcomes::ErrorClass;
 use rustix::io::Errno;
 
@@ -19,73 +19,80 @@ use rustix::io::Errno;
     clippy::large_enum_variant,
     reason = "one for each connection; the larger one is the usual one, and is used for every event"
 )]
-pub(super) enum Protocol {
-    One(Pipeline),
-    Two(Box<Multiplex>),
+pub(super) enum ProtocolState {
+    One(Http1Requests),
+    Two(Box<Http2Requests>),
     /// The streams own their connection; there is no channel.
     #[cfg(feature = "http3")]
-    Three(Box<quic::Streams>),
+    Three(Box<quic::QuicRequests>),
 }
 
-impl Protocol {
-    pub fn new(core: &Core) -> Protocol {
+impl ProtocolState {
+    pub fn new(core: &WorkerCore) -> ProtocolState {
         let capacity = core.load.streams_per_connection;
         match core.load.http {
-            Http::One => Protocol::One(Pipeline::new(capacity, core.watch())),
-            Http::Two { table_bytes } => Protocol::Two(Box::new(Multiplex::new(
+            HttpVersion::One => {
+                ProtocolState::One(Http1Requests::new(capacity, core.response_watch()))
+            }
+            HttpVersion::Two { table_bytes } => ProtocolState::Two(Box::new(Http2Requests::new(
                 capacity,
                 table_bytes,
-                core.watch(),
+                core.response_watch(),
             ))),
             #[cfg(feature = "http3")]
-            Http::Three => Protocol::Three(Box::new(quic::Streams::new(capacity, core.watch()))),
+            HttpVersion::Three => ProtocolState::Three(Box::new(quic::QuicRequests::new(
+                capacity,
+                core.response_watch(),
+            ))),
             #[cfg(not(feature = "http3"))]
-            Http::Three => unreachable!("such a load is refused before it begins"),
+            HttpVersion::Three => unreachable!("such a load is refused before it begins"),
         }
     }
 
     pub fn in_flight(&self) -> usize {
         match self {
-            Protocol::One(pipeline) => pipeline.in_flight(),
-            Protocol::Two(streams) => streams.in_flight(),
+            ProtocolState::One(pipeline) => pipeline.in_flight(),
+            ProtocolState::Two(streams) => streams.in_flight(),
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => streams.in_flight(),
+            ProtocolState::Three(streams) => streams.in_flight(),
         }
     }
 
     /// Number of requests that can be sent now; `capacity` is the maximum in flight.
-    pub fn room(&self, capacity: u32) -> u32 {
+    pub fn available_requests(&self, capacity: u32) -> u32 {
         match self {
-            Protocol::One(pipeline) => capacity.saturating_sub(pipeline.in_flight() as u32),
-            Protocol::Two(streams) => streams.room(),
+            ProtocolState::One(pipeline) => capacity.saturating_sub(pipeline.in_flight() as u32),
+            ProtocolState::Two(streams) => streams.available_streams(),
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => streams.room(),
+            ProtocolState::Three(streams) => streams.available_streams(),
         }
     }
 
     /// Whether the last request sent, or the server, rules out further requests.
     pub fn is_last(&self) -> bool {
         match self {
-            Protocol::One(pipeline) => pipeline.newest().is_some_and(|sent| sent.closes),
-            Protocol::Two(streams) => streams.is_last(),
+            ProtocolState::One(pipeline) => {
+                pipeline.newest_request().is_some_and(|sent| sent.closes)
+            }
+            ProtocolState::Two(streams) => streams.is_draining(),
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => streams.is_last(),
+            ProtocolState::Three(streams) => streams.is_draining(),
         }
     }
 
     /// Sends a request. If several may be in flight, they are written together by
-    /// [`Protocol::flush`].
+    /// [`ProtocolState::flush_output`].
     pub fn send(
         &mut self,
-        sent: Sent,
-        channel: Option<&mut Channel>,
-        core: &mut Core,
+        sent: StartedRequest,
+        channel: Option<&mut ByteChannel>,
+        core: &mut WorkerCore,
     ) -> Result<(), Errno> {
         let source = core.source;
         match self {
-            Protocol::One(pipeline) => {
+            ProtocolState::One(pipeline) => {
                 let request = source.http1_request(sent.kind, sent.index);
-                pipeline.send(Sent {
+                pipeline.push_request(StartedRequest {
                     method: request.method(),
                     closes: request.closes(),
                     ..sent
@@ -95,80 +102,98 @@ impl Protocol {
                 }
                 pipeline.output.extend_from_slice(request.bytes());
             }
-            Protocol::Two(streams) => {
-                streams.send(sent, source.http2_request(sent.kind, sent.index))
+            ProtocolState::Two(streams) => {
+                streams.start_request(sent, source.http2_request(sent.kind, sent.index))
             }
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => {
+            ProtocolState::Three(streams) => {
                 if let Some(engine) = &mut core.quic {
-                    streams.send(sent, source.http3_request(sent.kind, sent.index), engine);
+                    streams.start_request(
+                        sent,
+                        source.http3_request(sent.kind, sent.index),
+                        engine,
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
+    pub fn process_input(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
         match self {
-            Protocol::One(pipeline) => pipeline.feed(bytes, now_ns, recorder),
-            Protocol::Two(streams) => streams.feed(bytes, now_ns, recorder),
+            ProtocolState::One(pipeline) => pipeline.process_input(bytes, now_ns, recorder),
+            ProtocolState::Two(streams) => streams.process_input(bytes, now_ns, recorder),
             #[cfg(feature = "http3")]
-            Protocol::Three(_) => Fed::Open,
+            ProtocolState::Three(_) => InputOutcome::Open,
         }
     }
 
     /// Writes pending output.
-    pub fn flush(&mut self, channel: &mut Channel, traffic: &mut Traffic) -> Result<(), Errno> {
+    pub fn flush_output(
+        &mut self,
+        channel: &mut ByteChannel,
+        traffic: &mut TransportTraffic,
+    ) -> Result<(), Errno> {
         match self {
-            Protocol::One(pipeline) => {
+            ProtocolState::One(pipeline) => {
                 if !pipeline.output.is_empty() {
                     channel.send(&pipeline.output, traffic)?;
                     pipeline.output.clear();
                 }
             }
-            Protocol::Two(streams) => {
+            ProtocolState::Two(streams) => {
                 // Keep pending output in the protocol's buffer, which is limited in size.
                 while !streams.output().is_empty() && !channel.is_waiting() {
                     let written = streams.output().len();
                     channel.send(streams.output(), traffic)?;
-                    streams.written(written);
+                    streams.consume_output(written);
                 }
             }
             #[cfg(feature = "http3")]
-            Protocol::Three(_) => {}
+            ProtocolState::Three(_) => {}
         }
         Ok(())
     }
 
     /// Resets the state for a new connection.
-    pub fn reset(&mut self) {
+    pub fn reset_connection(&mut self) {
         match self {
-            Protocol::One(pipeline) => pipeline.reset(),
-            Protocol::Two(streams) => streams.reset(),
+            ProtocolState::One(pipeline) => pipeline.reset_connection(),
+            ProtocolState::Two(streams) => streams.reset_connection(),
             #[cfg(feature = "http3")]
-            Protocol::Three(_) => {}
+            ProtocolState::Three(_) => {}
         }
     }
 
     /// Closes the connection, if the protocol owns it.
-    pub fn hang_up(&mut self) {
+    pub fn close_connection(&mut self) {
         #[cfg(feature = "http3")]
-        if let Protocol::Three(streams) = self {
-            streams.hang_up();
+        if let ProtocolState::Three(streams) = self {
+            streams.close_connection();
         }
     }
 
     /// Ends all requests of a lost connection. Returns one if it may be retried.
-    pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
+    pub fn end_all(
+        &mut self,
+        lost: ConnectionLoss,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<StartedRequest> {
         match self {
-            Protocol::One(pipeline) => pipeline.lose(lost, now_ns, recorder),
-            Protocol::Two(streams) => {
-                streams.lose(lost, now_ns, recorder);
+            ProtocolState::One(pipeline) => pipeline.end_all(lost, now_ns, recorder),
+            ProtocolState::Two(streams) => {
+                streams.end_all(lost, now_ns, recorder);
                 None
             }
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => {
-                streams.lose(lost, now_ns, recorder);
+            ProtocolState::Three(streams) => {
+                streams.end_all(lost, now_ns, recorder);
                 None
             }
         }
@@ -176,44 +201,46 @@ impl Protocol {
 
     /// Ends requests that exceed their timeouts, if they can be ended individually; otherwise
     /// returns the error class with which to close the connection.
-    pub fn check_limits(
+    pub fn expire_timeouts(
         &mut self,
-        limits: Timeouts,
+        limits: RequestTimeouts,
         now_ns: u64,
-        recorder: &mut Recorder,
+        recorder: &mut RequestRecorder,
     ) -> Option<ErrorClass> {
         match self {
             // Responses arrive in order, so checking the oldest request suffices.
-            Protocol::One(pipeline) => pipeline.oldest()?.over(limits, now_ns),
-            Protocol::Two(streams) => {
-                streams.check_limits(limits, now_ns, recorder);
+            ProtocolState::One(pipeline) => {
+                pipeline.oldest_request()?.exceeded_timeout(limits, now_ns)
+            }
+            ProtocolState::Two(streams) => {
+                streams.expire_timeouts(limits, now_ns, recorder);
                 None
             }
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => {
-                streams.check_limits(limits, now_ns, recorder);
+            ProtocolState::Three(streams) => {
+                streams.expire_timeouts(limits, now_ns, recorder);
                 None
             }
         }
     }
 
     /// Contents of the last response.
-    pub fn watch(&self) -> Option<&Watch> {
+    pub fn response_watch(&self) -> Option<&ResponseWatch> {
         match self {
-            Protocol::One(pipeline) => pipeline.watch.as_deref(),
-            Protocol::Two(streams) => streams.watch(),
+            ProtocolState::One(pipeline) => pipeline.watch.as_deref(),
+            ProtocolState::Two(streams) => streams.watch(),
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => streams.watch(),
+            ProtocolState::Three(streams) => streams.watch(),
         }
     }
 
     /// Removes and returns all requests.
-    pub fn abandon(&mut self) -> Vec<Sent> {
+    pub fn take_all(&mut self) -> Vec<StartedRequest> {
         match self {
-            Protocol::One(pipeline) => pipeline.abandon(),
-            Protocol::Two(streams) => streams.abandon(),
+            ProtocolState::One(pipeline) => pipeline.take_all(),
+            ProtocolState::Two(streams) => streams.take_all(),
             #[cfg(feature = "http3")]
-            Protocol::Three(streams) => streams.abandon(),
+            ProtocolState::Three(streams) => streams.take_all(),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! A request from its start to its end, possibly by the end of its connection.
 
 use super::clock::NEVER;
-use crate::http1::{MethodKind, Phase};
-use crate::latency::{Intended, Times};
-use crate::load::Timeouts;
+use crate::http1::{MethodKind, ResponsePhase};
+use crate::latency::{IntendedStart, RequestTimes};
+use crate::load::RequestTimeouts;
 use crate::outcomes::ErrorClass;
 
 /// A request that was started and has not ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct StartedRequest {
     /// Sequence number in the load.
     pub index: u64,
     pub kind: u16,
@@ -34,21 +34,21 @@ pub(super) struct Sent {
     pub closes: bool,
 }
 
-impl Sent {
+impl StartedRequest {
     pub fn is_sent(&self) -> bool {
         self.sent_ns != NEVER
     }
 
-    pub fn intended(&self) -> Intended {
-        Intended {
+    pub fn intended_start(&self) -> IntendedStart {
+        IntendedStart {
             due_ns: self.intended_ns,
             own_lag_ns: self.own_lag_ns,
         }
     }
 
     /// Its times if it ends at `end_ns`.
-    pub fn times(&self, end_ns: u64) -> Times {
-        Times {
+    pub fn times_until(&self, end_ns: u64) -> RequestTimes {
+        RequestTimes {
             sent_ns: self.sent_ns,
             first_byte_ns: self.first_byte(),
             end_ns,
@@ -56,7 +56,7 @@ impl Sent {
     }
 
     /// Error class of an exceeded timeout, if any.
-    pub fn over(&self, limits: Timeouts, now_ns: u64) -> Option<ErrorClass> {
+    pub fn exceeded_timeout(&self, limits: RequestTimeouts, now_ns: u64) -> Option<ErrorClass> {
         let age_ns = now_ns.saturating_sub(self.sent_ns);
         let is_over = |limit: Option<u64>| limit.is_some_and(|limit| age_ns >= limit);
         if is_over(limits.total_ns) {
@@ -75,7 +75,7 @@ impl Sent {
 
 /// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fed {
+pub(super) enum InputOutcome {
     Open,
     /// Ended by its last response.
     Closed,
@@ -89,7 +89,7 @@ pub(super) enum Fed {
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum ConnectionLoss {
     /// The peer closed it.
     End,
     /// It was closed without close_notify.
@@ -103,41 +103,43 @@ pub(super) enum Lost {
     Ours,
 }
 
-impl Lost {
+impl ConnectionLoss {
     /// Error class of the request whose response was awaited.
-    pub fn class(self, sent: &Sent, phase: Phase) -> ErrorClass {
+    pub fn error_class(self, sent: &StartedRequest, phase: ResponsePhase) -> ErrorClass {
         let before = is_before_first_byte(phase);
         match (self, phase) {
-            (Lost::Failed(class), _) => class,
-            (Lost::Reset, Phase::Head) => ErrorClass::ResetInHead,
-            (Lost::Reset, Phase::Body) => ErrorClass::ResetInBody,
-            (Lost::Reset, _) => ErrorClass::ResetBeforeFirstByte,
+            (ConnectionLoss::Failed(class), _) => class,
+            (ConnectionLoss::Reset, ResponsePhase::Head) => ErrorClass::ResetInHead,
+            (ConnectionLoss::Reset, ResponsePhase::Body) => ErrorClass::ResetInBody,
+            (ConnectionLoss::Reset, _) => ErrorClass::ResetBeforeFirstByte,
             (_, _) if before && sent.is_reused => ErrorClass::EofStale,
             (_, _) if before => ErrorClass::EofFirst,
-            (_, Phase::Head) => ErrorClass::EofInHead,
+            (_, ResponsePhase::Head) => ErrorClass::EofInHead,
             (_, _) => ErrorClass::EofInBody,
         }
     }
 
     /// Error class of a later request without any response data; `None` if we closed the connection
     /// ourselves.
-    pub fn class_of_next(self, sent: &Sent) -> Option<ErrorClass> {
+    pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {
-            Lost::Failed(_) | Lost::Ours => None,
-            _ => Some(self.class(sent, Phase::FirstByte)),
+            ConnectionLoss::Failed(_) | ConnectionLoss::Ours => None,
+            _ => Some(self.error_class(sent, ResponsePhase::FirstByte)),
         }
     }
 
     /// Whether the server closed an idle connection while the request was on its way, and thus did
     /// not process it.
-    pub fn is_stale(self, sent: &Sent, phase: Phase) -> bool {
-        matches!(self, Lost::End | Lost::Truncated | Lost::Reset)
-            && sent.is_reused
+    pub fn is_stale(self, sent: &StartedRequest, phase: ResponsePhase) -> bool {
+        matches!(
+            self,
+            ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
+        ) && sent.is_reused
             && is_before_first_byte(phase)
     }
 }
 
 /// Whether no part of a response had arrived in this phase.
-pub(super) fn is_before_first_byte(phase: Phase) -> bool {
-    matches!(phase, Phase::Idle | Phase::FirstByte)
+pub(super) fn is_before_first_byte(phase: ResponsePhase) -> bool {
+    matches!(phase, ResponsePhase::Idle | ResponsePhase::FirstByte)
 }

@@ -2,43 +2,43 @@
 //!
 //! Reading everything before sending lets a server see several requests at once, as with real
 //! clients, and takes only one call to send and one to receive per request. Start at
-//! [`Worker::run`].
+//! [`LoadWorker::scan`].
 
-use super::batcher::{Batcher, SelfCheck};
+use super::batcher::{ReadBatcher, ThreadMonitor};
 use super::clock::{NEVER, TICK_NS};
-use super::connection::{Connection, State};
-use super::core::Core;
-use super::pacing::Pacing;
-use super::poll::{EVENTS, Happened};
-use super::progress::Mailbox;
-use crate::http1::Summary;
-use crate::load::Http;
-use crate::measured::{RequestRecord, ThreadReport, Totals};
+use super::connection::{ConnectionState, LoadConnection};
+use super::core::WorkerCore;
+use super::pacing::RequestPacing;
+use super::poll::{MAX_EVENTS, SocketEvent};
+use super::progress::TotalsMailbox;
+use crate::http1::ResponseSummary;
+use crate::load::HttpVersion;
+use crate::measured::{RequestRecord, RequestTotals, ThreadReport};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Timeouts are checked at intervals of this fraction of the shortest one.
-const LIMIT_PARTS: u64 = 100;
+const TIMEOUT_CHECK_DIVISOR: u64 = 100;
 
 /// A thread of a load.
-pub(super) struct Worker<'a> {
-    pub core: Core<'a>,
-    pub connections: Vec<Connection>,
-    pacing: Pacing<'a>,
+pub(super) struct LoadWorker<'a> {
+    pub core: WorkerCore<'a>,
+    pub connections: Vec<LoadConnection>,
+    pacing: RequestPacing<'a>,
     /// Connections that may have room for a request.
     listed: VecDeque<u32>,
     /// Closed connections of an open load that can be reopened.
     closed: Vec<u32>,
     /// When a client finishes thinking, or the pause after a failed connection attempt ends.
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
-    mailbox: &'a Mailbox,
+    mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
     /// An end of the load determined while it is running.
     end_ns: &'a AtomicU64,
-    batcher: Batcher,
-    check: SelfCheck,
+    batcher: ReadBatcher,
+    check: ThreadMonitor,
     /// Requests that ended in the last iteration.
     last_ended: u64,
     next_tick_ns: u64,
@@ -50,17 +50,17 @@ pub(super) struct Worker<'a> {
     reached_most_connections: bool,
     /// Reused buffer for events of QUIC connections.
     #[cfg(feature = "http3")]
-    happened: Vec<speedwell_load_h3::Event>,
+    happened: Vec<speedwell_load_h3::H3Event>,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> LoadWorker<'a> {
     pub fn new(
-        core: Core<'a>,
-        pacing: Pacing<'a>,
-        mailbox: &'a Mailbox,
+        core: WorkerCore<'a>,
+        pacing: RequestPacing<'a>,
+        mailbox: &'a TotalsMailbox,
         stop: &'a AtomicBool,
         end_ns: &'a AtomicU64,
-    ) -> Worker<'a> {
+    ) -> LoadWorker<'a> {
         let load = core.load;
         let timeouts = load.rules.timeouts;
         let shortest = [
@@ -72,9 +72,9 @@ impl<'a> Worker<'a> {
         .flatten()
         .min();
         // A pause would also delay QUIC's acknowledgements and timers.
-        let may_pause = load.is_closed() && !matches!(load.http, Http::Three);
-        Worker {
-            batcher: Batcher::new(load.rules.batching, may_pause),
+        let may_pause = load.is_closed() && !matches!(load.http, HttpVersion::Three);
+        LoadWorker {
+            batcher: ReadBatcher::new(load.rules.batching, may_pause),
             core,
             connections: Vec::new(),
             pacing,
@@ -84,14 +84,14 @@ impl<'a> Worker<'a> {
             mailbox,
             stop,
             end_ns,
-            check: SelfCheck::start(),
+            check: ThreadMonitor::start(),
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
             last_tick_ns: 0,
             hands_over_warmup: load.warmup_ns > 0,
             next_limits_ns: NEVER,
             limits_every_ns: shortest.map_or(NEVER, |limit| {
-                (limit / LIMIT_PARTS).clamp(1_000_000, TICK_NS)
+                (limit / TIMEOUT_CHECK_DIVISOR).clamp(1_000_000, TICK_NS)
             }),
             reached_most_connections: false,
             #[cfg(feature = "http3")]
@@ -103,23 +103,23 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// Fails if the operating system cannot wait for sockets.
-    pub fn run(mut self, connections: u32) -> io::Result<Finished> {
+    pub fn run(mut self, connections: u32) -> io::Result<ThreadResult> {
         let end = self.send_all(connections)?;
-        Ok(self.finish(end))
+        Ok(self.into_result(end))
     }
 
     /// Sends and receives until all is done.
     ///
     /// # Errors
-    /// See [`Worker::run`].
-    pub fn send_all(&mut self, connections: u32) -> io::Result<End> {
-        self.begin(connections);
+    /// See [`LoadWorker::scan`].
+    pub fn send_all(&mut self, connections: u32) -> io::Result<LoadEnd> {
+        self.open_connections(connections);
         let (mut is_interrupted, mut ended_by_time) = (false, false);
         let mut drain_end_ns = NEVER;
         let at_ns = loop {
             let now_ns = self.core.clock.now_ns();
             if now_ns >= self.next_tick_ns {
-                self.tick(now_ns);
+                self.handle_tick(now_ns);
                 is_interrupted = self.stop.load(Ordering::Relaxed);
             }
             if is_interrupted {
@@ -140,30 +140,30 @@ impl<'a> Worker<'a> {
                 }
             }
             if now_ns >= self.next_limits_ns {
-                self.check_limits(now_ns)?;
+                self.expire_timeouts(now_ns)?;
             }
             let until_ns = if is_sending {
                 self.next_wake_ns().min(self.core.recorder.window_end_ns)
             } else {
                 drain_end_ns
             };
-            self.wait(now_ns, until_ns)?;
+            self.wait_and_receive(now_ns, until_ns)?;
         };
-        Ok(End {
+        Ok(LoadEnd {
             at_ns,
             by_time: ended_by_time,
             is_interrupted,
         })
     }
 
-    fn begin(&mut self, connections: u32) {
+    fn open_connections(&mut self, connections: u32) {
         let is_closed = self.core.load.is_closed();
         for id in 0..connections {
-            let mut connection = Connection::new(id, &self.core);
+            let mut connection = LoadConnection::new(id, &self.core);
             if is_closed {
                 self.listed.push_back(id)
             } else {
-                connection.open(None, 0, &mut self.core)
+                connection.start_connecting(None, 0, &mut self.core)
             }
             connection.is_listed = is_closed;
             self.connections.push(connection);
@@ -174,14 +174,19 @@ impl<'a> Worker<'a> {
     }
 
     /// Periodically hands over counts and adapts the pauses.
-    fn tick(&mut self, now_ns: u64) {
+    fn handle_tick(&mut self, now_ns: u64) {
         let until_ns = self.next_tick_ns.max(now_ns / TICK_NS * TICK_NS);
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
-        self.core.settle_traffic(now_ns);
+        self.core.flush_traffic(now_ns);
         let window_end_ns = &mut self.core.recorder.window_end_ns;
         *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
         let was_warmup = self.core.is_warmup(now_ns.saturating_sub(1));
-        let service = self.core.recorder.totals_mut(was_warmup).latency.service();
+        let service = self
+            .core
+            .recorder
+            .totals_mut(was_warmup)
+            .latency
+            .service_times();
         let (answers, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
         self.batcher
@@ -211,11 +216,11 @@ impl<'a> Worker<'a> {
             }
             self.sleepers.pop();
             self.connections[id as usize].thinking -= u32::from(is_thought);
-            self.list(id);
+            self.list_if_ready(id);
         }
         match self.pacing {
-            Pacing::Closed(_) => self.send_closed(now_ns),
-            Pacing::Open(_) => self.send_open(now_ns),
+            RequestPacing::Closed(_) => self.send_closed(now_ns),
+            RequestPacing::Open(_) => self.send_open(now_ns),
         }
     }
 
@@ -226,39 +231,41 @@ impl<'a> Worker<'a> {
                 break;
             };
             self.connections[id as usize].is_listed = false;
-            while self.take_up(id, now_ns) {}
-            self.connections[id as usize].flush(&mut self.core);
+            while self.start_request(id, now_ns) {}
+            self.connections[id as usize].flush_output(&mut self.core);
         }
     }
 
     /// Starts a request on a connection. Returns false if there is no room or no request.
-    fn take_up(&mut self, id: u32, now_ns: u64) -> bool {
-        let Pacing::Closed(pacing) = &mut self.pacing else {
+    fn start_request(&mut self, id: u32, now_ns: u64) -> bool {
+        let RequestPacing::Closed(pacing) = &mut self.pacing else {
             return false;
         };
         let (connection, core) = (&mut self.connections[id as usize], &mut self.core);
         if let Some(sent) = connection.take_sendable() {
-            connection.send(sent, core);
+            connection.send_request(sent, core);
             return true;
         }
         let can_take = match connection.state() {
-            State::Closed { from_ns } if from_ns > now_ns => {
+            ConnectionState::Closed { from_ns } if from_ns > now_ns => {
                 self.sleepers.push(Reverse((from_ns, id, false)));
                 false
             }
-            State::Closed { .. } => connection.thinking < core.load.streams_per_connection,
+            ConnectionState::Closed { .. } => {
+                connection.thinking < core.load.streams_per_connection
+            }
             _ => connection.has_room(core.load),
         };
         if !can_take {
             return false;
         }
-        let Some(sent) = pacing.take(now_ns) else {
+        let Some(sent) = pacing.take_next(now_ns) else {
             return false;
         };
-        let sent = core.attempt(sent);
+        let sent = core.count_attempt(sent);
         match connection.state() {
-            State::Open => connection.send(sent, core),
-            _ => connection.open(Some(sent), now_ns, core),
+            ConnectionState::Open => connection.send_request(sent, core),
+            _ => connection.start_connecting(Some(sent), now_ns, core),
         }
         true
     }
@@ -269,23 +276,23 @@ impl<'a> Worker<'a> {
             let connection = &mut self.connections[id as usize];
             connection.is_listed = false;
             if let Some(sent) = connection.take_sendable() {
-                connection.send(sent, &mut self.core);
-                connection.flush(&mut self.core);
+                connection.send_request(sent, &mut self.core);
+                connection.flush_output(&mut self.core);
             }
         }
     }
 
     /// Enforces timeouts. Reads available data first: otherwise, a thread that was delayed itself
     /// would consider responses late that are waiting in its sockets.
-    fn check_limits(&mut self, now_ns: u64) -> io::Result<()> {
+    fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
         // With long timeouts, this coincides with the ticks.
         self.next_limits_ns = (now_ns / self.limits_every_ns + 1) * self.limits_every_ns;
-        for _ in 0..=self.connections.len() / EVENTS {
-            self.receive(now_ns, now_ns)?;
+        for _ in 0..=self.connections.len() / MAX_EVENTS {
+            self.receive_events(now_ns, now_ns)?;
         }
         for id in 0..self.connections.len() as u32 {
-            self.connections[id as usize].check_limits(now_ns, &mut self.core);
-            self.settle(id, now_ns);
+            self.connections[id as usize].expire_timeouts(now_ns, &mut self.core);
+            self.update_connection(id, now_ns);
         }
         Ok(())
     }
@@ -296,16 +303,16 @@ impl<'a> Worker<'a> {
             .peek()
             .map_or(NEVER, |Reverse((at, _, _))| *at);
         match &self.pacing {
-            Pacing::Closed(_) => sleeper,
-            Pacing::Open(open) => sleeper.min(open.next_due_ns()),
+            RequestPacing::Closed(_) => sleeper,
+            RequestPacing::Open(open) => sleeper.min(open.next_due_ns()),
         }
     }
 
     /// Waits for responses and processes them.
-    fn wait(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
+    fn wait_and_receive(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
         let under_way = self.core.recorder.under_way;
-        if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
-            now_ns = self.check.pause(pause, &self.core.clock);
+        if let Some(pause) = self.batcher.next_pause(under_way, self.last_ended) {
+            now_ns = self.check.sleep_for(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
         let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
@@ -315,46 +322,46 @@ impl<'a> Worker<'a> {
             until_ns
         };
         self.check.report.loops += 1;
-        self.receive(now_ns, until_ns)?;
+        self.receive_events(now_ns, until_ns)?;
         self.last_ended = under_way.saturating_sub(self.core.recorder.under_way);
         Ok(())
     }
 
     /// Waits for events until a deadline and processes them.
-    fn receive(&mut self, now_ns: u64, until_ns: u64) -> io::Result<()> {
+    fn receive_events(&mut self, now_ns: u64, until_ns: u64) -> io::Result<()> {
         #[cfg(feature = "http3")]
         if self.core.quic.is_some() {
             self.core.traffic.calls += 1;
-            self.receive_from_streams(now_ns, until_ns);
+            self.receive_quic_events(now_ns, until_ns);
             return Ok(());
         }
         let unread = std::mem::take(&mut self.core.unread);
         let (ready, calls) = self.core.poll.wait(now_ns, until_ns)?;
         self.core.traffic.calls += calls;
         for at in 0..ready {
-            let happened = self.core.poll.happened(at);
-            self.take(happened, now_ns);
+            let happened = self.core.poll.socket_event(at);
+            self.handle_event(happened, now_ns);
         }
         for happened in unread {
-            self.take(happened, now_ns);
+            self.handle_event(happened, now_ns);
         }
         Ok(())
     }
 
-    fn take(&mut self, happened: Happened, now_ns: u64) {
+    fn handle_event(&mut self, happened: SocketEvent, now_ns: u64) {
         let id = happened.token as u32;
         let connection = &mut self.connections[id as usize];
-        if connection.is_meant(happened.token) {
-            connection.on_event(happened, &mut self.core);
-            self.settle(id, now_ns);
+        if connection.owns_token(happened.token) {
+            connection.handle_event(happened, &mut self.core);
+            self.update_connection(id, now_ns);
         }
     }
 
     /// Updates a connection after an event: its clients start thinking, or it is listed as having
     /// room.
-    fn settle(&mut self, id: u32, now_ns: u64) {
+    fn update_connection(&mut self, id: u32, now_ns: u64) {
         let ended = std::mem::take(&mut self.core.ended);
-        if let Pacing::Closed(pacing) = &mut self.pacing {
+        if let RequestPacing::Closed(pacing) = &mut self.pacing {
             for _ in 0..ended {
                 let think_ns = pacing.think_ns(id);
                 if think_ns > 0 {
@@ -364,14 +371,14 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        self.list(id);
+        self.list_if_ready(id);
     }
 
-    fn list(&mut self, id: u32) {
+    fn list_if_ready(&mut self, id: u32) {
         let connection = &mut self.connections[id as usize];
         let is_wanted = connection.has_room(self.core.load)
             || connection.has_pending()
-            || matches!(connection.state(), State::Closed { .. });
+            || matches!(connection.state(), ConnectionState::Closed { .. });
         if is_wanted && !connection.is_listed {
             connection.is_listed = true;
             self.listed.push_back(id);
@@ -381,9 +388,9 @@ impl<'a> Worker<'a> {
 
 /// Waits on QUIC connections instead of sockets.
 #[cfg(feature = "http3")]
-impl Worker<'_> {
+impl LoadWorker<'_> {
     /// Waits for events of connections until a deadline and processes them.
-    fn receive_from_streams(&mut self, now_ns: u64, until_ns: u64) {
+    fn receive_quic_events(&mut self, now_ns: u64, until_ns: u64) {
         let mut happened = std::mem::take(&mut self.happened);
         if let Some(engine) = &mut self.core.quic {
             engine.wait(until_ns, &mut happened);
@@ -391,21 +398,21 @@ impl Worker<'_> {
         for event in happened.drain(..) {
             let id = event.connection as u32;
             let connection = &mut self.connections[id as usize];
-            if connection.is_meant(event.connection) {
-                connection.on_quic(event, &mut self.core);
-                self.settle(id, now_ns);
+            if connection.owns_token(event.connection) {
+                connection.handle_quic_event(event, &mut self.core);
+                self.update_connection(id, now_ns);
             }
         }
         self.happened = happened;
     }
 
     /// Closes all connections and notifies the servers.
-    pub fn say_goodbye(&mut self) {
+    pub fn close_quic(&mut self) {
         for connection in &mut self.connections {
-            connection.hang_up();
+            connection.close_connection();
         }
         if let Some(engine) = &mut self.core.quic {
-            engine.say_goodbye(self.core.open);
+            engine.flush_closes(self.core.open);
         }
     }
 }
@@ -424,20 +431,22 @@ fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
 // The open model's part of the loop: due requests are sent whatever the server does, on connections
 // opened as needed.
 
-impl Worker<'_> {
+impl LoadWorker<'_> {
     /// Open model: assigns due requests to the connection that has had room the longest.
     fn send_open(&mut self, now_ns: u64) {
-        let Pacing::Open(pacing) = &mut self.pacing else {
+        let RequestPacing::Open(pacing) = &mut self.pacing else {
             return;
         };
-        pacing.advance(now_ns);
+        pacing.advance_to(now_ns);
         for class in std::mem::take(&mut self.core.failed_to_open) {
             // A failed connection attempt counts as the outcome of the request that has waited
             // longest.
-            if let Some(sent) = pacing.take(now_ns) {
-                let sent = self.core.attempt(sent);
-                let nothing = Summary::default();
-                self.core.recorder.failed(&sent, class, now_ns, &nothing);
+            if let Some(sent) = pacing.take_due(now_ns) {
+                let sent = self.core.count_attempt(sent);
+                let nothing = ResponseSummary::default();
+                self.core
+                    .recorder
+                    .record_failure(&sent, class, now_ns, &nothing);
             }
         }
         while pacing.backlog > 0 {
@@ -446,38 +455,38 @@ impl Worker<'_> {
             };
             let connection = &mut self.connections[id as usize];
             if connection.has_room(self.core.load)
-                && let Some(sent) = pacing.take(now_ns)
+                && let Some(sent) = pacing.take_due(now_ns)
             {
-                let sent = self.core.attempt(sent);
-                connection.send(sent, &mut self.core);
+                let sent = self.core.count_attempt(sent);
+                connection.send_request(sent, &mut self.core);
                 // With several streams, the next due request uses the next stream of this
                 // connection; requests due at the same time are written together.
                 if pacing.backlog == 0 || !connection.has_room(self.core.load) {
-                    connection.flush(&mut self.core);
+                    connection.flush_output(&mut self.core);
                 }
                 continue;
             }
             connection.is_listed = false;
             self.listed.pop_front();
-            if let State::Closed { .. } = connection.state() {
+            if let ConnectionState::Closed { .. } = connection.state() {
                 self.closed.push(id);
             }
         }
         let missing = pacing.backlog.saturating_sub(u64::from(self.core.opening));
-        self.grow(missing, now_ns);
+        self.open_missing(missing, now_ns);
     }
 
     /// Opens connections for due requests without one.
-    fn grow(&mut self, missing: u64, now_ns: u64) {
+    fn open_missing(&mut self, missing: u64, now_ns: u64) {
         for _ in 0..missing {
             let ready = self.closed.iter().position(|id| {
                 matches!(self.connections[*id as usize].state(),
-                    State::Closed { from_ns } if from_ns <= now_ns)
+                    ConnectionState::Closed { from_ns } if from_ns <= now_ns)
             });
             if let Some(at) = ready {
                 let id = self.closed.swap_remove(at);
-                self.connections[id as usize].open(None, now_ns, &mut self.core);
-                self.settle(id, now_ns);
+                self.connections[id as usize].start_connecting(None, now_ns, &mut self.core);
+                self.update_connection(id, now_ns);
                 continue;
             }
             let most = self.core.most_connections();
@@ -486,10 +495,10 @@ impl Worker<'_> {
                 return;
             }
             let id = self.connections.len() as u32;
-            let mut connection = Connection::new(id, &self.core);
-            connection.open(None, now_ns, &mut self.core);
+            let mut connection = LoadConnection::new(id, &self.core);
+            connection.start_connecting(None, now_ns, &mut self.core);
             self.connections.push(connection);
-            self.settle(id, now_ns);
+            self.update_connection(id, now_ns);
         }
     }
 }
@@ -498,16 +507,16 @@ impl Worker<'_> {
 
 /// How a thread ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct End {
+pub(super) struct LoadEnd {
     pub at_ns: u64,
     pub by_time: bool,
     pub is_interrupted: bool,
 }
 
 /// Results of a thread.
-pub(super) struct Finished {
-    pub totals: Totals,
-    pub warmup: Totals,
+pub(super) struct ThreadResult {
+    pub totals: RequestTotals,
+    pub warmup: RequestTotals,
     pub ok_in_time: u64,
     pub last_end_ns: u64,
     pub under_way_ns: u128,
@@ -519,10 +528,10 @@ pub(super) struct Finished {
     pub is_interrupted: bool,
 }
 
-impl Worker<'_> {
+impl LoadWorker<'_> {
     /// Accounts for unfinished requests and closes the counts.
-    pub fn finish(mut self, end: End) -> Finished {
-        let End {
+    pub fn into_result(mut self, end: LoadEnd) -> ThreadResult {
+        let LoadEnd {
             at_ns: end_ns,
             by_time: ended_by_time,
             is_interrupted,
@@ -533,32 +542,32 @@ impl Worker<'_> {
             .iter()
             .any(|connection| connection.has_room(self.core.load));
         for connection in &mut self.connections {
-            let (measured, warmup) = connection.abandon(is_interrupted, end_ns, &mut self.core);
+            let (measured, warmup) = connection.finish(is_interrupted, end_ns, &mut self.core);
             in_flight += measured;
             in_flight_warmup += warmup;
         }
-        if let Pacing::Open(pacing) = &mut self.pacing {
-            pacing.advance(end_ns.min(self.core.recorder.window_end_ns));
+        if let RequestPacing::Open(pacing) = &mut self.pacing {
+            pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
             // With room for them, a generator that was on time would have sent them.
-            while let Some(mut sent) = pacing.take(end_ns) {
+            while let Some(mut sent) = pacing.take_due(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);
                 }
-                self.core.recorder.unsent(&sent, end_ns);
+                self.core.recorder.record_unsent(&sent, end_ns);
             }
         }
         #[cfg(feature = "http3")]
-        self.say_goodbye();
-        self.core.settle_traffic(end_ns);
+        self.close_quic();
+        self.core.flush_traffic(end_ns);
         let recorder = &mut self.core.recorder;
-        recorder.totals.outcomes.close(in_flight);
-        recorder.warmup.outcomes.close(in_flight_warmup);
+        recorder.totals.outcomes.close_counts(in_flight);
+        recorder.warmup.outcomes.close_counts(in_flight_warmup);
         self.check.report.system_calls = self.core.traffic.calls;
         let (fewest, most) = self.core.uses.unwrap_or_default();
         self.check.report.fewest_requests = fewest;
         self.check.report.most_requests = most;
         let recorder = self.core.recorder;
-        Finished {
+        ThreadResult {
             totals: *recorder.totals,
             warmup: *recorder.warmup,
             ok_in_time: recorder.ok_in_time,
@@ -566,7 +575,7 @@ impl Worker<'_> {
             under_way_ns: recorder.under_way_ns,
             ended_by_time,
             rows: recorder.rows,
-            report: self.check.finish(end_ns),
+            report: self.check.into_report(end_ns),
             most_open: self.core.most_open,
             reached_most_connections: self.reached_most_connections,
             is_interrupted,

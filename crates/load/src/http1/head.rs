@@ -4,14 +4,14 @@
 //! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
 //! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
 //! control characters are rejected. Only the three fields that affect framing and the connection
-//! are interpreted; of others, only the syntax is checked. Start at [`Scan::run`].
+//! are interpreted; of others, only the syntax is checked. Start at [`HeadScanner::scan`].
 
-use super::{ReplyError, Watch, trim};
+use super::{ResponseError, ResponseWatch, trim_blanks};
 
 /// Progress of reading a head. Offsets are relative to its first byte.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Scan {
-    pub(super) facts: Facts,
+pub(super) struct HeadScanner {
+    pub(super) facts: HeadFacts,
     /// The next byte to read.
     at: usize,
     /// Start of the current line, including lines folded into it.
@@ -22,17 +22,17 @@ pub(super) struct Scan {
     fields: usize,
 }
 
-impl Scan {
+impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
     /// end of the head once found. Errors occur at the same byte however the head was split.
-    pub(super) fn run(
+    pub(super) fn scan(
         &mut self,
         head: &[u8],
         max_fields: usize,
-        mut watch: Option<&mut Watch>,
-    ) -> Result<Option<usize>, ReplyError> {
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<Option<usize>, ResponseError> {
         if self.line == 0 && !begins_like_http(head) {
-            return Err(ReplyError::NotHttp);
+            return Err(ResponseError::NotHttp);
         }
         loop {
             if let Some(end) = self.text_end {
@@ -43,11 +43,11 @@ impl Scan {
                 if !matches!(next, b' ' | b'\t') {
                     self.fields += 1;
                     if self.fields > max_fields {
-                        return Err(ReplyError::HeadTooLarge);
+                        return Err(ResponseError::HeadTooLarge);
                     }
-                    let (name, value) = field(&head[self.line..end], &mut self.facts)?;
+                    let (name, value) = parse_field(&head[self.line..end], &mut self.facts)?;
                     if let Some(watch) = watch.as_deref_mut() {
-                        watch.field(name, value);
+                        watch.add_field(name, value);
                     }
                     self.line = self.at;
                 }
@@ -56,7 +56,7 @@ impl Scan {
                 return Ok(None);
             };
             if self.line == 0 {
-                status_line(&head[..end], &mut self.facts)?;
+                parse_status_line(&head[..end], &mut self.facts)?;
                 self.line = self.at;
             } else if end == self.line {
                 return Ok(Some(self.at));
@@ -67,7 +67,7 @@ impl Scan {
     }
 
     /// Advances past the next line end and returns where the text before it ends.
-    fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ReplyError> {
+    fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ResponseError> {
         loop {
             let at = next_control(head, self.at);
             self.at = at;
@@ -82,8 +82,8 @@ impl Scan {
                 }
                 (Some(b'\t'), _) => self.at = at + 1,
                 (None, _) | (Some(b'\r'), None) => return Ok(None),
-                _ if self.line == 0 => return Err(ReplyError::StatusLine),
-                _ => return Err(ReplyError::Header),
+                _ if self.line == 0 => return Err(ResponseError::StatusLine),
+                _ => return Err(ResponseError::Header),
             }
         }
     }
@@ -97,7 +97,7 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from.min(bytes.len())..];
     let (words, tail) = rest.as_chunks::<8>();
     for (turn, word) in words.iter().enumerate() {
-        let found = controls(u64::from_le_bytes(*word));
+        let found = mark_controls(u64::from_le_bytes(*word));
         if found != 0 {
             return from + turn * 8 + (found.trailing_zeros() / 8) as usize;
         }
@@ -111,7 +111,7 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
 /// the next byte: the highest bit of a byte of `printable` is set if its low seven bits are at
 /// least 32, that of `delete` if they are 127.
 #[inline(always)]
-fn controls(word: u64) -> u64 {
+fn mark_controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let low = word & LOW;
     let printable = low + 0x6060_6060_6060_6060;
@@ -122,7 +122,7 @@ fn controls(word: u64) -> u64 {
 // A line of a head: the status line, or a header field.
 
 /// Bytes allowed in a token (RFC 9110, section 5.6.2).
-static TOKEN: [bool; 256] = {
+static TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
@@ -139,7 +139,7 @@ static TOKEN: [bool; 256] = {
 };
 
 pub(crate) fn is_token_byte(byte: u8) -> bool {
-    TOKEN[usize::from(byte)]
+    TOKEN_BYTES[usize::from(byte)]
 }
 
 pub(super) fn is_token(text: &[u8]) -> bool {
@@ -156,16 +156,16 @@ pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
 
 /// Parses `HTTP/1.1 200 OK`. Tolerates the missing blank before an empty reason phrase, which is
 /// common and harmless.
-pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyError> {
+pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<(), ResponseError> {
     let (b"HTTP/1.", [minor @ b'0'..=b'9', b' ', a, b, c, reason @ ..]) =
-        line.split_at_checked(7).ok_or(ReplyError::StatusLine)?
+        line.split_at_checked(7).ok_or(ResponseError::StatusLine)?
     else {
-        return Err(ReplyError::StatusLine);
+        return Err(ResponseError::StatusLine);
     };
     let digits = [a, b, c].map(|byte| byte.wrapping_sub(b'0'));
     let are_digits = digits.iter().all(|digit| *digit < 10);
     if !are_digits || digits[0] == 0 || !matches!(reason.first(), None | Some(b' ')) {
-        return Err(ReplyError::StatusLine);
+        return Err(ResponseError::StatusLine);
     }
     facts.is_http_1_0 = *minor == b'0';
     facts.status = digits
@@ -179,7 +179,7 @@ pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyErr
 fn token_length(line: &[u8]) -> usize {
     let mut at = 0;
     while let Some(word) = line[at..].first_chunk::<8>() {
-        let others = neither_letter_nor_hyphen(u64::from_le_bytes(*word));
+        let others = mark_unusual_bytes(u64::from_le_bytes(*word));
         if others == 0 {
             at += 8;
             continue;
@@ -196,9 +196,9 @@ fn token_length(line: &[u8]) -> usize {
     at + end.unwrap_or(rest.len())
 }
 
-/// Sets the highest bit of each byte that is neither. As in [`controls`], no sum carries into the
+/// Sets the highest bit of each byte that is neither. As in [`mark_controls`], no sum carries into the
 /// next byte.
-fn neither_letter_nor_hyphen(word: u64) -> u64 {
+fn mark_unusual_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;
     let lower = (word | (0x20 * ONES)) & LOW;
@@ -211,60 +211,60 @@ fn neither_letter_nor_hyphen(word: u64) -> u64 {
 /// Splits a header field at its colon and records its meaning. No blank may precede the colon (RFC
 /// 9112, section 5.1). A folded value still contains its line ends, which count as blanks (section
 /// 5.2).
-pub(super) fn field<'a>(
+pub(super) fn parse_field<'a>(
     line: &'a [u8],
-    facts: &mut Facts,
-) -> Result<(&'a [u8], &'a [u8]), ReplyError> {
+    facts: &mut HeadFacts,
+) -> Result<(&'a [u8], &'a [u8]), ResponseError> {
     let length = token_length(line);
     if length == 0 || line.get(length) != Some(&b':') {
-        return Err(ReplyError::Header);
+        return Err(ResponseError::Header);
     }
     let (name, value) = (&line[..length], &line[length + 1..]);
     match length {
-        10 if name.eq_ignore_ascii_case(b"connection") => connection(value, facts),
-        14 if name.eq_ignore_ascii_case(b"content-length") => content_length(value, facts),
-        17 if name.eq_ignore_ascii_case(b"transfer-encoding") => codings(value, facts),
+        10 if name.eq_ignore_ascii_case(b"connection") => parse_connection(value, facts),
+        14 if name.eq_ignore_ascii_case(b"content-length") => parse_content_length(value, facts),
+        17 if name.eq_ignore_ascii_case(b"transfer-encoding") => parse_codings(value, facts),
         _ => {}
     }
     Ok((name, value))
 }
 
-fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| *byte == b',').map(trim)
+fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(trim_blanks)
 }
 
-fn connection(value: &[u8], facts: &mut Facts) {
+fn parse_connection(value: &[u8], facts: &mut HeadFacts) {
     // Fast path: most servers write exactly this.
     if value == b" keep-alive" {
         facts.keep_alive = true;
         return;
     }
-    for option in elements(value) {
+    for option in list_elements(value) {
         facts.close |= option.eq_ignore_ascii_case(b"close");
         facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
     }
 }
 
 /// Combines the values. A list of equal values counts as one (section 6.3, rule 5).
-fn content_length(value: &[u8], facts: &mut Facts) {
+fn parse_content_length(value: &[u8], facts: &mut HeadFacts) {
     // Fast path: most servers write a single number after a single blank.
-    let only = value.strip_prefix(b" ").and_then(number);
-    if let (Length::Absent, Some(bytes)) = (facts.length, only) {
-        facts.length = Length::Given(bytes);
+    let only = value.strip_prefix(b" ").and_then(parse_number);
+    if let (ContentLength::Absent, Some(bytes)) = (facts.length, only) {
+        facts.length = ContentLength::Given(bytes);
         return;
     }
-    for element in elements(value) {
-        facts.length = match (facts.length, number(element)) {
-            (Length::Conflict, _) => Length::Conflict,
-            (Length::Unreadable, _) | (_, None) => Length::Unreadable,
-            (Length::Given(known), Some(bytes)) if known != bytes => Length::Conflict,
-            (_, Some(bytes)) => Length::Given(bytes),
+    for element in list_elements(value) {
+        facts.length = match (facts.length, parse_number(element)) {
+            (ContentLength::Conflict, _) => ContentLength::Conflict,
+            (ContentLength::Unreadable, _) | (_, None) => ContentLength::Unreadable,
+            (ContentLength::Given(known), Some(bytes)) if known != bytes => ContentLength::Conflict,
+            (_, Some(bytes)) => ContentLength::Given(bytes),
         };
     }
 }
 
 /// Parses a number: digits only, without sign or blanks, and within range.
-pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn parse_number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -279,9 +279,9 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 
 /// Records the transfer codings. `identity` does not count (RFC 2616, section 3.6): RFC 9112
 /// dropped it, but old servers send it.
-fn codings(value: &[u8], facts: &mut Facts) {
-    for element in elements(value) {
-        let name = element.split(|byte| *byte == b';').next().map(trim);
+fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
+    for element in list_elements(value) {
+        let name = element.split(|byte| *byte == b';').next().map(trim_blanks);
         match name {
             None | Some(b"") => {}
             Some(name) if name.eq_ignore_ascii_case(b"identity") => {}
@@ -299,7 +299,7 @@ fn codings(value: &[u8], facts: &mut Facts) {
 
 /// How to find the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum BodyFraming {
     Length(u64),
     Chunked,
     UntilEof,
@@ -307,7 +307,7 @@ pub(super) enum Framing {
 
 /// The combined meaning of all Content-Length fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Length {
+pub(super) enum ContentLength {
     #[default]
     Absent,
     Given(u64),
@@ -317,11 +317,11 @@ pub(super) enum Length {
 
 /// What a head says about framing and the connection.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Facts {
+pub(super) struct HeadFacts {
     pub(super) status: u16,
     /// HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
     pub(super) is_http_1_0: bool,
-    pub(super) length: Length,
+    pub(super) length: ContentLength,
     /// Number of transfer codings, except `identity`.
     pub(super) codings: u32,
     pub(super) chunked_codings: u32,
@@ -330,24 +330,24 @@ pub(super) struct Facts {
     pub(super) keep_alive: bool,
 }
 
-impl Facts {
-    pub(super) fn framing(&self, method: MethodKind) -> Result<Framing, ReplyError> {
+impl HeadFacts {
+    pub(super) fn body_framing(&self, method: MethodKind) -> Result<BodyFraming, ResponseError> {
         if self.has_no_body(method) {
-            return Ok(Framing::Length(0));
+            return Ok(BodyFraming::Length(0));
         }
         if self.codings > 0 {
             return match (self.chunked_codings, self.is_chunked_last) {
                 // Chunked must not be applied more than once (section 7.1).
-                (2.., _) => Err(ReplyError::Header),
-                (_, true) => Ok(Framing::Chunked),
-                (_, false) => Ok(Framing::UntilEof),
+                (2.., _) => Err(ResponseError::Header),
+                (_, true) => Ok(BodyFraming::Chunked),
+                (_, false) => Ok(BodyFraming::UntilEof),
             };
         }
         match self.length {
-            Length::Given(bytes) => Ok(Framing::Length(bytes)),
-            Length::Absent => Ok(Framing::UntilEof),
-            Length::Conflict => Err(ReplyError::LengthConflict),
-            Length::Unreadable => Err(ReplyError::Header),
+            ContentLength::Given(bytes) => Ok(BodyFraming::Length(bytes)),
+            ContentLength::Absent => Ok(BodyFraming::UntilEof),
+            ContentLength::Conflict => Err(ResponseError::LengthConflict),
+            ContentLength::Unreadable => Err(ResponseError::Header),
         }
     }
 
@@ -363,15 +363,15 @@ impl Facts {
     /// Whether the connection persists after a body with this framing (RFC 9112, section 9.3;
     /// `close` takes precedence). A transfer coding in HTTP/1.0 is faulty framing (section 6.1),
     /// and after a successful CONNECT the connection is a tunnel.
-    pub(super) fn is_reusable(&self, framing: Framing, method: MethodKind) -> bool {
+    pub(super) fn is_reusable(&self, framing: BodyFraming, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;
         let tunnel = method == MethodKind::Connect && self.status / 100 == 2;
-        persists && !faulty && !tunnel && framing != Framing::UntilEof
+        persists && !faulty && !tunnel && framing != BodyFraming::UntilEof
     }
 
     pub(super) fn is_doubtful(&self) -> bool {
-        self.codings > 0 && self.length != Length::Absent
+        self.codings > 0 && self.length != ContentLength::Absent
     }
 }
 

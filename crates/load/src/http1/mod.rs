@@ -1,30 +1,30 @@
 //! An HTTP/1.1 client without sockets: RFC 9110 and RFC 9112 over byte slices.
 //!
-//! [`Request`] encodes a request once, to be sent any number of times. [`Reply`] is fed with
+//! [`Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is fed with
 //! received data in any pieces and finds where a response ends, how large it was and whether its
 //! connection can be reused. Neither knows about time, sockets or the purpose of a request. Nothing
 //! is allocated per request, except when a head first arrives in pieces on a connection. Start at
-//! [`Reply`].
+//! [`ResponseReader`].
 
 mod head;
 mod reply;
 mod request;
 
 pub use head::MethodKind;
-pub(crate) use head::{is_token_byte, number};
-pub use reply::{Limits, Phase, Progress, Reply};
-pub(crate) use request::check;
-pub use request::{Connection, Request, RequestError, RequestParts, Version};
+pub(crate) use head::{is_token_byte, parse_number};
+pub use reply::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
+pub(crate) use request::validate_parts;
+pub use request::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, RequestParts};
 
 use std::fmt;
 
 // The summary of a finished response: plain figures, or what is wrong with its bytes. The error
-// kinds are those that a load test counts separately; [`Phase`] tells where in the response one
+// kinds are those that a load test counts separately; [`ResponsePhase`] tells where in the response one
 // occurred.
 
 /// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct ResponseSummary {
     /// Status code of the final response, 100 to 999; 0 until its head is complete.
     pub status: u16,
     /// Bytes of status lines and header fields, including interim responses.
@@ -46,7 +46,7 @@ pub struct Summary {
     pub doubtful_framing: bool,
 }
 
-impl Summary {
+impl ResponseSummary {
     /// Total bytes of the response on the connection.
     pub fn wire_bytes(&self) -> u64 {
         self.head_bytes + self.body_bytes + self.framing_bytes
@@ -55,22 +55,22 @@ impl Summary {
 
 /// What the end of the connection meant for the awaited response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ResponseEnd {
     /// No response was awaited: the peer closed an idle connection.
     Idle,
     /// No byte of the awaited response had arrived.
     BeforeFirstByte,
     /// The connection ended within a head, or after interim responses only.
-    InHead(Summary),
+    InHead(ResponseSummary),
     /// The body is shorter than announced.
-    InBody(Summary),
+    InBody(ResponseSummary),
     /// The end of the connection completed the body.
-    Complete(Summary),
+    Complete(ResponseSummary),
 }
 
 /// Why bytes are not a valid response. The connection can no longer be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReplyError {
+pub enum ResponseError {
     /// The data does not start with `HTTP/`: the peer speaks another protocol.
     NotHttp,
     /// The start is HTTP, but version, status code or reason phrase are malformed, or the version
@@ -78,7 +78,7 @@ pub enum ReplyError {
     StatusLine,
     /// A header field is malformed (RFC 9112, section 5), or a framing field is unreadable.
     Header,
-    /// The head exceeds the [`Limits`] for its length or number of fields.
+    /// The head exceeds the [`HeadLimits`] for its length or number of fields.
     HeadTooLarge,
     /// Content-Length occurs more than once, with different values.
     LengthConflict,
@@ -92,52 +92,52 @@ pub enum ReplyError {
     Extra,
 }
 
-impl fmt::Display for ReplyError {
+impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            ReplyError::NotHttp => "the answer is not HTTP",
-            ReplyError::StatusLine => "the status line is malformed or not HTTP/1.x",
-            ReplyError::Header => "a header field is malformed",
-            ReplyError::HeadTooLarge => "the head of the response is too large",
-            ReplyError::LengthConflict => "Content-Length is given twice with different values",
-            ReplyError::Chunk => "the chunked coding is malformed",
-            ReplyError::Switched => "the server switched protocols without being asked",
-            ReplyError::Early => "bytes arrived before a request was sent",
-            ReplyError::Extra => "bytes arrived after the end of the response",
+            ResponseError::NotHttp => "the answer is not HTTP",
+            ResponseError::StatusLine => "the status line is malformed or not HTTP/1.x",
+            ResponseError::Header => "a header field is malformed",
+            ResponseError::HeadTooLarge => "the head of the response is too large",
+            ResponseError::LengthConflict => "Content-Length is given twice with different values",
+            ResponseError::Chunk => "the chunked coding is malformed",
+            ResponseError::Switched => "the server switched protocols without being asked",
+            ResponseError::Early => "bytes arrived before a request was sent",
+            ResponseError::Extra => "bytes arrived after the end of the response",
         })
     }
 }
 
-impl std::error::Error for ReplyError {}
+impl std::error::Error for ResponseError {}
 
 // The parts of a response that a check inspects: the beginning of its body and some header fields.
-// Measurements do without: a [`Reply`] that is fed without a watch copies nothing.
+// Measurements do without: a [`ResponseReader`] that is fed without a watch copies nothing.
 
 /// Keeps the first bytes of a body and the values of the requested fields. Its memory is reused for
 /// later responses.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct ResponseWatch {
     body: Vec<u8>,
     max_body_bytes: usize,
-    fields: Vec<Field>,
+    fields: Vec<WatchedField>,
 }
 
 #[derive(Debug, Clone)]
-struct Field {
+struct WatchedField {
     name: &'static str,
     value: Vec<u8>,
     is_present: bool,
 }
 
-impl Watch {
+impl ResponseWatch {
     /// Creates a watch for up to `max_body_bytes` of a body and for fields with these names.
-    pub fn new(max_body_bytes: usize, names: &[&'static str]) -> Watch {
-        let fields = names.iter().map(|name| Field {
+    pub fn new(max_body_bytes: usize, names: &[&'static str]) -> ResponseWatch {
+        let fields = names.iter().map(|name| WatchedField {
             name,
             value: Vec::new(),
             is_present: false,
         });
-        Watch {
+        ResponseWatch {
             body: Vec::with_capacity(max_body_bytes.min(64 * 1024)),
             max_body_bytes,
             fields: fields.collect(),
@@ -168,31 +168,31 @@ impl Watch {
         }
     }
 
-    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
-        let wanted = |field: &&mut Field| {
+    pub(crate) fn add_field(&mut self, name: &[u8], value: &[u8]) {
+        let wanted = |field: &&mut WatchedField| {
             !field.is_present && field.name.as_bytes().eq_ignore_ascii_case(name)
         };
         if let Some(field) = self.fields.iter_mut().find(wanted) {
             field.is_present = true;
-            field.value.extend_from_slice(trim(value));
+            field.value.extend_from_slice(trim_blanks(value));
         }
     }
 
     /// Takes over the already kept beginning of a body.
     #[cfg(feature = "http3")]
-    pub(crate) fn take_body(&mut self, mut body: Vec<u8>) {
+    pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
         body.truncate(self.max_body_bytes);
         self.body = body;
     }
 
-    pub(crate) fn data(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_data(&mut self, bytes: &[u8]) {
         let room = self.max_body_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }
 }
 
 /// Strips surrounding blanks, including those of folded lines.
-fn trim(value: &[u8]) -> &[u8] {
+fn trim_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {
         return &[];

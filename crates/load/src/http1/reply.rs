@@ -2,23 +2,23 @@
 //!
 //! Decides where a response ends and how large it was; does not know who asked, when, or what
 //! happens to the connection. A response in one piece is read in place; only a split head is
-//! buffered until the rest arrives. Start at [`Reply::feed`].
+//! buffered until the rest arrives. Start at [`ResponseReader::process_input`].
 
-use super::head::{Framing, Scan, is_token_byte};
-use super::{Ending, MethodKind, ReplyError, Summary, Watch};
+use super::head::{BodyFraming, HeadScanner, is_token_byte};
+use super::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};
 
 /// Limits for heads. The defaults are generous: they only serve to stop a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HeadLimits {
     /// Bytes per head, including status line and empty line.
     pub head_bytes: usize,
     /// Header fields per head.
     pub fields: usize,
 }
 
-impl Default for Limits {
+impl Default for HeadLimits {
     fn default() -> Self {
-        Limits {
+        HeadLimits {
             head_bytes: 64 * 1024,
             fields: 1000,
         }
@@ -27,7 +27,7 @@ impl Default for Limits {
 
 /// Progress of the awaited response, i.e. where a reset or timeout interrupted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum ResponsePhase {
     /// No response is awaited.
     Idle,
     /// No byte has arrived.
@@ -40,26 +40,26 @@ pub enum Phase {
 
 /// Result of feeding data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct FeedProgress {
     /// Bytes that belonged to the response: all of them unless it ended.
     pub consumed: usize,
     /// Summary of the response, if it ended.
-    pub ended: Option<Summary>,
+    pub ended: Option<ResponseSummary>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum ReaderState {
     Idle,
     Head,
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkedReader),
     UntilEof,
-    Broken(ReplyError),
+    Broken(ResponseError),
 }
 
 /// Reads the responses of one connection in sequence.
 ///
-/// [`Reply::begin`] announces a response, [`Reply::feed`] processes received data. When pipelining,
+/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::process_input`] processes received data. When pipelining,
 /// begin the next response after one has ended and feed the bytes that were not consumed.
 ///
 /// ```
@@ -75,31 +75,31 @@ enum State {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Reply {
-    state: State,
+pub struct ResponseReader {
+    state: ReaderState,
     method: MethodKind,
-    scan: Scan,
-    summary: Summary,
-    limits: Limits,
+    scan: HeadScanner,
+    summary: ResponseSummary,
+    limits: HeadLimits,
     /// A head that arrived in pieces, from its first byte.
     carry: Vec<u8>,
     has_answered: bool,
 }
 
-impl Default for Reply {
+impl Default for ResponseReader {
     fn default() -> Self {
-        Reply::new(Limits::default())
+        ResponseReader::new(HeadLimits::default())
     }
 }
 
-impl Reply {
+impl ResponseReader {
     /// Creates a reader for a new connection.
-    pub fn new(limits: Limits) -> Reply {
-        Reply {
-            state: State::Idle,
+    pub fn new(limits: HeadLimits) -> ResponseReader {
+        ResponseReader {
+            state: ReaderState::Idle,
             method: MethodKind::Body,
-            scan: Scan::default(),
-            summary: Summary::default(),
+            scan: HeadScanner::default(),
+            summary: ResponseSummary::default(),
             limits,
             carry: Vec::new(),
             has_answered: false,
@@ -110,20 +110,20 @@ impl Reply {
     pub fn reset(&mut self) {
         self.carry.clear();
         let carry = std::mem::take(&mut self.carry);
-        *self = Reply {
+        *self = ResponseReader {
             carry,
-            ..Reply::new(self.limits)
+            ..ResponseReader::new(self.limits)
         };
     }
 
     /// Announces the response to a request that was sent. Has no effect while another one is
     /// awaited or after an error.
-    pub fn begin(&mut self, method: MethodKind) {
-        if let State::Idle = self.state {
+    pub fn expect_response(&mut self, method: MethodKind) {
+        if let ReaderState::Idle = self.state {
             self.method = method;
-            self.summary = Summary::default();
-            self.scan = Scan::default();
-            self.state = State::Head;
+            self.summary = ResponseSummary::default();
+            self.scan = HeadScanner::default();
+            self.state = ReaderState::Head;
         }
     }
 
@@ -132,92 +132,94 @@ impl Reply {
     /// # Errors
     /// Fails if the data is not a valid response or no response is awaited. Later calls return the
     /// same error.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ReplyError> {
-        self.step(bytes, None)
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedProgress, ResponseError> {
+        self.feed_parts(bytes, None)
     }
 
-    /// Same as [`Reply::feed`], and passes the response to a watch, which must be the same one
+    /// Same as [`ResponseReader::process_input`], and passes the response to a watch, which must be the same one
     /// until the response has ended.
     ///
     /// # Errors
-    /// See [`Reply::feed`].
+    /// See [`ResponseReader::process_input`].
     pub fn feed_watched(
         &mut self,
         bytes: &[u8],
-        watch: &mut Watch,
-    ) -> Result<Progress, ReplyError> {
-        if self.phase() == Phase::FirstByte {
+        watch: &mut ResponseWatch,
+    ) -> Result<FeedProgress, ResponseError> {
+        if self.phase() == ResponsePhase::FirstByte {
             watch.clear();
         }
-        self.step(bytes, Some(watch))
+        self.feed_parts(bytes, Some(watch))
     }
 
     /// Progress of the awaited response.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ResponsePhase {
         match self.state {
-            State::Idle => Phase::Idle,
-            State::Head if self.summary.head_bytes == 0 => Phase::FirstByte,
-            State::Head => Phase::Head,
-            State::Length(_) | State::Chunked(_) | State::UntilEof => Phase::Body,
-            State::Broken(_) if self.summary.status == 0 => Phase::Head,
-            State::Broken(_) => Phase::Body,
+            ReaderState::Idle => ResponsePhase::Idle,
+            ReaderState::Head if self.summary.head_bytes == 0 => ResponsePhase::FirstByte,
+            ReaderState::Head => ResponsePhase::Head,
+            ReaderState::Length(_) | ReaderState::Chunked(_) | ReaderState::UntilEof => {
+                ResponsePhase::Body
+            }
+            ReaderState::Broken(_) if self.summary.status == 0 => ResponsePhase::Head,
+            ReaderState::Broken(_) => ResponsePhase::Body,
         }
     }
 
     /// Handles the end of the connection: returns what it means for the awaited response. Call
-    /// [`Reply::reset`] before reusing the reader for another connection.
+    /// [`ResponseReader::reset`] before reusing the reader for another connection.
     ///
     /// # Errors
     /// Fails if the response was malformed before.
-    pub fn finish(&mut self) -> Result<Ending, ReplyError> {
-        let summary = Summary {
+    pub fn end_connection(&mut self) -> Result<ResponseEnd, ResponseError> {
+        let summary = ResponseSummary {
             reusable: false,
             ..self.summary
         };
         let ending = match (self.state, self.phase()) {
-            (State::Broken(error), _) => return Err(error),
-            (State::UntilEof, _) => Ending::Complete(summary),
-            (_, Phase::Idle) => Ending::Idle,
-            (_, Phase::FirstByte) => Ending::BeforeFirstByte,
-            (_, Phase::Head) => Ending::InHead(summary),
-            (_, Phase::Body) => Ending::InBody(summary),
+            (ReaderState::Broken(error), _) => return Err(error),
+            (ReaderState::UntilEof, _) => ResponseEnd::Complete(summary),
+            (_, ResponsePhase::Idle) => ResponseEnd::Idle,
+            (_, ResponsePhase::FirstByte) => ResponseEnd::BeforeFirstByte,
+            (_, ResponsePhase::Head) => ResponseEnd::InHead(summary),
+            (_, ResponsePhase::Body) => ResponseEnd::InBody(summary),
         };
-        self.state = State::Idle;
+        self.state = ReaderState::Idle;
         Ok(ending)
     }
 
-    fn step(
+    fn feed_parts(
         &mut self,
         bytes: &[u8],
-        mut watch: Option<&mut Watch>,
-    ) -> Result<Progress, ReplyError> {
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<FeedProgress, ResponseError> {
         let mut consumed = 0;
         loop {
             let rest = &bytes[consumed..];
             if rest.is_empty() {
-                return Ok(Progress {
+                return Ok(FeedProgress {
                     consumed,
                     ended: None,
                 });
             }
             let step = match self.state {
-                State::Head => self.head(rest, watch.as_deref_mut()),
-                State::Idle if self.has_answered => Err(ReplyError::Extra),
-                State::Idle => Err(ReplyError::Early),
-                State::Broken(error) => Err(error),
-                _ => self.body(rest, watch.as_deref_mut()),
+                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
+                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
+                ReaderState::Idle => Err(ResponseError::Early),
+                ReaderState::Broken(error) => Err(error),
+                _ => self.read_body(rest, watch.as_deref_mut()),
             };
             match step {
                 Ok(read) => consumed += read,
                 Err(error) => {
-                    self.state = State::Broken(error);
+                    self.state = ReaderState::Broken(error);
                     return Err(error);
                 }
             }
-            if let State::Length(0) = self.state {
-                self.state = State::Idle;
+            if let ReaderState::Length(0) = self.state {
+                self.state = ReaderState::Idle;
                 self.has_answered = true;
-                return Ok(Progress {
+                return Ok(FeedProgress {
                     consumed,
                     ended: Some(self.summary),
                 });
@@ -226,8 +228,12 @@ impl Reply {
     }
 
     /// Reads the available part of the head and processes it once complete.
-    fn head(&mut self, bytes: &[u8], mut watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
-        let (read, is_complete) = self.lines(bytes, watch.as_deref_mut())?;
+    fn read_head(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<usize, ResponseError> {
+        let (read, is_complete) = self.scan_lines(bytes, watch.as_deref_mut())?;
         self.summary.head_bytes += read as u64;
         if !is_complete {
             return Ok(read);
@@ -235,11 +241,11 @@ impl Reply {
         self.carry.clear();
         let facts = self.scan.facts;
         match facts.status {
-            101 => return Err(ReplyError::Switched),
+            101 => return Err(ResponseError::Switched),
             100..200 => {
                 self.summary.interim += 1;
                 self.summary.interim_status = facts.status;
-                self.scan = Scan::default();
+                self.scan = HeadScanner::default();
                 if let Some(watch) = watch {
                     watch.clear();
                 }
@@ -247,34 +253,34 @@ impl Reply {
             }
             _ => {}
         }
-        let framing = facts.framing(self.method)?;
+        let framing = facts.body_framing(self.method)?;
         self.summary.status = facts.status;
         self.summary.reusable = facts.is_reusable(framing, self.method);
-        self.summary.until_eof = framing == Framing::UntilEof;
+        self.summary.until_eof = framing == BodyFraming::UntilEof;
         self.summary.doubtful_framing = facts.is_doubtful();
         self.state = match framing {
-            Framing::Length(bytes) => State::Length(bytes),
-            Framing::Chunked => State::Chunked(Chunked::new()),
-            Framing::UntilEof => State::UntilEof,
+            BodyFraming::Length(bytes) => ReaderState::Length(bytes),
+            BodyFraming::Chunked => ReaderState::Chunked(ChunkedReader::new()),
+            BodyFraming::UntilEof => ReaderState::UntilEof,
         };
         Ok(read)
     }
 
     /// Scans the head in place if it starts in these bytes, else after appending them to the
     /// buffered part.
-    fn lines(
+    fn scan_lines(
         &mut self,
         bytes: &[u8],
-        mut watch: Option<&mut Watch>,
-    ) -> Result<(usize, bool), ReplyError> {
-        let Limits { head_bytes, fields } = self.limits;
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<(usize, bool), ResponseError> {
+        let HeadLimits { head_bytes, fields } = self.limits;
         if self.carry.is_empty() {
             let window = &bytes[..bytes.len().min(head_bytes)];
-            if let Some(end) = self.scan.run(window, fields, watch)? {
+            if let Some(end) = self.scan.scan(window, fields, watch)? {
                 return Ok((end, true));
             }
             self.carry.extend_from_slice(window);
-            return self.room_for_more(bytes.len());
+            return self.check_size_limit(bytes.len());
         }
         let mut read = 0;
         while read < bytes.len() && self.carry.len() < head_bytes {
@@ -287,51 +293,55 @@ impl Reply {
                 .min(head_bytes - self.carry.len());
             self.carry.extend_from_slice(&rest[..line]);
             read += line;
-            let end = self.scan.run(&self.carry, fields, watch.as_deref_mut())?;
+            let end = self.scan.scan(&self.carry, fields, watch.as_deref_mut())?;
             if end.is_some() {
                 return Ok((read, true));
             }
         }
-        self.room_for_more(read)
+        self.check_size_limit(read)
     }
 
     /// Rejects a head that has reached the size limit without an end.
-    fn room_for_more(&self, read: usize) -> Result<(usize, bool), ReplyError> {
+    fn check_size_limit(&self, read: usize) -> Result<(usize, bool), ResponseError> {
         if self.carry.len() < self.limits.head_bytes {
             Ok((read, false))
         } else {
-            Err(ReplyError::HeadTooLarge)
+            Err(ResponseError::HeadTooLarge)
         }
     }
 
-    /// Reads the available part of the body. A complete body leaves [`State::Length`] of zero.
-    fn body(&mut self, bytes: &[u8], watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
+    /// Reads the available part of the body. A complete body leaves [`ReaderState::ContentLength`] of zero.
+    fn read_body(
+        &mut self,
+        bytes: &[u8],
+        watch: Option<&mut ResponseWatch>,
+    ) -> Result<usize, ResponseError> {
         let (read, payload) = match &mut self.state {
-            State::Length(left) => {
+            ReaderState::Length(left) => {
                 let read = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left -= read as u64;
                 if let Some(watch) = watch {
-                    watch.data(&bytes[..read]);
+                    watch.add_data(&bytes[..read]);
                 }
                 (read, read as u64)
             }
-            State::Chunked(chunked) => {
+            ReaderState::Chunked(chunked) => {
                 let (mut payload, mut watch) = (0, watch);
                 let read = chunked.feed(bytes, |data| {
                     payload += data.len() as u64;
                     if let Some(watch) = watch.as_deref_mut() {
-                        watch.data(data);
+                        watch.add_data(data);
                     }
                 })?;
                 if chunked.is_done() {
-                    self.state = State::Length(0);
+                    self.state = ReaderState::Length(0);
                 }
                 (read, payload)
             }
             // Only `UntilEof` is left: everything belongs to the body.
             _ => {
                 if let Some(watch) = watch {
-                    watch.data(bytes);
+                    watch.add_data(bytes);
                 }
                 (bytes.len(), bytes.len() as u64)
             }
@@ -375,16 +385,16 @@ enum ChunkState {
 
 /// Progress of reading a chunked body.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunked {
+pub(super) struct ChunkedReader {
     state: ChunkState,
     /// Remaining bytes of the chunk.
     left: u64,
     line_bytes: u32,
 }
 
-impl Chunked {
-    pub(super) fn new() -> Chunked {
-        Chunked {
+impl ChunkedReader {
+    pub(super) fn new() -> ChunkedReader {
+        ChunkedReader {
             state: ChunkState::Size,
             left: 0,
             line_bytes: 0,
@@ -401,7 +411,7 @@ impl Chunked {
         &mut self,
         bytes: &[u8],
         mut data: impl FnMut(&[u8]),
-    ) -> Result<usize, ReplyError> {
+    ) -> Result<usize, ResponseError> {
         let mut at = 0;
         while self.state != ChunkState::Done {
             let Some(byte) = bytes.get(at) else { break };
@@ -417,21 +427,21 @@ impl Chunked {
                 }
                 continue;
             }
-            self.state = self.next(*byte)?;
+            self.state = self.next_state(*byte)?;
             self.line_bytes += 1;
             if self.line_bytes > MAX_LINE_BYTES {
-                return Err(ReplyError::Chunk);
+                return Err(ResponseError::Chunk);
             }
             at += 1;
         }
         Ok(at)
     }
 
-    fn next(&mut self, byte: u8) -> Result<ChunkState, ReplyError> {
+    fn next_state(&mut self, byte: u8) -> Result<ChunkState, ResponseError> {
         let is_text = byte == b'\t' || (byte >= 32 && byte != 127);
         Ok(match (self.state, byte) {
             (ChunkState::Size | ChunkState::SizeDigits, b) if b.is_ascii_hexdigit() => {
-                self.digit(b)?;
+                self.add_size_digit(b)?;
                 ChunkState::SizeDigits
             }
             (ChunkState::SizeDigits | ChunkState::SizeBlank, b' ' | b'\t') => ChunkState::SizeBlank,
@@ -445,7 +455,7 @@ impl Chunked {
                 | ChunkState::Extension
                 | ChunkState::SizeEnd,
                 b'\n',
-            ) => self.after_size(),
+            ) => self.end_size_line(),
             (ChunkState::Extension, _) if is_text => ChunkState::Extension,
             (ChunkState::DataCr, b'\r') => ChunkState::DataEnd,
             (ChunkState::DataCr | ChunkState::DataEnd, b'\n') => {
@@ -461,21 +471,21 @@ impl Chunked {
             (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerEnd,
             (ChunkState::TrailerValue | ChunkState::TrailerEnd, b'\n') => ChunkState::Trailer,
             (ChunkState::TrailerValue, _) if is_text => ChunkState::TrailerValue,
-            _ => return Err(ReplyError::Chunk),
+            _ => return Err(ResponseError::Chunk),
         })
     }
 
-    fn digit(&mut self, byte: u8) -> Result<(), ReplyError> {
+    fn add_size_digit(&mut self, byte: u8) -> Result<(), ResponseError> {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             _ => (byte | 0x20) - b'a' + 10,
         };
-        let shifted = self.left.checked_mul(16).ok_or(ReplyError::Chunk)?;
+        let shifted = self.left.checked_mul(16).ok_or(ResponseError::Chunk)?;
         self.left = shifted + u64::from(digit);
         Ok(())
     }
 
-    fn after_size(&mut self) -> ChunkState {
+    fn end_size_line(&mut self) -> ChunkState {
         self.line_bytes = 0;
         match self.left {
             0 => ChunkState::Trailer,

@@ -1,7 +1,7 @@
 //! Encodes a request, checked once and sent any number of times.
 //!
 //! Decides what is on the wire and in which order; does not know where the bytes go. Rejects
-//! requests that could not be framed or would smuggle a second request. Start at [`Request::new`].
+//! requests that could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// HTTP version of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Version {
+pub enum Http1Version {
     /// HTTP/1.0: the connection ends with the response unless asked to persist.
     Http10,
     /// HTTP/1.1: the connection persists unless asked to close.
@@ -19,7 +19,7 @@ pub enum Version {
 
 /// What to request for the connection after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Connection {
+pub enum ConnectionOption {
     /// Keep it for the next request.
     #[default]
     KeepAlive,
@@ -43,14 +43,14 @@ pub struct RequestParts<'a> {
     /// Body. For `None`, Content-Length is sent only with methods that are expected to have a body.
     pub body: Option<&'a [u8]>,
     /// HTTP version.
-    pub version: Version,
+    pub version: Http1Version,
     /// Whether to keep the connection.
-    pub connection: Connection,
+    pub connection: ConnectionOption,
 }
 
 /// Why a request cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestError {
+pub enum InvalidRequest {
     /// The method is not a token.
     Method(String),
     /// The target is empty, contains blanks, control or non-ASCII characters or a fragment, or does
@@ -68,27 +68,29 @@ pub enum RequestError {
     TransferEncoding,
 }
 
-impl fmt::Display for RequestError {
+impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            RequestError::Method(method) => write!(f, "'{method}' cannot be a method"),
-            RequestError::Target(target) => write!(f, "'{target}' cannot be a request target"),
-            RequestError::Host(host) => write!(f, "'{host}' cannot be a host"),
-            RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a header field"),
-            RequestError::Value(name) => {
+            InvalidRequest::Method(method) => write!(f, "'{method}' cannot be a method"),
+            InvalidRequest::Target(target) => write!(f, "'{target}' cannot be a request target"),
+            InvalidRequest::Host(host) => write!(f, "'{host}' cannot be a host"),
+            InvalidRequest::Name(name) => {
+                write!(f, "'{name}' cannot be the name of a header field")
+            }
+            InvalidRequest::Value(name) => {
                 write!(f, "the value of '{name}' contains control characters")
             }
-            RequestError::Length(length) => {
+            InvalidRequest::Length(length) => {
                 write!(f, "Content-Length differs from the body's {length} bytes")
             }
-            RequestError::TransferEncoding => {
+            InvalidRequest::TransferEncoding => {
                 f.write_str("Transfer-Encoding is not sent: the body goes out in one piece")
             }
         }
     }
 }
 
-impl std::error::Error for RequestError {}
+impl std::error::Error for InvalidRequest {}
 
 /// An encoded request.
 ///
@@ -106,56 +108,59 @@ impl std::error::Error for RequestError {}
 /// # Ok::<(), speedwell_load::http1::RequestError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct Http1Request {
     bytes: Vec<u8>,
     head_bytes: usize,
     method: MethodKind,
     closes: bool,
 }
 
-impl Request {
+impl Http1Request {
     /// Checks and encodes the parts.
     ///
     /// # Errors
     /// Fails if a part is invalid or would be parsed as something else.
-    pub fn new(parts: &RequestParts) -> Result<Request, RequestError> {
-        check(parts)?;
+    pub fn new(parts: &RequestParts) -> Result<Http1Request, InvalidRequest> {
+        validate_parts(parts)?;
         let mut bytes = Vec::with_capacity(512 + parts.body.map_or(0, <[u8]>::len));
         bytes.extend_from_slice(parts.method.as_bytes());
         bytes.push(b' ');
         bytes.extend_from_slice(parts.target.as_bytes());
         bytes.extend_from_slice(match parts.version {
-            Version::Http10 => b" HTTP/1.0\r\n",
-            Version::Http11 => b" HTTP/1.1\r\n",
+            Http1Version::Http10 => b" HTTP/1.0\r\n",
+            Http1Version::Http11 => b" HTTP/1.1\r\n",
         });
-        if !parts.has("host") {
+        if !parts.has_field("host") {
             push_field(&mut bytes, "Host", parts.host.as_bytes());
         }
         for (name, value) in parts.headers {
             push_field(&mut bytes, name, value);
         }
-        if !parts.has("connection") {
+        if !parts.has_field("connection") {
             match (parts.version, parts.connection) {
-                (Version::Http11, Connection::Close) => {
+                (Http1Version::Http11, ConnectionOption::Close) => {
                     push_field(&mut bytes, "Connection", b"close");
                 }
-                (Version::Http10, Connection::KeepAlive) => {
+                (Http1Version::Http10, ConnectionOption::KeepAlive) => {
                     push_field(&mut bytes, "Connection", b"Keep-Alive");
                 }
                 _ => {}
             }
         }
-        if let Some(length) = parts.length().filter(|_| !parts.has("content-length")) {
+        if let Some(length) = parts
+            .content_length()
+            .filter(|_| !parts.has_field("content-length"))
+        {
             push_field(&mut bytes, "Content-Length", length.to_string().as_bytes());
         }
         bytes.extend_from_slice(b"\r\n");
         let head_bytes = bytes.len();
         bytes.extend_from_slice(parts.body.unwrap_or_default());
-        Ok(Request {
+        Ok(Http1Request {
             bytes,
             head_bytes,
             method: MethodKind::for_method(parts.method),
-            closes: parts.closes(),
+            closes: parts.asks_to_close(),
         })
     }
 
@@ -164,12 +169,12 @@ impl Request {
         &self.bytes
     }
 
-    /// The body, i.e. the part of [`Request::bytes`] after the head.
+    /// The body, i.e. the part of [`Http1Request::to_bytes`] after the head.
     pub fn body(&self) -> &[u8] {
         &self.bytes[self.head_bytes..]
     }
 
-    /// The method kind that [`super::Reply::begin`] needs.
+    /// The method kind that [`super::ResponseReader::begin`] needs.
     pub fn method(&self) -> MethodKind {
         self.method
     }
@@ -181,11 +186,11 @@ impl Request {
 }
 
 impl RequestParts<'_> {
-    fn has(&self, name: &str) -> bool {
-        self.values(name).next().is_some()
+    fn has_field(&self, name: &str) -> bool {
+        self.field_values(name).next().is_some()
     }
 
-    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.headers
             .iter()
             .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
@@ -194,7 +199,7 @@ impl RequestParts<'_> {
 
     /// Content-Length to send. A method that is expected to have a body announces an empty one (RFC
     /// 9110, section 8.6).
-    pub(crate) fn length(&self) -> Option<usize> {
+    pub(crate) fn content_length(&self) -> Option<usize> {
         match (self.body, self.method) {
             (Some(body), _) => Some(body.len()),
             (None, "POST" | "PUT" | "PATCH") => Some(0),
@@ -202,16 +207,16 @@ impl RequestParts<'_> {
         }
     }
 
-    fn closes(&self) -> bool {
+    fn asks_to_close(&self) -> bool {
         let names = |option: &str| {
-            self.values("connection")
+            self.field_values("connection")
                 .flat_map(|value| value.split(|byte| *byte == b','))
                 .any(|known| known.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
         };
-        match (self.has("connection"), self.version) {
-            (false, _) => self.connection == Connection::Close,
-            (true, Version::Http11) => names("close"),
-            (true, Version::Http10) => names("close") || !names("keep-alive"),
+        match (self.has_field("connection"), self.version) {
+            (false, _) => self.connection == ConnectionOption::Close,
+            (true, Http1Version::Http11) => names("close"),
+            (true, Http1Version::Http10) => names("close") || !names("keep-alive"),
         }
     }
 }
@@ -224,34 +229,34 @@ fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// Checks whether the parts can be sent in any HTTP version.
-pub(crate) fn check(parts: &RequestParts) -> Result<(), RequestError> {
+pub(crate) fn validate_parts(parts: &RequestParts) -> Result<(), InvalidRequest> {
     if !is_token(parts.method.as_bytes()) {
-        return Err(RequestError::Method(parts.method.into()));
+        return Err(InvalidRequest::Method(parts.method.into()));
     }
     if !is_target(parts.method, parts.target) {
-        return Err(RequestError::Target(parts.target.into()));
+        return Err(InvalidRequest::Target(parts.target.into()));
     }
     let is_host = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\<>\"".contains(&byte);
     if !parts.host.bytes().all(is_host) {
-        return Err(RequestError::Host(parts.host.into()));
+        return Err(InvalidRequest::Host(parts.host.into()));
     }
     for (name, value) in parts.headers {
         if !is_token(name.as_bytes()) {
-            return Err(RequestError::Name((*name).into()));
+            return Err(InvalidRequest::Name((*name).into()));
         }
         // A line end here would start another field or request (RFC 9110, section 5.5).
         let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 32 && *byte != 127);
         if !value.iter().all(is_text) {
-            return Err(RequestError::Value((*name).into()));
+            return Err(InvalidRequest::Value((*name).into()));
         }
     }
-    if parts.has("transfer-encoding") {
-        return Err(RequestError::TransferEncoding);
+    if parts.has_field("transfer-encoding") {
+        return Err(InvalidRequest::TransferEncoding);
     }
-    let length = parts.length().unwrap_or(0);
-    let mut given = parts.values("content-length");
+    let length = parts.content_length().unwrap_or(0);
+    let mut given = parts.field_values("content-length");
     if given.any(|value| value.trim_ascii() != length.to_string().as_bytes()) {
-        return Err(RequestError::Length(length as u64));
+        return Err(InvalidRequest::Length(length as u64));
     }
     Ok(())
 }
@@ -292,12 +297,12 @@ mod tests {
 
     #[track_caller]
     fn sent(parts: &RequestParts) -> String {
-        String::from_utf8(Request::new(parts).unwrap().bytes().to_vec()).unwrap()
+        String::from_utf8(Http1Request::new(parts).unwrap().bytes().to_vec()).unwrap()
     }
 
     #[test]
     fn a_body_has_its_length_and_comes_last() {
-        let request = Request::new(&RequestParts {
+        let request = Http1Request::new(&RequestParts {
             method: "POST",
             body: Some(b"a=1"),
             headers: &[("content-type", b"text/plain"), ("X-A", b"\xe4 b")],
@@ -327,11 +332,11 @@ mod tests {
                 connection,
                 ..get()
             };
-            let request = Request::new(&parts).unwrap();
-            assert_eq!(request.closes(), connection == Connection::Close);
+            let request = Http1Request::new(&parts).unwrap();
+            assert_eq!(request.closes(), connection == ConnectionOption::Close);
             sent(&parts)
         };
-        use {Connection::*, Version::*};
+        use {ConnectionOption::*, Http1Version::*};
         assert_eq!(of(Http11, KeepAlive), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         assert!(of(Http11, Close).ends_with("\r\nConnection: close\r\n\r\n"));
         assert!(
@@ -357,15 +362,15 @@ mod tests {
             sent(&parts),
             "POST / HTTP/1.1\r\nhost: other\r\nCONNECTION: upgrade, Close\r\nContent-length: 2\r\n\r\nhi"
         );
-        assert!(Request::new(&parts).unwrap().closes());
+        assert!(Http1Request::new(&parts).unwrap().closes());
     }
 
     #[test]
     fn nothing_that_would_be_read_differently_is_sent() {
-        let refused = |parts: RequestParts| Request::new(&parts).unwrap_err();
+        let refused = |parts: RequestParts| Http1Request::new(&parts).unwrap_err();
         for method in ["", "GET ", "G\r\nX", "GE:T"] {
             let error = refused(RequestParts { method, ..get() });
-            assert_eq!(error, RequestError::Method(method.into()));
+            assert_eq!(error, InvalidRequest::Method(method.into()));
         }
         for target in [
             "",
@@ -379,26 +384,26 @@ mod tests {
             "/\u{7f}",
         ] {
             let error = refused(RequestParts { target, ..get() });
-            assert_eq!(error, RequestError::Target(target.into()));
+            assert_eq!(error, InvalidRequest::Target(target.into()));
         }
         for host in ["a b", "a\r\n", "u@h", "h/"] {
             let error = refused(RequestParts { host, ..get() });
-            assert_eq!(error, RequestError::Host(host.into()));
+            assert_eq!(error, InvalidRequest::Host(host.into()));
         }
         let headers = |headers| refused(RequestParts { headers, ..get() });
-        assert_eq!(headers(&[("A b", b"")]), RequestError::Name("A b".into()));
+        assert_eq!(headers(&[("A b", b"")]), InvalidRequest::Name("A b".into()));
         assert_eq!(
             headers(&[("A", b"\r\nB: c")]),
-            RequestError::Value("A".into())
+            InvalidRequest::Value("A".into())
         );
-        assert_eq!(headers(&[("A", b"\0")]), RequestError::Value("A".into()));
+        assert_eq!(headers(&[("A", b"\0")]), InvalidRequest::Value("A".into()));
         assert_eq!(
             headers(&[("Content-Length", b"1")]),
-            RequestError::Length(0)
+            InvalidRequest::Length(0)
         );
         assert_eq!(
             headers(&[("transfer-encoding", b"chunked")]),
-            RequestError::TransferEncoding
+            InvalidRequest::TransferEncoding
         );
     }
 
@@ -417,7 +422,7 @@ mod tests {
             };
             assert!(sent(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
             assert_eq!(
-                Request::new(&parts).unwrap().method(),
+                Http1Request::new(&parts).unwrap().method(),
                 MethodKind::for_method(method)
             );
         }

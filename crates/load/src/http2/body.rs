@@ -1,33 +1,38 @@
 //! DATA frames: parts of bodies, flow-control windows, and the end of a response.
 
-use super::connection::Incoming;
-use super::frame::{self, HEAD_BYTES, Head, INITIAL_WINDOW_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
-use super::streams::Upload;
-use super::{Connection, ConnectionError, ErrorCode, Event, Request, StreamError};
-use crate::http1::Phase;
+use super::connection::IncomingFrame;
+use super::frame::{
+    self, FrameHead, HEAD_BYTES, INITIAL_WINDOW_BYTES, MIN_MAX_FRAME_BYTES, flag, kind,
+};
+use super::streams::BodyUpload;
+use super::{
+    Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request,
+    Http2StreamError,
+};
+use crate::http1::ResponsePhase;
 
-impl Connection {
+impl Http2Connection {
     /// Handles the head of a DATA or unknown frame.
     #[inline]
     pub(super) fn begin_payload(
         &mut self,
-        head: &Head,
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        head: &FrameHead,
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         let is_data = head.kind == kind::DATA;
-        let incoming = Incoming {
+        let incoming = IncomingFrame {
             stream: if is_data { head.stream } else { 0 },
             left: head.length,
             padding: 0,
-            awaits_padding: is_data && head.has(flag::PADDED),
-            ends_stream: is_data && head.has(flag::END_STREAM),
+            awaits_padding: is_data && head.has_flag(flag::PADDED),
+            ends_stream: is_data && head.has_flag(flag::END_STREAM),
         };
         if is_data {
             self.check_opened(head.stream)?;
             if incoming.awaits_padding && head.length == 0 {
-                return Err(ConnectionError::FrameSize);
+                return Err(Http2ConnectionError::FrameSize);
             }
-            let place = self.charge(head, on)?;
+            let place = self.charge_windows(head, on)?;
             if let Some(place) = place.filter(|_| incoming.ends_stream && head.length == 0) {
                 self.end_stream(place, on);
             }
@@ -39,18 +44,18 @@ impl Connection {
     }
 
     /// Handles an unpadded DATA frame in one piece, as nearly all small ones are:
-    /// [`Connection::begin_payload`] and [`Connection::payload`] in one step.
+    /// [`Connection::begin_payload`] and [`Connection::read_payload`] in one step.
     #[inline]
-    pub(super) fn whole_data(
+    pub(super) fn complete_data(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         self.check_opened(head.stream)?;
-        if let Some(place) = self.charge(head, on)?
-            && (payload.is_empty() || self.data(place, payload, on))
-            && head.has(flag::END_STREAM)
+        if let Some(place) = self.charge_windows(head, on)?
+            && (payload.is_empty() || self.deliver_data(place, payload, on))
+            && head.has_flag(flag::END_STREAM)
         {
             self.end_stream(place, on);
         }
@@ -61,28 +66,28 @@ impl Connection {
     /// when half used up, since data is consumed at once. Frames of cancelled streams count, too.
     /// Returns the slot of the stream if it is open and may have a body.
     #[inline]
-    fn charge(
+    fn charge_windows(
         &mut self,
-        head: &Head,
-        on: &mut impl FnMut(Event),
-    ) -> Result<Option<u32>, ConnectionError> {
+        head: &FrameHead,
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<Option<u32>, Http2ConnectionError> {
         let window = self.settings.connection_window;
         self.uncredited += head.length;
         if self.uncredited > window {
-            return Err(ConnectionError::FlowControl);
+            return Err(Http2ConnectionError::FlowControl);
         }
         if self.uncredited > window / 2 {
-            frame::push_window_update(self.output.tail(), 0, self.uncredited);
-            self.provoke(HEAD_BYTES + 4)?;
+            frame::push_window_update(self.output.append_buffer(), 0, self.uncredited);
+            self.count_provoked(HEAD_BYTES + 4)?;
             self.uncredited = 0;
         }
-        let Some(place) = self.streams.find(head.stream) else {
+        let Some(place) = self.streams.find_slot(head.stream) else {
             return Ok(None);
         };
-        let stream = self.streams.at(place);
-        if stream.phase != Phase::Body {
-            self.fail(place, StreamError::Order, on);
-            self.provoke(HEAD_BYTES + 4)?;
+        let stream = self.streams.stream_mut(place);
+        if stream.phase != ResponsePhase::Body {
+            self.fail_stream(place, Http2StreamError::Order, on);
+            self.count_provoked(HEAD_BYTES + 4)?;
             return Ok(None);
         }
         stream.summary.framing_bytes += HEAD_BYTES as u64;
@@ -95,27 +100,27 @@ impl Connection {
             window.max(INITIAL_WINDOW_BYTES)
         };
         if stream.uncredited > limit {
-            return Err(ConnectionError::FlowControl);
+            return Err(Http2ConnectionError::FlowControl);
         }
-        if stream.uncredited > window / 2 && !head.has(flag::END_STREAM) {
+        if stream.uncredited > window / 2 && !head.has_flag(flag::END_STREAM) {
             let credit = std::mem::take(&mut stream.uncredited);
-            frame::push_window_update(self.output.tail(), head.stream, credit);
-            self.provoke(HEAD_BYTES + 4)?;
+            frame::push_window_update(self.output.append_buffer(), head.stream, credit);
+            self.count_provoked(HEAD_BYTES + 4)?;
         }
         Ok(Some(place))
     }
 
     /// Processes the available part of the frame; returns the remaining bytes.
     #[inline]
-    pub(super) fn payload<'a>(
+    pub(super) fn read_payload<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<&'a [u8], ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<&'a [u8], Http2ConnectionError> {
         let Some(mut incoming) = self.incoming.take() else {
             return Ok(bytes);
         };
-        let place = self.streams.find(incoming.stream);
+        let place = self.streams.find_slot(incoming.stream);
         let mut read = 0;
         if incoming.awaits_padding
             && let Some(padding) = bytes.first()
@@ -125,10 +130,11 @@ impl Connection {
             incoming.left -= 1;
             read = 1;
             if incoming.padding > incoming.left {
-                return Err(ConnectionError::Padding);
+                return Err(Http2ConnectionError::Padding);
             }
             if let Some(place) = place {
-                self.streams.at(place).summary.framing_bytes += 1 + u64::from(incoming.padding);
+                self.streams.stream_mut(place).summary.framing_bytes +=
+                    1 + u64::from(incoming.padding);
             }
         }
         let rest = &bytes[read..];
@@ -137,7 +143,7 @@ impl Connection {
             && let Some(place) = place
         {
             // Later data of a failed stream is skipped.
-            let _ = self.data(place, &rest[..data], on);
+            let _ = self.deliver_data(place, &rest[..data], on);
         }
         let taken = rest.len().min(incoming.left as usize);
         incoming.left -= taken as u32;
@@ -145,7 +151,7 @@ impl Connection {
         if incoming.left > 0 {
             self.incoming = Some(incoming);
         } else if incoming.ends_stream
-            && let Some(place) = self.streams.find(incoming.stream)
+            && let Some(place) = self.streams.find_slot(incoming.stream)
         {
             self.end_stream(place, on);
         }
@@ -154,46 +160,55 @@ impl Connection {
 
     /// Passes on a part of a body; returns false if that made the stream fail.
     #[inline]
-    fn data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Event)) -> bool {
-        let stream = self.streams.at(place);
+    fn deliver_data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Http2Event)) -> bool {
+        let stream = self.streams.stream_mut(place);
         stream.summary.body_bytes += bytes.len() as u64;
-        if !stream.is_within_length() {
-            self.fail(place, StreamError::Length, on);
+        if !stream.fits_length() {
+            self.fail_stream(place, Http2StreamError::Length, on);
             return false;
         }
         let token = stream.token;
-        on(Event::Data { token, bytes });
+        on(Http2Event::Data { token, bytes });
         true
     }
 
     /// Handles the end of a stream from the peer.
     #[inline]
-    pub(super) fn end_stream(&mut self, place: u32, on: &mut impl FnMut(Event)) {
+    pub(super) fn end_stream(&mut self, place: u32, on: &mut impl FnMut(Http2Event)) {
         let reusable = !self.is_draining();
-        let stream = self.streams.at(place);
-        if !stream.is_at_length() {
-            return self.fail(place, StreamError::Length, on);
+        let stream = self.streams.stream_mut(place);
+        if !stream.matches_length() {
+            return self.fail_stream(place, Http2StreamError::Length, on);
         }
         let (token, mut summary) = (stream.token, stream.summary);
         summary.reusable = reusable;
         if stream.upload.is_some() {
             // A response may complete before the request does (RFC 9113, section 8.1). The rest of
             // the request is then pointless.
-            frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
+            frame::push_reset(
+                self.output.append_buffer(),
+                stream.id,
+                Http2ErrorCode::CANCEL,
+            );
         }
-        self.forget(place);
-        on(Event::Ended { token, summary });
+        self.free_slot(place);
+        on(Http2Event::Ended { token, summary });
     }
 
     /// Fails a stream and resets it, unless the peer has done so.
-    pub(super) fn fail(&mut self, place: u32, why: StreamError, on: &mut impl FnMut(Event)) {
-        let stream = self.streams.at(place);
+    pub(super) fn fail_stream(
+        &mut self,
+        place: u32,
+        why: Http2StreamError,
+        on: &mut impl FnMut(Http2Event),
+    ) {
+        let stream = self.streams.stream_mut(place);
         let (id, token) = (stream.id, stream.token);
         if let Some(code) = why.code() {
-            frame::push_reset(self.output.tail(), id, code);
+            frame::push_reset(self.output.append_buffer(), id, code);
         }
-        self.forget(place);
-        on(Event::Failed { token, why });
+        self.free_slot(place);
+        on(Http2Event::Failed { token, why });
     }
 }
 
@@ -202,14 +217,14 @@ impl Connection {
 
 /// Bodies are appended to the output while it holds fewer bytes than this: enough for any send
 /// buffer, and little compared to the bodies themselves, which are not copied before.
-const WAITING_BYTES: usize = 256 * 1024;
+const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
-impl Connection {
+impl Http2Connection {
     /// Starts sending the body of a new stream, as far as the windows permit.
-    pub(super) fn upload(&mut self, place: u32, request: &Request) {
+    pub(super) fn start_upload(&mut self, place: u32, request: &Http2Request) {
         let body = request.body();
         let length = body.len() as i64;
-        let stream = self.streams.at(place);
+        let stream = self.streams.stream_mut(place);
         let is_short = body.len() <= MIN_MAX_FRAME_BYTES as usize
             && length <= stream.send_window
             && length <= self.send_window;
@@ -217,21 +232,27 @@ impl Connection {
             stream.send_window -= length;
             self.send_window -= length;
             let id = stream.id;
-            frame::push(self.output.tail(), kind::DATA, flag::END_STREAM, id, body);
+            frame::push_frame(
+                self.output.append_buffer(),
+                kind::DATA,
+                flag::END_STREAM,
+                id,
+                body,
+            );
             return;
         }
-        stream.upload = Some(Upload {
+        stream.upload = Some(BodyUpload {
             body: request.shared_body(),
             at: 0,
         });
         stream.is_queued = true;
         self.uploads.push_back(place);
-        self.pump();
+        self.pump_uploads();
     }
 
     /// Requeues a stream after its window was enlarged.
-    pub(super) fn resume(&mut self, place: u32) {
-        let stream = self.streams.at(place);
+    pub(super) fn resume_upload(&mut self, place: u32) {
+        let stream = self.streams.stream_mut(place);
         if stream.upload.is_some() && !stream.is_queued && stream.send_window > 0 {
             stream.is_queued = true;
             self.uploads.push_back(place);
@@ -239,12 +260,12 @@ impl Connection {
     }
 
     /// Appends frames to the output, one per stream in turn, while windows and output permit.
-    pub(super) fn pump(&mut self) {
+    pub(super) fn pump_uploads(&mut self) {
         while self.send_window > 0
-            && self.output.waiting().len() < WAITING_BYTES
+            && self.output.pending_bytes().len() < MAX_OUTPUT_BYTES
             && let Some(place) = self.uploads.pop_front()
         {
-            let stream = self.streams.at(place);
+            let stream = self.streams.stream_mut(place);
             stream.is_queued = false;
             let Some(upload) = &mut stream.upload else {
                 continue;
@@ -260,14 +281,20 @@ impl Connection {
             }
             let flags = if length == left { flag::END_STREAM } else { 0 };
             let piece = &upload.body[upload.at..upload.at + length];
-            frame::push(self.output.tail(), kind::DATA, flags, stream.id, piece);
+            frame::push_frame(
+                self.output.append_buffer(),
+                kind::DATA,
+                flags,
+                stream.id,
+                piece,
+            );
             upload.at += length;
             stream.send_window -= length as i64;
             self.send_window -= length as i64;
             if length == left {
                 stream.upload = None;
             } else {
-                self.resume(place);
+                self.resume_upload(place);
             }
         }
     }

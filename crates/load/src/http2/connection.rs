@@ -2,28 +2,30 @@
 //!
 //! Knows neither sockets, nor the time, nor the meaning of a token. Input is parsed in `head`,
 //! `body` and `control`; bodies that wait for a window are in `body`, too. Start at
-//! [`Connection::feed`].
+//! [`Http2Connection::process_input`].
 
-use super::frame::{self, HEAD_BYTES, Head, MAX_31, Output, PeerSettings, flag, kind};
-use super::header_block::Walked;
-use super::hpack::{Decoder, Fields};
-use super::streams::{Stream, Streams};
-use super::{ConnectionError, ErrorCode, Event, Request, Settings};
-use crate::http1::Phase;
+use super::frame::{
+    self, FrameHead, HEAD_BYTES, MAX_31_BITS, OutputQueue, PeerSettings, flag, kind,
+};
+use super::header_block::HeadCache;
+use super::hpack::{FieldList, HpackDecoder};
+use super::streams::{StreamState, StreamTable};
+use super::{Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request, Http2Settings};
+use crate::http1::ResponsePhase;
 use std::collections::VecDeque;
 
 /// What losing the connection now would mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
+pub enum CloseMeaning {
     /// No stream was open.
     Idle,
     /// The peer never identified itself as HTTP/2.
     BeforeSettings,
     /// The peer had announced it with GOAWAY: open streams count as `h2.goaway`.
-    Announced(ErrorCode),
+    Announced(Http2ErrorCode),
     /// The connection had already failed, and the peer was informed.
-    Broken(ConnectionError),
-    /// Streams are open; [`Connection::phase`] returns the progress of each.
+    Broken(Http2ConnectionError),
+    /// Streams are open; [`Http2Connection::phase`] returns the progress of each.
     Unannounced,
 }
 
@@ -51,11 +53,11 @@ pub enum Closing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Connection {
-    pub(super) settings: Settings,
+pub struct Http2Connection {
+    pub(super) settings: Http2Settings,
     pub(super) peer: PeerSettings,
-    pub(super) streams: Streams,
-    pub(super) output: Output,
+    pub(super) streams: StreamTable,
+    pub(super) output: OutputQueue,
     /// Bytes of output provoked by the peer since it last accepted some.
     pub(super) provoked_bytes: usize,
     pub(super) next_id: u32,
@@ -66,8 +68,8 @@ pub struct Connection {
     /// Slots of streams whose bodies could proceed as far as their own windows are concerned.
     pub(super) uploads: VecDeque<u32>,
     /// The last stream that the peer will process, and why there are no more.
-    pub(super) going: Option<(u32, ErrorCode)>,
-    pub(super) broken: Option<ConnectionError>,
+    pub(super) going: Option<(u32, Http2ErrorCode)>,
+    pub(super) broken: Option<Http2ConnectionError>,
     pub(super) has_peer_settings: bool,
     /// Whether the peer has acknowledged our settings.
     pub(super) is_acknowledged: bool,
@@ -76,19 +78,19 @@ pub struct Connection {
     /// A frame that arrived in pieces, from its first byte.
     pub(super) carry: Vec<u8>,
     /// A DATA or unknown frame whose payload is incomplete.
-    pub(super) incoming: Option<Incoming>,
+    pub(super) incoming: Option<IncomingFrame>,
     /// An incomplete header block, and the part that has arrived.
-    pub(super) pending: Option<PendingBlock>,
+    pub(super) pending: Option<PendingHeaderBlock>,
     pub(super) block: Vec<u8>,
     /// Decoder for the peer's header compression; `None` if it must not use a table.
-    pub(super) decoder: Option<Decoder>,
-    pub(super) fields: Fields,
-    pub(super) walked: Walked,
+    pub(super) decoder: Option<HpackDecoder>,
+    pub(super) fields: FieldList,
+    pub(super) walked: HeadCache,
 }
 
 /// A frame whose payload is processed as it arrives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Incoming {
+pub(super) struct IncomingFrame {
     /// 0 for frames of unknown type.
     pub(super) stream: u32,
     /// Remaining bytes of the payload.
@@ -102,7 +104,7 @@ pub(super) struct Incoming {
 
 /// A header block whose end is awaited.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PendingBlock {
+pub(super) struct PendingHeaderBlock {
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
     pub(super) continuations: u32,
@@ -110,18 +112,18 @@ pub(super) struct PendingBlock {
     pub(super) wire_bytes: u64,
 }
 
-impl Connection {
+impl Http2Connection {
     /// Creates a connection whose output starts with the preface and the settings. Settings outside
     /// the protocol's limits are clamped.
-    pub fn new(settings: &Settings) -> Connection {
+    pub fn new(settings: &Http2Settings) -> Http2Connection {
         let settings = settings.clamped();
-        let peer = PeerSettings::before_any();
-        let mut output = Output::default();
-        settings.push_greeting(output.tail());
-        Connection {
+        let peer = PeerSettings::defaults();
+        let mut output = OutputQueue::default();
+        settings.push_greeting(output.append_buffer());
+        Http2Connection {
             settings,
             peer,
-            streams: Streams::new(),
+            streams: StreamTable::new(),
             output,
             provoked_bytes: 0,
             next_id: 1,
@@ -137,21 +139,21 @@ impl Connection {
             incoming: None,
             pending: None,
             block: Vec::new(),
-            decoder: (settings.table_size > 0).then(|| Decoder::new(settings.table_size)),
-            fields: Fields::new(),
-            walked: Walked::default(),
+            decoder: (settings.table_size > 0).then(|| HpackDecoder::new(settings.table_size)),
+            fields: FieldList::new(),
+            walked: HeadCache::default(),
         }
     }
 
     /// Number of streams that can be opened now: the peer's limit (100 until announced, as
     /// recommended by RFC 9113, section 6.5.2) minus the open ones; 0 when
-    /// [`Connection::is_draining`]. A server may refuse some of those opened before
-    /// [`Connection::is_ready`].
+    /// [`Http2Connection::is_draining`]. A server may refuse some of those opened before
+    /// [`Http2Connection::is_ready`].
     pub fn capacity(&self) -> usize {
         if self.is_draining() {
             return 0;
         }
-        let ids = ((MAX_31 - self.next_id) / 2 + 1) as usize;
+        let ids = ((MAX_31_BITS - self.next_id) / 2 + 1) as usize;
         let allowed = self.peer.max_streams as usize;
         allowed.saturating_sub(self.streams.len()).min(ids)
     }
@@ -164,50 +166,54 @@ impl Connection {
     /// Whether no further streams can be opened: the peer sent GOAWAY, the stream IDs are used up,
     /// or the connection has failed.
     pub fn is_draining(&self) -> bool {
-        self.going.is_some() || self.broken.is_some() || self.next_id > MAX_31
+        self.going.is_some() || self.broken.is_some() || self.next_id > MAX_31_BITS
     }
 
     /// Opens a stream for a request. The token is the caller's name for it and must not be in use
     /// on this connection. Parts of the body that exceed the windows are sent later automatically.
-    /// Returns false without doing anything if [`Connection::capacity`] is 0.
-    pub fn open(&mut self, request: &Request, token: u32) -> bool {
+    /// Returns false without doing anything if [`Http2Connection::capacity`] is 0.
+    pub fn open_stream(&mut self, request: &Http2Request, token: u32) -> bool {
         if self.capacity() == 0 {
             return false;
         }
         let id = self.next_id;
         self.next_id += 2;
         let resets_table = std::mem::take(&mut self.resets_table);
-        request.push_head(self.output.tail(), id, resets_table);
+        request.push_head(self.output.append_buffer(), id, resets_table);
         let window = self.peer.stream_window;
         let place = self
             .streams
-            .insert(Stream::new(id, token, request.method(), window));
+            .insert(StreamState::new(id, token, request.method(), window));
         if !request.body().is_empty() {
-            self.upload(place, request);
+            self.start_upload(place, request);
         }
         true
     }
 
     /// Cancels a stream: resets it and ignores whatever arrives on it later. Has no effect if the
     /// token is not open.
-    pub fn cancel(&mut self, token: u32) {
+    pub fn cancel_stream(&mut self, token: u32) {
         if let Some((place, stream)) = self.streams.find_token(token) {
-            frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
-            self.forget(place);
+            frame::push_reset(
+                self.output.append_buffer(),
+                stream.id,
+                Http2ErrorCode::CANCEL,
+            );
+            self.free_slot(place);
         }
     }
 
     /// Pending output.
     pub fn output(&self) -> &[u8] {
-        self.output.waiting()
+        self.output.pending_bytes()
     }
 
-    /// Marks this many bytes of [`Connection::output`] as sent.
-    pub fn sent(&mut self, bytes: usize) {
-        self.output.sent(bytes);
+    /// Marks this many bytes of [`Http2Connection::output`] as sent.
+    pub fn mark_sent(&mut self, bytes: usize) {
+        self.output.mark_sent(bytes);
         if bytes > 0 {
             self.provoked_bytes = 0;
-            self.pump();
+            self.pump_uploads();
         }
     }
 
@@ -215,34 +221,40 @@ impl Connection {
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
-    /// open streams remain available from [`Connection::open_tokens`]. Later calls return the same
+    /// open streams remain available from [`Http2Connection::open_tokens`]. Later calls return the same
     /// error.
     pub fn feed(
         &mut self,
         bytes: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        self.read(bytes, on)
-            .inspect_err(|error| self.break_up(*error))
+        self.read_frames(bytes, on)
+            .inspect_err(|error| self.fail_connection(*error))
     }
 
-    fn break_up(&mut self, error: ConnectionError) {
+    fn fail_connection(&mut self, error: Http2ConnectionError) {
         self.broken = Some(error);
         self.uploads.clear();
         // The peer opened no streams, so the last one processed is 0 (section 6.8).
         let mut payload = [0; 8];
         payload[4..].copy_from_slice(&error.code().0.to_be_bytes());
-        frame::push(self.output.tail(), frame::kind::GOAWAY, 0, 0, &payload);
+        frame::push_frame(
+            self.output.append_buffer(),
+            frame::kind::GOAWAY,
+            0,
+            0,
+            &payload,
+        );
     }
 
     /// Progress of a stream's response, i.e. where a lost connection or a timeout interrupts it.
-    /// [`Phase::Idle`] if the token is not open.
-    pub fn phase(&self, token: u32) -> Phase {
+    /// [`ResponsePhase::Idle`] if the token is not open.
+    pub fn phase(&self, token: u32) -> ResponsePhase {
         let found = self.streams.find_token(token);
-        found.map_or(Phase::Idle, |(_, stream)| stream.phase)
+        found.map_or(ResponsePhase::Idle, |(_, stream)| stream.phase)
     }
 
     /// Whether the rest of a stream's body waits for the peer to enlarge a window: a timeout then
@@ -264,19 +276,19 @@ impl Connection {
     }
 
     /// What losing the connection now would mean.
-    pub fn closing(&self) -> Closing {
+    pub fn close_meaning(&self) -> CloseMeaning {
         match (self.broken, self.going) {
-            (Some(error), _) => Closing::Broken(error),
-            _ if self.streams.len() == 0 => Closing::Idle,
-            (_, Some((_, code))) => Closing::Announced(code),
-            _ if !self.has_peer_settings => Closing::BeforeSettings,
-            _ => Closing::Unannounced,
+            (Some(error), _) => CloseMeaning::Broken(error),
+            _ if self.streams.len() == 0 => CloseMeaning::Idle,
+            (_, Some((_, code))) => CloseMeaning::Announced(code),
+            _ if !self.has_peer_settings => CloseMeaning::BeforeSettings,
+            _ => CloseMeaning::Unannounced,
         }
     }
 
     /// Frees the slot of a stream.
-    pub(super) fn forget(&mut self, place: u32) {
-        if self.streams.at(place).is_queued {
+    pub(super) fn free_slot(&mut self, place: u32) {
+        if self.streams.stream_mut(place).is_queued {
             self.uploads.retain(|queued| *queued != place);
         }
         self.streams.remove(place);
@@ -286,19 +298,19 @@ impl Connection {
 // Input is split into frames. A frame in one piece is read in place; a split one is buffered until
 // the rest arrives, except for DATA, which is passed on in pieces.
 
-impl Connection {
-    pub(super) fn read(
+impl Http2Connection {
+    pub(super) fn read_frames(
         &mut self,
         mut bytes: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         while !bytes.is_empty() {
             bytes = if self.incoming.is_some() {
-                self.payload(bytes, on)?
+                self.read_payload(bytes, on)?
             } else if self.carry.is_empty() {
-                self.frame(bytes, on)?
+                self.read_frame(bytes, on)?
             } else {
-                self.rest_of_frame(bytes, on)?
+                self.read_rest_of_frame(bytes, on)?
             };
         }
         Ok(())
@@ -306,27 +318,29 @@ impl Connection {
 
     /// Processes a frame from its first byte; returns the remaining bytes.
     #[inline]
-    fn frame<'a>(
+    fn read_frame<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<&'a [u8], ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<&'a [u8], Http2ConnectionError> {
         let Some((start, behind)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
             self.carry.extend_from_slice(bytes);
             return Ok(&[]);
         };
-        let head = Head::read(start);
-        self.check(&head, start)?;
+        let head = FrameHead::read(start);
+        self.check_frame_head(&head, start)?;
         match behind.split_at_checked(head.length as usize) {
             Some((payload, behind)) => {
                 match head.kind {
-                    kind::HEADERS => self.headers(&head, payload, on)?,
-                    kind::DATA if !head.has(flag::PADDED) => self.whole_data(&head, payload, on)?,
+                    kind::HEADERS => self.handle_headers(&head, payload, on)?,
+                    kind::DATA if !head.has_flag(flag::PADDED) => {
+                        self.complete_data(&head, payload, on)?
+                    }
                     _ if is_streamed(head.kind) => {
                         self.begin_payload(&head, on)?;
-                        self.payload(payload, on)?;
+                        self.read_payload(payload, on)?;
                     }
-                    _ => self.dispatch(&head, payload, on)?,
+                    _ => self.dispatch_frame(&head, payload, on)?,
                 }
                 Ok(behind)
             }
@@ -342,19 +356,19 @@ impl Connection {
     }
 
     /// Completes the buffered frame as far as the bytes permit; returns the remaining ones.
-    fn rest_of_frame<'a>(
+    fn read_rest_of_frame<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<&'a [u8], ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<&'a [u8], Http2ConnectionError> {
         let had_head = self.carry.len() >= HEAD_BYTES;
         let bytes = self.fill_carry(HEAD_BYTES, bytes);
         let Some(start) = self.carry.first_chunk::<HEAD_BYTES>().copied() else {
             return Ok(bytes);
         };
-        let head = Head::read(&start);
+        let head = FrameHead::read(&start);
         if !had_head {
-            self.check(&head, &start)?;
+            self.check_frame_head(&head, &start)?;
             if is_streamed(head.kind) {
                 self.carry.clear();
                 self.begin_payload(&head, on)?;
@@ -365,7 +379,7 @@ impl Connection {
         let bytes = self.fill_carry(whole, bytes);
         if self.carry.len() == whole {
             let carry = std::mem::take(&mut self.carry);
-            let done = self.dispatch(&head, &carry[HEAD_BYTES..], on);
+            let done = self.dispatch_frame(&head, &carry[HEAD_BYTES..], on);
             self.carry = carry;
             self.carry.clear();
             done?;
@@ -383,48 +397,52 @@ impl Connection {
 
     /// Checks requirements on a frame that its head alone can violate.
     #[inline]
-    fn check(&self, head: &Head, start: &[u8; HEAD_BYTES]) -> Result<(), ConnectionError> {
+    fn check_frame_head(
+        &self,
+        head: &FrameHead,
+        start: &[u8; HEAD_BYTES],
+    ) -> Result<(), Http2ConnectionError> {
         if !self.has_peer_settings {
             if start.starts_with(b"HTTP/") {
-                return Err(ConnectionError::NotHttp2);
+                return Err(Http2ConnectionError::NotHttp2);
             }
             if head.kind != kind::SETTINGS || head.flags & 1 != 0 {
-                return Err(ConnectionError::NoSettings);
+                return Err(Http2ConnectionError::NoSettings);
             }
         }
         if head.length > self.settings.max_frame_bytes {
-            return Err(ConnectionError::FrameSize);
+            return Err(Http2ConnectionError::FrameSize);
         }
         let continues = head.kind == kind::CONTINUATION;
         match &self.pending {
-            None if continues => Err(ConnectionError::Continuation),
+            None if continues => Err(Http2ConnectionError::Continuation),
             Some(pending) if !continues || pending.stream != head.stream => {
-                Err(ConnectionError::Continuation)
+                Err(Http2ConnectionError::Continuation)
             }
             _ => Ok(()),
         }
     }
 
-    fn dispatch(
+    fn dispatch_frame(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         match head.kind {
-            kind::HEADERS => self.headers(head, payload, on),
-            kind::CONTINUATION => self.continuation(head, payload, on),
-            _ => self.control(head, payload, on),
+            kind::HEADERS => self.handle_headers(head, payload, on),
+            kind::CONTINUATION => self.handle_continuation(head, payload, on),
+            _ => self.handle_control(head, payload, on),
         }
     }
 
     /// Checks that we have opened the stream before. Frames on idle streams are errors (RFC 9113,
     /// section 5.1), as are those on streams of the peer, which cannot open any.
-    pub(super) fn check_opened(&self, stream: u32) -> Result<(), ConnectionError> {
+    pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
         if stream % 2 == 1 && stream < self.next_id {
             Ok(())
         } else {
-            Err(ConnectionError::Stream)
+            Err(Http2ConnectionError::Stream)
         }
     }
 }
@@ -438,7 +456,7 @@ fn is_streamed(kind: u8) -> bool {
 mod tests {
     use super::*;
     use crate::http1::RequestParts;
-    use crate::http2::Scheme;
+    use crate::http2::UrlScheme;
 
     #[test]
     fn a_connection_ends_when_its_identifiers_are_used_up() {
@@ -448,21 +466,21 @@ mod tests {
             host: "h",
             ..RequestParts::default()
         };
-        let request = Request::new(&parts, Scheme::Http).unwrap();
-        let mut connection = Connection::new(&Settings::default());
-        connection.next_id = MAX_31 - 2;
+        let request = Http2Request::new(&parts, UrlScheme::Http).unwrap();
+        let mut connection = Http2Connection::new(&Http2Settings::default());
+        connection.next_id = MAX_31_BITS - 2;
         assert_eq!(connection.capacity(), 2);
-        assert!(connection.open(&request, 0));
+        assert!(connection.open_stream(&request, 0));
         assert_eq!(connection.capacity(), 1);
-        assert!(connection.open(&request, 1));
+        assert!(connection.open_stream(&request, 1));
         assert!(connection.output().ends_with(&request_frame_end()));
         assert_eq!((connection.capacity(), connection.is_draining()), (0, true));
-        assert!(!connection.open(&request, 2));
+        assert!(!connection.open_stream(&request, 2));
         // SETTINGS, and the response on the last possible stream.
         let answer = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
         let mut ended = Vec::new();
         let fed = connection.feed(answer, &mut |event| {
-            if let Event::Ended { token, .. } = event {
+            if let Http2Event::Ended { token, .. } = event {
                 ended.push(token);
             }
         });

@@ -1,6 +1,6 @@
 //! Frame heads (RFC 9113, section 4.1), frame encoding, and the settings of both sides.
 
-use super::{ConnectionError, ErrorCode};
+use super::{Http2ConnectionError, Http2ErrorCode};
 
 /// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
@@ -10,7 +10,7 @@ pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
 /// The maximum payload that a peer may announce to accept.
 pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
 /// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
-pub(super) const MAX_31: u32 = 0x7fff_ffff;
+pub(super) const MAX_31_BITS: u32 = 0x7fff_ffff;
 
 pub(super) mod kind {
     pub(in super::super) const DATA: u8 = 0;
@@ -34,56 +34,56 @@ pub(super) mod flag {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct FrameHead {
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) flags: u8,
     pub(super) stream: u32,
 }
 
-impl Head {
+impl FrameHead {
     #[inline]
-    pub(super) fn read(bytes: &[u8; HEAD_BYTES]) -> Head {
+    pub(super) fn read(bytes: &[u8; HEAD_BYTES]) -> FrameHead {
         let [a, b, c, kind, flags, s, t, u, v] = *bytes;
-        Head {
+        FrameHead {
             length: u32::from_be_bytes([0, a, b, c]),
             kind,
             flags,
-            stream: u32::from_be_bytes([s, t, u, v]) & MAX_31,
+            stream: u32::from_be_bytes([s, t, u, v]) & MAX_31_BITS,
         }
     }
 
-    pub(super) fn bytes(&self) -> [u8; HEAD_BYTES] {
+    pub(super) fn to_bytes(&self) -> [u8; HEAD_BYTES] {
         let [_, a, b, c] = self.length.to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, s, t, u, v]
     }
 
-    pub(super) fn has(&self, flag: u8) -> bool {
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
 /// Appends a frame.
-pub(super) fn push(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let head = Head {
+pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let head = FrameHead {
         length: payload.len() as u32,
         kind,
         flags,
         stream,
     };
-    out.extend_from_slice(&head.bytes());
+    out.extend_from_slice(&head.to_bytes());
     out.extend_from_slice(payload);
 }
 
 /// Appends a RST_STREAM frame.
-pub(super) fn push_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
-    push(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
+pub(super) fn push_reset(out: &mut Vec<u8>, stream: u32, code: Http2ErrorCode) {
+    push_frame(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
 }
 
 /// Appends a WINDOW_UPDATE frame; stream 0 is the connection.
 pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-    push(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
+    push_frame(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
 }
 
 // The settings that we announce, and those that the peer announced (RFC 9113, section 6.5).
@@ -104,7 +104,7 @@ const MAX_HEADER_LIST_SIZE: u16 = 6;
 
 /// What a connection announces and accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct Http2Settings {
     /// Size in bytes of the peer's header compression table. With 0, header blocks are
     /// self-contained and decoded only on demand; otherwise every block must be decoded. Browsers
     /// announce 4096 or more.
@@ -120,9 +120,9 @@ pub struct Settings {
     pub max_header_bytes: u32,
 }
 
-impl Default for Settings {
+impl Default for Http2Settings {
     fn default() -> Self {
-        Settings {
+        Http2Settings {
             table_size: 0,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
             // Data is consumed at once, so windows protect nothing; large ones save frames.
@@ -133,15 +133,17 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl Http2Settings {
     /// Returns the settings with every value clamped to the protocol's limits.
-    pub(super) fn clamped(&self) -> Settings {
-        Settings {
+    pub(super) fn clamped(&self) -> Http2Settings {
+        Http2Settings {
             max_frame_bytes: self
                 .max_frame_bytes
                 .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
-            stream_window: self.stream_window.clamp(1, MAX_31),
-            connection_window: self.connection_window.clamp(INITIAL_WINDOW_BYTES, MAX_31),
+            stream_window: self.stream_window.clamp(1, MAX_31_BITS),
+            connection_window: self
+                .connection_window
+                .clamp(INITIAL_WINDOW_BYTES, MAX_31_BITS),
             ..*self
         }
     }
@@ -161,7 +163,7 @@ impl Settings {
             place[..2].copy_from_slice(&name.to_be_bytes());
             place[2..].copy_from_slice(&value.to_be_bytes());
         }
-        push(out, kind::SETTINGS, 0, 0, &payload);
+        push_frame(out, kind::SETTINGS, 0, 0, &payload);
         let more = self.connection_window - INITIAL_WINDOW_BYTES;
         if more > 0 {
             push_window_update(out, 0, more);
@@ -170,7 +172,7 @@ impl Settings {
 
     /// Appends an acknowledgement of the peer's settings.
     pub(super) fn push_ack(out: &mut Vec<u8>) {
-        push(out, kind::SETTINGS, flag::ACK, 0, &[]);
+        push_frame(out, kind::SETTINGS, flag::ACK, 0, &[]);
     }
 }
 
@@ -184,7 +186,7 @@ pub(super) struct PeerSettings {
 }
 
 impl PeerSettings {
-    pub(super) fn before_any() -> PeerSettings {
+    pub(super) fn defaults() -> PeerSettings {
         PeerSettings {
             table_size: 4096,
             max_streams: STREAMS_BEFORE_SETTINGS,
@@ -195,13 +197,13 @@ impl PeerSettings {
 
     /// Applies a SETTINGS frame; the last of repeated settings wins. If the first frame of a
     /// connection does not mention a stream limit, there is none.
-    pub(super) fn changed(
+    pub(super) fn apply_changes(
         mut self,
         payload: &[u8],
         is_first: bool,
-    ) -> Result<PeerSettings, ConnectionError> {
+    ) -> Result<PeerSettings, Http2ConnectionError> {
         let (pairs, []) = payload.as_chunks::<6>() else {
-            return Err(ConnectionError::FrameSize);
+            return Err(Http2ConnectionError::FrameSize);
         };
         if is_first {
             self.max_streams = u32::MAX;
@@ -211,13 +213,15 @@ impl PeerSettings {
             match u16::from_be_bytes([*a, *b]) {
                 HEADER_TABLE_SIZE => self.table_size = value,
                 // Only clients may enable push.
-                ENABLE_PUSH if value != 0 => return Err(ConnectionError::Setting),
+                ENABLE_PUSH if value != 0 => return Err(Http2ConnectionError::Setting),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value,
-                INITIAL_WINDOW_SIZE if value > MAX_31 => return Err(ConnectionError::FlowControl),
+                INITIAL_WINDOW_SIZE if value > MAX_31_BITS => {
+                    return Err(Http2ConnectionError::FlowControl);
+                }
                 INITIAL_WINDOW_SIZE => self.stream_window = value,
                 MAX_FRAME_SIZE => match value {
                     MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
-                    _ => return Err(ConnectionError::Setting),
+                    _ => return Err(Http2ConnectionError::Setting),
                 },
                 // MAX_HEADER_LIST_SIZE is advisory; unknown settings are ignored.
                 _ => {}
@@ -229,22 +233,22 @@ impl PeerSettings {
 
 /// A queue of bytes to write.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct OutputQueue {
     bytes: Vec<u8>,
     /// Number of leading bytes that have been sent.
     start: usize,
 }
 
-impl Output {
+impl OutputQueue {
     #[inline]
-    pub(super) fn waiting(&self) -> &[u8] {
+    pub(super) fn pending_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
     /// Returns the buffer to append to. Discards sent bytes once they are the larger part, so that
     /// moving the rest costs no more than appending it did.
     #[inline]
-    pub(super) fn tail(&mut self) -> &mut Vec<u8> {
+    pub(super) fn append_buffer(&mut self) -> &mut Vec<u8> {
         if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
@@ -252,7 +256,7 @@ impl Output {
         &mut self.bytes
     }
 
-    pub(super) fn sent(&mut self, bytes: usize) {
+    pub(super) fn mark_sent(&mut self, bytes: usize) {
         self.start = (self.start + bytes).min(self.bytes.len());
         if self.start == self.bytes.len() {
             self.bytes.clear();

@@ -1,152 +1,152 @@
 //! Header blocks: assembles them from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and
 //! 6.10) and applies them to the stream (section 8.1).
 
-use super::connection::PendingBlock;
-use super::frame::{HEAD_BYTES, Head, flag};
-use super::header_block::{Facts, HeaderBlock, Part};
-use super::hpack::Decoded;
-use super::{Connection, ConnectionError, Event, Fault, StreamError};
-use crate::http1::Phase;
+use super::connection::PendingHeaderBlock;
+use super::frame::{FrameHead, HEAD_BYTES, flag};
+use super::header_block::{BlockFacts, BlockPart, HeaderBlock};
+use super::hpack::DecodeResult;
+use super::{Http2Connection, Http2ConnectionError, Http2Event, Http2Fault, Http2StreamError};
+use crate::http1::ResponsePhase;
 
 /// Maximum number of CONTINUATION frames per block. A block within our limits needs five of the
 /// smallest maximum size; this stops floods of empty ones.
 const MAX_CONTINUATIONS: u32 = 64;
 
-impl Connection {
+impl Http2Connection {
     #[inline]
-    pub(super) fn headers(
+    pub(super) fn handle_headers(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         self.check_opened(head.stream)?;
-        let fragment = fragment(head, payload)?;
-        let begun = PendingBlock {
+        let fragment = block_fragment(head, payload)?;
+        let begun = PendingHeaderBlock {
             stream: head.stream,
-            ends_stream: head.has(flag::END_STREAM),
+            ends_stream: head.has_flag(flag::END_STREAM),
             continuations: 0,
             wire_bytes: (HEAD_BYTES + payload.len()) as u64,
         };
-        let place = self.streams.find(head.stream);
+        let place = self.streams.find_slot(head.stream);
         if let Some(place) = place {
-            let stream = self.streams.at(place);
-            if stream.phase == Phase::FirstByte {
-                stream.phase = Phase::Head;
+            let stream = self.streams.stream_mut(place);
+            if stream.phase == ResponsePhase::FirstByte {
+                stream.phase = ResponsePhase::Head;
                 let token = stream.token;
-                on(Event::FirstByte { token });
+                on(Http2Event::FirstByte { token });
             }
         }
-        if head.has(flag::END_HEADERS) {
-            return self.whole_block(place, &begun, fragment, on);
+        if head.has_flag(flag::END_HEADERS) {
+            return self.handle_block(place, &begun, fragment, on);
         }
         self.block.clear();
         self.pending = Some(begun);
-        self.append(fragment)
+        self.append_fragment(fragment)
     }
 
-    pub(super) fn continuation(
+    pub(super) fn handle_continuation(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         let Some(pending) = &mut self.pending else {
-            return Err(ConnectionError::Continuation);
+            return Err(Http2ConnectionError::Continuation);
         };
         pending.continuations += 1;
         pending.wire_bytes += (HEAD_BYTES + payload.len()) as u64;
         if pending.continuations > MAX_CONTINUATIONS {
-            return Err(ConnectionError::Flood);
+            return Err(Http2ConnectionError::Flood);
         }
-        self.append(payload)?;
-        if head.has(flag::END_HEADERS)
+        self.append_fragment(payload)?;
+        if head.has_flag(flag::END_HEADERS)
             && let Some(pending) = self.pending.take()
         {
             let block = std::mem::take(&mut self.block);
-            let place = self.streams.find(pending.stream);
-            let done = self.whole_block(place, &pending, &block, on);
+            let place = self.streams.find_slot(pending.stream);
+            let done = self.handle_block(place, &pending, &block, on);
             self.block = block;
             return done;
         }
         Ok(())
     }
 
-    fn append(&mut self, fragment: &[u8]) -> Result<(), ConnectionError> {
+    fn append_fragment(&mut self, fragment: &[u8]) -> Result<(), Http2ConnectionError> {
         self.block.extend_from_slice(fragment);
         if self.block.len() > self.settings.max_header_bytes as usize {
-            Err(ConnectionError::Flood)
+            Err(Http2ConnectionError::Flood)
         } else {
             Ok(())
         }
     }
 
     #[inline]
-    fn whole_block(
+    fn handle_block(
         &mut self,
         place: Option<u32>,
-        pending: &PendingBlock,
+        pending: &PendingHeaderBlock,
         block: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), ConnectionError> {
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2ConnectionError> {
         let max_bytes = self.settings.max_header_bytes as usize;
         if block.len() > max_bytes {
-            return Err(ConnectionError::Flood);
+            return Err(Http2ConnectionError::Flood);
         }
         // Blocks of cancelled streams change the table, too.
         if let Some(decoder) = &mut self.decoder {
             match decoder.decode(block, &mut self.fields, max_bytes) {
-                Decoded::Whole => {}
-                Decoded::TooLarge => return Err(ConnectionError::Flood),
-                Decoded::Malformed => return Err(ConnectionError::Compression),
+                DecodeResult::Whole => {}
+                DecodeResult::TooLarge => return Err(Http2ConnectionError::Flood),
+                DecodeResult::Malformed => return Err(Http2ConnectionError::Compression),
             }
         }
         let Some(place) = place else {
             return Ok(());
         };
-        match self.take_block(place, pending, block, on) {
+        match self.apply_block(place, pending, block, on) {
             Ok(()) if pending.ends_stream => self.end_stream(place, on),
             Ok(()) => {}
-            Err(Fault::Connection(error)) => return Err(error),
-            Err(Fault::Stream(why)) => {
-                self.fail(place, why, on);
-                self.provoke(HEAD_BYTES + 4)?;
+            Err(Http2Fault::Connection(error)) => return Err(error),
+            Err(Http2Fault::Stream(why)) => {
+                self.fail_stream(place, why, on);
+                self.count_provoked(HEAD_BYTES + 4)?;
             }
         }
         Ok(())
     }
 
     /// Applies the header block of an open stream.
-    fn take_block(
+    fn apply_block(
         &mut self,
         place: u32,
-        pending: &PendingBlock,
+        pending: &PendingHeaderBlock,
         block: &[u8],
-        on: &mut impl FnMut(Event),
-    ) -> Result<(), Fault> {
-        let stream = self.streams.at(place);
+        on: &mut impl FnMut(Http2Event),
+    ) -> Result<(), Http2Fault> {
+        let stream = self.streams.stream_mut(place);
         let part = match stream.phase {
-            Phase::Body => Part::Trailers,
-            _ => Part::Head,
+            ResponsePhase::Body => BlockPart::Trailers,
+            _ => BlockPart::Head,
         };
         let facts = match self.decoder {
-            None if part == Part::Head => self.walked.facts(block)?,
-            None => Facts::walk(block, part)?,
-            Some(_) => Facts::from_fields(&self.fields, part)?,
+            None if part == BlockPart::Head => self.walked.cached_facts(block)?,
+            None => BlockFacts::scan_block(block, part)?,
+            Some(_) => BlockFacts::from_fields(&self.fields, part)?,
         };
         let token = stream.token;
         match (part, facts.status) {
-            (Part::Trailers, _) if !pending.ends_stream => Err(StreamError::Order.into()),
-            (Part::Trailers, _) => {
+            (BlockPart::Trailers, _) if !pending.ends_stream => Err(Http2StreamError::Order.into()),
+            (BlockPart::Trailers, _) => {
                 stream.summary.framing_bytes += pending.wire_bytes;
                 Ok(())
             }
-            (_, 101) => Err(StreamError::Order.into()),
-            (_, 100..200) if pending.ends_stream => Err(StreamError::Order.into()),
+            (_, 101) => Err(Http2StreamError::Order.into()),
+            (_, 100..200) if pending.ends_stream => Err(Http2StreamError::Order.into()),
             (_, status @ 100..200) => {
                 stream.summary.head_bytes += pending.wire_bytes;
                 stream.summary.interim += 1;
-                on(Event::Interim { token, status });
+                on(Http2Event::Interim { token, status });
                 Ok(())
             }
             (_, status) => {
@@ -157,7 +157,7 @@ impl Connection {
                     None => HeaderBlock::coded(block, max_bytes),
                     Some(_) => HeaderBlock::decoded(&self.fields, max_bytes),
                 };
-                on(Event::Head {
+                on(Http2Event::Head {
                     token,
                     status,
                     block,
@@ -171,18 +171,21 @@ impl Connection {
 /// Returns the block fragment of a HEADERS frame, without padding and without the obsolete priority
 /// (RFC 9113, section 5.3.2).
 #[inline]
-fn fragment<'a>(head: &Head, payload: &'a [u8]) -> Result<&'a [u8], ConnectionError> {
+fn block_fragment<'a>(
+    head: &FrameHead,
+    payload: &'a [u8],
+) -> Result<&'a [u8], Http2ConnectionError> {
     let mut rest = payload;
     let mut padding = 0;
-    if head.has(flag::PADDED) {
-        let (first, behind) = rest.split_first().ok_or(ConnectionError::FrameSize)?;
+    if head.has_flag(flag::PADDED) {
+        let (first, behind) = rest.split_first().ok_or(Http2ConnectionError::FrameSize)?;
         (padding, rest) = (usize::from(*first), behind);
     }
-    if head.has(flag::PRIORITY) {
-        rest = rest.get(5..).ok_or(ConnectionError::FrameSize)?;
+    if head.has_flag(flag::PRIORITY) {
+        rest = rest.get(5..).ok_or(Http2ConnectionError::FrameSize)?;
     }
     let length = rest.len().checked_sub(padding);
     length
         .map(|length| &rest[..length])
-        .ok_or(ConnectionError::Padding)
+        .ok_or(Http2ConnectionError::Padding)
 }

@@ -4,7 +4,7 @@
 //! with such requests, is fed with received data, and reports the outcome of each. It announces a
 //! header table of size zero, so that the fields of a response need not be decoded until requested.
 //! Neither knows about time or sockets. Nothing is allocated per request once a connection has
-//! reached its peak activity. Start at [`Connection`]; it reports [`Event`]s; stream lookup is in
+//! reached its peak activity. Start at [`Connection`]; it reports [`Http2Event`]s; stream lookup is in
 //! `streams`.
 
 mod body;
@@ -17,14 +17,14 @@ pub mod hpack;
 mod request;
 mod streams;
 
-pub use connection::{Closing, Connection};
-pub use frame::Settings;
-pub use header_block::{HeaderBlock, Unreadable};
+pub use connection::{CloseMeaning, Http2Connection};
+pub use frame::Http2Settings;
+pub use header_block::{HeaderBlock, UnreadableFields};
 #[cfg(feature = "http3")]
-pub(crate) use request::is_left_out;
-pub use request::{Request, Scheme};
+pub(crate) use request::is_omitted;
+pub use request::{Http2Request, UrlScheme};
 
-use crate::http1::Summary;
+use crate::http1::ResponseSummary;
 use std::fmt;
 
 /// An event of a stream, identified by the caller's token, or of the connection.
@@ -32,7 +32,7 @@ use std::fmt;
 /// For every opened stream there is exactly one `Ended` or `Failed`, and no later event, unless it
 /// is cancelled or the connection fails first.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Http2Event<'a> {
     /// The response has started.
     FirstByte {
         /// The stream.
@@ -68,14 +68,14 @@ pub enum Event<'a> {
         /// Sizes of the response: `head_bytes` counts HEADERS and CONTINUATION frames,
         /// `framing_bytes` the heads and padding of DATA frames, and trailers. `reusable` means
         /// that the connection accepts further streams.
-        summary: Summary,
+        summary: ResponseSummary,
     },
     /// The stream ended without a complete response.
     Failed {
         /// The stream.
         token: u32,
         /// The reason.
-        why: StreamError,
+        why: Http2StreamError,
     },
     /// The peer announced its settings; [`crate::http2::Connection::capacity`] may have changed.
     Settings,
@@ -85,7 +85,7 @@ pub enum Event<'a> {
         /// The last stream that may be processed.
         last_stream: u32,
         /// Reason; NO_ERROR for an orderly end.
-        code: ErrorCode,
+        code: Http2ErrorCode,
     },
 }
 
@@ -93,25 +93,25 @@ pub enum Event<'a> {
 
 /// An error code of RST_STREAM or GOAWAY, known or not (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ErrorCode(pub u32);
+pub struct Http2ErrorCode(pub u32);
 
-impl ErrorCode {
+impl Http2ErrorCode {
     /// Nothing went wrong.
-    pub const NO_ERROR: ErrorCode = ErrorCode(0);
+    pub const NO_ERROR: Http2ErrorCode = Http2ErrorCode(0);
     /// The peer violated the protocol.
-    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
+    pub const PROTOCOL_ERROR: Http2ErrorCode = Http2ErrorCode(1);
     /// The peer exceeded a window, or made a window too large.
-    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
+    pub const FLOW_CONTROL_ERROR: Http2ErrorCode = Http2ErrorCode(3);
     /// The size of a frame is invalid.
-    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
+    pub const FRAME_SIZE_ERROR: Http2ErrorCode = Http2ErrorCode(6);
     /// The stream was refused before its request was processed.
-    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
+    pub const REFUSED_STREAM: Http2ErrorCode = Http2ErrorCode(7);
     /// The stream is no longer needed.
-    pub const CANCEL: ErrorCode = ErrorCode(8);
+    pub const CANCEL: Http2ErrorCode = Http2ErrorCode(8);
     /// Header fields could not be decompressed.
-    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
+    pub const COMPRESSION_ERROR: Http2ErrorCode = Http2ErrorCode(9);
     /// The peer causes excessive work.
-    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
+    pub const ENHANCE_YOUR_CALM: Http2ErrorCode = Http2ErrorCode(11);
 
     /// Returns the name in RFC 9113, section 7; `None` for a code that it does not list.
     pub fn name(self) -> Option<&'static str> {
@@ -135,7 +135,7 @@ impl ErrorCode {
     }
 }
 
-impl fmt::Display for ErrorCode {
+impl fmt::Display for Http2ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
@@ -144,10 +144,10 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Why the connection can no longer be used. A GOAWAY frame with [`ConnectionError::code`] has been
+/// Why the connection can no longer be used. A GOAWAY frame with [`Http2ConnectionError::format_code`] has been
 /// appended to the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ConnectionError {
+pub enum Http2ConnectionError {
     /// The peer responded in HTTP/1: it does not speak HTTP/2 on this port.
     NotHttp2,
     /// The first frame is not SETTINGS (RFC 9113, section 3.4).
@@ -174,39 +174,41 @@ pub enum ConnectionError {
     Flood,
 }
 
-impl ConnectionError {
+impl Http2ConnectionError {
     /// Returns the code to send to the peer.
-    pub fn code(self) -> ErrorCode {
+    pub fn code(self) -> Http2ErrorCode {
         match self {
-            ConnectionError::FrameSize => ErrorCode::FRAME_SIZE_ERROR,
-            ConnectionError::FlowControl => ErrorCode::FLOW_CONTROL_ERROR,
-            ConnectionError::Compression => ErrorCode::COMPRESSION_ERROR,
-            ConnectionError::Flood => ErrorCode::ENHANCE_YOUR_CALM,
-            _ => ErrorCode::PROTOCOL_ERROR,
+            Http2ConnectionError::FrameSize => Http2ErrorCode::FRAME_SIZE_ERROR,
+            Http2ConnectionError::FlowControl => Http2ErrorCode::FLOW_CONTROL_ERROR,
+            Http2ConnectionError::Compression => Http2ErrorCode::COMPRESSION_ERROR,
+            Http2ConnectionError::Flood => Http2ErrorCode::ENHANCE_YOUR_CALM,
+            _ => Http2ErrorCode::PROTOCOL_ERROR,
         }
     }
 }
 
-impl fmt::Display for ConnectionError {
+impl fmt::Display for Http2ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            ConnectionError::NotHttp2 => "the server answered in HTTP/1",
-            ConnectionError::NoSettings => "the server did not begin with its settings",
-            ConnectionError::FrameSize => "a frame has a size that it must not have",
-            ConnectionError::Stream => "a frame came on a stream where it cannot be",
-            ConnectionError::Continuation => "a header block was interrupted",
-            ConnectionError::Push => "the server pushed without being allowed to",
-            ConnectionError::Padding => "the padding of a frame is longer than the frame",
-            ConnectionError::Setting => "a setting has a value that it must not have",
-            ConnectionError::FlowControl => "the flow control was violated",
-            ConnectionError::NoIncrement => "a window was enlarged by nothing",
-            ConnectionError::Compression => "a header block cannot be decompressed",
-            ConnectionError::Flood => "the server exceeded the limits of header blocks or replies",
+            Http2ConnectionError::NotHttp2 => "the server answered in HTTP/1",
+            Http2ConnectionError::NoSettings => "the server did not begin with its settings",
+            Http2ConnectionError::FrameSize => "a frame has a size that it must not have",
+            Http2ConnectionError::Stream => "a frame came on a stream where it cannot be",
+            Http2ConnectionError::Continuation => "a header block was interrupted",
+            Http2ConnectionError::Push => "the server pushed without being allowed to",
+            Http2ConnectionError::Padding => "the padding of a frame is longer than the frame",
+            Http2ConnectionError::Setting => "a setting has a value that it must not have",
+            Http2ConnectionError::FlowControl => "the flow control was violated",
+            Http2ConnectionError::NoIncrement => "a window was enlarged by nothing",
+            Http2ConnectionError::Compression => "a header block cannot be decompressed",
+            Http2ConnectionError::Flood => {
+                "the server exceeded the limits of header blocks or replies"
+            }
         })
     }
 }
 
-impl std::error::Error for ConnectionError {}
+impl std::error::Error for Http2ConnectionError {}
 
 /// Why a stream ended without a complete response. The connection continues.
 ///
@@ -215,15 +217,15 @@ impl std::error::Error for ConnectionError {}
 /// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and `NoIncrement`
 /// are `h2.protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StreamError {
+pub enum Http2StreamError {
     /// The peer reset the stream with this code.
-    Reset(ErrorCode),
+    Reset(Http2ErrorCode),
     /// The peer reset the stream and did not process the request (REFUSED_STREAM).
     Refused,
     /// The peer closed the connection with this code and did not process the request: its stream is
     /// beyond the last one that will be processed. Distinct from `Refused`, because a server that
     /// goes away and one that is overloaded are different findings.
-    GoAway(ErrorCode),
+    GoAway(Http2ErrorCode),
     /// The body does not match Content-Length, or exists where none is allowed.
     Length,
     /// Content-Length occurs twice with different values.
@@ -243,60 +245,64 @@ pub enum StreamError {
     NoIncrement,
 }
 
-impl StreamError {
+impl Http2StreamError {
     /// Returns the code with which we reset the stream; `None` if the peer ended it.
-    pub fn code(self) -> Option<ErrorCode> {
+    pub fn code(self) -> Option<Http2ErrorCode> {
         match self {
-            StreamError::Reset(_) | StreamError::Refused | StreamError::GoAway(_) => None,
-            StreamError::Window => Some(ErrorCode::FLOW_CONTROL_ERROR),
-            _ => Some(ErrorCode::PROTOCOL_ERROR),
+            Http2StreamError::Reset(_)
+            | Http2StreamError::Refused
+            | Http2StreamError::GoAway(_) => None,
+            Http2StreamError::Window => Some(Http2ErrorCode::FLOW_CONTROL_ERROR),
+            _ => Some(Http2ErrorCode::PROTOCOL_ERROR),
         }
     }
 }
 
-impl fmt::Display for StreamError {
+impl fmt::Display for Http2StreamError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            StreamError::Reset(code) => write!(f, "the server reset the stream ({code})"),
-            StreamError::Refused => f.write_str("the server refused the stream"),
-            StreamError::GoAway(code) => {
+            Http2StreamError::Reset(code) => write!(f, "the server reset the stream ({code})"),
+            Http2StreamError::Refused => f.write_str("the server refused the stream"),
+            Http2StreamError::GoAway(code) => {
                 write!(
                     f,
                     "the server ended the connection before the stream ({code})"
                 )
             }
-            StreamError::Length => f.write_str("the body has not the length that was stated"),
-            StreamError::LengthConflict => {
+            Http2StreamError::Length => f.write_str("the body has not the length that was stated"),
+            Http2StreamError::LengthConflict => {
                 f.write_str("Content-Length is given twice with different values")
             }
-            StreamError::Status => f.write_str("the status is missing or malformed"),
-            StreamError::Header => f.write_str("a header field is malformed"),
-            StreamError::Order => f.write_str("the frames of the response are out of order"),
-            StreamError::Window => f.write_str("the server made the stream's window too large"),
-            StreamError::NoIncrement => {
+            Http2StreamError::Status => f.write_str("the status is missing or malformed"),
+            Http2StreamError::Header => f.write_str("a header field is malformed"),
+            Http2StreamError::Order => f.write_str("the frames of the response are out of order"),
+            Http2StreamError::Window => {
+                f.write_str("the server made the stream's window too large")
+            }
+            Http2StreamError::NoIncrement => {
                 f.write_str("the server enlarged the stream's window by nothing")
             }
         }
     }
 }
 
-impl std::error::Error for StreamError {}
+impl std::error::Error for Http2StreamError {}
 
 /// Error from reading a block or frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    Connection(ConnectionError),
-    Stream(StreamError),
+enum Http2Fault {
+    Connection(Http2ConnectionError),
+    Stream(Http2StreamError),
 }
 
-impl From<ConnectionError> for Fault {
-    fn from(error: ConnectionError) -> Fault {
-        Fault::Connection(error)
+impl From<Http2ConnectionError> for Http2Fault {
+    fn from(error: Http2ConnectionError) -> Http2Fault {
+        Http2Fault::Connection(error)
     }
 }
 
-impl From<StreamError> for Fault {
-    fn from(error: StreamError) -> Fault {
-        Fault::Stream(error)
+impl From<Http2StreamError> for Http2Fault {
+    fn from(error: Http2StreamError) -> Http2Fault {
+        Http2Fault::Stream(error)
     }
 }

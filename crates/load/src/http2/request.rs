@@ -2,20 +2,20 @@
 //! each copy.
 //!
 //! Decides what is on the wire; which requests are allowed at all is decided by the rules of
-//! [`crate::http1`]. Start at [`Request::new`].
+//! [`crate::http1`]. Start at [`Http2Request::new`].
 
-use super::frame::{HEAD_BYTES, Head, MIN_MAX_FRAME_BYTES, flag, kind};
+use super::frame::{FrameHead, HEAD_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
-use crate::http1::{MethodKind, RequestError, RequestParts, check};
+use crate::http1::{InvalidRequest, MethodKind, RequestParts, validate_parts};
 use std::io::Write;
 use std::sync::Arc;
 
 /// Size of a block fragment: what every peer accepts, minus one byte of reserve in the first.
-const FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
+const MAX_FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
 
 /// Scheme of the requested URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// Unencrypted.
     #[default]
     Http,
@@ -23,11 +23,11 @@ pub enum Scheme {
     Https,
 }
 
-impl Scheme {
+impl UrlScheme {
     fn name(self) -> &'static [u8] {
         match self {
-            Scheme::Http => b"http",
-            Scheme::Https => b"https",
+            UrlScheme::Http => b"http",
+            UrlScheme::Https => b"https",
         }
     }
 }
@@ -52,14 +52,14 @@ impl Scheme {
 /// # Ok::<(), speedwell_load::http1::RequestError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct Http2Request {
     /// The header block, split into frames with stream ID 0.
     head: Vec<u8>,
     body: Arc<Vec<u8>>,
     method: MethodKind,
 }
 
-impl Request {
+impl Http2Request {
     /// Checks and encodes the parts. Ignores the version and the connection option of
     /// [`RequestParts`].
     ///
@@ -69,22 +69,26 @@ impl Request {
     ///
     /// # Errors
     /// Fails if a part is invalid or the request is for a proxy.
-    pub fn new(parts: &RequestParts, scheme: Scheme) -> Result<Request, RequestError> {
-        let mut request = Request::default();
-        request.render(parts, scheme)?;
+    pub fn new(parts: &RequestParts, scheme: UrlScheme) -> Result<Http2Request, InvalidRequest> {
+        let mut request = Http2Request::default();
+        request.encode_parts(parts, scheme)?;
         Ok(request)
     }
 
-    /// Same as [`Request::new`], but replaces this request and reuses its memory, unless a stream
+    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory, unless a stream
     /// is still sending its body.
     ///
     /// # Errors
-    /// See [`Request::new`]; on failure, this request is unchanged.
-    pub fn render(&mut self, parts: &RequestParts, scheme: Scheme) -> Result<(), RequestError> {
-        check(parts)?;
+    /// See [`Http2Request::new`]; on failure, this request is unchanged.
+    pub fn encode_parts(
+        &mut self,
+        parts: &RequestParts,
+        scheme: UrlScheme,
+    ) -> Result<(), InvalidRequest> {
+        validate_parts(parts)?;
         let is_connect = parts.method == "CONNECT";
         if !(is_connect || parts.target == "*" || parts.target.starts_with('/')) {
-            return Err(RequestError::Target(parts.target.into()));
+            return Err(InvalidRequest::Target(parts.target.into()));
         }
         let given = parts.body.unwrap_or_default();
         match Arc::get_mut(&mut self.body) {
@@ -98,20 +102,20 @@ impl Request {
         self.head.clear();
         self.head.resize(HEAD_BYTES, 0);
         push_block(&mut self.head, parts, scheme);
-        self.cut_into_frames();
+        self.split_into_frames();
         Ok(())
     }
 
     /// Inserts frame heads before the fragments of the block, which starts after room for one.
-    fn cut_into_frames(&mut self) {
+    fn split_into_frames(&mut self) {
         let block_bytes = self.head.len() - HEAD_BYTES;
-        let fragments = block_bytes.div_ceil(FRAGMENT_BYTES).max(1);
+        let fragments = block_bytes.div_ceil(MAX_FRAGMENT_BYTES).max(1);
         let mut at = 0;
         for fragment in 0..fragments {
             if fragment > 0 {
                 self.head.splice(at..at, [0; HEAD_BYTES]);
             }
-            let length = FRAGMENT_BYTES.min(self.head.len() - at - HEAD_BYTES);
+            let length = MAX_FRAGMENT_BYTES.min(self.head.len() - at - HEAD_BYTES);
             let ends_headers = if fragment + 1 == fragments {
                 flag::END_HEADERS
             } else {
@@ -122,13 +126,13 @@ impl Request {
                 0 => (kind::HEADERS, ends_headers),
                 _ => (kind::CONTINUATION, ends_headers),
             };
-            let head = Head {
+            let head = FrameHead {
                 length: length as u32,
                 kind: head.0,
                 flags: head.1,
                 stream: 0,
             };
-            self.head[at..at + HEAD_BYTES].copy_from_slice(&head.bytes());
+            self.head[at..at + HEAD_BYTES].copy_from_slice(&head.to_bytes());
             at += HEAD_BYTES + length;
         }
     }
@@ -154,7 +158,7 @@ impl Request {
         let mut at = out.len();
         out.extend_from_slice(&self.head);
         let id = stream.to_be_bytes();
-        let whole = FRAGMENT_BYTES + HEAD_BYTES;
+        let whole = MAX_FRAGMENT_BYTES + HEAD_BYTES;
         while at < out.len() {
             out[at + 5..at + HEAD_BYTES].copy_from_slice(&id);
             at += whole;
@@ -162,15 +166,18 @@ impl Request {
         if resets_table {
             let start = out.len() - self.head.len();
             out.insert(start + HEAD_BYTES, SIZE_UPDATE_ZERO);
-            let length = (self.head.len() - HEAD_BYTES).min(FRAGMENT_BYTES) as u32 + 1;
+            let length = (self.head.len() - HEAD_BYTES).min(MAX_FRAGMENT_BYTES) as u32 + 1;
             out[start..start + 3].copy_from_slice(&length.to_be_bytes()[1..]);
         }
     }
 }
 
 /// Appends the header block, pseudo-header fields first (RFC 9113, section 8.3).
-fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
-    let host = parts.values("host").next().unwrap_or(parts.host.as_bytes());
+fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
+    let host = parts
+        .field_values("host")
+        .next()
+        .unwrap_or(parts.host.as_bytes());
     encode_field(out, b":method", parts.method.as_bytes());
     if parts.method == "CONNECT" {
         // The target takes the place of the authority; other pseudo-header fields are omitted
@@ -182,12 +189,12 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
         encode_field(out, b":path", parts.target.as_bytes());
     }
     for (name, value) in parts.headers {
-        if !is_left_out(name, value) {
+        if !is_omitted(name, value) {
             encode_field(out, name.as_bytes(), value.trim_ascii());
         }
     }
-    if let Some(length) = parts.length()
-        && parts.values("content-length").next().is_none()
+    if let Some(length) = parts.content_length()
+        && parts.field_values("content-length").next().is_none()
     {
         let mut digits = [0; 20];
         let mut rest = &mut digits[..];
@@ -200,7 +207,7 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
 
 /// Whether a field is omitted: it is specific to HTTP/1 connections, or a pseudo-header field
 /// replaces it.
-pub(crate) fn is_left_out(name: &str, value: &[u8]) -> bool {
+pub(crate) fn is_omitted(name: &str, value: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "connection",
         "host",

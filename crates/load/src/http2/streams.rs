@@ -5,31 +5,31 @@
 //! an ID is as good as a hash value, and most entries are at their home position. One stream that
 //! stays open while millions pass costs an occasional probe and no memory.
 
-use crate::http1::{MethodKind, Phase, Summary};
+use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Address {
+struct TableEntry {
     /// 0 if free.
     id: u32,
     place: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Streams {
-    places: Vec<Stream>,
+pub(super) struct StreamTable {
+    places: Vec<StreamState>,
     free: Vec<u32>,
     /// The length is a power of two; at most half are in use.
-    addresses: Vec<Address>,
+    addresses: Vec<TableEntry>,
     open: usize,
 }
 
-impl Streams {
-    pub(super) fn new() -> Streams {
-        Streams {
+impl StreamTable {
+    pub(super) fn new() -> StreamTable {
+        StreamTable {
             places: Vec::new(),
             free: Vec::new(),
-            addresses: vec![Address::default(); 64],
+            addresses: vec![TableEntry::default(); 64],
             open: 0,
         }
     }
@@ -38,19 +38,19 @@ impl Streams {
         self.open
     }
 
-    fn home(&self, id: u32) -> usize {
+    fn home_index(&self, id: u32) -> usize {
         (id >> 1) as usize & (self.addresses.len() - 1)
     }
 
-    fn after(&self, at: usize) -> usize {
+    fn next_index(&self, at: usize) -> usize {
         (at + 1) & (self.addresses.len() - 1)
     }
 
     /// Inserts a stream whose ID is not in use; returns its slot.
     #[inline]
-    pub(super) fn insert(&mut self, stream: Stream) -> u32 {
+    pub(super) fn insert(&mut self, stream: StreamState) -> u32 {
         if (self.open + 1) * 2 > self.addresses.len() {
-            self.grow();
+            self.grow_table();
         }
         let id = stream.id;
         let place = match self.free.pop() {
@@ -63,53 +63,53 @@ impl Streams {
                 (self.places.len() - 1) as u32
             }
         };
-        self.enter(Address { id, place });
+        self.insert_entry(TableEntry { id, place });
         self.open += 1;
         place
     }
 
     /// Distance of an entry from its home position.
-    fn way(&self, at: usize) -> usize {
-        at.wrapping_sub(self.home(self.addresses[at].id)) & (self.addresses.len() - 1)
+    fn probe_distance(&self, at: usize) -> usize {
+        at.wrapping_sub(self.home_index(self.addresses[at].id)) & (self.addresses.len() - 1)
     }
 
     /// Inserts an entry; the one farther from home keeps its position. A lookup may therefore stop
     /// at an entry nearer to its home than the searched one would be, and closing a gap may stop at
     /// an entry that is at home.
-    fn enter(&mut self, mut address: Address) {
-        let mut at = self.home(address.id);
+    fn insert_entry(&mut self, mut address: TableEntry) {
+        let mut at = self.home_index(address.id);
         let mut way = 0;
         while self.addresses[at].id != 0 {
-            let other = self.way(at);
+            let other = self.probe_distance(at);
             if other < way {
                 std::mem::swap(&mut self.addresses[at], &mut address);
                 way = other;
             }
-            at = self.after(at);
+            at = self.next_index(at);
             way += 1;
         }
         self.addresses[at] = address;
     }
 
-    fn grow(&mut self) {
+    fn grow_table(&mut self) {
         let twice = self.addresses.len() * 2;
-        let old = std::mem::replace(&mut self.addresses, vec![Address::default(); twice]);
+        let old = std::mem::replace(&mut self.addresses, vec![TableEntry::default(); twice]);
         old.into_iter()
             .filter(|address| address.id != 0)
-            .for_each(|address| self.enter(address));
+            .for_each(|address| self.insert_entry(address));
     }
 
     #[inline]
-    fn address(&self, id: u32) -> Option<usize> {
-        let mut at = self.home(id);
+    fn entry_index(&self, id: u32) -> Option<usize> {
+        let mut at = self.home_index(id);
         let mut way = 0;
         // Terminates because at least half of the entries are free.
         loop {
             match self.addresses[at].id {
                 found if found == id => return Some(at),
                 0 => return None,
-                _ if self.way(at) < way => return None,
-                _ => at = self.after(at),
+                _ if self.probe_distance(at) < way => return None,
+                _ => at = self.next_index(at),
             }
             way += 1;
         }
@@ -117,30 +117,30 @@ impl Streams {
 
     /// Returns the slot of an open stream.
     #[inline]
-    pub(super) fn find(&self, id: u32) -> Option<u32> {
+    pub(super) fn find_slot(&self, id: u32) -> Option<u32> {
         if id == 0 {
             return None;
         }
-        self.address(id).map(|at| self.addresses[at].place)
+        self.entry_index(id).map(|at| self.addresses[at].place)
     }
 
     #[inline]
-    pub(super) fn at(&mut self, place: u32) -> &mut Stream {
+    pub(super) fn stream_mut(&mut self, place: u32) -> &mut StreamState {
         &mut self.places[place as usize]
     }
 
     /// Takes time linear in the open streams: used after a timeout or a lost connection, not for
     /// every response.
-    pub(super) fn find_token(&self, token: u32) -> Option<(u32, &Stream)> {
+    pub(super) fn find_token(&self, token: u32) -> Option<(u32, &StreamState)> {
         self.iter().find(|(_, stream)| stream.token == token)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Stream)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &StreamState)> {
         let numbered = (0..).zip(&self.places);
         numbered.filter(|(_, stream)| stream.id != 0)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut StreamState)> {
         let numbered = (0..).zip(&mut self.places);
         numbered.filter(|(_, stream)| stream.id != 0)
     }
@@ -151,7 +151,7 @@ impl Streams {
         let stream = &mut self.places[place as usize];
         let id = std::mem::take(&mut stream.id);
         stream.upload = None;
-        if let Some(at) = self.address(id).filter(|_| id != 0) {
+        if let Some(at) = self.entry_index(id).filter(|_| id != 0) {
             self.close_gap(at);
             self.free.push(place);
             self.open -= 1;
@@ -161,15 +161,15 @@ impl Streams {
     /// Frees an entry and moves those after it nearer to their homes.
     fn close_gap(&mut self, mut gap: usize) {
         loop {
-            let next = self.after(gap);
+            let next = self.next_index(gap);
             let address = self.addresses[next];
-            if address.id == 0 || self.way(next) == 0 {
+            if address.id == 0 || self.probe_distance(next) == 0 {
                 break;
             }
             self.addresses[gap] = address;
             gap = next;
         }
-        self.addresses[gap] = Address::default();
+        self.addresses[gap] = TableEntry::default();
     }
 }
 
@@ -177,44 +177,44 @@ impl Streams {
 
 /// A partially sent body.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct BodyUpload {
     pub(super) body: Arc<Vec<u8>>,
     /// The first byte that has not been appended to the output.
     pub(super) at: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct StreamState {
     /// Stream ID; 0 if the slot is free.
     pub(super) id: u32,
     /// The caller's name for the stream.
     pub(super) token: u32,
     pub(super) method: MethodKind,
-    pub(super) phase: Phase,
+    pub(super) phase: ResponsePhase,
     /// Required body length, if announced and meaningful.
     pub(super) content_length: Option<u64>,
     /// Whether the response has no body whatever its fields say (RFC 9110, section 6.4.1).
     pub(super) is_bodiless: bool,
-    pub(super) summary: Summary,
+    pub(super) summary: ResponseSummary,
     /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
     /// Bytes that the peer accepts; negative after it reduced its window.
     pub(super) send_window: i64,
-    pub(super) upload: Option<Upload>,
+    pub(super) upload: Option<BodyUpload>,
     /// Whether it is in the queue of uploads.
     pub(super) is_queued: bool,
 }
 
-impl Stream {
-    pub(super) fn new(id: u32, token: u32, method: MethodKind, send_window: u32) -> Stream {
-        Stream {
+impl StreamState {
+    pub(super) fn new(id: u32, token: u32, method: MethodKind, send_window: u32) -> StreamState {
+        StreamState {
             id,
             token,
             method,
-            phase: Phase::FirstByte,
+            phase: ResponsePhase::FirstByte,
             content_length: None,
             is_bodiless: false,
-            summary: Summary::default(),
+            summary: ResponseSummary::default(),
             uncredited: 0,
             send_window: i64::from(send_window),
             upload: None,
@@ -224,7 +224,7 @@ impl Stream {
 
     /// Handles the completed final head.
     pub(super) fn begin_body(&mut self, status: u16, content_length: Option<u64>) {
-        self.phase = Phase::Body;
+        self.phase = ResponsePhase::Body;
         self.summary.status = status;
         self.is_bodiless = matches!(status, 204 | 304) || self.method == MethodKind::Head;
         let is_tunnel = self.method == MethodKind::Connect && status / 100 == 2;
@@ -239,13 +239,13 @@ impl Stream {
     }
 
     /// Whether the body has not exceeded its length.
-    pub(super) fn is_within_length(&self) -> bool {
+    pub(super) fn fits_length(&self) -> bool {
         self.content_length
             .is_none_or(|length| self.summary.body_bytes <= length)
     }
 
     /// Whether the body may end here.
-    pub(super) fn is_at_length(&self) -> bool {
+    pub(super) fn matches_length(&self) -> bool {
         self.content_length
             .is_none_or(|length| self.summary.body_bytes == length)
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn streams_are_found_as_in_a_map_however_they_come_and_go() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut streams = Streams::new();
+        let mut streams = StreamTable::new();
         let mut known: BTreeMap<u32, u32> = BTreeMap::new();
         let mut id = 1;
         for _ in 0..30_000 {
@@ -272,20 +272,20 @@ mod tests {
                 let (gone, place) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();
                 known.remove(&gone);
                 streams.remove(place);
-                assert_eq!(streams.find(gone), None);
+                assert_eq!(streams.find_slot(gone), None);
             } else {
-                let place = streams.insert(Stream::new(id, id * 7, MethodKind::Body, 0));
+                let place = streams.insert(StreamState::new(id, id * 7, MethodKind::Body, 0));
                 known.insert(id, place);
                 id += 2;
             }
             assert_eq!(streams.len(), known.len());
             let probe = random.next_u32() % (id + 4);
-            assert_eq!(streams.find(probe), known.get(&probe).copied());
+            assert_eq!(streams.find_slot(probe), known.get(&probe).copied());
         }
         assert!(
             known
                 .iter()
-                .all(|(id, place)| streams.find(*id) == Some(*place))
+                .all(|(id, place)| streams.find_slot(*id) == Some(*place))
         );
         assert_eq!(streams.iter().count(), known.len());
         assert!(streams.places.len() <= 201 && streams.addresses.len() <= 512);

@@ -1,5 +1,5 @@
 //! Recorded times of one quantity, typed so that quantities cannot be mixed, and the statistics
-//! read from them. Start at [`Distribution`]; [`Values`] holds the data.
+//! read from them. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
 
 use hdrhistogram::Histogram;
 use std::borrow::Cow;
@@ -7,51 +7,51 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// Recorded times of one kind. All kinds can be read as [`Values`], but only times of the same kind
+/// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same kind
 /// can be merged.
 #[derive(Debug, Clone)]
-pub struct Distribution<K> {
-    values: Values,
+pub struct TimeDistribution<K> {
+    values: TimeValues,
     kind: PhantomData<K>,
 }
 
-impl<K> Default for Distribution<K> {
-    fn default() -> Distribution<K> {
-        Distribution {
-            values: Values::default(),
+impl<K> Default for TimeDistribution<K> {
+    fn default() -> TimeDistribution<K> {
+        TimeDistribution {
+            values: TimeValues::default(),
             kind: PhantomData,
         }
     }
 }
 
 /// Equal if both hold the same values at the resolution of the histogram.
-impl<K> PartialEq for Distribution<K> {
-    fn eq(&self, other: &Distribution<K>) -> bool {
+impl<K> PartialEq for TimeDistribution<K> {
+    fn eq(&self, other: &TimeDistribution<K>) -> bool {
         self.values == other.values
     }
 }
 
-impl<K> Deref for Distribution<K> {
-    type Target = Values;
+impl<K> Deref for TimeDistribution<K> {
+    type Target = TimeValues;
 
-    fn deref(&self) -> &Values {
+    fn deref(&self) -> &TimeValues {
         &self.values
     }
 }
 
-impl<K> From<Values> for Distribution<K> {
-    fn from(values: Values) -> Distribution<K> {
-        Distribution {
+impl<K> From<TimeValues> for TimeDistribution<K> {
+    fn from(values: TimeValues) -> TimeDistribution<K> {
+        TimeDistribution {
             values,
             kind: PhantomData,
         }
     }
 }
 
-impl<K: Kind> Distribution<K> {
+impl<K: TimeQuantity> TimeDistribution<K> {
     /// Creates an empty distribution.
-    pub fn new() -> Distribution<K> {
-        Distribution::default()
+    pub fn new() -> TimeDistribution<K> {
+        TimeDistribution::default()
     }
 
     /// Adds a time.
@@ -70,7 +70,7 @@ impl<K: Kind> Distribution<K> {
     }
 
     /// Merges the values of another thread or process. Order and grouping do not matter.
-    pub fn merge(&mut self, other: &Distribution<K>) {
+    pub fn merge(&mut self, other: &TimeDistribution<K>) {
         self.values.merge(&other.values);
     }
 
@@ -81,7 +81,7 @@ impl<K: Kind> Distribution<K> {
 }
 
 /// A quantity in nanoseconds.
-pub trait Kind {
+pub trait TimeQuantity {
     /// Stable name in files.
     const NAME: &'static str;
 }
@@ -92,7 +92,7 @@ macro_rules! kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $kind {}
 
-        impl Kind for $kind {
+        impl TimeQuantity for $kind {
             const NAME: &'static str = $name;
         }
     )*};
@@ -100,49 +100,49 @@ macro_rules! kinds {
 
 kinds! {
     /// From sending a request to the last byte of its response: the time of server and network.
-    Service = "service";
+    ServiceTime = "service";
     /// From sending a request to the first byte of its response.
-    FirstByte = "first-byte";
+    FirstByteTime = "first-byte";
     /// From the intended start to the last byte: the wait that a user would have had. Open model
     /// only.
-    Response = "response";
-    /// [`Response`] minus the generator's own lag, i.e. the response time of a request sent on
+    ResponseTime = "response";
+    /// [`ResponseTime`] minus the generator's own lag, i.e. the response time of a request sent on
     /// time. Together they bound the wait that a user would have had.
-    Punctual = "punctual";
+    PunctualTime = "punctual";
     /// From the intended start to sending.
-    Lag = "lag";
+    SendLag = "lag";
     /// The part of the lag that busy connections do not explain: the generator itself was late.
-    OwnLag = "own-lag";
+    GeneratorLag = "own-lag";
     /// From starting to connect to a usable connection, including TLS if requested.
-    Connect = "connect";
+    ConnectTime = "connect";
 }
 
 // Values: recorded times with exact count, sum, minimum and maximum.
 
 /// Upper limit of the histogram: one hour.
-pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
 
 /// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
-const DIGITS: u8 = 3;
+const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Number of times kept individually before a histogram is used. A histogram takes 270 kB, and
 /// creating, merging, reading or clearing it costs as much for the few times of a short interval as
 /// for millions.
-const EARLY: usize = 2048;
+const MAX_INDIVIDUAL: usize = 2048;
 
 /// If unfinished requests could shift a quantile by less than this factor, it is not marked as a
 /// lower bound.
-const SAME_FIGURE: f64 = 1.01;
+const LOWER_BOUND_TOLERANCE: f64 = 1.01;
 
 /// Recorded times in nanoseconds, regardless of the quantity. They take 16 kB while they are few,
 /// and then 270 kB for any number.
 #[derive(Debug, Clone)]
-pub struct Values {
+pub struct TimeValues {
     /// All times within range while they are few. The histogram is empty until then.
     early: Vec<u64>,
     /// Created on demand, then kept.
     histogram: Option<Histogram<u64>>,
-    moments: Moments,
+    moments: ExactSums,
     beyond: u64,
     lower_bounds: u64,
     least_lower_bound_ns: u64,
@@ -150,15 +150,15 @@ pub struct Values {
 
 /// Integer sums, independent of the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Moments {
+struct ExactSums {
     least_ns: u64,
     greatest_ns: u64,
     sum: u128,
     squares: u128,
 }
 
-impl Moments {
-    const EMPTY: Moments = Moments {
+impl ExactSums {
+    const EMPTY: ExactSums = ExactSums {
         least_ns: u64::MAX,
         greatest_ns: 0,
         sum: 0,
@@ -167,7 +167,7 @@ impl Moments {
 }
 
 /// All components of recorded times, for files.
-pub(super) struct Stored {
+pub(super) struct StoredTimes {
     pub histogram: Histogram<u64>,
     pub least_ns: u64,
     pub greatest_ns: u64,
@@ -178,12 +178,12 @@ pub(super) struct Stored {
     pub least_lower_bound_ns: u64,
 }
 
-impl Default for Values {
-    fn default() -> Values {
-        Values {
+impl Default for TimeValues {
+    fn default() -> TimeValues {
+        TimeValues {
             early: Vec::new(),
             histogram: None,
-            moments: Moments::EMPTY,
+            moments: ExactSums::EMPTY,
             beyond: 0,
             lower_bounds: 0,
             least_lower_bound_ns: u64::MAX,
@@ -192,32 +192,32 @@ impl Default for Values {
 }
 
 /// Creates an empty histogram.
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
+fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MAX_RECORDABLE_NS, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"))
 }
 
 /// An always empty histogram, used to look up bin boundaries.
-fn ruler() -> &'static Histogram<u64> {
+fn bin_reference() -> &'static Histogram<u64> {
     static RULER: OnceLock<Histogram<u64>> = OnceLock::new();
-    RULER.get_or_init(histogram)
+    RULER.get_or_init(new_histogram)
 }
 
 /// Equal if both hold the same values at the resolution of the histogram.
-impl PartialEq for Values {
-    fn eq(&self, other: &Values) -> bool {
+impl PartialEq for TimeValues {
+    fn eq(&self, other: &TimeValues) -> bool {
         self.moments == other.moments
             && self.beyond == other.beyond
             && self.lower_bounds == other.lower_bounds
             && self.least_lower_bound_ns == other.least_lower_bound_ns
-            && self.histogram() == other.histogram()
+            && self.to_histogram() == other.to_histogram()
     }
 }
 
-impl Values {
-    pub(super) fn stored(&self) -> Stored {
-        Stored {
-            histogram: self.histogram().into_owned(),
+impl TimeValues {
+    pub(super) fn to_stored(&self) -> StoredTimes {
+        StoredTimes {
+            histogram: self.to_histogram().into_owned(),
             least_ns: self.moments.least_ns,
             greatest_ns: self.moments.greatest_ns,
             sum: self.moments.sum,
@@ -230,14 +230,14 @@ impl Values {
 
     /// Restores stored times; `None` if the histogram has another precision or does not fit into
     /// ours.
-    pub(super) fn restore(stored: Stored) -> Option<Values> {
-        let mut restored = Values::default();
-        if stored.histogram.sigfig() != DIGITS {
+    pub(super) fn restore(stored: StoredTimes) -> Option<TimeValues> {
+        let mut restored = TimeValues::default();
+        if stored.histogram.sigfig() != SIGNIFICANT_DIGITS {
             return None;
         }
-        let histogram = restored.histogram.get_or_insert_with(histogram);
+        let histogram = restored.histogram.get_or_insert_with(new_histogram);
         histogram.add(&stored.histogram).ok()?;
-        restored.moments = Moments {
+        restored.moments = ExactSums {
             least_ns: stored.least_ns,
             greatest_ns: stored.greatest_ns,
             sum: stored.sum,
@@ -270,20 +270,20 @@ impl Values {
         moments.sum = moments.sum.saturating_add(sum);
         let squares = sum.saturating_mul(u128::from(ns));
         moments.squares = moments.squares.saturating_add(squares);
-        if ns <= HIGHEST_NS {
-            self.place(ns, count)
+        if ns <= MAX_RECORDABLE_NS {
+            self.store_times(ns, count)
         } else {
             self.beyond += count
         }
     }
 
     /// Stores `count` equal times, which must be within range.
-    fn place(&mut self, ns: u64, count: u64) {
-        if count == 1 && self.early.len() < EARLY && self.recorded_in_histogram() == 0 {
+    fn store_times(&mut self, ns: u64, count: u64) {
+        if count == 1 && self.early.len() < MAX_INDIVIDUAL && self.recorded_in_histogram() == 0 {
             self.early.push(ns);
             return;
         }
-        self.leave_early()
+        self.move_to_histogram()
             .record_n(ns, count)
             .unwrap_or_else(|_| unreachable!("the histogram has a place for all up to 1 h"));
     }
@@ -293,8 +293,8 @@ impl Values {
     }
 
     /// Moves the individually kept times into the histogram.
-    fn leave_early(&mut self) -> &mut Histogram<u64> {
-        let histogram = self.histogram.get_or_insert_with(histogram);
+    fn move_to_histogram(&mut self) -> &mut Histogram<u64> {
+        let histogram = self.histogram.get_or_insert_with(new_histogram);
         for ns in self.early.drain(..) {
             histogram
                 .record(ns)
@@ -304,24 +304,24 @@ impl Values {
     }
 
     /// Returns all values within range as one histogram.
-    pub(super) fn histogram(&self) -> Cow<'_, Histogram<u64>> {
+    pub(super) fn to_histogram(&self) -> Cow<'_, Histogram<u64>> {
         if self.early.is_empty() {
-            Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler()))
+            Cow::Borrowed(self.histogram.as_ref().unwrap_or(bin_reference()))
         } else {
             let mut all = self.clone();
-            all.leave_early();
-            Cow::Owned(all.histogram.unwrap_or_else(histogram))
+            all.move_to_histogram();
+            Cow::Owned(all.histogram.unwrap_or_else(new_histogram))
         }
     }
 
     /// Iterates over the non-empty histogram bins in ascending order: the largest value of each and
     /// its count.
-    pub(super) fn recorded(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
+    pub(super) fn recorded_bins(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
         if let Some(histogram) = self.histogram.as_ref().filter(|all| !all.is_empty()) {
             let bins = histogram.iter_recorded();
             return Box::new(bins.map(|bin| (bin.value_iterated_to(), bin.count_at_value())));
         }
-        let greatest = |ns: &u64| ruler().highest_equivalent(*ns);
+        let greatest = |ns: &u64| bin_reference().highest_equivalent(*ns);
         let mut early: Vec<u64> = self.early.iter().map(greatest).collect();
         early.sort_unstable();
         let bins = early.chunk_by(|a, b| a == b);
@@ -330,19 +330,19 @@ impl Values {
     }
 
     /// Returns the smallest value of the bin that contains `ns`.
-    pub(super) fn least_of_bin(ns: u64) -> u64 {
-        ruler().lowest_equivalent(ns)
+    pub(super) fn bin_start(ns: u64) -> u64 {
+        bin_reference().lowest_equivalent(ns)
     }
 
     /// Merges the values of another thread or process. Order and grouping do not matter.
-    pub(super) fn merge(&mut self, other: &Values) {
+    pub(super) fn merge(&mut self, other: &TimeValues) {
         if other.count() == 0 {
             return;
         }
         match other.histogram.as_ref().filter(|all| !all.is_empty()) {
-            None => other.early.iter().for_each(|ns| self.place(*ns, 1)),
+            None => other.early.iter().for_each(|ns| self.store_times(*ns, 1)),
             Some(histogram) => self
-                .leave_early()
+                .move_to_histogram()
                 .add(histogram)
                 .unwrap_or_else(|_| unreachable!("all histograms have the same bounds")),
         }
@@ -365,7 +365,7 @@ impl Values {
         if let Some(histogram) = self.histogram.as_mut().filter(|all| !all.is_empty()) {
             histogram.reset();
         }
-        self.moments = Moments::EMPTY;
+        self.moments = ExactSums::EMPTY;
         self.beyond = 0;
         self.lower_bounds = 0;
         self.least_lower_bound_ns = u64::MAX;
@@ -376,9 +376,9 @@ impl Values {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
 
-    /// Number of values above [`HIGHEST_NS`]. They count in all statistics, but not at their exact
+    /// Number of values above [`MAX_RECORDABLE_NS`]. They count in all statistics, but not at their exact
     /// position.
-    pub fn beyond(&self) -> u64 {
+    pub fn count_beyond_range(&self) -> u64 {
         self.beyond
     }
 
@@ -388,12 +388,12 @@ impl Values {
     }
 
     /// The exact minimum.
-    pub fn least_ns(&self) -> Option<u64> {
+    pub fn min_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.moments.least_ns)
     }
 
     /// The exact maximum.
-    pub fn greatest_ns(&self) -> Option<u64> {
+    pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.moments.greatest_ns)
     }
 
@@ -413,7 +413,7 @@ impl Values {
             return None;
         }
         let count = self.count() as f64;
-        let Moments { sum, squares, .. } = self.moments;
+        let ExactSums { sum, squares, .. } = self.moments;
         // n * squares - sum^2 suffers from cancellation in floating point, so use integers while
         // they fit: up to ten million values of ten seconds.
         let exact = squares
@@ -428,13 +428,13 @@ impl Values {
 
     /// The quantile of a share given in parts per million: 990 000 is the 99th percentile. It is
     /// the value of rank ceil(share * count), at most 0.1 % too large.
-    pub fn quantile(&self, ppm: u32) -> Option<Quantile> {
+    pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
 
     /// Computes several quantiles in one pass; `ppm` must be ascending.
-    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
-        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank(*share)).collect();
+    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<TimeQuantile>> {
+        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank_of_share(*share)).collect();
         let values = self.values_at(ranks.iter().flatten().copied());
         // Worst case: all unfinished requests would have taken longer than all others, so the
         // quantile lies that many ranks higher.
@@ -455,7 +455,7 @@ impl Values {
 
     /// Returns the values of ascending ranks; `None` for those beyond the range.
     fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
-        let mut bins = self.recorded();
+        let mut bins = self.recorded_bins();
         let (mut passed, mut value_ns) = (0, 0);
         ranks
             .map(|rank| {
@@ -472,14 +472,14 @@ impl Values {
     }
 
     /// Converts a share to a rank between 1 and the number of values.
-    fn rank(&self, ppm: u32) -> Option<u64> {
+    fn rank_of_share(&self, ppm: u32) -> Option<u64> {
         let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
         let rank = product.div_ceil(1_000_000) as u64;
         (self.count() > 0).then(|| rank.max(1))
     }
 
-    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> Quantile {
-        let Moments {
+    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> TimeQuantile {
+        let ExactSums {
             least_ns,
             greatest_ns,
             ..
@@ -489,15 +489,15 @@ impl Values {
             _ if is_last => greatest_ns,
             // The end of the bin may lie outside the recorded range.
             Some(ns) => ns.clamp(least_ns, greatest_ns),
-            None => HIGHEST_NS,
+            None => MAX_RECORDABLE_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
         // Unfinished requests that lie above this value do not change it, nor do a few below it
         // among many similar values.
         let is_beyond = rank + self.lower_bounds > self.count();
-        let moves =
-            is_beyond || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * SAME_FIGURE);
-        Quantile {
+        let moves = is_beyond
+            || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
+        TimeQuantile {
             ns,
             is_lower_bound: has_no_place || (ns >= self.least_lower_bound_ns && moves),
         }
@@ -508,7 +508,7 @@ impl Values {
 
 /// A time that a given share of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quantile {
+pub struct TimeQuantile {
     /// In nanoseconds.
     pub ns: u64,
     /// Whether the true value may be higher because of unfinished requests or values beyond the
@@ -521,22 +521,22 @@ pub const AB_PERCENTS: [u32; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
 /// One row of the percentage table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Served {
+pub struct PercentRow {
     /// Percentage of all requests.
     pub percent: u32,
     /// Time within which they finished.
-    pub within: Quantile,
+    pub within: TimeQuantile,
 }
 
 /// Returns the table for ascending percentages; empty without values. Unlike ab's rows, which are
-/// one rank too high, these are the quantiles of [`Values::quantile`].
-pub fn percentage_served(times: &Values, percents: &[u32]) -> Vec<Served> {
+/// one rank too high, these are the quantiles of [`TimeValues::counted_quantile`].
+pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
     percents
         .iter()
         .zip(times.quantiles(&ppm))
         .filter_map(|(percent, within)| {
-            Some(Served {
+            Some(PercentRow {
                 percent: *percent,
                 within: within?,
             })
@@ -545,14 +545,14 @@ pub fn percentage_served(times: &Values, percents: &[u32]) -> Vec<Served> {
 }
 
 /// Returns the table for every percentage from 0, the fastest request, to 100, the slowest.
-pub fn every_percent(times: &Values) -> Vec<Served> {
+pub fn percent_rows(times: &TimeValues) -> Vec<PercentRow> {
     let percents: Vec<u32> = (0..=100).collect();
-    percentage_served(times, &percents)
+    percent_rows_of(times, &percents)
 }
 
 /// Values that the histogram cannot distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bin {
+pub struct HistogramBin {
     /// The smallest time of the bin, in nanoseconds.
     pub from_ns: u64,
     /// The largest time of the bin, in nanoseconds.
@@ -561,12 +561,12 @@ pub struct Bin {
     pub count: u64,
 }
 
-impl Values {
-    /// Iterates over the non-empty bins in ascending order. Values beyond [`super::HIGHEST_NS`]
+impl TimeValues {
+    /// Iterates over the non-empty bins in ascending order. Values beyond [`super::MAX_RECORDABLE_NS`]
     /// have no bin.
-    pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
-        self.recorded().map(|(to_ns, count)| Bin {
-            from_ns: Values::least_of_bin(to_ns),
+    pub fn bins(&self) -> impl Iterator<Item = HistogramBin> + '_ {
+        self.recorded_bins().map(|(to_ns, count)| HistogramBin {
+            from_ns: TimeValues::bin_start(to_ns),
             to_ns,
             count,
         })
@@ -579,11 +579,11 @@ mod tests {
 
     #[test]
     fn every_value_but_those_beyond_the_range_lies_in_its_bin() {
-        let mut times = Distribution::<Service>::new();
-        for ns in [5, 5, 1_000_000, HIGHEST_NS + 1] {
+        let mut times = TimeDistribution::<ServiceTime>::new();
+        for ns in [5, 5, 1_000_000, MAX_RECORDABLE_NS + 1] {
             times.record(ns);
         }
-        let bins: Vec<Bin> = times.bins().collect();
+        let bins: Vec<HistogramBin> = times.bins().collect();
         assert_eq!(bins.iter().map(|bin| bin.count).collect::<Vec<_>>(), [2, 1]);
         assert_eq!((bins[0].from_ns, bins[0].to_ns), (5, 5));
         // Three digits: a bin near a million nanoseconds is narrower than a thousandth of that.

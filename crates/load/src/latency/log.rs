@@ -2,8 +2,8 @@
 //! deflate, base64), which other programs can read and write, and complete sets of times through
 //! serde.
 
-use super::distribution::Stored;
-use super::{ByOutcome, Distribution, Kind, Outcome, Timed, Values};
+use super::distribution::StoredTimes;
+use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity, TimeValues};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -23,7 +23,7 @@ const MAX_DIVISOR: f64 = 1e6;
 
 /// Why a log cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LogError {
+pub enum HistogramLogError {
     /// A tag contains a comma, a blank or a line break.
     #[error("the tag '{0}' has a character that a log does not allow")]
     Tag(String),
@@ -50,7 +50,7 @@ pub enum LogError {
 
 /// A line to write.
 #[derive(Debug)]
-pub struct LogRow<'a> {
+pub struct HistogramLogRow<'a> {
     tag: String,
     start_ns: u64,
     length_ns: u64,
@@ -59,21 +59,21 @@ pub struct LogRow<'a> {
     lower_bounds: u64,
 }
 
-impl<'a> LogRow<'a> {
+impl<'a> HistogramLogRow<'a> {
     /// The times of an interval that starts `start_ns` after the start of the load. `part`
     /// identifies the subset, for instance by the name of an outcome.
-    pub fn new<K: Kind>(
+    pub fn new<K: TimeQuantity>(
         part: &str,
         start_ns: u64,
         length_ns: u64,
-        times: &'a Distribution<K>,
-    ) -> LogRow<'a> {
-        LogRow {
+        times: &'a TimeDistribution<K>,
+    ) -> HistogramLogRow<'a> {
+        HistogramLogRow {
             tag: format!("{}/{part}", K::NAME),
             start_ns,
             length_ns,
-            histogram: times.histogram(),
-            beyond: times.beyond(),
+            histogram: times.to_histogram(),
+            beyond: times.count_beyond_range(),
             lower_bounds: times.lower_bounds(),
         }
     }
@@ -84,11 +84,11 @@ impl<'a> LogRow<'a> {
 ///
 /// # Errors
 /// Fails if a tag contains an invalid character or a histogram cannot be encoded.
-pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
+pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, HistogramLogError> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let begin = UNIX_EPOCH + Duration::from_millis(epoch_ms);
-    let failed = |tag: &str, why: String| LogError::Write {
+    let failed = |tag: &str, why: String| HistogramLogError::Write {
         tag: tag.to_owned(),
         why,
     };
@@ -100,7 +100,7 @@ pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
         .begin_log_with(&mut text, &mut serializer)
         .map_err(|error| failed("", error.to_string()))?;
     for row in rows {
-        let tag = Tag::new(&row.tag).ok_or_else(|| LogError::Tag(row.tag.clone()))?;
+        let tag = Tag::new(&row.tag).ok_or_else(|| HistogramLogError::Tag(row.tag.clone()))?;
         if row.beyond + row.lower_bounds > 0 {
             let remark = format!(
                 "[{}: {} values above 1 h are not in the histogram, {} are lower bounds]",
@@ -123,7 +123,7 @@ pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
 
 /// A parsed line of a log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Logged {
+pub struct LoggedHistogram {
     /// Tag, if any.
     pub tag: Option<String>,
     /// Start as written in the log: relative to the base time, or to the Unix epoch without one.
@@ -133,11 +133,11 @@ pub struct Logged {
     histogram: Histogram<u64>,
 }
 
-impl Logged {
+impl LoggedHistogram {
     /// The values, each with the resolution of its bin, and therefore also the mean. The caller
     /// knows the quantity. Values above an hour are counted as beyond the range.
-    pub fn times<K: Kind>(&self) -> Distribution<K> {
-        let mut times = Distribution::new();
+    pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
+        let mut times = TimeDistribution::new();
         for bin in self.histogram.iter_recorded() {
             let middle_ns = self.histogram.median_equivalent(bin.value_iterated_to());
             times.record_n(middle_ns, bin.count_at_value());
@@ -150,22 +150,24 @@ impl Logged {
 ///
 /// # Errors
 /// Fails at the first malformed line or payload.
-pub fn read_log(text: &str) -> Result<Vec<Logged>, LogError> {
+pub fn read_log(text: &str) -> Result<Vec<LoggedHistogram>, HistogramLogError> {
     let mut found = Vec::new();
     for entry in IntervalLogIterator::new(text.as_bytes()) {
         let entry = entry.map_err(|error| {
             let hdrhistogram::serialization::interval_log::LogIteratorError::ParseError { offset } =
                 error;
-            LogError::Line(offset)
+            HistogramLogError::Line(offset)
         })?;
         let LogEntry::Interval(line) = entry else {
             continue;
         };
         let tag = line.tag().map(|tag| tag.as_str().to_owned());
-        found.push(Logged {
-            histogram: decode(line.encoded_histogram()).map_err(|why| LogError::Payload {
-                tag: tag.clone().unwrap_or_default(),
-                why,
+        found.push(LoggedHistogram {
+            histogram: decode_histogram(line.encoded_histogram()).map_err(|why| {
+                HistogramLogError::Payload {
+                    tag: tag.clone().unwrap_or_default(),
+                    why,
+                }
             })?,
             tag,
             start: line.start_timestamp(),
@@ -175,7 +177,7 @@ pub fn read_log(text: &str) -> Result<Vec<Logged>, LogError> {
     Ok(found)
 }
 
-fn decode(payload: &str) -> Result<Histogram<u64>, String> {
+fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(payload)
         .map_err(|error| error.to_string())?;
@@ -188,7 +190,7 @@ fn decode(payload: &str) -> Result<Histogram<u64>, String> {
 
 /// The stored form. The sums exceed the number range of most formats.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct SerializedTimes {
     histogram: String,
     least_ns: u64,
     greatest_ns: u64,
@@ -199,14 +201,14 @@ struct Record {
     least_lower_bound_ns: u64,
 }
 
-impl<K: Kind> Serialize for Distribution<K> {
+impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stored = self.stored();
+        let stored = self.to_stored();
         let mut payload = Vec::new();
         V2DeflateSerializer::new()
             .serialize(&stored.histogram, &mut payload)
             .map_err(|error| S::Error::custom(error.to_string()))?;
-        let record = Record {
+        let record = SerializedTimes {
             histogram: STANDARD.encode(payload),
             least_ns: stored.least_ns,
             greatest_ns: stored.greatest_ns,
@@ -220,9 +222,9 @@ impl<K: Kind> Serialize for Distribution<K> {
     }
 }
 
-impl<'de, K: Kind> Deserialize<'de> for Distribution<K> {
+impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let record = Record::deserialize(deserializer)?;
+        let record = SerializedTimes::deserialize(deserializer)?;
         let payload = STANDARD
             .decode(&record.histogram)
             .map_err(D::Error::custom)?;
@@ -230,7 +232,7 @@ impl<'de, K: Kind> Deserialize<'de> for Distribution<K> {
             .deserialize(&mut payload.as_slice())
             .map_err(D::Error::custom)?;
         let whole = |text: &str| text.parse().map_err(D::Error::custom);
-        Values::restore(Stored {
+        TimeValues::restore(StoredTimes {
             histogram,
             least_ns: record.least_ns,
             greatest_ns: record.greatest_ns,
@@ -240,38 +242,38 @@ impl<'de, K: Kind> Deserialize<'de> for Distribution<K> {
             lower_bounds: record.lower_bounds,
             least_lower_bound_ns: record.least_lower_bound_ns,
         })
-        .map(Distribution::from)
+        .map(TimeDistribution::from)
         .ok_or_else(|| D::Error::custom("the histogram has other bounds"))
     }
 }
 
-impl Serialize for Outcome {
+impl Serialize for RequestOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl<'de> Deserialize<'de> for Outcome {
+impl<'de> Deserialize<'de> for RequestOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Outcome::from_name(&name)
+        RequestOutcome::from_name(&name)
             .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))
     }
 }
 
-impl<T: Timed + Serialize> Serialize for ByOutcome<T> {
+impl<T: OutcomeSet + Serialize> Serialize for ByOutcome<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(outcome, set)| (outcome.name(), set)))
     }
 }
 
-impl<'de, T: Timed + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
+impl<'de, T: OutcomeSet + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut sets = ByOutcome::default();
         for (name, set) in BTreeMap::<String, T>::deserialize(deserializer)? {
-            let outcome = Outcome::from_name(&name)
+            let outcome = RequestOutcome::from_name(&name)
                 .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))?;
-            *sets.entry(outcome) = set;
+            *sets.get_or_create(outcome) = set;
         }
         Ok(sets)
     }

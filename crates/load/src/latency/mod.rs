@@ -2,17 +2,18 @@
 //!
 //! Each quantity has its own type: the time since a request was sent and the time since it was due
 //! cannot end up in one histogram, and a closed load has no response time to ask for. Values that a
-//! histogram cannot hold are counted separately. Start at [`Distribution`], then [`ClosedLatency`]
+//! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then [`ClosedLatency`]
 //! and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
 
 mod distribution;
 mod log;
 
 pub use distribution::{
-    AB_PERCENTS, Bin, Connect, Distribution, FirstByte, HIGHEST_NS, Kind, Lag, OwnLag, Punctual,
-    Quantile, Response, Served, Service, Values, every_percent, percentage_served,
+    AB_PERCENTS, ConnectTime, FirstByteTime, GeneratorLag, HistogramBin, MAX_RECORDABLE_NS,
+    PercentRow, PunctualTime, ResponseTime, SendLag, ServiceTime, TimeDistribution, TimeQuantile,
+    TimeQuantity, TimeValues, percent_rows, percent_rows_of,
 };
-pub use log::{LogError, LogRow, Logged, read_log, write_log};
+pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
 
 use crate::outcomes::ErrorClass;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 /// Outcome of a request whose times are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// Successful response.
     Ok,
     /// Failed.
@@ -34,51 +35,55 @@ pub enum Outcome {
     Unsent,
 }
 
-/// Number of outcomes: the error classes and the four other variants of [`Outcome`].
-const PLACES: usize = ErrorClass::COUNT + 4;
+/// Number of outcomes: the error classes and the four other variants of [`RequestOutcome`].
+const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
 
-impl Outcome {
-    /// Stable name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
+impl RequestOutcome {
+    /// Stable name in files, the same as in [`crate::outcome_counts::OutcomeCounts::rows`].
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::Ok => "ok",
-            Outcome::Failed(class) => class.name(),
-            Outcome::InFlight => "in-flight",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Unsent => "unsent",
+            RequestOutcome::Ok => "ok",
+            RequestOutcome::Failed(class) => class.name(),
+            RequestOutcome::InFlight => "in-flight",
+            RequestOutcome::Cancelled => "cancelled",
+            RequestOutcome::Unsent => "unsent",
         }
     }
 
     /// Finds an outcome by name.
-    pub fn from_name(name: &str) -> Option<Outcome> {
-        Outcome::every().find(|outcome| outcome.name() == name)
+    pub fn from_name(name: &str) -> Option<RequestOutcome> {
+        RequestOutcome::all_outcomes().find(|outcome| outcome.name() == name)
     }
 
     /// Whether the request has ended, so that its times are complete.
-    pub fn is_over(self) -> bool {
-        matches!(self, Outcome::Ok | Outcome::Failed(_))
+    pub fn has_ended(self) -> bool {
+        matches!(self, RequestOutcome::Ok | RequestOutcome::Failed(_))
     }
 
-    fn place(self) -> usize {
+    fn outcome_index(self) -> usize {
         match self {
-            Outcome::Ok => 0,
-            Outcome::Failed(class) => 1 + class.index(),
-            Outcome::InFlight => PLACES - 3,
-            Outcome::Cancelled => PLACES - 2,
-            Outcome::Unsent => PLACES - 1,
+            RequestOutcome::Ok => 0,
+            RequestOutcome::Failed(class) => 1 + class.index(),
+            RequestOutcome::InFlight => OUTCOME_COUNT - 3,
+            RequestOutcome::Cancelled => OUTCOME_COUNT - 2,
+            RequestOutcome::Unsent => OUTCOME_COUNT - 1,
         }
     }
 
-    fn every() -> impl Iterator<Item = Outcome> {
-        let last = [Outcome::InFlight, Outcome::Cancelled, Outcome::Unsent];
-        std::iter::once(Outcome::Ok)
-            .chain(ErrorClass::every().map(Outcome::Failed))
+    fn all_outcomes() -> impl Iterator<Item = RequestOutcome> {
+        let last = [
+            RequestOutcome::InFlight,
+            RequestOutcome::Cancelled,
+            RequestOutcome::Unsent,
+        ];
+        std::iter::once(RequestOutcome::Ok)
+            .chain(ErrorClass::all_classes().map(RequestOutcome::Failed))
             .chain(last)
     }
 }
 
 /// A set of distributions kept per outcome.
-pub trait Timed: Default {
+pub trait OutcomeSet: Default {
     /// Adds another set.
     fn merge(&mut self, other: &Self);
 
@@ -90,43 +95,43 @@ pub trait Timed: Default {
 /// its outcome first occurs, at most once per load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByOutcome<T> {
-    sets: [Option<Box<T>>; PLACES],
+    sets: [Option<Box<T>>; OUTCOME_COUNT],
 }
 
-impl<T: Timed> Default for ByOutcome<T> {
+impl<T: OutcomeSet> Default for ByOutcome<T> {
     fn default() -> ByOutcome<T> {
-        let mut sets = [const { None }; PLACES];
-        sets[Outcome::Ok.place()] = Some(Box::default());
+        let mut sets = [const { None }; OUTCOME_COUNT];
+        sets[RequestOutcome::Ok.outcome_index()] = Some(Box::default());
         ByOutcome { sets }
     }
 }
 
-impl<T: Timed> ByOutcome<T> {
+impl<T: OutcomeSet> ByOutcome<T> {
     /// Returns the set of an outcome, if it occurred.
-    pub fn get(&self, outcome: Outcome) -> Option<&T> {
-        self.sets[outcome.place()].as_deref()
+    pub fn get(&self, outcome: RequestOutcome) -> Option<&T> {
+        self.sets[outcome.outcome_index()].as_deref()
     }
 
     /// The set of successful responses.
     pub fn ok(&self) -> &T {
-        self.get(Outcome::Ok)
+        self.get(RequestOutcome::Ok)
             .unwrap_or_else(|| unreachable!("the set of good answers is there from the start"))
     }
 
     /// Iterates over the outcomes that occurred and their sets, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = (Outcome, &T)> {
-        Outcome::every().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
+    pub fn iter(&self) -> impl Iterator<Item = (RequestOutcome, &T)> {
+        RequestOutcome::all_outcomes().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
     }
 
     /// Merges all outcomes into one set.
-    pub fn merged(&self) -> T {
+    pub fn merge_all(&self) -> T {
         let mut all = T::default();
         self.iter().for_each(|(_, set)| all.merge(set));
         all
     }
 
-    fn entry(&mut self, outcome: Outcome) -> &mut T {
-        self.sets[outcome.place()].get_or_insert_default()
+    fn get_or_create(&mut self, outcome: RequestOutcome) -> &mut T {
+        self.sets[outcome.outcome_index()].get_or_insert_default()
     }
 
     /// Clears every set but keeps the allocated memory.
@@ -137,7 +142,7 @@ impl<T: Timed> ByOutcome<T> {
     /// Adds the sets of another thread.
     pub fn merge(&mut self, other: &ByOutcome<T>) {
         for (outcome, set) in other.iter() {
-            self.entry(outcome).merge(set);
+            self.get_or_create(outcome).merge(set);
         }
     }
 }
@@ -146,7 +151,7 @@ impl<T: Timed> ByOutcome<T> {
 
 /// Timestamps of one sent request, in nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct RequestTimes {
     /// When the request was sent.
     pub sent_ns: u64,
     /// When the first byte of its response arrived.
@@ -159,12 +164,12 @@ pub struct Times {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServiceTimes {
     /// To the last byte.
-    pub service: Distribution<Service>,
+    pub service: TimeDistribution<ServiceTime>,
     /// To the first byte.
-    pub first_byte: Distribution<FirstByte>,
+    pub first_byte: TimeDistribution<FirstByteTime>,
 }
 
-impl Timed for ServiceTimes {
+impl OutcomeSet for ServiceTimes {
     fn merge(&mut self, other: &ServiceTimes) {
         self.service.merge(&other.service);
         self.first_byte.merge(&other.first_byte);
@@ -177,8 +182,8 @@ impl Timed for ServiceTimes {
 }
 
 impl ServiceTimes {
-    fn record(&mut self, outcome: Outcome, times: Times) {
-        record(
+    fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
+        record_time(
             &mut self.service,
             outcome,
             times.end_ns.saturating_sub(times.sent_ns),
@@ -191,8 +196,8 @@ impl ServiceTimes {
 }
 
 /// Records a time, as a lower bound if the request has not ended.
-fn record<K: Kind>(times: &mut Distribution<K>, outcome: Outcome, ns: u64) {
-    if outcome.is_over() {
+fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: RequestOutcome, ns: u64) {
+    if outcome.has_ended() {
         times.record(ns)
     } else {
         times.record_lower_bound(ns)
@@ -205,13 +210,13 @@ pub struct ClosedLatency {
     /// Request times by outcome.
     pub requests: ByOutcome<ServiceTimes>,
     /// Connect times of established connections.
-    pub connect: Distribution<Connect>,
+    pub connect: TimeDistribution<ConnectTime>,
 }
 
 impl ClosedLatency {
     /// Records a request that was sent.
-    pub fn record(&mut self, outcome: Outcome, times: Times) {
-        self.requests.entry(outcome).record(outcome, times);
+    pub fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
+        self.requests.get_or_create(outcome).record(outcome, times);
     }
 
     /// Adds the latencies of another thread.
@@ -235,13 +240,13 @@ pub struct OpenTimes {
     /// Times since sending; not corrected.
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
-    pub response: Distribution<Response>,
+    pub response: TimeDistribution<ResponseTime>,
     /// The same minus each request's own lag; empty in older files.
     #[serde(default)]
-    pub punctual: Distribution<Punctual>,
+    pub punctual: TimeDistribution<PunctualTime>,
 }
 
-impl Timed for OpenTimes {
+impl OutcomeSet for OpenTimes {
     fn merge(&mut self, other: &OpenTimes) {
         self.sent.merge(&other.sent);
         self.response.merge(&other.response);
@@ -257,20 +262,20 @@ impl Timed for OpenTimes {
 
 /// State of the connection that a request is sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Freed {
+pub struct ConnectionLag {
     /// Time at which the connection became free, in nanoseconds since the start of the load.
     pub since_ns: u64,
-    /// Own lag of the previous request, as returned by [`OpenLatency::sent`]; 0 for a new
+    /// Own lag of the previous request, as returned by [`OpenLatency::record_sent`]; 0 for a new
     /// connection.
     pub own_lag_ns: u64,
 }
 
 /// The intended start of a request, and the delay caused by the generator alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Intended {
+pub struct IntendedStart {
     /// Intended start, in nanoseconds since the start of the load.
     pub due_ns: u64,
-    /// Own lag of the request, as returned by [`OpenLatency::sent`].
+    /// Own lag of the request, as returned by [`OpenLatency::record_sent`].
     pub own_lag_ns: u64,
 }
 
@@ -280,11 +285,11 @@ pub struct OpenLatency {
     /// Request times by outcome.
     pub requests: ByOutcome<OpenTimes>,
     /// Delay between the intended start and sending.
-    pub lag: Distribution<Lag>,
+    pub lag: TimeDistribution<SendLag>,
     /// The part of the lag that busy connections do not explain.
-    pub own_lag: Distribution<OwnLag>,
+    pub own_lag: TimeDistribution<GeneratorLag>,
     /// Connect times of established connections.
-    pub connect: Distribution<Connect>,
+    pub connect: TimeDistribution<ConnectTime>,
 }
 
 impl OpenLatency {
@@ -295,7 +300,12 @@ impl OpenLatency {
     /// connection is busy because its previous request was sent late, the wait counts as our own
     /// lag, too, up to the lateness of that request. Otherwise a generator that slept for a second
     /// would blame the server for the queue behind its first late request.
-    pub fn sent(&mut self, intended_ns: u64, connection: Freed, sent_ns: u64) -> u64 {
+    pub fn record_sent(
+        &mut self,
+        intended_ns: u64,
+        connection: ConnectionLag,
+        sent_ns: u64,
+    ) -> u64 {
         self.lag.record(sent_ns.saturating_sub(intended_ns));
         let waited_ns = connection.since_ns.saturating_sub(intended_ns);
         let late_ns = sent_ns.saturating_sub(intended_ns.max(connection.since_ns));
@@ -305,18 +315,23 @@ impl OpenLatency {
     }
 
     /// Records a request that was sent.
-    pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
-        let set = self.requests.entry(outcome);
+    pub fn record(
+        &mut self,
+        outcome: RequestOutcome,
+        intended: IntendedStart,
+        times: RequestTimes,
+    ) {
+        let set = self.requests.get_or_create(outcome);
         set.sent.record(outcome, times);
         let response_ns = times.end_ns.saturating_sub(intended.due_ns);
-        record(&mut set.response, outcome, response_ns);
+        record_time(&mut set.response, outcome, response_ns);
         let punctual_ns = response_ns.saturating_sub(intended.own_lag_ns);
-        record(&mut set.punctual, outcome, punctual_ns);
+        record_time(&mut set.punctual, outcome, punctual_ns);
     }
 
     /// Records a request that was due but not sent: its age is a lower bound of its response time.
-    pub fn unsent(&mut self, intended: Intended, end_ns: u64) {
-        let set = self.requests.entry(Outcome::Unsent);
+    pub fn record_unsent(&mut self, intended: IntendedStart, end_ns: u64) {
+        let set = self.requests.get_or_create(RequestOutcome::Unsent);
         let age_ns = end_ns.saturating_sub(intended.due_ns);
         set.response.record_lower_bound(age_ns);
         let punctual_ns = age_ns.saturating_sub(intended.own_lag_ns);
@@ -344,28 +359,28 @@ impl OpenLatency {
 // generator's lag.
 
 /// Bounds that differ by at most this factor are reported as one figure.
-const AGREEMENT: f64 = 1.05;
+const AGREEMENT_FACTOR: f64 = 1.05;
 
 /// A range wider than this factor is not informative ...
-const WIDEST: f64 = 2.0;
+const MAX_RANGE_FACTOR: f64 = 2.0;
 
 /// ... unless it is narrower than this, which a timer with a resolution of one millisecond and one
 /// missed time slice can cause.
-const NARROW_NS: f64 = 1e6;
+const MIN_WIDE_RANGE_NS: f64 = 1e6;
 
 /// Whether two bounds in nanoseconds can be reported as one figure.
 pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
-    high_ns <= low_ns * AGREEMENT
+    high_ns <= low_ns * AGREEMENT_FACTOR
 }
 
 /// Whether two bounds in nanoseconds are too far apart to report either.
 pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
-    high_ns > low_ns * WIDEST && high_ns - low_ns > NARROW_NS
+    high_ns > low_ns * MAX_RANGE_FACTOR && high_ns - low_ns > MIN_WIDE_RANGE_NS
 }
 
 impl OpenTimes {
     /// The lower bounds; `None` if lag was not recorded for every request.
-    pub fn low(&self) -> Option<&Distribution<Punctual>> {
+    pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
         let is_kept = self.punctual.count() == self.response.count();
         is_kept.then_some(&self.punctual)
     }
@@ -373,10 +388,10 @@ impl OpenTimes {
     /// Whether the bounds of these quantiles are too far apart, for ascending shares in parts per
     /// million. `None` if lag was not recorded.
     pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
-        let lows = self.low()?.quantiles(ppm);
+        let lows = self.lower_bounds()?.quantiles(ppm);
         let both = lows.into_iter().zip(self.response.quantiles(ppm));
         let is_wide = |(low, high)| {
-            let ns = |known: Option<Quantile>| known.map_or(0.0, |known| known.ns as f64);
+            let ns = |known: Option<TimeQuantile>| known.map_or(0.0, |known| known.ns as f64);
             is_range_too_wide(ns(low), ns(high))
         };
         Some(both.map(is_wide).collect())
@@ -384,7 +399,7 @@ impl OpenTimes {
 
     /// Same as [`OpenTimes::are_too_wide`] for the mean.
     pub fn is_mean_too_wide(&self) -> Option<bool> {
-        let low = self.low()?.mean_ns().unwrap_or(0.0);
+        let low = self.lower_bounds()?.mean_ns().unwrap_or(0.0);
         let high = self.response.mean_ns().unwrap_or(0.0);
         Some(is_range_too_wide(low, high))
     }
@@ -393,44 +408,47 @@ impl OpenTimes {
 // Whether the load was delivered as requested and the generator kept up.
 
 /// Below this share of the requested concurrency, a closed load causes a warning.
-pub const LEAST_CONCURRENCY: f64 = 0.95;
+pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
 /// Below this share of the offered rate, the tail is not reported.
-pub const LEAST_ACHIEVED: f64 = 0.98;
+pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 
 /// Own lag that is always tolerated: a timer with a resolution of one millisecond and one missed
 /// time slice can cause it.
-const OWN_LAG_FLOOR_NS: u64 = 1_000_000;
+const TOLERATED_LAG_NS: u64 = 1_000_000;
 
 /// Above the floor, own lag may be at most this share of the response time.
-const OWN_LAG_SHARE: f64 = 0.1;
+const MAX_LAG_SHARE: f64 = 0.1;
 
 /// The percentile, in parts per million, at which lag and response time are compared.
 const TAIL_PPM: u32 = 990_000;
 
 /// Mean number of requests in flight, by Little's law (Little 1961): rate times mean service time,
 /// which is the sum of the service times over the duration. `None` if the duration is zero.
-pub fn effective_concurrency(service: &Distribution<Service>, elapsed_ns: u64) -> Option<f64> {
+pub fn effective_concurrency(
+    service: &TimeDistribution<ServiceTime>,
+    elapsed_ns: u64,
+) -> Option<f64> {
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
 /// Whether fewer requests were in flight than requested.
 pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
-    effective < LEAST_CONCURRENCY * f64::from(requested)
+    effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
 /// Number of requests that were due, and sent, until the end of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Achieved {
+pub struct AchievedCounts {
     /// Due according to the schedule.
     pub due: u64,
     /// Sent before the end, on time or late.
     pub sent: u64,
 }
 
-impl Achieved {
+impl AchievedCounts {
     /// The share that was sent; 1 if none was due.
-    pub fn share(self) -> f64 {
+    pub fn sent_share(self) -> f64 {
         match self.due {
             0 => 1.0,
             due => self.sent as f64 / due as f64,
@@ -451,18 +469,18 @@ pub struct OpenVerdict {
 
 impl OpenVerdict {
     /// Assesses a load.
-    pub fn judge(latency: &OpenLatency, achieved: Achieved) -> OpenVerdict {
-        let response = latency.requests.merged().response;
+    pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
+        let response = latency.requests.merge_all().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let own = latency
             .own_lag
             .quantile(TAIL_PPM)
             .map_or(0, |value| value.ns);
-        let allowed_ns = (p99_ns as f64 * OWN_LAG_SHARE) as u64;
+        let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
         OpenVerdict {
-            achieved: achieved.share(),
+            achieved: achieved.sent_share(),
             own_lag_p99_ns: own,
-            own_lag_limit_ns: allowed_ns.max(OWN_LAG_FLOOR_NS),
+            own_lag_limit_ns: allowed_ns.max(TOLERATED_LAG_NS),
         }
     }
 
@@ -473,7 +491,7 @@ impl OpenVerdict {
 
     /// Whether too few of the due requests were sent; the latency of the others is unknown.
     pub fn is_rate_missed(&self) -> bool {
-        self.achieved < LEAST_ACHIEVED
+        self.achieved < MIN_ACHIEVED_SHARE
     }
 
     /// Whether the tail of the response time can be reported.

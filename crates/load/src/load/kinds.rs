@@ -1,20 +1,20 @@
 //! Request templates: one kind of request, or several in fixed proportions, optionally filled from
 //! a data table.
 
-use crate::http1::{Connection, RequestError, RequestParts, Version};
+use crate::http1::{ConnectionOption, Http1Version, InvalidRequest, RequestParts};
 
 /// A data table whose rows are used in turn, one per request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rows {
+pub struct DataTable {
     /// Column names.
     pub names: Vec<String>,
     /// Rows, with one value per column.
     pub values: Vec<Vec<String>>,
 }
 
-impl Rows {
+impl DataTable {
     /// Returns the value of a column in row `index`, modulo the number of rows.
-    pub fn text(&self, index: u64, name: &str) -> Option<&str> {
+    pub fn cell_text(&self, index: u64, name: &str) -> Option<&str> {
         let column = self.names.iter().position(|known| known == name)?;
         let row = usize::try_from(index % self.values.len() as u64).ok()?;
         self.values[row].get(column).map(String::as_str)
@@ -33,7 +33,7 @@ pub enum KindsError {
         /// Name of the kind.
         name: String,
         /// What is wrong with it.
-        why: RequestError,
+        why: InvalidRequest,
     },
     /// A placeholder without a matching column.
     #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
@@ -47,28 +47,28 @@ pub enum KindsError {
     #[error("row {0} of the table has not a text for every column")]
     Row(usize),
     /// The weights would require too long a cycle.
-    #[error("the weights of the requests add up to {0}, but to at most {limit} in lowest terms", limit = Kinds::LONGEST_CYCLE)]
+    #[error("the weights of the requests add up to {0}, but to at most {limit} in lowest terms", limit = RequestKinds::LONGEST_CYCLE)]
     Weights(u64),
 }
 
 /// The validated request kinds of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kinds {
-    kinds: Vec<Kind>,
-    rows: Rows,
-    order: Vec<Turn>,
+pub struct RequestKinds {
+    kinds: Vec<RequestKind>,
+    rows: DataTable,
+    order: Vec<CycleSlot>,
 }
 
 /// A slot in the cycle of kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Turn {
+struct CycleSlot {
     kind: u16,
     /// Slots of this kind per cycle, and the number of those before this one.
     share: u32,
     before: u32,
 }
 
-impl Kinds {
+impl RequestKinds {
     /// Maximum length of the cycle of kinds, in requests.
     pub const LONGEST_CYCLE: u64 = 10_000;
 
@@ -77,43 +77,43 @@ impl Kinds {
     ///
     /// # Errors
     /// Fails if a kind cannot be sent as specified.
-    pub fn new(kinds: Vec<Kind>, rows: Rows) -> Result<Kinds, KindsError> {
+    pub fn new(kinds: Vec<RequestKind>, rows: DataTable) -> Result<RequestKinds, KindsError> {
         let short = |row: &Vec<String>| row.len() != rows.names.len();
         if let Some(at) = rows.values.iter().position(short) {
             return Err(KindsError::Row(at + 1));
         }
         for kind in &kinds {
-            check(kind, &rows)?;
+            check_kind(kind, &rows)?;
         }
-        let order = interleave(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
-        Ok(Kinds { kinds, rows, order })
+        let order = interleave_kinds(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
+        Ok(RequestKinds { kinds, rows, order })
     }
 
     /// A single, constant kind.
     ///
     /// # Errors
-    /// See [`Kinds::new`].
-    pub fn single(kind: Kind) -> Result<Kinds, KindsError> {
-        Kinds::new(vec![kind], Rows::default())
+    /// See [`RequestKinds::new`].
+    pub fn single(kind: RequestKind) -> Result<RequestKinds, KindsError> {
+        RequestKinds::new(vec![kind], DataTable::default())
     }
 
     /// The kinds in their original order.
-    pub fn entries(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[RequestKind] {
         &self.kinds
     }
 
     /// The data table.
-    pub fn rows(&self) -> &Rows {
+    pub fn rows(&self) -> &DataTable {
         &self.rows
     }
 
     /// Whether requests of this kind differ from each other.
-    pub fn varies(&self, kind: u16) -> bool {
-        !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_blanks()
+    pub fn is_variable(&self, kind: u16) -> bool {
+        !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_placeholders()
     }
 
     /// Returns the kind of request number `index`.
-    pub fn kind_of(&self, index: u64) -> u16 {
+    pub fn kind_at(&self, index: u64) -> u16 {
         match self.order.as_slice() {
             [only] => only.kind,
             order => order[(index % order.len() as u64) as usize].kind,
@@ -123,58 +123,60 @@ impl Kinds {
     /// Returns the table row for request number `index`. Each kind goes through the table
     /// separately; otherwise two alternating kinds would always get the same half of an even number
     /// of rows.
-    pub fn row_of(&self, index: u64) -> u64 {
+    pub fn row_at(&self, index: u64) -> u64 {
         let cycle = self.order.len() as u64;
         let turn = self.order[(index % cycle) as usize];
         index / cycle * u64::from(turn.share) + u64::from(turn.before)
     }
 
     /// Returns a kind with its placeholders filled from row `row` of the table.
-    pub fn filled(&self, kind: u16, row: u64) -> Kind {
+    pub fn fill_from_row(&self, kind: u16, row: u64) -> RequestKind {
         let plain = &self.kinds[usize::from(kind)];
-        if self.varies(kind) {
-            plain.filled(|name| self.rows.text(row, name).map(str::to_owned))
+        if self.is_variable(kind) {
+            plain.fill_placeholders(|name| self.rows.cell_text(row, name).map(str::to_owned))
         } else {
             plain.clone()
         }
     }
 }
 
-fn check(kind: &Kind, rows: &Rows) -> Result<(), KindsError> {
+fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
     let refused = |why| KindsError::Request {
         name: kind.name.clone(),
         why,
     };
-    let request = |kind: &Kind| kind.with_parts(crate::http1::Request::new).map(drop);
+    let request = |kind: &RequestKind| kind.with_parts(crate::http1::Http1Request::new).map(drop);
     if rows.values.is_empty() {
         return request(kind).map_err(refused);
     }
     let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
-    if let Some(blank) = kind.blanks().find(missing) {
+    if let Some(blank) = kind.placeholder_names().find(missing) {
         return Err(KindsError::Blank {
             name: kind.name.clone(),
             blank: blank.to_owned(),
         });
     }
-    if !kind.has_blanks() {
+    if !kind.has_placeholders() {
         return request(kind).map_err(refused);
     }
     // Try every row now, so that a bad one does not fail in the middle of the load.
     (0..rows.values.len() as u64)
-        .try_for_each(|row| request(&kind.filled(|name| rows.text(row, name).map(str::to_owned))))
+        .try_for_each(|row| {
+            request(&kind.fill_placeholders(|name| rows.cell_text(row, name).map(str::to_owned)))
+        })
         .map_err(refused)
 }
 
 /// Orders the kinds within a cycle: picks the one furthest behind its share each time, so that no
 /// kind comes in bursts and every cycle has the exact proportions.
-fn interleave(weights: &[u32]) -> Result<Vec<Turn>, KindsError> {
+fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
     if divisor == 0 || weights.len() > usize::from(u16::MAX) {
         return Err(KindsError::None);
     }
     let shares: Vec<i64> = weights.iter().map(|w| i64::from(w / divisor)).collect();
     let cycle: i64 = shares.iter().sum();
-    if cycle as u64 > Kinds::LONGEST_CYCLE {
+    if cycle as u64 > RequestKinds::LONGEST_CYCLE {
         return Err(KindsError::Weights(cycle as u64));
     }
     let mut credit = vec![0i64; shares.len()];
@@ -191,7 +193,7 @@ fn interleave(weights: &[u32]) -> Result<Vec<Turn>, KindsError> {
             }
         }
         credit[first] -= cycle;
-        order.push(Turn {
+        order.push(CycleSlot {
             kind: first as u16,
             share: shares[first] as u32,
             before: taken[first],
@@ -212,7 +214,7 @@ fn common_divisor(a: u32, b: u32) -> u32 {
 
 /// One kind of request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct RequestKind {
     /// Name in reports.
     pub name: String,
     /// Relative frequency.
@@ -228,15 +230,15 @@ pub struct Kind {
     /// Body.
     pub body: Option<Vec<u8>>,
     /// HTTP/1 version.
-    pub version: Version,
+    pub version: Http1Version,
     /// Whether to keep the connection open.
-    pub connection: Connection,
+    pub connection: ConnectionOption,
 }
 
-impl Kind {
+impl RequestKind {
     /// Creates a plain GET request.
-    pub fn get(host: &str, target: &str) -> Kind {
-        Kind {
+    pub fn get(host: &str, target: &str) -> RequestKind {
+        RequestKind {
             name: format!("GET {target}"),
             weight: 1,
             method: "GET".to_owned(),
@@ -244,8 +246,8 @@ impl Kind {
             host: host.to_owned(),
             headers: Vec::new(),
             body: None,
-            version: Version::Http11,
-            connection: Connection::KeepAlive,
+            version: Http1Version::Http11,
+            connection: ConnectionOption::KeepAlive,
         }
     }
 
@@ -268,31 +270,31 @@ impl Kind {
     }
 
     /// Whether any part contains a `{{name}}` placeholder.
-    pub fn has_blanks(&self) -> bool {
-        self.blanks().next().is_some()
+    pub fn has_placeholders(&self) -> bool {
+        self.placeholder_names().next().is_some()
     }
 
     /// Names of the placeholders in the target, the header values and the body.
-    pub fn blanks(&self) -> impl Iterator<Item = &str> {
+    pub fn placeholder_names(&self) -> impl Iterator<Item = &str> {
         let values = self.headers.iter().map(|(_, value)| value.as_slice());
         std::iter::once(self.target.as_bytes())
             .chain(values)
             .chain(self.body.as_deref())
-            .flat_map(|text| Pieces { text })
+            .flat_map(|text| TemplatePieces { text })
             .filter_map(|piece| match piece {
-                Piece::Blank(name) => Some(name),
-                Piece::Text(_) => None,
+                TemplatePiece::Blank(name) => Some(name),
+                TemplatePiece::Text(_) => None,
             })
     }
 
     /// Returns this kind with its placeholders filled from `fill`; unknown names stay as they are.
-    pub fn filled(&self, fill: impl Fn(&str) -> Option<String>) -> Kind {
+    pub fn fill_placeholders(&self, fill: impl Fn(&str) -> Option<String>) -> RequestKind {
         let bytes = |text: &[u8]| -> Vec<u8> {
             let mut out = Vec::with_capacity(text.len());
-            for piece in (Pieces { text }) {
+            for piece in (TemplatePieces { text }) {
                 match piece {
-                    Piece::Text(text) => out.extend_from_slice(text),
-                    Piece::Blank(name) => match fill(name) {
+                    TemplatePiece::Text(text) => out.extend_from_slice(text),
+                    TemplatePiece::Blank(name) => match fill(name) {
                         Some(value) => out.extend_from_slice(value.as_bytes()),
                         None => out.extend_from_slice(format!("{{{{{name}}}}}").as_bytes()),
                     },
@@ -300,7 +302,7 @@ impl Kind {
             }
             out
         };
-        Kind {
+        RequestKind {
             target: String::from_utf8_lossy(&bytes(self.target.as_bytes())).into_owned(),
             headers: self
                 .headers
@@ -315,44 +317,44 @@ impl Kind {
 
 /// A literal or a placeholder of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum TemplatePiece<'a> {
     Text(&'a [u8]),
     Blank(&'a str),
 }
 
 /// Splits a template into pieces. Braces that are unclosed or contain no name are literal text.
-pub(crate) struct Pieces<'a> {
+pub(crate) struct TemplatePieces<'a> {
     pub text: &'a [u8],
 }
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+impl<'a> Iterator for TemplatePieces<'a> {
+    type Item = TemplatePiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<TemplatePiece<'a>> {
         let text = self.text;
         if text.is_empty() {
             return None;
         }
         let mut from = 0;
-        while let Some(at) = find(&text[from..], b"{{").map(|at| at + from) {
-            if let Some((name, length)) = blank_at(&text[at..]) {
+        while let Some(at) = find_bytes(&text[from..], b"{{").map(|at| at + from) {
+            if let Some((name, length)) = parse_placeholder(&text[at..]) {
                 if at > 0 {
                     self.text = &text[at..];
-                    return Some(Piece::Text(&text[..at]));
+                    return Some(TemplatePiece::Text(&text[..at]));
                 }
                 self.text = &text[length..];
-                return Some(Piece::Blank(name));
+                return Some(TemplatePiece::Blank(name));
             }
             from = at + 1;
         }
         self.text = &[];
-        Some(Piece::Text(text))
+        Some(TemplatePiece::Text(text))
     }
 }
 
 /// Parses the placeholder at the start of `text`; returns its name and total length.
-fn blank_at(text: &[u8]) -> Option<(&str, usize)> {
-    let end = find(text, b"}}")?;
+fn parse_placeholder(text: &[u8]) -> Option<(&str, usize)> {
+    let end = find_bytes(text, b"}}")?;
     let name = std::str::from_utf8(&text[2..end]).ok()?.trim();
     let is_name = !name.is_empty()
         && name
@@ -361,7 +363,7 @@ fn blank_at(text: &[u8]) -> Option<(&str, usize)> {
     is_name.then_some((name, end + 2))
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+fn find_bytes(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
@@ -369,73 +371,78 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn named(name: &str, weight: u32) -> Kind {
-        Kind {
+    fn named(name: &str, weight: u32) -> RequestKind {
+        RequestKind {
             name: name.to_owned(),
             weight,
-            ..Kind::get("h", "/")
+            ..RequestKind::get("h", "/")
         }
     }
 
     #[test]
     fn kinds_follow_each_other_in_their_proportions_and_not_in_bursts() {
         let kinds = vec![named("a", 4), named("b", 2), named("c", 2)];
-        let kinds = Kinds::new(kinds, Rows::default()).unwrap();
-        let order: Vec<u16> = (0..8).map(|index| kinds.kind_of(index)).collect();
+        let kinds = RequestKinds::new(kinds, DataTable::default()).unwrap();
+        let order: Vec<u16> = (0..8).map(|index| kinds.kind_at(index)).collect();
         assert_eq!(order, [0, 1, 2, 0, 0, 1, 2, 0]);
     }
 
     #[test]
     fn a_kind_without_weight_is_never_sent_and_one_is_needed() {
-        let kinds = Kinds::new(vec![named("a", 0), named("b", 3)], Rows::default()).unwrap();
-        assert_eq!(kinds.kind_of(7), 1);
-        let none = Kinds::new(vec![named("a", 0)], Rows::default());
+        let kinds =
+            RequestKinds::new(vec![named("a", 0), named("b", 3)], DataTable::default()).unwrap();
+        assert_eq!(kinds.kind_at(7), 1);
+        let none = RequestKinds::new(vec![named("a", 0)], DataTable::default());
         assert_eq!(none, Err(KindsError::None));
-        let uneven = Kinds::new(vec![named("a", 1), named("b", 1_000_003)], Rows::default());
+        let uneven = RequestKinds::new(
+            vec![named("a", 1), named("b", 1_000_003)],
+            DataTable::default(),
+        );
         assert_eq!(uneven, Err(KindsError::Weights(1_000_004)));
     }
 
     #[test]
     fn texts_of_a_row_are_filled_in_wherever_they_are_named() {
-        let kind = Kind {
+        let kind = RequestKind {
             target: "/users/{{ id }}?q={{name}}&x={{".to_owned(),
             headers: vec![("X-Id".to_owned(), b"{{id}}".to_vec())],
             body: Some(br#"{"a":{"name":"{{name}}"}}"#.to_vec()),
             ..named("users", 1)
         };
-        let rows = Rows {
+        let rows = DataTable {
             names: vec!["id".into(), "name".into()],
             values: vec![
                 vec!["1".into(), "anna".into()],
                 vec!["2".into(), "bo".into()],
             ],
         };
-        let kinds = Kinds::new(vec![kind.clone()], rows.clone()).unwrap();
-        assert!(kinds.varies(0));
-        let second = kinds.filled(0, 3);
+        let kinds = RequestKinds::new(vec![kind.clone()], rows.clone()).unwrap();
+        assert!(kinds.is_variable(0));
+        let second = kinds.fill_from_row(0, 3);
         assert_eq!(second.target, "/users/2?q=bo&x={{");
         assert_eq!(second.headers[0].1, b"2");
         assert_eq!(second.body.unwrap(), br#"{"a":{"name":"bo"}}"#);
-        let without_table = Kinds::new(vec![named("plain {{id}}", 1)], Rows::default()).unwrap();
-        assert!(!without_table.varies(0));
+        let without_table =
+            RequestKinds::new(vec![named("plain {{id}}", 1)], DataTable::default()).unwrap();
+        assert!(!without_table.is_variable(0));
 
-        let unknown = Kind {
+        let unknown = RequestKind {
             target: "/{{what}}".to_owned(),
             ..named("unknown", 1)
         };
-        let error = Kinds::new(vec![unknown], rows.clone()).unwrap_err();
+        let error = RequestKinds::new(vec![unknown], rows.clone()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "'unknown' has a blank '{{what}}', and there is no column of that name"
         );
-        let evil = Rows {
+        let evil = DataTable {
             values: vec![
                 vec!["1".into(), "a".into()],
                 vec!["1 HTTP/1.1\r\nX: y".into(), "b".into()],
             ],
             ..rows
         };
-        let error = Kinds::new(vec![kind], evil).unwrap_err();
+        let error = RequestKinds::new(vec![kind], evil).unwrap_err();
         assert!(matches!(error, KindsError::Request { .. }), "{error}");
     }
 }

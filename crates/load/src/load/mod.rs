@@ -1,25 +1,25 @@
 //! Describes a load: target, requests, pacing and stop conditions. Plain data.
 //!
-//! Nothing here opens a connection. A [`Load`] contains everything that [`crate::generator::run`]
-//! needs, so a described load can be repeated. Start at [`Load`].
+//! Nothing here opens a connection. A [`LoadConfig`] contains everything that [`crate::generator::scan`]
+//! needs, so a described load can be repeated. Start at [`LoadConfig`].
 
 mod kinds;
 mod tls;
 mod trust;
 pub(crate) mod x509;
 
-pub use kinds::{Kind, Kinds, KindsError, Rows};
-pub use tls::{Identity, TlsError, TlsOptions, Trust};
-pub use trust::{LastRefusal, Refusal};
+pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
+pub use tls::{ClientIdentity, TlsError, TlsOptions, TrustSource};
+pub use trust::{CertificateRefusal, LastRefusal};
 
-use crate::measured::Tick;
-use crate::pace::{Pace, Stop};
+use crate::measured::TimelineTick;
+use crate::pace::{PacingModel, StopCondition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// The protocol of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Http {
+pub enum HttpVersion {
     /// HTTP/1.0 or 1.1, as each request specifies.
     #[default]
     One,
@@ -35,40 +35,40 @@ pub enum Http {
 
 /// One of several equal generators that together send one load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct LoadShare {
     /// Index of this generator, from 0.
     pub index: u32,
     /// Number of generators.
-    pub of: u32,
+    pub count: u32,
 }
 
-impl Part {
+impl LoadShare {
     /// The only generator.
-    pub const WHOLE: Part = Part { index: 0, of: 1 };
+    pub const ONLY: LoadShare = LoadShare { index: 0, count: 1 };
 }
 
 /// A complete description of a load.
 #[derive(Debug, Clone)]
-pub struct Load {
+pub struct LoadConfig {
     /// Target of the requests.
-    pub target: Target,
+    pub target: LoadTarget,
     /// Requests to send.
-    pub kinds: Kinds,
+    pub kinds: RequestKinds,
     /// Protocol.
-    pub http: Http,
+    pub http: HttpVersion,
     /// When to send.
-    pub pace: Pace,
+    pub pace: PacingModel,
     /// Initial connections of an open load. A closed load has one per client, or one per
-    /// [`Load::streams_per_connection`] clients.
+    /// [`LoadConfig::streams_per_connection`] clients.
     pub connections: u32,
     /// Maximum number of connections of an open load.
-    pub most_connections: u32,
+    pub max_connections: u32,
     /// Maximum number of requests in flight per connection: HTTP/2 streams or the pipelining depth.
     pub streams_per_connection: u32,
     /// When the load ends, counted from the end of the warm-up.
-    pub stop: Stop,
+    pub stop: StopCondition,
     /// Ends the load early once it is steady.
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadinessRule>,
     /// Warm-up in nanoseconds; its requests are excluded from the results.
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
@@ -76,21 +76,21 @@ pub struct Load {
     /// How connections are used.
     pub rules: ConnectionRules,
     /// Criteria for a successful response.
-    pub success: Success,
+    pub success: SuccessRule,
     /// Threads of this generator.
     pub threads: u32,
     /// Processors to pin the threads to, in turn; not pinned if empty.
     pub processors: Vec<usize>,
     /// Share of the load that this generator sends.
-    pub part: Part,
+    pub part: LoadShare,
     /// Whether to keep a row per request; memory grows with the number of requests.
     pub keeps_rows: bool,
 }
 
-impl Load {
+impl LoadConfig {
     /// Whether clients wait for responses before they send.
     pub fn is_closed(&self) -> bool {
-        matches!(self.pace, Pace::Closed(_))
+        matches!(self.pace, PacingModel::Closed(_))
     }
 }
 
@@ -99,27 +99,27 @@ impl Load {
 pub enum BodyRule {
     /// Exact length in bytes.
     Length(u64),
-    /// Contains these bytes within the first [`BodyRule::WATCHED_BYTES`].
+    /// Contains these bytes within the first [`BodyRule::MAX_INSPECTED_BYTES`].
     Contains(Vec<u8>),
 }
 
 impl BodyRule {
     /// Number of body bytes inspected.
-    pub const WATCHED_BYTES: usize = 1 << 20;
+    pub const MAX_INSPECTED_BYTES: usize = 1 << 20;
 }
 
 /// Criteria for a successful response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Success {
+pub struct SuccessRule {
     /// Successful status codes; 200 to 299 if empty.
     pub statuses: Vec<std::ops::RangeInclusive<u16>>,
     /// Condition on the body.
     pub body: Option<BodyRule>,
 }
 
-impl Success {
+impl SuccessRule {
     /// Whether this status code counts as success, regardless of the body.
-    pub fn admits(&self, status: u16) -> bool {
+    pub fn accepts_status(&self, status: u16) -> bool {
         if self.statuses.is_empty() {
             (200..300).contains(&status)
         } else {
@@ -132,7 +132,7 @@ impl Success {
 
 /// Address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum ServerAddress {
     /// TCP.
     Internet(SocketAddr),
     /// A Unix domain socket.
@@ -157,25 +157,25 @@ pub enum ResolveError {
 
 /// Target of the requests. The name is resolved once, before the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct LoadTarget {
     /// Host from the URL, without the port; an IPv6 address has no brackets.
     pub host: String,
     /// Port from the URL.
     pub port: u16,
     /// Addresses to connect to, in turn.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<ServerAddress>,
     /// Local address to connect from.
     pub local: Option<IpAddr>,
     /// TLS options, if TLS is used.
     pub tls: Option<TlsOptions>,
 }
 
-impl Target {
+impl LoadTarget {
     /// Resolves a host to all its addresses, without duplicates.
     ///
     /// # Errors
     /// Fails if the host cannot be resolved or has no address.
-    pub fn resolve(host: &str, port: u16) -> Result<Vec<Address>, ResolveError> {
+    pub fn resolve_host(host: &str, port: u16) -> Result<Vec<ServerAddress>, ResolveError> {
         let bare = host.trim_matches(['[', ']']);
         let found = (bare, port)
             .to_socket_addrs()
@@ -183,8 +183,8 @@ impl Target {
                 host: host.to_owned(),
                 why: error.to_string(),
             })?;
-        let mut addresses: Vec<Address> = Vec::new();
-        for address in found.map(Address::Internet) {
+        let mut addresses: Vec<ServerAddress> = Vec::new();
+        for address in found.map(ServerAddress::Internet) {
             if !addresses.contains(&address) {
                 addresses.push(address);
             }
@@ -201,7 +201,7 @@ impl Target {
 
 /// Timeouts; `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Timeouts {
+pub struct RequestTimeouts {
     /// Until a connection is usable, including TLS, in nanoseconds.
     pub connect_ns: Option<u64>,
     /// From sending a request to the first byte of its response, in nanoseconds.
@@ -216,14 +216,14 @@ pub struct Timeouts {
 /// and both sides then pay for one wake-up per response. A delay may make response timestamps late
 /// by its length; the result reports how long it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batching {
+pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
     Off,
     /// A closed load that keeps its server busy delays reading by at most this long, in
     /// nanoseconds, and at most by an eighth of the median service time.
     Adaptive {
         /// Maximum delay in nanoseconds.
-        most_ns: u64,
+        max_delay_ns: u64,
     },
 }
 
@@ -232,16 +232,16 @@ pub enum Batching {
 pub struct ConnectionRules {
     /// Requests after which a connection is closed; `None` for no limit. The request itself tells
     /// the server whether to close.
-    pub most_requests: Option<u64>,
+    pub max_requests: Option<u64>,
     /// Age in nanoseconds after which a connection is closed once its responses are complete.
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
-    pub timeouts: Timeouts,
+    pub timeouts: RequestTimeouts,
     /// Retries a request once if its reused connection was closed before the first byte of the
     /// response: the server probably closed an idle connection at that moment. Counted as a retry.
     pub retries_stale: bool,
     /// Whether to delay reading.
-    pub batching: Batching,
+    pub batching: BatchingMode,
     /// Spins instead of sleeping: uses one processor per thread for shorter latency.
     pub busy_poll: bool,
 }
@@ -249,11 +249,13 @@ pub struct ConnectionRules {
 impl Default for ConnectionRules {
     fn default() -> Self {
         ConnectionRules {
-            most_requests: None,
+            max_requests: None,
             lifetime_ns: None,
-            timeouts: Timeouts::default(),
+            timeouts: RequestTimeouts::default(),
             retries_stale: false,
-            batching: Batching::Adaptive { most_ns: 100_000 },
+            batching: BatchingMode::Adaptive {
+                max_delay_ns: 100_000,
+            },
             busy_poll: false,
         }
     }
@@ -262,25 +264,25 @@ impl Default for ConnectionRules {
 // Whether a load has become steady and can end early.
 
 /// Number of intervals per compared period.
-const INTERVALS: usize = 10;
+const PERIOD_INTERVALS: usize = 10;
 
 /// A load is steady when its last second resembles the one before in successful responses and in
 /// the median service time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steady {
+pub struct SteadinessRule {
     /// Maximum relative difference between the two seconds: 0.05 is 5 %.
     pub within: f64,
 }
 
-impl Steady {
+impl SteadinessRule {
     /// Tests the timeline so far; its intervals last a tenth of a second.
-    pub fn is_met(&self, ticks: &[Tick]) -> bool {
-        let Some(from) = ticks.len().checked_sub(2 * INTERVALS) else {
+    pub fn is_met(&self, ticks: &[TimelineTick]) -> bool {
+        let Some(from) = ticks.len().checked_sub(2 * PERIOD_INTERVALS) else {
             return false;
         };
-        let (before, last) = ticks[from..].split_at(INTERVALS);
-        let answers = |ticks: &[Tick]| ticks.iter().map(|tick| tick.ok as f64).sum::<f64>();
-        let medians = |ticks: &[Tick]| -> f64 {
+        let (before, last) = ticks[from..].split_at(PERIOD_INTERVALS);
+        let answers = |ticks: &[TimelineTick]| ticks.iter().map(|tick| tick.ok as f64).sum::<f64>();
+        let medians = |ticks: &[TimelineTick]| -> f64 {
             let known = ticks.iter().filter_map(|tick| tick.p50_ns);
             known.map(|ns| ns as f64).sum::<f64>() / ticks.len() as f64
         };
@@ -293,13 +295,13 @@ impl Steady {
 mod tests {
     use super::*;
 
-    fn ticks(of: impl Fn(usize) -> (u64, u64)) -> Vec<Tick> {
+    fn ticks(of: impl Fn(usize) -> (u64, u64)) -> Vec<TimelineTick> {
         let tick = |at| {
             let (ok, p50_ns) = of(at);
-            Tick {
+            TimelineTick {
                 ok,
                 p50_ns: Some(p50_ns),
-                ..Tick::default()
+                ..TimelineTick::default()
             }
         };
         (0..30).map(tick).collect()
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_load_is_steady_when_a_second_is_like_the_one_before() {
-        let steady = Steady { within: 0.05 };
+        let steady = SteadinessRule { within: 0.05 };
         assert!(steady.is_met(&ticks(|at| (1000 + at as u64 % 3, 200_000))));
         assert!(
             !steady.is_met(&ticks(|at| (1000 + 10 * at as u64, 200_000))),

@@ -1,6 +1,6 @@
 //! TLS options: trusted certificates, client identity and offered protocols.
 
-use super::trust::{LastRefusal, TrustKnown};
+use super::trust::{KnownCertVerifier, LastRefusal};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Which server certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Trust {
+pub enum TrustSource {
     /// Those trusted by the operating system.
     #[default]
     System,
@@ -23,7 +23,7 @@ pub enum Trust {
 
 /// The client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct ClientIdentity {
     /// Certificate chain (PEM).
     pub certificates: PathBuf,
     /// Its private key (PEM).
@@ -34,9 +34,9 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsOptions {
     /// Trusted certificates.
-    pub trust: Trust,
+    pub trust: TrustSource,
     /// Client certificate, if the server requests one.
-    pub identity: Option<Identity>,
+    pub identity: Option<ClientIdentity>,
     /// Server name for the handshake and the certificate check; the host by default.
     pub server_name: Option<String>,
 }
@@ -79,7 +79,7 @@ impl TlsOptions {
     ///
     /// # Errors
     /// Fails if a file cannot be read or there is no trusted authority.
-    pub fn config(
+    pub fn client_config(
         &self,
         protocols: &[&[u8]],
         refused: &Arc<LastRefusal>,
@@ -88,16 +88,23 @@ impl TlsOptions {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
         let trusted = match &self.trust {
-            Trust::System => Some(TrustKnown::system(provider.clone(), refused.clone())?),
-            Trust::Authority(file) => {
-                let known = certificates(file)?;
-                Some(TrustKnown::given(known, provider.clone(), refused.clone())?)
+            TrustSource::System => Some(KnownCertVerifier::from_system(
+                provider.clone(),
+                refused.clone(),
+            )?),
+            TrustSource::Authority(file) => {
+                let known = read_certificates(file)?;
+                Some(KnownCertVerifier::from_user_file(
+                    known,
+                    provider.clone(),
+                    refused.clone(),
+                )?)
             }
-            Trust::Anyone => None,
+            TrustSource::Anyone => None,
         };
         let verifier: Arc<dyn ServerCertVerifier> = match trusted {
             Some(known) => Arc::new(known),
-            None => Arc::new(TrustAnyone(provider)),
+            None => Arc::new(AcceptAnyVerifier(provider)),
         };
         let builder = builder
             .dangerous()
@@ -105,8 +112,8 @@ impl TlsOptions {
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => builder.with_client_auth_cert(
-                certificates(&identity.certificates)?,
-                key(&identity.key)?,
+                read_certificates(&identity.certificates)?,
+                read_private_key(&identity.key)?,
             )?,
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -114,33 +121,33 @@ impl TlsOptions {
     }
 }
 
-fn unreadable(file: &Path, why: impl ToString) -> TlsError {
+fn file_error(file: &Path, why: impl ToString) -> TlsError {
     TlsError::File {
         file: file.to_owned(),
         why: why.to_string(),
     }
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
-        .map_err(|error| unreadable(file, error))?;
+        .map_err(|error| file_error(file, error))?;
     if found.is_empty() {
-        Err(unreadable(file, "it holds no certificate"))
+        Err(file_error(file, "it holds no certificate"))
     } else {
         Ok(found)
     }
 }
 
-fn key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(file).map_err(|error| unreadable(file, error))
+fn read_private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(file).map_err(|error| file_error(file, error))
 }
 
 /// Accepts any certificate, but still verifies that the peer has its private key.
 #[derive(Debug)]
-struct TrustAnyone(Arc<CryptoProvider>);
+struct AcceptAnyVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for TrustAnyone {
+impl ServerCertVerifier for AcceptAnyVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer,

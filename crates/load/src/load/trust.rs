@@ -1,7 +1,7 @@
 //! Verifies server certificates and explains rejections.
 //!
 //! A file named by the user makes trusted both the authorities in it and the certificates in it
-//! themselves, as in curl. Start at [`TrustKnown`]. Certificate fields are parsed in `x509.rs`.
+//! themselves, as in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in `x509.rs`.
 
 use super::TlsError;
 use super::x509::{common_name, is_self_issued, issuer_name};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Why a certificate was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CertificateRefusal {
     /// It expired this long ago.
     Expired(Duration),
     /// It becomes valid after this time.
@@ -38,38 +38,40 @@ pub enum Refusal {
     Other(String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CertificateRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Expired(ago) => write!(f, "it expired {} ago", roughly(*ago)),
-            Refusal::NotYetValid(until) => {
+            CertificateRefusal::Expired(ago) => {
+                write!(f, "it expired {} ago", format_duration(*ago))
+            }
+            CertificateRefusal::NotYetValid(until) => {
                 write!(
                     f,
                     "it becomes valid in {}: is the clock right?",
-                    roughly(*until)
+                    format_duration(*until)
                 )
             }
-            Refusal::Name { wanted, presented } if presented.is_empty() => {
+            CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
                 write!(f, "it has no name, and the server is called '{wanted}'")
             }
-            Refusal::Name { wanted, presented } => {
+            CertificateRefusal::Name { wanted, presented } => {
                 let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
                 write!(f, "it is for {}, not for '{wanted}'", names.join(", "))
             }
-            Refusal::SelfSigned(name) => {
+            CertificateRefusal::SelfSigned(name) => {
                 write!(
                     f,
                     "it is self-signed ('{name}') and not among the trusted ones"
                 )
             }
-            Refusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
-            Refusal::Other(why) => f.write_str(why),
+            CertificateRefusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
+            CertificateRefusal::Other(why) => f.write_str(why),
         }
     }
 }
 
 /// Formats a duration in its largest unit, rounded down.
-fn roughly(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute")];
     let unit = units.iter().find(|(length, _)| seconds >= *length);
@@ -80,22 +82,22 @@ fn roughly(time: Duration) -> String {
 
 /// The most recently rejected certificate. Needed because QUIC preserves only an alert.
 #[derive(Debug, Default)]
-pub struct LastRefusal(Mutex<Option<Refusal>>);
+pub struct LastRefusal(Mutex<Option<CertificateRefusal>>);
 
 impl LastRefusal {
-    fn keep(&self, refusal: Refusal) {
+    fn store_refusal(&self, refusal: CertificateRefusal) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
     }
 
     /// Returns the latest rejection since the last call, if any.
-    pub fn take(&self) -> Option<Refusal> {
+    pub fn take(&self) -> Option<CertificateRefusal> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Accepts certificates from known authorities, and the known certificates themselves.
 #[derive(Debug)]
-pub(super) struct TrustKnown {
+pub(super) struct KnownCertVerifier {
     authorities: Arc<WebPkiServerVerifier>,
     /// Certificates that are trusted without an authority.
     accepted: Vec<CertificateDer<'static>>,
@@ -104,19 +106,19 @@ pub(super) struct TrustKnown {
     refused: Arc<LastRefusal>,
 }
 
-impl TrustKnown {
+impl KnownCertVerifier {
     /// Trusts the certificates in the user's file.
-    pub(super) fn given(
+    pub(super) fn from_user_file(
         known: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
         refused: Arc<LastRefusal>,
-    ) -> Result<TrustKnown, TlsError> {
+    ) -> Result<KnownCertVerifier, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in &known {
             roots.add(certificate.clone())?;
         }
-        Ok(TrustKnown {
-            authorities: verifier(roots, provider)?,
+        Ok(KnownCertVerifier {
+            authorities: build_verifier(roots, provider)?,
             accepted: known,
             takes_common_name: true,
             refused,
@@ -124,10 +126,10 @@ impl TrustKnown {
     }
 
     /// Trusts what the operating system trusts.
-    pub(super) fn system(
+    pub(super) fn from_system(
         provider: Arc<CryptoProvider>,
         refused: Arc<LastRefusal>,
-    ) -> Result<TrustKnown, TlsError> {
+    ) -> Result<KnownCertVerifier, TlsError> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         let (added, _) = roots.add_parsable_certificates(found.certs.iter().cloned());
@@ -137,8 +139,8 @@ impl TrustKnown {
                 why.unwrap_or_else(|| "it is empty".into()),
             ));
         }
-        Ok(TrustKnown {
-            authorities: verifier(roots, provider)?,
+        Ok(KnownCertVerifier {
+            authorities: build_verifier(roots, provider)?,
             accepted: found.certs,
             takes_common_name: false,
             refused,
@@ -147,7 +149,7 @@ impl TrustKnown {
 
     /// Reconsiders a certificate that the authorities do not vouch for. `openssl req -x509` makes
     /// certificates that are authorities, which the library rejects as server certificates.
-    fn look_again(
+    fn reconsider(
         &self,
         certificate: &CertificateDer<'_>,
         name: &ServerName<'_>,
@@ -164,17 +166,17 @@ impl TrustKnown {
             let parsed = ParsedCertificate::try_from(certificate)?;
             return match verify_server_name(&parsed, name) {
                 Err(rustls::Error::InvalidCertificate(reason)) => {
-                    self.look_at_common_name(certificate, name, reason)
+                    self.check_common_name(certificate, name, reason)
                 }
                 other => other.map(|()| ServerCertVerified::assertion()),
             };
         }
-        self.look_at_common_name(certificate, name, reason.clone())
+        self.check_common_name(certificate, name, reason.clone())
     }
 
     /// Accepts a matching common name if there are no alternative names and the user named the
     /// authority, as curl does.
-    fn look_at_common_name(
+    fn check_common_name(
         &self,
         certificate: &CertificateDer<'_>,
         name: &ServerName<'_>,
@@ -193,7 +195,7 @@ impl TrustKnown {
     }
 }
 
-fn verifier(
+fn build_verifier(
     roots: RootCertStore,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
@@ -211,11 +213,11 @@ fn is_without_issuer(reason: &CertificateError) -> bool {
 }
 
 fn is_authority(reason: &CertificateError) -> bool {
-    matches!(inner(reason), Some(webpki::Error::CaUsedAsEndEntity))
+    matches!(webpki_error(reason), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
 /// Returns the error of the underlying webpki library, which distinguishes more cases.
-fn inner(reason: &CertificateError) -> Option<&webpki::Error> {
+fn webpki_error(reason: &CertificateError) -> Option<&webpki::Error> {
     match reason {
         CertificateError::Other(other) => other.0.downcast_ref(),
         _ => None,
@@ -223,52 +225,58 @@ fn inner(reason: &CertificateError) -> Option<&webpki::Error> {
 }
 
 /// Explains why a certificate was rejected.
-fn refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Refusal {
+fn explain_refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> CertificateRefusal {
     let rustls::Error::InvalidCertificate(reason) = why else {
-        return Refusal::Other(why.to_string());
+        return CertificateRefusal::Other(why.to_string());
     };
     let distance = |one: &UnixTime, other: &UnixTime| {
         Duration::from_secs(one.as_secs().abs_diff(other.as_secs()))
     };
     match reason {
         CertificateError::ExpiredContext { time, not_after } => {
-            Refusal::Expired(distance(time, not_after))
+            CertificateRefusal::Expired(distance(time, not_after))
         }
         CertificateError::NotValidYetContext { time, not_before } => {
-            Refusal::NotYetValid(distance(time, not_before))
+            CertificateRefusal::NotYetValid(distance(time, not_before))
         }
         CertificateError::NotValidForNameContext {
             expected,
             presented,
-        } => Refusal::Name {
+        } => CertificateRefusal::Name {
             wanted: expected.to_str().into_owned(),
-            presented: names(presented, certificate),
+            presented: certificate_names(presented, certificate),
         },
         _ if is_without_issuer(reason) && is_self_issued(certificate) => {
-            Refusal::SelfSigned(issuer_name(certificate))
+            CertificateRefusal::SelfSigned(issuer_name(certificate))
         }
-        _ if is_authority(reason) => {
-            Refusal::Other("it is the certificate of an authority and not of a server".to_owned())
-        }
-        CertificateError::UnknownIssuer => Refusal::Issuer(issuer_name(certificate)),
-        CertificateError::BadEncoding => Refusal::Other("it cannot be read".to_owned()),
-        CertificateError::BadSignature => Refusal::Other(format!(
+        _ if is_authority(reason) => CertificateRefusal::Other(
+            "it is the certificate of an authority and not of a server".to_owned(),
+        ),
+        CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
+        CertificateError::BadEncoding => CertificateRefusal::Other("it cannot be read".to_owned()),
+        CertificateError::BadSignature => CertificateRefusal::Other(format!(
             "the trusted '{}' has not signed it, but another key of that name",
             issuer_name(certificate)
         )),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            Refusal::Other("it is not meant for servers (extended key usage)".to_owned())
+            CertificateRefusal::Other("it is not meant for servers (extended key usage)".to_owned())
         }
-        _ if matches!(inner(reason), Some(webpki::Error::UnsupportedCertVersion)) => {
-            Refusal::Other("it is of X.509 version 1, and version 3 is needed".to_owned())
+        _ if matches!(
+            webpki_error(reason),
+            Some(webpki::Error::UnsupportedCertVersion)
+        ) =>
+        {
+            CertificateRefusal::Other(
+                "it is of X.509 version 1, and version 3 is needed".to_owned(),
+            )
         }
-        _ => Refusal::Other(why.to_string()),
+        _ => CertificateRefusal::Other(why.to_string()),
     }
 }
 
 /// Returns the names in a certificate (the library formats them as `DnsName("a.test")`), else its
 /// common name.
-fn names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
+fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
     let bare = |name: &String| {
         let inside = name
             .split_once('(')
@@ -281,7 +289,7 @@ fn names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> 
     presented.iter().map(bare).collect()
 }
 
-impl ServerCertVerifier for TrustKnown {
+impl ServerCertVerifier for KnownCertVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -293,9 +301,10 @@ impl ServerCertVerifier for TrustKnown {
         let verdict =
             self.authorities
                 .verify_server_cert(certificate, intermediates, name, ocsp, now);
-        let verdict = verdict.or_else(|why| self.look_again(certificate, name, why));
+        let verdict = verdict.or_else(|why| self.reconsider(certificate, name, why));
         if let Err(why) = &verdict {
-            self.refused.keep(refusal(why, certificate));
+            self.refused
+                .store_refusal(explain_refusal(why, certificate));
         }
         verdict
     }

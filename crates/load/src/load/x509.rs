@@ -18,7 +18,7 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
 /// Key sizes in bits of algorithms and curves, by object identifier (RFC 5480, RFC 8410; Ed25519 as
 /// OpenSSL counts it).
-const FIXED: [(&[u8], u32); 4] = [
+const FIXED_KEY_SIZES: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),
     (&[0x2b, 0x81, 0x04, 0x00, 0x23], 521),
@@ -26,7 +26,7 @@ const FIXED: [(&[u8], u32); 4] = [
 ];
 
 /// The parsed fields of a certificate, in DER.
-struct Fields<'c> {
+struct CertificateFields<'c> {
     issuer: &'c [u8],
     subject: &'c [u8],
     key: &'c [u8],
@@ -34,46 +34,46 @@ struct Fields<'c> {
 
 /// Returns the size in bits of a certificate's key (DER); `None` for unknown key types.
 pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
-    let (SEQUENCE, algorithm, behind) = element(fields(certificate)?.key)? else {
+    let (SEQUENCE, algorithm, behind) = parse_element(parse_fields(certificate)?.key)? else {
         return None;
     };
-    let (BIT_STRING, bits, _) = element(behind)? else {
+    let (BIT_STRING, bits, _) = parse_element(behind)? else {
         return None;
     };
-    fixed(algorithm).or_else(|| modulus_bits(bits))
+    fixed_key_bits(algorithm).or_else(|| modulus_bits(bits))
 }
 
 /// Returns the subject's common name, if any.
 pub(super) fn common_name(certificate: &[u8]) -> Option<String> {
-    common_name_of(fields(certificate)?.subject)
+    common_name_of(parse_fields(certificate)?.subject)
 }
 
 /// Returns the issuer's common name, or an empty string.
 pub(super) fn issuer_name(certificate: &[u8]) -> String {
-    let issuer = fields(certificate).map(|fields| fields.issuer);
+    let issuer = parse_fields(certificate).map(|fields| fields.issuer);
     issuer.and_then(common_name_of).unwrap_or_default()
 }
 
 /// Whether the certificate names itself as its issuer.
 pub(super) fn is_self_issued(certificate: &[u8]) -> bool {
-    fields(certificate).is_some_and(|fields| fields.issuer == fields.subject)
+    parse_fields(certificate).is_some_and(|fields| fields.issuer == fields.subject)
 }
 
-fn fields(certificate: &[u8]) -> Option<Fields<'_>> {
-    let certificate = content(SEQUENCE, certificate)?;
-    let mut rest = content(SEQUENCE, certificate)?;
-    if let (VERSION, _, behind) = element(rest)? {
+fn parse_fields(certificate: &[u8]) -> Option<CertificateFields<'_>> {
+    let certificate = element_content(SEQUENCE, certificate)?;
+    let mut rest = element_content(SEQUENCE, certificate)?;
+    if let (VERSION, _, behind) = parse_element(rest)? {
         rest = behind;
     }
     // Serial number, signature, issuer, validity, subject, key.
     let mut next = || {
-        let (_, content, behind) = element(rest)?;
+        let (_, content, behind) = parse_element(rest)?;
         rest = behind;
         Some(content)
     };
     let (_serial, _signature, issuer) = (next()?, next()?, next()?);
     let (_validity, subject, key) = (next()?, next()?, next()?);
-    Some(Fields {
+    Some(CertificateFields {
         issuer,
         subject,
         key,
@@ -84,13 +84,13 @@ fn fields(certificate: &[u8]) -> Option<Fields<'_>> {
 /// the most specific.
 fn common_name_of(mut name: &[u8]) -> Option<String> {
     let mut found = None;
-    while let Some((SET, mut pairs, behind)) = element(name) {
+    while let Some((SET, mut pairs, behind)) = parse_element(name) {
         name = behind;
-        while let Some((SEQUENCE, pair, behind)) = element(pairs) {
+        while let Some((SEQUENCE, pair, behind)) = parse_element(pairs) {
             pairs = behind;
-            if let Some((OBJECT, COMMON_NAME, value)) = element(pair) {
-                found =
-                    element(value).map(|(_, text, _)| String::from_utf8_lossy(text).into_owned());
+            if let Some((OBJECT, COMMON_NAME, value)) = parse_element(pair) {
+                found = parse_element(value)
+                    .map(|(_, text, _)| String::from_utf8_lossy(text).into_owned());
             }
         }
     }
@@ -98,16 +98,16 @@ fn common_name_of(mut name: &[u8]) -> Option<String> {
 }
 
 /// Returns the content of the first element if it has this tag.
-fn content(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
-    element(bytes)
+fn element_content(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
+    parse_element(bytes)
         .filter(|(found, _, _)| *found == tag)
         .map(|(_, content, _)| content)
 }
 
 /// Returns the key size implied by the algorithm or, for elliptic curves, by its parameter.
-fn fixed(mut algorithm: &[u8]) -> Option<u32> {
-    while let Some((tag, content, rest)) = element(algorithm) {
-        let known = FIXED.iter().find(|(name, _)| *name == content);
+fn fixed_key_bits(mut algorithm: &[u8]) -> Option<u32> {
+    while let Some((tag, content, rest)) = parse_element(algorithm) {
+        let known = FIXED_KEY_SIZES.iter().find(|(name, _)| *name == content);
         if let Some((_, bits)) = known.filter(|_| tag == OBJECT) {
             return Some(*bits);
         }
@@ -119,10 +119,10 @@ fn fixed(mut algorithm: &[u8]) -> Option<u32> {
 /// Returns the size of an RSA modulus, the first integer of the key (RFC 8017, appendix A.1.1).
 fn modulus_bits(bits: &[u8]) -> Option<u32> {
     // A bit string starts with the number of unused bits in its last byte, here none.
-    let (SEQUENCE, key, _) = element(bits.strip_prefix(&[0])?)? else {
+    let (SEQUENCE, key, _) = parse_element(bits.strip_prefix(&[0])?)? else {
         return None;
     };
-    let (INTEGER, modulus, _) = element(key)? else {
+    let (INTEGER, modulus, _) = parse_element(key)? else {
         return None;
     };
     let first = modulus.iter().position(|byte| *byte != 0)?;
@@ -131,7 +131,7 @@ fn modulus_bits(bits: &[u8]) -> Option<u32> {
 }
 
 /// Parses the first element: returns its tag, its content and the remaining bytes.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn parse_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -156,7 +156,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     /// Makes a certificate with openssl, as DER; `None` if that fails.
-    fn made(kind: &[&str]) -> Option<Vec<u8>> {
+    fn make_certificate(kind: &[&str]) -> Option<Vec<u8>> {
         let made = Command::new("openssl")
             .args([
                 "req", "-x509", "-nodes", "-subj", "/CN=x", "-outform", "DER",
@@ -179,7 +179,7 @@ mod tests {
             (&["ec", "-pkeyopt", "ec_paramgen_curve:secp384r1"], 384),
             (&["ed25519"], 253),
         ] {
-            let Some(certificate) = made(kind) else {
+            let Some(certificate) = make_certificate(kind) else {
                 eprintln!("skipped: openssl makes no certificate with {kind:?}");
                 continue;
             };

@@ -1,37 +1,37 @@
 //! Exact counts of status codes and of stream reset codes.
 
 /// Status codes counted individually; HTTP has three digits (RFC 9110, section 15).
-const STATUSES: std::ops::Range<u16> = 100..1000;
+const COUNTED_STATUSES: std::ops::Range<u16> = 100..1000;
 
 /// Size of a reset code table: the maximum over the protocols.
-const RESETS: usize = 17;
+const RESET_CODE_COUNT: usize = 17;
 
 /// Number of responses by status code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Codes {
+pub struct StatusCounts {
     counts: Box<[u64; 900]>,
     outside: u64,
 }
 
-impl Default for Codes {
-    fn default() -> Codes {
-        Codes {
+impl Default for StatusCounts {
+    fn default() -> StatusCounts {
+        StatusCounts {
             counts: Box::new([0; 900]),
             outside: 0,
         }
     }
 }
 
-impl Codes {
+impl StatusCounts {
     /// Counts one response.
-    pub fn count(&mut self, code: u16) {
-        self.add(code, 1);
+    pub fn count_status(&mut self, code: u16) {
+        self.add_statuses(code, 1);
     }
 
     /// Counts several responses with the same status.
-    pub(super) fn add(&mut self, code: u16, count: u64) {
-        if STATUSES.contains(&code) {
-            self.counts[usize::from(code - STATUSES.start)] += count
+    pub(super) fn add_statuses(&mut self, code: u16, count: u64) {
+        if COUNTED_STATUSES.contains(&code) {
+            self.counts[usize::from(code - COUNTED_STATUSES.start)] += count
         } else {
             self.outside += count
         }
@@ -39,15 +39,15 @@ impl Codes {
 
     /// Number of responses with this status.
     pub fn count_of(&self, code: u16) -> u64 {
-        if STATUSES.contains(&code) {
-            self.counts[usize::from(code - STATUSES.start)]
+        if COUNTED_STATUSES.contains(&code) {
+            self.counts[usize::from(code - COUNTED_STATUSES.start)]
         } else {
             0
         }
     }
 
     /// Number of responses in a status class: 2 for 200 to 299.
-    pub fn of_hundred(&self, hundred: u16) -> u64 {
+    pub fn class_count(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100))
             .map(|code| self.count_of(code))
@@ -55,13 +55,13 @@ impl Codes {
     }
 
     /// Responses whose status does not have three digits.
-    pub fn outside(&self) -> u64 {
+    pub fn count_outside(&self) -> u64 {
         self.outside
     }
 
     /// Iterates over the statuses that occurred and their counts, in order.
-    pub fn nonzero(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        STATUSES
+    pub fn nonzero_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        COUNTED_STATUSES
             .zip(self.counts.iter().copied())
             .filter(|(_, count)| *count > 0)
     }
@@ -71,7 +71,7 @@ impl Codes {
         self.counts.iter().sum::<u64>() + self.outside
     }
 
-    pub(super) fn merge(&mut self, other: &Codes) {
+    pub(super) fn merge(&mut self, other: &StatusCounts) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
         }
@@ -86,7 +86,7 @@ impl Codes {
 /// Number of stream resets by code. HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
-    counts: [u64; RESETS],
+    counts: [u64; RESET_CODE_COUNT],
     unknown: u64,
 }
 
@@ -95,12 +95,12 @@ pub type Http3ResetCodes = ResetCodes<0x100, 0x110>;
 
 impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
     /// Counts one stream.
-    pub fn count(&mut self, code: u32) {
-        self.add(code, 1);
+    pub fn count_reset(&mut self, code: u32) {
+        self.add_resets(code, 1);
     }
 
     /// Counts several streams; a code that the protocol does not define counts as unknown.
-    pub(super) fn add(&mut self, code: u32, count: u64) {
+    pub(super) fn add_resets(&mut self, code: u32, count: u64) {
         let place = (FIRST..=LAST)
             .contains(&code)
             .then(|| (code - FIRST) as usize)
@@ -112,7 +112,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
     }
 
     /// Iterates over the codes that occurred and their counts, in order.
-    pub fn nonzero(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub fn nonzero_counts(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         (FIRST..=LAST)
             .zip(self.counts)
             .filter(|(_, count)| *count > 0)

@@ -88,7 +88,7 @@ pub enum ErrorClass {
 }
 
 /// Name and description of each class, in enum order.
-const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
+const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::Dns,
         "dns",
@@ -292,12 +292,12 @@ impl ErrorClass {
     pub const COUNT: usize = 40;
 
     /// Iterates over all classes in enum order.
-    pub fn every() -> impl Iterator<Item = ErrorClass> {
-        WORDS.iter().map(|(class, _, _)| *class)
+    pub fn all_classes() -> impl Iterator<Item = ErrorClass> {
+        CLASS_DESCRIPTIONS.iter().map(|(class, _, _)| *class)
     }
 
     /// Whether this is a typical error of requests to a server that has died.
-    pub fn is_of_lost_server(self) -> bool {
+    pub fn indicates_dead_server(self) -> bool {
         use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
         use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
         matches!(
@@ -322,7 +322,7 @@ impl ErrorClass {
 
     /// Stable name in files, e.g. `reset.in-body`.
     pub fn name(self) -> &'static str {
-        WORDS[self.index()].1
+        CLASS_DESCRIPTIONS[self.index()].1
     }
 
     /// The phase: the name up to the dot, e.g. `reset`.
@@ -332,17 +332,17 @@ impl ErrorClass {
     }
 
     /// Description, as a sentence fragment.
-    pub fn sentence(self) -> &'static str {
-        WORDS[self.index()].2
+    pub fn description(self) -> &'static str {
+        CLASS_DESCRIPTIONS[self.index()].2
     }
 
     /// Finds a class by name.
     pub fn from_name(name: &str) -> Option<ErrorClass> {
-        ErrorClass::every().find(|class| class.name() == name)
+        ErrorClass::all_classes().find(|class| class.name() == name)
     }
 
     /// Whether the response was complete when the request failed.
-    pub fn is_answered(self) -> bool {
+    pub fn has_response(self) -> bool {
         matches!(self, ErrorClass::Status | ErrorClass::Assertion)
     }
 }
@@ -354,26 +354,26 @@ mod tests {
 
     #[test]
     fn every_class_is_found_by_its_own_name_and_in_its_own_place() {
-        let names: BTreeSet<&str> = ErrorClass::every().map(ErrorClass::name).collect();
+        let names: BTreeSet<&str> = ErrorClass::all_classes().map(ErrorClass::name).collect();
         assert_eq!(names.len(), ErrorClass::COUNT);
-        for (place, class) in ErrorClass::every().enumerate() {
+        for (place, class) in ErrorClass::all_classes().enumerate() {
             assert_eq!(class.index(), place);
             assert_eq!(ErrorClass::from_name(class.name()), Some(class));
-            assert!(class.sentence().len() > 20);
+            assert!(class.description().len() > 20);
         }
-        let limits = crate::http1::Limits::default();
+        let limits = crate::http1::HeadLimits::default();
         let named = format!(
             "{} KiB or {} fields",
             limits.head_bytes >> 10,
             limits.fields
         );
-        assert!(ErrorClass::ProtocolHeader.sentence().ends_with(&named));
+        assert!(ErrorClass::ProtocolHeader.description().ends_with(&named));
         assert_eq!(ErrorClass::from_name("reset"), None);
     }
 
     #[test]
     fn the_phases_are_those_of_a_request() {
-        let mut phases: Vec<&str> = ErrorClass::every().map(ErrorClass::phase).collect();
+        let mut phases: Vec<&str> = ErrorClass::all_classes().map(ErrorClass::phase).collect();
         phases.dedup();
         let expected = [
             "dns",

@@ -1,14 +1,14 @@
 //! Counts the outcome of every request.
 //!
 //! A request is counted once when it is attempted and once when it ends with one of the outcomes.
-//! Both are counted independently and [`OutcomeCounts::balance`] compares them, so that a request
+//! Both are counted independently and [`OutcomeCounts::check_balance`] compares them, so that a request
 //! lost by the client is detected. Counting does not allocate. Start at [`OutcomeCounts`], then
 //! [`ErrorClass`], which names the failures.
 
 mod codes;
 mod error_class;
 
-pub use codes::{Codes, Http3ResetCodes, ResetCodes};
+pub use codes::{Http3ResetCodes, ResetCodes, StatusCounts};
 pub use error_class::ErrorClass;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Bytes on the wire, as counted at the client's socket calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Bytes {
+pub struct WireBytes {
     /// Written, heads and bodies.
     pub sent: u64,
     /// Read, heads and bodies.
@@ -27,32 +27,32 @@ pub struct Bytes {
 
 /// Counts of one thread, one generator or a whole load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "Stored", try_from = "Stored")]
+#[serde(into = "StoredOutcomes", try_from = "StoredOutcomes")]
 pub struct OutcomeCounts {
     attempted: u64,
     ok: u64,
-    errors: Errors,
+    errors: ErrorCounts,
     cancelled: u64,
     unsent: u64,
     in_flight: u64,
     retries: u64,
-    codes: Codes,
-    interim: Codes,
+    codes: StatusCounts,
+    interim: StatusCounts,
     resets: ResetCodes,
     resets_of_http3: Http3ResetCodes,
     /// Counts of connections, and of requests by new or reused connection.
-    pub connections: Connections,
+    pub connections: ConnectionCounts,
     /// Bytes on the wire.
-    pub bytes: Bytes,
+    pub bytes: WireBytes,
 }
 
 /// Number of failures by class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Errors([u64; ErrorClass::COUNT]);
+struct ErrorCounts([u64; ErrorClass::COUNT]);
 
-impl Default for Errors {
-    fn default() -> Errors {
-        Errors([0; ErrorClass::COUNT])
+impl Default for ErrorCounts {
+    fn default() -> ErrorCounts {
+        ErrorCounts([0; ErrorClass::COUNT])
     }
 }
 
@@ -63,72 +63,72 @@ impl OutcomeCounts {
     }
 
     /// Counts a request that is due. It must end with one of the outcomes below.
-    pub fn attempt(&mut self) {
+    pub fn count_attempt(&mut self) {
         self.attempted += 1;
     }
 
     /// Counts a complete, successful response with this status.
-    pub fn ok(&mut self, code: u16) {
+    pub fn count_ok(&mut self, code: u16) {
         self.ok += 1;
-        self.codes.count(code);
+        self.codes.count_status(code);
     }
 
     /// Counts a complete response whose status is a failure.
-    pub fn refused_status(&mut self, code: u16) {
+    pub fn count_refused_status(&mut self, code: u16) {
         self.errors.0[ErrorClass::Status.index()] += 1;
-        self.codes.count(code);
+        self.codes.count_status(code);
     }
 
     /// Counts a complete response with this status that is not the expected one.
-    pub fn failed_assertion(&mut self, code: u16) {
+    pub fn count_failed_assertion(&mut self, code: u16) {
         self.errors.0[ErrorClass::Assertion.index()] += 1;
-        self.codes.count(code);
+        self.codes.count_status(code);
     }
 
     /// Counts an HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
-    pub fn reset_stream(&mut self, code: u32) {
+    pub fn count_reset_stream(&mut self, code: u32) {
         self.errors.0[ErrorClass::H2Reset.index()] += 1;
-        self.resets.count(code);
+        self.resets.count_reset(code);
     }
 
     /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
-    pub fn reset_http3_stream(&mut self, code: u64) {
+    pub fn count_reset_http3_stream(&mut self, code: u64) {
         self.errors.0[ErrorClass::H3Reset.index()] += 1;
         // Codes have up to 62 bits; those beyond the table count as unknown.
         self.resets_of_http3
-            .count(u32::try_from(code).unwrap_or(u32::MAX));
+            .count_reset(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
     /// Counts a request that failed without a complete response. Statuses, assertions and reset
-    /// streams have their own methods, which also count their codes; [`OutcomeCounts::balance`]
+    /// streams have their own methods, which also count their codes; [`OutcomeCounts::check_balance`]
     /// detects those that are counted here by mistake.
-    pub fn failed(&mut self, class: ErrorClass) {
+    pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }
 
     /// Counts a request that the client cancelled, for example after Ctrl-C.
-    pub fn cancelled(&mut self) {
+    pub fn count_cancelled(&mut self) {
         self.cancelled += 1;
     }
 
     /// Counts a request that was due but not sent when the load ended.
-    pub fn unsent(&mut self) {
+    pub fn count_unsent(&mut self) {
         self.unsent += 1;
     }
 
     /// Counts a retry. A retry is not another attempt.
-    pub fn retried(&mut self) {
+    pub fn count_retry(&mut self) {
         self.retries += 1;
     }
 
     /// Counts an interim response, with a status of 100 to 199.
-    pub fn interim(&mut self, code: u16) {
-        self.interim.count(code);
+    pub fn count_interim(&mut self, code: u16) {
+        self.interim.count_status(code);
     }
 
     /// Closes the counts with the number of requests still in flight. It must come from the
     /// connections and not from these counts, which would otherwise be checked against themselves.
-    pub fn close(&mut self, in_flight: u64) {
+    pub fn close_counts(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
 
@@ -158,12 +158,12 @@ impl OutcomeCounts {
     }
 
     /// Status codes of complete responses.
-    pub fn codes(&self) -> &Codes {
+    pub fn codes(&self) -> &StatusCounts {
         &self.codes
     }
 
     /// Status codes of interim responses.
-    pub fn interim_codes(&self) -> &Codes {
+    pub fn interim_codes(&self) -> &StatusCounts {
         &self.interim
     }
 
@@ -202,7 +202,7 @@ impl OutcomeCounts {
 
 /// Counts of connections and of the requests sent on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Connections {
+pub struct ConnectionCounts {
     /// Connection attempts.
     pub tried: u64,
     /// Successful attempts, including TLS if requested.
@@ -219,24 +219,24 @@ pub struct Connections {
     pub reused_sends: u64,
 }
 
-impl Connections {
+impl ConnectionCounts {
     /// Counts an attempt.
-    pub fn attempt(&mut self) {
+    pub fn count_attempt(&mut self) {
         self.tried += 1;
     }
 
     /// Counts a successful attempt.
-    pub fn opened(&mut self) {
+    pub fn count_opened(&mut self) {
         self.opened += 1;
     }
 
     /// Counts a failed attempt.
-    pub fn failed(&mut self) {
+    pub fn count_failed(&mut self) {
         self.failed += 1;
     }
 
     /// Counts a request written to a connection.
-    pub fn send(&mut self, is_reused: bool) {
+    pub fn count_send(&mut self, is_reused: bool) {
         self.sends += 1;
         if is_reused {
             self.reused_sends += 1
@@ -245,7 +245,7 @@ impl Connections {
         }
     }
 
-    fn merge(&mut self, other: &Connections) {
+    fn merge(&mut self, other: &ConnectionCounts) {
         self.tried += other.tried;
         self.opened += other.opened;
         self.failed += other.failed;
@@ -270,7 +270,7 @@ pub struct OutcomeCount {
 /// Two counts that should be equal but differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{left_name} are {left}, but {right_name} are {right}")]
-pub struct Imbalance {
+pub struct CountImbalance {
     /// Name of the first count.
     pub left_name: &'static str,
     /// Value of the first count.
@@ -286,7 +286,8 @@ impl OutcomeCounts {
     /// attempts.
     pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
         let row = |name, count| OutcomeCount { name, count };
-        let errors = ErrorClass::every().map(move |class| row(class.name(), self.errors(class)));
+        let errors =
+            ErrorClass::all_classes().map(move |class| row(class.name(), self.errors(class)));
         let last = [
             row("in-flight", self.in_flight),
             row("cancelled", self.cancelled),
@@ -298,10 +299,10 @@ impl OutcomeCounts {
     }
 
     /// Pairs of counts that must be equal, each with its name.
-    fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
+    fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
-        let answered: u64 = ErrorClass::every()
-            .filter(|class| class.is_answered())
+        let answered: u64 = ErrorClass::all_classes()
+            .filter(|class| class.has_response())
             .map(|class| self.errors(class))
             .sum();
         let lines = &self.connections;
@@ -335,7 +336,7 @@ impl OutcomeCounts {
                 "interim answers",
                 self.interim.total(),
                 "those from 100 to 199",
-                self.interim.of_hundred(1),
+                self.interim.class_count(1),
             ),
             (
                 "attempts to connect",
@@ -362,12 +363,12 @@ impl OutcomeCounts {
     ///
     /// # Errors
     /// Returns the sums that do not hold.
-    pub fn balance(&self) -> Result<(), Vec<Imbalance>> {
-        let wrong: Vec<Imbalance> = self
-            .sums()
+    pub fn check_balance(&self) -> Result<(), Vec<CountImbalance>> {
+        let wrong: Vec<CountImbalance> = self
+            .balanced_pairs()
             .into_iter()
             .filter(|(_, left, _, right)| left != right)
-            .map(|(left_name, left, right_name, right)| Imbalance {
+            .map(|(left_name, left, right_name, right)| CountImbalance {
                 left_name,
                 left,
                 right_name,
@@ -382,14 +383,14 @@ impl OutcomeCounts {
 
 /// Why stored counts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StoredError {
+pub enum StoredOutcomesError {
     /// An error class unknown to this version.
     #[error("there is no class of errors called '{0}'")]
     ErrorClass(String),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredOutcomes {
     attempted: u64,
     ok: u64,
     errors: BTreeMap<String, u64>,
@@ -406,8 +407,8 @@ struct Stored {
     h3_reset: BTreeMap<u32, u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     h3_reset_unknown: u64,
-    connections: Connections,
-    bytes: Bytes,
+    connections: ConnectionCounts,
+    bytes: WireBytes,
 }
 
 /// Counts by status code, and of statuses without three digits.
@@ -417,20 +418,20 @@ struct StoredStatuses {
     outside: u64,
 }
 
-impl From<&Codes> for StoredStatuses {
-    fn from(codes: &Codes) -> StoredStatuses {
+impl From<&StatusCounts> for StoredStatuses {
+    fn from(codes: &StatusCounts) -> StoredStatuses {
         StoredStatuses {
-            codes: codes.nonzero().collect(),
-            outside: codes.outside(),
+            codes: codes.nonzero_counts().collect(),
+            outside: codes.count_outside(),
         }
     }
 }
 
-impl From<StoredStatuses> for Codes {
-    fn from(stored: StoredStatuses) -> Codes {
-        let mut codes = Codes::default();
+impl From<StoredStatuses> for StatusCounts {
+    fn from(stored: StoredStatuses) -> StatusCounts {
+        let mut codes = StatusCounts::default();
         for (code, count) in stored.codes {
-            codes.add(code, count);
+            codes.add_statuses(code, count);
         }
         codes.add_outside(stored.outside);
         codes
@@ -441,12 +442,12 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl From<OutcomeCounts> for Stored {
-    fn from(outcomes: OutcomeCounts) -> Stored {
-        Stored {
+impl From<OutcomeCounts> for StoredOutcomes {
+    fn from(outcomes: OutcomeCounts) -> StoredOutcomes {
+        StoredOutcomes {
             attempted: outcomes.attempted,
             ok: outcomes.ok,
-            errors: ErrorClass::every()
+            errors: ErrorClass::all_classes()
                 .map(|class| (class.name().to_owned(), outcomes.errors(class)))
                 .filter(|(_, count)| *count > 0)
                 .collect(),
@@ -456,9 +457,9 @@ impl From<OutcomeCounts> for Stored {
             retries: outcomes.retries,
             status: (&outcomes.codes).into(),
             interim: (&outcomes.interim).into(),
-            h2_reset: outcomes.resets.nonzero().collect(),
+            h2_reset: outcomes.resets.nonzero_counts().collect(),
             h2_reset_unknown: outcomes.resets.unknown(),
-            h3_reset: outcomes.resets_of_http3.nonzero().collect(),
+            h3_reset: outcomes.resets_of_http3.nonzero_counts().collect(),
             h3_reset_unknown: outcomes.resets_of_http3.unknown(),
             connections: outcomes.connections,
             bytes: outcomes.bytes,
@@ -466,10 +467,10 @@ impl From<OutcomeCounts> for Stored {
     }
 }
 
-impl TryFrom<Stored> for OutcomeCounts {
-    type Error = StoredError;
+impl TryFrom<StoredOutcomes> for OutcomeCounts {
+    type Error = StoredOutcomesError;
 
-    fn try_from(stored: Stored) -> Result<OutcomeCounts, StoredError> {
+    fn try_from(stored: StoredOutcomes) -> Result<OutcomeCounts, StoredOutcomesError> {
         let mut outcomes = OutcomeCounts {
             attempted: stored.attempted,
             ok: stored.ok,
@@ -484,18 +485,21 @@ impl TryFrom<Stored> for OutcomeCounts {
             ..OutcomeCounts::default()
         };
         for (name, count) in stored.errors {
-            let class = ErrorClass::from_name(&name).ok_or(StoredError::ErrorClass(name))?;
+            let class =
+                ErrorClass::from_name(&name).ok_or(StoredOutcomesError::ErrorClass(name))?;
             outcomes.errors.0[class.index()] = count;
         }
         for (code, count) in stored.h2_reset {
-            outcomes.resets.add(code, count);
+            outcomes.resets.add_resets(code, count);
         }
-        outcomes.resets.add(u32::MAX, stored.h2_reset_unknown);
+        outcomes
+            .resets
+            .add_resets(u32::MAX, stored.h2_reset_unknown);
         for (code, count) in stored.h3_reset {
-            outcomes.resets_of_http3.add(code, count);
+            outcomes.resets_of_http3.add_resets(code, count);
         }
         let unknown = stored.h3_reset_unknown;
-        outcomes.resets_of_http3.add(u32::MAX, unknown);
+        outcomes.resets_of_http3.add_resets(u32::MAX, unknown);
         Ok(outcomes)
     }
 }

@@ -1,24 +1,25 @@
 //! Decides when the next request is due.
 //!
 //! A pace is data: closed (a number of clients, each waiting for its response) or open (a schedule
-//! that is independent of responses). Nothing here sleeps or reads a clock. Start at [`Schedule`],
-//! the arithmetic of the open model, then [`Share`], a thread's part of it.
+//! that is independent of responses). Nothing here sleeps or reads a clock. Start at [`RateSchedule`],
+//! the arithmetic of the open model, then [`ThreadSchedule`], a thread's part of it.
 
 mod schedule;
 
 pub use schedule::{
-    Due, FOREVER_NS, PaceError, Rate, Schedule, Share, Spacing, Stage, Stop, part_of,
+    ArrivalSpacing, DueRequest, FOREVER_NS, PaceError, RateSchedule, RequestRate, ScheduleStage,
+    StopCondition, ThreadSchedule, thread_part,
 };
 
-use schedule::Exponential;
+use schedule::ExponentialDraws;
 
 /// How requests are paced.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Pace {
+pub enum PacingModel {
     /// Each client sends its next request after its response. Only service times are meaningful.
-    Closed(Closed),
+    Closed(ClosedPace),
     /// Requests are sent on schedule, whatever the server does.
-    Open(Schedule),
+    Open(RateSchedule),
 }
 
 // The closed model: clients that wait for each response, and optionally think before the next
@@ -26,16 +27,16 @@ pub enum Pace {
 
 /// A number of clients, each with at most one request in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Closed {
+pub struct ClosedPace {
     /// Number of clients.
     pub concurrency: u32,
     /// Pause between a response and the next request.
-    pub think: Think,
+    pub think: ThinkTime,
 }
 
 /// Think time of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkTime {
     /// No pause.
     None,
     /// A constant pause in nanoseconds.
@@ -49,50 +50,50 @@ pub enum Think {
     },
 }
 
-impl Closed {
+impl ClosedPace {
     /// Creates a closed pace.
     ///
     /// # Errors
     /// Fails if there are no clients.
-    pub fn new(concurrency: u32, think: Think) -> Result<Closed, PaceError> {
+    pub fn new(concurrency: u32, think: ThinkTime) -> Result<ClosedPace, PaceError> {
         match concurrency {
             0 => Err(PaceError::NoClients),
-            _ => Ok(Closed { concurrency, think }),
+            _ => Ok(ClosedPace { concurrency, think }),
         }
     }
 
     /// Number of clients of one of `threads` threads.
-    pub fn clients_of(&self, thread: u32, threads: u32) -> u32 {
+    pub fn thread_clients(&self, thread: u32, threads: u32) -> u32 {
         // At most `concurrency`, so it fits.
-        part_of(u64::from(self.concurrency), thread, threads) as u32
+        thread_part(u64::from(self.concurrency), thread, threads) as u32
     }
 }
 
 /// Generates the pauses of one client.
 #[derive(Debug, Clone)]
-pub struct Thinker {
+pub struct ThinkTimer {
     mean_ns: u64,
-    random: Option<Exponential>,
+    random: Option<ExponentialDraws>,
 }
 
-impl Thinker {
+impl ThinkTimer {
     /// Creates the pauses of client number `client`; clients with the same seed think
     /// independently.
-    pub fn new(think: Think, client: u32) -> Thinker {
+    pub fn new(think: ThinkTime, client: u32) -> ThinkTimer {
         match think {
-            Think::None => Thinker {
+            ThinkTime::None => ThinkTimer {
                 mean_ns: 0,
                 random: None,
             },
-            Think::Fixed(mean_ns) => Thinker {
+            ThinkTime::Fixed(mean_ns) => ThinkTimer {
                 mean_ns,
                 random: None,
             },
-            Think::Exponential { mean_ns, seed } => Thinker {
+            ThinkTime::Exponential { mean_ns, seed } => ThinkTimer {
                 mean_ns,
                 // Multiplying by the bits of the golden ratio spreads consecutive numbers over the
                 // whole range (SplitMix; Steele, Lea and Flood 2014).
-                random: Some(Exponential::new(
+                random: Some(ExponentialDraws::new(
                     seed ^ u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 )),
             },
@@ -103,7 +104,7 @@ impl Thinker {
     pub fn next_ns(&mut self) -> u64 {
         match &mut self.random {
             None => self.mean_ns,
-            Some(random) => (random.draw() * self.mean_ns as f64).round() as u64,
+            Some(random) => (random.next_draw() * self.mean_ns as f64).round() as u64,
         }
     }
 }
@@ -114,20 +115,25 @@ mod tests {
 
     #[test]
     fn every_client_belongs_to_one_thread() {
-        let closed = Closed::new(50, Think::None).unwrap();
-        let parts: Vec<u32> = (0..4).map(|thread| closed.clients_of(thread, 4)).collect();
+        let closed = ClosedPace::new(50, ThinkTime::None).unwrap();
+        let parts: Vec<u32> = (0..4)
+            .map(|thread| closed.thread_clients(thread, 4))
+            .collect();
         assert_eq!(parts, [13, 13, 12, 12]);
-        assert_eq!(Closed::new(0, Think::None), Err(PaceError::NoClients));
+        assert_eq!(
+            ClosedPace::new(0, ThinkTime::None),
+            Err(PaceError::NoClients)
+        );
     }
 
     #[test]
     fn random_pauses_have_their_mean_and_differ_between_clients() {
-        let think = Think::Exponential {
+        let think = ThinkTime::Exponential {
             mean_ns: 2_000_000,
             seed: 7,
         };
         let pauses = |client| -> Vec<u64> {
-            let mut thinker = Thinker::new(think, client);
+            let mut thinker = ThinkTimer::new(think, client);
             (0..100_000).map(|_| thinker.next_ns()).collect()
         };
         let first = pauses(0);
@@ -135,7 +141,7 @@ mod tests {
         // The standard error is 2 ms / sqrt(100 000) = 6325 ns; tolerate four of them.
         assert!((mean - 2e6).abs() < 4.0 * 6325.0, "mean {mean}");
         assert_ne!(first[..10], pauses(1)[..10]);
-        assert_eq!(Thinker::new(Think::Fixed(5), 3).next_ns(), 5);
-        assert_eq!(Thinker::new(Think::None, 3).next_ns(), 0);
+        assert_eq!(ThinkTimer::new(ThinkTime::Fixed(5), 3).next_ns(), 5);
+        assert_eq!(ThinkTimer::new(ThinkTime::None, 3).next_ns(), 0);
     }
 }

@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// Distribution of requests over time at a given rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spacing {
+pub enum ArrivalSpacing {
     /// As even as whole nanoseconds allow.
     Even,
     /// Random and independent.
@@ -22,60 +22,68 @@ pub enum Spacing {
 
 /// Consecutive stages. After the last one no request is due.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Schedule {
-    stages: Vec<Stage>,
-    spacing: Spacing,
+pub struct RateSchedule {
+    stages: Vec<ScheduleStage>,
+    spacing: ArrivalSpacing,
 }
 
 /// Start of a stage, in time and in units of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Position {
+pub(super) struct StagePosition {
     pub stage: usize,
     pub begins_ns: u64,
     pub begins_units: u128,
 }
 
-impl Schedule {
+impl RateSchedule {
     /// Creates a schedule from stages.
     ///
     /// # Errors
     /// Fails if no stage has a rate, or a ramp is too long for exact arithmetic (hours at a million
     /// requests per second).
-    pub fn new(stages: Vec<Stage>, spacing: Spacing) -> Result<Schedule, PaceError> {
-        stages.iter().try_for_each(Stage::check)?;
-        if stages.iter().all(|stage| stage.units() == 0) {
+    pub fn new(
+        stages: Vec<ScheduleStage>,
+        spacing: ArrivalSpacing,
+    ) -> Result<RateSchedule, PaceError> {
+        stages.iter().try_for_each(ScheduleStage::check_overflow)?;
+        if stages.iter().all(|stage| stage.total_units() == 0) {
             return Err(PaceError::Empty);
         }
-        Ok(Schedule { stages, spacing })
+        Ok(RateSchedule { stages, spacing })
     }
 
     /// The stages in order.
-    pub fn stages(&self) -> &[Stage] {
+    pub fn stages(&self) -> &[ScheduleStage] {
         &self.stages
     }
 
     /// How requests are spaced.
-    pub fn spacing(&self) -> Spacing {
+    pub fn spacing(&self) -> ArrivalSpacing {
         self.spacing
     }
 
     /// One thread's share: the requests whose number modulo `threads` is `thread`.
-    pub fn share(&self, thread: u32, threads: u32, stop: Stop) -> Share<'_> {
-        Share::new(self, thread, threads, stop)
+    pub fn thread_schedule(
+        &self,
+        thread: u32,
+        threads: u32,
+        stop: StopCondition,
+    ) -> ThreadSchedule<'_> {
+        ThreadSchedule::new(self, thread, threads, stop)
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
-    /// Random arrivals are drawn from the first one each time; threads use [`Schedule::share`]
+    /// Random arrivals are drawn from the first one each time; threads use [`RateSchedule::thread_schedule`]
     /// instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
-            Spacing::Even => self.at(
+            ArrivalSpacing::Even => self.time_at_units(
                 u128::from(index) * UNITS_PER_REQUEST,
-                &mut Position::default(),
+                &mut StagePosition::default(),
             ),
-            Spacing::Poisson { .. } => {
+            ArrivalSpacing::Poisson { .. } => {
                 let steps = usize::try_from(index).ok()?;
-                let mut all = self.share(0, 1, Stop::default());
+                let mut all = self.thread_schedule(0, 1, StopCondition::default());
                 all.nth(steps).map(|due| due.at_ns)
             }
         }
@@ -84,9 +92,9 @@ impl Schedule {
     /// Number of requests due from the start up to and including `at_ns`.
     pub fn due_by(&self, at_ns: u64) -> u64 {
         match self.spacing {
-            Spacing::Even => self.even_due_by(at_ns),
-            Spacing::Poisson { .. } => {
-                let all = self.share(0, 1, Stop::default());
+            ArrivalSpacing::Even => self.even_due_by(at_ns),
+            ArrivalSpacing::Poisson { .. } => {
+                let all = self.thread_schedule(0, 1, StopCondition::default());
                 all.take_while(|due| due.at_ns <= at_ns).count() as u64
             }
         }
@@ -98,13 +106,13 @@ impl Schedule {
     }
 
     /// Total length of all stages in nanoseconds; [`super::FOREVER_NS`] if one is unlimited.
-    pub fn length_ns(&self) -> u64 {
+    pub fn total_ns(&self) -> u64 {
         self.stages
             .iter()
             .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
-    /// Number of requests for which [`Schedule::due_ns`] is at most `at_ns`, by binary search: the
+    /// Number of requests for which [`RateSchedule::due_ns`] is at most `at_ns`, by binary search: the
     /// times increase with the request number.
     fn even_due_by(&self, at_ns: u64) -> u64 {
         let is_due = |index| self.due_ns(index).is_some_and(|due| due <= at_ns);
@@ -126,16 +134,16 @@ impl Schedule {
 
     /// Returns the time at which `units` have accumulated, starting from a position that is not
     /// after it. Advances the position, so that a walk through the schedule visits each stage once.
-    pub(super) fn at(&self, units: u128, position: &mut Position) -> Option<u64> {
+    pub(super) fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
             let inside = units - position.begins_units;
             // A request that falls exactly on the end belongs to the next stage with a rate: it is
             // due when the integral exceeds its number, which it does not during a pause.
-            if inside < stage.units() {
-                return position.begins_ns.checked_add(stage.last_ns_with(inside));
+            if inside < stage.total_units() {
+                return position.begins_ns.checked_add(stage.last_ns_within(inside));
             }
-            position.begins_units += stage.units();
+            position.begins_units += stage.total_units();
             position.begins_ns = position.begins_ns.checked_add(stage.duration_ns)?;
             position.stage += 1;
         }
@@ -156,7 +164,7 @@ pub const FOREVER_NS: u64 = u64::MAX;
 /// Why a pace is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PaceError {
-    /// A rate outside the range of [`Rate`].
+    /// A rate outside the range of [`RequestRate`].
     #[error("cannot use the rate {0} 1/s: it is not between 0 and 100000000")]
     Rate(f64),
     /// A ramp whose integral would not fit into 128 bits.
@@ -175,27 +183,27 @@ pub enum PaceError {
 
 /// An interval in which the rate changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stage {
+pub struct ScheduleStage {
     /// Rate at the beginning.
-    pub from: Rate,
+    pub from: RequestRate,
     /// Rate at the end.
-    pub to: Rate,
+    pub to: RequestRate,
     /// Length in nanoseconds.
     pub duration_ns: u64,
 }
 
-impl Stage {
+impl ScheduleStage {
     /// A constant rate of unlimited length.
-    pub fn constant(rate: Rate) -> Stage {
-        Stage {
+    pub fn constant(rate: RequestRate) -> ScheduleStage {
+        ScheduleStage {
             from: rate,
             to: rate,
             duration_ns: FOREVER_NS,
         }
     }
 
-    /// Checks that [`Stage::reaches_at_most`] cannot overflow.
-    pub(super) fn check(&self) -> Result<(), PaceError> {
+    /// Checks that [`ScheduleStage::reaches_at_most`] cannot overflow.
+    pub(super) fn check_overflow(&self) -> Result<(), PaceError> {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
         // The largest term of the arithmetic below is 2 * rate * duration squared.
@@ -213,7 +221,7 @@ impl Stage {
     }
 
     /// Units in the whole stage: twice the area of the trapezoid.
-    pub(super) fn units(&self) -> u128 {
+    pub(super) fn total_units(&self) -> u128 {
         let both = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
         both * u128::from(self.duration_ns)
     }
@@ -232,14 +240,14 @@ impl Stage {
     }
 
     /// Returns the last nanosecond of the stage by which at most `units` have accumulated; `units`
-    /// must be less than [`Stage::units`].
-    pub(super) fn last_ns_with(&self, units: u128) -> u64 {
+    /// must be less than [`ScheduleStage::total_units`].
+    pub(super) fn last_ns_within(&self, units: u128) -> u64 {
         if self.from == self.to {
             let per_ns = 2 * u128::from(self.from.micro_per_s());
             return (units / per_ns) as u64;
         }
         let guess = self.estimate_ns(units);
-        self.search(guess, units)
+        self.refine_ns(guess, units)
     }
 
     /// Estimates the root of the integral in floating point, in the form that does not suffer from
@@ -256,7 +264,7 @@ impl Stage {
     }
 
     /// Corrects the guess with exact arithmetic: widens a bracket around it, then bisects.
-    fn search(&self, guess_ns: u64, units: u128) -> u64 {
+    fn refine_ns(&self, guess_ns: u64, units: u128) -> u64 {
         let mut width = 2;
         let mut low = guess_ns.saturating_sub(1);
         while low > 0 && !self.reaches_at_most(low, units) {
@@ -283,29 +291,29 @@ impl Stage {
 
 /// Requests per second, in millionths: 0.000001/s to 100 million/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate {
+pub struct RequestRate {
     micro_per_s: u64,
 }
 
-impl Rate {
+impl RequestRate {
     /// No requests: a pause, or the foot of a ramp.
-    pub const ZERO: Rate = Rate { micro_per_s: 0 };
+    pub const ZERO: RequestRate = RequestRate { micro_per_s: 0 };
 
-    /// The maximum rate. It keeps the sums of [`super::Schedule`] far within 128 bits.
-    pub const MAX: Rate = Rate {
+    /// The maximum rate. It keeps the sums of [`super::RateSchedule`] far within 128 bits.
+    pub const MAX: RequestRate = RequestRate {
         micro_per_s: 100_000_000_000_000,
     };
 
     /// Creates a rate, rounded to millionths of a request per second.
     ///
     /// # Errors
-    /// Fails if the figure is negative, not a number, or above [`Rate::MAX`].
-    pub fn per_second(requests: f64) -> Result<Rate, PaceError> {
+    /// Fails if the figure is negative, not a number, or above [`RequestRate::MAX_INTEGER`].
+    pub fn per_second(requests: f64) -> Result<RequestRate, PaceError> {
         let micro = (requests * 1e6).round();
-        if !(0.0..=Rate::MAX.micro_per_s as f64).contains(&micro) {
+        if !(0.0..=RequestRate::MAX.micro_per_s as f64).contains(&micro) {
             return Err(PaceError::Rate(requests));
         }
-        Ok(Rate {
+        Ok(RequestRate {
             micro_per_s: micro as u64,
         })
     }
@@ -327,7 +335,7 @@ impl Rate {
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DueRequest {
     /// Number in the whole schedule, from 0.
     pub index: u64,
     /// Intended start, in nanoseconds since the start of the load.
@@ -336,48 +344,53 @@ pub struct Due {
 
 /// Iterates over the requests of one thread. Does not allocate.
 #[derive(Debug, Clone)]
-pub struct Share<'a> {
-    schedule: &'a Schedule,
-    stop: Stop,
+pub struct ThreadSchedule<'a> {
+    schedule: &'a RateSchedule,
+    stop: StopCondition,
     next_index: u64,
     step: u64,
-    position: Position,
-    random: Option<Walk>,
+    position: StagePosition,
+    random: Option<ArrivalWalk>,
 }
 
 /// State of random arrivals. They can only be drawn in sequence, so every thread draws all of them
 /// and uses its own.
 #[derive(Debug, Clone)]
-struct Walk {
-    draws: Exponential,
+struct ArrivalWalk {
+    draws: ExponentialDraws,
     drawn: u64,
     units: u128,
 }
 
-impl Walk {
+impl ArrivalWalk {
     /// Units up to arrival `index`: the sum of index + 1 intervals. Integers, so that the sum does
     /// not depend on the thread that computes it.
     fn units_at(&mut self, index: u64) -> u128 {
         while self.drawn <= index {
-            self.units += (self.draws.draw() * UNITS_PER_REQUEST as f64) as u128;
+            self.units += (self.draws.next_draw() * UNITS_PER_REQUEST as f64) as u128;
             self.drawn += 1;
         }
         self.units
     }
 }
 
-impl<'a> Share<'a> {
-    pub(super) fn new(schedule: &'a Schedule, thread: u32, threads: u32, stop: Stop) -> Self {
-        Share {
+impl<'a> ThreadSchedule<'a> {
+    pub(super) fn new(
+        schedule: &'a RateSchedule,
+        thread: u32,
+        threads: u32,
+        stop: StopCondition,
+    ) -> Self {
+        ThreadSchedule {
             schedule,
             stop,
             next_index: u64::from(thread),
             step: u64::from(threads.max(1)),
-            position: Position::default(),
+            position: StagePosition::default(),
             random: match schedule.spacing() {
-                Spacing::Even => None,
-                Spacing::Poisson { seed } => Some(Walk {
-                    draws: Exponential::new(seed),
+                ArrivalSpacing::Even => None,
+                ArrivalSpacing::Poisson { seed } => Some(ArrivalWalk {
+                    draws: ExponentialDraws::new(seed),
                     drawn: 0,
                     units: 0,
                 }),
@@ -386,11 +399,11 @@ impl<'a> Share<'a> {
     }
 }
 
-impl Iterator for Share<'_> {
-    type Item = Due;
+impl Iterator for ThreadSchedule<'_> {
+    type Item = DueRequest;
 
     /// Returns the next request; `None` when the schedule or the load has ended.
-    fn next(&mut self) -> Option<Due> {
+    fn next(&mut self) -> Option<DueRequest> {
         let index = self.next_index;
         if self.stop.after_requests.is_some_and(|count| index >= count) {
             return None;
@@ -399,37 +412,37 @@ impl Iterator for Share<'_> {
             None => u128::from(index) * UNITS_PER_REQUEST,
             Some(walk) => walk.units_at(index),
         };
-        let at_ns = self.schedule.at(units, &mut self.position)?;
-        if !self.stop.admits(index, at_ns) {
+        let at_ns = self.schedule.time_at_units(units, &mut self.position)?;
+        if !self.stop.allows(index, at_ns) {
             return None;
         }
         self.next_index += self.step;
-        Some(Due { index, at_ns })
+        Some(DueRequest { index, at_ns })
     }
 }
 
 /// Size of part `thread` when `total` items are distributed evenly over `threads`.
-pub fn part_of(total: u64, thread: u32, threads: u32) -> u64 {
+pub fn thread_part(total: u64, thread: u32, threads: u32) -> u64 {
     let threads = u64::from(threads.max(1));
     total / threads + u64::from(u64::from(thread) < total % threads)
 }
 
 /// Generates exponentially distributed numbers with mean 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Exponential {
+pub(super) struct ExponentialDraws {
     generator: Xoshiro256PlusPlus,
 }
 
-impl Exponential {
-    pub fn new(seed: u64) -> Exponential {
-        Exponential {
+impl ExponentialDraws {
+    pub fn new(seed: u64) -> ExponentialDraws {
+        ExponentialDraws {
             generator: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
 
     /// Draws by inversion: -ln(u) with u uniform in (0, 1]. libm's logarithm is implemented in
     /// software and therefore independent of the platform.
-    pub fn draw(&mut self) -> f64 {
+    pub fn next_draw(&mut self) -> f64 {
         let bits = self.generator.next_u64() >> 11;
         let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
         -libm::log(uniform)
@@ -438,16 +451,16 @@ impl Exponential {
 
 /// When a load ends: at the first condition that is met; without any, when it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stop {
+pub struct StopCondition {
     /// Total number of requests over all threads.
     pub after_requests: Option<u64>,
     /// Nanoseconds since the start; a request due at this time or later is not sent.
     pub after_ns: Option<u64>,
 }
 
-impl Stop {
+impl StopCondition {
     /// Whether request `index` (from 0), due `at_ns` after the start, is still sent.
-    pub fn admits(&self, index: u64, at_ns: u64) -> bool {
+    pub fn allows(&self, index: u64, at_ns: u64) -> bool {
         self.after_requests.is_none_or(|count| index < count)
             && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
     }

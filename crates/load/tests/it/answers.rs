@@ -2,10 +2,13 @@
 //! responses, and times that agree with the server's log.
 
 use super::server::{Server, Then, carry_out, carry_out_by, good, rows};
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use speedwell_load::generator;
-use speedwell_load::latency::Distribution;
-use speedwell_load::load::{Address, BodyRule, Kind, Kinds, Load, Rows, Success, Timeouts};
+use speedwell_load::latency::TimeDistribution;
+use speedwell_load::load::{
+    BodyRule, DataTable, LoadConfig, RequestKind, RequestKinds, RequestTimeouts, ServerAddress,
+    SuccessRule,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,21 +30,21 @@ fn several_kinds_of_requests_go_out_in_their_proportions_with_texts_filled_in() 
             .or_default() += 1;
         asked.answer("200 OK", "good")
     });
-    let read = Kind {
+    let read = RequestKind {
         weight: 3,
-        ..Kind::get("test", "/read/{{id}}")
+        ..RequestKind::get("test", "/read/{{id}}")
     };
-    let write = Kind {
+    let write = RequestKind {
         method: "POST".to_owned(),
         body: Some(b"name={{name}}".to_vec()),
-        ..Kind::get("test", "/write")
+        ..RequestKind::get("test", "/write")
     };
-    let table = Rows {
+    let table = DataTable {
         names: vec!["id".into(), "name".into()],
         values: vec![vec!["1".into(), "a".into()], vec!["2".into(), "bb".into()]],
     };
-    let load = Load {
-        kinds: Kinds::new(vec![read, write], table).unwrap(),
+    let load = LoadConfig {
+        kinds: RequestKinds::new(vec![read, write], table).unwrap(),
         ..server.load(1, 80)
     };
     let measured = carry_out(&load);
@@ -77,7 +80,7 @@ fn a_unix_socket_is_as_good_as_a_port() {
     });
     let server = good();
     let mut load = server.load(2, 50);
-    load.target.addresses = vec![Address::Unix(folder.clone())];
+    load.target.addresses = vec![ServerAddress::Unix(folder.clone())];
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 50)]);
     assert_eq!(server.seen(), 0);
@@ -88,13 +91,13 @@ fn a_unix_socket_is_as_good_as_a_port() {
 fn a_connection_is_given_up_after_its_requests_or_its_time() {
     let server = good();
     let mut load = server.load(1, 100);
-    load.rules.most_requests = Some(7);
+    load.rules.max_requests = Some(7);
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 100)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 15);
     assert_eq!(measured.threads[0].most_requests, 7);
 
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let server = Server::start(move |mut asked| {
         clock.advance(Duration::from_millis(10));
         asked.answer("200 OK", "good")
@@ -110,7 +113,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
 #[test]
 fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     let server = good();
-    let load = Load {
+    let load = LoadConfig {
         streams_per_connection: 4,
         ..server.load(8, 400)
     };
@@ -129,7 +132,7 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
         }
         _ => asked.answer("200 OK", "good"),
     });
-    let load = Load {
+    let load = LoadConfig {
         streams_per_connection: 4,
         ..server.load(4, 100)
     };
@@ -152,10 +155,10 @@ fn a_body_is_held_against_its_rule() {
     };
     for rule in [BodyRule::Contains(b"good".to_vec()), BodyRule::Length(12)] {
         let server = odd();
-        let load = Load {
-            success: Success {
+        let load = LoadConfig {
+            success: SuccessRule {
                 body: Some(rule),
-                ..Success::default()
+                ..SuccessRule::default()
             },
             ..server.load(2, 40)
         };
@@ -163,8 +166,8 @@ fn a_body_is_held_against_its_rule() {
         assert_eq!(rows(&measured), [("ok", 20), ("assertion", 20)]);
     }
     let server = Server::start(|mut asked| asked.answer("302 Found", ""));
-    let load = Load {
-        success: Success {
+    let load = LoadConfig {
+        success: SuccessRule {
             statuses: vec![200..=299, 302..=302],
             body: None,
         },
@@ -181,7 +184,7 @@ fn a_request_before_the_load_tells_what_the_server_is() {
         Then::Keep
     });
     let stop = AtomicBool::new(false);
-    let probe = generator::probe(&server.load(3, 100), &stop).unwrap();
+    let probe = generator::send_probe(&server.load(3, 100), &stop).unwrap();
     assert_eq!((probe.status, probe.is_success), (404, false));
     assert_eq!(probe.server.as_deref(), Some("tiny"));
     assert_eq!(probe.content_type.as_deref(), Some("text/plain"));
@@ -194,11 +197,11 @@ fn a_request_before_the_load_tells_what_the_server_is() {
 
     let deaf = Server::start(|_| Then::Hold);
     let mut load = deaf.load(1, 1);
-    load.rules.timeouts = Timeouts {
+    load.rules.timeouts = RequestTimeouts {
         total_ns: Some(60 * MS),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
-    let error = generator::probe(&load, &stop).unwrap_err();
+    let error = generator::send_probe(&load, &stop).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the whole answer took longer than the limit"
@@ -218,7 +221,7 @@ fn times_agree_with_a_log_that_the_server_keeps() {
         note.lock().unwrap().push(began.elapsed().as_nanos() as u64);
         asked.answer("200 OK", "good")
     });
-    let load = Load {
+    let load = LoadConfig {
         keeps_rows: true,
         ..server.load(4, 600)
     };
@@ -241,7 +244,7 @@ fn times_agree_with_a_log_that_the_server_keeps() {
             .all(|(served, taken)| served <= taken)
     );
     // The histogram's percentiles are within a thousandth of these times.
-    let service: &Distribution<_> = measured.totals.latency.service();
+    let service: &TimeDistribution<_> = measured.totals.latency.service_times();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {
         let rank = (600 * u64::from(ppm)).div_ceil(1_000_000) as usize;
         let (exact, told) = (taken[rank - 1], service.quantile(ppm).unwrap().ns);

@@ -1,14 +1,14 @@
 //! Closed loads: number of requests, duration, and the server's view.
 
-use super::busy::{eventually, holds, wait_until};
+use super::busy::{ensure_holds, retry_busy, wait_until};
 use super::server::{
     Server, Then, carry_out, carry_out_beside, carry_out_by, for_ms, good, good_by, rows,
 };
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use speedwell_load::generator;
-use speedwell_load::load::{Address, Load, Part, Steady, Timeouts};
-use speedwell_load::measured::{Measured, Tick};
-use speedwell_load::pace::{Closed, Pace, Think};
+use speedwell_load::load::{LoadConfig, LoadShare, RequestTimeouts, ServerAddress, SteadinessRule};
+use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
     for threads in [1, 3] {
         let server = good();
-        let load = Load {
+        let load = LoadConfig {
             threads,
             ..server.load(5, 1234)
         };
@@ -36,12 +36,14 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
 fn connections_are_dealt_out_evenly_to_all_addresses() {
     for (addresses, threads) in [(2, 1), (3, 1), (4, 1), (2, 2), (4, 3)] {
         let servers: Vec<Server> = (0..addresses).map(|_| good()).collect();
-        let mut load = Load {
+        let mut load = LoadConfig {
             threads,
             ..servers[0].load(12, 240)
         };
         let others = servers[1..].iter().map(|server| server.address);
-        load.target.addresses.extend(others.map(Address::Internet));
+        load.target
+            .addresses
+            .extend(others.map(ServerAddress::Internet));
         assert_eq!(rows(&carry_out(&load)), [("ok", 240)]);
         let connections = servers
             .iter()
@@ -59,8 +61,8 @@ fn connections_are_dealt_out_evenly_to_all_addresses() {
 fn parts_of_a_load_add_up_to_the_whole() {
     let server = good();
     let part = |index| {
-        let load = Load {
-            part: Part { index, of: 3 },
+        let load = LoadConfig {
+            part: LoadShare { index, count: 3 },
             keeps_rows: true,
             ..server.load(7, 1000)
         };
@@ -75,13 +77,13 @@ fn parts_of_a_load_add_up_to_the_whole() {
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..1000));
     let text = serde_json::to_string(&whole).unwrap();
-    let again: Measured = serde_json::from_str(&text).unwrap();
+    let again: LoadMeasurement = serde_json::from_str(&text).unwrap();
     assert_eq!(again, whole);
 }
 
 #[test]
 fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let server = good_by(clock);
     let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 250));
     assert_eq!(measured.elapsed_ns, 250 * MS);
@@ -96,16 +98,16 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
 
 #[test]
 fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let server = good_by(clock);
-    let load = Load {
+    let load = LoadConfig {
         warmup_ns: 200 * MS,
         ..for_ms(server.load(3, 0), 250)
     };
     let measured = carry_out_by(clock, &load);
     let timeline = &measured.timeline;
     let (warmup, after) = timeline.ticks.split_at(timeline.warmup);
-    let good = |ticks: &[Tick]| ticks.iter().map(|tick| tick.ok).sum::<u64>();
+    let good = |ticks: &[TimelineTick]| ticks.iter().map(|tick| tick.ok).sum::<u64>();
     assert_eq!(good(warmup), measured.warmup.outcomes.succeeded());
     assert_eq!(good(after), measured.totals.outcomes.succeeded());
 }
@@ -113,7 +115,7 @@ fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
 #[test]
 fn no_more_than_all_clients_are_under_way() {
     // Every response arrives after the end of the load.
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let server = Server::start(move |mut asked| {
         clock.advance(Duration::from_millis(400));
         asked.answer("200 OK", "good")
@@ -127,10 +129,10 @@ fn no_more_than_all_clients_are_under_way() {
 #[test]
 fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let silent = || Server::start(|_| Then::Hold);
-    let (clock, server) = (Clock::movable(), silent());
+    let (clock, server) = (WaitClock::movable(), silent());
     let mut load = for_ms(server.load(3, 0), 1500);
     load.drain_ns = 50 * MS;
-    load.rules.timeouts = Timeouts::default();
+    load.rules.timeouts = RequestTimeouts::default();
     let measured = carry_out_beside(clock, &load, |has_ended| {
         wait_until(|| server.seen() == 3);
         wait_until(|| {
@@ -140,7 +142,7 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     });
     assert_eq!(measured.elapsed_ns, 1500 * MS);
     assert_eq!(rows(&measured), [("in-flight", 3)]);
-    assert!(measured.totals.latency.service().count() == 0);
+    assert!(measured.totals.latency.service_times().count() == 0);
 
     let server = silent();
     let load = for_ms(server.load(3, 0), 60_000);
@@ -149,41 +151,41 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
         stop.store(server.seen() == 3, Ordering::SeqCst);
     });
     let measured = measured.unwrap();
-    measured.totals.outcomes.balance().unwrap();
+    measured.totals.outcomes.check_balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 3)]);
     assert!(measured.is_interrupted);
 }
 
 #[test]
 fn the_warm_up_is_kept_apart() {
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let server = good_by(clock);
-    let load = Load {
+    let load = LoadConfig {
         warmup_ns: 130 * MS,
         ..server.load(2, 500)
     };
     let measured = carry_out_by(clock, &load);
-    measured.warmup.outcomes.balance().unwrap();
+    measured.warmup.outcomes.check_balance().unwrap();
     assert_eq!(rows(&measured), [("ok", 500)]);
     let warm = measured.warmup.outcomes.attempts();
     assert_eq!(server.seen(), 500 + warm);
-    assert_eq!(measured.totals.latency.service().count(), 500);
+    assert_eq!(measured.totals.latency.service_times().count(), 500);
     assert!((130..=132).contains(&warm), "{warm} requests warmed up");
 }
 
 #[test]
 fn clients_think_between_requests() {
     let server = good();
-    let load = Load {
-        pace: Pace::Closed(Closed::new(4, Think::Fixed(20 * MS)).unwrap()),
+    let load = LoadConfig {
+        pace: PacingModel::Closed(ClosedPace::new(4, ThinkTime::Fixed(20 * MS)).unwrap()),
         ..for_ms(server.load(4, 0), 400)
     };
-    eventually(1, || {
+    retry_busy(1, || {
         let measured = carry_out(&load);
         // At most 400 / 20 rounds of four, and not much fewer unless the machine delays the client.
         let ok = measured.totals.outcomes.succeeded();
         assert!(ok <= 84, "{ok}");
-        holds(ok >= 40, || format!("{ok} requests"))
+        ensure_holds(ok >= 40, || format!("{ok} requests"))
     });
 }
 
@@ -203,28 +205,29 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
 
 /// Runs a load of `ms` milliseconds that ends when steady. `seconds` returns the duration of each
 /// response. Time advances no faster than its intervals are reported.
-fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> Measured {
-    let clock = Clock::movable();
+fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> LoadMeasurement {
+    let clock = WaitClock::movable();
     let (begin, watched) = (clock.now(), Arc::new(AtomicU64::new(0)));
     let seen_until = watched.clone();
     let server = Server::start(move |mut asked| {
         clock.advance(Duration::from_secs_f64(seconds(asked.number)));
         wait_until(|| {
             let behind = Duration::from_nanos(seen_until.load(Ordering::SeqCst) + 160 * MS);
-            clock.since(begin) < behind
+            clock.elapsed_since(begin) < behind
         });
         asked.answer("200 OK", "good")
     });
-    let load = Load {
-        steady: Some(Steady { within: 0.2 }),
+    let load = LoadConfig {
+        steady: Some(SteadinessRule { within: 0.2 }),
         ..for_ms(server.load(1, 0), ms)
     };
-    let measured = generator::run_by(clock, &load, &AtomicBool::new(false), &mut |progress| {
-        watched.store(progress.at_ns, Ordering::SeqCst);
-    });
+    let measured =
+        generator::run_with_clock(clock, &load, &AtomicBool::new(false), &mut |progress| {
+            watched.store(progress.at_ns, Ordering::SeqCst);
+        });
     // Release requests that still wait in the server.
     watched.store(u64::MAX / 2, Ordering::SeqCst);
     let measured = measured.unwrap();
-    measured.totals.outcomes.balance().unwrap();
+    measured.totals.outcomes.check_balance().unwrap();
     measured
 }

@@ -2,9 +2,9 @@
 
 use super::server::{Server, good, rows};
 use speedwell_load::generator;
-use speedwell_load::load::Load;
-use speedwell_load::measured::Measured;
-use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use speedwell_load::load::LoadConfig;
+use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::sync::atomic::AtomicBool;
 
 /// Makes a system call fail in the calling thread and threads it starts. Returns false if not
@@ -46,7 +46,7 @@ fn forbid(call: libc::c_long, errno: i32) -> bool {
 }
 
 /// Runs a load in a thread in which waiting for sockets fails with `errno`.
-fn without_exact_waits(load: &Load, errno: i32) -> Option<Result<Measured, String>> {
+fn without_exact_waits(load: &LoadConfig, errno: i32) -> Option<Result<LoadMeasurement, String>> {
     let forbidden = || {
         forbid(libc::SYS_epoll_pwait2, errno).then(|| {
             let measured = generator::run(load, &AtomicBool::new(false), &mut |_| {});
@@ -60,11 +60,11 @@ fn without_exact_waits(load: &Load, errno: i32) -> Option<Result<Measured, Strin
     done
 }
 
-fn at_rate(server: &Server) -> Load {
-    let stage = Stage::constant(Rate::per_second(500.0).unwrap());
-    Load {
-        pace: Pace::Open(Schedule::new(vec![stage], Spacing::Even).unwrap()),
-        most_connections: 50,
+fn at_rate(server: &Server) -> LoadConfig {
+    let stage = ScheduleStage::constant(RequestRate::per_second(500.0).unwrap());
+    LoadConfig {
+        pace: PacingModel::Open(RateSchedule::new(vec![stage], ArrivalSpacing::Even).unwrap()),
+        max_connections: 50,
         ..server.load(2, 100)
     }
 }

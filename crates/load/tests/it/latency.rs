@@ -3,8 +3,9 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_load::latency::{
-    AB_PERCENTS, Distribution, HIGHEST_NS, Intended, Lag, LogError, LogRow, OpenLatency, Outcome,
-    Response, Service, Times, every_percent, percentage_served, read_log, write_log,
+    AB_PERCENTS, HistogramLogError, HistogramLogRow, IntendedStart, MAX_RECORDABLE_NS, OpenLatency,
+    RequestOutcome, RequestTimes, ResponseTime, SendLag, ServiceTime, TimeDistribution,
+    percent_rows, percent_rows_of, read_log, write_log,
 };
 use speedwell_load::outcomes::ErrorClass;
 use std::time::Duration;
@@ -17,8 +18,8 @@ fn values(count: usize) -> Vec<u64> {
         .collect()
 }
 
-fn recorded(values: &[u64]) -> Distribution<Service> {
-    let mut times = Distribution::new();
+fn recorded(values: &[u64]) -> TimeDistribution<ServiceTime> {
+    let mut times = TimeDistribution::new();
     values.iter().for_each(|ns| times.record(*ns));
     times
 }
@@ -27,7 +28,7 @@ fn recorded(values: &[u64]) -> Distribution<Service> {
 fn quantiles_are_those_of_the_sorted_list() {
     let mut sorted: Vec<u64> = values(10_000)
         .into_iter()
-        .filter(|ns| *ns <= HIGHEST_NS)
+        .filter(|ns| *ns <= MAX_RECORDABLE_NS)
         .collect();
     let times = recorded(&sorted);
     sorted.sort_unstable();
@@ -40,9 +41,12 @@ fn quantiles_are_those_of_the_sorted_list() {
             "{ppm}: {told}, {exact}"
         );
     }
-    assert_eq!(times.least_ns(), sorted.first().copied());
-    assert_eq!(times.greatest_ns(), sorted.last().copied());
-    assert_eq!(Distribution::<Service>::new().quantile(500_000), None);
+    assert_eq!(times.min_ns(), sorted.first().copied());
+    assert_eq!(times.max_ns(), sorted.last().copied());
+    assert_eq!(
+        TimeDistribution::<ServiceTime>::new().quantile(500_000),
+        None
+    );
 }
 
 #[test]
@@ -60,20 +64,23 @@ fn mean_and_deviation_are_exact() {
 
 #[test]
 fn values_beyond_an_hour_are_counted_and_only_bounded() {
-    let times = recorded(&[10, 20, HIGHEST_NS + 1, 2 * HIGHEST_NS]);
-    assert_eq!((times.count(), times.beyond()), (4, 2));
+    let times = recorded(&[10, 20, MAX_RECORDABLE_NS + 1, 2 * MAX_RECORDABLE_NS]);
+    assert_eq!((times.count(), times.count_beyond_range()), (4, 2));
     let half = times.quantile(500_000).unwrap();
     assert_eq!((half.ns, half.is_lower_bound), (20, false));
     let third = times.quantile(750_000).unwrap();
-    assert_eq!((third.ns, third.is_lower_bound), (HIGHEST_NS, true));
+    assert_eq!((third.ns, third.is_lower_bound), (MAX_RECORDABLE_NS, true));
     let last = times.quantile(1_000_000).unwrap();
-    assert_eq!((last.ns, last.is_lower_bound), (2 * HIGHEST_NS, false));
-    assert_eq!(times.sum_ns(), 31 + 3 * u128::from(HIGHEST_NS));
+    assert_eq!(
+        (last.ns, last.is_lower_bound),
+        (2 * MAX_RECORDABLE_NS, false)
+    );
+    assert_eq!(times.sum_ns(), 31 + 3 * u128::from(MAX_RECORDABLE_NS));
 }
 
 #[test]
 fn requests_without_an_end_bound_the_quantiles_above_them() {
-    let mut times: Distribution<Response> = Distribution::new();
+    let mut times: TimeDistribution<ResponseTime> = TimeDistribution::new();
     (1..=98).for_each(|ns| times.record(ns));
     times.record_lower_bound(50);
     times.record_lower_bound(1000);
@@ -84,7 +91,7 @@ fn requests_without_an_end_bound_the_quantiles_above_them() {
 
 #[test]
 fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
-    let mut times = Distribution::<Response>::new();
+    let mut times = TimeDistribution::<ResponseTime>::new();
     (0..100_000).for_each(|at| times.record(1_000_000 + at));
     times.record_lower_bound(10);
     times.record_lower_bound(20);
@@ -94,7 +101,7 @@ fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
         [false, false, true, true]
     );
     // Where the two unfinished requests matter, the quantile is marked.
-    let mut few = Distribution::<Response>::new();
+    let mut few = TimeDistribution::<ResponseTime>::new();
     for ms in [1, 2, 3, 4] {
         few.record(ms * 1_000_000);
     }
@@ -111,24 +118,24 @@ fn merged_distributions_are_those_of_one_recording() {
         let own: Vec<u64> = values.iter().copied().skip(part).step_by(3).collect();
         recorded(&own)
     });
-    let sum = |left: &Distribution<Service>, right: &Distribution<Service>| {
+    let sum = |left: &TimeDistribution<ServiceTime>, right: &TimeDistribution<ServiceTime>| {
         let mut sum = left.clone();
         sum.merge(right);
         sum
     };
-    assert!(whole.beyond() > 0);
+    assert!(whole.count_beyond_range() > 0);
     assert_eq!(sum(&sum(&a, &b), &c), whole);
     assert_eq!(sum(&a, &sum(&b, &c)), whole);
     assert_eq!(sum(&c, &sum(&b, &a)), whole);
     let mut empty = whole.clone();
     empty.clear();
-    assert_eq!(empty, Distribution::new());
+    assert_eq!(empty, TimeDistribution::new());
 }
 
 #[test]
 fn the_table_of_served_percentages_is_that_of_a_known_list() {
     let times = recorded(&(1..=200).collect::<Vec<u64>>());
-    let rows = percentage_served(&times, &AB_PERCENTS);
+    let rows = percent_rows_of(&times, &AB_PERCENTS);
     let told: Vec<(u32, u64)> = rows
         .iter()
         .map(|row| (row.percent, row.within.ns))
@@ -147,34 +154,34 @@ fn the_table_of_served_percentages_is_that_of_a_known_list() {
             (100, 200)
         ]
     );
-    let all = every_percent(&times);
+    let all = percent_rows(&times);
     assert_eq!(
         (all.len(), all[0].within.ns, all[100].within.ns),
         (101, 1, 200)
     );
-    assert!(every_percent(&Distribution::<Service>::new()).is_empty());
+    assert!(percent_rows(&TimeDistribution::<ServiceTime>::new()).is_empty());
 }
 
 #[test]
 fn latencies_are_kept_apart_by_outcome_and_add_up() {
     let mut latency = OpenLatency::default();
-    let times = |end_ns| Times {
+    let times = |end_ns| RequestTimes {
         sent_ns: 100,
         first_byte_ns: None,
         end_ns,
     };
-    let due = |due_ns| Intended {
+    let due = |due_ns| IntendedStart {
         due_ns,
         own_lag_ns: 20,
     };
-    latency.record(Outcome::Ok, due(50), times(300));
+    latency.record(RequestOutcome::Ok, due(50), times(300));
     latency.record(
-        Outcome::Failed(ErrorClass::ResetInBody),
+        RequestOutcome::Failed(ErrorClass::ResetInBody),
         due(50),
         times(500),
     );
-    latency.record(Outcome::InFlight, due(50), times(1000));
-    latency.unsent(due(900), 1000);
+    latency.record(RequestOutcome::InFlight, due(50), times(1000));
+    latency.record_unsent(due(900), 1000);
     let mut twice = latency.clone();
     twice.merge(&latency);
     let names: Vec<&str> = latency
@@ -183,30 +190,33 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
         .map(|(outcome, _)| outcome.name())
         .collect();
     assert_eq!(names, ["ok", "reset.in-body", "in-flight", "unsent"]);
-    let all = latency.requests.merged();
+    let all = latency.requests.merge_all();
     assert_eq!((all.sent.service.count(), all.response.count()), (3, 4));
     assert_eq!(
         (all.response.sum_ns(), all.response.lower_bounds()),
         (250 + 450 + 950 + 100, 2)
     );
     assert_eq!(all.punctual.sum_ns(), all.response.sum_ns() - 4 * 20);
-    assert_eq!(twice.requests.merged().response.count(), 8);
+    assert_eq!(twice.requests.merge_all().response.count(), 8);
 }
 
 #[test]
 fn a_log_is_read_back_as_it_was_written() {
     let times = recorded(&values(5000));
-    let lag: Distribution<Lag> = Distribution::new();
+    let lag: TimeDistribution<SendLag> = TimeDistribution::new();
     let rows = [
-        LogRow::new("ok", 0, 1_000_000_000, &times),
-        LogRow::new("all", 1_000_000_000, 500_000_000, &lag),
+        HistogramLogRow::new("ok", 0, 1_000_000_000, &times),
+        HistogramLogRow::new("all", 1_000_000_000, 500_000_000, &lag),
     ];
     let text = write_log(1_700_000_000_000, &rows).unwrap();
     assert!(
         text.starts_with("#[Histogram log format version 1.3]\n"),
         "{text}"
     );
-    let remark = format!("#[service/ok: {} values above 1 h", times.beyond());
+    let remark = format!(
+        "#[service/ok: {} values above 1 h",
+        times.count_beyond_range()
+    );
     assert!(text.contains(&remark), "{text}");
     let read = read_log(&text).unwrap();
     assert_eq!(read.len(), 2);
@@ -215,13 +225,13 @@ fn a_log_is_read_back_as_it_was_written() {
         (read[1].start, read[1].length),
         (Duration::from_secs(1), Duration::from_millis(500))
     );
-    let again: Distribution<Service> = read[0].times();
-    assert_eq!(again.count(), times.count() - times.beyond());
+    let again: TimeDistribution<ServiceTime> = read[0].to_distribution();
+    assert_eq!(again.count(), times.count() - times.count_beyond_range());
     // Values in the same bin are equal to a histogram.
     let inside = recorded(
         &values(5000)
             .into_iter()
-            .filter(|ns| *ns <= HIGHEST_NS)
+            .filter(|ns| *ns <= MAX_RECORDABLE_NS)
             .collect::<Vec<_>>(),
     );
     for ppm in (0..1_000_000).step_by(50_000) {
@@ -234,7 +244,7 @@ fn a_log_is_read_back_as_it_was_written() {
             "{ppm}: {left}, {right}"
         );
     }
-    assert_eq!(read[1].times::<Lag>().count(), 0);
+    assert_eq!(read[1].to_distribution::<SendLag>().count(), 0);
 }
 
 /// Written by the Python implementation (hdrhistogram 0.10.8), which writes no tags: 1 ms to 1000
@@ -244,7 +254,7 @@ const FOREIGN: &str = include_str!("python.hlog");
 #[test]
 fn a_log_of_another_program_is_read() {
     let read = read_log(FOREIGN).unwrap();
-    let first: Distribution<Response> = read[0].times();
+    let first: TimeDistribution<ResponseTime> = read[0].to_distribution();
     assert_eq!(
         (read.len(), first.count(), read[0].tag.as_deref()),
         (2, 1000, None)
@@ -253,17 +263,26 @@ fn a_log_of_another_program_is_read() {
         let ns = first.quantile(ppm).unwrap().ns;
         assert!(ns.abs_diff(ms * 1_000_000) <= ms * 1000, "{ppm}: {ns}");
     }
-    let slow: Distribution<Response> = read[1].times();
+    let slow: TimeDistribution<ResponseTime> = read[1].to_distribution();
     assert_eq!((slow.count(), read[1].length), (10, Duration::from_secs(1)));
-    assert!(slow.greatest_ns().unwrap().abs_diff(7_000_000_000) <= 7_000_000);
+    assert!(slow.max_ns().unwrap().abs_diff(7_000_000_000) <= 7_000_000);
 }
 
 #[test]
 fn broken_logs_are_told_by_what_is_broken() {
     let times = recorded(&[1, 2, 3]);
-    let blank = write_log(0, &[LogRow::new("two words", 0, 1, &times)]);
-    assert_eq!(blank, Err(LogError::Tag("service/two words".to_owned())));
-    assert!(matches!(read_log("nonsense\n"), Err(LogError::Line(0))));
+    let blank = write_log(0, &[HistogramLogRow::new("two words", 0, 1, &times)]);
+    assert_eq!(
+        blank,
+        Err(HistogramLogError::Tag("service/two words".to_owned()))
+    );
+    assert!(matches!(
+        read_log("nonsense\n"),
+        Err(HistogramLogError::Line(0))
+    ));
     let damaged = FOREIGN.replace("HISTF", "HIXTF");
-    assert!(matches!(read_log(&damaged), Err(LogError::Payload { .. })));
+    assert!(matches!(
+        read_log(&damaged),
+        Err(HistogramLogError::Payload { .. })
+    ));
 }

@@ -2,15 +2,17 @@
 //! by byte and in uneven pieces.
 
 use super::pieces::{Outcome, check};
-use speedwell_load::http1::{Ending, MethodKind, Phase, Reply, ReplyError, Summary};
+use speedwell_load::http1::{
+    MethodKind, ResponseEnd, ResponseError, ResponsePhase, ResponseReader, ResponseSummary,
+};
 
 fn get(stream: &str) -> Outcome {
     check(&[MethodKind::Body], stream.as_bytes(), &[7, 3, 20])
 }
 
 #[track_caller]
-fn only(outcome: &Outcome) -> Summary {
-    assert_eq!(outcome.ending, Ok(Ending::Idle), "{outcome:?}");
+fn only(outcome: &Outcome) -> ResponseSummary {
+    assert_eq!(outcome.ending, Ok(ResponseEnd::Idle), "{outcome:?}");
     let [summary] = outcome.ended[..] else {
         panic!("not one response: {outcome:?}")
     };
@@ -18,7 +20,7 @@ fn only(outcome: &Outcome) -> Summary {
 }
 
 #[track_caller]
-fn broken(stream: &str, error: ReplyError) {
+fn broken(stream: &str, error: ResponseError) {
     let outcome = get(stream);
     assert_eq!(outcome.ending, Err(error), "{stream:?}");
 }
@@ -33,44 +35,49 @@ fn bodies_of_varying_length_are_all_good() {
     let outcome = check(&[MethodKind::Body; 5], stream.as_bytes(), &[11, 60]);
     let lengths: Vec<u64> = outcome.ended.iter().map(|ended| ended.body_bytes).collect();
     assert_eq!(lengths, [1, 2, 3, 4, 5]);
-    assert_eq!(outcome.ending, Ok(Ending::Idle));
+    assert_eq!(outcome.ending, Ok(ResponseEnd::Idle));
 }
 
 #[test]
 fn a_body_that_ends_too_soon_is_short_and_not_complete() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
     let outcome = get(&format!("{head}{}", "x".repeat(50)));
-    let Ok(Ending::InBody(short)) = outcome.ending else {
+    let Ok(ResponseEnd::InBody(short)) = outcome.ending else {
         panic!("{outcome:?}")
     };
     assert_eq!((short.status, short.body_bytes), (200, 50));
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
-    assert!(matches!(get(chunked).ending, Ok(Ending::InBody(s)) if s.body_bytes == 5));
+    assert!(matches!(get(chunked).ending, Ok(ResponseEnd::InBody(s)) if s.body_bytes == 5));
     let no_last_line = format!("{chunked}0\r\n");
-    assert!(matches!(get(&no_last_line).ending, Ok(Ending::InBody(_))));
+    assert!(matches!(
+        get(&no_last_line).ending,
+        Ok(ResponseEnd::InBody(_))
+    ));
 }
 
 #[test]
 fn a_connection_that_ends_early_tells_how_far_it_came() {
-    assert_eq!(get("").ending, Ok(Ending::BeforeFirstByte));
-    assert!(matches!(get("H").ending, Ok(Ending::InHead(_))));
+    assert_eq!(get("").ending, Ok(ResponseEnd::BeforeFirstByte));
+    assert!(matches!(get("H").ending, Ok(ResponseEnd::InHead(_))));
     let cut = get("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n").ending;
-    assert!(matches!(cut, Ok(Ending::InHead(head)) if head.head_bytes == 36 && head.status == 0));
+    assert!(
+        matches!(cut, Ok(ResponseEnd::InHead(head)) if head.head_bytes == 36 && head.status == 0)
+    );
     let interim_only = get("HTTP/1.1 103 Early Hints\r\n\r\n").ending;
-    assert!(matches!(interim_only, Ok(Ending::InHead(head)) if head.interim == 1));
+    assert!(matches!(interim_only, Ok(ResponseEnd::InHead(head)) if head.interim == 1));
 }
 
 #[test]
 fn the_phase_follows_the_bytes() {
-    let mut reply = Reply::default();
-    assert_eq!(reply.phase(), Phase::Idle);
-    reply.begin(MethodKind::Body);
-    assert_eq!(reply.phase(), Phase::FirstByte);
+    let mut reply = ResponseReader::default();
+    assert_eq!(reply.phase(), ResponsePhase::Idle);
+    reply.expect_response(MethodKind::Body);
+    assert_eq!(reply.phase(), ResponsePhase::FirstByte);
     for (bytes, phase) in [
-        ("HTTP/1.1 200 OK\r\n", Phase::Head),
-        ("Content-Length: 2\r\n\r\n", Phase::Body),
-        ("a", Phase::Body),
-        ("b", Phase::Idle),
+        ("HTTP/1.1 200 OK\r\n", ResponsePhase::Head),
+        ("Content-Length: 2\r\n\r\n", ResponsePhase::Body),
+        ("a", ResponsePhase::Body),
+        ("b", ResponsePhase::Idle),
     ] {
         reply.feed(bytes.as_bytes()).unwrap();
         assert_eq!(reply.phase(), phase, "after {bytes:?}");
@@ -94,7 +101,7 @@ fn early_hints_are_no_response() {
     assert_eq!(summary.body_bytes, 2);
     broken(
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        ReplyError::Switched,
+        ResponseError::Switched,
     );
 }
 
@@ -132,7 +139,7 @@ fn a_body_until_the_end_of_the_connection_is_complete() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nhello",
     ] {
         let outcome = get(stream);
-        let Ok(Ending::Complete(all)) = outcome.ending else {
+        let Ok(ResponseEnd::Complete(all)) = outcome.ending else {
             panic!("{stream:?}: {outcome:?}")
         };
         assert!(all.until_eof && !all.reusable && all.body_bytes == 5);
@@ -175,11 +182,11 @@ fn some_responses_have_no_body_whatever_they_say() {
 
 #[test]
 fn what_is_not_http_is_known_at_its_first_byte() {
-    let mut reply = Reply::default();
-    reply.begin(MethodKind::Body);
-    assert_eq!(reply.feed(b"S"), Err(ReplyError::NotHttp));
-    broken("SSH-2.0-OpenSSH_9.2\r\n", ReplyError::NotHttp);
-    broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ReplyError::NotHttp);
+    let mut reply = ResponseReader::default();
+    reply.expect_response(MethodKind::Body);
+    assert_eq!(reply.feed(b"S"), Err(ResponseError::NotHttp));
+    broken("SSH-2.0-OpenSSH_9.2\r\n", ResponseError::NotHttp);
+    broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ResponseError::NotHttp);
     for line in [
         "HTTP/2 200",
         "HTTP/1.1 20",
@@ -191,7 +198,7 @@ fn what_is_not_http_is_known_at_its_first_byte() {
         "HTTP/1.1\t200 OK",
         "HTTP/",
     ] {
-        broken(&format!("{line}\r\n\r\n"), ReplyError::StatusLine);
+        broken(&format!("{line}\r\n\r\n"), ResponseError::StatusLine);
     }
     assert_eq!(only(&get("HTTP/1.1 204\r\n\r\n")).status, 204);
 }
@@ -215,12 +222,12 @@ fn malformed_fields_are_errors_and_folded_ones_are_not() {
     ] {
         broken(
             &format!("HTTP/1.1 200 OK\r\nA: b\r\n{field}\r\n\r\n"),
-            ReplyError::Header,
+            ResponseError::Header,
         );
     }
     broken(
         "HTTP/1.1 200 OK\r\n leading: blank\r\n\r\n",
-        ReplyError::Header,
+        ResponseError::Header,
     );
     let folded = get(
         "HTTP/1.1 200 OK\r\nConnection: keep-alive,\r\n\t close\r\nContent-Type: a/b;\r\n c=d \r\nContent-Length:\r\n 2\r\n\r\nok",
@@ -245,7 +252,7 @@ fn lengths_may_be_repeated_and_may_not_differ() {
     ] {
         broken(
             &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok"),
-            ReplyError::LengthConflict,
+            ResponseError::LengthConflict,
         );
     }
 }
@@ -285,14 +292,14 @@ fn malformed_chunks_are_errors() {
     ] {
         broken(
             &format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
-            ReplyError::Chunk,
+            ResponseError::Chunk,
         );
     }
     let endless = format!(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}",
         "a".repeat(1 << 15)
     );
-    broken(&endless, ReplyError::Chunk);
+    broken(&endless, ResponseError::Chunk);
 }
 
 #[test]
@@ -308,15 +315,20 @@ fn a_head_without_end_is_refused_at_the_limit() {
     let line = "HTTP/1.1 200 OK\r\n";
     broken(
         &format!("{line}A: {}", "x".repeat(10_000)),
-        ReplyError::HeadTooLarge,
+        ResponseError::HeadTooLarge,
     );
     let fields = |count| format!("{line}{}\r\n", "A: b\r\n".repeat(count));
-    broken(&fields(13), ReplyError::HeadTooLarge);
-    assert!(matches!(get(&fields(12)).ending, Ok(Ending::Complete(_))));
+    broken(&fields(13), ResponseError::HeadTooLarge);
+    assert!(matches!(
+        get(&fields(12)).ending,
+        Ok(ResponseEnd::Complete(_))
+    ));
     // The limit is 600 bytes in total.
     let head = |length: usize| format!("{line}A: {}\r\n\r\n", "x".repeat(length - line.len() - 7));
-    assert!(matches!(get(&head(600)).ending, Ok(Ending::Complete(all)) if all.head_bytes == 600));
-    broken(&head(601), ReplyError::HeadTooLarge);
+    assert!(
+        matches!(get(&head(600)).ending, Ok(ResponseEnd::Complete(all)) if all.head_bytes == 600)
+    );
+    broken(&head(601), ResponseError::HeadTooLarge);
 }
 
 #[test]
@@ -324,19 +336,19 @@ fn bytes_that_nobody_asked_for_are_errors() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let outcome = get(&format!("{ok}!"));
     assert_eq!(outcome.ended.len(), 1);
-    assert_eq!(outcome.ending, Err(ReplyError::Extra));
+    assert_eq!(outcome.ending, Err(ResponseError::Extra));
     let early = check(&[], ok.as_bytes(), &[4]);
-    assert_eq!(early.ending, Err(ReplyError::Early));
+    assert_eq!(early.ending, Err(ResponseError::Early));
 }
 
 #[test]
 fn a_reset_reply_reads_another_connection() {
-    let mut reply = Reply::default();
-    reply.begin(MethodKind::Body);
+    let mut reply = ResponseReader::default();
+    reply.expect_response(MethodKind::Body);
     assert!(reply.feed(b"HTTP/1.1 200 OK\r\nbroken\r\nA").is_err());
     reply.reset();
-    assert_eq!(reply.phase(), Phase::Idle);
-    reply.begin(MethodKind::Body);
+    assert_eq!(reply.phase(), ResponsePhase::Idle);
+    reply.expect_response(MethodKind::Body);
     let progress = reply.feed(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
     assert_eq!(progress.ended.map(|ended| ended.status), Some(204));
 }

@@ -1,9 +1,9 @@
 //! Our counts compared with nginx's log and status page, in ten runs of each kind of load.
 
 use super::server::{carry_out, load_to};
-use speedwell_load::load::{Http, Kind, Kinds, Load};
+use speedwell_load::load::{HttpVersion, LoadConfig, RequestKind, RequestKinds};
 use speedwell_load::outcomes::OutcomeCounts;
-use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -120,31 +120,33 @@ fn free_port() -> SocketAddr {
         .unwrap()
 }
 
-fn loads(nginx: &Nginx) -> Vec<Load> {
+fn loads(nginx: &Nginx) -> Vec<LoadConfig> {
     let plain = |concurrency, requests| load_to(nginx.plain, concurrency, requests);
     let mut missing = plain(5, 700);
-    missing.kinds = Kinds::single(Kind::get("test", "/none")).unwrap();
+    missing.kinds = RequestKinds::single(RequestKind::get("test", "/none")).unwrap();
     let mut pipelined = plain(16, 3000);
     pipelined.streams_per_connection = 4;
     let mut fresh = plain(4, 500);
-    fresh.rules.most_requests = Some(1);
+    fresh.rules.max_requests = Some(1);
     let mut timed = plain(10, 0);
     timed.stop.after_requests = None;
     timed.stop.after_ns = Some(300_000_000);
     let mut open = timed.clone();
-    let stage = Stage::constant(Rate::per_second(1500.0).unwrap());
-    open.pace = Pace::Open(Schedule::new(vec![stage], Spacing::Poisson { seed: 1 }).unwrap());
-    let two = |concurrency, capacity, requests| Load {
-        http: Http::Two { table_bytes: 0 },
+    let stage = ScheduleStage::constant(RequestRate::per_second(1500.0).unwrap());
+    open.pace = PacingModel::Open(
+        RateSchedule::new(vec![stage], ArrivalSpacing::Poisson { seed: 1 }).unwrap(),
+    );
+    let two = |concurrency, capacity, requests| LoadConfig {
+        http: HttpVersion::Two { table_bytes: 0 },
         streams_per_connection: capacity,
         ..load_to(nginx.two, concurrency, requests)
     };
-    let threads = Load {
+    let threads = LoadConfig {
         threads: 2,
         ..plain(50, 5000)
     };
-    let table = Load {
-        http: Http::Two { table_bytes: 4096 },
+    let table = LoadConfig {
+        http: HttpVersion::Two { table_bytes: 4096 },
         ..two(20, 20, 2000)
     };
     vec![

@@ -1,30 +1,30 @@
 //! Open loads: constant rates, stalls, and growing numbers of connections.
 
-use super::busy::{eventually, holds, wait_until};
+use super::busy::{ensure_holds, retry_busy, wait_until};
 use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
-use speedwell_clock::Clock;
-use speedwell_load::latency::{Achieved, OpenVerdict};
-use speedwell_load::load::Load;
-use speedwell_load::measured::{Latency, Measured};
-use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use speedwell_clock::WaitClock;
+use speedwell_load::latency::{AchievedCounts, OpenVerdict};
+use speedwell_load::load::LoadConfig;
+use speedwell_load::measured::{LoadLatency, LoadMeasurement};
+use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
-fn at_rate(load: Load, rate: f64, spacing: Spacing) -> Load {
-    let stage = Stage::constant(Rate::per_second(rate).unwrap());
-    Load {
-        pace: Pace::Open(Schedule::new(vec![stage], spacing).unwrap()),
-        most_connections: 100,
+fn at_rate(load: LoadConfig, rate: f64, spacing: ArrivalSpacing) -> LoadConfig {
+    let stage = ScheduleStage::constant(RequestRate::per_second(rate).unwrap());
+    LoadConfig {
+        pace: PacingModel::Open(RateSchedule::new(vec![stage], spacing).unwrap()),
+        max_connections: 100,
         ..load
     }
 }
 
 /// Runs a load on a clock that advances by a millisecond at a time, calling `before` each time so
 /// that the test can wait for something, until the load has ended.
-fn moved_by(clock: Clock, load: &Load, mut before: impl FnMut(u64)) -> Measured {
+fn moved_by(clock: WaitClock, load: &LoadConfig, mut before: impl FnMut(u64)) -> LoadMeasurement {
     carry_out_beside(clock, load, |has_ended| {
         for ms in (0..).take_while(|_| !has_ended()) {
             before(ms);
@@ -37,8 +37,12 @@ fn moved_by(clock: Clock, load: &Load, mut before: impl FnMut(u64)) -> Measured 
 #[test]
 fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
     let server = good();
-    let load = at_rate(for_ms(server.load(4, 0), 1000), 2000.0, Spacing::Even);
-    let measured = moved_by(Clock::movable(), &load, |_| ());
+    let load = at_rate(
+        for_ms(server.load(4, 0), 1000),
+        2000.0,
+        ArrivalSpacing::Even,
+    );
+    let measured = moved_by(WaitClock::movable(), &load, |_| ());
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 2000);
     assert_eq!(server.seen(), outcomes.succeeded());
@@ -51,9 +55,9 @@ fn random_arrivals_come_as_often_as_asked_for() {
     let load = at_rate(
         for_ms(server.load(4, 0), 500),
         2000.0,
-        Spacing::Poisson { seed: 3 },
+        ArrivalSpacing::Poisson { seed: 3 },
     );
-    let measured = moved_by(Clock::movable(), &load, |_| ());
+    let measured = moved_by(WaitClock::movable(), &load, |_| ());
     // 1000 expected, with a standard deviation of 32.
     let attempts = measured.totals.outcomes.attempts();
     assert!((872..=1128).contains(&attempts), "{attempts}");
@@ -92,15 +96,19 @@ fn truth_p90(answered: &[Instant]) -> f64 {
 #[test]
 fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
     // A busy machine adds its own stalls to server and generator.
-    eventually(3, load_through_a_stall);
+    retry_busy(3, load_through_a_stall);
 }
 
 fn load_through_a_stall() -> Result<(), String> {
     let (server, answered) = stalling();
-    let mut load = at_rate(for_ms(server.load(2, 0), 1500), 1000.0, Spacing::Even);
-    load.most_connections = 2;
+    let mut load = at_rate(
+        for_ms(server.load(2, 0), 1500),
+        1000.0,
+        ArrivalSpacing::Even,
+    );
+    load.max_connections = 2;
     let measured = carry_out(&load);
-    let Latency::Open(latency) = &measured.totals.latency else {
+    let LoadLatency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
     // A busy machine may not have caught up at the end; such requests are unsent and include their
@@ -111,34 +119,34 @@ fn load_through_a_stall() -> Result<(), String> {
         (1500, outcomes.succeeded())
     );
     let unanswered = outcomes.attempts() - outcomes.succeeded();
-    holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
-    let all = latency.requests.merged();
+    ensure_holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
+    let all = latency.requests.merge_all();
     // 300 of 1500 requests were due during the stall and waited up to 300 ms for its end: a tenth
     // of all waited longer than 150 ms, or as long as a busy machine caused.
     let response = all.response.quantile(900_000).unwrap().ns as f64;
     let truth = truth_p90(&answered.lock().unwrap());
     assert!(truth > 130e6, "{truth}");
-    holds((response - truth).abs() < 0.1 * truth + 5e6, || {
+    ensure_holds((response - truth).abs() < 0.1 * truth + 5e6, || {
         format!("{response} {truth}")
     })?;
     // Only the two requests in flight experienced the stall itself.
     let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
-    holds(service < response / 2.0, || format!("{service} {response}"))?;
+    ensure_holds(service < response / 2.0, || format!("{service} {response}"))?;
     // The connections were busy: not the generator's fault.
-    let verdict = OpenVerdict::judge(
+    let verdict = OpenVerdict::assess(
         latency,
-        Achieved {
+        AchievedCounts {
             due: 1500,
             sent: 1500,
         },
     );
     let own_lag = verdict.own_lag_p99_ns as f64;
     assert!(measured.reached_most_connections);
-    holds(own_lag < response / 2.0, || format!("{verdict:?}"))
+    ensure_holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
 /// A server whose responses take 50 ms of the clock; counts requests started and answered.
-fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
+fn slow(clock: WaitClock) -> (Server, [Arc<AtomicU64>; 2]) {
     let counts: [Arc<AtomicU64>; 2] = Default::default();
     let [begun, answered] = counts.clone();
     let server = Server::start(move |mut asked| {
@@ -155,9 +163,9 @@ fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
 #[test]
 fn connections_grow_with_the_load_up_to_the_limit() {
     // 200/s at 50 ms each means ten at once.
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let (server, [begun, answered]) = slow(clock);
-    let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
+    let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
     let measured = moved_by(clock, &load, |ms| {
         // Time advances once due requests have arrived and served ones have been answered.
         let due = (ms / 5 + 1).min(100);
@@ -169,10 +177,10 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     assert!((10..=20).contains(&most), "{most} connections");
     assert!(!measured.reached_most_connections);
 
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let (server, _) = slow(clock);
-    let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
-    load.most_connections = 2;
+    let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
+    load.max_connections = 2;
     let measured = moved_by(clock, &load, |_| ());
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
@@ -186,8 +194,8 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     assert_eq!(outcomes.attempts(), 100);
     assert_eq!(unsent + server.seen(), 100);
     assert!(unsent >= 70, "{unsent}");
-    let Latency::Open(latency) = &measured.totals.latency else {
+    let LoadLatency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
-    assert_eq!(latency.requests.merged().response.count(), 100);
+    assert_eq!(latency.requests.merge_all().response.count(), 100);
 }

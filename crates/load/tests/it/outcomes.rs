@@ -25,26 +25,26 @@ enum Event {
 
 fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     match event {
-        Event::Attempt => outcomes.attempt(),
-        Event::Ok(code) => outcomes.ok(code),
-        Event::Status(code) => outcomes.refused_status(code),
-        Event::Assertion(code) => outcomes.failed_assertion(code),
-        Event::Reset(code) => outcomes.reset_stream(code),
-        Event::ResetHttp3(code) => outcomes.reset_http3_stream(code),
-        Event::Failed(class) => outcomes.failed(class),
-        Event::Cancelled => outcomes.cancelled(),
-        Event::Unsent => outcomes.unsent(),
-        Event::Interim(code) => outcomes.interim(code),
-        Event::Retry => outcomes.retried(),
+        Event::Attempt => outcomes.count_attempt(),
+        Event::Ok(code) => outcomes.count_ok(code),
+        Event::Status(code) => outcomes.count_refused_status(code),
+        Event::Assertion(code) => outcomes.count_failed_assertion(code),
+        Event::Reset(code) => outcomes.count_reset_stream(code),
+        Event::ResetHttp3(code) => outcomes.count_reset_http3_stream(code),
+        Event::Failed(class) => outcomes.count_failed(class),
+        Event::Cancelled => outcomes.count_cancelled(),
+        Event::Unsent => outcomes.count_unsent(),
+        Event::Interim(code) => outcomes.count_interim(code),
+        Event::Retry => outcomes.count_retry(),
         Event::Connect { works } => {
-            outcomes.connections.attempt();
+            outcomes.connections.count_attempt();
             if works {
-                outcomes.connections.opened()
+                outcomes.connections.count_opened()
             } else {
-                outcomes.connections.failed()
+                outcomes.connections.count_failed()
             }
         }
-        Event::Send { is_reused } => outcomes.connections.send(is_reused),
+        Event::Send { is_reused } => outcomes.connections.count_send(is_reused),
         Event::Bytes(count) => {
             outcomes.bytes.received += count;
             outcomes.bytes.body += count / 2;
@@ -58,8 +58,8 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;
     let has_codes = [ErrorClass::H2Reset, ErrorClass::H3Reset];
-    let classes: Vec<ErrorClass> = ErrorClass::every()
-        .filter(|class| !class.is_answered() && !has_codes.contains(class))
+    let classes: Vec<ErrorClass> = ErrorClass::all_classes()
+        .filter(|class| !class.has_response() && !has_codes.contains(class))
         .collect();
     let (mut events, mut in_flight) = (Vec::new(), 0);
     for _ in 0..50 + draw(300) {
@@ -90,7 +90,7 @@ fn outcomes_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
     for event in events {
         enter(&mut outcomes, *event);
     }
-    outcomes.close(in_flight);
+    outcomes.close_counts(in_flight);
     outcomes
 }
 
@@ -99,7 +99,7 @@ fn every_load_balances() {
     for seed in 0..300 {
         let (events, in_flight) = load(seed);
         let outcomes = outcomes_of(&events, in_flight);
-        assert_eq!(outcomes.balance(), Ok(()), "seed {seed}");
+        assert_eq!(outcomes.check_balance(), Ok(()), "seed {seed}");
         let rows: u64 = outcomes.rows().map(|row| row.count).sum();
         assert_eq!(rows, outcomes.attempts());
     }
@@ -125,7 +125,7 @@ fn a_lost_event_is_found_whichever_it_is() {
             }
             let mut rest = events.clone();
             rest.remove(lost);
-            let wrong = outcomes_of(&rest, in_flight).balance().unwrap_err();
+            let wrong = outcomes_of(&rest, in_flight).check_balance().unwrap_err();
             assert_eq!(
                 wrong[0].left.abs_diff(wrong[0].right),
                 1,
@@ -133,21 +133,21 @@ fn a_lost_event_is_found_whichever_it_is() {
                 events[lost]
             );
         }
-        assert!(outcomes_of(&events, in_flight + 1).balance().is_err());
+        assert!(outcomes_of(&events, in_flight + 1).check_balance().is_err());
     }
 }
 
 #[test]
 fn the_counts_say_what_does_not_add_up() {
     let mut outcomes = OutcomeCounts::new();
-    (0..40).for_each(|_| outcomes.attempt());
-    (0..20).for_each(|_| outcomes.ok(200));
-    (0..19).for_each(|_| outcomes.failed(ErrorClass::EofInBody));
+    (0..40).for_each(|_| outcomes.count_attempt());
+    (0..20).for_each(|_| outcomes.count_ok(200));
+    (0..19).for_each(|_| outcomes.count_failed(ErrorClass::EofInBody));
     // A failed status that is counted without its code.
-    outcomes.failed(ErrorClass::Status);
-    outcomes.connections.attempt();
+    outcomes.count_failed(ErrorClass::Status);
+    outcomes.connections.count_attempt();
     let said: Vec<String> = outcomes
-        .balance()
+        .check_balance()
         .unwrap_err()
         .iter()
         .map(ToString::to_string)
@@ -159,9 +159,9 @@ fn the_counts_say_what_does_not_add_up() {
             "attempts to connect are 1, but connections accounted for are 0",
         ]
     );
-    outcomes.connections.failed();
-    outcomes.attempt();
-    let said = outcomes.balance().unwrap_err()[0].to_string();
+    outcomes.connections.count_failed();
+    outcomes.count_attempt();
+    let said = outcomes.check_balance().unwrap_err()[0].to_string();
     assert_eq!(
         said,
         "requests attempted are 41, but requests accounted for are 40"
@@ -181,7 +181,7 @@ fn merged_outcomes_are_those_of_one_recording_in_any_grouping() {
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
-        parts[1].close(in_flight);
+        parts[1].close_counts(in_flight);
         let [a, b, c] = parts;
         let sum = |left: &OutcomeCounts, right: &OutcomeCounts| {
             let mut sum = left.clone();
@@ -206,8 +206,8 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
         );
     }
     let mut outcomes = OutcomeCounts::new();
-    outcomes.attempt();
-    outcomes.failed(ErrorClass::ResetInBody);
+    outcomes.count_attempt();
+    outcomes.count_failed(ErrorClass::ResetInBody);
     let text = serde_json::to_string(&outcomes).unwrap();
     assert!(text.contains(r#""errors":{"reset.in-body":1}"#), "{text}");
     let other = text.replace("reset.in-body", "reset.in-hand");
@@ -219,16 +219,16 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
 fn statuses_are_counted_by_code_and_by_hundred() {
     let mut outcomes = OutcomeCounts::new();
     for code in [200, 200, 204, 404, 503, 999, 42] {
-        outcomes.attempt();
-        outcomes.ok(code);
+        outcomes.count_attempt();
+        outcomes.count_ok(code);
     }
-    outcomes.interim(103);
+    outcomes.count_interim(103);
     let codes = outcomes.codes();
     assert_eq!(
         (
             codes.count_of(200),
-            codes.of_hundred(2),
-            codes.of_hundred(5)
+            codes.class_count(2),
+            codes.class_count(5)
         ),
         (2, 3, 1)
     );
@@ -236,9 +236,9 @@ fn statuses_are_counted_by_code_and_by_hundred() {
         (codes.count_of(103), outcomes.interim_codes().count_of(103)),
         (0, 1)
     );
-    assert_eq!((codes.outside(), codes.total()), (1, 7));
-    assert_eq!(outcomes.balance(), Ok(()));
+    assert_eq!((codes.count_outside(), codes.total()), (1, 7));
+    assert_eq!(outcomes.check_balance(), Ok(()));
     // Interim responses have codes below 200.
-    outcomes.interim(200);
-    assert!(outcomes.balance().is_err());
+    outcomes.count_interim(200);
+    assert!(outcomes.check_balance().is_err());
 }

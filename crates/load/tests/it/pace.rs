@@ -1,29 +1,35 @@
 //! Schedules compared with independent arithmetic.
 
-use speedwell_load::pace::{Due, PaceError, Rate, Schedule, Spacing, Stage, Stop};
+use speedwell_load::pace::{
+    ArrivalSpacing, DueRequest, PaceError, RateSchedule, RequestRate, ScheduleStage, StopCondition,
+};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn rate(per_s: f64) -> Rate {
-    Rate::per_second(per_s).unwrap()
+fn rate(per_s: f64) -> RequestRate {
+    RequestRate::per_second(per_s).unwrap()
 }
 
-fn constant(per_s: f64) -> Schedule {
-    Schedule::new(vec![Stage::constant(rate(per_s))], Spacing::Even).unwrap()
+fn constant(per_s: f64) -> RateSchedule {
+    RateSchedule::new(
+        vec![ScheduleStage::constant(rate(per_s))],
+        ArrivalSpacing::Even,
+    )
+    .unwrap()
 }
 
-fn stage(from: f64, to: f64, seconds: u64) -> Stage {
-    Stage {
+fn stage(from: f64, to: f64, seconds: u64) -> ScheduleStage {
+    ScheduleStage {
         from: rate(from),
         to: rate(to),
         duration_ns: seconds * SECOND_NS,
     }
 }
 
-fn seconds(seconds: u64) -> Stop {
-    Stop {
+fn seconds(seconds: u64) -> StopCondition {
+    StopCondition {
         after_ns: Some(seconds * SECOND_NS),
-        ..Stop::default()
+        ..StopCondition::default()
     }
 }
 
@@ -31,10 +37,10 @@ fn seconds(seconds: u64) -> Stop {
 fn five_thousand_a_second_for_an_hour_has_no_drift() {
     let schedule = constant(5000.0);
     let mut count = 0;
-    for due in schedule.share(0, 1, seconds(3600)) {
+    for due in schedule.thread_schedule(0, 1, seconds(3600)) {
         assert_eq!(
             due,
-            Due {
+            DueRequest {
                 index: count,
                 at_ns: count * 200_000
             }
@@ -59,12 +65,14 @@ fn a_rate_that_does_not_divide_a_second_is_rounded_down_each_time_anew() {
 
 #[test]
 fn threads_together_send_what_one_thread_would() {
-    for spacing in [Spacing::Even, Spacing::Poisson { seed: 3 }] {
+    for spacing in [ArrivalSpacing::Even, ArrivalSpacing::Poisson { seed: 3 }] {
         let stages = vec![stage(100.0, 900.0, 2), stage(900.0, 900.0, 1)];
-        let schedule = Schedule::new(stages, spacing).unwrap();
-        let whole: Vec<Due> = schedule.share(0, 1, Stop::default()).collect();
-        let mut parts: Vec<Due> = (0..3)
-            .flat_map(|thread| schedule.share(thread, 3, Stop::default()))
+        let schedule = RateSchedule::new(stages, spacing).unwrap();
+        let whole: Vec<DueRequest> = schedule
+            .thread_schedule(0, 1, StopCondition::default())
+            .collect();
+        let mut parts: Vec<DueRequest> = (0..3)
+            .flat_map(|thread| schedule.thread_schedule(thread, 3, StopCondition::default()))
             .collect();
         parts.sort_by_key(|due| due.index);
         assert_eq!(parts, whole);
@@ -76,10 +84,10 @@ fn threads_together_send_what_one_thread_would() {
 
 #[test]
 fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
-    let stages = vec![Stage::constant(rate(2000.0))];
-    let schedule = Schedule::new(stages, Spacing::Poisson { seed: 42 }).unwrap();
+    let stages = vec![ScheduleStage::constant(rate(2000.0))];
+    let schedule = RateSchedule::new(stages, ArrivalSpacing::Poisson { seed: 42 }).unwrap();
     let times: Vec<u64> = schedule
-        .share(0, 1, seconds(500))
+        .thread_schedule(0, 1, seconds(500))
         .map(|due| due.at_ns)
         .collect();
     // A million arrivals have a standard deviation of a thousand; tolerate four.
@@ -106,12 +114,14 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
     let share = long as f64 / (times.len() - 1) as f64;
     assert!((share - (-1_f64).exp()).abs() < 0.002, "{share}");
 
-    let again = schedule.share(0, 1, seconds(500)).map(|due| due.at_ns);
+    let again = schedule
+        .thread_schedule(0, 1, seconds(500))
+        .map(|due| due.at_ns);
     assert!(again.eq(times));
 }
 
 /// Integral of the rate up to a time, as a sum over short steps.
-fn integrated(stages: &[Stage], at_ns: u64) -> f64 {
+fn integrated(stages: &[ScheduleStage], at_ns: u64) -> f64 {
     let step_ns = 10_000;
     let mut sum = 0.0;
     let mut begin_ns = 0;
@@ -140,8 +150,10 @@ fn ramps_follow_the_integral_of_their_rate() {
         stage(0.0, 0.0, 1),
         stage(50.0, 50.0, 2),
     ];
-    let schedule = Schedule::new(stages.clone(), Spacing::Even).unwrap();
-    let all: Vec<Due> = schedule.share(0, 1, Stop::default()).collect();
+    let schedule = RateSchedule::new(stages.clone(), ArrivalSpacing::Even).unwrap();
+    let all: Vec<DueRequest> = schedule
+        .thread_schedule(0, 1, StopCondition::default())
+        .collect();
     // 2000 while rising, 2000 constant, 1500 while falling, none in the pause, 100.
     assert_eq!(all.len(), 5600);
     for due in all.iter().step_by(97) {
@@ -163,12 +175,12 @@ fn ramps_follow_the_integral_of_their_rate() {
 fn a_load_ends_by_count_or_by_time_whichever_is_first() {
     let schedule = constant(1000.0);
     let count = |after_requests, after_ns| {
-        let stop = Stop {
+        let stop = StopCondition {
             after_requests,
             after_ns,
         };
         (0..4)
-            .map(|thread| schedule.share(thread, 4, stop).count())
+            .map(|thread| schedule.thread_schedule(thread, 4, stop).count())
             .sum::<usize>()
     };
     assert_eq!(count(Some(777), None), 777);
@@ -178,13 +190,16 @@ fn a_load_ends_by_count_or_by_time_whichever_is_first() {
 
 #[test]
 fn what_cannot_be_scheduled_is_refused() {
-    assert!(matches!(Rate::per_second(-1.0), Err(PaceError::Rate(_))));
     assert!(matches!(
-        Rate::per_second(f64::NAN),
+        RequestRate::per_second(-1.0),
         Err(PaceError::Rate(_))
     ));
-    let nothing = Schedule::new(vec![stage(0.0, 0.0, 5)], Spacing::Even);
+    assert!(matches!(
+        RequestRate::per_second(f64::NAN),
+        Err(PaceError::Rate(_))
+    ));
+    let nothing = RateSchedule::new(vec![stage(0.0, 0.0, 5)], ArrivalSpacing::Even);
     assert_eq!(nothing, Err(PaceError::Empty));
-    let year = Schedule::new(vec![stage(0.0, 1e8, 31_536_000)], Spacing::Even);
+    let year = RateSchedule::new(vec![stage(0.0, 1e8, 31_536_000)], ArrivalSpacing::Even);
     assert!(matches!(year, Err(PaceError::RampTooLong { .. })));
 }

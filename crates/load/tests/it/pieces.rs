@@ -1,15 +1,18 @@
 //! Invariants of any byte stream, however it is split. Also used by the fuzz target.
 
-use speedwell_load::http1::{Ending, Limits, MethodKind, Reply, ReplyError, Summary, Watch};
+use speedwell_load::http1::{
+    HeadLimits, MethodKind, ResponseEnd, ResponseError, ResponseReader, ResponseSummary,
+    ResponseWatch,
+};
 
 /// Everything read from a connection until it ended or failed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    pub ended: Vec<Summary>,
+    pub ended: Vec<ResponseSummary>,
     pub bodies: Vec<Vec<u8>>,
     /// The first Content-Type value of each response.
     pub content_types: Vec<Option<Vec<u8>>>,
-    pub ending: Result<Ending, ReplyError>,
+    pub ending: Result<ResponseEnd, ResponseError>,
 }
 
 impl Outcome {
@@ -18,13 +21,13 @@ impl Outcome {
             ended: Vec::new(),
             bodies: Vec::new(),
             content_types: Vec::new(),
-            ending: Ok(Ending::Idle),
+            ending: Ok(ResponseEnd::Idle),
         }
     }
 }
 
 /// Small enough for short streams to exceed them.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: HeadLimits = HeadLimits {
     head_bytes: 600,
     fields: 12,
 };
@@ -35,12 +38,12 @@ pub const LIMITS: Limits = Limits {
 /// # Panics
 /// Panics if the progress does not add up.
 pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut reply = Reply::new(LIMITS);
-    let mut watch = Watch::new(1 << 16, &["content-type"]);
+    let mut reply = ResponseReader::new(LIMITS);
+    let mut watch = ResponseWatch::new(1 << 16, &["content-type"]);
     let mut outcome = Outcome::new();
     let mut methods = methods.iter();
     if let Some(first) = methods.next() {
-        reply.begin(*first);
+        reply.expect_response(*first);
     }
     let mut consumed_bytes = 0;
     for piece in pieces {
@@ -50,7 +53,11 @@ pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8
                 Ok(progress) => progress,
                 Err(error) => {
                     assert_eq!(reply.feed(rest), Err(error), "an error stays");
-                    assert_eq!(reply.finish(), Err(error), "an error stays at the end");
+                    assert_eq!(
+                        reply.end_connection(),
+                        Err(error),
+                        "an error stays at the end"
+                    );
                     outcome.ending = Err(error);
                     return outcome;
                 }
@@ -66,14 +73,14 @@ pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8
                     let value = watch.value("Content-Type").map(<[u8]>::to_vec);
                     outcome.content_types.push(value);
                     if let Some(next) = methods.next() {
-                        reply.begin(*next);
+                        reply.expect_response(*next);
                     }
                 }
             }
         }
     }
-    let ending = reply.finish();
-    if let Ok(Ending::Complete(summary) | Ending::InBody(summary)) = ending {
+    let ending = reply.end_connection();
+    if let Ok(ResponseEnd::Complete(summary) | ResponseEnd::InBody(summary)) = ending {
         outcome.bodies.push(watch.body().to_vec());
         assert_eq!(watch.body().len() as u64, summary.body_bytes.min(1 << 16));
     }
@@ -85,12 +92,16 @@ pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8
 impl Outcome {
     fn wire_bytes(&self) -> u64 {
         let last = match self.ending {
-            Ok(Ending::InHead(last) | Ending::InBody(last) | Ending::Complete(last)) => {
-                last.wire_bytes()
-            }
+            Ok(
+                ResponseEnd::InHead(last) | ResponseEnd::InBody(last) | ResponseEnd::Complete(last),
+            ) => last.wire_bytes(),
             _ => 0,
         };
-        self.ended.iter().map(Summary::wire_bytes).sum::<u64>() + last
+        self.ended
+            .iter()
+            .map(ResponseSummary::wire_bytes)
+            .sum::<u64>()
+            + last
     }
 }
 

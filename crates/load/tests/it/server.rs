@@ -1,13 +1,14 @@
 //! A server on real sockets whose every response is decided by the test, and loads for it.
 
 use rustix::net::sockopt::set_socket_linger;
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{
-    Address, Batching, ConnectionRules, Http, Kind, Kinds, Load, Part, Success, Target, Timeouts,
+    BatchingMode, ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget, RequestKind,
+    RequestKinds, RequestTimeouts, ServerAddress, SuccessRule,
 };
-use speedwell_load::measured::Measured;
-use speedwell_load::pace::{Closed, Pace, Stop, Think};
+use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -104,7 +105,7 @@ impl Server {
     }
 
     /// A closed load of GET requests to this server.
-    pub fn load(&self, concurrency: u32, requests: u64) -> Load {
+    pub fn load(&self, concurrency: u32, requests: u64) -> LoadConfig {
         load_to(self.address, concurrency, requests)
     }
 
@@ -175,39 +176,39 @@ fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<(Strin
 }
 
 /// A closed load of GET requests.
-pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
-    Load {
-        target: Target {
+pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> LoadConfig {
+    LoadConfig {
+        target: LoadTarget {
             host: "127.0.0.1".to_owned(),
             port: address.port(),
-            addresses: vec![Address::Internet(address)],
+            addresses: vec![ServerAddress::Internet(address)],
             local: None,
             tls: None,
         },
-        kinds: Kinds::single(Kind::get("test", "/")).unwrap(),
-        http: Http::One,
-        pace: Pace::Closed(Closed::new(concurrency, Think::None).unwrap()),
+        kinds: RequestKinds::single(RequestKind::get("test", "/")).unwrap(),
+        http: HttpVersion::One,
+        pace: PacingModel::Closed(ClosedPace::new(concurrency, ThinkTime::None).unwrap()),
         connections: concurrency,
-        most_connections: concurrency,
+        max_connections: concurrency,
         streams_per_connection: 1,
-        stop: Stop {
+        stop: StopCondition {
             after_requests: Some(requests),
             after_ns: None,
         },
         warmup_ns: 0,
         drain_ns: 5_000_000_000,
         rules: ConnectionRules {
-            timeouts: Timeouts {
+            timeouts: RequestTimeouts {
                 total_ns: Some(5_000_000_000),
-                ..Timeouts::default()
+                ..RequestTimeouts::default()
             },
-            batching: Batching::Off,
+            batching: BatchingMode::Off,
             ..ConnectionRules::default()
         },
-        success: Success::default(),
+        success: SuccessRule::default(),
         threads: 1,
         processors: Vec::new(),
-        part: Part::WHOLE,
+        part: LoadShare::ONLY,
         keeps_rows: false,
         steady: None,
     }
@@ -219,7 +220,7 @@ pub fn good() -> Server {
 }
 
 /// Same as [`good`], but each response advances the clock by a millisecond; nothing else moves it.
-pub fn good_by(clock: Clock) -> Server {
+pub fn good_by(clock: WaitClock) -> Server {
     Server::start(move |mut asked| {
         clock.advance(Duration::from_millis(1));
         asked.answer("200 OK", "good")
@@ -227,9 +228,9 @@ pub fn good_by(clock: Clock) -> Server {
 }
 
 /// The same load with a time limit.
-pub fn for_ms(load: Load, ms: u64) -> Load {
-    Load {
-        stop: Stop {
+pub fn for_ms(load: LoadConfig, ms: u64) -> LoadConfig {
+    LoadConfig {
+        stop: StopCondition {
             after_requests: None,
             after_ns: Some(ms * 1_000_000),
         },
@@ -239,15 +240,16 @@ pub fn for_ms(load: Load, ms: u64) -> Load {
 
 /// Runs a load and checks that its counts balance.
 #[track_caller]
-pub fn carry_out(load: &Load) -> Measured {
-    carry_out_by(Clock::REAL, load)
+pub fn carry_out(load: &LoadConfig) -> LoadMeasurement {
+    carry_out_by(WaitClock::REAL, load)
 }
 
 /// Same as [`carry_out`], on a clock moved by the server or another thread of the test.
 #[track_caller]
-pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
-    let measured = generator::run_by(clock, load, &AtomicBool::new(false), &mut |_| {}).unwrap();
-    measured.totals.outcomes.balance().unwrap();
+pub fn carry_out_by(clock: WaitClock, load: &LoadConfig) -> LoadMeasurement {
+    let measured =
+        generator::run_with_clock(clock, load, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    measured.totals.outcomes.check_balance().unwrap();
     measured
 }
 
@@ -255,12 +257,12 @@ pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
 /// ended.
 #[track_caller]
 pub fn carry_out_beside(
-    clock: Clock,
-    load: &Load,
+    clock: WaitClock,
+    load: &LoadConfig,
     beside: impl FnOnce(&dyn Fn() -> bool),
-) -> Measured {
+) -> LoadMeasurement {
     /// Moves the clock to the end when dropped, so that a failing test does not wait forever.
-    struct EndOfTime(Clock);
+    struct EndOfTime(WaitClock);
     impl Drop for EndOfTime {
         fn drop(&mut self) {
             if std::thread::panicking() {
@@ -278,7 +280,7 @@ pub fn carry_out_beside(
 }
 
 /// The nonzero rows of the counts.
-pub fn rows(measured: &Measured) -> Vec<(&'static str, u64)> {
+pub fn rows(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let rows = measured.totals.outcomes.rows();
     rows.filter(|row| row.count > 0)
         .map(|row| (row.name, row.count))

@@ -1,7 +1,7 @@
 //! An HTTP/2 server whose frames, valid or not, are written by the test.
 
 use super::server::Server;
-use speedwell_load::load::{Http, Load};
+use speedwell_load::load::{HttpVersion, LoadConfig};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -89,9 +89,9 @@ pub struct Streams {
 
 impl Streams {
     /// A closed load over HTTP/2.
-    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> Load {
-        Load {
-            http: Http::Two { table_bytes: 0 },
+    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> LoadConfig {
+        LoadConfig {
+            http: HttpVersion::Two { table_bytes: 0 },
             streams_per_connection: capacity,
             ..super::server::load_to(self.address, concurrency, requests)
         }

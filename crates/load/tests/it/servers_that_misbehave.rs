@@ -4,12 +4,12 @@
 
 use super::busy::wait_until;
 use super::server::{Asked, Server, Then, carry_out, carry_out_by, load_to, rows};
-use speedwell_clock::Clock;
+use speedwell_clock::WaitClock;
 use speedwell_load::generator;
-use speedwell_load::load::{Kind, Kinds, Load, Timeouts};
-use speedwell_load::measured::{Measured, Tick};
+use speedwell_load::load::{LoadConfig, RequestKind, RequestKinds, RequestTimeouts};
+use speedwell_load::measured::{LoadMeasurement, TimelineTick};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_load::pace::{Closed, Pace, Think};
+use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ const REQUESTS: u64 = 40;
 
 /// Sends forty requests over two connections.
 #[track_caller]
-fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (Measured, Server) {
+fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (LoadMeasurement, Server) {
     let server = Server::start(handler);
     let measured = carry_out(&server.load(2, REQUESTS));
     assert_eq!(measured.totals.outcomes.attempts(), REQUESTS);
     (measured, server)
 }
 
-/// Same as [`forty`], with every second request served correctly.
+/// Same as [`forty_revisions`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(Asked) -> Then + Send + Sync + 'static,
-) -> (Vec<(&'static str, u64)>, Measured) {
+) -> (Vec<(&'static str, u64)>, LoadMeasurement) {
     let (measured, _server) = forty(move |mut asked| match asked.number % 2 {
         0 => asked.answer("200 OK", "good"),
         _ => misbehave(asked),
@@ -38,7 +38,7 @@ fn every_second(
 }
 
 /// Sends forty requests over one connection at a time, so that their order is known.
-fn one_by_one(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> Measured {
+fn one_by_one(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> LoadMeasurement {
     let server = Server::start(handler);
     carry_out(&server.load(1, REQUESTS))
 }
@@ -130,10 +130,10 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
 fn a_500_is_an_answer_and_an_error() {
     let (rows, measured) = every_second(|mut asked| asked.answer("500 Oops", "sorry!"));
     assert_eq!(rows, [("ok", 20), ("status", 20)]);
-    let codes: Vec<_> = measured.totals.outcomes.codes().nonzero().collect();
+    let codes: Vec<_> = measured.totals.outcomes.codes().nonzero_counts().collect();
     assert_eq!(codes, [(200, 20), (500, 20)]);
     // Its latency does not count as successful.
-    assert_eq!(measured.totals.latency.service().count(), 20);
+    assert_eq!(measured.totals.latency.service_times().count(), 20);
 }
 
 #[test]
@@ -144,7 +144,12 @@ fn early_hints_are_no_answer() {
         asked.answer("200 OK", "good")
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let interim: Vec<_> = measured.totals.outcomes.interim_codes().nonzero().collect();
+    let interim: Vec<_> = measured
+        .totals
+        .outcomes
+        .interim_codes()
+        .nonzero_counts()
+        .collect();
     assert_eq!(interim, [(103, 40)]);
 }
 
@@ -198,12 +203,12 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
         asked.say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
         Then::Keep
     });
-    let head = Kind {
+    let head = RequestKind {
         method: "HEAD".to_owned(),
-        ..Kind::get("test", "/")
+        ..RequestKind::get("test", "/")
     };
-    let load = Load {
-        kinds: Kinds::single(head).unwrap(),
+    let load = LoadConfig {
+        kinds: RequestKinds::single(head).unwrap(),
         ..server.load(2, REQUESTS)
     };
     let measured = carry_out(&load);
@@ -215,8 +220,8 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
 fn an_answer_that_never_comes_runs_into_its_limit() {
     const LIMIT: Duration = Duration::from_secs(20);
     let limit = Some(LIMIT.as_nanos() as u64);
-    let slow = |limits: Timeouts, requests: u64, handler: fn(Asked, Clock) -> Then| {
-        let clock = Clock::movable();
+    let slow = |limits: RequestTimeouts, requests: u64, handler: fn(Asked, WaitClock) -> Then| {
+        let clock = WaitClock::movable();
         let server = Server::start(move |asked| handler(asked, clock));
         let mut load = server.load(1, requests);
         load.rules.timeouts = limits;
@@ -225,28 +230,28 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         (rows(&measured), measured.elapsed_ns)
     };
     // Unanswered requests take as long as the limit.
-    let never: fn(Asked, Clock) -> Then = |mut asked, clock| match asked.number % 2 {
+    let never: fn(Asked, WaitClock) -> Then = |mut asked, clock| match asked.number % 2 {
         0 => asked.answer("200 OK", "good"),
         _ => {
             clock.advance(LIMIT);
             Then::Hold
         }
     };
-    let total = Timeouts {
+    let total = RequestTimeouts {
         total_ns: limit,
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     let (outcomes, elapsed_ns) = slow(total, 6, never);
     assert_eq!(outcomes, [("ok", 3), ("timeout.total", 3)]);
     assert_eq!(Some(elapsed_ns), limit.map(|limit| 3 * limit));
-    let first_byte = Timeouts {
+    let first_byte = RequestTimeouts {
         first_byte_ns: limit,
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     let (outcomes, _) = slow(first_byte, 4, never);
     assert_eq!(outcomes, [("ok", 2), ("timeout.first-byte", 2)]);
     // The first byte arrives in time.
-    let half: fn(Asked, Clock) -> Then = |mut asked, clock| {
+    let half: fn(Asked, WaitClock) -> Then = |mut asked, clock| {
         asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
         clock.advance(LIMIT);
         // Give the client time to check its timeouts.
@@ -254,10 +259,10 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         clock.advance(LIMIT);
         Then::Hold
     };
-    let both = Timeouts {
+    let both = RequestTimeouts {
         first_byte_ns: limit,
         total_ns: limit.map(|limit| 2 * limit),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     assert_eq!(slow(both, 2, half).0, [("timeout.total", 2)]);
 }
@@ -282,7 +287,7 @@ fn a_server_that_does_not_listen_refuses_every_request() {
 /// Checks that the event loop did not iterate far more often than there are requests, timeout
 /// checks and ticks.
 #[track_caller]
-fn does_not_spin(measured: &Measured) {
+fn does_not_spin(measured: &LoadMeasurement) {
     let thread = &measured.threads[0];
     let looks = 2 * thread.elapsed_ns / 20_000_000 + thread.elapsed_ns / 100_000_000;
     let most = looks + 10 * measured.totals.outcomes.attempts();
@@ -397,8 +402,8 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
         asked.say(goodbye);
         Then::Close
     });
-    let load = Load {
-        pace: Pace::Closed(Closed::new(2, Think::Fixed(20_000_000)).unwrap()),
+    let load = LoadConfig {
+        pace: PacingModel::Closed(ClosedPace::new(2, ThinkTime::Fixed(20_000_000)).unwrap()),
         ..server.load(2, 6)
     };
     let measured = carry_out(&load);
@@ -447,7 +452,7 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
         (measured.unwrap(), second, gap)
     });
     let outcomes = &measured.totals.outcomes;
-    outcomes.balance().unwrap();
+    outcomes.check_balance().unwrap();
     assert!(outcomes.succeeded() > 100, "{:?}", rows(&measured));
     assert!(
         outcomes.succeeded() <= 60 + second.seen(),
@@ -467,6 +472,6 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
 }
 
 /// An interval in which everything failed.
-fn is_gap(tick: &Tick) -> bool {
+fn is_gap(tick: &TimelineTick) -> bool {
     tick.ok == 0 && tick.errors > 0
 }

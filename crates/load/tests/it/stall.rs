@@ -4,10 +4,13 @@
 //! stall. The expected values are computed from the schedule alone, without the code under test.
 
 use speedwell_load::latency::{
-    Achieved, ClosedLatency, Freed, Intended, OpenLatency, OpenVerdict, Outcome, Times,
+    AchievedCounts, ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, OpenVerdict,
+    RequestOutcome, RequestTimes,
 };
 use speedwell_load::latency::{effective_concurrency, is_concurrency_short};
-use speedwell_load::pace::{Rate, Schedule, Spacing, Stage, Stop};
+use speedwell_load::pace::{
+    ArrivalSpacing, RateSchedule, RequestRate, ScheduleStage, StopCondition,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -35,23 +38,24 @@ impl Server {
     }
 }
 
-fn stop() -> Stop {
-    Stop {
+fn stop() -> StopCondition {
+    StopCondition {
         after_ns: Some(10 * SECOND_NS),
-        ..Stop::default()
+        ..StopCondition::default()
     }
 }
 
 /// An open load over a limited number of connections; the generator itself sleeps during `pause`.
 fn open(pause: std::ops::Range<u64>) -> OpenLatency {
-    let rate = Rate::per_second(2000.0).unwrap();
-    let schedule = Schedule::new(vec![Stage::constant(rate)], Spacing::Even).unwrap();
+    let rate = RequestRate::per_second(2000.0).unwrap();
+    let schedule =
+        RateSchedule::new(vec![ScheduleStage::constant(rate)], ArrivalSpacing::Even).unwrap();
     let mut latency = OpenLatency::default();
     let mut server = Server::default();
-    let mut free: BinaryHeap<Reverse<Freed>> = (0..CONNECTIONS)
-        .map(|_| Reverse(Freed::default()))
+    let mut free: BinaryHeap<Reverse<ConnectionLag>> = (0..CONNECTIONS)
+        .map(|_| Reverse(ConnectionLag::default()))
         .collect();
-    for due in schedule.share(0, 1, stop()) {
+    for due in schedule.thread_schedule(0, 1, stop()) {
         let Reverse(connection) = free.pop().unwrap();
         let ready_ns = due.at_ns.max(connection.since_ns);
         let sent_ns = if pause.contains(&ready_ns) {
@@ -59,22 +63,22 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
         } else {
             ready_ns
         };
-        let own_lag_ns = latency.sent(due.at_ns, connection, sent_ns);
+        let own_lag_ns = latency.record_sent(due.at_ns, connection, sent_ns);
         let end_ns = server.serve(sent_ns);
-        free.push(Reverse(Freed {
+        free.push(Reverse(ConnectionLag {
             since_ns: end_ns,
             own_lag_ns,
         }));
-        let times = Times {
+        let times = RequestTimes {
             sent_ns,
             first_byte_ns: Some(end_ns),
             end_ns,
         };
-        let intended = Intended {
+        let intended = IntendedStart {
             due_ns: due.at_ns,
             own_lag_ns,
         };
-        latency.record(Outcome::Ok, intended, times);
+        latency.record(RequestOutcome::Ok, intended, times);
     }
     latency
 }
@@ -96,7 +100,7 @@ fn ms(ns: u64) -> f64 {
 #[test]
 fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     let latency = open(0..0);
-    let ok = latency.requests.get(Outcome::Ok).unwrap();
+    let ok = latency.requests.get(RequestOutcome::Ok).unwrap();
     let truth = truth();
     assert_eq!(ok.response.count(), 20_000);
     for ppm in [500_000, 900_000, 950_000, 990_000, 999_000, 1_000_000_u32] {
@@ -112,34 +116,34 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     let p = |ppm| ms(ok.response.quantile(ppm).unwrap().ns);
     assert!((490.0..530.0).contains(&p(950_000)), "p95 {}", p(950_000));
     assert!((890.0..915.0).contains(&p(990_000)), "p99 {}", p(990_000));
-    assert_eq!(ok.response.greatest_ns(), truth.last().copied());
+    assert_eq!(ok.response.max_ns(), truth.last().copied());
     // Only the 50 requests in flight experienced the stall: a quarter of a percent.
     assert!(ms(ok.sent.service.quantile(990_000).unwrap().ns) < 1.0);
-    assert_eq!(ok.sent.service.greatest_ns(), truth.last().copied());
+    assert_eq!(ok.sent.service.max_ns(), truth.last().copied());
     let mean = truth.iter().sum::<u64>() as f64 / 20_000.0;
     assert_eq!(ok.response.mean_ns(), Some(mean));
 }
 
 #[test]
 fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
-    let all = Achieved {
+    let all = AchievedCounts {
         due: 20_000,
         sent: 20_000,
     };
     let waiting = open(0..0);
     assert!(ms(waiting.lag.quantile(990_000).unwrap().ns) > 800.0);
-    let verdict = OpenVerdict::judge(&waiting, all);
+    let verdict = OpenVerdict::assess(&waiting, all);
     assert_eq!(verdict.own_lag_p99_ns, 0);
     assert!(verdict.allows_tail());
 
     let sleepy = open(2 * SECOND_NS..3 * SECOND_NS);
-    let verdict = OpenVerdict::judge(&sleepy, all);
+    let verdict = OpenVerdict::assess(&sleepy, all);
     assert!(verdict.is_generator_limited(), "{verdict:?}");
     assert!(!verdict.allows_tail());
 
     // The generator's own sleep is part of the time since requests were due, but not of the other
     // bound.
-    let all_times = sleepy.requests.merged();
+    let all_times = sleepy.requests.merge_all();
     let bounds = |ppm| {
         (
             ms(all_times.punctual.quantile(ppm).unwrap().ns),
@@ -150,18 +154,18 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     assert!(punctual < 1.0 && response > 10.0, "{punctual} {response}");
     assert_eq!(all_times.punctual.count(), all_times.response.count());
 
-    let missed = OpenVerdict::judge(
+    let missed = OpenVerdict::assess(
         &waiting,
-        Achieved {
+        AchievedCounts {
             due: 20_000,
             sent: 19_599,
         },
     );
     assert!(missed.is_rate_missed() && !missed.is_generator_limited() && !missed.allows_tail());
     assert!(
-        OpenVerdict::judge(
+        OpenVerdict::assess(
             &waiting,
-            Achieved {
+            AchievedCounts {
                 due: 20_000,
                 sent: 19_600
             }
@@ -184,18 +188,18 @@ fn a_closed_load_hardly_meets_the_stall_but_is_fully_concurrent() {
         let end_ns = server.serve(sent_ns);
         clients.push(Reverse(end_ns));
         last_ns = last_ns.max(end_ns);
-        let times = Times {
+        let times = RequestTimes {
             sent_ns,
             first_byte_ns: None,
             end_ns,
         };
-        latency.record(Outcome::Ok, times);
+        latency.record(RequestOutcome::Ok, times);
     }
-    let service = latency.requests.merged().service;
+    let service = latency.requests.merge_all().service;
     // 9 s at 10 us each; the raw p99 is the 50 requests in the queue, half a millisecond.
     assert!(service.count().abs_diff(900_000) < 100);
     assert!(ms(service.quantile(990_000).unwrap().ns) < 2.0);
-    assert!(ms(service.greatest_ns().unwrap()) > 1000.0);
+    assert!(ms(service.max_ns().unwrap()) > 1000.0);
     let effective = effective_concurrency(&service, last_ns).unwrap();
     assert!((effective - 50.0).abs() < 0.1, "{effective}");
     assert!(!is_concurrency_short(effective, 50) && is_concurrency_short(effective, 53));

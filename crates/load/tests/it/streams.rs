@@ -3,7 +3,7 @@
 use super::pieces::{check, read};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::http1::{Ending, MethodKind, Summary};
+use speedwell_load::http1::{MethodKind, ResponseEnd, ResponseSummary};
 use std::path::Path;
 
 /// A seeded source of random choices.
@@ -68,7 +68,7 @@ impl Draw {
     }
 
     /// Returns a response, its request's method, and the expected summary and payload.
-    fn response(&mut self) -> (Vec<u8>, MethodKind, Summary, Vec<u8>) {
+    fn response(&mut self) -> (Vec<u8>, MethodKind, ResponseSummary, Vec<u8>) {
         let methods = [MethodKind::Body, MethodKind::Body, MethodKind::Head][self.below(3)];
         let interim = self.below(3);
         let mut head = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(interim);
@@ -95,7 +95,7 @@ impl Draw {
         if methods == MethodKind::Head {
             (body, payload) = (Vec::new(), Vec::new());
         }
-        let summary = Summary {
+        let summary = ResponseSummary {
             status: 200,
             head_bytes: head.len() as u64,
             body_bytes: payload.len() as u64,
@@ -119,7 +119,7 @@ fn pipelined_responses_are_told_apart_wherever_the_stream_is_cut() {
         let methods: Vec<MethodKind> = responses.iter().map(|r| r.1).collect();
         let lengths = [1 + draw.below(200), 1 + draw.below(20), 1 + draw.below(3)];
         let outcome = check(&methods, &stream, &lengths);
-        assert_eq!(outcome.ending, Ok(Ending::Idle));
+        assert_eq!(outcome.ending, Ok(ResponseEnd::Idle));
         assert!(outcome.ended.iter().eq(responses.iter().map(|r| &r.2)));
         assert!(outcome.bodies.iter().eq(responses.iter().map(|r| &r.3)));
     }
@@ -155,7 +155,7 @@ fn every_seed_of_the_fuzz_target_holds_at_least_one_response() {
             _ => [MethodKind::Body; 3],
         };
         let outcome = read(&methods, [&bytes[1..]]);
-        let is_complete = matches!(outcome.ending, Ok(Ending::Complete(_)));
+        let is_complete = matches!(outcome.ending, Ok(ResponseEnd::Complete(_)));
         assert!(
             is_complete || !outcome.ended.is_empty(),
             "{entry:?}: {outcome:?}"

@@ -4,8 +4,8 @@
 use super::busy::wait_until;
 use super::server::{carry_out, carry_out_beside, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
-use speedwell_clock::Clock;
-use speedwell_load::load::{Http, Load, Timeouts};
+use speedwell_clock::WaitClock;
+use speedwell_load::load::{HttpVersion, LoadConfig, RequestTimeouts};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'sta
     rows(&measured)
 }
 
-/// Same as [`forty`], with every second request served correctly.
+/// Same as [`forty_revisions`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(&mut Stream) + Send + Sync + 'static,
@@ -55,7 +55,12 @@ fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     assert_eq!(rows(&measured), [("ok", 20), ("h2.rst-stream", 20)]);
-    let codes: Vec<_> = measured.totals.outcomes.reset_codes().nonzero().collect();
+    let codes: Vec<_> = measured
+        .totals
+        .outcomes
+        .reset_codes()
+        .nonzero_counts()
+        .collect();
     assert_eq!(codes, [(2, 20)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }
@@ -146,8 +151,8 @@ fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
 #[test]
 fn a_server_of_http_1_is_no_server_of_http_2() {
     let server = deaf();
-    let load = Load {
-        http: Http::Two { table_bytes: 0 },
+    let load = LoadConfig {
+        http: HttpVersion::Two { table_bytes: 0 },
         ..server.load(1, 5)
     };
     assert_eq!(rows(&carry_out(&load)), [("protocol.status-line", 5)]);
@@ -160,11 +165,11 @@ fn a_stream_that_takes_too_long_ends_alone() {
         _ => stream.answer(),
     });
     let mut load = server.load(2, 2, 8);
-    load.rules.timeouts = Timeouts {
+    load.rules.timeouts = RequestTimeouts {
         total_ns: Some(2000 * MS),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
-    let clock = Clock::movable();
+    let clock = WaitClock::movable();
     let measured = carry_out_beside(clock, &load, |_| {
         // Once the last request has arrived, all other responses have been sent.
         wait_until(|| server.requests.load(Ordering::SeqCst) == 8);
@@ -193,10 +198,10 @@ fn an_upload_that_the_window_stops_is_a_stall() {
         true
     });
     let mut load = server.load(1, 1, 2);
-    let mut kind = speedwell_load::load::Kind::get("test", "/");
+    let mut kind = speedwell_load::load::RequestKind::get("test", "/");
     kind.method = "POST".to_owned();
     kind.body = Some(vec![b'x'; 200_000]);
-    load.kinds = speedwell_load::load::Kinds::single(kind).unwrap();
+    load.kinds = speedwell_load::load::RequestKinds::single(kind).unwrap();
     // By then the window is full, even on a busy machine.
     load.rules.timeouts.total_ns = Some(1000 * MS);
     assert_eq!(rows(&carry_out(&load)), [("h2.flow-stall", 2)]);

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use speedwell_load::generator;
-use speedwell_load::load::{Http, Identity, Load, TlsOptions, Trust};
+use speedwell_load::load::{ClientIdentity, HttpVersion, LoadConfig, TlsOptions, TrustSource};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Papers {
 
     fn trusted(&self) -> TlsOptions {
         TlsOptions {
-            trust: Trust::Authority(self.file("ca.pem")),
+            trust: TrustSource::Authority(self.file("ca.pem")),
             ..TlsOptions::default()
         }
     }
@@ -125,7 +125,7 @@ fn serve(config: Arc<ServerConfig>) -> SocketAddr {
     })
 }
 
-fn load(address: SocketAddr, tls: TlsOptions) -> Load {
+fn load(address: SocketAddr, tls: TlsOptions) -> LoadConfig {
     let mut load = load_to(address, 2, 40);
     load.target.tls = Some(tls);
     load
@@ -139,7 +139,7 @@ fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 2);
     let anyone = TlsOptions {
-        trust: Trust::Anyone,
+        trust: TrustSource::Anyone,
         ..TlsOptions::default()
     };
     assert_eq!(rows(&carry_out(&load(address, anyone))), [("ok", 40)]);
@@ -186,8 +186,8 @@ impl SelfSigned {
         SelfSigned { papers, address }
     }
 
-    fn trusting(&self, file: &str) -> Load {
-        let trust = Trust::Authority(self.papers.file(file));
+    fn trusting(&self, file: &str) -> LoadConfig {
+        let trust = TrustSource::Authority(self.papers.file(file));
         let tls = TlsOptions {
             trust,
             ..TlsOptions::default()
@@ -201,8 +201,8 @@ impl SelfSigned {
     }
 }
 
-fn refusal(load: &Load) -> String {
-    let probe = generator::probe(load, &AtomicBool::new(false));
+fn refusal(load: &LoadConfig) -> String {
+    let probe = generator::send_probe(load, &AtomicBool::new(false));
     probe.unwrap_err().to_string()
 }
 
@@ -235,7 +235,7 @@ fn a_self_signed_certificate_is_trusted_when_it_is_named_itself() {
     let papers = Papers::new("pinned");
     let address = serve(papers.server_config(false, &[]));
     let pinned = TlsOptions {
-        trust: Trust::Authority(papers.file("server.pem")),
+        trust: TrustSource::Authority(papers.file("server.pem")),
         ..TlsOptions::default()
     };
     assert_eq!(rows(&carry_out(&load(address, pinned))), [("ok", 40)]);
@@ -291,7 +291,7 @@ fn a_probe_says_why_a_certificate_is_refused() {
         "{told}"
     );
     let unrelated = SelfSigned::new("unrelated", |_| {});
-    let trust = Trust::Authority(unrelated.papers.file("server.pem"));
+    let trust = TrustSource::Authority(unrelated.papers.file("server.pem"));
     let told = refusal(&load(
         address,
         TlsOptions {
@@ -310,7 +310,7 @@ fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
     let papers = Papers::new("client");
     let address = serve(papers.server_config(true, &[]));
     let shown = TlsOptions {
-        identity: Some(Identity {
+        identity: Some(ClientIdentity {
             certificates: papers.file("client.pem"),
             key: papers.file("client.key"),
         }),
@@ -333,7 +333,7 @@ fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
     for protocols in [&[][..], &[&b"http/1.1"[..]]] {
         let address = serve(papers.server_config(false, protocols));
         let mut load = load(address, papers.trusted());
-        load.http = Http::Two { table_bytes: 0 };
+        load.http = HttpVersion::Two { table_bytes: 0 };
         assert_eq!(rows(&carry_out(&load)), [("tls.alpn", 40)], "{protocols:?}");
     }
 }
@@ -423,18 +423,18 @@ fn a_probe_tells_what_was_agreed() {
     let papers = Papers::new("probe");
     let address = serve(papers.server_config(false, &[b"http/1.1"]));
     let load = load(address, papers.trusted());
-    let probe = generator::probe(&load, &AtomicBool::new(false)).unwrap();
+    let probe = generator::send_probe(&load, &AtomicBool::new(false)).unwrap();
     let tls = probe.tls.unwrap();
     assert_eq!(tls.version, "TLSv1.3");
     assert!(tls.cipher.starts_with("TLS13_AES"), "{}", tls.cipher);
     assert_eq!(tls.group.as_deref(), Some("X25519"));
     assert_eq!(tls.alpn.as_deref(), Some("http/1.1"));
     let missing = TlsOptions {
-        trust: Trust::Authority(papers.file("nothing.pem")),
+        trust: TrustSource::Authority(papers.file("nothing.pem")),
         ..TlsOptions::default()
     };
     let error = missing
-        .config(&[], &Arc::default())
+        .client_config(&[], &Arc::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("nothing.pem"), "{error}");

@@ -1,23 +1,25 @@
 //! Snippets: decides which become variants of one case and which become separate cases. Start at
-//! [`plans`].
+//! [`plan_snippets`].
 
 pub mod parameters;
 mod search;
 
-pub use search::{search, search_plans};
+pub use search::{plan_search, search_snippets};
 
-use super::{Listener, PlanRequest, Plans, VariantRequest, revisions};
+use super::{EventListener, PlanRequest, PreparedPlan, VariantRequest, revisions};
 use anyhow::ensure;
-use speedwell_harness::discover::{Selection, Suite};
-use speedwell_harness::{Job, Kind, Route, Source};
-use speedwell_model::{Case, Language, Length, Samples, Snippet, Value, Variant};
+use speedwell_harness::discover::{BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_harness::{BenchmarkJob, BenchmarkSource, SourceKind, StartMode};
+use speedwell_model::{
+    Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
+};
 
 /// One run of a command: as many executions as fit into the time, at least one. No warm-up: a new
 /// process is not warmed up by earlier executions, and slow commands should not be executed for
 /// nothing.
-const EXECUTIONS: Samples = Samples {
+const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
-    length: Length::TimeNs(300_000_000),
+    length: SampleLength::TimeNs(300_000_000),
     warmup_ns: 0,
 };
 
@@ -34,13 +36,13 @@ pub struct NamedSnippet {
 #[derive(Debug, Clone)]
 pub struct EvalRequest {
     /// Language of all snippets.
-    pub language: Language,
+    pub language: SnippetLanguage,
     /// The snippets.
     pub snippets: Vec<NamedSnippet>,
     /// Parameters that occur in snippets as `{NAME}`, with their values in order.
-    pub parameters: Vec<(String, Vec<Value>)>,
+    pub parameters: Vec<(String, Vec<ParameterValue>)>,
     /// Cases to measure, by ID.
-    pub selection: Selection,
+    pub selection: BenchmarkSelection,
     /// Numbers of workers; empty if not requested, because concurrency is then not a parameter.
     pub levels: Vec<u32>,
     /// Programs to compare.
@@ -58,7 +60,10 @@ pub struct EvalRequest {
 ///
 /// # Errors
 /// Fails if variants contradict each other or other options.
-pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
+pub fn plan_snippets(
+    mut request: EvalRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
     let named = !request.variants.given.is_empty();
     let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
@@ -70,32 +75,32 @@ pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::R
         "{} is compiled, so every snippet is a program of its own\nhint: leave out --shared and --order parallel",
         request.language
     );
-    request.variants = revisions::settled(&request.variants, listener)?;
+    request.variants = revisions::check_out_revisions(&request.variants, listener)?;
     let compares_snippets = !named && request.snippets.len() > 1;
-    let jobs = jobs(&request, compares_snippets)?;
+    let jobs = build_jobs(&request, compares_snippets)?;
     let compared = if compares_snippets {
-        variants_of(&request.snippets)
+        snippets_as_variants(&request.snippets)
     } else {
         Vec::new()
     };
-    let variants = request.variants.variants(compared)?;
+    let variants = request.variants.build_variants(compared)?;
     request.plan.sampling.check_bounds(variants.len())?;
-    revisions::place(&variants, std::iter::empty())?;
-    let suite = Suite {
+    revisions::place_benchmark_files(&variants, std::iter::empty())?;
+    let suite = DiscoveredBenchmarks {
         files: jobs.len(),
-        warnings: revisions::sameness(&variants, &jobs),
+        warnings: revisions::identical_warnings(&variants, &jobs),
         jobs,
-        ..Suite::default()
+        ..DiscoveredBenchmarks::default()
     };
-    let mut plan = request.plan.plan(variants, &suite);
+    let mut plan = request.plan.build_plan(variants, &suite);
     plan.shared = shared;
-    if request.language == Language::Sh && !request.plan.sampling.divides_runs() {
-        plan.sampling.samples = EXECUTIONS;
+    if request.language == SnippetLanguage::Sh && !request.plan.sampling.divides_runs() {
+        plan.sampling.samples = COMMAND_SAMPLES;
     }
-    Ok(Plans::new(plan, suite))
+    Ok(PreparedPlan::new(plan, suite))
 }
 
-fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
+fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
     let variant = |named: &NamedSnippet| Variant {
         snippet: Some(named.snippet.clone()),
         ..Variant::plain(&named.name)
@@ -109,7 +114,7 @@ fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches
 /// none.
-fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Job>> {
+fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<BenchmarkJob>> {
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
@@ -119,17 +124,17 @@ fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Jo
     } else {
         request.snippets.iter().map(Some).collect()
     };
-    let rows = Case::combinations(&request.parameters)?;
+    let rows = Case::cartesian_product(&request.parameters)?;
     let mut jobs = Vec::new();
     for snippet in alone {
         for row in &rows {
             for level in &levels {
-                jobs.push(job(request, snippet, row, *level)?);
+                jobs.push(build_job(request, snippet, row, *level)?);
             }
         }
     }
     let count = jobs.len();
-    jobs.retain(|job| request.selection.wants(&job.label));
+    jobs.retain(|job| request.selection.selects_name(&job.label));
     ensure!(
         !jobs.is_empty(),
         "no case is left of {count}\nhint: '--list' shows them"
@@ -142,15 +147,25 @@ fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Jo
 ///
 /// # Errors
 /// Fails if the current folder is gone.
-fn job(
+fn build_job(
     request: &EvalRequest,
     snippet: Option<&NamedSnippet>,
-    row: &[(String, Value)],
+    row: &[(String, ParameterValue)],
     level: Option<u32>,
-) -> anyhow::Result<Job> {
+) -> anyhow::Result<BenchmarkJob> {
     let benchmark = format!("eval/{}", request.language);
-    let name = snippet.map(|snippet| ("code".to_owned(), Value::Text(snippet.name.clone())));
-    let level = level.map(|level| ("concurrency".to_owned(), Value::Number(level.into())));
+    let name = snippet.map(|snippet| {
+        (
+            "code".to_owned(),
+            ParameterValue::Text(snippet.name.clone()),
+        )
+    });
+    let level = level.map(|level| {
+        (
+            "concurrency".to_owned(),
+            ParameterValue::Number(level.into()),
+        )
+    });
     let case = Case::new(
         &benchmark,
         name.into_iter()
@@ -159,9 +174,9 @@ fn job(
             .collect(),
     );
     let here = std::env::current_dir()?;
-    Ok(Job {
-        source: Source {
-            kind: Kind::Snippet(request.language),
+    Ok(BenchmarkJob {
+        source: BenchmarkSource {
+            kind: SourceKind::Snippet(request.language),
             name: benchmark,
             file: here.clone(),
             root: here.clone(),
@@ -172,7 +187,7 @@ fn job(
             is_artifact: false,
         },
         label: case.id(),
-        route: Route::Direct,
+        route: StartMode::Direct,
         flags: Vec::new(),
         arguments: Vec::new(),
         names: Vec::new(),

@@ -1,23 +1,23 @@
 //! Parses parameter values as typed: ranges of decimal numbers, and lists.
 //!
 //! Ranges are exact: numbers are integer multiples of a power of ten, so three steps of 0.1 give
-//! 0.3. Start at [`range`] and [`list`].
+//! 0.3. Start at [`parse_range`] and [`parse_list`].
 
 use anyhow::{Context, bail, ensure};
-use speedwell_model::{Case, Value};
+use speedwell_model::{Case, ParameterValue};
 
 /// A decimal number: `units` times 10 to the power of -`places`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Decimal {
+struct DecimalNumber {
     units: i128,
     places: u32,
 }
 
 /// Maximum number of decimal places; no duration of a command needs more.
-const MOST_PLACES: u32 = 18;
+const MAX_PLACES: u32 = 18;
 
-impl Decimal {
-    fn parse(text: &str) -> Option<Decimal> {
+impl DecimalNumber {
+    fn parse(text: &str) -> Option<DecimalNumber> {
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => (-1, digits),
             None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -28,13 +28,13 @@ impl Decimal {
             is_plain(whole) && is_plain(behind) && !(whole.is_empty() && behind.is_empty());
         let places = u32::try_from(behind.len())
             .ok()
-            .filter(|places| *places <= MOST_PLACES)?;
+            .filter(|places| *places <= MAX_PLACES)?;
         let units: i128 = format!("0{whole}{behind}")
             .parse()
             .ok()
             .filter(|_| is_number)?;
         // Below this limit, sums and scaling to the places of another number cannot overflow.
-        (units < 1_000_000_000_000_000_000_000).then_some(Decimal {
+        (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,
         })
@@ -46,7 +46,7 @@ impl Decimal {
             .checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
     }
 
-    fn text(self) -> String {
+    fn to_text(self) -> String {
         let sign = if self.units < 0 { "-" } else { "" };
         let digits = format!(
             "{:0>1$}",
@@ -65,9 +65,9 @@ impl Decimal {
 /// # Errors
 /// Fails if a word is not a number, the range is empty, the step is not positive, or there are more
 /// numbers than the limit on cases.
-pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
+pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| {
-        let read = Decimal::parse(text);
+        let read = DecimalNumber::parse(text);
         read.with_context(|| format!("'{text}' is not a decimal number such as 10 or 0.5"))
     };
     let [begin, end, step] = [number(first)?, number(last)?, number(step.unwrap_or("1"))?];
@@ -84,7 +84,7 @@ pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<
     ensure!(
         by > 0,
         "a step of {} leads nowhere\nhint: it is greater than 0",
-        step.text()
+        step.to_text()
     );
     let count = (to - from) / by + 1;
     ensure!(
@@ -94,18 +94,18 @@ pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<
     );
     let shift = 10i128.pow(finest - places);
     let text = |at: i128| match at {
-        0 => begin.text(),
-        at => Decimal {
+        0 => begin.to_text(),
+        at => DecimalNumber {
             units: (from + at * by) / shift,
             places,
         }
-        .text(),
+        .to_text(),
     };
     Ok((0..count).map(text).collect())
 }
 
 /// Splits a list at commas. `\,` is a literal comma, `\\` a backslash.
-pub fn list(text: &str) -> Vec<String> {
+pub fn parse_list(text: &str) -> Vec<String> {
     let mut values = vec![String::new()];
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -121,14 +121,17 @@ pub fn list(text: &str) -> Vec<String> {
 
 /// Converts texts to parameter values: numbers or booleans if all have the same type and print as
 /// typed, texts otherwise.
-pub fn values(texts: &[String]) -> Vec<Value> {
-    let guessed: Vec<Value> = texts.iter().map(|text| Value::guess(text)).collect();
-    let is_kept = |(text, value): (&String, &Value)| value.plain() == **text;
+pub fn infer_values(texts: &[String]) -> Vec<ParameterValue> {
+    let guessed: Vec<ParameterValue> = texts
+        .iter()
+        .map(|text| ParameterValue::infer_value(text))
+        .collect();
+    let is_kept = |(text, value): (&String, &ParameterValue)| value.plain() == **text;
     let are_alike = guessed.windows(2).all(|two| two[0].kind() == two[1].kind());
     if are_alike && texts.iter().zip(&guessed).all(is_kept) {
         guessed
     } else {
-        texts.iter().cloned().map(Value::Text).collect()
+        texts.iter().cloned().map(ParameterValue::Text).collect()
     }
 }
 
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_range_is_exact_and_holds_its_last_number() {
-        let numbers = |first, last, step| range(first, last, step).unwrap();
+        let numbers = |first, last, step| parse_range(first, last, step).unwrap();
         assert_eq!(numbers("1", "4", None), ["1", "2", "3", "4"]);
         assert_eq!(
             numbers("0.1", "0.4", Some("0.1")),
@@ -161,35 +164,47 @@ mod tests {
             ("0", "1", Some("0.0000001")),
             ("0", "99999999999999999999999999", None),
         ] {
-            assert!(range(first, last, step).is_err(), "{first} {last} {step:?}");
+            assert!(
+                parse_range(first, last, step).is_err(),
+                "{first} {last} {step:?}"
+            );
         }
     }
 
     #[test]
     fn a_list_is_cut_at_commas_unless_they_are_escaped() {
-        assert_eq!(list("a,b"), ["a", "b"]);
-        assert_eq!(list(r"a\,b,c\\,\d"), ["a,b", r"c\", r"\d"]);
-        assert_eq!(list(""), [""]);
+        assert_eq!(parse_list("a,b"), ["a", "b"]);
+        assert_eq!(parse_list(r"a\,b,c\\,\d"), ["a,b", r"c\", r"\d"]);
+        assert_eq!(parse_list(""), [""]);
     }
 
     #[test]
     fn values_are_numbers_only_if_they_read_back_as_they_were_typed() {
         let of = |texts: &[&str]| {
-            values(
+            infer_values(
                 &texts
                     .iter()
                     .map(|text| (*text).to_owned())
                     .collect::<Vec<_>>(),
             )
         };
-        assert_eq!(of(&["1", "2.5"]), [Value::Number(1.0), Value::Number(2.5)]);
+        assert_eq!(
+            of(&["1", "2.5"]),
+            [ParameterValue::Number(1.0), ParameterValue::Number(2.5)]
+        );
         assert_eq!(
             of(&["0.10", "0.2"]),
-            [Value::Text("0.10".into()), Value::Text("0.2".into())]
+            [
+                ParameterValue::Text("0.10".into()),
+                ParameterValue::Text("0.2".into())
+            ]
         );
         assert_eq!(
             of(&["1", "a"]),
-            [Value::Text("1".into()), Value::Text("a".into())]
+            [
+                ParameterValue::Text("1".into()),
+                ParameterValue::Text("a".into())
+            ]
         );
     }
 }

@@ -2,29 +2,32 @@
 //!
 //! Each snippet has its own process for the whole search, whose workers persist from level to
 //! level. `analysis` picks the next level; this module measures, stores and reports it. Start at
-//! [`search`].
+//! [`search_snippets`].
 
-use super::{EvalRequest, plans};
-use crate::rehearsal::rehearse;
+use super::{EvalRequest, plan_snippets};
+use crate::rehearsal::rehearse_plan;
 use crate::session::check_processors;
-use crate::{Listener, Plans, SessionRequest, header};
+use crate::{EventListener, PreparedPlan, SessionRequest, session_header};
 use anyhow::ensure;
-use speedwell_analysis::scaling::{self, Level, Next, Rules};
-use speedwell_harness::snippet::{self, Gone, Live, expected};
-use speedwell_harness::{self as harness, Job, RunLayout, Setting};
+use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
+use speedwell_harness::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
+use speedwell_harness::{self as harness, BenchmarkJob, RunContext, RunLayout};
 use speedwell_model::SnippetTiming;
-use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
-use speedwell_process::{interrupted, unix_ms};
-use speedwell_results::store::{Recorder, Store};
-use speedwell_runner::Ended;
+use speedwell_model::{
+    Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,
+    SessionObserver, Variant,
+};
+use speedwell_process::{is_interrupt_requested, unix_time_ms};
+use speedwell_results::store::{SessionRecorder, Store};
+use speedwell_runner::SessionEnd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Length of a visit. Many short visits are more informative than few long ones: the spread within
 /// a visit does not show how much visits differ.
-const VISIT: Samples = Samples {
+const VISIT_SAMPLES: SampleDivision = SampleDivision {
     count: 3,
-    length: Length::TimeNs(100_000_000),
+    length: SampleLength::TimeNs(100_000_000),
     warmup_ns: 100_000_000,
 };
 
@@ -32,21 +35,24 @@ const VISIT: Samples = Samples {
 ///
 /// # Errors
 /// Fails if other options contradict a search.
-pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
+pub fn plan_search(
+    request: EvalRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
     let sampling = request.plan.sampling.clone();
     ensure!(
-        !matches!(sampling.length, Some(Length::Iterations(_))),
+        !matches!(sampling.length, Some(SampleLength::Iterations(_))),
         "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
     );
     ensure!(
         !request.shares_process,
         "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
     );
-    let mut plans = plans(request, listener)?;
-    plans.plan.sampling.samples = sampling.samples(VISIT);
+    let mut plans = plan_snippets(request, listener)?;
+    plans.plan.sampling.samples = sampling.sample_division(VISIT_SAMPLES);
     plans.plan.is_search = true;
     check_processors(&plans.plan)?;
-    crate::layout::check(&plans.plan)?;
+    crate::layout::check_layout(&plans.plan)?;
     Ok(plans)
 }
 
@@ -54,19 +60,19 @@ pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow
 ///
 /// # Errors
 /// Fails if the store cannot be written.
-pub fn search(
-    plans: Plans,
-    rules: Rules,
+pub fn search_snippets(
+    plans: PreparedPlan,
+    rules: SaturationRules,
     request: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<(Session, Ended)> {
-    let Plans { plan, suite, .. } = plans;
-    rehearse(&plan, &suite.failures, &request.settings)?;
-    let header = header(&plan, suite, request);
-    let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<(Session, SessionEnd)> {
+    let PreparedPlan { plan, suite, .. } = plans;
+    rehearse_plan(&plan, &suite.failures, &request.settings)?;
+    let header = session_header(&plan, suite, request);
+    let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
-    let mut search = Search {
+    let mut search = ConcurrencySearch {
         rules,
         samples: plan.sampling.samples,
         limit: Duration::from_millis(plan.sampling.timeout_ms),
@@ -77,9 +83,9 @@ pub fn search(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let setting = Setting {
+            let setting = RunContext {
                 variant,
-                program: harness::program_of(&job.source, variant),
+                program: harness::resolve_program_for(&job.source, variant),
                 slot: search.slot,
                 ordinal: 0,
                 repeated: 0,
@@ -91,111 +97,118 @@ pub fn search(
                 kept: None,
                 limit: search.limit,
                 samples: search.samples,
-                asked: plan.sampling.asked,
+                requested: plan.sampling.asked,
                 is_series: false,
                 pin: plan.pin.as_ref(),
             };
-            failed |= !search.climb(&job.under(variant), variant, &setting)?;
+            failed |= !search.search_snippet(&job.under(variant), variant, &setting)?;
         }
     }
-    let is_interrupted = interrupted();
-    search.recorder.observe(&Event::Finished {
+    let is_interrupted = is_interrupt_requested();
+    search.recorder.observe(&SessionEvent::Finished {
         interrupted: is_interrupted,
     })?;
     drop(search);
     let ended = match (is_interrupted, failed) {
-        (true, _) => Ended::Interrupted,
-        (false, true) => Ended::Failed,
-        (false, false) => Ended::Complete,
+        (true, _) => SessionEnd::Interrupted,
+        (false, true) => SessionEnd::Failed,
+        (false, false) => SessionEnd::Complete,
     };
-    Ok((store.session(number)?, ended))
+    Ok((store.load_session(number)?, ended))
 }
 
-struct Search<'a, 'l> {
-    rules: Rules,
-    samples: Samples,
+struct ConcurrencySearch<'a, 'l> {
+    rules: SaturationRules,
+    samples: SampleDivision,
     limit: Duration,
-    listener: &'a mut Listener<'l>,
-    recorder: Recorder<'a>,
+    listener: &'a mut EventListener<'l>,
+    recorder: SessionRecorder<'a>,
     slot: u32,
 }
 
-impl Search<'_, '_> {
+impl ConcurrencySearch<'_, '_> {
     /// Searches with one snippet; returns whether that succeeded. What was measured before a
     /// failure is kept.
-    fn climb(
+    fn search_snippet(
         &mut self,
-        job: &Job,
+        job: &BenchmarkJob,
         variant: &Variant,
-        setting: &Setting<'_>,
+        setting: &RunContext<'_>,
     ) -> anyhow::Result<bool> {
         let Some(own) = job.snippet_under(variant) else {
             return Ok(true);
         };
-        let mut spec = match snippet::start(&own, &setting.program, variant) {
+        let mut spec = match snippet::build_process(&own, &setting.program, variant) {
             Ok(spec) => spec,
-            Err(failed) => return self.fail(&failed.into(), job, setting),
+            Err(failed) => return self.record_failure(&failed.into(), job, setting),
         };
         spec.pin = setting.pin.cloned();
         spec.directory = Some(job.source.directory.clone());
         spec.limit = Duration::from_secs(24 * 3600);
-        let (mut live, _) = match Live::start(spec) {
+        let (mut live, _) = match LiveHarness::start(spec) {
             Ok(started) => started,
-            Err(gone) => return self.fail(&gone, job, setting),
+            Err(gone) => return self.record_failure(&gone, job, setting),
         };
-        let loaded = live.load("code", &own).map(|answer| answer.fault("code"));
-        if let Some(gone) = fault(loaded) {
-            return self.fail(&gone, job, setting);
+        let loaded = live
+            .load_snippet("code", &own)
+            .map(|answer| answer.find_fault("code"));
+        if let Some(gone) = find_fault(loaded) {
+            return self.record_failure(&gone, job, setting);
         }
-        let mut levels: Vec<Level> = Vec::new();
-        while let Next::Visit(level) = scaling::next(&levels, &self.rules) {
-            if interrupted() {
+        let mut levels: Vec<ConcurrencyLevel> = Vec::new();
+        while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
+            if is_interrupt_requested() {
                 break;
             }
-            let begin = (unix_ms(), Instant::now());
-            match self.visit(&mut live, level) {
-                Ok(Some(measured)) if !interrupted() => {
-                    self.keep(&measured, level, begin, job, variant, &mut levels)?
+            let begin = (unix_time_ms(), Instant::now());
+            match self.measure_level(&mut live, level) {
+                Ok(Some(measured)) if !is_interrupt_requested() => {
+                    self.record_visit(&measured, level, begin, job, variant, &mut levels)?
                 }
                 Ok(_) => break,
-                Err(gone) => return self.fail(&gone, job, setting),
+                Err(gone) => return self.record_failure(&gone, job, setting),
             }
         }
-        match fault(live.end().map(|answer| answer.fault("code"))) {
-            Some(gone) => self.fail(&gone, job, setting),
+        match find_fault(live.shut_down().map(|answer| answer.find_fault("code"))) {
+            Some(gone) => self.record_failure(&gone, job, setting),
             None => Ok(true),
         }
     }
 
     /// Measures a level once; `None` if the user interrupted before there was a result.
-    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<SnippetTiming>, Gone> {
-        let answer = live.workers("code", level)?;
-        if let Some(cause) = answer.fault("code") {
-            return Err(Gone::new(cause));
+    fn measure_level(
+        &self,
+        live: &mut LiveHarness,
+        level: u32,
+    ) -> Result<Option<SnippetTiming>, HarnessFailure> {
+        let answer = live.set_workers("code", level)?;
+        if let Some(cause) = answer.find_fault("code") {
+            return Err(HarnessFailure::new(cause));
         }
-        let limit = expected(&self.samples, self.limit);
+        let limit = expected_duration(&self.samples, self.limit);
         let jobs = ["code".to_owned()];
-        let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
-        match answer.fault("code") {
-            Some(cause) => Err(Gone::new(cause)),
+        let answer = live.run_jobs(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
+        match answer.find_fault("code") {
+            Some(cause) => Err(HarnessFailure::new(cause)),
             None => Ok(answer.timing("code", &self.samples)),
         }
     }
 
-    fn keep(
+    fn record_visit(
         &mut self,
         measured: &SnippetTiming,
         level: u32,
         (started_unix_ms, begin): (i64, Instant),
-        job: &Job,
+        job: &BenchmarkJob,
         variant: &Variant,
-        levels: &mut Vec<Level>,
+        levels: &mut Vec<ConcurrencyLevel>,
     ) -> anyhow::Result<()> {
         let per_s = measured.per_s.unwrap_or(0.0);
-        self.listener.observe(&Event::Visited { level, per_s })?;
+        self.listener
+            .observe(&SessionEvent::Visited { level, per_s })?;
         match levels.iter_mut().find(|known| known.concurrency == level) {
             Some(known) => known.throughputs.push(per_s),
-            None => levels.push(Level {
+            None => levels.push(ConcurrencyLevel {
                 concurrency: level,
                 throughputs: vec![per_s],
                 is_spoilt: false,
@@ -203,11 +216,11 @@ impl Search<'_, '_> {
         }
         let visits = levels.iter().find(|known| known.concurrency == level);
         let block = visits.map_or(0, |known| known.throughputs.len() as u32 - 1);
-        let seen = snippet::observation(measured, &at_level(job, level));
+        let seen = snippet::to_observation(measured, &job_at_level(job, level));
         for metric in &seen.metrics {
-            self.recorder.observe(&Event::Declared(metric))?;
+            self.recorder.observe(&SessionEvent::Declared(metric))?;
         }
-        self.recorder.observe(&Event::RunFinished(&Run {
+        self.recorder.observe(&SessionEvent::RunFinished(&Run {
             case: Arc::new(seen.case),
             variant: Arc::from(variant.name.as_str()),
             slot: self.slot,
@@ -223,32 +236,40 @@ impl Search<'_, '_> {
             notes: seen.notes,
             load: None,
         }))?;
-        self.recorder.observe(&Event::SlotsDone(&[self.slot]))?;
+        self.recorder
+            .observe(&SessionEvent::SlotsDone(&[self.slot]))?;
         self.slot += 1;
         Ok(())
     }
 
-    fn fail(&mut self, gone: &Gone, job: &Job, setting: &Setting<'_>) -> anyhow::Result<bool> {
-        let failure = snippet::failure_of(gone, job, setting);
-        self.recorder.observe(&Event::Failed(&failure))?;
+    fn record_failure(
+        &mut self,
+        gone: &HarnessFailure,
+        job: &BenchmarkJob,
+        setting: &RunContext<'_>,
+    ) -> anyhow::Result<bool> {
+        let failure = snippet::shared_process_failure(gone, job, setting);
+        self.recorder.observe(&SessionEvent::Failed(&failure))?;
         Ok(false)
     }
 }
 
-fn at_level(job: &Job, level: u32) -> Job {
+fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {
     let mut job = job.clone();
     let case = job
         .case
         .get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
-    let concurrency = Value::Number(level.into());
+    let concurrency = ParameterValue::Number(level.into());
     case.values.push(("concurrency".to_owned(), concurrency));
     job.label = case.id();
     job
 }
 
-fn fault(answer: Result<Option<speedwell_model::Cause>, Gone>) -> Option<Gone> {
+fn find_fault(
+    answer: Result<Option<speedwell_model::FailureCause>, HarnessFailure>,
+) -> Option<HarnessFailure> {
     match answer {
-        Ok(cause) => cause.map(Gone::new),
+        Ok(cause) => cause.map(HarnessFailure::new),
         Err(gone) => Some(gone),
     }
 }

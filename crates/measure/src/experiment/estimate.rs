@@ -1,15 +1,15 @@
 //! Estimates the duration of an experiment, as far as a trial of everything reveals it.
 
-use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind};
-use speedwell_model::assignment::{Assignment, Traffic, Warmup, Work};
-use speedwell_model::{Case, Length, Order, Variant, milliseconds};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
+use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
 use speedwell_suite::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
 /// Estimated total of all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Estimate {
+pub struct ExperimentEstimate {
     /// Time, as far as known.
     pub time: Duration,
     /// Requests, whose duration is unknown.
@@ -18,9 +18,9 @@ pub struct Estimate {
 
 /// Measuring time of benchmark files and snippets, if options and files determine it before
 /// anything runs. Excludes starting programs and servers. `None` if a benchmark or framework
-/// decides it, and for experiments, about which [`of_loads`] knows more.
-pub fn measuring_time(plan: &Plan) -> Option<Duration> {
-    let is_one_after_the_other = plan.design.order != Order::Paired && !plan.shared;
+/// decides it, and for experiments, about which [`estimate_loads`] knows more.
+pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
+    let is_one_after_the_other = plan.design.order != RunOrder::Paired && !plan.shared;
     if !is_one_after_the_other || plan.is_search || plan.design.counting.is_some() {
         return None;
     }
@@ -34,21 +34,21 @@ pub fn measuring_time(plan: &Plan) -> Option<Duration> {
     (!all.is_zero()).then_some(all)
 }
 
-fn time_of_run(plan: &Plan, job: &Job, variant: &Variant) -> Option<Duration> {
+fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Option<Duration> {
     match job.source.kind {
-        Kind::Load => {
+        SourceKind::Load => {
             let experiment = job.source.definition().ok()?.experiment().ok()?;
             let case = job.case.as_ref()?;
             let group = experiment.group_of(case)?;
             let assignment = experiment
                 .load_assignment(group, case, variant, None)
                 .ok()?;
-            let (time, requests) = length(&traffic_of(assignment)?);
+            let (time, requests) = load_length(&assignment_traffic(assignment)?);
             (requests == 0).then_some(time)
         }
-        Kind::Cpp | Kind::Program | Kind::Python | Kind::Snippet(_) => {
+        SourceKind::Cpp | SourceKind::Program | SourceKind::Python | SourceKind::Snippet(_) => {
             let samples = job.samples.unwrap_or(plan.sampling.samples);
-            let Length::TimeNs(ns) = samples.length else {
+            let SampleLength::TimeNs(ns) = samples.length else {
                 return None;
             };
             let measured_ns = ns * u64::from(samples.count);
@@ -62,9 +62,9 @@ fn time_of_run(plan: &Plan, job: &Job, variant: &Variant) -> Option<Duration> {
 ///
 /// # Errors
 /// Fails if the definition was read by another version with a different grammar.
-pub fn of_loads(plan: &Plan) -> anyhow::Result<Option<Estimate>> {
+pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
-    of_trial(plan, &untimed)
+    estimate_from_trial(plan, &untimed)
 }
 
 /// Estimates all runs from a trial; `None` if the estimate is empty or the plan is not an
@@ -73,18 +73,25 @@ pub fn of_loads(plan: &Plan) -> anyhow::Result<Option<Estimate>> {
 ///
 /// # Errors
 /// Fails if the definition was read by another version with a different grammar.
-pub fn of_trial(plan: &Plan, lived_ns: &[Option<u64>]) -> anyhow::Result<Option<Estimate>> {
+pub fn estimate_from_trial(
+    plan: &SessionPlan,
+    lived_ns: &[Option<u64>],
+) -> anyhow::Result<Option<ExperimentEstimate>> {
     let Some(experiment) = plan.experiment()? else {
         return Ok(None);
     };
-    let all = estimate(plan, &experiment, lived_ns);
-    Ok(Some(all).filter(|all| *all != Estimate::default()))
+    let all = estimate_runs(plan, &experiment, lived_ns);
+    Ok(Some(all).filter(|all| *all != ExperimentEstimate::default()))
 }
 
 /// `lived_ns` is the time of each run besides its load, `None` for runs that do not count.
-fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> Estimate {
+fn estimate_runs(
+    plan: &SessionPlan,
+    experiment: &Experiment,
+    lived_ns: &[Option<u64>],
+) -> ExperimentEstimate {
     let runs = u64::from(plan.runs_per_variant());
-    let mut all = Estimate::default();
+    let mut all = ExperimentEstimate::default();
     for (at, lived_ns) in lived_ns.iter().enumerate() {
         let (job, variant) = (at / plan.variants.len(), at % plan.variants.len());
         let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
@@ -93,8 +100,8 @@ fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> E
         all.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();
-        if let Some(traffic) = case.and_then(|case| traffic(experiment, case, name)) {
-            let (time, count) = length(&traffic);
+        if let Some(traffic) = case.and_then(|case| case_traffic(experiment, case, name)) {
+            let (time, count) = load_length(&traffic);
             all.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             all.requests += count * runs;
         }
@@ -102,35 +109,35 @@ fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> E
     all
 }
 
-fn traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<Traffic> {
+fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {
     let group = experiment.group_of(case)?;
     let assignment = experiment
         .assignment(group, case, repeated_variant(variant), 0)
         .ok()?;
-    traffic_of(assignment)
+    assignment_traffic(assignment)
 }
 
-fn traffic_of(assignment: Assignment) -> Option<Traffic> {
+fn assignment_traffic(assignment: RunAssignment) -> Option<ServerLoad> {
     match assignment.work {
-        Work::Server(service) => Some(service.load),
-        Work::Load(spec) => Some(Traffic {
+        TargetWork::Server(service) => Some(service.load),
+        TargetWork::Load(spec) => Some(ServerLoad {
             warmup: match spec.warmup {
-                Some(time) => Warmup::DurationMs(milliseconds(time)),
-                None => Warmup::None,
+                Some(time) => LoadWarmup::DurationMs(as_milliseconds(time)),
+                None => LoadWarmup::None,
             },
             spec: *spec,
         }),
-        Work::Command => None,
+        TargetWork::Command => None,
     }
 }
 
 /// Time and number of requests of a load, including its warm-up.
-fn length(traffic: &Traffic) -> (Duration, u64) {
+fn load_length(traffic: &ServerLoad) -> (Duration, u64) {
     let time = traffic.spec.time.unwrap_or_default();
     let (warm_time, warm_requests) = match traffic.warmup {
-        Warmup::None => (0, 0),
-        Warmup::Requests(count) => (0, count),
-        Warmup::DurationMs(ms) | Warmup::SteadyMs(ms) => (ms, 0),
+        LoadWarmup::None => (0, 0),
+        LoadWarmup::Requests(count) => (0, count),
+        LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
     };
     (
         time + Duration::from_millis(warm_time),

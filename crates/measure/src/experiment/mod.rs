@@ -1,35 +1,36 @@
 //! Experiments: turns a definition file into a plan after checking its requirements.
 //!
-//! Decides which options of a request override the file. Start at [`plans`].
+//! Decides which options of a request override the file. Start at [`plan_experiment`].
 
 mod estimate;
 mod record;
 mod requirements;
 
-pub use estimate::{Estimate, measuring_time, of_loads, of_trial};
-pub use record::record;
+pub use estimate::{ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time};
+pub use record::record_profiles;
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans, roles};
+use super::{EventListener, MeasureRequest, PlanRequest, PreparedPlan, roles};
 use anyhow::{Context, ensure};
-use speedwell_harness::Known;
+use speedwell_harness::KnownAdapters;
 use speedwell_harness::discover;
-use speedwell_harness::discover::Selection;
-use speedwell_harness::plan::Plan;
+use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
-    DefinitionFile, Order, Runs, Sampling, Stopping, Value, Variant, milliseconds,
+    DefinitionFile, ParameterValue, RunCount, RunOrder, SamplingOptions, StoppingDesign, Variant,
+    as_milliseconds,
 };
-use speedwell_suite::experiment::{Experiment, Group, repetition_of};
+use speedwell_suite::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use std::path::Path;
 
 /// Reads and plans an experiment.
 ///
 /// # Errors
 /// Fails if the file is invalid or a requirement is not met.
-pub fn plans(
+pub fn plan_experiment(
     file: &Path,
     request: &MeasureRequest,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<Plans> {
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
     ensure!(
         request.variants.given.is_empty(),
         "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
@@ -38,43 +39,46 @@ pub fn plans(
     let mut selection = request.selection.clone();
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir()?;
-    let sources = discover::sources(&target, &here, &Known::new(&[], &here)?)?;
+    let sources = discover::find_sources(&target, &here, &KnownAdapters::new(&[], &here)?)?;
     let mut written = DefinitionFile {
         set: selection.sets.clone(),
         ..sources[0].definition()?.source().clone()
     };
     let experiment = Experiment::parse(&written)?;
-    let renamed = experiment.renamed();
+    let renamed = experiment.renamed_message();
     let renamed =
         renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
     let mut held = None;
     if !request.only_lists {
-        requirements::check(&experiment, listener)?;
+        requirements::check_requirements(&experiment, listener)?;
         if let Some(place) = &experiment.place {
             let fleet = request.fleet.context("this command has no fleet")?;
-            let (placement, own) = roles::prepare(place, &experiment.root, &fleet()?, listener)?;
+            let (placement, own) =
+                roles::prepare_machines(place, &experiment.root, &fleet()?, listener)?;
             written.placement = Some(Box::new(placement));
             held = Some(own);
         }
     }
     divide_values(&experiment, &mut selection);
-    let variants = variants(&experiment, request)?;
-    let mut suite = discover::read(sources, &selection, &variants[0], &|_| ())?;
+    let variants = build_variants(&experiment, request)?;
+    let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
     suite.warnings.extend(renamed);
-    suite.warnings.extend(shared_processors(&experiment));
-    let mut plan = request.plan.plan(variants, &suite);
+    suite
+        .warnings
+        .extend(shared_processors_warning(&experiment));
+    let mut plan = request.plan.build_plan(variants, &suite);
     plan.design.experiment = Some(written);
     // Its instructions are counted by the processor, as a separate metric.
     plan.design.counting = None;
-    apply(&experiment, &request.plan, &mut plan);
-    Ok(Plans {
+    apply_file_plan(&experiment, &request.plan, &mut plan);
+    Ok(PreparedPlan {
         held,
-        ..Plans::new(plan, suite)
+        ..PreparedPlan::new(plan, suite)
     })
 }
 
 /// A warning if the file divides the processors but there are too few of them.
-fn shared_processors(experiment: &Experiment) -> Option<String> {
+fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
         format!(
@@ -86,10 +90,10 @@ fn shared_processors(experiment: &Experiment) -> Option<String> {
 }
 
 /// Gives benchmark files only the parameter values of their group.
-fn divide_values(experiment: &Experiment, selection: &mut Selection) {
+fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
     for group in &experiment.groups {
         let values = group.parameters.iter().flat_map(|(name, values)| {
-            let value = |value: &Value| (name.clone(), value.plain());
+            let value = |value: &ParameterValue| (name.clone(), value.plain());
             values.iter().map(value).collect::<Vec<_>>()
         });
         let values: Vec<(String, String)> = values.collect();
@@ -99,7 +103,9 @@ fn divide_values(experiment: &Experiment, selection: &mut Selection) {
             .map(|file| (file.clone(), values.clone()));
         selection.of_files.extend(own);
     }
-    let has = |group: &Group, name: &str| group.parameters.iter().any(|(known, _)| known == name);
+    let has = |group: &BenchmarkGroup, name: &str| {
+        group.parameters.iter().any(|(known, _)| known == name)
+    };
     let own = |name: &str| {
         let mut others = experiment
             .groups
@@ -113,7 +119,10 @@ fn divide_values(experiment: &Experiment, selection: &mut Selection) {
 }
 
 /// Returns the variants, the baseline first. The control comes after the variant that it repeats.
-fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result<Vec<Variant>> {
+fn build_variants(
+    experiment: &Experiment,
+    request: &MeasureRequest,
+) -> anyhow::Result<Vec<Variant>> {
     let current = |name: &str| std::env::var(name).ok();
     let mut found = Vec::new();
     for variant in &experiment.variants {
@@ -140,32 +149,32 @@ fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result
 }
 
 /// Applies the plan settings of the file that the request does not override.
-fn apply(experiment: &Experiment, request: &PlanRequest, plan: &mut Plan) {
+fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut SessionPlan) {
     let said = &experiment.plan;
     let sampling = &request.sampling;
     if sampling.runs.is_none()
         && let Some(runs) = said.runs
     {
-        plan.sampling.runs = Runs::Fixed(runs);
-        plan.design.stopping = Stopping::Fixed { runs };
+        plan.sampling.runs = RunCount::Fixed(runs);
+        plan.design.stopping = StoppingDesign::Fixed { runs };
     }
-    plan.sampling = Sampling {
+    plan.sampling = SamplingOptions {
         precision: sampling.precision.or(said.precision),
-        timeout_ms: milliseconds(said.timeout),
+        timeout_ms: as_milliseconds(said.timeout),
         budget_ms: plan.sampling.budget_ms.or(said
             .budget
             .filter(|_| sampling.runs.is_none())
-            .map(milliseconds)),
+            .map(as_milliseconds)),
         ..plan.sampling.clone()
     };
-    if request.order == Order::Blocks {
+    if request.order == RunOrder::Blocks {
         plan.design.order = match said.order {
-            Order::Alternate => Order::Alternate,
-            _ => Order::Blocks,
+            RunOrder::Alternate => RunOrder::Alternate,
+            _ => RunOrder::Blocks,
         };
     }
     plan.design.threshold = plan.design.threshold.or(experiment.compare.threshold);
-    if let Stopping::Sequential { alpha, delta, .. } = &mut plan.design.stopping {
+    if let StoppingDesign::Sequential { alpha, delta, .. } = &mut plan.design.stopping {
         if request.confidence.is_none() {
             *alpha = 1.0 - experiment.compare.confidence;
         }

@@ -1,11 +1,11 @@
 //! Checks the requirements of an experiment before anything starts, all at once, so that one
 //! message names everything that is missing.
 
-use crate::Listener;
+use crate::EventListener;
 use anyhow::bail;
 use regex::Regex;
-use speedwell_model::Event;
-use speedwell_suite::experiment::{Experiment, Need, Requirement};
+use speedwell_model::SessionEvent;
+use speedwell_suite::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,11 +14,14 @@ use std::process::{Command, Stdio};
 ///
 /// # Errors
 /// Fails if something is missing, too old, or cannot be installed.
-pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+pub fn check_requirements(
+    experiment: &Experiment,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
     let missing: Vec<String> = experiment
         .requirements
         .iter()
-        .filter_map(|requirement| missing(requirement, listener))
+        .filter_map(|requirement| describe_missing(requirement, listener))
         .collect();
     if missing.is_empty() {
         Ok(())
@@ -32,17 +35,20 @@ pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Re
 }
 
 /// Describes an unmet requirement in one line; `None` if it is met.
-fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<String> {
+fn describe_missing(
+    requirement: &ExperimentRequirement,
+    listener: &mut EventListener<'_>,
+) -> Option<String> {
     let why = match &requirement.need {
-        Need::Program {
+        RequirementKind::Program {
             command,
             pattern,
             at_least,
-        } => program(command, pattern, at_least.as_deref()).err()?,
-        Need::Packages {
+        } => check_program(command, pattern, at_least.as_deref()).err()?,
+        RequirementKind::Packages {
             directory,
             lockfile,
-        } => packages(directory, *lockfile, listener).err()?,
+        } => install_packages(directory, *lockfile, listener).err()?,
     };
     let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
     Some(format!(
@@ -53,7 +59,7 @@ fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<Str
 }
 
 /// Checks that a program exists and is recent enough.
-fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<(), String> {
+fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<(), String> {
     let [program, arguments @ ..] = command else {
         return Err("no command says how it is looked for".to_owned());
     };
@@ -77,7 +83,7 @@ fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<
         ));
     };
     match at_least {
-        Some(least) if compare(version.as_str(), least) == Ordering::Less => Err(format!(
+        Some(least) if compare_versions(version.as_str(), least) == Ordering::Less => Err(format!(
             "version {} is older than {least}",
             version.as_str()
         )),
@@ -86,7 +92,7 @@ fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<
 }
 
 /// Compares versions number by number.
-fn compare(one: &str, other: &str) -> Ordering {
+fn compare_versions(one: &str, other: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let parts = text.split(|c: char| !c.is_ascii_digit());
         parts.filter_map(|part| part.parse().ok()).collect()
@@ -102,7 +108,11 @@ fn compare(one: &str, other: &str) -> Ordering {
 
 /// Installs missing packages exactly as locked. Does not run scripts of packages: results must not
 /// depend on what a package does to the machine.
-fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Result<(), String> {
+fn install_packages(
+    directory: &Path,
+    lockfile: bool,
+    listener: &mut EventListener<'_>,
+) -> Result<(), String> {
     let shown = directory.display();
     if !directory.join("package.json").is_file() {
         return Err(format!("there is no package.json in '{shown}'"));
@@ -126,7 +136,7 @@ fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Re
     }
     let doing = format!("installing the packages of '{shown}' as locked");
     listener
-        .observe(&Event::Note(&doing))
+        .observe(&SessionEvent::Note(&doing))
         .map_err(|error| error.to_string())?;
     let words: &[&str] = if lock.is_file() {
         &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
@@ -160,10 +170,10 @@ mod tests {
 
     #[test]
     fn versions_are_compared_number_by_number() {
-        assert_eq!(compare("20.9.1", "20.10"), Ordering::Less);
-        assert_eq!(compare("20.20.2", "20"), Ordering::Equal);
-        assert_eq!(compare("v22.1", "18"), Ordering::Greater);
-        assert_eq!(compare("9", "18.0.1"), Ordering::Less);
+        assert_eq!(compare_versions("20.9.1", "20.10"), Ordering::Less);
+        assert_eq!(compare_versions("20.20.2", "20"), Ordering::Equal);
+        assert_eq!(compare_versions("v22.1", "18"), Ordering::Greater);
+        assert_eq!(compare_versions("9", "18.0.1"), Ordering::Less);
     }
 
     #[test]
@@ -171,16 +181,16 @@ mod tests {
         let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
         let pattern = r"(?P<version>\d+\S*)";
         let echo = words("echo v3.2.1");
-        assert_eq!(program(&echo, pattern, Some("3.2")), Ok(()));
+        assert_eq!(check_program(&echo, pattern, Some("3.2")), Ok(()));
         assert!(
-            program(&echo, pattern, Some("4"))
+            check_program(&echo, pattern, Some("4"))
                 .unwrap_err()
                 .contains("3.2.1 is older than 4")
         );
-        let gone = program(&words("no-such-program --version"), pattern, None);
+        let gone = check_program(&words("no-such-program --version"), pattern, None);
         assert!(gone.unwrap_err().contains("cannot be started"));
         assert!(
-            program(&words("echo hello"), pattern, None)
+            check_program(&words("echo hello"), pattern, None)
                 .unwrap_err()
                 .contains("does not tell")
         );

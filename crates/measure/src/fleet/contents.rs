@@ -1,29 +1,32 @@
 //! Collects what a machine needs for a plan: benchmark files, programs outside the system folders,
 //! this program, and the plan with its paths rewritten for the bundle.
 
-use super::order::{PLAN, PROGRAM, ROOT};
+use super::order::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use anyhow::{Context, ensure};
-use speedwell_fleet::bundle::{Bundle, Wanted};
+use speedwell_fleet::bundle::{BundleSource, FileBundle};
 use speedwell_fleet::program;
-use speedwell_harness::plan::{Plan, Prefixes};
-use speedwell_harness::{Kind, own_program};
-use speedwell_model::{Order, Purpose};
+use speedwell_harness::plan::{RelocationMap, SessionPlan};
+use speedwell_harness::{SourceKind, own_program};
+use speedwell_model::{RunOrder, SessionPurpose};
 use speedwell_suite::project;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that every machine provides itself.
-const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix"];
+const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix"];
 
 /// Rejects plans that cannot be measured on other machines, before anything is sent.
 ///
 /// # Errors
 /// Names the obstacle and what to do about it.
-pub fn check(plan: &Plan) -> anyhow::Result<()> {
+pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
-            && !plan.jobs.iter().any(|job| job.source.kind == Kind::Load),
+            && !plan
+                .jobs
+                .iter()
+                .any(|job| job.source.kind == SourceKind::Load),
         "--on is for benchmark files and snippets\nhint: leave out --on; [place] in the file of an experiment gives its \
          parts machines of their own"
     );
@@ -40,12 +43,12 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
         "--on is for times, and instructions are the same on every machine\nhint: leave out --on"
     );
     ensure!(
-        plan.design.purpose == Purpose::Measured && !plan.is_search && !plan.shared,
+        plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
         "--on divides a plan that is fixed beforehand, and here what is measured next follows from what was\nhint: \
          leave out --on"
     );
     ensure!(
-        plan.design.order != Order::Paired || plan.pin.is_none(),
+        plan.design.order != RunOrder::Paired || plan.pin.is_none(),
         "--on cannot know the processors of other machines\nhint: leave out --pin"
     );
     Ok(())
@@ -55,12 +58,12 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a file is missing or the files are too large.
-pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
-    let (mut wanted, mut prefixes) = places(folders_of(plan))?;
+pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
+    let (mut wanted, mut prefixes) = map_folders(plan_folders(plan))?;
     let sent = wanted.clone();
-    for (number, from) in programs_of(plan).into_iter().enumerate() {
+    for (number, from) in plan_programs(plan).into_iter().enumerate() {
         let is_sent = sent.iter().any(|one| match one {
-            Wanted::Folder { from: folder, .. } => from.starts_with(folder),
+            BundleSource::Folder { from: folder, .. } => from.starts_with(folder),
             _ => false,
         });
         if is_sent && !is_ignored(&from) {
@@ -68,29 +71,29 @@ pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
         }
         let name = from.file_name().unwrap_or_default().to_string_lossy();
         let to = format!("programs/{number}/{name}");
-        prefixes.push((from.clone(), Path::new(ROOT).join(&to)));
-        wanted.push(Wanted::Program { from, to });
+        prefixes.push((from.clone(), Path::new(BUNDLE_PLACEHOLDER).join(&to)));
+        wanted.push(BundleSource::Program { from, to });
     }
-    let moved = plan.relocated(&Prefixes::new(prefixes));
-    wanted.push(Wanted::Text {
+    let moved = plan.relocated(&RelocationMap::new(prefixes));
+    wanted.push(BundleSource::Text {
         text: serde_json::to_string(&moved)?,
-        to: PLAN.to_owned(),
+        to: PLAN_PATH.to_owned(),
     });
-    wanted.push(Wanted::Program {
-        from: program::sendable(&own_program()),
-        to: PROGRAM.to_owned(),
+    wanted.push(BundleSource::Program {
+        from: program::program_to_send(&own_program()),
+        to: PROGRAM_PATH.to_owned(),
     });
-    Bundle::gather(&wanted)
+    FileBundle::gather(&wanted)
 }
 
 /// A local path and its counterpart on the machine.
-type Renamed = (PathBuf, PathBuf);
+type FolderPair = (PathBuf, PathBuf);
 
 /// Returns what to send from these folders, and the path of each folder on the machine.
-fn places(folders: Folders) -> anyhow::Result<(Vec<Wanted>, Vec<Renamed>)> {
-    let sent = outermost(folders.sent);
+fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<FolderPair>)> {
+    let sent = outermost_folders(folders.sent);
     let (mut wanted, mut prefixes) = (Vec::new(), Vec::new());
-    for (number, around) in outermost(folders.named).into_iter().enumerate() {
+    for (number, around) in outermost_folders(folders.named).into_iter().enumerate() {
         let place = format!("files/{number}");
         for from in sent.iter().filter(|sent| sent.starts_with(&around)) {
             let inside = from.strip_prefix(&around)?;
@@ -102,16 +105,16 @@ fn places(folders: Folders) -> anyhow::Result<(Vec<Wanted>, Vec<Renamed>)> {
                 inside => format!("{place}/{inside}"),
             };
             let from = from.clone();
-            wanted.push(Wanted::Folder { from, to });
+            wanted.push(BundleSource::Folder { from, to });
         }
-        prefixes.push((around, Path::new(ROOT).join(&place)));
+        prefixes.push((around, Path::new(BUNDLE_PLACEHOLDER).join(&place)));
     }
     Ok((wanted, prefixes))
 }
 
 /// Folders named in a plan.
 #[derive(Debug, Default)]
-struct Folders {
+struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
     /// All folders named in the plan. Such a folder may contain more than what is sent, like the
@@ -119,20 +122,20 @@ struct Folders {
     named: BTreeSet<PathBuf>,
 }
 
-impl Folders {
+impl PlanFolders {
     /// Adds the folders of a benchmark file: its project, or else its own folder. `around` are
     /// other folders that may contain it.
     fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
         if let Some(folder) = file.parent() {
-            let project = project::root(folder).unwrap_or(folder);
-            self.add(project.to_owned());
+            let project = project::project_root(folder).unwrap_or(folder);
+            self.add_folder(project.to_owned());
         }
         let around = around.into_iter();
         let around = around.filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
         self.named.extend(around.map(Path::to_owned));
     }
 
-    fn add(&mut self, sent: PathBuf) {
+    fn add_folder(&mut self, sent: PathBuf) {
         if sent.is_dir() {
             self.named.insert(sent.clone());
             self.sent.insert(sent);
@@ -141,18 +144,18 @@ impl Folders {
 }
 
 /// Folders with benchmark files and their dependencies.
-fn folders_of(plan: &Plan) -> Folders {
-    let mut folders = Folders::default();
+fn plan_folders(plan: &SessionPlan) -> PlanFolders {
+    let mut folders = PlanFolders::default();
     for job in &plan.jobs {
         let source = &job.source;
-        if matches!(source.kind, Kind::Snippet(_)) {
+        if matches!(source.kind, SourceKind::Snippet(_)) {
             let snippet = job.snippet.iter();
             let of_variants = plan
                 .variants
                 .iter()
                 .filter_map(|variant| variant.snippet.as_ref());
             for path in snippet.chain(of_variants).flat_map(|own| &own.paths) {
-                folders.add(path.clone());
+                folders.add_folder(path.clone());
             }
         } else {
             folders.add_file(&source.file, [&source.root, &source.directory]);
@@ -162,7 +165,7 @@ fn folders_of(plan: &Plan) -> Folders {
 }
 
 /// Drops folders that lie inside another one.
-fn outermost(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = Vec::new();
     for folder in folders {
         if !kept.iter().any(|outer| folder.starts_with(outer)) {
@@ -174,9 +177,11 @@ fn outermost(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 
 /// Programs given by an absolute path outside the system folders. A bare name refers to the
 /// machine's own program.
-fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
+fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
     let is_own = |path: &PathBuf| {
-        path.is_absolute() && path.is_file() && !SYSTEM.iter().any(|own| path.starts_with(own))
+        path.is_absolute()
+            && path.is_file()
+            && !SYSTEM_FOLDERS.iter().any(|own| path.starts_with(own))
     };
     let programs = plan
         .variants
@@ -202,7 +207,7 @@ fn is_ignored(program: &Path) -> bool {
 /// # Errors
 /// Fails if the link cannot be created.
 pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
-    let (from, to) = (bundle.join(PROGRAM), session.join(PROGRAM));
+    let (from, to) = (bundle.join(PROGRAM_PATH), session.join(PROGRAM_PATH));
     if to.exists() {
         return Ok(());
     }
@@ -216,19 +221,22 @@ mod tests {
 
     /// Returns what is sent for `file`, and where it lies on a machine.
     fn sent(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
-        let mut folders = Folders::default();
+        let mut folders = PlanFolders::default();
         let (root, directory) = (folder.join(root), folder.join(directory));
         folders.add_file(&folder.join(file), [&root, &directory]);
-        let (wanted, prefixes) = places(folders).unwrap();
+        let (wanted, prefixes) = map_folders(folders).unwrap();
         // The file's path there lies inside what is sent.
-        let moved = Prefixes::new(prefixes).moved(&folder.join(file));
+        let moved = RelocationMap::new(prefixes).map_path(&folder.join(file));
         assert!(
-            moved.starts_with(Path::new(ROOT).join("files/0")),
+            moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join("files/0")),
             "{moved:?}"
         );
         let folders = wanted.into_iter().filter_map(|one| match one {
-            Wanted::Folder { from, to } => {
-                assert!(moved.starts_with(Path::new(ROOT).join(&to)), "{moved:?}");
+            BundleSource::Folder { from, to } => {
+                assert!(
+                    moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join(&to)),
+                    "{moved:?}"
+                );
                 let from = from.strip_prefix(folder).unwrap().to_str().unwrap();
                 Some((from.to_owned(), to))
             }

@@ -2,21 +2,23 @@
 //! results, and [recovers from losses](super::loss).
 //!
 //! Spools are authoritative, engine status is a hint. Only complete blocks are merged. A shard is
-//! done when one of its attempts completes. Start at [`Coordinator::run`].
+//! done when one of its attempts completes. Start at [`FleetCoordinator::run`].
 
-use super::doubles::Doubles;
-use super::order::{Order, order_of, slots_of, spool_of, stop_of};
-use super::stream::{Source, Stream};
-use super::waiting::{Queue, Rhythm};
-use crate::Listener;
-use speedwell_analysis::Settings;
-use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
-use speedwell_harness::plan::{Parcel, Plan};
-use speedwell_model::Event;
-use speedwell_process::interrupted;
-use speedwell_results::spool::{self, Delivered, SpoolReader};
-use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
-use speedwell_runner::Ended;
+use super::doubles::StaleAttempts;
+use super::order::{ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker};
+use super::stream::{SpoolSource, SpoolStream};
+use super::waiting::{PollBackoff, WaitingReport};
+use crate::EventListener;
+use speedwell_analysis::AnalysisSettings;
+use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
+use speedwell_harness::plan::{PlanShard, SessionPlan};
+use speedwell_model::SessionEvent;
+use speedwell_process::is_interrupt_requested;
+use speedwell_results::spool::{self, SpoolItem, SpoolReader};
+use speedwell_results::store::{
+    BlockOrigin, MergeOutcome, ParcelState, SessionMerger, StoredParcel,
+};
+use speedwell_runner::SessionEnd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -24,51 +26,51 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Poll interval of the spools while waiting for their end.
-const LOOK: Duration = Duration::from_millis(50);
+const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long idle jobs may take to exit before they are canceled.
-const SOON: Duration = Duration::from_secs(2);
+const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long workers may take to finish their current block.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BLOCK_GRACE: Duration = Duration::from_secs(10);
 
 /// A session that other machines measure.
-pub(super) struct Coordinator<'a, 's, 'l> {
-    pub engine: &'a mut Engine,
-    pub merger: &'a mut Merger<'s>,
-    pub listener: &'a mut Listener<'l>,
-    pub plan: &'a Plan,
-    pub settings: &'a Settings,
+pub(super) struct FleetCoordinator<'a, 's, 'l> {
+    pub engine: &'a mut FleetEngine,
+    pub merger: &'a mut SessionMerger<'s>,
+    pub listener: &'a mut EventListener<'l>,
+    pub plan: &'a SessionPlan,
+    pub settings: &'a AnalysisSettings,
     /// ID of the session.
     pub session: String,
-    pub machines: Vec<Machine>,
-    pub parcels: Vec<StoredParcel>,
-    pub attempts: Vec<Attempt>,
+    pub machines: Vec<WorkerMachine>,
+    pub shards: Vec<StoredParcel>,
+    pub attempts: Vec<ShardAttempt>,
     /// Replaced attempts whose workers may still be alive.
-    pub doubles: Doubles,
-    pub streams: Vec<Stream>,
+    pub stale: StaleAttempts,
+    pub streams: Vec<SpoolStream>,
     /// All submitted jobs.
     pub jobs: BTreeSet<JobId>,
     /// Number of the next task.
-    pub tasks: u32,
+    pub next_task: u32,
     /// Failed attempts at each shard since this coordinator started.
-    pub tries: Vec<u32>,
+    pub failed_attempts: Vec<u32>,
     /// How the workers are attached to this process.
-    pub manner: Manner,
+    pub attachment: Attachment,
 }
 
 /// How workers are attached to their coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Attachment {
     /// They end with the coordinator, if the engine supports it.
-    Held,
+    Attached,
     /// They are independent; the coordinator exits once it has handed out the work.
-    Leaving,
+    Detached,
     /// They are independent, but the coordinator follows their progress.
-    Following,
+    Watching,
 }
 
 /// A machine of the session, stored at its index in the session.
-pub(super) struct Machine {
-    pub known: FleetMachine,
+pub(super) struct WorkerMachine {
+    pub fleet_machine: FleetMachine,
     /// Folders of the session and of the bundle there.
     pub folder: PathBuf,
     pub bundle: PathBuf,
@@ -79,62 +81,62 @@ pub(super) struct Machine {
 }
 
 /// An attempt that has not been settled.
-pub(super) struct Attempt {
-    pub place: u32,
+pub(super) struct ShardAttempt {
+    pub shard: u32,
     pub origin: BlockOrigin,
     pub job: JobId,
     pub reader: SpoolReader,
-    pub source: Source,
+    pub source: SpoolSource,
     pub has_begun: bool,
     /// Whether an earlier coordinator started it; then its end says nothing about the machine.
-    pub is_taken_up: bool,
+    pub is_resumed: bool,
     pub blocks: u32,
     /// Early-stopping decisions based on blocks that another attempt delivered. They count only if
     /// this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
     /// How it ended, once it has.
-    pub over: Option<Over>,
+    pub end: Option<AttemptOutcome>,
     /// Whether its spool contains the end record.
     pub has_ended: bool,
 }
 
-pub(super) enum Over {
-    Whole,
-    Short(String),
+pub(super) enum AttemptOutcome {
+    Complete,
+    Failed(String),
 }
 
-impl Coordinator<'_, '_, '_> {
+impl FleetCoordinator<'_, '_, '_> {
     /// Runs until all shards are done or lost, or the user interrupts.
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine rejects work.
-    pub fn run(&mut self) -> anyhow::Result<Ended> {
-        let mut rhythm = Rhythm::new(Instant::now(), self.engine.pause());
-        let mut queue = Queue::default();
+    pub fn run(&mut self) -> anyhow::Result<SessionEnd> {
+        let mut rhythm = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
+        let mut queue = WaitingReport::default();
         loop {
             if self.submit()? {
-                rhythm.handed_out(Instant::now());
+                rhythm.record_submission(Instant::now());
             }
-            if self.parcels.iter().all(|parcel| is_over(parcel.state)) {
+            if self.shards.iter().all(|parcel| is_settled(parcel.state)) {
                 self.free_machines();
-                return Ok(Ended::Complete);
+                return Ok(SessionEnd::Complete);
             }
-            let mut has_news = self.collect()?;
-            if interrupted() {
-                if self.manner == Manner::Held {
-                    self.stop(PATIENCE)?;
+            let mut has_news = self.collect_spools()?;
+            if is_interrupt_requested() {
+                if self.attachment == Attachment::Attached {
+                    self.stop_workers(BLOCK_GRACE)?;
                 }
-                return Ok(Ended::Interrupted);
+                return Ok(SessionEnd::Interrupted);
             }
-            if rhythm.asks(Instant::now()) {
-                has_news |= self.look_after(&mut queue)?;
+            if rhythm.is_query_due(Instant::now()) {
+                has_news |= self.poll_jobs(&mut queue)?;
             }
-            self.settle()?;
+            self.settle_attempts()?;
             let now = Instant::now();
             if has_news {
-                rhythm.heard(now);
+                rhythm.record_news(now);
             } else {
-                thread::sleep(rhythm.pause(now));
+                thread::sleep(rhythm.time_to_next_poll(now));
             }
         }
     }
@@ -147,16 +149,16 @@ impl Coordinator<'_, '_, '_> {
         let begin = Instant::now();
         while !jobs.is_empty() && self.engine.has_queue() {
             // Everything is measured, so a failed query does not matter.
-            let Ok(states) = self.engine.state(&jobs) else {
+            let Ok(states) = self.engine.job_states(&jobs) else {
                 return;
             };
             let mut states = states.into_iter();
             jobs.retain(|_| !matches!(states.next(), Some(JobState::Ended(_)) | None));
-            if begin.elapsed() > SOON {
-                let _ = self.engine.cancel(&jobs);
+            if begin.elapsed() > JOB_EXIT_GRACE {
+                let _ = self.engine.cancel_jobs(&jobs);
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(SPOOL_POLL_INTERVAL);
         }
     }
 
@@ -168,7 +170,7 @@ impl Coordinator<'_, '_, '_> {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
             };
             let places = (0..)
-                .zip(&self.parcels)
+                .zip(&self.shards)
                 .filter(|(_, parcel)| waiting(parcel));
             let places: Vec<u32> = places.map(|(place, _)| place).collect();
             if !places.is_empty() {
@@ -180,56 +182,59 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn submit_to(&mut self, machine: usize, places: &[u32]) -> anyhow::Result<()> {
-        let mut work = Work {
-            machine: self.machines[machine].known.name.clone(),
+        let mut work = TaskBatch {
+            machine: self.machines[machine].fleet_machine.name.clone(),
             folder: self.machines[machine].folder.clone(),
             tasks: Vec::new(),
-            is_detached: self.manner != Manner::Held,
+            is_detached: self.attachment != Attachment::Attached,
         };
         for &place in places {
-            let order = serde_json::to_string(&self.order(place)?)?;
-            let number = self.tasks;
-            self.tasks += 1;
+            let order = serde_json::to_string(&self.build_request(place)?)?;
+            let number = self.next_task;
+            self.next_task += 1;
             if self.machines[machine].is_shared {
-                let file = order_of(&work.folder, number);
+                let file = request_path(&work.folder, number);
                 if let Err(error) = fs::write(&file, &order) {
                     let reason = format!("cannot write '{}': {error}", file.display());
-                    return self.leave(machine, places, &reason);
+                    return self.abandon_machine(machine, places, &reason);
                 }
             }
-            work.tasks.push(Task { number, order });
+            work.tasks.push(ShardTask {
+                number,
+                request: order,
+            });
         }
         let submitted = self.engine.submit(&work)?;
         let mut lines = submitted.lines;
-        if self.manner == Manner::Following {
+        if self.attachment == Attachment::Watching {
             let spools: Vec<String> = places.iter().map(|&place| self.spool_name(place)).collect();
-            let name = &self.machines[machine].known.name;
+            let name = &self.machines[machine].fleet_machine.name;
             let of = (&submitted.job, spools.as_slice());
-            let line = self.engine.take_up(name, &work.folder, of, true)?;
+            let line = self.engine.reconnect_job(name, &work.folder, of, true)?;
             lines = line.or(lines);
         }
-        let lines = lines.map(Stream::new);
+        let lines = lines.map(SpoolStream::new);
         let has_line = lines.is_some();
         self.streams.extend(lines);
         for &place in places {
-            let parcel = &mut self.parcels[place as usize];
+            let parcel = &mut self.shards[place as usize];
             parcel.state = ParcelState::Sent;
             parcel.engine_id = Some(submitted.job.0.clone());
             self.merger.set_parcel(place, parcel)?;
-            let parcel = self.parcels[place as usize].clone();
+            let parcel = self.shards[place as usize].clone();
             let source = if has_line {
-                Source::Stream
+                SpoolSource::Stream
             } else {
-                Source::file(spool_of(&work.folder, place, parcel.attempt))
+                SpoolSource::from_file(attempt_spool_path(&work.folder, place, parcel.attempt))
             };
-            self.follow(place, submitted.job.clone(), source, false)?;
+            self.follow_spool(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
     }
 
     /// Name of the spool of a shard's latest attempt, as used over a connection.
     pub fn spool_name(&self, place: u32) -> String {
-        format!("{place}.{}", self.parcels[place as usize].attempt)
+        format!("{place}.{}", self.shards[place as usize].attempt)
     }
 
     /// Collects what is available and describes the state of the unfinished shards. Does not hand
@@ -237,26 +242,26 @@ impl Coordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
-    pub fn look(&mut self) -> anyhow::Result<(Ended, Vec<(u32, String)>)> {
-        while self.collect()? || !self.streams.iter().all(Stream::has_ended) {
-            thread::sleep(LOOK);
+    pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
+        while self.collect_spools()? || !self.streams.iter().all(SpoolStream::has_ended) {
+            thread::sleep(SPOOL_POLL_INTERVAL);
         }
         let mut said = Vec::new();
         let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         let states = if jobs.is_empty() {
             Vec::new()
         } else {
-            self.engine.state(&jobs)?
+            self.engine.job_states(&jobs)?
         };
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
-            let text = match (attempt.over, state) {
-                (Some(Over::Whole), _) => {
-                    self.parcels[attempt.place as usize].state = ParcelState::Done;
-                    let parcel = &self.parcels[attempt.place as usize];
-                    self.merger.set_parcel(attempt.place, parcel)?;
+            let text = match (attempt.end, state) {
+                (Some(AttemptOutcome::Complete), _) => {
+                    self.shards[attempt.shard as usize].state = ParcelState::Done;
+                    let parcel = &self.shards[attempt.shard as usize];
+                    self.merger.set_parcel(attempt.shard, parcel)?;
                     continue;
                 }
-                (Some(Over::Short(reason)), _) => format!("ended too soon: {reason}"),
+                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended too soon: {reason}"),
                 (None, JobState::Running) => "measures".to_owned(),
                 (None, JobState::Waiting(reason)) => format!("waits: {reason}"),
                 (None, JobState::Ended(reason)) => {
@@ -264,30 +269,30 @@ impl Coordinator<'_, '_, '_> {
                     format!("ended too soon: {reason}")
                 }
             };
-            said.push((attempt.place, text));
+            said.push((attempt.shard, text));
         }
-        let is_whole = self.parcels.iter().all(|parcel| is_over(parcel.state));
+        let is_whole = self.shards.iter().all(|parcel| is_settled(parcel.state));
         let ended = if is_whole {
-            Ended::Complete
+            SessionEnd::Complete
         } else {
-            Ended::Interrupted
+            SessionEnd::Interrupted
         };
         Ok((ended, said))
     }
 
     /// Starts reading the spool of a shard's latest attempt.
-    pub fn follow(
+    pub fn follow_spool(
         &mut self,
         place: u32,
         job: JobId,
-        source: Source,
+        source: SpoolSource,
         is_taken_up: bool,
     ) -> anyhow::Result<()> {
-        let parcel = &self.parcels[place as usize];
-        let reader = SpoolReader::new(slots_of(&self.plan.part(&parcel_of(parcel))?));
+        let parcel = &self.shards[place as usize];
+        let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(parcel))?));
         self.jobs.insert(job.clone());
-        self.attempts.push(Attempt {
-            place,
+        self.attempts.push(ShardAttempt {
+            shard: place,
             origin: BlockOrigin {
                 machine: parcel.machine,
                 parcel: place,
@@ -297,21 +302,21 @@ impl Coordinator<'_, '_, '_> {
             reader,
             source,
             has_begun: false,
-            is_taken_up,
+            is_resumed: is_taken_up,
             blocks: 0,
             decisions: Vec::new(),
-            over: None,
+            end: None,
             has_ended: false,
         });
         Ok(())
     }
 
     /// Builds the request for the next attempt at a shard, which skips everything already stored.
-    fn order(&self, place: u32) -> anyhow::Result<Order> {
-        let parcel = &self.parcels[place as usize];
+    fn build_request(&self, place: u32) -> anyhow::Result<ShardRequest> {
+        let parcel = &self.shards[place as usize];
         let machine = &self.machines[parcel.machine as usize];
-        let wanted = parcel_of(parcel);
-        let part = self.plan.part(&wanted)?;
+        let wanted = to_shard(parcel);
+        let part = self.plan.extract_shard(&wanted)?;
         let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
         let store = self.merger.store();
         let done = store.finished_slots(self.merger.number())?;
@@ -319,35 +324,36 @@ impl Coordinator<'_, '_, '_> {
         let mut known = (Vec::new(), BTreeSet::new());
         if !done.is_empty() {
             let number = self.merger.number();
-            known.0 = store.runs_of_slots(number, &done)?;
-            let session = store.session_without_runs(number)?;
+            known.0 = store.load_slot_runs(number, &done)?;
+            let session = store.load_session_without_runs(number)?;
             let failed = session.failures.iter().filter_map(|failure| failure.slot);
             known.1 = failed.filter(|slot| done.contains(slot)).collect();
         }
-        Ok(Order {
+        Ok(ShardRequest {
             session: self.session.clone(),
             bundle: machine.bundle.clone(),
             place,
             attempt: parcel.attempt,
-            machine: machine.known.name.clone(),
-            labels: machine.known.labels.clone(),
+            machine: machine.fleet_machine.name.clone(),
+            labels: machine.fleet_machine.labels.clone(),
             parcel: wanted,
             done,
             failed: known.1,
-            earlier: spool::lines_of_runs(&known.0)?,
+            earlier: spool::serialize_runs(&known.0)?,
             settings: self.settings.clone(),
         })
     }
 
     /// Reads all new spool data; returns whether there was any.
-    pub fn collect(&mut self) -> anyhow::Result<bool> {
+    pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
             for (whose, line) in self.streams[stream].lines() {
-                let own =
-                    |attempt: &Attempt| (attempt.origin.parcel, attempt.origin.attempt) == whose;
+                let own = |attempt: &ShardAttempt| {
+                    (attempt.origin.parcel, attempt.origin.attempt) == whose
+                };
                 if let Some(at) = self.attempts.iter().position(own) {
-                    self.feed(at, &line)?;
+                    self.feed_spool(at, &line)?;
                     has_news = true;
                 }
             }
@@ -355,20 +361,20 @@ impl Coordinator<'_, '_, '_> {
         for at in 0..self.attempts.len() {
             let bytes = self.attempts[at].source.read()?;
             if !bytes.is_empty() {
-                self.feed(at, &bytes)?;
+                self.feed_spool(at, &bytes)?;
                 has_news = true;
             }
         }
-        self.refuse_doubles()?;
+        self.report_stale_blocks()?;
         Ok(has_news)
     }
 
     /// Warns about rejected blocks from stale attempts.
-    fn refuse_doubles(&mut self) -> anyhow::Result<()> {
+    fn report_stale_blocks(&mut self) -> anyhow::Result<()> {
         let (store, number) = (self.merger.store(), self.merger.number());
-        let kept = |slots: &BTreeSet<u32>| store.runs_of_slots(number, slots);
-        for (origin, block) in self.doubles.refused(kept)? {
-            let name = &self.machines[origin.machine as usize].known.name;
+        let kept = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
+        for (origin, block) in self.stale.take_rejected(kept)? {
+            let name = &self.machines[origin.machine as usize].fleet_machine.name;
             let sentence = format!(
                 "Block {} of case {} came from {name} by attempt {} after another one had taken over: it is refused.",
                 block.block, block.job, origin.attempt
@@ -378,18 +384,21 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    fn feed(&mut self, at: usize, bytes: &[u8]) -> anyhow::Result<()> {
-        for delivered in self.attempts[at].reader.feed(bytes) {
-            self.take(at, delivered)?;
+    fn feed_spool(&mut self, at: usize, bytes: &[u8]) -> anyhow::Result<()> {
+        for delivered in self.attempts[at].reader.decode(bytes) {
+            self.handle_delivery(at, delivered)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, at: usize, delivered: Delivered) -> anyhow::Result<()> {
+    fn handle_delivery(&mut self, at: usize, delivered: SpoolItem) -> anyhow::Result<()> {
         let origin = self.attempts[at].origin;
-        let name = self.machines[origin.machine as usize].known.name.clone();
+        let name = self.machines[origin.machine as usize]
+            .fleet_machine
+            .name
+            .clone();
         match delivered {
-            Delivered::Header(header) => {
+            SpoolItem::Header(header) => {
                 let whose = (header.session.as_str(), header.parcel, header.attempt);
                 if whose != (self.session.as_str(), origin.parcel, origin.attempt) {
                     self.warn(&format!("{name} sends what belongs to another session"))?;
@@ -399,43 +408,45 @@ impl Coordinator<'_, '_, '_> {
                 let alone = self.machines.len() == 1;
                 self.merger
                     .set_machine(origin.machine, &header.machine, alone)?;
-                let parcel = &mut self.parcels[origin.parcel as usize];
+                let parcel = &mut self.shards[origin.parcel as usize];
                 parcel.state = ParcelState::Running;
                 self.merger.set_parcel(origin.parcel, parcel)?;
             }
-            Delivered::Block(block) => {
-                let merged = self.merger.merge(origin, &block)?;
+            SpoolItem::Block(block) => {
+                let merged = self.merger.merge_block(origin, &block)?;
                 self.attempts[at].blocks += 1;
                 self.machines[origin.machine as usize].failures = 0;
                 match merged {
-                    Merged::New => self.tell_of(&block)?,
-                    Merged::Known => {}
-                    Merged::Refused(earlier) => self.warn(&format!(
+                    MergeOutcome::New => self.emit_block(&block)?,
+                    MergeOutcome::Known => {}
+                    MergeOutcome::Refused(earlier) => self.warn(&format!(
                         "Block {} of case {} came from {name} by attempt {} after attempt {} had brought it: it is \
                          refused.",
                         block.block, block.job, origin.attempt, earlier.attempt
                     ))?,
                 }
             }
-            Delivered::Decided { job, after, saved } => {
-                if !self.decide(origin, (job, after), saved)? {
+            SpoolItem::Decided { job, after, saved } => {
+                if !self.record_decision(origin, (job, after), saved)? {
                     self.attempts[at].decisions.push((job, saved));
                 }
             }
-            Delivered::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
-            Delivered::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
-            Delivered::Ended(ending, is_whole) => {
+            SpoolItem::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
+            SpoolItem::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
+            SpoolItem::Ended(ending, is_whole) => {
                 let over = match ending.reason {
-                    None if is_whole => Over::Whole,
-                    None => Over::Short("a block or a decision of it is damaged".to_owned()),
-                    Some(reason) => Over::Short(reason),
+                    None if is_whole => AttemptOutcome::Complete,
+                    None => {
+                        AttemptOutcome::Failed("a block or a decision of it is damaged".to_owned())
+                    }
+                    Some(reason) => AttemptOutcome::Failed(reason),
                 };
-                if matches!(over, Over::Whole) {
+                if matches!(over, AttemptOutcome::Complete) {
                     for (job, saved) in std::mem::take(&mut self.attempts[at].decisions) {
-                        self.decide(origin, (job, None), saved)?;
+                        self.record_decision(origin, (job, None), saved)?;
                     }
                 }
-                self.attempts[at].over = Some(over);
+                self.attempts[at].end = Some(over);
                 self.attempts[at].has_ended = true;
             }
         }
@@ -444,7 +455,7 @@ impl Coordinator<'_, '_, '_> {
 
     /// Records that a case needs no more runs; returns whether the block behind this decision came
     /// from the attempt.
-    fn decide(
+    fn record_decision(
         &mut self,
         origin: BlockOrigin,
         (job, after): (u32, Option<u32>),
@@ -454,39 +465,42 @@ impl Coordinator<'_, '_, '_> {
             return Ok(true);
         };
         let label = &known.label;
-        let is_decided = self.merger.decide(origin, (job, after), label, saved)?;
+        let is_decided = self
+            .merger
+            .record_decision(origin, (job, after), label, saved)?;
         if is_decided {
             self.listener
-                .observe(&Event::CaseDecided { label, saved })?;
+                .observe(&SessionEvent::CaseDecided { label, saved })?;
         }
         Ok(is_decided)
     }
 
     pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
-        self.listener.observe(&Event::Warning(sentence))
+        self.listener.observe(&SessionEvent::Warning(sentence))
     }
 
     /// Reports a merged block as if it had been measured here.
-    fn tell_of(&mut self, block: &spool::Block) -> anyhow::Result<()> {
+    fn emit_block(&mut self, block: &spool::SpoolBlock) -> anyhow::Result<()> {
         for run in &block.runs {
-            self.listener.observe(&Event::RunFinished(run))?;
+            self.listener.observe(&SessionEvent::RunFinished(run))?;
         }
         for failure in &block.failures {
-            self.listener.observe(&Event::Failed(failure))?;
+            self.listener.observe(&SessionEvent::Failed(failure))?;
         }
-        self.listener.observe(&Event::SlotsDone(&block.slots))
+        self.listener
+            .observe(&SessionEvent::SlotsDone(&block.slots))
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone; returns whether there was news.
-    fn look_after(&mut self, queue: &mut Queue) -> anyhow::Result<bool> {
+    fn poll_jobs(&mut self, queue: &mut WaitingReport) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         jobs.sort();
         jobs.dedup();
         if jobs.is_empty() {
             return Ok(false);
         }
-        let states = match self.engine.state(&jobs) {
+        let states = match self.engine.job_states(&jobs) {
             Ok(states) => states,
             Err(error) => {
                 // It may recover, and the workers' results are not lost.
@@ -504,31 +518,31 @@ impl Coordinator<'_, '_, '_> {
                     waiting
                         .entry(reason)
                         .or_default()
-                        .push(self.machine_of(job));
+                        .push(self.job_machine(job));
                     continue;
                 }
             };
             // Its last output may not have been read yet.
-            has_news |= self.collect()?;
+            has_news |= self.collect_spools()?;
             let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
             let own = self.attempts.iter_mut().filter(|one| one.job == *job);
-            for attempt in own.filter(|attempt| attempt.over.is_none()) {
-                attempt.over = Some(Over::Short(reason.clone()));
+            for attempt in own.filter(|attempt| attempt.end.is_none()) {
+                attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
                 has_news = true;
             }
         }
-        if let Some(machines) = queue.hear(&waiting) {
+        if let Some(machines) = queue.update(&waiting) {
             let sentence = format!("waiting in the queue of Slurm: {machines}");
-            self.listener.observe(&Event::Waiting(&sentence))?;
+            self.listener.observe(&SessionEvent::Waiting(&sentence))?;
         }
         Ok(has_news)
     }
 
-    fn machine_of(&self, job: &JobId) -> String {
+    fn job_machine(&self, job: &JobId) -> String {
         let own = self.attempts.iter().find(|attempt| attempt.job == *job);
         own.map_or_else(String::new, |attempt| {
             self.machines[attempt.origin.machine as usize]
-                .known
+                .fleet_machine
                 .name
                 .clone()
         })
@@ -539,63 +553,63 @@ impl Coordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the engine does not answer or the store cannot be written.
-    pub fn stop(&mut self, patience: Duration) -> anyhow::Result<()> {
+    pub fn stop_workers(&mut self, patience: Duration) -> anyhow::Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
             // Workers that cannot be notified are canceled below.
-            let _ = fs::write(stop_of(&machine.folder), "");
+            let _ = fs::write(stop_marker(&machine.folder), "");
         }
         let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         let begun = Instant::now();
         while begun.elapsed() < patience && self.is_any_shared_open()? {
-            thread::sleep(LOOK);
+            thread::sleep(SPOOL_POLL_INTERVAL);
         }
-        self.engine.cancel(&jobs)?;
+        self.engine.cancel_jobs(&jobs)?;
         let begun = Instant::now();
-        while self.collect()?
+        while self.collect_spools()?
             || (begun.elapsed() < Duration::from_secs(2)
-                && !self.streams.iter().all(Stream::has_ended))
+                && !self.streams.iter().all(SpoolStream::has_ended))
         {
-            thread::sleep(LOOK);
+            thread::sleep(SPOOL_POLL_INTERVAL);
         }
-        self.free_parcels()
+        self.release_shards()
     }
 
     /// Marks in-flight work as unassigned, so that a resumed session retries it.
-    fn free_parcels(&mut self) -> anyhow::Result<()> {
+    fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
-            let is_whole = matches!(attempt.over, Some(Over::Whole));
+            let is_whole = matches!(attempt.end, Some(AttemptOutcome::Complete));
             if !is_whole {
-                self.replace(attempt.origin);
+                self.notify_replaced(attempt.origin);
             }
-            let parcel = &mut self.parcels[attempt.place as usize];
+            let parcel = &mut self.shards[attempt.shard as usize];
             if is_whole {
                 parcel.state = ParcelState::Done;
             } else {
                 parcel.state = ParcelState::Waiting;
                 parcel.attempt += 1;
             }
-            self.merger.set_parcel(attempt.place, parcel)?;
+            self.merger.set_parcel(attempt.shard, parcel)?;
         }
         Ok(())
     }
 
     fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
-        self.collect()?;
+        self.collect_spools()?;
         let machines = &self.machines;
-        let is_open = |one: &Attempt| {
-            one.has_begun && one.over.is_none() && machines[one.origin.machine as usize].is_shared
+        let is_open = |one: &ShardAttempt| {
+            one.has_begun && one.end.is_none() && machines[one.origin.machine as usize].is_shared
         };
         Ok(self.attempts.iter().any(is_open))
     }
 }
 
-pub(super) fn is_over(state: ParcelState) -> bool {
+pub(super) fn is_settled(state: ParcelState) -> bool {
     matches!(state, ParcelState::Done | ParcelState::Lost)
 }
 
 /// The part of the plan that a shard covers.
-pub(super) fn parcel_of(parcel: &StoredParcel) -> Parcel {
-    Parcel {
+pub(super) fn to_shard(parcel: &StoredParcel) -> PlanShard {
+    PlanShard {
         jobs: parcel.jobs.clone(),
         stratum: parcel.stratum,
     }

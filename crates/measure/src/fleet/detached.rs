@@ -1,20 +1,20 @@
 //! Reattaches to sessions with detached workers: reports their progress, waits for their end or
-//! cancels them. Finds the workers by the shards recorded in the store. Start at [`attend`].
+//! cancels them. Finds the workers by the shards recorded in the store. Start at [`reattach_session`].
 
-use super::coordinator::{Coordinator, Machine, Manner, is_over};
-use super::doubles::Doubles;
-use super::{FleetRequest, machines_of, next_task, send, take_up};
-use crate::Listener;
+use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
+use super::doubles::StaleAttempts;
+use super::{FleetRequest, current_machines, next_task, resume_attempts, send};
+use crate::EventListener;
 use anyhow::{Context, ensure};
-use speedwell_analysis::Settings;
-use speedwell_fleet::clean::{self, Cleaned, Which};
-use speedwell_fleet::{Engine, FleetMachine, depot, program};
+use speedwell_analysis::AnalysisSettings;
+use speedwell_fleet::clean::{self, CleanSummary, CleanTarget};
+use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
-use speedwell_harness::plan::Plan;
+use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
 use speedwell_process as process;
 use speedwell_results::store::{ParcelState, Store, StoredParcel};
-use speedwell_runner::Ended;
+use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -23,9 +23,9 @@ use std::time::Duration;
 
 /// What to do with a session that other machines measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attendance {
+pub enum DetachedAction {
     /// Collect results; the workers continue.
-    Look,
+    Report,
     /// Collect results until everything is measured, retrying when a worker is lost.
     Wait,
     /// Stop the workers and collect their results.
@@ -34,15 +34,15 @@ pub enum Attendance {
 
 /// Progress of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParcelStatus {
+pub struct ShardStatus {
     /// Name of its machine.
     pub machine: String,
     /// Its record in the store.
-    pub parcel: StoredParcel,
+    pub shard: StoredParcel,
     /// Number of its blocks in the store.
     pub blocks: usize,
     /// The engine's state of its job, or why the latest attempt ended early.
-    pub said: Option<String>,
+    pub engine_status: Option<String>,
 }
 
 /// Collects the results of a session's workers, then waits for, reports on or cancels them.
@@ -50,73 +50,79 @@ pub struct ParcelStatus {
 /// # Errors
 /// Fails if the session was not distributed, another process attends to it, or the engine or the
 /// store fails.
-pub fn attend(
+pub fn reattach_session(
     store: &mut Store,
     number: i64,
     file: &FleetFile,
-    (settings, how): (&Settings, Attendance),
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<(Ended, Vec<ParcelStatus>)> {
-    process::on_interrupt()?;
-    let parcels = parcels_of(store, number)?;
-    if parcels.iter().all(|parcel| is_over(parcel.state)) {
+    (settings, how): (&AnalysisSettings, DetachedAction),
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
+    process::install_handlers()?;
+    let parcels = session_shards(store, number)?;
+    if parcels.iter().all(|parcel| is_settled(parcel.state)) {
         ensure!(
-            how != Attendance::Cancel,
+            how != DetachedAction::Cancel,
             "session @{number} has ended: there is nothing to cancel"
         );
-        return Ok((Ended::Complete, statuses(store, number, Vec::new())?));
+        return Ok((
+            SessionEnd::Complete,
+            shard_statuses(store, number, Vec::new())?,
+        ));
     }
-    let text = store.plan(number)?.context("the session has no plan")?;
-    let plan: Plan = serde_json::from_str(&text)?;
-    let session = store.session_without_runs(number)?;
-    let mut engine = Engine::of_file(file);
-    let machines = found_again(&session, &engine.machines()?, file)?;
+    let text = store
+        .session_plan(number)?
+        .context("the session has no plan")?;
+    let plan: SessionPlan = serde_json::from_str(&text)?;
+    let session = store.load_session_without_runs(number)?;
+    let mut engine = FleetEngine::from_file(file);
+    let machines = session_machines(&session, &engine.list_machines()?, file)?;
     let mut merger = store.resume_merging(number)?;
-    super::announce(&plan, &merger, listener)?;
-    let mut coordinator = Coordinator {
+    super::emit_start(&plan, &merger, listener)?;
+    let mut coordinator = FleetCoordinator {
         engine: &mut engine,
         merger: &mut merger,
         listener: &mut *listener,
         plan: &plan,
         settings,
         session: session.id,
-        tasks: next_task(&machines),
-        tries: vec![0; parcels.len()],
+        next_task: next_task(&machines),
+        failed_attempts: vec![0; parcels.len()],
         machines,
-        parcels,
+        shards: parcels,
         attempts: Vec::new(),
-        doubles: Doubles::default(),
+        stale: StaleAttempts::default(),
         streams: Vec::new(),
         jobs: BTreeSet::new(),
-        manner: Manner::Following,
+        attachment: Attachment::Watching,
     };
-    let done = take_up(&mut coordinator, how != Attendance::Look).and_then(|()| match how {
-        Attendance::Wait => Ok((coordinator.run()?, Vec::new())),
-        Attendance::Look => coordinator.look(),
-        Attendance::Cancel => {
-            coordinator.stop(Duration::ZERO)?;
-            Ok((Ended::Interrupted, Vec::new()))
-        }
-    });
-    let is_whole = matches!(done, Ok((Ended::Complete, _)));
-    super::conclude(merger, listener, is_whole)?;
+    let done =
+        resume_attempts(&mut coordinator, how != DetachedAction::Report).and_then(|()| match how {
+            DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
+            DetachedAction::Report => coordinator.collect_status(),
+            DetachedAction::Cancel => {
+                coordinator.stop_workers(Duration::ZERO)?;
+                Ok((SessionEnd::Interrupted, Vec::new()))
+            }
+        });
+    let is_whole = matches!(done, Ok((SessionEnd::Complete, _)));
+    super::finish_merging(merger, listener, is_whole)?;
     let (ended, said) = done?;
-    Ok((ended, statuses(store, number, said)?))
+    Ok((ended, shard_statuses(store, number, said)?))
 }
 
 /// The session's machines, with its folders there.
-fn found_again(
+fn session_machines(
     session: &Session,
     known: &[FleetMachine],
     file: &FleetFile,
-) -> anyhow::Result<Vec<Machine>> {
-    let machines = machines_of(&session.machines, known)?;
+) -> anyhow::Result<Vec<WorkerMachine>> {
+    let machines = current_machines(&session.machines, known)?;
     let machine = |known: FleetMachine| {
         let folder = known.folder.join("sessions").join(&session.id);
-        Machine {
-            bundle: folder.join(depot::BUNDLE),
+        WorkerMachine {
+            bundle: folder.join(depot::BUNDLE_LINK),
             folder,
-            known,
+            fleet_machine: known,
             is_shared: send::is_shared(file),
             failures: 0,
         }
@@ -124,8 +130,8 @@ fn found_again(
     Ok(machines.into_iter().map(machine).collect())
 }
 
-fn parcels_of(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
-    let parcels = store.parcels(number)?;
+fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
+    let parcels = store.list_parcels(number)?;
     ensure!(
         !parcels.is_empty(),
         "session @{number} was measured by this machine alone\nhint: 'speedwell report @{number}' shows it"
@@ -134,14 +140,14 @@ fn parcels_of(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
 }
 
 /// Status of each shard according to the store; `said` adds further information by shard index.
-fn statuses(
+fn shard_statuses(
     store: &Store,
     number: i64,
     said: Vec<(u32, String)>,
-) -> anyhow::Result<Vec<ParcelStatus>> {
-    let machines = store.session_without_runs(number)?.machines;
+) -> anyhow::Result<Vec<ShardStatus>> {
+    let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
-    let status = |(place, parcel): (u32, StoredParcel)| ParcelStatus {
+    let status = |(place, parcel): (u32, StoredParcel)| ShardStatus {
         machine: machines
             .get(parcel.machine as usize)
             .map(|machine| machine.name.clone())
@@ -149,12 +155,12 @@ fn statuses(
         blocks: (blocks.iter())
             .filter(|(_, origin)| origin.parcel == place)
             .count(),
-        said: (said.iter())
+        engine_status: (said.iter())
             .find(|(own, _)| *own == place)
             .map(|(_, text)| text.clone()),
-        parcel,
+        shard: parcel,
     };
-    Ok((0..).zip(store.parcels(number)?).map(status).collect())
+    Ok((0..).zip(store.list_parcels(number)?).map(status).collect())
 }
 
 /// Removes what a session left on its machines, or everything older than two weeks on all machines.
@@ -166,12 +172,12 @@ fn statuses(
 pub fn clean_up(
     session: Option<(&Store, i64)>,
     file: &FleetFile,
-) -> anyhow::Result<Vec<(String, Cleaned)>> {
-    let mut engine = Engine::of_file(file);
-    let mut machines = engine.machines()?;
+) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+    let mut engine = FleetEngine::from_file(file);
+    let mut machines = engine.list_machines()?;
     let mut id = None;
     if let Some((store, number)) = session {
-        let parcels = parcels_of(store, number)?;
+        let parcels = session_shards(store, number)?;
         let is_out = |parcel: &StoredParcel| {
             matches!(parcel.state, ParcelState::Sent | ParcelState::Running)
         };
@@ -180,8 +186,8 @@ pub fn clean_up(
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
-        let session = store.session_without_runs(number)?;
-        machines = machines_of(&session.machines, &machines)?;
+        let session = store.load_session_without_runs(number)?;
+        machines = current_machines(&session.machines, &machines)?;
         id = Some(session.id);
     }
     clean_machines(&mut engine, machines, id.as_deref(), file)
@@ -189,19 +195,22 @@ pub fn clean_up(
 
 /// Removes a session's files from these machines, or all old files.
 pub(crate) fn clean_machines(
-    engine: &mut Engine,
+    engine: &mut FleetEngine,
     machines: impl IntoIterator<Item = FleetMachine>,
     session: Option<&str>,
     file: &FleetFile,
-) -> anyhow::Result<Vec<(String, Cleaned)>> {
-    let which = session.map_or(Which::Older(clean::OLD), Which::Named);
+) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+    let which = session.map_or(
+        CleanTarget::Older(clean::SESSION_MAX_AGE),
+        CleanTarget::Named,
+    );
     let mut seen = BTreeSet::new();
     let mut cleaned = Vec::new();
     for machine in machines {
         let gone = if !send::is_shared(file) {
             clean_there(engine, &machine, session)
         } else if seen.insert(machine.folder.clone()) {
-            clean::clean(&machine.folder, which)
+            clean::clean_folder(&machine.folder, which)
         } else {
             continue;
         };
@@ -212,15 +221,15 @@ pub(crate) fn clean_machines(
 }
 
 fn clean_there(
-    engine: &mut Engine,
+    engine: &mut FleetEngine,
     machine: &FleetMachine,
     session: Option<&str>,
-) -> anyhow::Result<Cleaned> {
-    let program = program::send(engine, machine, &own_program())?;
+) -> anyhow::Result<CleanSummary> {
+    let program = program::send_program(engine, machine, &own_program())?;
     let (program, folder) = (program.to_string_lossy(), machine.folder.to_string_lossy());
     let mut words = vec![&*program, "perform-parcel", "--clean", &*folder];
     words.extend(session);
-    let mut line = engine.reach(&machine.name, &words)?;
+    let mut line = engine.start_command(&machine.name, &words)?;
     drop(line.stdin.take());
     let mut complaint = String::new();
     if let Some(mut stderr) = line.stderr.take() {
@@ -237,17 +246,20 @@ fn clean_there(
 /// # Errors
 /// Fails if the folder cannot be cleaned.
 pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
-    let which = session.map_or(Which::Older(clean::OLD), Which::Named);
-    Ok(serde_json::to_string(&clean::clean(folder, which)?)?)
+    let which = session.map_or(
+        CleanTarget::Older(clean::SESSION_MAX_AGE),
+        CleanTarget::Named,
+    );
+    Ok(serde_json::to_string(&clean::clean_folder(folder, which)?)?)
 }
 
 impl FleetRequest {
     /// How the workers of a new session are attached to this process.
-    pub(super) fn manner(&self) -> Manner {
+    pub(super) fn attachment(&self) -> Attachment {
         if self.detach {
-            Manner::Leaving
+            Attachment::Detached
         } else {
-            Manner::Held
+            Attachment::Attached
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Remote side of a detached session: starts a worker for the requests it receives, streams the
 //! worker's spools on reconnect, and ends the worker.
 
-use super::order::{order_of, stop_of};
-use super::worker::perform;
+use super::order::{request_path, stop_marker};
+use super::worker::perform_tasks;
 use anyhow::{Context, ensure};
 use speedwell_fleet::{JobId, detached};
 use speedwell_process as process;
@@ -13,21 +13,21 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-const LOOK: Duration = Duration::from_millis(50);
-const GRACE: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const WORKER_EXIT_GRACE: Duration = Duration::from_secs(5);
 
 /// Reads requests from stdin, one per line, starts a detached worker for them and returns its name.
 ///
 /// # Errors
 /// Fails if a request cannot be saved or the worker cannot be started.
-pub fn launch(folder: &Path) -> anyhow::Result<String> {
-    let _ = fs::remove_file(stop_of(folder));
+pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
+    let _ = fs::remove_file(stop_marker(folder));
     let mut tasks: Vec<u32> = Vec::new();
     for line in io::stdin().lock().lines() {
         let next = tasks.last().map_or(0, |last| last + 1);
-        let task = (next..).find(|&task| !order_of(folder, task).exists());
+        let task = (next..).find(|&task| !request_path(folder, task).exists());
         let task = task.context("there are too many orders")?;
-        let file = order_of(folder, task);
+        let file = request_path(folder, task);
         fs::write(&file, line?).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);
     }
@@ -35,9 +35,9 @@ pub fn launch(folder: &Path) -> anyhow::Result<String> {
     // This coordinator replaces the previous one, whose connection may have broken.
     let known = folder.join("worker");
     if let Ok(earlier) = fs::read_to_string(&known) {
-        detached::end(&JobId(earlier), GRACE)?;
+        detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
     }
-    let worker = detached::start(folder, &tasks)?.0;
+    let worker = detached::start_worker(folder, &tasks)?.0;
     fs::write(&known, &worker).with_context(|| format!("cannot write '{}'", known.display()))?;
     Ok(worker)
 }
@@ -46,11 +46,11 @@ pub fn launch(folder: &Path) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// See [`perform`].
-pub fn perform_alone(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     let mut output = io::stdout();
-    writeln!(output, "{}", detached::own_name())?;
+    writeln!(output, "{}", detached::own_worker_name())?;
     output.flush()?;
-    perform(folder, tasks)
+    perform_tasks(folder, tasks)
 }
 
 /// Copies the spools of a worker to stdout, in the given order: what exists now or, with `waits`,
@@ -58,7 +58,7 @@ pub fn perform_alone(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a spool cannot be read or nothing reads the output.
-pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bool> {
+pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bool> {
     let (name, spools) = words.split_first().context("no worker is named")?;
     let job = JobId(name.clone());
     let is_plain = |name: &String| {
@@ -70,12 +70,12 @@ pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bo
         "that is not the name of a spool"
     );
     if waits {
-        end_with_the_line();
+        stop_at_stdin_end();
     }
     let path = |name: &String| folder.join("spools").join(format!("{name}.jsonl"));
     let mut output = io::stdout().lock();
     for (at, spool) in spools.iter().enumerate() {
-        if process::interrupted() {
+        if process::is_interrupt_requested() {
             break;
         }
         let mut file: Option<File> = None;
@@ -92,11 +92,11 @@ pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bo
                 None => 0,
             };
             output.flush()?;
-            if is_over || process::interrupted() {
+            if is_over || process::is_interrupt_requested() {
                 break;
             }
             if copied == 0 {
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
         }
     }
@@ -105,7 +105,7 @@ pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bo
 
 /// Stops following when stdin ends, since the reader is gone. Used only with `waits`: a plain read
 /// runs to its end.
-fn end_with_the_line() {
+fn stop_at_stdin_end() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         process::interrupt_flag().store(true, Ordering::Relaxed);
@@ -116,8 +116,8 @@ fn end_with_the_line() {
 ///
 /// # Errors
 /// Fails if it belongs to another user.
-pub fn end(folder: &Path, words: &[String]) -> anyhow::Result<()> {
+pub fn end_worker(folder: &Path, words: &[String]) -> anyhow::Result<()> {
     let name = words.first().context("no worker is named")?;
-    let _ = fs::write(stop_of(folder), "");
-    detached::end(&JobId(name.clone()), GRACE)
+    let _ = fs::write(stop_marker(folder), "");
+    detached::end_worker(&JobId(name.clone()), WORKER_EXIT_GRACE)
 }

@@ -2,8 +2,8 @@
 //! merges the results into one session, as a single machine would have written it.
 //!
 //! A comparison never spans machines: all blocks of a case are measured on the same one or, with
-//! [`FleetRequest::each`], every machine measures all cases in its own blocks. Start at
-//! [`carry_out`]; [`worker`] is the remote side.
+//! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
+//! [`measure_on_fleet`]; [`worker`] is the remote side.
 
 mod contents;
 mod coordinator;
@@ -17,35 +17,35 @@ mod stream;
 mod waiting;
 pub mod worker;
 
-use super::session::{MeasuredSession, header, read_back};
-use super::{Listener, Plans, SessionRequest};
+use super::session::{MeasuredSession, read_back, session_header};
+use super::{EventListener, PreparedPlan, SessionRequest};
 use anyhow::{Context, bail, ensure};
-use coordinator::{Coordinator, Machine};
-use doubles::Doubles;
-use order::{order_of, spool_of, stop_of};
-use speedwell_fleet::bundle::Bundle;
-use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
-use speedwell_harness::plan::Plan;
-use speedwell_model::{Event, Length, Runs, SessionMachine, Stopping};
+use coordinator::{FleetCoordinator, WorkerMachine};
+use doubles::StaleAttempts;
+use order::{attempt_spool_path, request_path, stop_marker};
+use speedwell_fleet::bundle::FileBundle;
+use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, place};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_process as process;
-use speedwell_results::store::{Merger, ParcelState, Store, StoredParcel};
-use speedwell_runner::Ended;
+use speedwell_results::store::{ParcelState, SessionMerger, Store, StoredParcel};
+use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
-use speedwell_suite::labels::Labels;
+use speedwell_suite::labels::MachineSelector;
 use std::collections::BTreeSet;
 use std::fs;
-use stream::{Source, Stream};
+use stream::{SpoolSource, SpoolStream};
 
-pub use detached::{Attendance, ParcelStatus, attend, clean_here, clean_up};
-pub use send::receive;
+pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
+pub use send::receive_bundle;
 
-/// With [`FleetRequest::each`]: minimum runs per variant on one machine, and the target for all
+/// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target for all
 /// machines together.
-const FEWEST_ON_EACH: u32 = 8;
-const TOGETHER: u32 = 32;
+const MIN_RUNS_PER_MACHINE: u32 = 8;
+const TARGET_RUNS: u32 = 32;
 
 /// Assumed overhead of a process, in seconds; accurate enough to divide the work.
-const OF_A_PROCESS_S: f64 = 0.1;
+const PROCESS_OVERHEAD_S: f64 = 0.1;
 
 /// Options for measuring on other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +53,11 @@ pub struct FleetRequest {
     /// The fleet file.
     pub file: FleetFile,
     /// Labels of the machines to use; a resumed session uses its own machines.
-    pub on: Option<Labels>,
+    pub labels: Option<MachineSelector>,
     /// Number of machines to use; all if `None`.
     pub machines: Option<u32>,
     /// Whether every machine measures all cases.
-    pub each: bool,
+    pub on_each_machine: bool,
     /// Whether to exit once the work is handed out.
     pub detach: bool,
 }
@@ -67,35 +67,38 @@ pub struct FleetRequest {
 /// # Errors
 /// Fails if the plan cannot be sent, no machine is fit, or the store or the engine fails. Failing
 /// benchmarks and lost machines are recorded in the session.
-pub fn carry_out(
-    plans: Plans,
+pub fn measure_on_fleet(
+    plans: PreparedPlan,
     fleet: &FleetRequest,
     request: &SessionRequest,
     store: &mut Store,
-    listener: &mut Listener<'_>,
+    listener: &mut EventListener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
-    let mut engine = Engine::of_file(&fleet.file);
-    let Plans {
+    let mut engine = FleetEngine::from_file(&fleet.file);
+    let PreparedPlan {
         mut plan,
         suite,
         resumed,
         ..
     } = plans;
-    contents::check(&plan)?;
-    let known = engine.machines()?;
+    contents::check_sendable(&plan)?;
+    let known = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, parcels) = match number {
-        Some(number) => taken_up(store, number, &known)?,
-        None => dealt(&mut plan, fleet, &known)?,
+        Some(number) => load_resumed(store, number, &known)?,
+        None => assign_machines(&mut plan, fleet, &known)?,
     };
-    let bundle = contents::gather(&plan)?;
+    let bundle = contents::gather_bundle(&plan)?;
     send::warn_of_left_out(&bundle, listener)?;
-    let mut begun = header(&plan, suite, request);
+    let mut begun = session_header(&plan, suite, request);
     if let Some(number) = number {
-        begun.id = store.session_without_runs(number)?.id;
+        begun.id = store.load_session_without_runs(number)?.id;
     }
-    let machines = sent(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
-    begun.machines = machines.iter().map(|own| named(&own.known)).collect();
+    let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
+    begun.machines = machines
+        .iter()
+        .map(|own| initial_record(&own.fleet_machine))
+        .collect();
     let id = begun.id.clone();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,
@@ -103,40 +106,44 @@ pub fn carry_out(
     };
     let number = merger.number();
     if let Some(url) = &request.push {
-        merger.owe(url, process::unix_ms())?;
+        merger.queue_upload(url, process::unix_time_ms())?;
     }
-    announce(&plan, &merger, listener)?;
-    let mut coordinator = Coordinator {
+    emit_start(&plan, &merger, listener)?;
+    let mut coordinator = FleetCoordinator {
         engine: &mut engine,
         merger: &mut merger,
         listener: &mut *listener,
         plan: &plan,
         settings: &request.settings,
         session: id,
-        tasks: next_task(&machines),
-        tries: vec![0; parcels.len()],
+        next_task: next_task(&machines),
+        failed_attempts: vec![0; parcels.len()],
         machines,
-        parcels,
+        shards: parcels,
         attempts: Vec::new(),
-        doubles: Doubles::default(),
+        stale: StaleAttempts::default(),
         streams: Vec::new(),
         jobs: BTreeSet::new(),
-        manner: fleet.manner(),
+        attachment: fleet.attachment(),
     };
-    let ended = take_up(&mut coordinator, true).and_then(|()| {
+    let ended = resume_attempts(&mut coordinator, true).and_then(|()| {
         if fleet.detach {
-            return coordinator.submit().map(|_| Ended::Interrupted);
+            return coordinator.submit().map(|_| SessionEnd::Interrupted);
         }
         coordinator.run()
     });
-    let is_whole = matches!(ended, Ok(Ended::Complete));
-    conclude(merger, listener, is_whole)?;
+    let is_whole = matches!(ended, Ok(SessionEnd::Complete));
+    finish_merging(merger, listener, is_whole)?;
     read_back(store, number, ended, plan.slots().len())
 }
 
 /// Reports to the listener how much there is to do and how much is done.
-fn announce(plan: &Plan, merger: &Merger<'_>, listener: &mut Listener<'_>) -> anyhow::Result<()> {
-    listener.observe(&Event::Started {
+fn emit_start(
+    plan: &SessionPlan,
+    merger: &SessionMerger<'_>,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    listener.observe(&SessionEvent::Started {
         runs: plan.slots().len(),
         is_upper_bound: plan.may_need_fewer_runs(),
         cases: plan.jobs.len(),
@@ -145,92 +152,95 @@ fn announce(plan: &Plan, merger: &Merger<'_>, listener: &mut Listener<'_>) -> an
 }
 
 /// Closes the session, or leaves it open to be resumed.
-fn conclude(
-    mut merger: Merger<'_>,
-    listener: &mut Listener<'_>,
+fn finish_merging(
+    mut merger: SessionMerger<'_>,
+    listener: &mut EventListener<'_>,
     is_whole: bool,
 ) -> anyhow::Result<()> {
-    merger.finish(!is_whole)?;
-    listener.observe(&Event::Finished {
+    merger.finish_session(!is_whole)?;
+    listener.observe(&SessionEvent::Finished {
         interrupted: !is_whole,
     })?;
     drop(merger);
-    process::forget_interrupt();
+    process::clear_interrupt();
     Ok(())
 }
 
-fn taken_up(
+fn load_resumed(
     store: &Store,
     number: i64,
     known: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
-    let machines = machines_of(&store.session_without_runs(number)?.machines, known)?;
-    Ok((machines, store.parcels(number)?))
+    let machines = current_machines(&store.load_session_without_runs(number)?.machines, known)?;
+    Ok((machines, store.list_parcels(number)?))
 }
 
 /// Selects machines for a new session and assigns the cases to them.
-fn dealt(
-    plan: &mut Plan,
+fn assign_machines(
+    plan: &mut SessionPlan,
     fleet: &FleetRequest,
     known: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
-    let machines = chosen(known, fleet)?;
-    if fleet.each {
+    let machines = select_machines(known, fleet)?;
+    if fleet.on_each_machine {
         repeat_on_each(plan, machines.len() as u32);
     }
-    let parcels = divided(plan, &machines, fleet.each);
+    let parcels = cut_plan(plan, &machines, fleet.on_each_machine);
     Ok((machines, parcels))
 }
 
 /// Follows the attempts that an earlier coordinator started, reading their spools from the
 /// beginning. With `waits`, withdraws earlier requests to stop, and connections stay open until the
 /// workers have ended.
-fn take_up(coordinator: &mut Coordinator<'_, '_, '_>, waits: bool) -> anyhow::Result<()> {
-    let shared = |machine: &&Machine| machine.is_shared && waits;
+fn resume_attempts(
+    coordinator: &mut FleetCoordinator<'_, '_, '_>,
+    waits: bool,
+) -> anyhow::Result<()> {
+    let shared = |machine: &&WorkerMachine| machine.is_shared && waits;
     for machine in coordinator.machines.iter().filter(shared) {
-        let stop = stop_of(&machine.folder);
+        let stop = stop_marker(&machine.folder);
         if stop.exists() {
             fs::remove_file(&stop)
                 .with_context(|| format!("cannot remove '{}'", stop.display()))?;
         }
     }
     let mut lines: BTreeSet<(u32, JobId)> = BTreeSet::new();
-    for place in 0..coordinator.parcels.len() as u32 {
-        let parcel = coordinator.parcels[place as usize].clone();
+    for place in 0..coordinator.shards.len() as u32 {
+        let parcel = coordinator.shards[place as usize].clone();
         let is_out = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
         let machine = &coordinator.machines[parcel.machine as usize];
         let Some(job) = parcel.engine_id.map(JobId).filter(|_| is_out) else {
             continue;
         };
         if lines.contains(&(parcel.machine, job.clone())) {
-            coordinator.follow(place, job, Source::Stream, true)?;
+            coordinator.follow_spool(place, job, SpoolSource::Stream, true)?;
             continue;
         }
-        let (name, folder) = (machine.known.name.clone(), machine.folder.clone());
-        let own = (0..).zip(&coordinator.parcels).filter(|(_, own)| {
+        let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
+        let own = (0..).zip(&coordinator.shards).filter(|(_, own)| {
             let is_out = matches!(own.state, ParcelState::Sent | ParcelState::Running);
             is_out && own.machine == parcel.machine && own.engine_id.as_ref() == Some(&job.0)
         });
         let spools: Vec<String> = own.map(|(own, _)| coordinator.spool_name(own)).collect();
-        let line = (coordinator.engine).take_up(&name, &folder, (&job, &spools), waits)?;
+        let line = (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), waits)?;
         if let Some(line) = line {
-            coordinator.streams.push(Stream::new(line));
+            coordinator.streams.push(SpoolStream::new(line));
             lines.insert((parcel.machine, job.clone()));
-            coordinator.follow(place, job, Source::Stream, true)?;
+            coordinator.follow_spool(place, job, SpoolSource::Stream, true)?;
             continue;
         }
         // The attempt of a broken connection delivers nothing more and ends at once.
-        let file = spool_of(&folder, place, parcel.attempt);
-        coordinator.follow(place, job, Source::file(file), true)?;
+        let file = attempt_spool_path(&folder, place, parcel.attempt);
+        coordinator.follow_spool(place, job, SpoolSource::from_file(file), true)?;
     }
     Ok(())
 }
 
 /// First task number that no request file uses.
-fn next_task(machines: &[Machine]) -> u32 {
-    let of_folder = |machine: &Machine| {
+fn next_task(machines: &[WorkerMachine]) -> u32 {
+    let of_folder = |machine: &WorkerMachine| {
         (0..)
-            .find(|&task| !order_of(&machine.folder, task).exists())
+            .find(|&task| !request_path(&machine.folder, task).exists())
             .unwrap_or(0)
     };
     let shared = machines.iter().filter(|machine| machine.is_shared);
@@ -238,12 +248,12 @@ fn next_task(machines: &[Machine]) -> u32 {
 }
 
 /// Selects the fit machines with the requested labels, sorted by name.
-pub(crate) fn chosen(
+pub(crate) fn select_machines(
     known: &[FleetMachine],
     fleet: &FleetRequest,
 ) -> anyhow::Result<Vec<FleetMachine>> {
     let on = fleet
-        .on
+        .labels
         .as_ref()
         .context("which machines are meant is not said\nhint: --on LABELS")?;
     let mut names: Vec<String> = Vec::new();
@@ -255,7 +265,9 @@ pub(crate) fn chosen(
     names.dedup();
     on.ensure_known(&names)?;
     let is_meant = |machine: &&FleetMachine| {
-        on.fits(&|name| machine.name == name || machine.labels.iter().any(|label| label == name))
+        on.matches_machine(&|name| {
+            machine.name == name || machine.labels.iter().any(|label| label == name)
+        })
     };
     let meant: Vec<&FleetMachine> = known.iter().filter(is_meant).collect();
     ensure!(!meant.is_empty(), "no machine has these labels together");
@@ -292,7 +304,7 @@ pub(crate) fn chosen(
 }
 
 /// The current state of a session's machines.
-fn machines_of(
+fn current_machines(
     session: &[SessionMachine],
     known: &[FleetMachine],
 ) -> anyhow::Result<Vec<FleetMachine>> {
@@ -304,7 +316,7 @@ fn machines_of(
 }
 
 /// The record of a machine until it reports more about itself.
-fn named(machine: &FleetMachine) -> SessionMachine {
+fn initial_record(machine: &FleetMachine) -> SessionMachine {
     SessionMachine {
         id: machine.name.clone(),
         name: machine.name.clone(),
@@ -315,18 +327,18 @@ fn named(machine: &FleetMachine) -> SessionMachine {
 
 /// Makes every machine measure all cases with a fixed number of runs: a sequential rule would have
 /// to judge all machines together.
-fn repeat_on_each(plan: &mut Plan, machines: u32) {
+fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
-    if let Stopping::Sequential { .. } = plan.design.stopping {
-        let share = TOGETHER.div_ceil(machines).next_multiple_of(2);
-        let runs = share.max(FEWEST_ON_EACH);
-        plan.design.stopping = Stopping::Fixed { runs };
-        plan.sampling.runs = Runs::Fixed(runs);
+    if let StoppingDesign::Sequential { .. } = plan.design.stopping {
+        let share = TARGET_RUNS.div_ceil(machines).next_multiple_of(2);
+        let runs = share.max(MIN_RUNS_PER_MACHINE);
+        plan.design.stopping = StoppingDesign::Fixed { runs };
+        plan.sampling.runs = RunCount::Fixed(runs);
     }
 }
 
-fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
-    let length = |job: &speedwell_harness::Job| expected_s(plan, job);
+fn cut_plan(plan: &SessionPlan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
+    let length = |job: &speedwell_harness::BenchmarkJob| expected_duration_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
         .map(|job| (job.label.as_str(), length(job)))
         .collect();
@@ -334,14 +346,14 @@ fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParc
         .iter()
         .map(|machine| machine.name.as_str())
         .collect();
-    let placed = place::place(&cases, &names);
+    let placed = place::assign_cases(&cases, &names);
     let mut parcels = Vec::new();
     for machine in 0..machines.len() {
         let is_own = |case: &usize| each || placed[*case] == machine;
         let own = (0..cases.len())
             .filter(is_own)
             .map(|case| (case as u32, cases[case].1));
-        for jobs in place::cut(own) {
+        for jobs in place::cut_into_shards(own) {
             parcels.push(StoredParcel {
                 machine: machine as u32,
                 jobs,
@@ -356,36 +368,36 @@ fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParc
 }
 
 /// Estimates the duration of a case from the plan, in seconds.
-fn expected_s(plan: &Plan, job: &speedwell_harness::Job) -> f64 {
+fn expected_duration_s(plan: &SessionPlan, job: &speedwell_harness::BenchmarkJob) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
     let measured_ns = match samples.length {
-        Length::TimeNs(ns) => ns as f64 * f64::from(samples.count),
-        Length::Iterations(_) => 0.0,
+        SampleLength::TimeNs(ns) => ns as f64 * f64::from(samples.count),
+        SampleLength::Iterations(_) => 0.0,
     };
-    let run_s = (measured_ns + samples.warmup_ns as f64) / 1e9 + OF_A_PROCESS_S;
+    let run_s = (measured_ns + samples.warmup_ns as f64) / 1e9 + PROCESS_OVERHEAD_S;
     run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
 }
 
-fn sent(
-    engine: &mut Engine,
+fn send_to_machines(
+    engine: &mut FleetEngine,
     fleet: &FleetRequest,
     machines: Vec<FleetMachine>,
-    bundle: &Bundle,
+    bundle: &FileBundle,
     session: &str,
-    listener: &mut Listener<'_>,
-) -> anyhow::Result<Vec<Machine>> {
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
     for known in machines {
         send::note_sending(bundle, &known.name, listener)?;
         let is_shared = send::is_shared(&fleet.file);
         let (folder, bundle) = if is_shared {
-            send::here(bundle, session, &known)
+            send::send_to_folder(bundle, session, &known)
         } else {
-            send::there(engine, bundle, session, &known)
+            send::send_over_connection(engine, bundle, session, &known)
         }
         .with_context(|| format!("'{}' cannot be sent what it needs", known.name))?;
-        ready.push(Machine {
-            known,
+        ready.push(WorkerMachine {
+            fleet_machine: known,
             folder,
             bundle,
             is_shared,

@@ -3,13 +3,13 @@
 //! Over a connection, the program is sent first and then receives everything else.
 
 use super::contents::link_program;
-use super::order::PROGRAM;
-use crate::Listener;
+use super::order::PROGRAM_PATH;
+use crate::EventListener;
 use anyhow::{Context, ensure};
-use speedwell_fleet::bundle::Bundle;
-use speedwell_fleet::{Engine, FleetMachine, depot, program};
+use speedwell_fleet::bundle::FileBundle;
+use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
-use speedwell_model::Event;
+use speedwell_model::SessionEvent;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,20 +21,25 @@ pub(crate) fn is_shared(file: &FleetFile) -> bool {
 }
 
 /// Maximum number of skipped files to name.
-const NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// Warns about files in the folders that cannot be sent.
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub(crate) fn warn_of_left_out(bundle: &Bundle, listener: &mut Listener<'_>) -> anyhow::Result<()> {
-    let left_out = bundle.left_out();
-    for why in left_out.iter().take(NAMED) {
-        listener.observe(&Event::Warning(&format!("not sent: {why}")))?;
+pub(crate) fn warn_of_left_out(
+    bundle: &FileBundle,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    let left_out = bundle.skipped_files();
+    for why in left_out.iter().take(MAX_NAMED_FILES) {
+        listener.observe(&SessionEvent::Warning(&format!("not sent: {why}")))?;
     }
-    if left_out.len() > NAMED {
-        let others = left_out.len() - NAMED;
-        listener.observe(&Event::Warning(&format!("not sent: {others} more files")))?;
+    if left_out.len() > MAX_NAMED_FILES {
+        let others = left_out.len() - MAX_NAMED_FILES;
+        listener.observe(&SessionEvent::Warning(&format!(
+            "not sent: {others} more files"
+        )))?;
     }
     Ok(())
 }
@@ -44,13 +49,13 @@ pub(crate) fn warn_of_left_out(bundle: &Bundle, listener: &mut Listener<'_>) -> 
 /// # Errors
 /// Fails if the listener fails.
 pub(crate) fn note_sending(
-    bundle: &Bundle,
+    bundle: &FileBundle,
     machine: &str,
-    listener: &mut Listener<'_>,
+    listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let folders = bundle.of_folders();
+    let folders = bundle.folder_size();
     let sentence = format!("{machine} gets what it needs: {folders}, and the programs");
-    listener.observe(&Event::Note(&sentence))
+    listener.observe(&SessionEvent::Note(&sentence))
 }
 
 /// Lays everything out in a directly accessible folder; returns the folders of the session and the
@@ -58,21 +63,21 @@ pub(crate) fn note_sending(
 ///
 /// # Errors
 /// Fails if the folder cannot be written.
-pub(crate) fn here(
-    bundle: &Bundle,
+pub(crate) fn send_to_folder(
+    bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let (folder, laid_out) = depot::lay_out_here(bundle, session, &machine.folder)?;
-    set_program(machine, &folder, &laid_out)?;
+    let (folder, laid_out) = depot::lay_out_locally(bundle, session, &machine.folder)?;
+    link_session_program(machine, &folder, &laid_out)?;
     Ok((folder, laid_out))
 }
 
-/// Receiving end of [`there`]: reads from stdin and answers on stdout.
+/// Receiving end of [`send_over_connection`]: reads from stdin and answers on stdout.
 ///
 /// # Errors
 /// Fails if the connection breaks.
-pub fn receive(folder: &Path) -> anyhow::Result<()> {
+pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let own = std::env::current_exe().context("cannot find this program")?;
     let then = |session: &Path, bundle: &Path| {
@@ -81,42 +86,46 @@ pub fn receive(folder: &Path) -> anyhow::Result<()> {
         if own.starts_with(folder) {
             link_program(session, bundle)
         } else {
-            link_other(&own, session)
+            link_configured_program(&own, session)
         }
     };
-    depot::receive(folder, &mut input.lock(), &mut output.lock(), &then)
+    depot::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &then)
 }
 
 /// Sends everything over a connection; returns the remote folders of the session and the bundle.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or rejects the bundle.
-pub(crate) fn there(
-    engine: &mut Engine,
-    bundle: &Bundle,
+pub(crate) fn send_over_connection(
+    engine: &mut FleetEngine,
+    bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let folder = machine.folder.to_string_lossy().into_owned();
-    let program = program::send(engine, machine, &own_program())?;
+    let program = program::send_program(engine, machine, &own_program())?;
     let program = program.to_string_lossy();
     let words = [&*program, "perform-parcel", "--receive", &folder];
-    let mut line = Line::open(engine, machine, &words)?;
-    let sent = depot::send(bundle, session, &mut line.to, &mut line.from);
+    let mut line = WorkerConnection::open(engine, machine, &words)?;
+    let sent = depot::send_bundle(bundle, session, &mut line.to, &mut line.from);
     line.close(sent)
 }
 
 /// Links the program that the machine starts in a session: the one configured for it, or the
 /// bundle's.
-fn set_program(machine: &FleetMachine, folder: &Path, bundle: &Path) -> anyhow::Result<()> {
+fn link_session_program(
+    machine: &FleetMachine,
+    folder: &Path,
+    bundle: &Path,
+) -> anyhow::Result<()> {
     match &machine.binary {
-        Some(binary) => link_other(binary, folder),
+        Some(binary) => link_configured_program(binary, folder),
         None => link_program(folder, bundle),
     }
 }
 
-fn link_other(program: &Path, folder: &Path) -> anyhow::Result<()> {
-    let place = folder.join(PROGRAM);
+fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> {
+    let place = folder.join(PROGRAM_PATH);
     let is_there = place.exists();
     ensure!(
         !is_there || place.canonicalize().ok() == program.canonicalize().ok(),
@@ -129,18 +138,22 @@ fn link_other(program: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Line {
+struct WorkerConnection {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Line {
-    fn open(engine: &mut Engine, machine: &FleetMachine, words: &[&str]) -> anyhow::Result<Line> {
-        let mut child = engine.reach(&machine.name, words)?;
+impl WorkerConnection {
+    fn open(
+        engine: &mut FleetEngine,
+        machine: &FleetMachine,
+        words: &[&str],
+    ) -> anyhow::Result<WorkerConnection> {
+        let mut child = engine.start_command(&machine.name, words)?;
         let ends = child.stdin.take().zip(child.stdout.take());
         let (to, from) = ends.context("the line has no ends")?;
-        Ok(Line {
+        Ok(WorkerConnection {
             child,
             to,
             from: BufReader::new(from),
@@ -150,7 +163,7 @@ impl Line {
     /// Closes the connection. An error gets the last line of the remote stderr as context, since
     /// that is probably the cause.
     fn close<T>(self, done: anyhow::Result<T>) -> anyhow::Result<T> {
-        let Line { child, to, .. } = self;
+        let WorkerConnection { child, to, .. } = self;
         drop(to);
         let output = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -11,28 +11,28 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 /// Longer lines arrive in pieces.
-const LONGEST_PIECE: u64 = 1 << 20;
+const MAX_PIECE_BYTES: u64 = 1 << 20;
 
 /// Source of an attempt's spool lines.
-pub(super) enum Source {
+pub(super) enum SpoolSource {
     /// A file, and the offset read so far.
     File { path: PathBuf, read: u64 },
-    /// A [`Stream`], which several attempts share.
+    /// A [`SpoolStream`], which several attempts share.
     Stream,
 }
 
-impl Source {
+impl SpoolSource {
     /// A spool file, read from the beginning.
-    pub fn file(path: PathBuf) -> Source {
-        Source::File { path, read: 0 }
+    pub fn from_file(path: PathBuf) -> SpoolSource {
+        SpoolSource::File { path, read: 0 }
     }
 
-    /// Reads what has been appended to the file. A [`Stream`] reads its lines itself.
+    /// Reads what has been appended to the file. A [`SpoolStream`] reads its lines itself.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
     pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
-        let Source::File { path, read } = self else {
+        let SpoolSource::File { path, read } = self else {
             return Ok(Vec::new());
         };
         // The file appears when its attempt starts.
@@ -49,33 +49,33 @@ impl Source {
 }
 
 /// Output of a worker.
-pub(super) struct Stream {
+pub(super) struct SpoolStream {
     lines: Receiver<Vec<u8>>,
     /// Shard and attempt of the spool being received.
-    whose: Option<(u32, u32)>,
+    current: Option<(u32, u32)>,
     has_ended: bool,
 }
 
 #[derive(Deserialize)]
 struct FirstLine {
-    spool: Whose,
+    spool: SpoolId,
 }
 
 #[derive(Deserialize)]
-struct Whose {
+struct SpoolId {
     parcel: u32,
     attempt: u32,
 }
 
-impl Stream {
+impl SpoolStream {
     /// Reads lines in a thread that ends with the output.
-    pub fn new(output: ChildStdout) -> Stream {
+    pub fn new(output: ChildStdout) -> SpoolStream {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             let mut line = Vec::new();
             let mut read = |line: &mut Vec<u8>| {
-                let mut limited = output.by_ref().take(LONGEST_PIECE);
+                let mut limited = output.by_ref().take(MAX_PIECE_BYTES);
                 limited.read_until(b'\n', line).is_ok_and(|read| read > 0)
             };
             while read(&mut line) {
@@ -84,9 +84,9 @@ impl Stream {
                 }
             }
         });
-        Stream {
+        SpoolStream {
             lines,
-            whose: None,
+            current: None,
             has_ended: false,
         }
     }
@@ -110,9 +110,9 @@ impl Stream {
             if line.starts_with(b"{\"spool\":")
                 && let Ok(first) = serde_json::from_slice::<FirstLine>(&line)
             {
-                self.whose = Some((first.spool.parcel, first.spool.attempt));
+                self.current = Some((first.spool.parcel, first.spool.attempt));
             }
-            if let Some(whose) = self.whose {
+            if let Some(whose) = self.current {
                 found.push((whose, line));
             }
         }

@@ -2,57 +2,57 @@
 //! work that has not started.
 //!
 //! Polls often after news and less often the longer nothing happens, because polling takes time
-//! from a measurement on the same machine. Start at [`Rhythm`] and [`Queue`].
+//! from a measurement on the same machine. Start at [`PollBackoff`] and [`WaitingReport`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Interval between checks of the spools: minimum and maximum.
-const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
+const SPOOL_POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 /// A result that took the time `t` is noticed at most `t / LATER` late.
-const LATER: u32 = 20;
+const LATENESS_DIVISOR: u32 = 20;
 /// Delay between handing out work and the first query about it.
-const FIRST: Duration = Duration::from_secs(1);
+const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of machines to name per reason.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// Decides when to poll.
-pub(super) struct Rhythm {
+pub(super) struct PollBackoff {
     news: Instant,
     asked: Instant,
     pause: Duration,
     longest: Duration,
 }
 
-impl Rhythm {
+impl PollBackoff {
     /// Starts at `now`. Queries to the engine are a second apart at first, later at most `longest`.
-    pub fn new(now: Instant, longest: Duration) -> Rhythm {
-        Rhythm {
+    pub fn new(now: Instant, longest: Duration) -> PollBackoff {
+        PollBackoff {
             news: now,
             asked: now,
-            pause: FIRST.min(longest),
+            pause: FIRST_QUERY_DELAY.min(longest),
             longest,
         }
     }
 
     /// Records that something has arrived.
-    pub fn heard(&mut self, now: Instant) {
+    pub fn record_news(&mut self, now: Instant) {
         self.news = now;
     }
 
     /// Records that work was handed out.
-    pub fn handed_out(&mut self, now: Instant) {
-        *self = Rhythm::new(now, self.longest);
+    pub fn record_submission(&mut self, now: Instant) {
+        *self = PollBackoff::new(now, self.longest);
     }
 
     /// Time until the next check of the spools.
-    pub fn pause(&self, now: Instant) -> Duration {
+    pub fn time_to_next_poll(&self, now: Instant) -> Duration {
         let silent = now.saturating_duration_since(self.news);
-        (silent / LATER).clamp(LOOKS[0], LOOKS[1])
+        (silent / LATENESS_DIVISOR).clamp(SPOOL_POLL_INTERVALS[0], SPOOL_POLL_INTERVALS[1])
     }
 
     /// Whether to query the engine now. If so, increases the time until the next query.
-    pub fn asks(&mut self, now: Instant) -> bool {
+    pub fn is_query_due(&mut self, now: Instant) -> bool {
         let is_time = now.saturating_duration_since(self.asked) >= self.pause;
         if is_time {
             self.asked = now;
@@ -64,21 +64,21 @@ impl Rhythm {
 
 /// Work that the engine has not started, as of the last query.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct WaitingReport {
     heard: String,
     said: String,
 }
 
-impl Queue {
+impl WaitingReport {
     /// Describes the waiting machines by the engine's reason, if that is worth reporting: unchanged
     /// since the last query and not yet reported. Between two tasks of a job, one always waits for
     /// a moment.
-    pub fn hear(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
+    pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
         let reasons = waiting
             .iter()
             .filter(|(reason, _)| !["", "None", "(null)"].contains(&reason.as_str()));
         let parts: Vec<String> = reasons
-            .map(|(reason, machines)| format!("{} ({reason})", names(machines)))
+            .map(|(reason, machines)| format!("{} ({reason})", join_names(machines)))
             .collect();
         let heard = parts.join(", ");
         let is_worth_it = heard.is_empty() || heard == self.heard;
@@ -91,9 +91,9 @@ impl Queue {
     }
 }
 
-fn names(machines: &[String]) -> String {
-    let shown = machines[..machines.len().min(MOST_NAMES)].join(", ");
-    match machines.len().saturating_sub(MOST_NAMES) {
+fn join_names(machines: &[String]) -> String {
+    let shown = machines[..machines.len().min(MAX_NAMES)].join(", ");
+    match machines.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         others => format!("{shown} and {others} others"),
     }
@@ -107,34 +107,35 @@ mod tests {
     fn the_longer_nothing_happens_the_more_rarely_it_is_looked_and_asked() {
         let begin = Instant::now();
         let at = |ms: u64| begin + Duration::from_millis(ms);
-        let mut rhythm = Rhythm::new(begin, Duration::from_secs(5));
-        let pauses = [10, 1000, 2000, 60_000].map(|ms| rhythm.pause(at(ms)).as_millis());
+        let mut rhythm = PollBackoff::new(begin, Duration::from_secs(5));
+        let pauses =
+            [10, 1000, 2000, 60_000].map(|ms| rhythm.time_to_next_poll(at(ms)).as_millis());
         assert_eq!(pauses, [50, 50, 100, 250]);
-        let asked = |rhythm: &mut Rhythm, from: u64| -> Vec<u64> {
+        let asked = |rhythm: &mut PollBackoff, from: u64| -> Vec<u64> {
             (from..from + 24_000)
                 .step_by(50)
-                .filter(|ms| rhythm.asks(at(*ms)))
+                .filter(|ms| rhythm.is_query_due(at(*ms)))
                 .map(|ms| ms - from)
                 .collect()
         };
         let expected = [1000, 3000, 7000, 12_000, 17_000, 22_000];
         assert_eq!(asked(&mut rhythm, 0), expected);
-        rhythm.heard(at(60_000));
-        assert_eq!(rhythm.pause(at(60_100)).as_millis(), 50);
-        rhythm.handed_out(at(100_000));
+        rhythm.record_news(at(60_000));
+        assert_eq!(rhythm.time_to_next_poll(at(60_100)).as_millis(), 50);
+        rhythm.record_submission(at(100_000));
         assert_eq!(asked(&mut rhythm, 100_000), expected);
-        let mut always = Rhythm::new(begin, Duration::from_secs(1));
+        let mut always = PollBackoff::new(begin, Duration::from_secs(1));
         assert_eq!(asked(&mut always, 0).len(), 23);
     }
 
     #[test]
     fn a_reason_that_stays_is_said_once_and_a_new_one_again() {
-        let mut queue = Queue::default();
+        let mut queue = WaitingReport::default();
         let mut said = |parts: &[(&str, usize)]| {
             let machines = |count| (1..=count).map(|at| format!("n{at}")).collect();
             let parts = parts.iter();
             let waiting = parts.map(|(reason, count)| ((*reason).to_owned(), machines(*count)));
-            queue.hear(&waiting.collect()).map(str::to_owned)
+            queue.update(&waiting.collect()).map(str::to_owned)
         };
         assert_eq!(said(&[("Resources", 1)]), None, "it may be over at once");
         let resources = said(&[("Resources", 1)]);

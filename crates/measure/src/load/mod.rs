@@ -1,28 +1,28 @@
 //! HTTP loads: rounds over all addresses, or a search over levels or rates.
 //!
-//! Decides the order of the loads. Does not know how they are reported. Start at [`load`].
+//! Decides the order of the loads. Does not know how they are reported. Start at [`run_loads`].
 
 pub mod machines;
 mod rounds;
 mod search;
 
-use machines::Generators;
-use rounds::rounds;
-pub use rounds::{LoadEvent, LoadRequest, Turn, Wish, turns};
+use machines::LoadGenerators;
+use rounds::run_rounds;
+pub use rounds::{LoadEvent, LoadMode, LoadRequest, LoadTurn, plan_turns};
 
 use crate::SessionRequest;
 use speedwell_environment as environment;
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Design, Order, Session, State, Stopping};
-use speedwell_process::{self as process, resolve};
+use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
+use speedwell_process::{self as process, resolve_program};
 use speedwell_results::formats;
 use speedwell_results::formats::measured;
-use speedwell_runner::load::{Url, load_with_tool};
+use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 
 /// The loads that were carried out.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadResults {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
     /// Why there are no more, if one could not be started.
@@ -30,44 +30,49 @@ pub struct Loaded {
 }
 
 /// Carries out loads until everything is known or the user interrupts.
-pub fn load(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
+pub fn run_loads(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
-    let from = request.from.as_ref();
+    let from = request.generators.as_ref();
     let ended = from
-        .map(|fleet| Generators::new(fleet, &request.specs))
+        .map(|fleet| LoadGenerators::new(fleet, &request.specs))
         .transpose()
-        .and_then(|mut from| match &request.wish {
-            Wish::Loads => rounds(request, &mut from, &mut runs, tell),
-            _ => search::visits(request, &mut from, &mut runs, tell),
+        .and_then(|mut from| match &request.mode {
+            LoadMode::AsSpecified => run_rounds(request, &mut from, &mut runs, tell),
+            _ => search::run_visits(request, &mut from, &mut runs, tell),
         });
-    Loaded { runs, ended }
+    LoadResults { runs, ended }
 }
 
 /// Builds the session of the loads.
 ///
 /// # Errors
 /// Fails if there are no loads.
-pub fn session(
+pub fn build_session(
     request: &LoadRequest,
     runs: &[LoadRun],
     kept: &SessionRequest,
 ) -> anyhow::Result<Session> {
     // The report of the loads contains the warnings.
-    let mut session = measured::session("load", runs, &mut Vec::new())?;
+    let mut session = measured::load_session("load", runs, &mut Vec::new())?;
     // Rounds are shuffled, but the first address given is the baseline.
-    let place = |name: &str| request.specs.iter().position(|spec| is_of(&spec.url, name));
+    let place = |name: &str| {
+        request
+            .specs
+            .iter()
+            .position(|spec| is_load_of(&spec.url, name))
+    };
     session.variants.sort_by_key(|variant| place(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
     Ok(Session {
         tags: kept.tags.clone(),
         command: kept.command.clone(),
-        environment: kept.environment(&[]),
-        origin: kept.origin(),
-        design: Design {
+        environment: kept.capture_environment(&[]),
+        origin: kept.find_origin(),
+        design: SessionDesign {
             // Every round has each address once, shuffled: blocks with one run per variant.
-            order: Order::Blocks,
-            stopping: Stopping::Fixed {
+            order: RunOrder::Blocks,
+            stopping: StoppingDesign::Fixed {
                 runs: rounds.unwrap_or(1),
             },
             seed: request.seed,
@@ -82,8 +87,8 @@ pub fn session(
 }
 
 /// Whether a load of this name was sent to that address.
-fn is_of(url: &str, name: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| url.to_string() == name)
+fn is_load_of(url: &str, name: &str) -> bool {
+    TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
 /// Sends loads with the external tool that the request names.
@@ -96,7 +101,7 @@ pub fn load_with_tools(
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<Session> {
     let mut sessions = Vec::new();
-    for turn in turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let loaded = load_with_tool(spec, request.seed, &mut |notice| {
             tell(LoadEvent::Notice(notice));
@@ -106,17 +111,17 @@ pub fn load_with_tools(
             None => break,
         }
     }
-    let state = if process::interrupted() {
-        State::Interrupted
+    let state = if process::is_interrupt_requested() {
+        SessionState::Interrupted
     } else {
-        State::Complete
+        SessionState::Complete
     };
-    process::forget_interrupt();
+    process::clear_interrupt();
     if sessions.is_empty() {
-        return Err(process::Interrupted.into());
+        return Err(process::InterruptedEarly.into());
     }
     let tool = request.specs[0].client.name();
-    let program = resolve(Path::new(tool)).ok();
+    let program = resolve_program(Path::new(tool)).ok();
     let programs: Vec<_> = program
         .map(|path| {
             let version = environment::program_version(&path).text;
@@ -128,8 +133,8 @@ pub fn load_with_tools(
         state,
         tags: kept.tags.clone(),
         command: kept.command.clone(),
-        environment: kept.environment(&programs),
-        origin: kept.origin(),
-        ..formats::merge(tool, sessions)?
+        environment: kept.capture_environment(&programs),
+        origin: kept.find_origin(),
+        ..formats::merge_sessions(tool, sessions)?
     })
 }

@@ -1,16 +1,16 @@
 //! Requested loads: their order, and how one is carried out.
 
 use super::super::SearchRequest;
-use super::machines::Generators;
+use super::machines::LoadGenerators;
 use crate::fleet::FleetRequest;
-use speedwell_analysis::load::gate::Condition;
-use speedwell_harness::plan::Shuffle;
-use speedwell_load::pace::Stop;
+use speedwell_analysis::load::gate::LoadCondition;
+use speedwell_harness::plan::BlockShuffle;
+use speedwell_load::pace::StopCondition;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
 use speedwell_runner::load::{
-    LoadJob, Notice, Snapshot, carry_out, carry_out_by, stop_with_warmup,
+    LoadJob, LoadNotice, LoadSnapshot, run_load, run_load_with_sender, stop_condition_with_warmup,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -20,22 +20,22 @@ pub struct LoadRequest {
     /// The load of every address; a visited level or rate replaces the address's own.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
-    pub wish: Wish,
+    pub mode: LoadMode,
     /// Loads per address; with several levels, visits per level.
     pub runs: Option<u32>,
     /// Failure conditions; a rate search rejects a rate that meets one.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Machines that send the loads; this one by default.
-    pub from: Option<FleetRequest>,
+    pub generators: Option<FleetRequest>,
 }
 
 /// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum LoadMode {
     /// Nothing: send loads as the addresses specify.
-    Loads,
+    AsSpecified,
     /// Nothing: visit the given levels.
     Levels(Vec<u32>),
     /// The concurrency at which throughput stops growing.
@@ -48,9 +48,9 @@ pub enum Wish {
 #[derive(Debug)]
 pub enum LoadEvent<'a> {
     /// A load starts, which ends like this.
-    Begins(Stop),
+    Started(StopCondition),
     /// A message about the load.
-    Notice(Notice<'a>),
+    Notice(LoadNotice<'a>),
     /// The load has ended.
     Ended,
     /// A level or rate was visited, with this many successful responses per second.
@@ -61,18 +61,24 @@ pub enum LoadEvent<'a> {
 ///
 /// # Errors
 /// Fails if a load cannot be started.
-pub fn rounds(
+pub fn run_rounds(
     request: &LoadRequest,
-    from: &mut Option<Generators>,
+    from: &mut Option<LoadGenerators>,
     runs: &mut Vec<LoadRun>,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
-    for turn in turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let mut run = carry_out_one(spec, from, stop_with_warmup(spec), request.seed, tell)?;
+        let mut run = run_one_load(
+            spec,
+            from,
+            stop_condition_with_warmup(spec),
+            request.seed,
+            tell,
+        )?;
         (run.round, run.slot) = (turn.round, turn.slot);
         runs.push(run);
-        if process::interrupted() {
+        if process::is_interrupt_requested() {
             break;
         }
     }
@@ -80,23 +86,24 @@ pub fn rounds(
 }
 
 /// Carries out one load.
-pub fn carry_out_one(
+pub fn run_one_load(
     spec: &LoadSpec,
-    from: &mut Option<Generators>,
-    stop: Stop,
+    from: &mut Option<LoadGenerators>,
+    stop: StopCondition,
     seed: u64,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<LoadRun> {
-    tell(LoadEvent::Begins(stop));
-    let mut notice = |notice: Notice<'_>| tell(LoadEvent::Notice(notice));
+    tell(LoadEvent::Started(stop));
+    let mut notice = |notice: LoadNotice<'_>| tell(LoadEvent::Notice(notice));
     let run = match from {
-        None => carry_out(spec, seed, &mut notice),
+        None => run_load(spec, seed, &mut notice),
         Some(from) => {
-            let spec = from.whole(spec);
-            let mut send = |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)| {
-                from.send(job, stop, watch)
-            };
-            carry_out_by(&spec, seed, &mut send, &mut notice)
+            let spec = from.combined_spec(spec);
+            let mut send =
+                |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
+                    from.send_load(job, stop, watch)
+                };
+            run_load_with_sender(&spec, seed, &mut send, &mut notice)
         }
     };
     tell(LoadEvent::Ended);
@@ -105,7 +112,7 @@ pub fn carry_out_one(
 
 /// A load and its place in the order of all loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct LoadTurn {
     /// Index of the address.
     pub url: usize,
     /// Index of the round. Every address has one turn per round.
@@ -116,16 +123,16 @@ pub struct Turn {
 
 /// Plans `rounds` rounds over all addresses, each shuffled independently, so that a slow drift of
 /// the machine affects all addresses alike. A single round keeps the order typed.
-pub fn turns(urls: usize, rounds: u32, seed: u64) -> Vec<Turn> {
-    let mut shuffle = Shuffle::new(seed);
+pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
+    let mut shuffle = BlockShuffle::new(seed);
     let mut turns = Vec::new();
     for round in 0..rounds {
         let order = match rounds {
             1 => (0..urls).collect(),
-            _ => shuffle.block(urls, 1),
+            _ => shuffle.shuffle_block(urls, 1),
         };
         for url in order {
-            turns.push(Turn {
+            turns.push(LoadTurn {
                 url,
                 round,
                 slot: turns.len() as u32,
@@ -141,9 +148,9 @@ mod tests {
 
     #[test]
     fn every_round_has_every_address_and_follows_from_the_seed() {
-        let first = turns(3, 20, 7);
-        assert_eq!(first, turns(3, 20, 7));
-        assert_ne!(first, turns(3, 20, 8));
+        let first = plan_turns(3, 20, 7);
+        assert_eq!(first, plan_turns(3, 20, 7));
+        assert_ne!(first, plan_turns(3, 20, 8));
         for (round, turns) in first.chunks(3).enumerate() {
             let mut urls: Vec<usize> = turns.iter().map(|turn| turn.url).collect();
             urls.sort_unstable();
@@ -156,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_round_keeps_the_order_typed() {
-        let urls: Vec<usize> = turns(4, 1, 99).iter().map(|turn| turn.url).collect();
+        let urls: Vec<usize> = plan_turns(4, 1, 99).iter().map(|turn| turn.url).collect();
         assert_eq!(urls, [0, 1, 2, 3]);
     }
 }

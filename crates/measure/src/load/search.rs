@@ -1,28 +1,28 @@
 //! Loads at several levels of concurrency or at several rates.
 //!
 //! Carries out one visit after the other, as the analysis or a list says. `analysis` picks the next
-//! level. Start at [`visits`].
+//! level. Start at [`run_visits`].
 
-use super::machines::Generators;
-use super::rounds::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
+use super::machines::LoadGenerators;
+use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};
 use crate::SearchRequest;
 use anyhow::ensure;
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::{NextRate, RateRules};
-use speedwell_analysis::scaling::{Next, Rules};
+use speedwell_analysis::scaling::{NextLevel, SaturationRules};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
-use speedwell_runner::load::{LoadRun, Notice, Url, stop};
+use speedwell_runner::load::{LoadNotice, LoadRun, TargetUrl, stop_condition};
 use std::time::Duration;
 
 /// Default duration of a visit and of its warm-up. Many short visits are more informative than few
 /// long ones: the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
 const RATE_TIME: Duration = Duration::from_secs(2);
-const WARMUP: Duration = Duration::from_millis(500);
+const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
 /// The first and the highest rate, and the resolution of the answer.
-const RATES: RateRules = RateRules {
+const RATE_RULES: RateRules = RateRules {
     first: 100.0,
     limit: 10e6,
     resolution: 0.05,
@@ -32,23 +32,23 @@ const RATES: RateRules = RateRules {
 ///
 /// # Errors
 /// Fails if a load cannot be started.
-pub fn visits(
+pub fn run_visits(
     request: &LoadRequest,
-    from: &mut Option<Generators>,
+    from: &mut Option<LoadGenerators>,
     runs: &mut Vec<LoadRun>,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
-    let mut search = Search {
+    let mut search = LoadSearch {
         request,
         from,
         runs,
         tell,
     };
-    match &request.wish {
-        Wish::Loads => Ok(()),
-        Wish::Levels(levels) => search.list(levels),
-        Wish::Concurrency(rules) => search.climb(rules),
-        Wish::Rate => search.rates(),
+    match &request.mode {
+        LoadMode::AsSpecified => Ok(()),
+        LoadMode::Levels(levels) => search.visit_levels(levels),
+        LoadMode::Concurrency(rules) => search.search_concurrency(rules),
+        LoadMode::Rate => search.search_rate(),
     }
 }
 
@@ -62,32 +62,32 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
             Some(level as u32)
         },
         time: spec.time.or(Some(usual)),
-        warmup: spec.warmup.or(Some(WARMUP)),
+        warmup: spec.warmup.or(Some(DEFAULT_WARMUP)),
         ..spec.clone()
     }
 }
 
 /// Rules for which every level is divisible among threads and processes and fills the streams of a
 /// connection.
-fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
+fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
         [streams, spec.threads, spec.clients]
     });
     let first = parts.iter().flatten().flatten().product();
-    search.rules(first, Rules::default().limit)
+    search.search_rules(first, SaturationRules::default().limit)
 }
 
-struct Search<'a, 't> {
+struct LoadSearch<'a, 't> {
     request: &'a LoadRequest,
-    from: &'a mut Option<Generators>,
+    from: &'a mut Option<LoadGenerators>,
     runs: &'a mut Vec<LoadRun>,
     tell: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
 }
 
-impl Search<'_, '_> {
-    fn climb(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
-        let rules = rules(self.request, search);
+impl LoadSearch<'_, '_> {
+    fn search_concurrency(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
+        let rules = concurrency_rules(self.request, search);
         ensure!(
             rules.first <= rules.limit,
             "--concurrency-limit {} is less than the {} that threads, processes and streams need\n\
@@ -97,18 +97,18 @@ impl Search<'_, '_> {
         );
         self.visit_while(|own| {
             let own: Vec<&LoadRun> = own.iter().collect();
-            match analysis::load::next(&own, &rules) {
-                Next::Visit(level) => Some(f64::from(level)),
+            match analysis::load::next_level(&own, &rules) {
+                NextLevel::Visit(level) => Some(f64::from(level)),
                 _ => None,
             }
         })
     }
 
-    fn rates(&mut self) -> anyhow::Result<()> {
+    fn search_rate(&mut self) -> anyhow::Result<()> {
         let conditions = &self.request.conditions;
         self.visit_while(|own| {
-            let own: Vec<_> = own.iter().map(analysis::load::analyse).collect();
-            match analysis::load::next_rate(&own, conditions, &RATES) {
+            let own: Vec<_> = own.iter().map(analysis::load::analyze_load).collect();
+            match analysis::load::next_rate(&own, conditions, &RATE_RULES) {
                 NextRate::Try(rate) => Some(rate),
                 _ => None,
             }
@@ -121,7 +121,7 @@ impl Search<'_, '_> {
         for at in 0..self.request.specs.len() {
             let begin = self.runs.len();
             while let Some(level) = next(&self.runs[begin..]) {
-                self.visit(at, level)?;
+                self.run_visit(at, level)?;
                 if self.is_over() {
                     return Ok(());
                 }
@@ -132,17 +132,17 @@ impl Search<'_, '_> {
 
     /// A load that did not run to its end would be visited again.
     fn is_over(&self) -> bool {
-        process::interrupted() || self.runs.last().is_some_and(|run| run.is_partial)
+        process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
     /// Visits the levels of a list, in rounds shuffled over levels and addresses.
-    fn list(&mut self, levels: &[u32]) -> anyhow::Result<()> {
+    fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
-        let rounds = request.runs.unwrap_or(Rules::default().visits);
-        for turn in turns(request.specs.len() * levels.len(), rounds, request.seed) {
+        let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
+        for turn in plan_turns(request.specs.len() * levels.len(), rounds, request.seed) {
             let (at, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
-            self.visit(at, f64::from(level))?;
-            if process::interrupted() {
+            self.run_visit(at, f64::from(level))?;
+            if process::is_interrupt_requested() {
                 break;
             }
         }
@@ -151,21 +151,21 @@ impl Search<'_, '_> {
 
     /// Carries out one load at a level or rate. Its round is the number of earlier loads at the
     /// same level.
-    fn visit(&mut self, at: usize, level: f64) -> anyhow::Result<()> {
-        let is_rate = self.request.wish == Wish::Rate;
+    fn run_visit(&mut self, at: usize, level: f64) -> anyhow::Result<()> {
+        let is_rate = self.request.mode == LoadMode::Rate;
         let mut spec = visit_spec(&self.request.specs[at], level, is_rate);
-        let label = Url::parse(&spec.url)?.to_string();
+        let label = TargetUrl::parse(&spec.url)?.to_string();
         let is_first = !self.runs.iter().any(|run| run.label == label);
         // Verify the server once, unless each visit starts a new one or redirects are followed.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
         let tell = &mut *self.tell;
-        let mut run = carry_out_one(
+        let mut run = run_one_load(
             &spec,
             self.from,
-            stop(&spec),
+            stop_condition(&spec),
             self.request.seed,
             &mut |event| match event {
-                LoadEvent::Notice(Notice::Probed(..)) if !is_first => {}
+                LoadEvent::Notice(LoadNotice::Probed(..)) if !is_first => {}
                 event => tell(event),
             },
         )?;

@@ -1,28 +1,28 @@
 //! Manages experiments on several machines from outside the process that measures: shows which
 //! roles run where and whether they are being measured, waits for the end, cancels, and cleans up.
-//! Start at [`PlacedSession::find`].
+//! Start at [`PlacedSession::find_session`].
 
 use crate::fleet::detached::clean_machines;
 use anyhow::{Context, Result, ensure};
-use speedwell_fleet::clean::Cleaned;
-use speedwell_fleet::{Engine, FleetMachine, MachineState};
-use speedwell_harness::plan::Plan;
-use speedwell_model::{PlacedMachine, Placement, State};
+use speedwell_fleet::clean::CleanSummary;
+use speedwell_fleet::{FleetEngine, FleetMachine, MachineState};
+use speedwell_harness::plan::SessionPlan;
+use speedwell_model::{MachinePlacement, PlacedMachine, SessionState};
 use speedwell_process as process;
-use speedwell_process::Identity;
+use speedwell_process::ProcessIdentity;
 use speedwell_results::store::Store;
 use speedwell_suite::fleet::FleetFile;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Poll interval while waiting for a session to end.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a session may take to end, including what runs on its machines.
-const GRACE: Duration = Duration::from_secs(60);
+const END_GRACE: Duration = Duration::from_secs(60);
 
 /// Which process measures a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measured {
+pub enum MeasuringProcess {
     /// A process on this machine, with its ID.
     Here(i32),
     /// A process on another machine, as far as the store knows.
@@ -35,22 +35,22 @@ pub enum Measured {
 
 /// A role of an experiment on its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartStatus {
+pub struct RoleStatus {
     /// `target`, `load`, or the name of a service.
-    pub part: String,
+    pub role: String,
     /// Name of its machine.
     pub machine: String,
     /// Address at which other machines reach it.
     pub address: String,
     /// The engine's status of the machine, if any.
-    pub said: Option<String>,
+    pub engine_status: Option<String>,
 }
 
 /// A session whose roles are placed on machines.
 #[derive(Debug)]
 pub struct PlacedSession {
     number: i64,
-    placement: Placement,
+    placement: MachinePlacement,
     file: FleetFile,
     /// Number of planned runs.
     pub planned: usize,
@@ -62,10 +62,10 @@ impl PlacedSession {
     /// # Errors
     /// Fails if the session or its fleet file cannot be read.
     pub fn find(store: &Store, number: i64) -> Result<Option<PlacedSession>> {
-        let Some(text) = store.plan(number)? else {
+        let Some(text) = store.session_plan(number)? else {
             return Ok(None);
         };
-        let plan: Plan = serde_json::from_str(&text)
+        let plan: SessionPlan = serde_json::from_str(&text)
             .with_context(|| format!("the plan of session @{number} cannot be read"))?;
         let planned = plan.slots().len();
         let placement = plan.design.experiment.and_then(|own| own.placement);
@@ -84,17 +84,17 @@ impl PlacedSession {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn measured(&self, store: &Store) -> Result<Measured> {
-        match store.state(self.number)? {
-            State::Running => {}
-            State::Complete => return Ok(Measured::Complete),
-            _ => return Ok(Measured::Interrupted),
+    pub fn measuring_process(&self, store: &Store) -> Result<MeasuringProcess> {
+        match store.session_state(self.number)? {
+            SessionState::Running => {}
+            SessionState::Complete => return Ok(MeasuringProcess::Complete),
+            _ => return Ok(MeasuringProcess::Interrupted),
         }
-        let recorder = store.recorder(self.number)?;
-        Ok(match recorder.as_ref().map(Identity::has_ended) {
-            Some(Some(true)) => Measured::Interrupted,
-            Some(Some(false)) => Measured::Here(recorder.map_or(0, |own| own.pid)),
-            Some(None) | None => Measured::Elsewhere,
+        let recorder = store.recording_process(self.number)?;
+        Ok(match recorder.as_ref().map(ProcessIdentity::has_ended) {
+            Some(Some(true)) => MeasuringProcess::Interrupted,
+            Some(Some(false)) => MeasuringProcess::Here(recorder.map_or(0, |own| own.pid)),
+            Some(None) | None => MeasuringProcess::Elsewhere,
         })
     }
 
@@ -102,18 +102,18 @@ impl PlacedSession {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn parts(&self) -> Result<Vec<PartStatus>> {
-        let mut engine = Engine::of_file(&self.file);
-        let known = engine.machines()?;
+    pub fn role_statuses(&self) -> Result<Vec<RoleStatus>> {
+        let mut engine = FleetEngine::from_file(&self.file);
+        let known = engine.list_machines()?;
         let job = match &self.placement.allocation {
-            Some(allocation) => engine.allocated(allocation)?,
+            Some(allocation) => engine.describe_allocation(allocation)?,
             None => None,
         };
-        let part = |name: &str, machine: &PlacedMachine| PartStatus {
-            part: name.to_owned(),
+        let part = |name: &str, machine: &PlacedMachine| RoleStatus {
+            role: name.to_owned(),
             machine: machine.name.clone(),
             address: machine.address.to_string(),
-            said: unfit(&known, &machine.name).or_else(|| job.clone()),
+            engine_status: unavailable_reason(&known, &machine.name).or_else(|| job.clone()),
         };
         let placement = &self.placement;
         let mut parts = vec![part("target", placement.of_target())];
@@ -128,17 +128,20 @@ impl PlacedSession {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn wait(&self, store: &Store) -> Result<Measured> {
-        process::on_interrupt()?;
+    pub fn wait(&self, store: &Store) -> Result<MeasuringProcess> {
+        process::install_handlers()?;
         let measured = loop {
-            let measured = self.measured(store)?;
-            let goes_on = matches!(measured, Measured::Here(_) | Measured::Elsewhere);
-            if !goes_on || process::interrupted() {
+            let measured = self.measuring_process(store)?;
+            let goes_on = matches!(
+                measured,
+                MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere
+            );
+            if !goes_on || process::is_interrupt_requested() {
                 break measured;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         };
-        process::forget_interrupt();
+        process::clear_interrupt();
         Ok(measured)
     }
 
@@ -148,32 +151,34 @@ impl PlacedSession {
     /// Fails if it has ended already, if another machine measures it and it holds no allocation, or
     /// if it does not end in time.
     pub fn cancel(&self, store: &Store) -> Result<()> {
-        let measured = self.measured(store)?;
-        if let Measured::Here(process) = measured {
-            if let Some(recorder) = store.recorder(self.number)? {
+        let measured = self.measuring_process(store)?;
+        if let MeasuringProcess::Here(process) = measured {
+            if let Some(recorder) = store.recording_process(self.number)? {
                 recorder.interrupt()?;
             }
             let begin = Instant::now();
-            while self.measured(store)? == measured {
+            while self.measuring_process(store)? == measured {
                 ensure!(
-                    begin.elapsed() < GRACE,
+                    begin.elapsed() < END_GRACE,
                     "session @{} does not end; the process that measures it is {process}",
                     self.number
                 );
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
         }
         let was_held = match &self.placement.allocation {
-            Some(allocation) => Engine::of_file(&self.file).release(allocation)?,
+            Some(allocation) => {
+                FleetEngine::from_file(&self.file).release_allocation(allocation)?
+            }
             None => false,
         };
         let number = self.number;
         ensure!(
-            was_held || measured != Measured::Elsewhere,
+            was_held || measured != MeasuringProcess::Elsewhere,
             "session @{number} is measured by a process of another machine\nhint: end it there, with Ctrl-C"
         );
         ensure!(
-            was_held || matches!(measured, Measured::Here(_)),
+            was_held || matches!(measured, MeasuringProcess::Here(_)),
             "session @{number} has no machines any more: there is nothing to cancel"
         );
         Ok(())
@@ -183,16 +188,19 @@ impl PlacedSession {
     ///
     /// # Errors
     /// Fails if it is still being measured or a machine cannot be reached.
-    pub fn clean(&self, store: &Store) -> Result<Vec<(String, Cleaned)>> {
+    pub fn clean(&self, store: &Store) -> Result<Vec<(String, CleanSummary)>> {
         let number = self.number;
-        let measured = self.measured(store)?;
+        let measured = self.measuring_process(store)?;
         ensure!(
-            matches!(measured, Measured::Interrupted | Measured::Complete),
+            matches!(
+                measured,
+                MeasuringProcess::Interrupted | MeasuringProcess::Complete
+            ),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
-        let mut engine = Engine::of_file(&self.file);
-        let known = engine.machines()?;
+        let mut engine = FleetEngine::from_file(&self.file);
+        let known = engine.list_machines()?;
         let own = self.placement.machines.iter();
         let own = own.filter_map(|own| known.iter().find(|known| known.name == own.name));
         let session = self.placement.session();
@@ -201,7 +209,7 @@ impl PlacedSession {
     }
 }
 
-fn unfit(known: &[FleetMachine], name: &str) -> Option<String> {
+fn unavailable_reason(known: &[FleetMachine], name: &str) -> Option<String> {
     let Some(machine) = known.iter().find(|known| known.name == name) else {
         return Some("it is not in the fleet any more".to_owned());
     };

@@ -1,16 +1,19 @@
 //! Assigns machines of a fleet to the roles of an experiment: no machine gets two roles, and either
-//! all roles get their machines or none does. Start at [`dealt`].
+//! all roles get their machines or none does. Start at [`assign_machines`].
 
-use crate::load::machines::MOST_MACHINES;
+use crate::load::machines::MAX_MACHINES;
 use anyhow::{Context, Result, ensure};
-use speedwell_fleet::{Component, FleetMachine, MachineState};
-use speedwell_suite::experiment::Role;
+use speedwell_fleet::{FleetMachine, LeaseComponent, MachineState};
+use speedwell_suite::experiment::PlacedRole;
 
 /// Longest list of names passed as one argument; the kernel allows 128 KiB.
-const LONGEST_LIST: usize = 64 << 10;
+const MAX_LIST_BYTES: usize = 64 << 10;
 
 /// Returns the indexes of each role's machines; no machine has two roles.
-pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<usize>>> {
+pub(super) fn assign_machines(
+    roles: &[PlacedRole],
+    known: &[FleetMachine],
+) -> Result<Vec<Vec<usize>>> {
     let mut names: Vec<String> = (known.iter())
         .flat_map(|own| [&own.name].into_iter().chain(&own.labels))
         .cloned()
@@ -21,8 +24,8 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
         let named = || format!("in [place], for '{}'", role.name);
         role.on.ensure_known(&names).with_context(named)?;
         ensure!(
-            role.machines as usize <= MOST_MACHINES,
-            "a load can be sent from {MOST_MACHINES} machines at most, and [place] has {}",
+            role.machines as usize <= MAX_MACHINES,
+            "a load can be sent from {MAX_MACHINES} machines at most, and [place] has {}",
             role.machines
         );
     }
@@ -37,11 +40,11 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
     for seat in 0..seats.len() {
         let wishes = |seat: usize| -> Vec<usize> {
             let own = order.iter().copied();
-            own.filter(|at| fits(&roles[seats[seat]], &known[*at]))
+            own.filter(|at| is_suitable(&roles[seats[seat]], &known[*at]))
                 .collect()
         };
-        if !seated(seat, &wishes, &mut owners, &mut vec![false; known.len()]) {
-            return Err(none_left(&roles[seats[seat]], roles, known));
+        if !find_seat(seat, &wishes, &mut owners, &mut vec![false; known.len()]) {
+            return Err(no_machine_error(&roles[seats[seat]], roles, known));
         }
     }
     let of_role = |role: usize| {
@@ -55,15 +58,15 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
 /// Builds the components of a job that gives each role suitable machines. The scheduler chooses
 /// where no choice for one role can block another. Otherwise, or if the list of machines to avoid
 /// would be too long, the machines in `dealt` are named.
-pub(super) fn components(
-    roles: &[Role],
+pub(super) fn lease_components(
+    roles: &[PlacedRole],
     known: &[FleetMachine],
     dealt: &[Vec<usize>],
-) -> Vec<Component> {
+) -> Vec<LeaseComponent> {
     let wishes: Vec<Vec<usize>> = (roles.iter())
         .map(|role| {
             (0..known.len())
-                .filter(|at| fits(role, &known[*at]))
+                .filter(|at| is_suitable(role, &known[*at]))
                 .collect()
         })
         .collect();
@@ -71,19 +74,19 @@ pub(super) fn components(
         own == other || !own.iter().any(|at| other.contains(at))
     };
     let name = |at: usize| known[at].name.clone();
-    let component = |(role, (own, dealt)): (&Role, (&Vec<usize>, &Vec<usize>))| {
+    let component = |(role, (own, dealt)): (&PlacedRole, (&Vec<usize>, &Vec<usize>))| {
         let others: Vec<String> = (0..known.len())
             .filter(|at| !own.contains(at))
             .map(name)
             .collect();
         let length: usize = others.iter().map(|name| name.len() + 1).sum();
         let is_free = wishes.iter().all(|other| is_in_no_way(own, other));
-        let chooses = is_free && length <= LONGEST_LIST;
+        let chooses = is_free && length <= MAX_LIST_BYTES;
         let these = dealt.iter().map(|at| name(*at));
-        Component {
+        LeaseComponent {
             machines: role.machines,
-            these: if chooses { Vec::new() } else { these.collect() },
-            never: if chooses { others } else { Vec::new() },
+            named_nodes: if chooses { Vec::new() } else { these.collect() },
+            excluded_nodes: if chooses { others } else { Vec::new() },
         }
     };
     let all = roles.iter().zip(wishes.iter().zip(dealt));
@@ -91,13 +94,13 @@ pub(super) fn components(
 }
 
 /// Whether a machine has the labels of a role and is available.
-fn fits(role: &Role, machine: &FleetMachine) -> bool {
+fn is_suitable(role: &PlacedRole, machine: &FleetMachine) -> bool {
     let goes_by = |name: &str| machine.name == name || machine.labels.iter().any(|own| own == name);
-    role.on.fits(&goes_by) && !matches!(machine.state, MachineState::Unfit(_))
+    role.on.matches_machine(&goes_by) && !matches!(machine.state, MachineState::Unfit(_))
 }
 
 /// Finds a machine for a seat, moving other seats if necessary (augmenting path).
-fn seated(
+fn find_seat(
     seat: usize,
     wishes: &dyn Fn(usize) -> Vec<usize>,
     owners: &mut [Option<usize>],
@@ -109,7 +112,7 @@ fn seated(
         }
         let is_free = match owners[at] {
             None => true,
-            Some(other) => seated(other, wishes, owners, tried),
+            Some(other) => find_seat(other, wishes, owners, tried),
         };
         if is_free {
             owners[at] = Some(seat);
@@ -119,7 +122,11 @@ fn seated(
     false
 }
 
-fn none_left(role: &Role, roles: &[Role], known: &[FleetMachine]) -> anyhow::Error {
+fn no_machine_error(
+    role: &PlacedRole,
+    roles: &[PlacedRole],
+    known: &[FleetMachine],
+) -> anyhow::Error {
     let wanted: u32 = roles.iter().map(|role| role.machines).sum();
     let unfit = known.iter().filter_map(|machine| match &machine.state {
         MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
@@ -147,8 +154,8 @@ mod tests {
         }
     }
 
-    fn role(name: &str, on: &str, machines: u32) -> Role {
-        Role {
+    fn role(name: &str, on: &str, machines: u32) -> PlacedRole {
+        PlacedRole {
             name: name.to_owned(),
             on: on.parse().unwrap(),
             machines,
@@ -168,9 +175,12 @@ mod tests {
             role("db", "fast | a", 1),
             role("load", "a", 1),
         ];
-        assert_eq!(dealt(&roles, &known).unwrap(), [vec![2], vec![1], vec![0]]);
+        assert_eq!(
+            assign_machines(&roles, &known).unwrap(),
+            [vec![2], vec![1], vec![0]]
+        );
         let roles = [role("target", "lab", 1), role("load", "lab", 2)];
-        let found = dealt(&roles, &known).unwrap();
+        let found = assign_machines(&roles, &known).unwrap();
         assert_eq!((found[0].len(), found[1].len()), (1, 2));
     }
 
@@ -178,21 +188,21 @@ mod tests {
     fn all_parts_get_machines_or_none_does() {
         let mut known = [machine("a", &["lab"]), machine("b", &["lab"])];
         let roles = [role("target", "lab", 1), role("load", "lab", 2)];
-        let refused = dealt(&roles, &known).unwrap_err().to_string();
+        let refused = assign_machines(&roles, &known).unwrap_err().to_string();
         assert!(
             refused.starts_with("no machine is left for 'load'"),
             "{refused}"
         );
         let roles = [role("target", "a", 1), role("load", "b", 1)];
-        assert!(dealt(&roles, &known).is_ok());
+        assert!(assign_machines(&roles, &known).is_ok());
         known[1].state = MachineState::Unfit("it does not answer".to_owned());
-        let refused = dealt(&roles, &known).unwrap_err().to_string();
+        let refused = assign_machines(&roles, &known).unwrap_err().to_string();
         assert!(
             refused.contains("'load'") && refused.contains("b: it does not answer"),
             "{refused}"
         );
         let roles = [role("target", "a", 1), role("load", "laod", 1)];
-        let refused = format!("{:#}", dealt(&roles, &known).unwrap_err());
+        let refused = format!("{:#}", assign_machines(&roles, &known).unwrap_err());
         assert!(
             refused.contains("for 'load'") && refused.contains("no machine or label 'laod'"),
             "{refused}"
@@ -207,11 +217,11 @@ mod tests {
             machine("c", &["load"]),
             machine("d", &["load", "server"]),
         ];
-        let asked = |roles: &[Role]| {
-            let dealt = dealt(roles, &known).unwrap();
-            let all = components(roles, &known, &dealt).into_iter();
+        let asked = |roles: &[PlacedRole]| {
+            let dealt = assign_machines(roles, &known).unwrap();
+            let all = lease_components(roles, &known, &dealt).into_iter();
             let words = all.map(|own| {
-                let (these, never) = (own.these.join(","), own.never.join(","));
+                let (these, never) = (own.named_nodes.join(","), own.excluded_nodes.join(","));
                 format!("{} of {these} but {never}", own.machines)
             });
             words.collect::<Vec<String>>()

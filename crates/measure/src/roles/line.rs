@@ -1,11 +1,11 @@
-//! A connection to one role of an experiment. Start at [`Role::open`].
+//! A connection to one role of an experiment. Start at [`RoleConnection::open`].
 
-use super::worker::{Answer, COMMAND, Order, Said};
-use crate::load::machines::line::{Line, next};
-use speedwell_fleet::Engine;
-use speedwell_model::performed::{Stage, StageFailure};
+use super::worker::{COMMAND, LoadReply, WorkerEvent, WorkerRequest};
+use crate::load::machines::line::{GeneratorConnection, read_line};
+use speedwell_fleet::FleetEngine;
+use speedwell_model::performed::{RunStage, StageFailure};
 use speedwell_process as process;
-use speedwell_runner::experiment::{Fallible, stage_failure};
+use speedwell_runner::experiment::{StageResult, stage_failure};
 use std::io::BufReader;
 use std::process::ChildStdout;
 use std::sync::Arc;
@@ -15,46 +15,48 @@ use std::thread;
 use std::time::Duration;
 
 /// Poll interval for interrupts by the user.
-const PULSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a role may take to end, including what it started.
-const GRACE: Duration = Duration::from_secs(30);
+const END_GRACE: Duration = Duration::from_secs(30);
 
 /// A role of an experiment on its machine. It ends when this value is dropped.
-pub(super) struct Role {
+pub(super) struct RoleConnection {
     /// Name in messages: `target`, `service 'db'`.
     name: String,
     machine: String,
-    line: Line,
-    said: Receiver<anyhow::Result<Said>>,
+    connection: GeneratorConnection,
+    events: Receiver<anyhow::Result<WorkerEvent>>,
     alarm: Arc<AtomicBool>,
 }
 
-impl Role {
+impl RoleConnection {
     /// Starts our program on a machine, given by its name and the program's path there, and sends
     /// the request.
     /// # Errors
     /// Fails if the machine cannot be reached.
     pub fn open(
-        engine: &mut Engine,
+        engine: &mut FleetEngine,
         (machine, program): (&str, &str),
         name: &str,
-        order: &Order,
-    ) -> Fallible<Role> {
+        order: &WorkerRequest,
+    ) -> StageResult<RoleConnection> {
         let failed = |error: anyhow::Error| {
             let reason = format!("{name} on '{machine}': it cannot be reached: {error:#}");
-            stage_failure(Stage::Start, reason)
+            stage_failure(RunStage::Start, reason)
         };
-        let child = engine.reach(machine, &[program, COMMAND]).map_err(failed)?;
-        let (line, from) = Line::new(child).map_err(failed)?;
+        let child = engine
+            .start_command(machine, &[program, COMMAND])
+            .map_err(failed)?;
+        let (line, from) = GeneratorConnection::new(child).map_err(failed)?;
         let text = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
         // Ignore errors: the end of a failed connection tells why.
-        let _ = line.say(&text);
+        let _ = line.send_line(&text);
         let alarm = Arc::new(AtomicBool::new(false));
-        Ok(Role {
+        Ok(RoleConnection {
             name: name.to_owned(),
             machine: machine.to_owned(),
-            line,
-            said: listen(from, Arc::clone(&alarm)),
+            connection: line,
+            events: receive_events(from, Arc::clone(&alarm)),
             alarm,
         })
     }
@@ -63,19 +65,21 @@ impl Role {
     ///
     /// # Errors
     /// Fails if the connection breaks or the user interrupts.
-    pub fn next(&self) -> Fallible<Said> {
+    pub fn next_event(&self) -> StageResult<WorkerEvent> {
         loop {
-            if process::interrupted() {
-                return Err(self.named(stage_failure(Stage::Alive, "interrupted")));
+            if process::is_interrupt_requested() {
+                return Err(self.with_role_name(stage_failure(RunStage::Alive, "interrupted")));
             }
-            match self.said.recv_timeout(PULSE) {
+            match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(said)) => return Ok(said),
                 Ok(Err(error)) => {
-                    let reason = format!("its line is cut: {}", self.line.reason(&error));
-                    return Err(self.named(stage_failure(Stage::Alive, reason)));
+                    let reason = format!("its line is cut: {}", self.connection.end_reason(&error));
+                    return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.named(stage_failure(Stage::Alive, "its line is cut")));
+                    return Err(
+                        self.with_role_name(stage_failure(RunStage::Alive, "its line is cut"))
+                    );
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -83,16 +87,22 @@ impl Role {
     }
 
     /// Why a service is no longer usable, if so.
-    pub fn lost(&self) -> Option<StageFailure> {
+    pub fn find_failure(&self) -> Option<StageFailure> {
         if !self.alarm.load(Ordering::Relaxed) {
             return None;
         }
-        let why = match self.next() {
-            Ok(Said::Done(done)) => done.performed.failure.map(|why| self.named(why)),
+        let why = match self.next_event() {
+            Ok(WorkerEvent::Done(done)) => {
+                done.performed.failure.map(|why| self.with_role_name(why))
+            }
             Ok(_) => None,
             Err(why) => Some(why),
         };
-        Some(why.unwrap_or_else(|| self.named(stage_failure(Stage::Alive, "it has ended"))))
+        Some(
+            why.unwrap_or_else(|| {
+                self.with_role_name(stage_failure(RunStage::Alive, "it has ended"))
+            }),
+        )
     }
 
     /// Set when a running load has to end: the role asks for it or has ended.
@@ -101,11 +111,11 @@ impl Role {
     }
 
     /// Sends the outcome of the load that it requested.
-    pub fn answer(&self, answer: &Answer) {
+    pub fn send_outcome(&self, answer: &LoadReply) {
         self.alarm.store(false, Ordering::Relaxed);
         if let Ok(text) = serde_json::to_string(answer) {
             // The next read reports a broken connection.
-            let _ = self.line.say(&text);
+            let _ = self.connection.send_line(&text);
         }
     }
 
@@ -113,10 +123,10 @@ impl Role {
     ///
     /// # Errors
     /// Fails if it did not end cleanly.
-    pub fn end(self, notes: &mut Vec<String>) -> Fallible<()> {
-        self.line.close(GRACE);
-        let last = self.said.iter().find_map(|said| match said {
-            Ok(Said::Done(done)) => Some(done.performed),
+    pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
+        self.connection.close(END_GRACE);
+        let last = self.events.iter().find_map(|said| match said {
+            Ok(WorkerEvent::Done(done)) => Some(done.performed),
             _ => None,
         });
         let Some(performed) = last else {
@@ -124,11 +134,13 @@ impl Role {
         };
         let whose = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
         notes.extend(performed.notes.iter().map(whose));
-        performed.failure.map_or(Ok(()), |why| Err(self.named(why)))
+        performed
+            .failure
+            .map_or(Ok(()), |why| Err(self.with_role_name(why)))
     }
 
     /// Prefixes the reason with the role and its machine.
-    pub fn named(&self, why: StageFailure) -> StageFailure {
+    pub fn with_role_name(&self, why: StageFailure) -> StageFailure {
         StageFailure {
             reason: format!("{} on '{}': {}", self.name, self.machine, why.reason),
             ..why
@@ -136,24 +148,25 @@ impl Role {
     }
 }
 
-impl Drop for Role {
+impl Drop for RoleConnection {
     /// Waits for everything that the role started to end.
     fn drop(&mut self) {
-        self.line.close(GRACE);
+        self.connection.close(END_GRACE);
     }
 }
 
 /// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
-fn listen(
+fn receive_events(
     mut from: BufReader<ChildStdout>,
     alarm: Arc<AtomicBool>,
-) -> Receiver<anyhow::Result<Said>> {
+) -> Receiver<anyhow::Result<WorkerEvent>> {
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
         loop {
-            let line = next(&mut from).and_then(|line| Ok(serde_json::from_str::<Said>(&line)?));
-            let is_last = matches!(line, Err(_) | Ok(Said::Done(_)));
-            if is_last || matches!(line, Ok(Said::StopLoad)) {
+            let line = read_line(&mut from)
+                .and_then(|line| Ok(serde_json::from_str::<WorkerEvent>(&line)?));
+            let is_last = matches!(line, Err(_) | Ok(WorkerEvent::Done(_)));
+            if is_last || matches!(line, Ok(WorkerEvent::StopLoad)) {
                 alarm.store(true, Ordering::Relaxed);
             }
             if sender.send(line).is_err() || is_last {

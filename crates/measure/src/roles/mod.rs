@@ -2,7 +2,7 @@
 //! needs.
 //!
 //! The machines are selected once, all or none, and keep their roles for all runs. [`perform`] is
-//! one run, seen from here; [`worker`] is the remote side. Start at [`prepare`].
+//! one run, seen from here; [`worker`] is the remote side. Start at [`prepare_machines`].
 
 mod attend;
 mod choose;
@@ -12,54 +12,55 @@ mod relocate;
 mod run;
 pub mod worker;
 
-pub use attend::{Measured, PartStatus, PlacedSession};
-pub use held::{Held, have_again};
-pub use run::{keep, perform};
+pub use attend::{MeasuringProcess, PlacedSession, RoleStatus};
+pub use held::{MachineLease, reacquire_machines};
+pub use run::{keep_services, perform_run};
 
-use super::Listener;
+use super::EventListener;
 use crate::fleet::{order, send};
 use anyhow::{Context, Result, bail};
-use line::Role as Part;
-use speedwell_fleet::bundle::{Bundle, Wanted};
-use speedwell_fleet::{Engine, FleetMachine, Lease, program};
+use line::RoleConnection as Part;
+use speedwell_fleet::bundle::{BundleSource, FileBundle};
+use speedwell_fleet::{AllocationLease, FleetEngine, FleetMachine, program};
 use speedwell_harness::own_program;
-use speedwell_model::{PlacedMachine, Placement};
-use speedwell_suite::experiment::Place;
+use speedwell_model::{MachinePlacement, PlacedMachine};
+use speedwell_suite::experiment::RolePlacement;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use worker::{Greeting, Order, Said};
+use worker::{ProbeReport, WorkerEvent, WorkerRequest};
 
 /// Path of the definition file's folder in a bundle.
-const FILES: &str = "files/0";
+const FILES_PATH: &str = "files/0";
 
 /// Selects a machine for every role and sends each what it needs: the folder of the definition
 /// file, `root`, and this program. The machines are held until the returned [`Held`] is dropped.
 ///
 /// # Errors
 /// Fails if a role gets no machine, or one cannot be sent what it needs.
-pub fn prepare(
-    place: &Place,
+pub fn prepare_machines(
+    place: &RolePlacement,
     root: &Path,
     file: &FleetFile,
-    listener: &mut Listener<'_>,
-) -> Result<(Placement, Held)> {
-    let mut engine = Engine::of_file(file);
-    let known = engine.machines()?;
-    let mut dealt = choose::dealt(&place.roles, &known)?;
-    let bundle = bundle(root)?;
+    listener: &mut EventListener<'_>,
+) -> Result<(MachinePlacement, MachineLease)> {
+    let mut engine = FleetEngine::from_file(file);
+    let known = engine.list_machines()?;
+    let mut dealt = choose::assign_machines(&place.roles, &known)?;
+    let bundle = gather_bundle(root)?;
     send::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
-    let wanted = choose::components(&place.roles, &known, &dealt);
-    let lease = held::lease(&mut engine, &held::name_of(&session), &wanted, listener)?;
+    let wanted = choose::lease_components(&place.roles, &known, &dealt);
+    let lease =
+        held::acquire_allocation(&mut engine, &held::job_name(&session), &wanted, listener)?;
     if let Some(lease) = &lease {
         let place_of = |name: &str| known.iter().position(|own| own.name == name);
         for (component, own) in (0..).zip(&mut dealt) {
             *own = lease.machines(component).filter_map(place_of).collect();
         }
     }
-    let mut sender = Sender {
-        engine: engine.within(lease.as_ref().map(|lease| &lease.allocation)),
+    let mut sender = BundleSender {
+        engine: engine.within_allocation(lease.as_ref().map(|lease| &lease.allocation)),
         file,
         lease: lease.as_ref(),
         bundle,
@@ -70,55 +71,60 @@ pub fn prepare(
     for (role, at) in all.flat_map(|(role, own)| own.iter().map(move |at| (role, *at))) {
         let name = &known[at].name;
         send::note_sending(&sender.bundle, name, listener)?;
-        let ready = sender.ready(&known[at]);
+        let ready = sender.prepare_machine(&known[at]);
         let failed = || format!("'{}' on '{name}' cannot get what it needs", role.name);
         machines.push(ready.with_context(failed)?);
     }
-    let mut placement = placement(place, &dealt, machines);
+    let mut placement = build_placement(place, &dealt, machines);
     (placement.fleet, placement.root) = (file.file.clone(), root.to_owned());
     placement.allocation = lease.as_ref().map(|lease| lease.allocation.clone());
-    let Sender { mut engine, .. } = sender;
-    let held = Held::of(&mut engine, &placement, lease, listener)?;
+    let BundleSender { mut engine, .. } = sender;
+    let held = MachineLease::acquire(&mut engine, &placement, lease, listener)?;
     Ok((placement, held))
 }
 
 /// Sends the machines of an interrupted session what they need, if it has been removed since.
-fn send_again(
-    engine: &mut Engine,
-    placement: &mut Placement,
-    lease: Option<&Lease>,
+fn resend_missing(
+    engine: &mut FleetEngine,
+    placement: &mut MachinePlacement,
+    lease: Option<&AllocationLease>,
     file: &FleetFile,
 ) -> Result<()> {
     let Some(session) = placement.session().map(str::to_owned) else {
         return Ok(());
     };
-    let is_lost = |own: &&mut PlacedMachine| greeted(engine, &own.name, &own.program).is_err();
+    let is_lost =
+        |own: &&mut PlacedMachine| probe_machine(engine, &own.name, &own.program).is_err();
     let lost: Vec<&mut PlacedMachine> = placement.machines.iter_mut().filter(is_lost).collect();
     if lost.is_empty() {
         return Ok(());
     }
-    let mut sender = Sender {
-        engine: Engine::of_file(file).within(placement.allocation.as_ref()),
+    let mut sender = BundleSender {
+        engine: FleetEngine::from_file(file).within_allocation(placement.allocation.as_ref()),
         file,
         lease,
-        bundle: bundle(&placement.root)?,
+        bundle: gather_bundle(&placement.root)?,
         session,
     };
-    let known = sender.engine.machines()?;
+    let known = sender.engine.list_machines()?;
     for own in lost {
         let machine = known.iter().find(|known| known.name == own.name);
         let machine =
             machine.with_context(|| format!("the fleet has no machine '{}' any more", own.name))?;
         let failed = || format!("'{}' cannot get what it needs", own.name);
-        *own = sender.ready(machine).with_context(failed)?;
+        *own = sender.prepare_machine(machine).with_context(failed)?;
     }
     Ok(())
 }
 
 /// Assigns machines to the roles; `machines` is in the order of the roles.
-fn placement(place: &Place, dealt: &[Vec<usize>], machines: Vec<PlacedMachine>) -> Placement {
+fn build_placement(
+    place: &RolePlacement,
+    dealt: &[Vec<usize>],
+    machines: Vec<PlacedMachine>,
+) -> MachinePlacement {
     let mut next = 0..machines.len();
-    let mut placement = Placement {
+    let mut placement = MachinePlacement {
         fleet: PathBuf::new(),
         root: PathBuf::new(),
         machines,
@@ -139,60 +145,63 @@ fn placement(place: &Place, dealt: &[Vec<usize>], machines: Vec<PlacedMachine>) 
     placement
 }
 
-fn bundle(root: &Path) -> Result<Bundle> {
+fn gather_bundle(root: &Path) -> Result<FileBundle> {
     let wanted = [
-        Wanted::Folder {
+        BundleSource::Folder {
             from: root.to_owned(),
-            to: FILES.to_owned(),
+            to: FILES_PATH.to_owned(),
         },
-        Wanted::Program {
-            from: program::sendable(&own_program()),
-            to: order::PROGRAM.to_owned(),
+        BundleSource::Program {
+            from: program::program_to_send(&own_program()),
+            to: order::PROGRAM_PATH.to_owned(),
         },
     ];
-    Bundle::gather(&wanted)
+    FileBundle::gather(&wanted)
 }
 
-struct Sender<'a> {
-    engine: Engine,
+struct BundleSender<'a> {
+    engine: FleetEngine,
     file: &'a FleetFile,
-    lease: Option<&'a Lease>,
-    bundle: Bundle,
+    lease: Option<&'a AllocationLease>,
+    bundle: FileBundle,
     session: String,
 }
 
-impl Sender<'_> {
+impl BundleSender<'_> {
     /// Sends a machine what it needs and queries its identity.
-    fn ready(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
+    fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
         let (folder, laid_out) = if send::is_shared(self.file) {
-            send::here(bundle, session, machine)?
+            send::send_to_folder(bundle, session, machine)?
         } else {
-            send::there(&mut self.engine, bundle, session, machine)?
+            send::send_over_connection(&mut self.engine, bundle, session, machine)?
         };
-        let program = folder.join(order::PROGRAM).to_string_lossy().into_owned();
-        let greeting = greeted(&mut self.engine, &machine.name, &program)?;
+        let program = folder
+            .join(order::PROGRAM_PATH)
+            .to_string_lossy()
+            .into_owned();
+        let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
         let of_lease = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
         let reached_at = of_lease.copied().or(greeting.reached_at);
         Ok(PlacedMachine {
             name: machine.name.clone(),
             labels: machine.labels.clone(),
-            address: address(self.file, &machine.name, reached_at)?,
+            address: machine_address(self.file, &machine.name, reached_at)?,
             id: greeting.identity.id,
             class: greeting.identity.class,
             folder: machine.folder.clone(),
             program,
-            root: laid_out.join(PathBuf::from(FILES)),
+            root: laid_out.join(PathBuf::from(FILES_PATH)),
             environment: greeting.environment,
         })
     }
 }
 
-fn greeted(engine: &mut Engine, machine: &str, program: &str) -> Result<Greeting> {
-    let role = Part::open(engine, (machine, program), "a part", &Order::Greet);
-    let said = role.and_then(|role| role.next().map(|said| (role, said)));
+fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
+    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Greet);
+    let said = role.and_then(|role| role.next_event().map(|said| (role, said)));
     match said {
-        Ok((_, Said::Greeting(greeting))) => Ok(*greeting),
+        Ok((_, WorkerEvent::Greeting(greeting))) => Ok(*greeting),
         Ok(_) => bail!("the program there says something else"),
         Err(why) => bail!("{}", why.reason),
     }
@@ -200,7 +209,7 @@ fn greeted(engine: &mut Engine, machine: &str, program: &str) -> Result<Greeting
 
 /// Address at which others reach a machine: the one in the fleet file, or else the one at which we
 /// reach it.
-fn address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
+fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
     let said = entry.and_then(|entry| entry.address);
     let usual = match file.engine {

@@ -1,45 +1,45 @@
 //! Rewrites paths in a role's assignment for its machine, where the folder of the definition file
 //! lies elsewhere.
 
-use speedwell_model::assignment::{Assignment, BackingService, Place, Target};
+use speedwell_model::assignment::{BackingService, ProofSource, RunAssignment, TargetProgram};
 use std::path::{Path, PathBuf};
 
 /// A local folder and its counterpart on the machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moved<'a> {
+pub(super) struct FolderMapping<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
 }
 
-impl Moved<'_> {
+impl FolderMapping<'_> {
     /// Rewrites the paths of a target and its proofs.
-    pub fn assignment(self, mut own: Assignment) -> Assignment {
-        self.target(&mut own.target);
+    pub fn map_assignment(self, mut own: RunAssignment) -> RunAssignment {
+        self.map_target(&mut own.target);
         for proof in &mut own.proofs {
-            if let Place::File(file) = &mut proof.place {
-                *file = self.path(file);
+            if let ProofSource::File(file) = &mut proof.place {
+                *file = self.map_path(file);
             }
         }
         own
     }
 
     /// Rewrites the paths of a service.
-    pub fn service(self, mut own: BackingService) -> BackingService {
-        self.target(&mut own.program);
+    pub fn map_service(self, mut own: BackingService) -> BackingService {
+        self.map_target(&mut own.program);
         for word in own.ready.iter_mut().flatten() {
-            *word = self.text(word);
+            *word = self.map_text(word);
         }
         own
     }
 
-    fn target(self, own: &mut Target) {
-        own.directory = self.path(&own.directory);
-        for text in own.texts_mut() {
-            *text = self.text(text);
+    fn map_target(self, own: &mut TargetProgram) {
+        own.directory = self.map_path(&own.directory);
+        for text in own.strings_mut() {
+            *text = self.map_text(text);
         }
     }
 
-    fn path(self, path: &Path) -> PathBuf {
+    fn map_path(self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.from) {
             // Joining an empty path would append a slash.
             Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
@@ -49,7 +49,7 @@ impl Moved<'_> {
     }
 
     /// Rewrites the folder wherever it occurs in a text, as in `--data=/here/x`.
-    fn text(self, text: &str) -> String {
+    fn map_text(self, text: &str) -> String {
         let (from, to) = (self.from.to_string_lossy(), self.to.to_string_lossy());
         let is_of_a_name = |c: char| c.is_alphanumeric() || "._-".contains(c);
         let (mut moved, mut rest) = (String::new(), text);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn only_the_folder_itself_and_what_is_in_it_is_moved() {
-        let moved = Moved {
+        let moved = FolderMapping {
             from: Path::new("/home/a/web"),
             to: Path::new("/var/b"),
         };
@@ -83,14 +83,17 @@ mod tests {
             ("/mnt/home/a/web", "/mnt/home/a/web"),
             ("node", "node"),
         ] {
-            let found = moved.text(here);
+            let found = moved.map_text(here);
             assert_eq!(found, there);
         }
-        assert_eq!(moved.path(Path::new("/home/a/web")), Path::new("/var/b"));
         assert_eq!(
-            moved.path(Path::new("/home/a/web/x")),
+            moved.map_path(Path::new("/home/a/web")),
+            Path::new("/var/b")
+        );
+        assert_eq!(
+            moved.map_path(Path::new("/home/a/web/x")),
             Path::new("/var/b/x")
         );
-        assert_eq!(moved.path(Path::new("/usr/bin")), Path::new("/usr/bin"));
+        assert_eq!(moved.map_path(Path::new("/usr/bin")), Path::new("/usr/bin"));
     }
 }

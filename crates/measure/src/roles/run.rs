@@ -1,72 +1,83 @@
 //! One run of an experiment whose roles run on different machines, each with its own connection to
 //! this process. Services start before the target, and the load machines send the load. Start at
-//! [`perform`]; [`keep`] runs services that several runs share.
+//! [`perform_run`]; [`keep_services`] runs services that several runs share.
 
-use super::line::Role;
-use super::relocate::Moved;
-use super::worker::{Answer, Finished, Order, Said, ServiceOrder, TargetOrder, Wanted};
-use crate::load::machines::Generators;
+use super::line::RoleConnection;
+use super::relocate::FolderMapping;
+use super::worker::{
+    LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
+    WorkerRequest,
+};
+use crate::load::machines::LoadGenerators;
 use anyhow::{Result, bail};
-use speedwell_fleet::Engine;
-use speedwell_load::load::Part;
-use speedwell_model::Placement;
-use speedwell_model::assignment::{Assignment, BackingService, Blank, Keeping};
+use speedwell_fleet::FleetEngine;
+use speedwell_load::load::LoadShare;
+use speedwell_model::MachinePlacement;
+use speedwell_model::assignment::{
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices,
+};
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::performed::{Performed, Stage, StageFailure};
+use speedwell_model::performed::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
-use speedwell_runner::experiment::{self, Done, Fallible, stage_failure, watch};
-use speedwell_runner::load::{as_run, job};
+use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};
+use speedwell_runner::load::{build_job, wrap_measured};
 use speedwell_suite::fleet::FleetFile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
-const PULSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long after its consequences the end of a service may be noticed.
-const LATER: Duration = Duration::from_millis(300);
+const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
 /// Performs a run, on this machine or on those where its roles are placed.
-pub fn perform(assignment: &Assignment, seed: u64) -> Done {
+pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let Some(placement) = &assignment.placement else {
-        return experiment::perform(assignment, seed);
+        return experiment::perform_run(assignment, seed);
     };
-    let mut done = Done::default();
-    let ended = live(assignment, placement, seed, &mut done);
+    let mut done = RunReport::default();
+    let ended = run_placed(assignment, placement, seed, &mut done);
     done.performed.failure = ended.err();
     done
 }
 
-fn live(
-    assignment: &Assignment,
-    placement: &Placement,
+fn run_placed(
+    assignment: &RunAssignment,
+    placement: &MachinePlacement,
     seed: u64,
-    done: &mut Done,
-) -> Fallible<()> {
+    done: &mut RunReport,
+) -> StageResult<()> {
     if assignment.profile.is_some() {
         let reason = "profiles are taken on one machine, and [place] has others";
-        return Err(stage_failure(Stage::Profile, reason));
+        return Err(stage_failure(RunStage::Profile, reason));
     }
     let file = FleetFile::read(&placement.fleet)
-        .map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
-    let mut run = Run {
+        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+    let mut run = PlacedRun {
         assignment,
         placement,
         seed,
-        engine: Engine::of_file(&file).within(placement.allocation.as_ref()),
+        engine: FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref()),
         file,
-        blanks: blanks(placement, &assignment.kept),
+        placeholders: initial_placeholders(placement, &assignment.kept),
         load_failure: None,
     };
-    let mut services: Vec<Role> = Vec::new();
+    let mut services: Vec<RoleConnection> = Vec::new();
     let wanted = (&assignment.services[..], assignment.ports);
     let engine = &mut run.engine;
-    let ended = match start_services(engine, placement, wanted, &mut run.blanks, &mut services) {
-        Ok(()) => run.have_target(&services, done),
+    let ended = match start_services(
+        engine,
+        placement,
+        wanted,
+        &mut run.placeholders,
+        &mut services,
+    ) {
+        Ok(()) => run.run_target(&services, done),
         Err(why) => Err(why),
     };
     let lost = match &ended {
-        Err(_) if !process::interrupted() => lost(&services),
+        Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
         _ => None,
     };
     let stopped = end_all(services, done);
@@ -78,34 +89,37 @@ fn live(
 
 /// Starts services, reports their addresses by `ready`, and keeps them alive until this process is
 /// interrupted or one is lost. Returns notes and any failure.
-pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank])) -> Performed {
-    let mut done = Done::default();
+pub fn keep_services(
+    keeping: &ScopedServices,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+) -> StageReport {
+    let mut done = RunReport::default();
     let ended = match &keeping.placement {
-        None => experiment::keep(keeping, ready, &mut done),
-        Some(placement) => keep_there(keeping, placement, ready, &mut done),
+        None => experiment::run_shared_services(keeping, ready, &mut done),
+        Some(placement) => keep_placed_services(keeping, placement, ready, &mut done),
     };
     done.performed.failure = ended.err();
     done.performed
 }
 
-/// Like [`keep`], on the machines where the services are placed.
-fn keep_there(
-    keeping: &Keeping,
-    placement: &Placement,
-    ready: &mut dyn FnMut(&[Blank]),
-    done: &mut Done,
-) -> Fallible<()> {
+/// Like [`keep_services`], on the machines where the services are placed.
+fn keep_placed_services(
+    keeping: &ScopedServices,
+    placement: &MachinePlacement,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+    done: &mut RunReport,
+) -> StageResult<()> {
     let file = FleetFile::read(&placement.fleet)
-        .map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
-    let mut engine = Engine::of_file(&file).within(placement.allocation.as_ref());
-    let mut known = blanks(placement, &keeping.kept);
+        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+    let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
+    let mut known = initial_placeholders(placement, &keeping.kept);
     let before = known.len();
-    let mut services: Vec<Role> = Vec::new();
+    let mut services: Vec<RoleConnection> = Vec::new();
     let wanted = (&keeping.services[..], keeping.ports);
     let ended = start_services(&mut engine, placement, wanted, &mut known, &mut services);
     let ended = ended.and_then(|()| {
         ready(&known[before..]);
-        watch(|| services.iter().find_map(Role::lost))
+        wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
     });
     let stopped = end_all(services, done);
     ended.and(stopped)
@@ -113,7 +127,10 @@ fn keep_there(
 
 /// Placeholders known before anything starts: the target's host, and services that outlive the
 /// target.
-fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
+fn initial_placeholders(
+    placement: &MachinePlacement,
+    kept: &[PlaceholderValue],
+) -> Vec<PlaceholderValue> {
     let host = placement.of_target().address.to_string();
     let mut known = vec![("target.host".to_owned(), host)];
     known.extend_from_slice(kept);
@@ -123,31 +140,31 @@ fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
 /// Starts services one after the other, each on its machine, since later ones may need earlier
 /// ones. Adds their addresses to `blanks`.
 fn start_services(
-    engine: &mut Engine,
-    placement: &Placement,
+    engine: &mut FleetEngine,
+    placement: &MachinePlacement,
     (services, ports): (&[BackingService], Option<(u16, u16)>),
-    blanks: &mut Vec<Blank>,
-    started: &mut Vec<Role>,
-) -> Fallible<()> {
+    blanks: &mut Vec<PlaceholderValue>,
+    started: &mut Vec<RoleConnection>,
+) -> StageResult<()> {
     for service in services {
         let machine = placement.of_service(&service.name);
-        let moved = Moved {
+        let moved = FolderMapping {
             from: &placement.root,
             to: &machine.root,
         };
-        let order = Order::Serve(Box::new(ServiceOrder {
-            service: moved.service(service.clone()).fill(blanks),
+        let order = WorkerRequest::Serve(Box::new(ServiceRequest {
+            service: moved.map_service(service.clone()).fill_placeholders(blanks),
             address: machine.address,
             ports,
             folder: machine.folder.clone(),
         }));
         let name = format!("service '{}'", service.name);
         let there = (machine.name.as_str(), machine.program.as_str());
-        let role = Role::open(engine, there, &name, &order)?;
-        let port = match role.next()? {
-            Said::Ready(port) => port,
-            Said::Done(done) => return Err(role.named(failure_of(*done))),
-            _ => return Err(role.named(unexpected())),
+        let role = RoleConnection::open(engine, there, &name, &order)?;
+        let port = match role.next_event()? {
+            WorkerEvent::Ready(port) => port,
+            WorkerEvent::Done(done) => return Err(role.with_role_name(outcome_failure(*done))),
+            _ => return Err(role.with_role_name(unexpected_message())),
         };
         let blank = |what: &str, text: String| (format!("{}.{what}", service.name), text);
         blanks.push(blank("host", machine.address.to_string()));
@@ -157,10 +174,10 @@ fn start_services(
     Ok(())
 }
 
-fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
+fn end_all(services: Vec<RoleConnection>, done: &mut RunReport) -> StageResult<()> {
     let mut ended = Ok(());
     for service in services.into_iter().rev() {
-        let own = service.end(&mut done.performed.notes);
+        let own = service.end_service(&mut done.performed.notes);
         ended = ended.and(own);
     }
     ended
@@ -168,87 +185,89 @@ fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
 
 /// The service whose loss made the target fail. Its end may be noticed a little later than the
 /// failure.
-fn lost(services: &[Role]) -> Option<StageFailure> {
+fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
     let begin = Instant::now();
     loop {
-        let lost = services.iter().find_map(Role::lost);
-        if lost.is_some() || services.is_empty() || begin.elapsed() > LATER {
+        let lost = services.iter().find_map(RoleConnection::find_failure);
+        if lost.is_some() || services.is_empty() || begin.elapsed() > SERVICE_END_DELAY {
             return lost;
         }
-        thread::sleep(PULSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-struct Run<'a> {
-    assignment: &'a Assignment,
-    placement: &'a Placement,
+struct PlacedRun<'a> {
+    assignment: &'a RunAssignment,
+    placement: &'a MachinePlacement,
     seed: u64,
     file: FleetFile,
-    engine: Engine,
+    engine: FleetEngine,
     /// Placeholders known so far.
-    blanks: Vec<Blank>,
+    placeholders: Vec<PlaceholderValue>,
     /// Why the load could not be sent.
     load_failure: Option<String>,
 }
 
-impl Run<'_> {
+impl PlacedRun<'_> {
     /// Runs the target and sends the loads that it requests.
-    fn have_target(&mut self, services: &[Role], done: &mut Done) -> Fallible<()> {
+    fn run_target(&mut self, services: &[RoleConnection], done: &mut RunReport) -> StageResult<()> {
         let machine = self.placement.of_target();
-        let moved = Moved {
+        let moved = FolderMapping {
             from: &self.placement.root,
             to: &machine.root,
         };
-        let mut blanks = self.blanks.clone();
+        let mut blanks = self.placeholders.clone();
         blanks.push(("host".to_owned(), machine.address.to_string()));
-        let assignment = Assignment {
+        let assignment = RunAssignment {
             services: Vec::new(),
             placement: None,
-            ..moved.assignment(self.assignment.clone().fill(&blanks))
+            ..moved.map_assignment(self.assignment.clone().fill_placeholders(&blanks))
         };
-        let order = Order::Perform(Box::new(TargetOrder {
+        let order = WorkerRequest::Perform(Box::new(TargetRequest {
             assignment,
             seed: self.seed,
             address: machine.address,
             folder: machine.folder.clone(),
         }));
         let there = (machine.name.as_str(), machine.program.as_str());
-        let target = Role::open(&mut self.engine, there, "target", &order)?;
+        let target = RoleConnection::open(&mut self.engine, there, "target", &order)?;
         loop {
-            match target.next()? {
-                Said::Load(wanted) => {
-                    let sent = self.load(&wanted, &target, services);
+            match target.next_event()? {
+                WorkerEvent::Load(wanted) => {
+                    let sent = self.send_load(&wanted, &target, services);
                     self.load_failure = sent.as_ref().err().map(|error| format!("{error:#}"));
-                    target.answer(&match sent {
-                        Ok(run) => Answer::Sent(Box::new(run)),
-                        Err(error) => Answer::NotSent(format!("{error:#}")),
+                    target.send_outcome(&match sent {
+                        Ok(run) => LoadReply::Sent(Box::new(run)),
+                        Err(error) => LoadReply::NotSent(format!("{error:#}")),
                     });
                 }
-                Said::StopLoad => {}
-                Said::Done(finished) => {
-                    let Finished { performed, load } = *finished;
+                WorkerEvent::StopLoad => {}
+                WorkerEvent::Done(finished) => {
+                    let RoleOutcome { performed, load } = *finished;
                     (done.performed, done.load) = (performed, load);
                     let why = done.performed.failure.take();
-                    return why.map_or(Ok(()), |why| Err(self.named(&target, why)));
+                    return why.map_or(Ok(()), |why| Err(self.attribute_failure(&target, why)));
                 }
-                _ => return Err(target.named(unexpected())),
+                _ => return Err(target.with_role_name(unexpected_message())),
             }
         }
     }
 
     /// Attributes a failure to the machines that send the load, or to the target.
-    fn named(&self, target: &Role, why: StageFailure) -> StageFailure {
+    fn attribute_failure(&self, target: &RoleConnection, why: StageFailure) -> StageFailure {
         let is_of_load = |failure: &String| why.reason.contains(failure.as_str());
         match (&self.load_failure, why.stage) {
-            (Some(failure), Stage::Warmup | Stage::Load) if is_of_load(failure) => StageFailure {
-                reason: failure.clone(),
-                ..why
-            },
-            (_, Stage::Served) => StageFailure {
+            (Some(failure), RunStage::Warmup | RunStage::Load) if is_of_load(failure) => {
+                StageFailure {
+                    reason: failure.clone(),
+                    ..why
+                }
+            }
+            (_, RunStage::Served) => StageFailure {
                 reason: format!("load from {}: {}", self.names_of_load(), why.reason),
                 ..why
             },
-            _ => target.named(why),
+            _ => target.with_role_name(why),
         }
     }
 
@@ -259,29 +278,41 @@ impl Run<'_> {
     }
 
     /// Sends a load from its machines. It ends early if the target or a service is lost.
-    fn load(&self, wanted: &Wanted, target: &Role, services: &[Role]) -> Result<LoadRun> {
+    fn send_load(
+        &self,
+        wanted: &RequestedLoad,
+        target: &RoleConnection,
+        services: &[RoleConnection],
+    ) -> Result<LoadRun> {
         // A machine without a connection would have nothing to send.
         let most = wanted.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
         let machines = (self.placement.load.iter().take(most)).map(|at| {
             let machine = &self.placement.machines[*at];
             (machine.name.clone(), machine.program.clone())
         });
-        let engine = Engine::of_file(&self.file).within(self.placement.allocation.as_ref());
-        let mut generators = Generators::at(engine, machines);
-        let job = job(&generators.whole(&wanted.spec), wanted.seed, Part::WHOLE)?;
+        let engine = FleetEngine::from_file(&self.file)
+            .within_allocation(self.placement.allocation.as_ref());
+        let mut generators = LoadGenerators::on_machines(engine, machines);
+        let job = build_job(
+            &generators.combined_spec(&wanted.spec),
+            wanted.seed,
+            LoadShare::ONLY,
+        )?;
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let alarms: Vec<&AtomicBool> = (services.iter().chain([target])).map(Role::alarm).collect();
+        let alarms: Vec<&AtomicBool> = (services.iter().chain([target]))
+            .map(RoleConnection::alarm)
+            .collect();
         let sent = thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     let has_alarm = alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed));
-                    if has_alarm || process::interrupted() {
+                    if has_alarm || process::is_interrupt_requested() {
                         stop.store(true, Ordering::Relaxed);
                     }
-                    thread::sleep(PULSE);
+                    thread::sleep(POLL_INTERVAL);
                 }
             });
-            let sent = generators.send(&job, &stop, &mut |_| ());
+            let sent = generators.send_load(&job, &stop, &mut |_| ());
             over.store(true, Ordering::Relaxed);
             sent
         })?;
@@ -297,16 +328,16 @@ impl Run<'_> {
         if let Some(loss) = sent.losses.first() {
             bail!("load from {loss}");
         }
-        let mut run = as_run(&job, sent.measured);
+        let mut run = wrap_measured(&job, sent.measured);
         run.parts = sent.parts;
         Ok(run)
     }
 }
 
-pub(super) fn failure_of(done: Finished) -> StageFailure {
-    done.performed.failure.unwrap_or_else(unexpected)
+pub(super) fn outcome_failure(done: RoleOutcome) -> StageFailure {
+    done.performed.failure.unwrap_or_else(unexpected_message)
 }
 
-pub(super) fn unexpected() -> StageFailure {
-    stage_failure(Stage::Start, "it says something else than it should")
+pub(super) fn unexpected_message() -> StageFailure {
+    stage_failure(RunStage::Start, "it says something else than it should")
 }

@@ -1,22 +1,22 @@
 //! Runs one role of an experiment on this machine: the target or a service. Everything it starts
 //! ends with its connection.
 //!
-//! Messages are lines of JSON: first an [`Order`], then [`Said`] in reply, and an [`Answer`] to
+//! Messages are lines of JSON: first an [`WorkerRequest`], then [`WorkerEvent`] in reply, and an [`LoadReply`] to
 //! each load requested. The target's role covers the whole life of a server (`runner/experiment`)
-//! except for its loads, which others send. Start at [`perform`].
+//! except for its loads, which others send. Start at [`perform_role`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_environment as environment;
-use speedwell_fleet::{Identity, MachineLock, Turn};
+use speedwell_fleet::{LockTicket, MachineIdentity, MachineLock};
 use speedwell_model::Environment;
-use speedwell_model::assignment::{Assignment, BackingService};
+use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_model::performed::{Performed, Stage, StageFailure};
+use speedwell_model::performed::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{
-    Backing, Done, Fallible, SendsLoads, Site, perform_at, stage_failure,
+    LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };
 use std::io::{self, BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -27,34 +27,34 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform`].
+/// Hidden subcommand that runs [`perform_role`].
 pub const COMMAND: &str = "perform-role";
 
 /// Poll interval while something may happen.
-const PULSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Poll interval while only a lock is held or awaited.
-const LOOK: Duration = Duration::from_millis(250);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Shorter waits are not reported.
-const SOON: Duration = Duration::from_secs(2);
+const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The first message to a role: what to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(super) enum WorkerRequest {
     /// Report identity and environment.
     Greet,
     /// Hold the lock of this machine, where this is the fleet folder.
     Hold(PathBuf),
     /// Start a service.
-    Serve(Box<ServiceOrder>),
+    Serve(Box<ServiceRequest>),
     /// Run the target.
-    Perform(Box<TargetOrder>),
+    Perform(Box<TargetRequest>),
 }
 
 /// A request to start a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ServiceOrder {
+pub(super) struct ServiceRequest {
     pub service: BackingService,
     /// Address at which others reach this machine.
     pub address: IpAddr,
@@ -65,8 +65,8 @@ pub(super) struct ServiceOrder {
 
 /// A request to run the target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct TargetOrder {
-    pub assignment: Assignment,
+pub(super) struct TargetRequest {
+    pub assignment: RunAssignment,
     pub seed: u64,
     /// Address at which others reach this machine.
     pub address: IpAddr,
@@ -76,9 +76,9 @@ pub(super) struct TargetOrder {
 
 /// A message from a role.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Said {
-    /// Answer to [`Order::Greet`].
-    Greeting(Box<Greeting>),
+pub(super) enum WorkerEvent {
+    /// Answer to [`WorkerRequest::Greet`].
+    Greeting(Box<ProbeReport>),
     /// The machine's lock is held, shared with other experiments.
     Has,
     /// Someone measures exclusively on the machine; describes the holder of the lock.
@@ -86,31 +86,31 @@ pub(super) enum Said {
     /// The service is ready at this port.
     Ready(u16),
     /// A load is requested.
-    Load(Box<Wanted>),
+    Load(Box<RequestedLoad>),
     /// The running load has to end.
     StopLoad,
     /// The role has ended, with this outcome.
-    Done(Box<Finished>),
+    Done(Box<RoleOutcome>),
 }
 
 /// A load for others to send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct RequestedLoad {
     pub spec: LoadSpec,
     pub seed: u64,
 }
 
 /// Outcome of a role.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Finished {
-    pub performed: Performed,
+pub(super) struct RoleOutcome {
+    pub performed: StageReport,
     pub load: Option<LoadRun>,
 }
 
 /// Identity and environment of a machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Greeting {
-    pub identity: Identity,
+pub(super) struct ProbeReport {
+    pub identity: MachineIdentity,
     pub environment: Environment,
     /// This end's address of the connection, if it is an ssh connection.
     pub reached_at: Option<IpAddr>,
@@ -118,7 +118,7 @@ pub(super) struct Greeting {
 
 /// The reply to a requested load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum LoadReply {
     /// The load was sent.
     Sent(Box<LoadRun>),
     /// The load was not sent, with the reason.
@@ -129,35 +129,35 @@ pub(super) enum Answer {
 ///
 /// # Errors
 /// Fails if the connection breaks or the request is malformed.
-pub fn perform() -> Result<()> {
+pub fn perform_role() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line).context("the order cannot be read")?;
-    if let Order::Greet = order {
-        return say(&Said::Greeting(Box::new(greeting())));
+    let order: WorkerRequest = serde_json::from_str(&line).context("the order cannot be read")?;
+    if let WorkerRequest::Greet = order {
+        return send_event(&WorkerEvent::Greeting(Box::new(probe_report())));
     }
-    let answers = listen();
-    let mut done = Done::default();
+    let answers = receive_replies();
+    let mut done = RunReport::default();
     let ended = match order {
-        Order::Greet => Ok(()),
-        Order::Hold(folder) => hold(&folder, &answers),
-        Order::Serve(order) => serve(&order, &answers, &mut done),
-        Order::Perform(order) => target(&order, answers, &mut done),
+        WorkerRequest::Greet => Ok(()),
+        WorkerRequest::Hold(folder) => hold_lock(&folder, &answers),
+        WorkerRequest::Serve(order) => run_service(&order, &answers, &mut done),
+        WorkerRequest::Perform(order) => run_target_request(&order, answers, &mut done),
     };
     done.performed.failure = ended.err();
-    say(&Said::Done(Box::new(Finished {
+    send_event(&WorkerEvent::Done(Box::new(RoleOutcome {
         performed: done.performed,
         load: done.load,
     })))
 }
 
-fn greeting() -> Greeting {
-    let environment = environment::capture(&[]);
+fn probe_report() -> ProbeReport {
+    let environment = environment::capture_environment(&[]);
     // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let reached_at = connection.split(' ').nth(2);
-    Greeting {
-        identity: Identity::of(Path::new("/"), &environment),
+    ProbeReport {
+        identity: MachineIdentity::from_environment(Path::new("/"), &environment),
         environment,
         reached_at: reached_at.and_then(|address| address.parse().ok()),
     }
@@ -165,89 +165,104 @@ fn greeting() -> Greeting {
 
 /// Holds the lock of this machine until the connection ends, so that the roles of the experiment
 /// need not queue.
-fn hold(folder: &Path, answers: &Receiver<Answer>) -> Fallible<()> {
-    let failed = |error: anyhow::Error| stage_failure(Stage::Start, format!("{error:#}"));
-    let mut turn = Turn::shared(folder).map_err(failed)?;
+fn hold_lock(folder: &Path, answers: &Receiver<LoadReply>) -> StageResult<()> {
+    let failed = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
+    let mut turn = LockTicket::shared(folder).map_err(failed)?;
     let mut known = None;
     let begin = Instant::now();
     let _lock = loop {
-        if let Some(lock) = turn.come().map_err(failed)? {
+        if let Some(lock) = turn.try_acquire().map_err(failed)? {
             break lock;
         }
-        if process::interrupted() {
+        if process::is_interrupt_requested() {
             return Ok(());
         }
-        let whom = (begin.elapsed() > SOON).then(|| turn.whom());
+        let whom = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| turn.describe_holders());
         if whom.is_some() && whom != known {
-            say(&Said::Waits(whom.clone().unwrap_or_default())).map_err(failed)?;
+            send_event(&WorkerEvent::Waits(whom.clone().unwrap_or_default())).map_err(failed)?;
             known = whom;
         }
-        thread::sleep(LOOK);
+        thread::sleep(LOCK_POLL_INTERVAL);
     };
-    say(&Said::Has).map_err(failed)?;
+    send_event(&WorkerEvent::Has).map_err(failed)?;
     let is_wanted = || {
         !matches!(
-            answers.recv_timeout(LOOK),
+            answers.recv_timeout(LOCK_POLL_INTERVAL),
             Err(RecvTimeoutError::Disconnected)
         )
     };
-    while is_wanted() && !process::interrupted() {}
+    while is_wanted() && !process::is_interrupt_requested() {}
     Ok(())
 }
 
 /// Runs a service until the connection ends.
-fn serve(order: &ServiceOrder, answers: &Receiver<Answer>, done: &mut Done) -> Fallible<()> {
-    let _lock = share(&order.folder)?;
-    let site = Site {
+fn run_service(
+    order: &ServiceRequest,
+    answers: &Receiver<LoadReply>,
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let _lock = share_lock(&order.folder)?;
+    let site = RunSite {
         address: Some(order.address),
-        ..Site::default()
+        ..RunSite::default()
     };
-    let own = Backing::start(&order.service, &site, order.ports)?;
-    let told = say(&Said::Ready(own.port()));
-    let mut lost = told.err().map(|error| cut(&error));
-    let is_wanted = || matches!(answers.recv_timeout(PULSE), Err(RecvTimeoutError::Timeout));
+    let own = RunningService::start(&order.service, &site, order.ports)?;
+    let told = send_event(&WorkerEvent::Ready(own.port()));
+    let mut lost = told.err().map(|error| connection_failure(&error));
+    let is_wanted = || {
+        matches!(
+            answers.recv_timeout(POLL_INTERVAL),
+            Err(RecvTimeoutError::Timeout)
+        )
+    };
     while lost.is_none() && is_wanted() {
-        lost = own.lost();
+        lost = own.find_failure();
     }
     let ended = own.stop(done);
     lost.map_or(ended, Err)
 }
 
 /// Runs the target.
-fn target(order: &TargetOrder, answers: Receiver<Answer>, done: &mut Done) -> Fallible<()> {
-    let _lock = share(&order.folder)?;
-    let sender = Others(Mutex::new(answers));
-    let site = Site {
+fn run_target_request(
+    order: &TargetRequest,
+    answers: Receiver<LoadReply>,
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let _lock = share_lock(&order.folder)?;
+    let sender = DelegatedLoads(Mutex::new(answers));
+    let site = RunSite {
         address: Some(order.address),
         sender: &sender,
     };
-    perform_at(&order.assignment, &site, order.seed, done)
+    run_target(&order.assignment, &site, order.seed, done)
 }
 
 /// Waits until nothing measures exclusively on this machine.
-fn share(folder: &Path) -> Fallible<MachineLock> {
-    let failed = |reason: String| stage_failure(Stage::Start, reason);
+fn share_lock(folder: &Path) -> StageResult<MachineLock> {
+    let failed = |reason: String| stage_failure(RunStage::Start, reason);
     let begin = Instant::now();
     loop {
         match MachineLock::try_share(folder) {
             Ok(Some(lock)) => return Ok(lock),
             Err(error) => return Err(failed(format!("{error:#}"))),
-            Ok(None) if process::interrupted() => return Err(failed("interrupted".to_owned())),
-            Ok(None) if begin.elapsed() > PATIENCE => {
+            Ok(None) if process::is_interrupt_requested() => {
+                return Err(failed("interrupted".to_owned()));
+            }
+            Ok(None) if begin.elapsed() > LOCK_TIMEOUT => {
                 let reason =
                     "somebody else measures on this machine, and has not ended within 30 s";
                 return Err(failed(reason.to_owned()));
             }
-            Ok(None) => thread::sleep(PULSE),
+            Ok(None) => thread::sleep(POLL_INTERVAL),
         }
     }
 }
 
-fn cut(error: &anyhow::Error) -> StageFailure {
-    stage_failure(Stage::Alive, format!("the line is cut: {error:#}"))
+fn connection_failure(error: &anyhow::Error) -> StageFailure {
+    stage_failure(RunStage::Alive, format!("the line is cut: {error:#}"))
 }
 
-fn say(what: &Said) -> Result<()> {
+fn send_event(what: &WorkerEvent) -> Result<()> {
     let text = serde_json::to_string(what)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
@@ -256,7 +271,7 @@ fn say(what: &Said) -> Result<()> {
 }
 
 /// Receives answers from stdin. Its end ends this role.
-fn listen() -> Receiver<Answer> {
+fn receive_replies() -> Receiver<LoadReply> {
     let (sender, answers) = mpsc::channel();
     thread::spawn(move || {
         for line in io::stdin().lock().lines() {
@@ -266,15 +281,15 @@ fn listen() -> Receiver<Answer> {
                 break;
             }
         }
-        process::interrupt();
+        process::request_interrupt();
     });
     answers
 }
 
 /// Delegates loads to the sender of the request.
-struct Others(Mutex<Receiver<Answer>>);
+struct DelegatedLoads(Mutex<Receiver<LoadReply>>);
 
-impl SendsLoads for Others {
+impl LoadSender for DelegatedLoads {
     fn send(
         &self,
         spec: &LoadSpec,
@@ -284,18 +299,18 @@ impl SendsLoads for Others {
     ) -> Result<LoadRun> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let spec = spec.clone();
-        say(&Said::Load(Box::new(Wanted { spec, seed })))?;
+        send_event(&WorkerEvent::Load(Box::new(RequestedLoad { spec, seed })))?;
         let mut is_told = false;
         loop {
-            match answers.recv_timeout(PULSE) {
-                Ok(Answer::Sent(run)) => return Ok(*run),
-                Ok(Answer::NotSent(why)) => bail!(why),
+            match answers.recv_timeout(POLL_INTERVAL) {
+                Ok(LoadReply::Sent(run)) => return Ok(*run),
+                Ok(LoadReply::NotSent(why)) => bail!(why),
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the line was cut")),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !is_told && stop.load(Ordering::Relaxed) {
                 is_told = true;
-                say(&Said::StopLoad)?;
+                send_event(&WorkerEvent::StopLoad)?;
             }
         }
     }

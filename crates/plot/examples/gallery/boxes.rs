@@ -1,6 +1,6 @@
 //! Box charts in the gallery.
 
-use speedwell_plot::{Axis, BoxCategory, BoxChart, BoxSeries, Chart};
+use speedwell_plot::{AnyChart, BoxCategory, BoxChart, BoxSeries, ChartAxis};
 
 use crate::LONG;
 use crate::noise::Noise;
@@ -23,7 +23,7 @@ fn old_and_new(noise: &mut Noise, mean: f64, change: f64, count: usize) -> Vec<B
     ]
 }
 
-pub fn boxes() -> Chart {
+pub fn boxes() -> AnyChart {
     let mut noise = Noise(1);
     let cases = [
         ("utf8 16", 1.06),
@@ -35,15 +35,15 @@ pub fn boxes() -> Chart {
         label: (*label).into(),
         boxes: old_and_new(&mut noise, 9.2e5 + 6e4 * at as f64, *change, 30),
     };
-    Chart::Box(BoxChart {
+    AnyChart::Box(BoxChart {
         title: "String decoder: node 18.20 against node 20.11".into(),
         subtitle: Some("31 runs of each version; box: quartiles and median, points: runs".into()),
-        value_axis: Axis::linear("rate of operations (higher is better)"),
+        value_axis: ChartAxis::linear("rate of operations (higher is better)"),
         categories: cases.iter().enumerate().map(category).collect(),
     })
 }
 
-pub fn boxes_with_long_labels() -> Chart {
+pub fn boxes_with_long_labels() -> AnyChart {
     let mut noise = Noise(2);
     let category = |(at, label): (usize, &&str)| BoxCategory {
         label: (*label).into(),
@@ -54,15 +54,15 @@ pub fn boxes_with_long_labels() -> Chart {
             20,
         ),
     };
-    Chart::Box(BoxChart {
+    AnyChart::Box(BoxChart {
         title: "Cases with names as they are".into(),
         subtitle: Some("Logarithmic axis: equal ratios are equal distances".into()),
-        value_axis: Axis::log10("operations per second (higher is better)"),
+        value_axis: ChartAxis::log10("operations per second (higher is better)"),
         categories: LONG.iter().enumerate().map(category).collect(),
     })
 }
 
-pub fn boxes_with_many_points() -> Chart {
+pub fn boxes_with_many_points() -> AnyChart {
     let mut noise = Noise(3);
     let names = ["old", "new", "next"];
     let mut series = |(at, name): (usize, &&str)| {
@@ -75,9 +75,9 @@ pub fn boxes_with_many_points() -> Chart {
         }
     };
     let boxes = names.iter().enumerate().map(&mut series).collect();
-    Chart::Box(BoxChart {
+    AnyChart::Box(BoxChart {
         title: "Two thousand samples".into(),
-        value_axis: Axis::linear("time per operation, µs (lower is better)"),
+        value_axis: ChartAxis::linear("time per operation, µs (lower is better)"),
         categories: vec![BoxCategory {
             label: "all samples".into(),
             boxes,
@@ -86,21 +86,21 @@ pub fn boxes_with_many_points() -> Chart {
     })
 }
 
-pub fn boxes_of_many_categories() -> Chart {
+pub fn boxes_of_many_categories() -> AnyChart {
     let mut noise = Noise(4);
     let category = |at: usize| BoxCategory {
         label: format!("group/benchmark-{at:03}.js size={}", 1 << (at % 12)),
         boxes: old_and_new(&mut noise, 100.0 + (at * 7 % 50) as f64, 1.02, 12),
     };
-    Chart::Box(BoxChart {
+    AnyChart::Box(BoxChart {
         title: "Two hundred cases".into(),
-        value_axis: Axis::linear("operations per second (higher is better)"),
+        value_axis: ChartAxis::linear("operations per second (higher is better)"),
         categories: (0..200).map(category).collect(),
         ..BoxChart::default()
     })
 }
 
-pub fn hostile() -> Chart {
+pub fn hostile() -> AnyChart {
     let values = vec![1e9, f64::NAN, 1.000_000_01e9, f64::INFINITY, 1.000_000_02e9];
     let one = |name: &str, values: Vec<f64>| BoxSeries {
         name: name.into(),
@@ -111,12 +111,12 @@ pub fn hostile() -> Chart {
         label: label.into(),
         boxes,
     };
-    Chart::Box(BoxChart {
+    AnyChart::Box(BoxChart {
         title: "Names & <values> \"nobody\" expects: Größe → ∞, Ελληνικά, Кириллица".into(),
         subtitle: Some(
             "A narrow range far from zero, one single value, a group without any".into(),
         ),
-        value_axis: Axis::linear("ops/s"),
+        value_axis: ChartAxis::linear("ops/s"),
         categories: vec![
             category("a<b>&\"c\"", vec![one("Größe ≥ 5", values)]),
             category("one value", vec![one("Größe ≥ 5", vec![1.000_000_015e9])]),

@@ -1,6 +1,6 @@
 //! Histograms in the gallery.
 
-use speedwell_plot::{Axis, Chart, HistogramChart, HistogramSeries};
+use speedwell_plot::{AnyChart, ChartAxis, HistogramChart, HistogramSeries};
 
 use crate::noise::Noise;
 
@@ -10,7 +10,7 @@ fn latencies(noise: &mut Noise, median: f64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-pub fn histogram() -> Chart {
+pub fn histogram() -> AnyChart {
     let mut noise = Noise(8);
     let old = HistogramSeries {
         name: "old".into(),
@@ -22,15 +22,15 @@ pub fn histogram() -> Chart {
         values: latencies(&mut noise, 1.1, 1200),
         counts: Vec::new(),
     };
-    Chart::Histogram(HistogramChart {
+    AnyChart::Histogram(HistogramChart {
         title: "Latency of single requests".into(),
         subtitle: Some("1,500 requests of the old server, 1,200 of the new one".into()),
-        x: Axis::linear("latency, ms"),
+        x: ChartAxis::linear("latency, ms"),
         series: vec![old, new],
     })
 }
 
-pub fn histogram_rows() -> Chart {
+pub fn histogram_rows() -> AnyChart {
     let mut noise = Noise(9);
     let names = [
         "1 connection",
@@ -46,10 +46,10 @@ pub fn histogram_rows() -> Chart {
             counts: Vec::new(),
         }
     };
-    Chart::Histogram(HistogramChart {
+    AnyChart::Histogram(HistogramChart {
         title: "Latency under growing load".into(),
         subtitle: None,
-        x: Axis::log10("latency, ms"),
+        x: ChartAxis::log10("latency, ms"),
         series: names.iter().enumerate().map(&mut series).collect(),
     })
 }

@@ -1,17 +1,17 @@
 //! Line and scatter charts in the gallery, and a chart without data.
 
-use speedwell_plot::{Axis, Chart, LineChart, Point, PointSeries, ScatterChart};
+use speedwell_plot::{AnyChart, ChartAxis, ChartPoint, LineChart, PointSeries, ScatterChart};
 
 use crate::noise::Noise;
 
-pub fn lines() -> Chart {
+pub fn lines() -> AnyChart {
     let mut noise = Noise(5);
     let mut series = |(at, name): (usize, &&str)| {
         let point = |exponent: i32| {
             let x = 2.0_f64.powi(exponent);
             let y = 2.1e6 / (1.0 + x / (300.0 * (at + 1) as f64)) * (1.0 + 0.015 * noise.normal());
             let half = y * (0.02 + 0.03 * noise.uniform());
-            Point::with_interval(x, y, y - half, y + half)
+            ChartPoint::with_interval(x, y, y - half, y + half)
         };
         PointSeries {
             name: (*name).into(),
@@ -20,18 +20,18 @@ pub fn lines() -> Chart {
         }
     };
     let names = ["ascii", "utf8", "utf16le", "base64"];
-    Chart::Line(LineChart {
+    AnyChart::Line(LineChart {
         title: "Throughput over the length of the input".into(),
         subtitle: Some("Means of 30 runs with 95 % confidence intervals".into()),
-        x: Axis::log2("length, bytes"),
-        y: Axis::linear("operations per second (higher is better)"),
+        x: ChartAxis::log2("length, bytes"),
+        y: ChartAxis::linear("operations per second (higher is better)"),
         series: names.iter().enumerate().map(&mut series).collect(),
         observations: Vec::new(),
         curves: 0,
     })
 }
 
-pub fn lines_over_names() -> Chart {
+pub fn lines_over_names() -> AnyChart {
     let names: Vec<String> = (0..14)
         .map(|at| {
             format!(
@@ -51,29 +51,29 @@ pub fn lines_over_names() -> Chart {
                 } else {
                     level + noise.normal()
                 };
-                Point::with_interval(f64::from(at), y, y - 1.2, y + 1.5)
+                ChartPoint::with_interval(f64::from(at), y, y - 1.2, y + 1.5)
             })
             .collect(),
         colour: None,
     };
     let series = vec![series("median", 40.0), series("99th percentile", 57.0)];
-    Chart::Line(LineChart {
+    AnyChart::Line(LineChart {
         title: "Latency from release to release".into(),
         subtitle: None,
-        x: Axis::category("release", names),
-        y: Axis::linear("latency, ms (lower is better)"),
+        x: ChartAxis::category("release", names),
+        y: ChartAxis::linear("latency, ms (lower is better)"),
         series,
         observations: Vec::new(),
         curves: 0,
     })
 }
 
-pub fn scatter() -> Chart {
+pub fn scatter() -> AnyChart {
     let mut noise = Noise(7);
     let mut series = |(at, name): (usize, &&str)| {
         let points = (0..60).map(|_| {
             let x = 10.0_f64.powf(5.0 * noise.uniform());
-            Point::new(
+            ChartPoint::new(
                 x,
                 (x * 3.0 * (at + 1) as f64).sqrt() * (0.25 * noise.normal()).exp(),
             )
@@ -85,17 +85,17 @@ pub fn scatter() -> Chart {
         }
     };
     let names = ["epoll", "io_uring", "threads", "select", "poll"];
-    Chart::Scatter(ScatterChart {
+    AnyChart::Scatter(ScatterChart {
         title: "Cost of a wake-up".into(),
         subtitle: Some("Every point is one run".into()),
-        x: Axis::log10("open connections"),
-        y: Axis::log10("time, µs"),
+        x: ChartAxis::log10("open connections"),
+        y: ChartAxis::log10("time, µs"),
         series: names.iter().enumerate().map(&mut series).collect(),
     })
 }
 
-pub fn no_data() -> Chart {
-    Chart::Line(LineChart {
+pub fn no_data() -> AnyChart {
+    AnyChart::Line(LineChart {
         title: "Nothing was measured".into(),
         subtitle: Some("All runs failed".into()),
         ..LineChart::default()

@@ -1,8 +1,8 @@
 //! A trend in the gallery: three machines, changes of every kind, and other events.
 
 use speedwell_plot::{
-    Axis, Chart, Mark, Point, PointSeries, TrendAxis, TrendChange, TrendChart, TrendDetail,
-    TrendLevel, TrendNote, TrendNoteKind, TrendPoint, TrendState,
+    AnyChart, ChartAxis, ChartPoint, PointSeries, TrendAxis, TrendChange, TrendChart, TrendDetail,
+    TrendLevel, TrendNote, TrendNoteKind, TrendPoint, TrendState, VerdictMark,
 };
 
 use crate::noise::Noise;
@@ -19,7 +19,7 @@ const LEVELS: [(u32, f64); 5] = [
     (150, 101.0),
 ];
 
-pub fn trend() -> Chart {
+pub fn trend() -> AnyChart {
     let mut noise = Noise(11);
     let points = (0..POINTS).map(|at| point(&mut noise, at)).collect();
     let ends = LEVELS.iter().skip(1).map(|(from, _)| *from).chain([POINTS]);
@@ -38,12 +38,12 @@ pub fn trend() -> Chart {
         };
         (0..machines).map(of_machine)
     };
-    Chart::Trend(TrendChart {
+    AnyChart::Trend(TrendChart {
         title: "parser/parse.js n=10000: time".into(),
         subtitle: Some("Every point is a session of 14 runs with its 95 % interval".into()),
         x: TrendAxis::Revisions,
         x_label: "revision on faster-parser".into(),
-        y: Axis::linear("time, ns (lower is better)"),
+        y: ChartAxis::linear("time, ns (lower is better)"),
         unit: "ns".into(),
         machines: MACHINES
             .iter()
@@ -56,7 +56,7 @@ pub fn trend() -> Chart {
         continuation: Some(PointSeries {
             name: "main".into(),
             points: (120..POINTS)
-                .map(|at| Point::new(f64::from(at), 98.0))
+                .map(|at| ChartPoint::new(f64::from(at), 98.0))
                 .collect(),
             colour: None,
         }),
@@ -77,7 +77,7 @@ fn point(noise: &mut Noise, at: u32) -> TrendPoint {
     let value = level * MACHINES[machine].1 * (1.0 + 0.007 * noise.normal());
     let half = value * (0.003 + 0.004 * noise.uniform());
     TrendPoint {
-        at: Point::with_interval(f64::from(at), value, value - half, value + half),
+        at: ChartPoint::with_interval(f64::from(at), value, value - half, value + half),
         machine,
         aside: (if at % 37 == 36 {
             "uncommitted changes"
@@ -93,8 +93,8 @@ fn point(noise: &mut Noise, at: u32) -> TrendPoint {
 }
 
 fn changes() -> Vec<TrendChange> {
-    use Mark::{Better, Worse};
     use TrendState::{Confirmed, Found, Refuted, Suspected};
+    use VerdictMark::{Better, Worse};
     let change = |name: &str, places: [u32; 2], state, mark, size: &str| TrendChange {
         name: name.into(),
         before: f64::from(places[0]),

@@ -2,16 +2,16 @@
 
 use crate::charts::{boxes, one_of_each};
 use roxmltree::Document;
-use speedwell_plot::{Chart, Size};
+use speedwell_plot::{AnyChart, ImageSize};
 
 #[test]
 fn every_chart_has_a_role_a_name_and_a_description() {
     for (kind, chart) in one_of_each() {
-        let svg = chart.svg(Size::default());
+        let svg = chart.svg(ImageSize::default());
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
         // A chart with individually accessible parts is not a single image.
-        let role = if matches!(chart, Chart::Trend(_)) {
+        let role = if matches!(chart, AnyChart::Trend(_)) {
             "group"
         } else {
             "img"
@@ -42,8 +42,8 @@ fn every_chart_has_a_role_a_name_and_a_description() {
 #[test]
 fn names_with_markup_and_control_letters_stay_what_they_are() {
     let label = "a<b> & \"c\" 'd' </svg>\u{0}\u{1b}[31m";
-    let chart = Chart::Box(boxes(&[label], &["<script>", "]]>"], 3));
-    let svg = chart.svg(Size::default());
+    let chart = AnyChart::Box(boxes(&[label], &["<script>", "]]>"], 3));
+    let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let texts: String = document
         .descendants()
@@ -56,8 +56,8 @@ fn names_with_markup_and_control_letters_stay_what_they_are() {
 
 #[test]
 fn letters_of_the_world_are_kept() {
-    let chart = Chart::Box(boxes(&["Größe", "語", "Ελληνικά → ∞", "🚀"], &["x"], 3));
-    let svg = chart.svg(Size::default());
+    let chart = AnyChart::Box(boxes(&["Größe", "語", "Ελληνικά → ∞", "🚀"], &["x"], 3));
+    let svg = chart.svg(ImageSize::default());
     for name in ["Größe", "語", "Ελληνικά → ∞", "🚀"] {
         assert!(svg.contains(&format!(">{name}</text>")), "{name}");
     }

@@ -1,11 +1,11 @@
 //! Test data: small charts of every kind, and large ones with awkward labels.
 
 use speedwell_plot::{
-    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
-    FlameFrame, FlamePart, ForestChart, ForestRow, GridChart, GridMarks, GridPanel, HistogramChart,
-    HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart, Sequence,
-    TrendAxis, TrendChange, TrendChart, TrendDetail, TrendLevel, TrendNote, TrendNoteKind,
-    TrendPoint, TrendState,
+    AnyChart, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, ChartAxis, ChartBar,
+    ChartPoint, FlameChart, FlameFrame, ForestChart, ForestRow, FrameColoring, GridChart,
+    GridMarks, GridPanel, HistogramChart, HistogramSeries, LineChart, PointSeries, RunsChart,
+    ScatterChart, TrendAxis, TrendChange, TrendChart, TrendDetail, TrendLevel, TrendNote,
+    TrendNoteKind, TrendPoint, TrendState, ValueSequence, VerdictMark,
 };
 
 pub const LONG_LABEL: &str =
@@ -38,7 +38,7 @@ pub fn boxes(labels: &[&str], names: &[&str], count: usize) -> BoxChart {
     BoxChart {
         title: "Boxes".into(),
         subtitle: Some("of even values".into()),
-        value_axis: Axis::linear("operations per second (higher is better)"),
+        value_axis: ChartAxis::linear("operations per second (higher is better)"),
         categories: labels.iter().map(category).collect(),
     }
 }
@@ -46,7 +46,7 @@ pub fn boxes(labels: &[&str], names: &[&str], count: usize) -> BoxChart {
 pub fn bars(labels: &[&str], names: &[&str]) -> BarChart {
     let bar = |(at, name): (usize, &&str)| {
         let value = 1_000.0 * (at + 2) as f64;
-        Bar {
+        ChartBar {
             name: (*name).into(),
             value,
             low: Some(value * 0.9),
@@ -60,7 +60,7 @@ pub fn bars(labels: &[&str], names: &[&str]) -> BarChart {
     BarChart {
         title: "Bars".into(),
         subtitle: None,
-        value_axis: Axis::linear("requests per second"),
+        value_axis: ChartAxis::linear("requests per second"),
         categories: labels.iter().map(category).collect(),
     }
 }
@@ -69,7 +69,7 @@ pub fn series(names: &[&str], count: usize) -> Vec<PointSeries> {
     let of = |(at, name): (usize, &&str)| {
         let point = |x: usize| {
             let y = 10.0 + (x * (at + 1)) as f64;
-            Point::with_interval((x + 1) as f64, y, y - 1.0, y + 2.0)
+            ChartPoint::with_interval((x + 1) as f64, y, y - 1.0, y + 2.0)
         };
         PointSeries {
             name: (*name).into(),
@@ -84,8 +84,8 @@ pub fn lines(names: &[&str], count: usize) -> LineChart {
     LineChart {
         title: "Lines".into(),
         subtitle: None,
-        x: Axis::linear("concurrency"),
-        y: Axis::linear("requests per second"),
+        x: ChartAxis::linear("concurrency"),
+        y: ChartAxis::linear("requests per second"),
         series: series(names, count),
         observations: Vec::new(),
         curves: 0,
@@ -96,14 +96,19 @@ pub fn scatter(names: &[&str], count: usize) -> ScatterChart {
     ScatterChart {
         title: "Points".into(),
         subtitle: None,
-        x: Axis::log2("size, bytes"),
-        y: Axis::log10("time, µs"),
+        x: ChartAxis::log2("size, bytes"),
+        y: ChartAxis::log10("time, µs"),
         series: series(names, count),
     }
 }
 
 pub fn forest(labels: &[&str]) -> ForestChart {
-    let marks = [Mark::Better, Mark::Worse, Mark::Same, Mark::Unclear];
+    let marks = [
+        VerdictMark::Better,
+        VerdictMark::Worse,
+        VerdictMark::Same,
+        VerdictMark::Unclear,
+    ];
     let row = |(at, label): (usize, &&str)| {
         let estimate = [4.0, -3.0, 0.2, 1.5][at % 4];
         ForestRow {
@@ -137,7 +142,7 @@ pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
     HistogramChart {
         title: "Values".into(),
         subtitle: None,
-        x: Axis::linear("latency, ms"),
+        x: ChartAxis::linear("latency, ms"),
         series: names.iter().enumerate().map(of).collect(),
     }
 }
@@ -147,7 +152,7 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
     let of = |(at, name): (usize, &&str)| {
         let point = |run: usize| {
             let place = run * names.len() + at + 1;
-            Point::new(
+            ChartPoint::new(
                 place as f64,
                 40.0 + 3.0 * at as f64 + even(place)[place - 1],
             )
@@ -161,8 +166,8 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
     RunsChart {
         title: "Runs".into(),
         subtitle: None,
-        x: Axis::linear("run, in order of execution"),
-        y: Axis::linear("throughput in M/s"),
+        x: ChartAxis::linear("run, in order of execution"),
+        y: ChartAxis::linear("throughput in M/s"),
         series: names.iter().enumerate().map(of).collect(),
         breaks: (1..names.len() * count / 4)
             .map(|block| 4.0 * block as f64 + 0.5)
@@ -179,7 +184,7 @@ pub fn flame(names: &[&str]) -> FlameChart {
         let frame = |name: &str, weight: f64, change, children| FlameFrame {
             name: name.to_owned(),
             weight,
-            part: FlamePart::Change(change),
+            part: FrameColoring::Change(change),
             tooltip: format!("{name}\n{weight:.1} ms"),
             children,
         };
@@ -206,8 +211,8 @@ pub fn grid_of_points(labels: &[&str], names: &[&str], count: usize) -> GridChar
     GridChart {
         title: "Panels".into(),
         subtitle: Some("of points".into()),
-        x: Axis::linear("position"),
-        y: Axis::linear("throughput, M/s"),
+        x: ChartAxis::linear("position"),
+        y: ChartAxis::linear("throughput, M/s"),
         panels: labels.iter().map(panel).collect(),
     }
 }
@@ -219,7 +224,7 @@ pub fn grid_of_values(labels: &[&str], names: &[&str], count: usize) -> GridChar
         marks: GridMarks::Values(histogram(names, count).series),
     };
     GridChart {
-        x: Axis::linear("latency, ms"),
+        x: ChartAxis::linear("latency, ms"),
         panels: labels.iter().map(panel).collect(),
         ..grid_of_points(&[], &[], 0)
     }
@@ -230,7 +235,7 @@ pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
     let value = |at: usize| if at < 12 { 3.0 } else { 2.0 } + (at % 5) as f64 / 50.0;
     let panel = |label: &&str| GridPanel {
         title: (*label).into(),
-        marks: GridMarks::Sequence(Sequence {
+        marks: GridMarks::Sequence(ValueSequence {
             values: (0..40)
                 .map(|at| if at == 30 { 9.0 } else { value(at) })
                 .collect(),
@@ -241,40 +246,43 @@ pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
         }),
     };
     GridChart {
-        x: Axis::linear("iteration"),
-        y: Axis::linear("time, ms"),
+        x: ChartAxis::linear("iteration"),
+        y: ChartAxis::linear("time, ms"),
         panels: labels.iter().map(panel).collect(),
         ..grid_of_points(&[], &[], 0)
     }
 }
 
 /// A small chart of every kind, with the name of its kind.
-pub fn one_of_each() -> Vec<(&'static str, Chart)> {
+pub fn one_of_each() -> Vec<(&'static str, AnyChart)> {
     vec![
         (
             "box",
-            Chart::Box(boxes(&["ascii", "utf8"], &["old", "new"], 12)),
+            AnyChart::Box(boxes(&["ascii", "utf8"], &["old", "new"], 12)),
         ),
-        ("scatter", Chart::Scatter(scatter(&["old", "new"], 8))),
-        ("line", Chart::Line(lines(&["old", "new"], 6))),
-        ("bar", Chart::Bar(bars(&["ascii", "utf8"], &["old", "new"]))),
+        ("scatter", AnyChart::Scatter(scatter(&["old", "new"], 8))),
+        ("line", AnyChart::Line(lines(&["old", "new"], 6))),
+        (
+            "bar",
+            AnyChart::Bar(bars(&["ascii", "utf8"], &["old", "new"])),
+        ),
         (
             "forest",
-            Chart::Forest(forest(&["ascii", "utf8", "base64", LONG_LABEL])),
+            AnyChart::Forest(forest(&["ascii", "utf8", "base64", LONG_LABEL])),
         ),
         (
             "histogram",
-            Chart::Histogram(histogram(&["old", "new"], 60)),
+            AnyChart::Histogram(histogram(&["old", "new"], 60)),
         ),
-        ("runs", Chart::Runs(runs(&["old", "new"], 8))),
+        ("runs", AnyChart::Runs(runs(&["old", "new"], 8))),
         (
             "flame",
-            Chart::Flame(flame(&["old", "ns::parse<a::b>", "read"])),
+            AnyChart::Flame(flame(&["old", "ns::parse<a::b>", "read"])),
         ),
-        ("strips", Chart::Histogram(histogram(&["old", "new"], 8))),
+        ("strips", AnyChart::Histogram(histogram(&["old", "new"], 8))),
         (
             "grid",
-            Chart::Grid(grid_of_points(
+            AnyChart::Grid(grid_of_points(
                 &["ascii", "utf8", LONG_LABEL],
                 &["old", "new"],
                 8,
@@ -282,18 +290,18 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
         ),
         (
             "grid-of-values",
-            Chart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40)),
+            AnyChart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40)),
         ),
         (
             "grid-of-sequences",
-            Chart::Grid(grid_of_sequences(&["ascii", "utf8"])),
+            AnyChart::Grid(grid_of_sequences(&["ascii", "utf8"])),
         ),
-        ("trend", Chart::Trend(trend(&["old", "new"], 60))),
+        ("trend", AnyChart::Trend(trend(&["old", "new"], 60))),
     ]
 }
 
 /// A change between two adjacent positions, by its number.
-pub fn change(number: usize, after: f64, state: TrendState, mark: Mark) -> TrendChange {
+pub fn change(number: usize, after: f64, state: TrendState, mark: VerdictMark) -> TrendChange {
     TrendChange {
         name: number.to_string(),
         before: after - 1.0,
@@ -323,7 +331,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
     let point = |(at, noise): (usize, f64)| {
         let value = level(at) + noise;
         TrendPoint {
-            at: Point::with_interval(at as f64, value, value - 0.5, value + 0.7),
+            at: ChartPoint::with_interval(at as f64, value, value - 0.5, value + 0.7),
             machine: at % machines.len().max(1),
             aside: (if at == 3 { "uncommitted changes" } else { "" }).into(),
             revision: format!("{:010x}", 0xa1b2c3d4 + 7919 * at),
@@ -346,12 +354,17 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
         subtitle: Some("of even values".into()),
         x: TrendAxis::Revisions,
         x_label: "revision on main".into(),
-        y: Axis::linear("time, ns (lower is better)"),
+        y: ChartAxis::linear("time, ns (lower is better)"),
         unit: "ns".into(),
         machines: machines.iter().map(|name| (*name).to_owned()).collect(),
         points: even(count).into_iter().enumerate().map(point).collect(),
         levels: vec![stretch(0, half - 1), stretch(half, count - 1)],
-        changes: vec![change(7, place(half), TrendState::Found, Mark::Worse)],
+        changes: vec![change(
+            7,
+            place(half),
+            TrendState::Found,
+            VerdictMark::Worse,
+        )],
         notes: vec![
             trend_note(5.0, TrendNoteKind::Tag, "v1.4.0"),
             trend_note(9.5, TrendNoteKind::Environment, "kernel 6.1 → 6.8"),
@@ -361,7 +374,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
         continuation: Some(PointSeries {
             name: "main".into(),
             points: (half..count)
-                .map(|at| Point::new(place(at), 101.0))
+                .map(|at| ChartPoint::new(place(at), 101.0))
                 .collect(),
             colour: None,
         }),
@@ -370,7 +383,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
 }
 
 /// Three trends that are hard to lay out: changes close together, many changes, and dates.
-fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
+fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, AnyChart); 3] {
     let states = [
         TrendState::Suspected,
         TrendState::Found,
@@ -381,7 +394,12 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
     let mut close = trend(machines, 60);
     close.changes = (0..9)
         .map(|at| {
-            let mark = [Mark::Worse, Mark::Better, Mark::Same, Mark::Unclear][at % 4];
+            let mark = [
+                VerdictMark::Worse,
+                VerdictMark::Better,
+                VerdictMark::Same,
+                VerdictMark::Unclear,
+            ][at % 4];
             change(at, place_of(at), states[at % 5], mark)
         })
         .collect();
@@ -393,7 +411,7 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
         .extend((10..40).map(|at| trend_note(f64::from(at), TrendNoteKind::Tag, label)));
     let mut many = trend(machines, 1500);
     many.changes = (1..40)
-        .map(|at| change(at, 36.0 * at as f64, states[at % 5], Mark::Worse))
+        .map(|at| change(at, 36.0 * at as f64, states[at % 5], VerdictMark::Worse))
         .collect();
     let mut dates = close.clone();
     dates.x = TrendAxis::Time;
@@ -416,7 +434,7 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
         ("trend of many", many),
         ("trend of dates", dates),
     ]
-    .map(|(kind, chart)| (kind, Chart::Trend(chart)))
+    .map(|(kind, chart)| (kind, AnyChart::Trend(chart)))
 }
 
 /// Positions that are crowded at both ends.
@@ -425,17 +443,17 @@ fn place_of(at: usize) -> f64 {
 }
 
 /// Grids of points, of bars and of single values.
-fn small_multiples(labels: &[&str], names: &[&str]) -> [(&'static str, Chart); 3] {
+fn small_multiples(labels: &[&str], names: &[&str]) -> [(&'static str, AnyChart); 3] {
     [
         ("grid", grid_of_points(labels, names, 9)),
         ("grid of bars", grid_of_values(labels, names, 50)),
         ("grid of strips", grid_of_values(labels, names, 9)),
     ]
-    .map(|(kind, chart)| (kind, Chart::Grid(chart)))
+    .map(|(kind, chart)| (kind, AnyChart::Grid(chart)))
 }
 
 /// Charts of every kind with many, long and non-Latin labels.
-pub fn awkward() -> Vec<(String, Chart)> {
+pub fn awkward() -> Vec<(String, AnyChart)> {
     let numbered: Vec<String> = (0..200)
         .map(|at| {
             format!(
@@ -471,23 +489,23 @@ pub fn awkward() -> Vec<(String, Chart)> {
                     chart,
                 ));
             };
-            add("box", Chart::Box(boxes(labels, names, 2)));
-            add("bar", Chart::Bar(bars(labels, names)));
-            add("forest", Chart::Forest(forest(labels)));
-            add("histogram", Chart::Histogram(histogram(names, 50)));
+            add("box", AnyChart::Box(boxes(labels, names, 2)));
+            add("bar", AnyChart::Bar(bars(labels, names)));
+            add("forest", AnyChart::Forest(forest(labels)));
+            add("histogram", AnyChart::Histogram(histogram(names, 50)));
             let places = labels.iter().map(|label| (*label).to_owned()).collect();
-            let x = Axis::category("place", places);
+            let x = ChartAxis::category("place", places);
             add(
                 "line",
-                Chart::Line(LineChart {
+                AnyChart::Line(LineChart {
                     x,
                     ..lines(names, labels.len())
                 }),
             );
-            add("scatter", Chart::Scatter(scatter(names, labels.len())));
-            add("runs", Chart::Runs(runs(names, 8)));
-            add("flame", Chart::Flame(flame(labels)));
-            add("strips", Chart::Histogram(histogram(names, 9)));
+            add("scatter", AnyChart::Scatter(scatter(names, labels.len())));
+            add("runs", AnyChart::Runs(runs(names, 8)));
+            add("flame", AnyChart::Flame(flame(labels)));
+            add("strips", AnyChart::Histogram(histogram(names, 9)));
             let multiples = small_multiples(&labels[..labels.len().min(24)], names);
             for (kind, chart) in multiples.into_iter().chain(hard_trends(names, labels[0])) {
                 add(kind, chart);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::charts::one_of_each;
-use speedwell_plot::Size;
+use speedwell_plot::ImageSize;
 
 #[test]
 fn charts_are_drawn_as_before() {
@@ -12,7 +12,7 @@ fn charts_are_drawn_as_before() {
     let update = std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some_and(|value| value == "1");
     for (kind, chart) in one_of_each() {
         let path = folder.join(kind).with_extension("svg");
-        let drawn = chart.svg(Size {
+        let drawn = chart.svg(ImageSize {
             width_px: 640,
             height_px: 420,
         });

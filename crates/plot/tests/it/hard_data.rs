@@ -4,12 +4,12 @@ use crate::charts::{bars, box_of, boxes, forest, histogram, lines, one_of_each, 
 use crate::drawing::{labels, marks, number};
 use roxmltree::Document;
 use speedwell_plot::{
-    Axis, BarChart, BoxChart, Chart, ForestChart, HistogramChart, LineChart, Point, Scale,
-    ScatterChart, Size, TrendAxis, TrendChart, TrendPoint,
+    AnyChart, AxisScale, BarChart, BoxChart, ChartAxis, ChartPoint, ForestChart, HistogramChart,
+    ImageSize, LineChart, ScatterChart, TrendAxis, TrendChart, TrendPoint,
 };
 
-fn texts(chart: &Chart) -> Vec<String> {
-    let svg = chart.svg(Size::default());
+fn texts(chart: &AnyChart) -> Vec<String> {
+    let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     labels(&document)
         .into_iter()
@@ -20,15 +20,15 @@ fn texts(chart: &Chart) -> Vec<String> {
 #[test]
 fn without_data_a_chart_says_so() {
     let empty = [
-        Chart::Box(BoxChart::default()),
-        Chart::Scatter(ScatterChart::default()),
-        Chart::Line(LineChart::default()),
-        Chart::Bar(BarChart::default()),
-        Chart::Forest(ForestChart::default()),
-        Chart::Histogram(HistogramChart::default()),
-        Chart::Box(boxes(&["a", "b"], &["old", "new"], 0)),
-        Chart::Histogram(histogram(&["a", "b", "c"], 0)),
-        Chart::Line(lines(&["a"], 0)),
+        AnyChart::Box(BoxChart::default()),
+        AnyChart::Scatter(ScatterChart::default()),
+        AnyChart::Line(LineChart::default()),
+        AnyChart::Bar(BarChart::default()),
+        AnyChart::Forest(ForestChart::default()),
+        AnyChart::Histogram(HistogramChart::default()),
+        AnyChart::Box(boxes(&["a", "b"], &["old", "new"], 0)),
+        AnyChart::Histogram(histogram(&["a", "b", "c"], 0)),
+        AnyChart::Line(lines(&["a"], 0)),
     ];
     for chart in empty {
         assert!(texts(&chart).contains(&"no data".to_owned()), "{chart:?}");
@@ -41,7 +41,7 @@ fn a_category_without_data_says_so_among_others() {
     let mut chart = boxes(&["a", "b", "c"], &["s"], 5);
     chart.categories[1].boxes[0].values.clear();
     assert_eq!(
-        texts(&Chart::Box(chart))
+        texts(&AnyChart::Box(chart))
             .iter()
             .filter(|text| *text == "no data")
             .count(),
@@ -50,7 +50,7 @@ fn a_category_without_data_says_so_among_others() {
     let mut chart = bars(&["a", "b", "c"], &["s"]);
     chart.categories[2].bars.clear();
     assert_eq!(
-        texts(&Chart::Bar(chart))
+        texts(&AnyChart::Bar(chart))
             .iter()
             .filter(|text| *text == "no data")
             .count(),
@@ -64,19 +64,19 @@ fn values_that_are_not_finite_are_left_out_and_counted() {
     chart.categories[0].boxes[0]
         .values
         .extend([f64::NAN, f64::INFINITY]);
-    let chart = Chart::Box(chart);
+    let chart = AnyChart::Box(chart);
     assert!(texts(&chart).contains(&"2 values not shown (not finite)".to_owned()));
-    let svg = chart.svg(Size::default());
+    let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     assert_eq!(marks(&document, "path", "point").len(), 4);
 
     let mut chart = bars(&["a", "b"], &["s"]);
     chart.categories[0].bars[0].value = f64::NAN;
-    assert!(texts(&Chart::Bar(chart)).contains(&"1 value not shown (not finite)".to_owned()));
+    assert!(texts(&AnyChart::Bar(chart)).contains(&"1 value not shown (not finite)".to_owned()));
 
     let mut chart = forest(&["a", "b"]);
     chart.rows[0].estimate = f64::NAN;
-    let texts = texts(&Chart::Forest(chart));
+    let texts = texts(&AnyChart::Forest(chart));
     assert!(texts.contains(&"1 value not shown (not finite)".to_owned()));
     assert!(texts.contains(&"no estimate".to_owned()));
 }
@@ -87,15 +87,15 @@ fn values_without_a_logarithm_are_left_out_and_counted() {
     chart.series[0].points[0].x = 0.0;
     chart.series[0].points[1].y = -4.0;
     let wanted = "2 values not shown (not finite, or not positive on a logarithmic axis)";
-    assert!(texts(&Chart::Scatter(chart)).contains(&wanted.to_owned()));
+    assert!(texts(&AnyChart::Scatter(chart)).contains(&wanted.to_owned()));
 }
 
 #[test]
 fn an_interval_that_reaches_below_a_logarithmic_axis_ends_at_its_edge() {
     let mut chart = lines(&["s"], 5);
-    chart.y = Axis::log10("time, ms");
+    chart.y = ChartAxis::log10("time, ms");
     chart.series[0].points[2].low = Some(-1.0);
-    let svg = Chart::Line(chart).svg(Size::default());
+    let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let lowest = marks(&document, "line", "base")[0];
     let interval = marks(&document, "line", "interval")[2];
@@ -117,13 +117,13 @@ fn extreme_data_are_drawn_with_numbers_only() {
     ];
     for values in sets {
         for scale in [
-            Scale::Linear,
-            Scale::Log2,
-            Scale::Log10,
-            Scale::Category(Vec::new()),
+            AxisScale::Linear,
+            AxisScale::Log2,
+            AxisScale::Log10,
+            AxisScale::Category(Vec::new()),
         ] {
             for chart in charts_of(values, &scale) {
-                let svg = chart.svg(Size::default());
+                let svg = chart.svg(ImageSize::default());
                 assert!(Document::parse(&svg).is_ok());
                 assert!(
                     !svg.contains("NaN") && !svg.contains("inf"),
@@ -135,8 +135,8 @@ fn extreme_data_are_drawn_with_numbers_only() {
 }
 
 /// Charts of all kinds that can contain these values on this scale.
-fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
-    let axis = Axis {
+fn charts_of(values: &[f64], scale: &AxisScale) -> Vec<AnyChart> {
+    let axis = ChartAxis {
         label: "value".into(),
         scale: scale.clone(),
     };
@@ -156,7 +156,7 @@ fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
     trend.points = values
         .iter()
         .map(|value| TrendPoint {
-            at: Point::with_interval(*value, *value, -value, 2.0 * value),
+            at: ChartPoint::with_interval(*value, *value, -value, 2.0 * value),
             ..TrendPoint::default()
         })
         .collect();
@@ -171,16 +171,16 @@ fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
         (row.estimate, row.low, row.high) = (*value, value / 2.0, *value);
     }
     vec![
-        Chart::Box(boxes),
-        Chart::Bar(bars),
-        Chart::Line(lines),
-        Chart::Histogram(histogram),
-        Chart::Forest(forest),
-        Chart::Trend(TrendChart {
+        AnyChart::Box(boxes),
+        AnyChart::Bar(bars),
+        AnyChart::Line(lines),
+        AnyChart::Histogram(histogram),
+        AnyChart::Forest(forest),
+        AnyChart::Trend(TrendChart {
             x: TrendAxis::Time,
             ..trend.clone()
         }),
-        Chart::Trend(trend),
+        AnyChart::Trend(trend),
     ]
 }
 
@@ -188,7 +188,7 @@ fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
 fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
     for (width_px, height_px) in [(0, 0), (1, 1), (40, 400), (400, 40), (100, 100)] {
         for (kind, chart) in one_of_each() {
-            let svg = chart.svg(Size {
+            let svg = chart.svg(ImageSize {
                 width_px,
                 height_px,
             });
@@ -208,8 +208,8 @@ fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
 fn the_same_data_are_the_same_text() {
     for (_, chart) in one_of_each() {
         assert_eq!(
-            chart.svg(Size::default()),
-            chart.clone().svg(Size::default())
+            chart.svg(ImageSize::default()),
+            chart.clone().svg(ImageSize::default())
         );
     }
 }

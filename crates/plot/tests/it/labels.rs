@@ -3,9 +3,9 @@
 use crate::charts::{awkward, one_of_each};
 use crate::drawing::{Label, labels};
 use roxmltree::Document;
-use speedwell_plot::{Chart, Size};
+use speedwell_plot::{AnyChart, ImageSize};
 
-fn check(name: &str, chart: &Chart, size: Size) -> Vec<Label> {
+fn check(name: &str, chart: &AnyChart, size: ImageSize) -> Vec<Label> {
     let svg = chart.svg(size);
     let document = Document::parse(&svg).unwrap();
     let labels = labels(&document);
@@ -36,7 +36,10 @@ fn check(name: &str, chart: &Chart, size: Size) -> Vec<Label> {
 fn at_its_natural_size_every_chart_is_legible_and_no_label_is_cut() {
     for (name, chart) in awkward() {
         let labels = check(&name, &chart, chart.natural_size());
-        if matches!(chart, Chart::Box(_) | Chart::Bar(_) | Chart::Forest(_)) {
+        if matches!(
+            chart,
+            AnyChart::Box(_) | AnyChart::Bar(_) | AnyChart::Forest(_)
+        ) {
             let cut = labels.iter().find(|label| label.text.contains('…'));
             assert!(cut.is_none(), "{name}: {cut:?}");
         }
@@ -50,7 +53,7 @@ fn at_usual_sizes_every_chart_is_legible_and_nothing_overlaps() {
             check(
                 &name,
                 &chart,
-                Size {
+                ImageSize {
                     width_px,
                     height_px,
                 },
@@ -69,7 +72,7 @@ fn short_labels_stand_below_and_long_ones_at_the_left() {
             .unwrap()
     };
     let (_, chart) = &one_of_each()[0];
-    let svg = chart.svg(Size::default());
+    let svg = chart.svg(ImageSize::default());
     let drawn = labels(&Document::parse(&svg).unwrap());
     assert!(
         find(&drawn, "ascii").top > 560.0,
@@ -77,8 +80,8 @@ fn short_labels_stand_below_and_long_ones_at_the_left() {
     );
 
     let names = ["a benchmark with a long name and parameters"; 9];
-    let chart = Chart::Box(crate::charts::boxes(&names, &["old", "new"], 5));
-    let svg = chart.svg(Size::default());
+    let chart = AnyChart::Box(crate::charts::boxes(&names, &["old", "new"], 5));
+    let svg = chart.svg(ImageSize::default());
     let drawn = labels(&Document::parse(&svg).unwrap());
     let label = find(&drawn, "a benchmark with");
     assert!(

@@ -6,17 +6,17 @@ use crate::charts::{
 };
 use crate::drawing::{marks, middle, number, tooltip};
 use roxmltree::Document;
-use speedwell_plot::{Chart, Point, Size};
+use speedwell_plot::{AnyChart, ChartPoint, ImageSize};
 
-fn count(chart: &Chart, tag: &str, class: &str) -> usize {
-    let svg = chart.svg(Size::default());
+fn count(chart: &AnyChart, tag: &str, class: &str) -> usize {
+    let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     marks(&document, tag, class).len()
 }
 
 #[test]
 fn a_box_chart_has_a_box_per_series_and_a_point_per_value() {
-    let chart = Chart::Box(boxes(&["a", "b", "c"], &["old", "new"], 17));
+    let chart = AnyChart::Box(boxes(&["a", "b", "c"], &["old", "new"], 17));
     assert_eq!(count(&chart, "rect", "box"), 6);
     assert_eq!(count(&chart, "line", "median"), 6);
     assert_eq!(count(&chart, "line", "whisker"), 12);
@@ -25,18 +25,18 @@ fn a_box_chart_has_a_box_per_series_and_a_point_per_value() {
 
 #[test]
 fn a_bar_chart_has_a_bar_and_an_interval_per_entry() {
-    let chart = Chart::Bar(bars(&["a", "b"], &["x", "y", "z"]));
+    let chart = AnyChart::Bar(bars(&["a", "b"], &["x", "y", "z"]));
     assert_eq!(count(&chart, "rect", "bar"), 6);
     assert_eq!(count(&chart, "g", "interval"), 6);
 }
 
 #[test]
 fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only() {
-    let chart = Chart::Line(lines(&["x", "y"], 9));
+    let chart = AnyChart::Line(lines(&["x", "y"], 9));
     assert_eq!(count(&chart, "polyline", "line"), 2);
     assert_eq!(count(&chart, "path", "point"), 18);
     assert_eq!(count(&chart, "line", "interval"), 18);
-    let chart = Chart::Scatter(scatter(&["x", "y"], 9));
+    let chart = AnyChart::Scatter(scatter(&["x", "y"], 9));
     assert_eq!(count(&chart, "path", "point"), 18);
     assert_eq!(
         count(&chart, "polyline", "line") + count(&chart, "line", "interval"),
@@ -47,9 +47,9 @@ fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only()
 #[test]
 fn a_line_chart_shows_what_its_points_were_estimated_from_beside_them() {
     let mut chart = lines(&["x"], 3);
-    let of_point = |x: f64| [5.0, 6.0, 90.0].map(|y| Point::new(x, y));
+    let of_point = |x: f64| [5.0, 6.0, 90.0].map(|y| ChartPoint::new(x, y));
     chart.observations = vec![[1.0, 2.0].into_iter().flat_map(of_point).collect()];
-    let svg = Chart::Line(chart).svg(Size::default());
+    let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let dots = marks(&document, "circle", "observation");
     assert_eq!(dots.len(), 6);
@@ -63,7 +63,7 @@ fn a_line_chart_shows_what_its_points_were_estimated_from_beside_them() {
 
 #[test]
 fn a_runs_chart_has_a_point_per_run_and_a_box_per_series() {
-    let chart = Chart::Runs(runs(&["a", "b", "c"], 8));
+    let chart = AnyChart::Runs(runs(&["a", "b", "c"], 8));
     assert_eq!(count(&chart, "use", "point"), 24);
     assert_eq!(count(&chart, "rect", "box"), 3);
     assert_eq!(count(&chart, "line", "median"), 3);
@@ -71,7 +71,7 @@ fn a_runs_chart_has_a_point_per_run_and_a_box_per_series() {
 
 #[test]
 fn a_forest_chart_has_an_estimate_and_an_interval_per_row() {
-    let chart = Chart::Forest(forest(&["a", "b", "c", "d", "e"]));
+    let chart = AnyChart::Forest(forest(&["a", "b", "c", "d", "e"]));
     assert_eq!(count(&chart, "path", "estimate"), 5);
     assert_eq!(count(&chart, "line", "interval"), 5);
     assert_eq!(
@@ -87,8 +87,8 @@ fn a_forest_chart_has_an_estimate_and_an_interval_per_row() {
 #[test]
 fn the_bars_of_a_histogram_hold_all_values() {
     for names in [&["one"][..], &["one", "two"], &["one", "two", "three"]] {
-        let chart = Chart::Histogram(histogram(names, 90));
-        let svg = chart.svg(Size::default());
+        let chart = AnyChart::Histogram(histogram(names, 90));
+        let svg = chart.svg(ImageSize::default());
         let document = Document::parse(&svg).unwrap();
         // A tooltip ends in "7 of 90".
         let counted = |text: String| -> usize {
@@ -104,7 +104,7 @@ fn the_bars_of_a_histogram_hold_all_values() {
 #[test]
 fn few_values_are_drawn_one_by_one_instead_of_in_bins() {
     for (values, points, has_bars) in [(8, 16, false), (20, 40, false), (21, 0, true)] {
-        let chart = Chart::Histogram(histogram(&["old", "new"], values));
+        let chart = AnyChart::Histogram(histogram(&["old", "new"], values));
         assert_eq!(count(&chart, "path", "point"), points, "{values} values");
         assert_eq!(
             count(&chart, "rect", "bar") > 0,
@@ -117,10 +117,10 @@ fn few_values_are_drawn_one_by_one_instead_of_in_bins() {
 #[test]
 fn a_grid_has_a_panel_for_each_case_with_all_of_its_values() {
     let labels = ["a", "b", "c", "d", "e"];
-    let chart = Chart::Grid(grid_of_points(&labels, &["old", "new"], 8));
+    let chart = AnyChart::Grid(grid_of_points(&labels, &["old", "new"], 8));
     assert_eq!(count(&chart, "g", "panel"), 5);
     assert_eq!(count(&chart, "path", "point"), 5 * 16);
-    let chart = Chart::Grid(grid_of_values(&labels, &["old", "new"], 8));
+    let chart = AnyChart::Grid(grid_of_values(&labels, &["old", "new"], 8));
     assert_eq!(count(&chart, "path", "point"), 5 * 16);
     assert_eq!(count(&chart, "line", "median"), 5 * 2);
 }
@@ -128,7 +128,7 @@ fn a_grid_has_a_panel_for_each_case_with_all_of_its_values() {
 #[test]
 fn every_mark_says_its_figures() {
     for (kind, chart) in one_of_each() {
-        let svg = chart.svg(Size::default());
+        let svg = chart.svg(ImageSize::default());
         let document = Document::parse(&svg).unwrap();
         let classes = [
             ("rect", "box"),
@@ -160,7 +160,7 @@ fn a_box_says_its_five_figures() {
     let values: Vec<f64> = (1..=9).map(f64::from).collect();
     let mut chart = boxes(&["ascii"], &["old"], 1);
     chart.categories[0].boxes[0].values = values;
-    let svg = Chart::Box(chart).svg(Size::default());
+    let svg = AnyChart::Box(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let text = tooltip(marks(&document, "rect", "box")[0]);
     assert_eq!(
@@ -171,8 +171,8 @@ fn a_box_says_its_five_figures() {
 
 #[test]
 fn series_can_be_told_apart_without_colour() {
-    let chart = Chart::Line(lines(&["a", "b", "c", "d"], 5));
-    let svg = chart.svg(Size::default());
+    let chart = AnyChart::Line(lines(&["a", "b", "c", "d"], 5));
+    let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let lines = marks(&document, "polyline", "line");
     let dashes: std::collections::HashSet<_> = lines
@@ -181,8 +181,8 @@ fn series_can_be_told_apart_without_colour() {
         .collect();
     assert_eq!(dashes.len(), 4);
 
-    let chart = Chart::Bar(bars(&["a"], &["a", "b", "c", "d"]));
-    let svg = chart.svg(Size::default());
+    let chart = AnyChart::Bar(bars(&["a"], &["a", "b", "c", "d"]));
+    let svg = chart.svg(ImageSize::default());
     assert_eq!(
         svg.matches("<pattern").count(),
         3,

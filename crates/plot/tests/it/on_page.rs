@@ -2,7 +2,7 @@
 
 use crate::charts::{bars, boxes, one_of_each};
 use roxmltree::Document;
-use speedwell_plot::{Chart, page_colours};
+use speedwell_plot::{AnyChart, page_colors};
 
 fn ids(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
@@ -46,8 +46,8 @@ fn whatever_is_referred_to_is_in_the_same_chart() {
 fn no_colour_of_a_page_is_fixed() {
     let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let mut charts = one_of_each();
-    charts.push(("boxes", Chart::Box(boxes(&["x"], &many, 5))));
-    charts.push(("bars", Chart::Bar(bars(&["x"], &many))));
+    charts.push(("boxes", AnyChart::Box(boxes(&["x"], &many, 5))));
+    charts.push(("bars", AnyChart::Bar(bars(&["x"], &many))));
     for (kind, chart) in charts {
         let svg = chart.svg_on_page(700, "c");
         let document = Document::parse(&svg).unwrap();
@@ -59,7 +59,7 @@ fn no_colour_of_a_page_is_fixed() {
         }
         for used in svg.split("var(").skip(1) {
             let name = used.split(')').next().unwrap();
-            let known = page_colours().iter().any(|(known, _)| known == name);
+            let known = page_colors().iter().any(|(known, _)| known == name);
             assert!(known, "{kind}: {name}");
         }
     }
@@ -72,7 +72,7 @@ fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
         // A chart with individually accessible parts is not a single image.
-        let role = if matches!(chart, Chart::Trend(_)) {
+        let role = if matches!(chart, AnyChart::Trend(_)) {
             "group"
         } else {
             "img"

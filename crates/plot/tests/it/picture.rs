@@ -3,7 +3,7 @@
 #![cfg(feature = "png")]
 
 use crate::charts::{boxes, one_of_each};
-use speedwell_plot::{Chart, PlotError, Size};
+use speedwell_plot::{AnyChart, ImageSize, PlotError};
 
 struct Picture {
     width: u32,
@@ -48,7 +48,7 @@ impl Picture {
 
 #[test]
 fn a_picture_has_the_size_asked_for_and_is_not_blank() {
-    let size = Size {
+    let size = ImageSize {
         width_px: 500,
         height_px: 380,
     };
@@ -75,7 +75,7 @@ fn letters_are_painted_without_any_font_of_the_system() {
     let dark = |title: &str| {
         let mut chart = boxes(&["a"], &["s"], 3);
         chart.title = title.into();
-        let png = Chart::Box(chart).png(Size::default()).unwrap();
+        let png = AnyChart::Box(chart).png(ImageSize::default()).unwrap();
         read(&png).count(|[r, g, b]| r < 90 && g < 90 && b < 90)
     };
     // A title of 14 letters at 18 pixels adds some hundred dark pixels.
@@ -84,11 +84,11 @@ fn letters_are_painted_without_any_font_of_the_system() {
 
 #[test]
 fn zoom_multiplies_the_pixels() {
-    let chart = Chart::Box(boxes(&["a"], &["s"], 3));
+    let chart = AnyChart::Box(boxes(&["a"], &["s"], 3));
     let picture = read(
         &chart
             .png_zoomed(
-                Size {
+                ImageSize {
                     width_px: 300,
                     height_px: 200,
                 },
@@ -101,8 +101,8 @@ fn zoom_multiplies_the_pixels() {
 
 #[test]
 fn impossible_sizes_are_errors() {
-    let chart = Chart::Box(boxes(&["a"], &["s"], 3));
-    let none = chart.png(Size {
+    let chart = AnyChart::Box(boxes(&["a"], &["s"], 3));
+    let none = chart.png(ImageSize {
         width_px: 0,
         height_px: 100,
     });
@@ -114,7 +114,7 @@ fn impossible_sizes_are_errors() {
         })
     );
     let vast = chart
-        .png(Size {
+        .png(ImageSize {
             width_px: u32::MAX,
             height_px: u32::MAX,
         })

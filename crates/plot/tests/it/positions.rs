@@ -4,18 +4,22 @@ use crate::charts::{bars, boxes, forest, grid_of_points, lines};
 use crate::drawing::{marks, middle, number, tooltip};
 use roxmltree::Document;
 use speedwell_plot::{
-    Axis, Chart, GridChart, GridMarks, LineChart, Point, PointSeries, Scale, Size,
+    AnyChart, AxisScale, ChartAxis, ChartPoint, GridChart, GridMarks, ImageSize, LineChart,
+    PointSeries,
 };
 
 /// Positions of the points of a line chart with these axes.
-fn places(x: Scale, y: Scale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
+fn places(x: AxisScale, y: AxisScale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let points = points
+        .iter()
+        .map(|(x, y)| ChartPoint::new(*x, *y))
+        .collect();
     let chart = LineChart {
-        x: Axis {
+        x: ChartAxis {
             label: "x".into(),
             scale: x,
         },
-        y: Axis {
+        y: ChartAxis {
             label: "y".into(),
             scale: y,
         },
@@ -26,7 +30,7 @@ fn places(x: Scale, y: Scale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         }],
         ..LineChart::default()
     };
-    let svg = Chart::Line(chart).svg(Size::default());
+    let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     marks(&document, "path", "point")
         .into_iter()
@@ -39,8 +43,8 @@ fn larger_values_lie_further_right_and_further_up() {
     let values: Vec<(f64, f64)> = (0..20)
         .map(|at| (1.5_f64.powi(at), 2.0_f64.powi(at)))
         .collect();
-    for x in [Scale::Linear, Scale::Log2, Scale::Log10] {
-        for y in [Scale::Linear, Scale::Log2, Scale::Log10] {
+    for x in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
+        for y in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
             let places = places(x.clone(), y.clone(), &values);
             assert_eq!(places.len(), values.len());
             for pair in places.windows(2) {
@@ -56,8 +60,8 @@ fn larger_values_lie_further_right_and_further_up() {
 #[test]
 fn equal_differences_are_equal_distances_on_a_linear_axis() {
     let places = places(
-        Scale::Linear,
-        Scale::Linear,
+        AxisScale::Linear,
+        AxisScale::Linear,
         &[(0.0, 5.0), (1.0, 6.0), (2.0, 7.0)],
     );
     assert!((places[1].0 - places[0].0 - (places[2].0 - places[1].0)).abs() < 0.03);
@@ -66,7 +70,7 @@ fn equal_differences_are_equal_distances_on_a_linear_axis() {
 
 #[test]
 fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
-    for scale in [Scale::Log2, Scale::Log10] {
+    for scale in [AxisScale::Log2, AxisScale::Log10] {
         let places = places(
             scale.clone(),
             scale,
@@ -80,8 +84,8 @@ fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
 #[test]
 fn a_line_joins_its_points_in_the_order_of_x() {
     let mut chart = lines(&["s"], 0);
-    chart.series[0].points = [3.0, 1.0, 2.0].map(|x| Point::new(x, x)).to_vec();
-    let svg = Chart::Line(chart).svg(Size::default());
+    chart.series[0].points = [3.0, 1.0, 2.0].map(|x| ChartPoint::new(x, x)).to_vec();
+    let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let line = marks(&document, "polyline", "line")[0];
     let corners = line.attribute("points").unwrap().split(' ');
@@ -95,7 +99,7 @@ fn a_line_joins_its_points_in_the_order_of_x() {
 fn a_missing_value_leaves_a_gap_in_the_line() {
     let mut chart = lines(&["s"], 7);
     chart.series[0].points[3].y = f64::NAN;
-    let svg = Chart::Line(chart).svg(Size::default());
+    let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     assert_eq!(marks(&document, "polyline", "line").len(), 2);
 }
@@ -108,7 +112,7 @@ fn bars_stand_on_zero_and_their_length_is_their_value() {
         category.bars[0].value = value;
         (category.bars[0].low, category.bars[0].high) = (None, None);
     }
-    let svg = Chart::Bar(chart).svg(Size::default());
+    let svg = AnyChart::Bar(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let bars = marks(&document, "rect", "bar");
     let [up, down] = [bars[0], bars[1]];
@@ -124,7 +128,7 @@ fn bars_stand_on_zero_and_their_length_is_their_value() {
 fn a_point_of_a_box_lies_inside_the_whiskers_or_outside_as_its_value_says() {
     let mut chart = boxes(&["a"], &["s"], 1);
     chart.categories[0].boxes[0].values = vec![10.0, 11.0, 12.0, 13.0, 14.0, 40.0];
-    let svg = Chart::Box(chart).svg(Size::default());
+    let svg = AnyChart::Box(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let whisker = marks(&document, "line", "whisker")[1];
     let end = number(whisker, "y2");
@@ -138,7 +142,7 @@ fn a_point_of_a_box_lies_inside_the_whiskers_or_outside_as_its_value_says() {
 #[test]
 fn estimates_lie_on_their_side_of_the_reference() {
     let chart = forest(&["better", "worse"]);
-    let svg = Chart::Forest(chart).svg(Size::default());
+    let svg = AnyChart::Forest(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let reference = number(marks(&document, "line", "reference")[0], "x1");
     let intervals = marks(&document, "line", "interval");
@@ -156,7 +160,7 @@ fn estimates_lie_on_their_side_of_the_reference() {
 fn an_open_interval_ends_in_an_arrow_at_the_edge() {
     let mut chart = forest(&["a", "b", "c"]);
     chart.rows[0].low = f64::NEG_INFINITY;
-    let svg = Chart::Forest(chart).svg(Size::default());
+    let svg = AnyChart::Forest(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     assert_eq!(marks(&document, "polygon", "open").len(), 1);
     let intervals = marks(&document, "line", "interval");
@@ -169,7 +173,7 @@ fn one_wide_interval_does_not_squeeze_the_others() {
     let mut wide = narrow.clone();
     (wide.rows[3].low, wide.rows[3].high) = (-1e6, 1e6);
     let length = |chart| {
-        let svg = Chart::Forest(chart).svg(Size::default());
+        let svg = AnyChart::Forest(chart).svg(ImageSize::default());
         let document = Document::parse(&svg).unwrap();
         let interval = marks(&document, "line", "interval")[0];
         number(interval, "x2") - number(interval, "x1")
@@ -181,7 +185,7 @@ fn one_wide_interval_does_not_squeeze_the_others() {
 fn the_same_series_has_the_same_colour_where_another_is_missing() {
     let mut chart = boxes(&["a", "b"], &["old", "new"], 9);
     chart.categories[1].boxes.remove(0);
-    let svg = Chart::Box(chart).svg(Size::default());
+    let svg = AnyChart::Box(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let fills: Vec<_> = marks(&document, "rect", "box")
         .into_iter()
@@ -193,7 +197,7 @@ fn the_same_series_has_the_same_colour_where_another_is_missing() {
 
 /// The y of the first point of each panel.
 fn first_points(chart: GridChart) -> Vec<f64> {
-    let svg = Chart::Grid(chart).svg(Size::default());
+    let svg = AnyChart::Grid(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let panels = marks(&document, "g", "panel");
     let first = |panel: &roxmltree::Node<'_, '_>| {
@@ -223,11 +227,11 @@ fn panels_share_an_axis_unless_their_levels_would_hide_what_they_show() {
     assert!(near[1] < near[0] - 5.0, "{near:?}");
     let far = first_points(raised(1000.0));
     assert!((far[1] - far[0]).abs() < 0.5, "{far:?}");
-    let words = Chart::Grid(raised(1000.0)).svg(Size::default());
+    let words = AnyChart::Grid(raised(1000.0)).svg(ImageSize::default());
     assert!(words.contains("each panel has an axis of its own"));
     assert!(
-        !Chart::Grid(raised(2.0))
-            .svg(Size::default())
+        !AnyChart::Grid(raised(2.0))
+            .svg(ImageSize::default())
             .contains("of its own")
     );
 }

@@ -5,14 +5,14 @@ use crate::charts::{change, trend, trend_note};
 use crate::drawing::{labels, marks, number, tooltip};
 use roxmltree::{Document, Node};
 use speedwell_plot::{
-    Chart, Mark, Point, Size, TrendChart, TrendDetail, TrendLevel, TrendNoteKind, TrendPoint,
-    TrendState,
+    AnyChart, ChartPoint, ImageSize, TrendChart, TrendDetail, TrendLevel, TrendNoteKind,
+    TrendPoint, TrendState, VerdictMark,
 };
 use std::collections::HashSet;
 
 /// Renders the chart at this width and its natural height.
 fn drawn(chart: &TrendChart, width_px: u32) -> String {
-    as_file(&Chart::Trend(chart.clone()).svg_on_page(width_px, "c"))
+    as_file(&AnyChart::Trend(chart.clone()).svg_on_page(width_px, "c"))
 }
 
 /// A page knows the SVG namespace implicitly; a file needs it.
@@ -64,9 +64,9 @@ fn every_state() -> TrendChart {
     chart.changes = STATES
         .iter()
         .enumerate()
-        .map(|(at, (state, _))| change(at, place(at), *state, Mark::Worse))
+        .map(|(at, (state, _))| change(at, place(at), *state, VerdictMark::Worse))
         .collect();
-    let mut drift = change(9, place(5), TrendState::Found, Mark::Worse);
+    let mut drift = change(9, place(5), TrendState::Found, VerdictMark::Worse);
     drift.is_drift = true;
     chart.changes.push(drift);
     chart
@@ -148,8 +148,8 @@ fn a_drift_is_a_dashed_line_from_level_to_level() {
 #[test]
 fn a_point_says_in_attributes_what_its_tooltip_says() {
     let mut chart = trend(&["lab-3", "gh-ubuntu"], 60);
-    chart.points[8].at = Point::with_interval(8.0, 26_705.5, 26_475.0, 26_806.25);
-    chart.points[9].at = Point::with_interval(9.0, 26_705.5, 26_475.0, 26_806.25);
+    chart.points[8].at = ChartPoint::with_interval(8.0, 26_705.5, 26_475.0, 26_806.25);
+    chart.points[9].at = ChartPoint::with_interval(9.0, 26_705.5, 26_475.0, 26_806.25);
     let svg = drawn(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let points = marks(&document, "use", "point");
@@ -320,7 +320,7 @@ fn what_was_not_committed_is_hollow() {
 /// Rising points, so that every bucket can be checked by its figures.
 fn rising(count: usize) -> TrendChart {
     let point = |at: usize| TrendPoint {
-        at: Point::new(at as f64, at as f64),
+        at: ChartPoint::new(at as f64, at as f64),
         machine: at % 2,
         revision: at.to_string(),
         ..TrendPoint::default()
@@ -328,7 +328,7 @@ fn rising(count: usize) -> TrendChart {
     TrendChart {
         machines: vec!["a".into(), "b".into()],
         points: (0..count).map(point).collect(),
-        changes: vec![change(1, 501.0, TrendState::Found, Mark::Worse)],
+        changes: vec![change(1, 501.0, TrendState::Found, VerdictMark::Worse)],
         notes: vec![trend_note(1700.5, TrendNoteKind::Work, "another benchmark")],
         ..TrendChart::default()
     }
@@ -371,7 +371,7 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
     let strays = |wild: &[usize]| {
         let mut chart = trend(&["old"], 60);
         for at in wild {
-            chart.points[*at].at = Point::new(*at as f64, 9_000.0);
+            chart.points[*at].at = ChartPoint::new(*at as f64, 9_000.0);
         }
         let svg = drawn(&chart, 960);
         (
@@ -394,7 +394,7 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
 fn a_wide_interval_does_not_flatten_the_course() {
     let height = |half: f64| {
         let mut chart = trend(&["old"], 60);
-        chart.points[7].at = Point::with_interval(7.0, 100.0, 100.0 - half, 100.0 + half);
+        chart.points[7].at = ChartPoint::with_interval(7.0, 100.0, 100.0 - half, 100.0 + half);
         let svg = drawn(&chart, 960);
         let document = Document::parse(&svg).unwrap();
         let y: Vec<f64> = marks(&document, "line", "level")
@@ -482,9 +482,9 @@ fn whoever_does_not_see_it_hears_every_change() {
 fn a_sheet_without_room_for_the_words_keeps_the_marks() {
     let mut chart = trend(&["old"], 400);
     chart.changes = (1..90)
-        .map(|at| change(at, 4.0 * at as f64, TrendState::Found, Mark::Worse))
+        .map(|at| change(at, 4.0 * at as f64, TrendState::Found, VerdictMark::Worse))
         .collect();
-    let svg = Chart::Trend(chart).svg(Size {
+    let svg = AnyChart::Trend(chart).svg(ImageSize {
         width_px: 400,
         height_px: 420,
     });
@@ -494,7 +494,7 @@ fn a_sheet_without_room_for_the_words_keeps_the_marks() {
 #[test]
 fn a_sparkline_has_the_levels_and_a_mark_for_every_change() {
     let chart = every_state();
-    let svg = as_file(&chart.sparkline(190, 34).unwrap());
+    let svg = as_file(&chart.render_sparkline(190, 34).unwrap());
     let document = Document::parse(&svg).unwrap();
     for (state, word) in STATES {
         let found = marks(&document, "path", word).len();
@@ -508,5 +508,5 @@ fn a_sparkline_has_the_levels_and_a_mark_for_every_change() {
         "it stands in a row that has the words"
     );
     assert!(svg.len() < 6_000, "{} bytes", svg.len());
-    assert_eq!(TrendChart::default().sparkline(190, 34), None);
+    assert_eq!(TrendChart::default().render_sparkline(190, 34), None);
 }

@@ -1,48 +1,50 @@
 //! The report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at [`changes`].
+//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at [`report_changes`].
 
 pub(crate) mod words;
 
-use self::words::{Line, Shown, of_series};
-use crate::charts::CourseAxis;
-use crate::comparison::{emphasis, symbol};
-use crate::document::{Block, Document};
-use crate::figure::{count, setting, share, spell_signed};
-use crate::format::Format;
-use crate::gallery::Courses;
-use crate::output::Output;
-use crate::table::{Cell, Column, Columns, Kind, Table, number};
+use self::words::{SeriesChange, ShownChange, series_changes};
+use crate::charts::TrendXAxis;
+use crate::comparison::{verdict_emphasis, verdict_symbol};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{format_count, format_setting, format_share, format_signed};
+use crate::format::ReportFormat;
+use crate::gallery::TrendGallery;
+use crate::output::OutputOptions;
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, json_number};
 use serde_json::{Value, json};
-use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
-use speedwell_analysis::trend::Search;
-use speedwell_model::{Better, Change, ChangeState, Metric, Verdict, quote, short_revision};
+use speedwell_analysis::history::{CommonChange, ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::TrendSearch;
+use speedwell_model::{
+    ChangeState, Metric, MetricDirection, RecordedChange, Verdict, quote, short_revision,
+};
 
 /// The machine-readable name of the tables.
-const TABLE: &str = "changes";
+const CHANGES_TABLE: &str = "changes";
 
 /// Longest list of changes that Markdown shows unfolded.
-const UNFOLDED: usize = 20;
+const MAX_UNFOLDED_CHANGES: usize = 20;
 
 /// Reports the changes that pass `is_shown`: established ones first, each kind in line order.
-pub fn changes(
-    history: &History,
-    is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
-    output: &Output,
+pub fn report_changes(
+    history: &ProjectHistory,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+    output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("changes");
-    let lines = lines(history, is_shown);
-    let (suspected, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
+    let lines = history_lines(history, is_shown);
+    let (suspected, known): (Vec<SeriesChange<'_>>, Vec<SeriesChange<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
-    let open = OpenChanges::among(known.iter().chain(&suspected));
-    document.push(Block::Headline(open.sentence(history)));
+    let open = OpenChanges::count_open(known.iter().chain(&suspected));
+    document.push(ReportBlock::Headline(open.sentence(history)));
     // Emit the table even if empty, so that programs find it.
     if !known.is_empty() || suspected.is_empty() {
-        document.push(listed(&known, output));
+        document.push(changes_block(&known, output));
     }
     if !suspected.is_empty() {
         document.push_heading(2, "Suspected: worth measuring again");
-        document.push(listed(&suspected, output));
+        document.push(changes_block(&suspected, output));
     }
     let is_among = |series: &SeriesTrend| {
         series
@@ -51,29 +53,29 @@ pub fn changes(
             .iter()
             .any(|change| is_shown(series, change))
     };
-    let courses = Courses {
+    let courses = TrendGallery {
         history,
-        axis: CourseAxis::Revision,
+        axis: TrendXAxis::Revision,
         output,
     };
-    document.extend(courses.blocks(&is_among, is_shown));
-    document.extend(history.notes.iter().cloned().map(Block::Note));
+    document.extend(courses.trend_blocks(&is_among, is_shown));
+    document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
     output.add_detail(&mut document, |_, document| {
-        document.extend(notes(history).into_iter().map(Block::Note));
+        document.extend(changes_notes(history).into_iter().map(ReportBlock::Note));
     });
-    document.attach("line", json!(history.branch()));
+    document.attach_data("line", json!(history.branch_name()));
     document
 }
 
 /// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns().sort_keys()
+    change_columns().sort_keys()
 }
 
 /// The changes of one series, for its trend report.
-pub(crate) fn table(series: &SeriesTrend, history: &History) -> Option<Table> {
-    let lines = of_series(series, history);
-    (!lines.is_empty()).then(|| columns().table(TABLE, &owned(&lines)))
+pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> Option<ReportTable> {
+    let lines = series_changes(series, history);
+    (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
 }
 
 /// Numbers of changes that are neither judged by a person nor refuted.
@@ -91,11 +93,13 @@ pub struct OpenChanges {
 
 impl OpenChanges {
     /// Counts the open changes of a history.
-    pub fn of(history: &History) -> OpenChanges {
-        OpenChanges::among(&lines(history, &|_, _| true))
+    pub fn from_history(history: &ProjectHistory) -> OpenChanges {
+        OpenChanges::count_open(&history_lines(history, &|_, _| true))
     }
 
-    fn among<'a, 'b: 'a>(lines: impl IntoIterator<Item = &'a Line<'b>>) -> OpenChanges {
+    fn count_open<'a, 'b: 'a>(
+        lines: impl IntoIterator<Item = &'a SeriesChange<'b>>,
+    ) -> OpenChanges {
         let mut open = OpenChanges::default();
         for line in lines.into_iter().filter(|line| line.change.is_open()) {
             if line.change.state == ChangeState::Suspected {
@@ -110,7 +114,7 @@ impl OpenChanges {
     }
 
     /// The answer of a history: how many changes are open, and where none is, which would have been seen.
-    pub fn sentence(&self, history: &History) -> String {
+    pub fn sentence(&self, history: &ProjectHistory) -> String {
         let searched = history
             .series
             .iter()
@@ -122,23 +126,23 @@ impl OpenChanges {
         if searched == 0 {
             return "no series is long enough to be searched".into();
         }
-        let on = match history.branch() {
+        let on = match history.branch_name() {
             "" => String::new(),
             line => format!(" on '{line}'"),
         };
-        let among = count(searched, "series", "series");
+        let among = format_count(searched, "series", "series");
         let suspicions = match self.suspected {
             0 => String::new(),
             some => format!(", {some} suspected"),
         };
         match self.known {
             0 => {
-                let visible = visible(history).unwrap_or_default();
+                let visible = detectable_change(history).unwrap_or_default();
                 format!("no open change in {among}{on}{suspicions}{visible}")
             }
             all => format!(
                 "{} in {among}{on}: {} worse, {} better{suspicions}",
-                count(all, "open change", "open changes"),
+                format_count(all, "open change", "open changes"),
                 self.worse,
                 self.better
             ),
@@ -146,95 +150,104 @@ impl OpenChanges {
     }
 }
 
-fn lines<'a>(
-    history: &'a History,
-    is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
-) -> Vec<Line<'a>> {
+fn history_lines<'a>(
+    history: &'a ProjectHistory,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+) -> Vec<SeriesChange<'a>> {
     let all = history.series.iter();
-    let mut lines: Vec<Line<'_>> = all.flat_map(|series| of_series(series, history)).collect();
+    let mut lines: Vec<SeriesChange<'_>> = all
+        .flat_map(|series| series_changes(series, history))
+        .collect();
     lines.retain(|line| is_shown(line.series, line.change));
-    lines.sort_by_key(|line| line.series.trend.position(&line.change.after));
+    lines.sort_by_key(|line| line.series.trend.revision_position(&line.change.after));
     lines
 }
 
 /// The table of these changes. Markdown is usually embedded in comments and summaries, so a long
 /// table is folded there.
-fn listed(lines: &[Line<'_>], output: &Output) -> Block {
-    let table = Block::Table(columns().table(TABLE, &owned(lines)));
-    let is_markdown = output.format == Some(Format::Markdown);
-    if !is_markdown || lines.len() <= UNFOLDED {
+fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBlock {
+    let table =
+        ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, &shown_changes(lines)));
+    let is_markdown = output.format == Some(ReportFormat::Markdown);
+    if !is_markdown || lines.len() <= MAX_UNFOLDED_CHANGES {
         return table;
     }
-    Block::Appendix {
-        title: count(lines.len(), "change", "changes"),
+    ReportBlock::Appendix {
+        title: format_count(lines.len(), "change", "changes"),
         instead: None,
         blocks: vec![table],
     }
 }
 
-fn owned(lines: &[Line<'_>]) -> Vec<Shown> {
-    lines.iter().map(Line::shown).collect()
+fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
+    lines.iter().map(SeriesChange::to_shown).collect()
 }
 
-fn columns() -> Columns<Shown> {
-    let mut columns = Columns::new();
-    columns.add(Column::figure("number", "no."), |line: &Shown| {
-        let shown = if line.number > 0 {
-            line.number.to_string()
-        } else {
-            String::new()
-        };
-        Cell::value(line.number).shown(shown)
+fn change_columns() -> ColumnSet<ShownChange> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::figure("number", "no."),
+        |line: &ShownChange| {
+            let shown = if line.number > 0 {
+                line.number.to_string()
+            } else {
+                String::new()
+            };
+            ReportCell::value(line.number).with_text(shown)
+        },
+    );
+    columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
+        ReportCell::words(line.verdict.to_string())
+            .with_text(format!("{} {}", verdict_symbol(line.verdict), line.verdict))
+            .with_emphasis(verdict_emphasis(line.verdict))
     });
-    columns.add(Column::words("verdict", "verdict").facet(), |line| {
-        Cell::words(line.verdict.to_string())
-            .shown(format!("{} {}", symbol(line.verdict), line.verdict))
-            .emphasised(emphasis(line.verdict))
-    });
-    columns.add(Column::figure("change", "change"), |line| {
-        Cell::figure(Some(line.change.value)).shown(line.size(true))
+    columns.add_column(ReportColumn::figure("change", "change"), |line| {
+        ReportCell::figure(Some(line.change.value)).with_text(line.size_text(true))
     });
     columns.add_figure("change_low", |line| Some(line.change.low));
     columns.add_figure("change_high", |line| Some(line.change.high));
-    columns.add(Column::new("case", "case", Kind::Label), |line| {
-        Cell::words(&line.case)
-    });
-    columns.add(Column::words("metric", "metric").expendable(1), |line| {
-        Cell::words(&line.metric)
-    });
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |line| ReportCell::words(&line.case),
+    );
+    columns.add_column(
+        ReportColumn::words("metric", "metric").expendable(1),
+        |line| ReportCell::words(&line.metric),
+    );
     columns.add_value("before", |line| line.between[0].clone());
     columns.add_value("after", |line| line.between[1].clone());
     columns.add_text(
-        Column::words("between", "between").for_people(),
-        Shown::between,
+        ReportColumn::words("between", "between").for_people(),
+        ShownChange::between,
     );
     add_state(&mut columns);
-    columns.add(
-        Column::words("causes", "changed there, too").expendable(2),
-        |line| Cell::words(&line.causes),
+    columns.add_column(
+        ReportColumn::words("causes", "changed there, too").expendable(2),
+        |line| ReportCell::words(&line.causes),
     );
     columns
 }
 
 /// Adds how well a change is established, and people's annotations.
-fn add_state(columns: &mut Columns<Shown>) {
+fn add_state(columns: &mut ColumnSet<ShownChange>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
-    columns.add(Column::words("subject", "subject").expendable(3), |line| {
-        Cell::words(&line.subject)
-    });
-    columns.add_known("evidence", |line| number(line.evidence));
-    columns.add(Column::words("state", "state"), |line| {
-        Cell::words(line.state.to_string()).shown(line.state())
+    columns.add_column(
+        ReportColumn::words("subject", "subject").expendable(3),
+        |line| ReportCell::words(&line.subject),
+    );
+    columns.add_known("evidence", |line| json_number(line.evidence));
+    columns.add_column(ReportColumn::words("state", "state"), |line| {
+        ReportCell::words(line.state.to_string()).with_text(line.state_text())
     });
     columns.add_value("drift", |line| line.is_drift);
-    columns.add(Column::words("judged", "judged"), |line| {
-        Cell::words(line.judgement.to_string()).shown(line.judged())
+    columns.add_column(ReportColumn::words("judged", "judged"), |line| {
+        ReportCell::words(line.judgement.to_string()).with_text(line.triage_text())
     });
     columns.add_value("note", |line| line.note.clone());
 }
 
 /// The smallest detectable change of the search: without it, "no change" would claim too much.
-fn visible(history: &History) -> Option<String> {
+fn detectable_change(history: &ProjectHistory) -> Option<String> {
     let searched = history.series.iter().map(|series| &series.trend);
     let searched = searched.filter(|trend| trend.is_searched());
     let ratios: Vec<f64> = searched
@@ -242,7 +255,7 @@ fn visible(history: &History) -> Option<String> {
         .collect();
     let least = ratios.iter().copied().reduce(f64::min)?;
     let most = ratios.iter().copied().reduce(f64::max)?;
-    let [least, most] = [least, most].map(|ratio| share(ratio - 1.0));
+    let [least, most] = [least, most].map(|ratio| format_share(ratio - 1.0));
     let size = if least == most {
         format!("{least} or more")
     } else {
@@ -252,16 +265,16 @@ fn visible(history: &History) -> Option<String> {
 }
 
 /// Explains `~` in front of a size.
-const ABOUT: &str = "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
+const APPROXIMATE_NOTE: &str = "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
                      size.";
 
-fn notes(history: &History) -> Vec<String> {
+fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     let missing = history
         .series
         .iter()
         .filter_map(|series| match series.trend.search {
-            Search::TooShort(missing) => Some(missing),
+            TrendSearch::TooShort(missing) => Some(missing),
             _ => None,
         });
     let missing: Vec<usize> = missing.collect();
@@ -269,12 +282,12 @@ fn notes(history: &History) -> Vec<String> {
         notes.push(format!(
             "{} too short to be searched: the longest lacks {}; 'speedwell compare --old rev:OLD --new rev:NEW' answers at \
              once.",
-            count(missing.len(), "series is", "series are"),
-            count(*fewest, "point", "points")
+            format_count(missing.len(), "series is", "series are"),
+            format_count(*fewest, "point", "points")
         ));
     }
     for series in &history.series {
-        if let Search::Impossible(reason) = series.trend.search {
+        if let TrendSearch::Impossible(reason) = series.trend.search {
             notes.push(format!(
                 "'{}' cannot be searched: {reason}.",
                 series.key.case
@@ -290,36 +303,40 @@ fn notes(history: &History) -> Vec<String> {
             ));
         }
     }
-    notes.extend(history.common_changes().iter().map(common_change));
-    notes.extend(two_courses(history));
-    if history.gone > 0 {
+    notes.extend(history.common_changes().iter().map(common_change_note));
+    notes.extend(split_series_notes(history));
+    if history.unplaced_points > 0 {
         notes.push(format!(
             "{} of no revision on this line {} left out.",
-            count(history.gone, "point", "points"),
-            if history.gone == 1 { "is" } else { "are" }
+            format_count(history.unplaced_points, "point", "points"),
+            if history.unplaced_points == 1 {
+                "is"
+            } else {
+                "are"
+            }
         ));
     }
     if history.threshold > 0.0 {
         notes.push(format!(
             "A change is worse or better if its whole interval is beyond {}.",
-            setting(history.threshold)
+            format_setting(history.threshold)
         ));
     }
-    notes.push(ABOUT.to_owned());
+    notes.push(APPROXIMATE_NOTE.to_owned());
     notes
 }
 
 /// Series that may be continuations of each other: the metric is measured differently now, or the
 /// case was renamed.
-fn two_courses(history: &History) -> Vec<String> {
+fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
         notes.push(format!(
             "'{}' has two courses: '{}' was measured {} first and is measured {} now.",
             old.case,
             old.metric.name,
-            measured_in(&old.metric),
-            measured_in(&new.metric)
+            metric_phrase(&old.metric),
+            metric_phrase(&new.metric)
         ));
     }
     for (old, new) in history.possible_renames() {
@@ -333,11 +350,11 @@ fn two_courses(history: &History) -> Vec<String> {
 }
 
 /// `in 'ns', where less is better`.
-fn measured_in(metric: &Metric) -> String {
+fn metric_phrase(metric: &Metric) -> String {
     let better = match metric.better {
-        Better::Higher => "more is better",
-        Better::Lower => "less is better",
-        Better::Unknown => "the good direction is unknown",
+        MetricDirection::Higher => "more is better",
+        MetricDirection::Lower => "less is better",
+        MetricDirection::Unknown => "the good direction is unknown",
     };
     match &*metric.unit {
         "" => format!("without a unit, where {better}"),
@@ -346,10 +363,10 @@ fn measured_in(metric: &Metric) -> String {
 }
 
 /// The change that nearly all cases share, and what to do about it.
-fn common_change(common: &CommonChange<'_>) -> String {
+fn common_change_note(common: &CommonChange<'_>) -> String {
     let [least, most] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),
-        _ => format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)),
+        _ => format!("{} %", format_signed((ratio - 1.0) * 100.0, 1)),
     });
     format!(
         "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \

@@ -1,22 +1,24 @@
 //! The wording for a change in tables, charts and sentences.
 //!
-//! Start at [`of_series`]; table columns are in `changes/mod.rs`.
+//! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
 
-use crate::comparison::{emphasis, symbol};
-use crate::document::Answer;
-use crate::figure::{change, change_with_interval};
-use crate::table::Emphasis;
-use crate::trend::figure;
-use speedwell_analysis::Difference;
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
+use crate::comparison::{verdict_emphasis, verdict_symbol};
+use crate::document::CaseAnswer;
+use crate::figure::{format_change, format_change_interval};
+use crate::table::TextEmphasis;
+use crate::trend::format_figure;
+use speedwell_analysis::FactDifference;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_model::{
+    ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, Verdict, short_revision,
+};
 
 /// The case, and whatever else distinguishes the series.
-pub(crate) fn title(series: &SeriesTrend) -> String {
-    format!("{}, {}", case(series), series.key.metric.name)
+pub(crate) fn series_title(series: &SeriesTrend) -> String {
+    format!("{}, {}", case_phrase(series), series.key.metric.name)
 }
 
-fn case(series: &SeriesTrend) -> String {
+fn case_phrase(series: &SeriesTrend) -> String {
     match &*series.key.variant {
         "default" => series.key.case.clone(),
         variant => format!("{} [{variant}]", series.key.case),
@@ -25,30 +27,33 @@ fn case(series: &SeriesTrend) -> String {
 
 /// A change with its series.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct SeriesChange<'a> {
     pub series: &'a SeriesTrend,
-    pub change: &'a Change,
-    causes: &'a [Difference],
+    pub change: &'a RecordedChange,
+    causes: &'a [FactDifference],
     pub verdict: Verdict,
 }
 
 /// The changes of a series, in its order.
-pub(crate) fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<Line<'a>> {
+pub(crate) fn series_changes<'a>(
+    series: &'a SeriesTrend,
+    history: &ProjectHistory,
+) -> Vec<SeriesChange<'a>> {
     let changes = series.trend.changes.iter().zip(&series.causes);
     changes
-        .map(|(change, causes)| Line {
+        .map(|(change, causes)| SeriesChange {
             series,
             change,
             causes,
-            verdict: series.verdict(change, history.threshold),
+            verdict: series.change_verdict(change, history.threshold),
         })
         .collect()
 }
 
 /// Both sides of a change from zero; of one whose levels are not shown, that it is such.
-fn from_zero(series: &SeriesTrend, change: &Change) -> Option<String> {
-    let sides = |sides: [Estimate; 2]| {
-        let shown = sides.map(|side| figure(&side, &series.key.metric));
+fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
+    let sides = |sides: [IntervalEstimate; 2]| {
+        let shown = sides.map(|side| format_figure(&side, &series.key.metric));
         shown.join(" -> ")
     };
     let is_infinite = change.ratio.value.is_infinite();
@@ -57,10 +62,10 @@ fn from_zero(series: &SeriesTrend, change: &Change) -> Option<String> {
 }
 
 /// A line's contents, without references to its source.
-pub(crate) struct Shown {
+pub(crate) struct ShownChange {
     pub number: i64,
     pub verdict: Verdict,
-    pub change: Estimate,
+    pub change: IntervalEstimate,
     /// Of a change from zero, which has no percentage: `0 -> 1`.
     pub from_zero: Option<String>,
     pub case: String,
@@ -71,28 +76,32 @@ pub(crate) struct Shown {
     pub evidence: f64,
     pub state: ChangeState,
     pub is_drift: bool,
-    pub judgement: Judgement,
+    pub judgement: ChangeTriage,
     pub note: String,
     pub causes: String,
 }
 
-impl Line<'_> {
+impl SeriesChange<'_> {
     /// The finding for the gallery of a page.
-    pub fn answer(&self) -> Answer {
+    pub fn gallery_answer(&self) -> CaseAnswer {
         let emphasis = match self.change.state {
-            _ if !self.change.is_open() => Emphasis::Muted,
-            ChangeState::Suspected => Emphasis::Caution,
-            _ => emphasis(self.verdict),
+            _ if !self.change.is_open() => TextEmphasis::Muted,
+            ChangeState::Suspected => TextEmphasis::Caution,
+            _ => verdict_emphasis(self.verdict),
         };
-        Answer {
+        CaseAnswer {
             about: String::new(),
-            text: format!("{} {}", symbol(self.verdict), self.shown().sentence()),
+            text: format!(
+                "{} {}",
+                verdict_symbol(self.verdict),
+                self.to_shown().sentence()
+            ),
             emphasis,
         }
     }
 
-    pub fn shown(&self) -> Shown {
-        let Line {
+    pub fn to_shown(&self) -> ShownChange {
+        let SeriesChange {
             series,
             change,
             causes,
@@ -104,16 +113,16 @@ impl Line<'_> {
         let subject = after
             .next()
             .and_then(|point| point.revision.subject.clone());
-        Shown {
+        ShownChange {
             number: change.number,
             verdict: *verdict,
-            change: Estimate {
+            change: IntervalEstimate {
                 value: share(change.ratio.value),
                 low: share(change.ratio.low),
                 high: share(change.ratio.high),
             },
             from_zero: from_zero(series, change),
-            case: case(series),
+            case: case_phrase(series),
             metric: series.key.metric.name.clone(),
             between: [change.before.clone(), change.after.clone()],
             revisions: series.trend.revisions_between(change),
@@ -123,14 +132,14 @@ impl Line<'_> {
             is_drift: change.is_drift,
             judgement: change.judgement,
             note: change.note.clone().unwrap_or_default(),
-            causes: causes.iter().map(cause).collect::<Vec<_>>().join("; "),
+            causes: causes.iter().map(cause_text).collect::<Vec<_>>().join("; "),
         }
     }
 }
 
-impl Shown {
+impl ShownChange {
     /// `~+4.8 %`, with its interval `~+4.8 % [+4.1, +5.5]`; `0 -> 1`.
-    pub fn size(&self, with_interval: bool) -> String {
+    pub fn size_text(&self, with_interval: bool) -> String {
         if let Some(sides) = &self.from_zero {
             return sides.clone();
         }
@@ -140,9 +149,9 @@ impl Shown {
             _ => "~",
         };
         let words = if with_interval {
-            change_with_interval
+            format_change_interval
         } else {
-            change
+            format_change
         };
         format!("{about}{}", words(&self.change))
     }
@@ -155,14 +164,14 @@ impl Shown {
         }
     }
 
-    pub fn state(&self) -> String {
+    pub fn state_text(&self) -> String {
         let drift = if self.is_drift { ", a drift" } else { "" };
         format!("{}{drift}", self.state)
     }
 
-    pub fn judged(&self) -> String {
+    pub fn triage_text(&self) -> String {
         match (self.judgement, &*self.note) {
-            (Judgement::Open, "") => String::new(),
+            (ChangeTriage::Open, "") => String::new(),
             (judgement, "") => judgement.to_string(),
             (judgement, note) => format!("{judgement}: {note}"),
         }
@@ -177,11 +186,11 @@ impl Shown {
         let mut words = format!(
             "{number}{} {} between {}, {}",
             self.verdict,
-            self.size(true),
+            self.size_text(true),
             self.between(),
-            self.state()
+            self.state_text()
         );
-        for further in [self.judged(), self.causes.clone()] {
+        for further in [self.triage_text(), self.causes.clone()] {
             if !further.is_empty() {
                 words.push_str("; ");
                 words.push_str(&further);
@@ -192,8 +201,8 @@ impl Shown {
 }
 
 /// `kernel 6.1 became 6.2`.
-pub(crate) fn cause(difference: &Difference) -> String {
-    let Difference {
+pub(crate) fn cause_text(difference: &FactDifference) -> String {
+    let FactDifference {
         name,
         before,
         after,

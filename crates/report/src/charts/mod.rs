@@ -11,32 +11,32 @@
 //! | line | a study: points with their intervals, joined, and single runs beside them |
 //! | trend | a series over revisions, with its changes |
 //!
-//! The gallery of a page has its own chart per case, [`every_run`], which cannot be requested.
+//! The gallery of a page has its own chart per case, [`draw_every_run`], which cannot be requested.
 
 mod panel;
 mod runs;
 mod study;
 mod trend;
 
-pub use panel::{Compared, axis, labels, point_series};
-pub use runs::{Lane, bars, every_run};
-pub use trend::{CourseAxis, course};
+pub use panel::{ComparedSides, label_cases, metric_axis, point_series};
+pub use runs::{VariantLane, draw_bars, draw_every_run};
+pub use trend::{TrendXAxis, draw_trend};
 
-use crate::document::Chart;
-use crate::figure::{direction, setting};
+use crate::document::ReportChart;
+use crate::figure::{better_direction, format_setting};
 use crate::unit::UnitChoice;
 use anyhow::{anyhow, bail};
-use speedwell_analysis::{CaseComparison, Comparison, Findings, Study};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison, ParameterStudy};
 use speedwell_model::Verdict;
 use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// Most runs drawn one by one, on pages and in the default charts beside tables.
-pub(crate) const MOST_DRAWN_RUNS: usize = 200_000;
+pub(crate) const MAX_DRAWN_RUNS: usize = 200_000;
 
 /// Counts the runs in the summaries of `findings`.
-pub(crate) fn runs_of(findings: &Findings) -> usize {
+pub(crate) fn count_runs(findings: &AnalysisFindings) -> usize {
     findings
         .summaries
         .iter()
@@ -92,15 +92,15 @@ impl FromStr for ChartKind {
 ///
 /// # Errors
 /// If these findings have no chart of that kind.
-pub fn of_findings(
-    findings: &Findings,
+pub fn draw_findings(
+    findings: &AnalysisFindings,
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
-) -> anyhow::Result<Vec<Chart>> {
+) -> anyhow::Result<Vec<ReportChart>> {
     let Some(kind) = kind else {
-        let mut charts = forests(&findings.comparisons);
-        if runs_of(findings) <= MOST_DRAWN_RUNS {
-            charts.extend(runs::boxes(findings, unit));
+        let mut charts = draw_forests(&findings.comparisons);
+        if count_runs(findings) <= MAX_DRAWN_RUNS {
+            charts.extend(runs::draw_boxes(findings, unit));
         }
         return Ok(charts);
     };
@@ -108,16 +108,16 @@ pub fn of_findings(
         ChartKind::Forest if findings.comparisons.is_empty() => {
             bail!("a forest chart shows changes, and there is nothing to compare")
         }
-        ChartKind::Forest => forests(&findings.comparisons),
-        ChartKind::Box => runs::boxes(findings, unit),
-        ChartKind::Bar => runs::bars(findings, unit),
-        ChartKind::Histogram => runs::histograms(&findings.summaries, unit),
-        ChartKind::Scatter => runs::in_order(&findings.summaries, unit),
+        ChartKind::Forest => draw_forests(&findings.comparisons),
+        ChartKind::Box => runs::draw_boxes(findings, unit),
+        ChartKind::Bar => runs::draw_bars(findings, unit),
+        ChartKind::Histogram => runs::draw_histograms(&findings.summaries, unit),
+        ChartKind::Scatter => runs::draw_in_order(&findings.summaries, unit),
         ChartKind::Flame => {
             bail!("flame graphs are drawn of profiles, and nothing was recorded\nhint: --profile")
         }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
-        ChartKind::Trend => return Err(not_a_course()),
+        ChartKind::Trend => return Err(not_a_trend()),
     };
     // A requested chart is shown even if other parts show the same.
     for chart in &mut charts {
@@ -127,7 +127,7 @@ pub fn of_findings(
 }
 
 /// The error for a trend chart of anything but a trend.
-pub fn not_a_course() -> anyhow::Error {
+pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"
     )
@@ -137,33 +137,34 @@ pub fn not_a_course() -> anyhow::Error {
 ///
 /// # Errors
 /// If a study has no chart of that kind.
-pub fn of_study(
-    study: &Study,
+pub fn draw_study(
+    study: &ParameterStudy,
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
     log: bool,
-) -> anyhow::Result<Chart> {
+) -> anyhow::Result<ReportChart> {
     match kind {
-        None | Some(ChartKind::Line) => Ok(study::line(study, unit, log)),
-        Some(ChartKind::Scatter) => Ok(study::scatter(study, unit, log)),
-        Some(ChartKind::Bar) => Ok(study::bar(study, unit)),
+        None | Some(ChartKind::Line) => Ok(study::draw_line(study, unit, log)),
+        Some(ChartKind::Scatter) => Ok(study::draw_scatter(study, unit, log)),
+        Some(ChartKind::Bar) => Ok(study::draw_bar(study, unit)),
         Some(_) => bail!("a parameter study can be drawn as line, scatter or bar"),
     }
 }
 
 /// One forest chart per comparison that has a change to show.
-pub fn forests(comparisons: &[Comparison]) -> Vec<Chart> {
-    let shows = |comparison: &&Comparison| comparison.rows.iter().any(|row| row.change.is_some());
-    comparisons.iter().filter(shows).map(forest).collect()
+pub fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
+    let shows =
+        |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
+    comparisons.iter().filter(shows).map(draw_forest).collect()
 }
 
-fn forest(comparison: &Comparison) -> Chart {
+fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
     let cases: Vec<_> = comparison
         .rows
         .iter()
         .map(|row| Arc::clone(&row.case))
         .collect();
-    let (shared, names) = labels(&cases);
+    let (shared, names) = label_cases(&cases);
     let rows = names
         .into_iter()
         .filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
@@ -172,18 +173,18 @@ fn forest(comparison: &Comparison) -> Chart {
         "{}: {} against {}",
         metric.name, comparison.candidate, comparison.baseline
     );
-    let confidence = setting(comparison.confidence);
-    Chart {
-        picture: plot::Chart::Forest(plot::ForestChart {
+    let confidence = format_setting(comparison.confidence);
+    ReportChart {
+        picture: plot::AnyChart::Forest(plot::ForestChart {
             title: title.clone(),
             subtitle: Some(shared).filter(|shared| !shared.is_empty()),
             x_label: format!(
                 "change in % with {confidence} interval ({})",
-                direction(metric.better)
+                better_direction(metric.better)
             ),
             percent: true,
             reference: 0.0,
-            band: band(comparison),
+            band: threshold_band(comparison),
             rows: rows.collect(),
         }),
         title,
@@ -192,7 +193,7 @@ fn forest(comparison: &Comparison) -> Chart {
 }
 
 /// The changes that count as none, in percent; `None` if that range is empty.
-pub fn band(comparison: &Comparison) -> Option<(f64, f64)> {
+pub fn threshold_band(comparison: &CandidateComparison) -> Option<(f64, f64)> {
     let delta = comparison.delta * 100.0;
     (delta > 0.0).then_some((-delta, delta))
 }
@@ -205,15 +206,15 @@ pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow
         estimate: change.value * 100.0,
         low: change.low * 100.0,
         high: change.high * 100.0,
-        mark: mark_of(row.verdict),
+        mark: verdict_mark(row.verdict),
     })
 }
 
-fn mark_of(verdict: Verdict) -> plot::Mark {
+fn verdict_mark(verdict: Verdict) -> plot::VerdictMark {
     match verdict {
-        Verdict::Better => plot::Mark::Better,
-        Verdict::Worse => plot::Mark::Worse,
-        Verdict::Same => plot::Mark::Same,
-        Verdict::Unclear => plot::Mark::Unclear,
+        Verdict::Better => plot::VerdictMark::Better,
+        Verdict::Worse => plot::VerdictMark::Worse,
+        Verdict::Same => plot::VerdictMark::Same,
+        Verdict::Unclear => plot::VerdictMark::Unclear,
     }
 }

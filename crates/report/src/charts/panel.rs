@@ -1,34 +1,34 @@
 //! Shared parts of the charts of a metric: the cases of a panel with their names, the figures of
 //! both sides of a comparison, axes.
 
-use crate::case_labels::{CaseLabels, Line};
-use crate::figure::{direction, in_unit};
-use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::{CaseSummary, Comparison};
-use speedwell_model::{Case, Estimate, Metric};
+use crate::case_labels::{CaseLabels, LabelLine};
+use crate::figure::{better_direction, name_in_unit};
+use crate::unit::{FigureScale, UnitChoice};
+use speedwell_analysis::{CandidateComparison, CaseSummary};
+use speedwell_model::{Case, IntervalEstimate, Metric};
 use speedwell_plot as plot;
-use speedwell_plot::Axis;
+use speedwell_plot::ChartAxis;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Largest ratio of values for a linear axis. Beyond it, a linear axis hides the small values and
 /// the axis becomes logarithmic.
-const LINEAR_SPREAD: f64 = 50.0;
+const MAX_LINEAR_RATIO: f64 = 50.0;
 
 /// The contents of one chart of a metric.
-pub struct Panel<'a> {
+pub struct MetricPanel<'a> {
     /// The metric.
     pub metric: &'a Metric,
     /// How its values are shown.
-    pub scale: Scale,
+    pub scale: FigureScale,
     /// What all cases share; may be empty.
     pub shared: String,
     /// Cases in the order of the tables.
-    pub categories: Vec<Category<'a>>,
+    pub categories: Vec<CaseCategory<'a>>,
 }
 
 /// One case.
-pub struct Category<'a> {
+pub struct CaseCategory<'a> {
     /// Its name; a line break separates benchmark and parameters.
     pub label: String,
     /// One summary per variant.
@@ -36,7 +36,7 @@ pub struct Category<'a> {
 }
 
 /// One panel per metric.
-pub fn panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Panel<'_>> {
+pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
     let mut metrics: Vec<&Metric> = Vec::new();
     for summary in summaries {
         if !metrics.contains(&&summary.metric) {
@@ -45,15 +45,15 @@ pub fn panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Panel<
     }
     metrics
         .into_iter()
-        .map(|metric| panel(metric, summaries, unit))
+        .map(|metric| metric_panel(metric, summaries, unit))
         .collect()
 }
 
-fn panel<'a>(
+fn metric_panel<'a>(
     metric: &'a Metric,
     summaries: &'a [CaseSummary],
     unit: Option<UnitChoice>,
-) -> Panel<'a> {
+) -> MetricPanel<'a> {
     let of_metric: Vec<_> = summaries.iter().filter(|s| s.metric == *metric).collect();
     let mut ids: Vec<String> = Vec::new();
     let mut cases: Vec<Vec<&CaseSummary>> = Vec::new();
@@ -68,17 +68,17 @@ fn panel<'a>(
         }
     }
     let medians = cases.iter().flatten().map(|s| s.center.value);
-    let scale = Scale::typical(&metric.unit, medians, unit);
+    let scale = FigureScale::typical_scale(&metric.unit, medians, unit);
     let firsts: Vec<_> = cases
         .iter()
         .map(|variants| Arc::clone(&variants[0].case))
         .collect();
-    let (shared, labels) = labels(&firsts);
-    let categories = labels.into_iter().map(|(index, label)| Category {
+    let (shared, labels) = label_cases(&firsts);
+    let categories = labels.into_iter().map(|(index, label)| CaseCategory {
         label,
         variants: std::mem::take(&mut cases[index]),
     });
-    Panel {
+    MetricPanel {
         metric,
         scale,
         shared,
@@ -89,11 +89,11 @@ fn panel<'a>(
 /// The figures of both sides of each comparison, by metric, case and variant. A picture of medians
 /// over all runs could contradict the change beside it.
 #[derive(Debug, Default)]
-pub struct Compared(HashMap<(String, String, String), Estimate>);
+pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 
-impl Compared {
+impl ComparedSides {
     /// Collects the sides of `comparisons`; where a variant is in several, the first one wins.
-    pub fn new(comparisons: &[Comparison]) -> Compared {
+    pub fn new(comparisons: &[CandidateComparison]) -> ComparedSides {
         let mut sides = HashMap::new();
         for comparison in comparisons {
             for row in &comparison.rows {
@@ -102,12 +102,12 @@ impl Compared {
                     (metric, row.case.id(), variant.to_owned())
                 };
                 let [baseline, candidate] = [row.baseline.location, row.candidate.location];
-                let sure = |value| Estimate {
+                let sure = |value| IntervalEstimate {
                     value,
                     low: value,
                     high: value,
                 };
-                let of_change = |change: Estimate| Estimate {
+                let of_change = |change: IntervalEstimate| IntervalEstimate {
                     value: candidate,
                     low: baseline * (1.0 + change.low),
                     high: baseline * (1.0 + change.high),
@@ -118,7 +118,7 @@ impl Compared {
                 sides.entry(key(&comparison.candidate)).or_insert(moved);
             }
         }
-        Compared(sides)
+        ComparedSides(sides)
     }
 
     /// Whether nothing was compared.
@@ -128,7 +128,7 @@ impl Compared {
 
     /// The figure of one side: that of its row, with the interval of its change. The baseline, to
     /// which the change is relative, has no interval.
-    pub fn side(&self, summary: &CaseSummary) -> Option<Estimate> {
+    pub fn side_estimate(&self, summary: &CaseSummary) -> Option<IntervalEstimate> {
         let key = (
             summary.metric.name.clone(),
             summary.case.id(),
@@ -139,14 +139,14 @@ impl Compared {
 }
 
 /// What all cases share, and the name of each case with its index in `cases`.
-pub fn labels(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
+pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
     let labels = CaseLabels::new(cases);
     let mut heading = String::new();
     let mut named = Vec::new();
     for line in labels.lines {
         match line {
-            Line::Group(name) => heading = name.full,
-            Line::Case { index, name } => {
+            LabelLine::Group(name) => heading = name.full,
+            LabelLine::Case { index, name } => {
                 let own = name.full.split_whitespace().collect::<Vec<_>>().join(" ");
                 let full = if heading.is_empty() {
                     own
@@ -160,10 +160,10 @@ pub fn labels(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
     (labels.shared, named)
 }
 
-impl Panel<'_> {
+impl MetricPanel<'_> {
     /// A value axis that fits all `values` (in display units).
-    pub fn axis(&self, values: impl Iterator<Item = f64>) -> Axis {
-        axis(self.metric, &self.scale, values)
+    pub fn value_axis(&self, values: impl Iterator<Item = f64>) -> ChartAxis {
+        metric_axis(self.metric, &self.scale, values)
     }
 
     /// The subtitle: whatever all cases share, if anything.
@@ -172,38 +172,42 @@ impl Panel<'_> {
     }
 
     /// The values of a summary's runs in display units.
-    pub fn values(&self, summary: &CaseSummary) -> Vec<f64> {
+    pub fn shown_values(&self, summary: &CaseSummary) -> Vec<f64> {
         summary
             .runs
             .iter()
-            .map(|run| self.scale.shown(run.value))
+            .map(|run| self.scale.to_shown(run.value))
             .collect()
     }
 }
 
 /// An axis of a metric's values.
-pub fn axis(metric: &Metric, scale: &Scale, values: impl Iterator<Item = f64>) -> Axis {
+pub fn metric_axis(
+    metric: &Metric,
+    scale: &FigureScale,
+    values: impl Iterator<Item = f64>,
+) -> ChartAxis {
     let label = format!(
         "{} ({})",
-        in_unit(&metric.name, &scale.symbol),
-        direction(metric.better)
+        name_in_unit(&metric.name, &scale.symbol),
+        better_direction(metric.better)
     );
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for value in values.filter(|value| value.is_finite()) {
         least = least.min(value);
         most = most.max(value);
     }
-    if least > 0.0 && most / least > LINEAR_SPREAD {
-        Axis::log10(label)
+    if least > 0.0 && most / least > MAX_LINEAR_RATIO {
+        ChartAxis::log10(label)
     } else {
-        Axis::linear(label)
+        ChartAxis::linear(label)
     }
 }
 
 /// A line or a cloud of points; its color follows from its position.
 pub fn point_series(
     name: impl Into<String>,
-    points: impl IntoIterator<Item = plot::Point>,
+    points: impl IntoIterator<Item = plot::ChartPoint>,
 ) -> plot::PointSeries {
     plot::PointSeries {
         name: name.into(),

@@ -1,45 +1,56 @@
 //! Charts of runs: boxes, bars, histograms, values in execution order, and every run of one case.
 
 use crate::case_labels::distinct;
-use crate::charts::panel::{Category, Compared, Panel, axis, panels, point_series};
-use crate::document::Chart;
-use crate::figure::direction;
-use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::{CaseSummary, Findings};
+use crate::charts::panel::{
+    CaseCategory, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
+};
+use crate::document::ReportChart;
+use crate::figure::better_direction;
+use crate::unit::{FigureScale, UnitChoice};
+use speedwell_analysis::{AnalysisFindings, CaseSummary};
 use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
 /// One box chart per metric. The cases of a comparison may differ by orders of magnitude, so they
 /// are drawn relative to their baseline, which keeps the boxes readable.
-pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::new(&findings.comparisons);
+pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
+    let compared = ComparedSides::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
-    let draw = |panel: &Panel<'_>| match baseline {
+    let draw = |panel: &MetricPanel<'_>| match baseline {
         Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
         _ => absolute_boxes(panel, &compared),
     };
-    panels(&findings.summaries, unit).iter().map(draw).collect()
+    metric_panels(&findings.summaries, unit)
+        .iter()
+        .map(draw)
+        .collect()
 }
 
-fn absolute_boxes(panel: &Panel<'_>, compared: &Compared) -> Chart {
-    let shown = |stored: f64| panel.scale.shown(stored);
-    let category = |category: &Category<'_>| box_category(category, compared, shown);
+fn absolute_boxes(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
+    let shown = |stored: f64| panel.scale.to_shown(stored);
+    let category = |category: &CaseCategory<'_>| box_category(category, compared, shown);
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
     let all = categories
         .iter()
         .flat_map(|c| &c.boxes)
         .flat_map(|b| b.values.iter().copied());
-    box_chart(panel, panel.axis(all), categories)
+    box_chart(panel, panel.value_axis(all), categories)
 }
 
-fn relative_boxes(panel: &Panel<'_>, baseline: &str, compared: &Compared) -> Chart {
-    let category = |category: &Category<'_>| {
+fn relative_boxes(
+    panel: &MetricPanel<'_>,
+    baseline: &str,
+    compared: &ComparedSides,
+) -> ReportChart {
+    let category = |category: &CaseCategory<'_>| {
         let reference = category
             .variants
             .iter()
             .find(|summary| *summary.variant == *baseline)?;
         let own = || reference.center.value;
-        let reference = compared.side(reference).map_or_else(own, |side| side.value);
+        let reference = compared
+            .side_estimate(reference)
+            .map_or_else(own, |side| side.value);
         let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
         Some(box_category(category, compared, distance))
     };
@@ -47,20 +58,22 @@ fn relative_boxes(panel: &Panel<'_>, baseline: &str, compared: &Compared) -> Cha
     let label = format!(
         "{}, distance from {baseline} in % ({})",
         panel.metric.name,
-        direction(panel.metric.better)
+        better_direction(panel.metric.better)
     );
-    box_chart(panel, plot::Axis::linear(label), categories)
+    box_chart(panel, plot::ChartAxis::linear(label), categories)
 }
 
 fn box_category(
-    category: &Category<'_>,
-    compared: &Compared,
+    category: &CaseCategory<'_>,
+    compared: &ComparedSides,
     shown: impl Fn(f64) -> f64,
 ) -> plot::BoxCategory {
     let series = |summary: &&CaseSummary| plot::BoxSeries {
         name: summary.variant.to_string(),
         values: summary.runs.iter().map(|run| shown(run.value)).collect(),
-        center: compared.side(summary).map(|side| shown(side.value)),
+        center: compared
+            .side_estimate(summary)
+            .map(|side| shown(side.value)),
     };
     plot::BoxCategory {
         label: category.label.clone(),
@@ -69,13 +82,13 @@ fn box_category(
 }
 
 fn box_chart(
-    panel: &Panel<'_>,
-    value_axis: plot::Axis,
+    panel: &MetricPanel<'_>,
+    value_axis: plot::ChartAxis,
     categories: Vec<plot::BoxCategory>,
-) -> Chart {
+) -> ReportChart {
     let title = format!("{}, every run", panel.metric.name);
-    Chart {
-        picture: plot::Chart::Box(plot::BoxChart {
+    ReportChart {
+        picture: plot::AnyChart::Box(plot::BoxChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
             value_axis,
@@ -88,27 +101,30 @@ fn box_chart(
 
 /// One bar chart per metric: medians with their intervals, or the sides of a comparison with the
 /// intervals of the changes.
-pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
-    let compared = Compared::new(&findings.comparisons);
-    let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
-    panels(&findings.summaries, unit).iter().map(draw).collect()
+pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
+    let compared = ComparedSides::new(&findings.comparisons);
+    let draw = |panel: &MetricPanel<'_>| bar_chart(panel, &compared);
+    metric_panels(&findings.summaries, unit)
+        .iter()
+        .map(draw)
+        .collect()
 }
 
-fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
+fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     let bar = |summary: &&CaseSummary| {
-        let known = compared.side(summary).unwrap_or(summary.center);
+        let known = compared.side_estimate(summary).unwrap_or(summary.center);
         let end = |end: f64| {
             let has_end = end != known.value && end.is_finite();
-            has_end.then(|| panel.scale.shown(end))
+            has_end.then(|| panel.scale.to_shown(end))
         };
-        plot::Bar {
+        plot::ChartBar {
             name: summary.variant.to_string(),
-            value: panel.scale.shown(known.value),
+            value: panel.scale.to_shown(known.value),
             low: end(known.low),
             high: end(known.high),
         }
     };
-    let category = |category: &Category<'_>| plot::BarCategory {
+    let category = |category: &CaseCategory<'_>| plot::BarCategory {
         label: category.label.clone(),
         bars: category.variants.iter().map(bar).collect(),
     };
@@ -120,43 +136,46 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
         "with the intervals of the changes"
     };
     let title = format!("{}, {words}", panel.metric.name);
-    Chart::new(
+    ReportChart::new(
         title.clone(),
-        plot::Chart::Bar(plot::BarChart {
+        plot::AnyChart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
-            value_axis: panel.axis(all),
+            value_axis: panel.value_axis(all),
             categories,
         }),
     )
 }
 
-/// Histograms of the values: a panel per case, a sheet per metric and [`MOST_PANELS`] cases.
-pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    let draw = |panel: &Panel<'_>| {
+/// Histograms of the values: a panel per case, a sheet per metric and [`MAX_PANELS_PER_SHEET`] cases.
+pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
+    let draw = |panel: &MetricPanel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
             name: name.to_owned(),
-            values: summary.map_or(Vec::new(), |summary| panel.values(summary)),
+            values: summary.map_or(Vec::new(), |summary| panel.shown_values(summary)),
             counts: Vec::new(),
         };
-        sheets(Sheets {
+        draw_sheets(ChartSheets {
             panel,
             title: format!("{}, distribution of the runs", panel.metric.name),
             x: common_axis(panel),
-            y: plot::Axis::default(),
-            marks: |category: &Category<'_>| {
-                plot::GridMarks::Values(by_variant(panel, category, series))
+            y: plot::ChartAxis::default(),
+            marks: |category: &CaseCategory<'_>| {
+                plot::GridMarks::Values(series_by_variant(panel, category, series))
             },
         })
     };
-    panels(summaries, unit).iter().flat_map(draw).collect()
+    metric_panels(summaries, unit)
+        .iter()
+        .flat_map(draw)
+        .collect()
 }
 
-/// Values in execution order, which shows drift: a panel per case, as in [`histograms`].
-pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
-    let draw = |panel: &Panel<'_>| {
+/// Values in execution order, which shows drift: a panel per case, as in [`draw_histograms`].
+pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
+    let draw = |panel: &MetricPanel<'_>| {
         let point = |run: &speedwell_model::RunValue| {
-            plot::Point::new(f64::from(run.slot), panel.scale.shown(run.value))
+            plot::ChartPoint::new(f64::from(run.slot), panel.scale.to_shown(run.value))
         };
         let series = |name: &str, summary: Option<&&CaseSummary>| {
             point_series(
@@ -167,70 +186,77 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
                     .map(point),
             )
         };
-        sheets(Sheets {
+        draw_sheets(ChartSheets {
             panel,
             title: format!("{} in order of execution", panel.metric.name),
-            x: plot::Axis::linear("position in the order of execution"),
+            x: plot::ChartAxis::linear("position in the order of execution"),
             y: common_axis(panel),
-            marks: |category: &Category<'_>| {
-                plot::GridMarks::Points(by_variant(panel, category, series))
+            marks: |category: &CaseCategory<'_>| {
+                plot::GridMarks::Points(series_by_variant(panel, category, series))
             },
         })
     };
-    panels(summaries, unit).iter().flat_map(draw).collect()
+    metric_panels(summaries, unit)
+        .iter()
+        .flat_map(draw)
+        .collect()
 }
 
 /// Most panels on a sheet. More are hard to survey and do not fit on a screen.
-const MOST_PANELS: usize = 24;
+const MAX_PANELS_PER_SHEET: usize = 24;
 
 /// The sheets of one metric.
-struct Sheets<'a, M> {
-    panel: &'a Panel<'a>,
+struct ChartSheets<'a, M> {
+    panel: &'a MetricPanel<'a>,
     title: String,
-    x: plot::Axis,
-    y: plot::Axis,
+    x: plot::ChartAxis,
+    y: plot::ChartAxis,
     /// The marks of one case.
     marks: M,
 }
 
-fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec<Chart> {
+fn draw_sheets<M: Fn(&CaseCategory<'_>) -> plot::GridMarks>(
+    sheets: ChartSheets<'_, M>,
+) -> Vec<ReportChart> {
     let categories = &sheets.panel.categories;
     let (total, mut first) = (categories.len(), 1);
-    let parts = categories.chunks(MOST_PANELS);
-    let sheet = |part: &[Category<'_>]| {
+    let parts = categories.chunks(MAX_PANELS_PER_SHEET);
+    let sheet = |part: &[CaseCategory<'_>]| {
         let last = first + part.len() - 1;
-        let title = if total > MOST_PANELS {
+        let title = if total > MAX_PANELS_PER_SHEET {
             format!("{}, cases {first} to {last} of {total}", sheets.title)
         } else {
             sheets.title.clone()
         };
         first = last + 1;
-        Chart::new(title.clone(), sheets.picture(part, &title))
+        ReportChart::new(title.clone(), sheets.draw_sheet(part, &title))
     };
     parts.map(sheet).collect()
 }
 
-impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
+impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
     /// A single case gets the whole sheet.
-    fn picture(&self, cases: &[Category<'_>], title: &str) -> plot::Chart {
+    fn draw_sheet(&self, cases: &[CaseCategory<'_>], title: &str) -> plot::AnyChart {
         let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
         if let [only] = cases {
             let subtitle = Some(case_id(only));
             return match (self.marks)(only) {
-                plot::GridMarks::Points(series) => plot::Chart::Scatter(plot::ScatterChart {
+                plot::GridMarks::Points(series) => plot::AnyChart::Scatter(plot::ScatterChart {
                     title,
                     subtitle,
                     x,
                     y,
                     series,
                 }),
-                plot::GridMarks::Values(series) => plot::Chart::Histogram(plot::HistogramChart {
-                    title,
-                    subtitle,
-                    x,
-                    series,
-                }),
-                marks @ plot::GridMarks::Sequence(_) => plot::Chart::Grid(plot::GridChart {
+                plot::GridMarks::Values(series) => {
+                    plot::AnyChart::Histogram(plot::HistogramChart {
+                        title,
+                        subtitle,
+                        x,
+                        series,
+                    })
+                }
+                marks @ plot::GridMarks::Sequence(_) => plot::AnyChart::Grid(plot::GridChart {
                     title,
                     subtitle,
                     x,
@@ -242,11 +268,11 @@ impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
                 }),
             };
         }
-        let panel = |case: &Category<'_>| plot::GridPanel {
+        let panel = |case: &CaseCategory<'_>| plot::GridPanel {
             title: case.label.clone(),
             marks: (self.marks)(case),
         };
-        plot::Chart::Grid(plot::GridChart {
+        plot::AnyChart::Grid(plot::GridChart {
             title,
             subtitle: self.panel.subtitle(),
             x,
@@ -257,26 +283,26 @@ impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
 }
 
 /// An axis that suits each case: a large distance between cases does not make it logarithmic.
-fn common_axis(panel: &Panel<'_>) -> plot::Axis {
-    let values = |category: &Category<'_>| {
+fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
+    let values = |category: &CaseCategory<'_>| {
         let summaries = category.variants.iter();
         summaries
-            .flat_map(|summary| panel.values(summary))
+            .flat_map(|summary| panel.shown_values(summary))
             .collect::<Vec<_>>()
     };
     let mut axes = panel
         .categories
         .iter()
-        .map(|category| panel.axis(values(category).into_iter()));
-    let logarithmic = axes.find(|axis| axis.scale != plot::Scale::Linear);
-    logarithmic.unwrap_or_else(|| panel.axis(std::iter::empty()))
+        .map(|category| panel.value_axis(values(category).into_iter()));
+    let logarithmic = axes.find(|axis| axis.scale != plot::AxisScale::Linear);
+    logarithmic.unwrap_or_else(|| panel.value_axis(std::iter::empty()))
 }
 
 /// A series per variant of the metric, in the same position in every case, so that it looks the
 /// same in all panels.
-fn by_variant<S>(
-    panel: &Panel<'_>,
-    category: &Category<'_>,
+fn series_by_variant<S>(
+    panel: &MetricPanel<'_>,
+    category: &CaseCategory<'_>,
     series: impl Fn(&str, Option<&&CaseSummary>) -> S,
 ) -> Vec<S> {
     let summaries = panel.categories.iter().flat_map(|case| &case.variants);
@@ -288,7 +314,7 @@ fn by_variant<S>(
     names.into_iter().map(of_name).collect()
 }
 
-fn case_id(category: &Category<'_>) -> String {
+fn case_id(category: &CaseCategory<'_>) -> String {
     category
         .variants
         .first()
@@ -298,7 +324,7 @@ fn case_id(category: &Category<'_>) -> String {
 
 /// The runs of one variant.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane<'a> {
+pub struct VariantLane<'a> {
     /// The variant.
     pub variant: &'a str,
     /// Its runs, in order of execution.
@@ -309,26 +335,26 @@ pub struct Lane<'a> {
 
 /// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and are
 /// drawn one after the other.
-pub fn every_run(
+pub fn draw_every_run(
     metric: &Metric,
-    lanes: &[Lane<'_>],
+    lanes: &[VariantLane<'_>],
     apart: bool,
     unit: Option<UnitChoice>,
-) -> Chart {
+) -> ReportChart {
     let centers: Vec<f64> = lanes.iter().map(|lane| lane.center).collect();
-    let scale = Scale::fitting(&metric.unit, &centers, unit);
+    let scale = FigureScale::fit_scale(&metric.unit, &centers, unit);
     let (positions, breaks) = if apart {
-        one_after_the_other(lanes)
+        sequential_positions(lanes)
     } else {
-        in_common_order(lanes)
+        common_positions(lanes)
     };
-    let series = |(lane, positions): (&Lane<'_>, Vec<usize>)| {
+    let series = |(lane, positions): (&VariantLane<'_>, Vec<usize>)| {
         point_series(
             lane.variant,
             positions
                 .into_iter()
                 .zip(lane.runs)
-                .map(|(at, run)| plot::Point::new(at as f64, scale.shown(run.value))),
+                .map(|(at, run)| plot::ChartPoint::new(at as f64, scale.to_shown(run.value))),
         )
     };
     let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
@@ -338,27 +364,27 @@ pub fn every_run(
     } else {
         "run, in order of execution"
     };
-    Chart::new(
+    ReportChart::new(
         format!("{} of every run", metric.name),
-        plot::Chart::Runs(plot::RunsChart {
+        plot::AnyChart::Runs(plot::RunsChart {
             title: String::new(),
             subtitle: None,
-            x: plot::Axis::linear(words),
-            y: axis(metric, &scale, all),
+            x: plot::ChartAxis::linear(words),
+            y: metric_axis(metric, &scale, all),
             series,
             breaks,
             centers: centers
                 .into_iter()
-                .map(|center| Some(scale.shown(center)))
+                .map(|center| Some(scale.to_shown(center)))
                 .collect(),
         }),
     )
 }
 
 /// Positions on the bottom axis, by lane and run; and the ends of the blocks.
-type Places = (Vec<Vec<usize>>, Vec<f64>);
+type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 
-fn in_common_order(lanes: &[Lane<'_>]) -> Places {
+fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
     for (lane, runs) in lanes.iter().enumerate() {
         let place = |(at, run): (usize, &RunValue)| (run.slot, run.block, lane, at);
@@ -376,7 +402,7 @@ fn in_common_order(lanes: &[Lane<'_>]) -> Places {
     (positions, breaks)
 }
 
-fn one_after_the_other(lanes: &[Lane<'_>]) -> Places {
+fn sequential_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     let mut first = 1;
     let mut positions = Vec::new();
     let mut breaks = Vec::new();
@@ -405,14 +431,14 @@ mod tests {
 
     fn chart(old: &[(u32, u32)], new: &[(u32, u32)], apart: bool) -> plot::RunsChart {
         let (old, new) = (runs(old), runs(new));
-        let lane = |variant, runs| Lane {
+        let lane = |variant, runs| VariantLane {
             variant,
             runs,
             center: 1.0,
         };
         let lanes = [lane("old", &old[..]), lane("new", &new[..])];
-        match every_run(&Metric::throughput(), &lanes, apart, None).picture {
-            plot::Chart::Runs(chart) => chart,
+        match draw_every_run(&Metric::throughput(), &lanes, apart, None).picture {
+            plot::AnyChart::Runs(chart) => chart,
             other => panic!("{other:?}"),
         }
     }

@@ -1,63 +1,63 @@
 //! Charts of a parameter study: the metric over one parameter, one line per value of another.
 
 use crate::case_labels::distinct;
-use crate::charts::panel::{axis, point_series};
-use crate::document::Chart;
-use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::{Study, StudyPoint};
-use speedwell_model::Value;
+use crate::charts::panel::{metric_axis, point_series};
+use crate::document::ReportChart;
+use crate::unit::{FigureScale, UnitChoice};
+use speedwell_analysis::{ParameterStudy, StudyPoint};
+use speedwell_model::ParameterValue;
 use speedwell_plot as plot;
 
 /// Data shared by the charts of one study.
-struct Drawing<'a> {
-    study: &'a Study,
-    scale: Scale,
+struct StudyDrawing<'a> {
+    study: &'a ParameterStudy,
+    scale: FigureScale,
     /// The distinct x values in order of first appearance.
-    places: Vec<&'a Value>,
+    places: Vec<&'a ParameterValue>,
     /// The distinct lines in order of first appearance.
     lines: Vec<&'a str>,
 }
 
 /// Points with their intervals, joined.
-pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
-    let drawing = Drawing::new(study, unit);
-    chart(&drawing, |title, subtitle| {
-        plot::Chart::Line(plot::LineChart {
+pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
+    let drawing = StudyDrawing::new(study, unit);
+    build_chart(&drawing, |title, subtitle| {
+        plot::AnyChart::Line(plot::LineChart {
             title,
             subtitle,
             x: drawing.x_axis(log),
             y: drawing.y_axis(),
-            series: drawing.series(),
-            observations: drawing.runs(),
+            series: drawing.line_series(),
+            observations: drawing.run_points(),
             curves: 0,
         })
     })
 }
 
 /// Points only.
-pub fn scatter(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
-    let drawing = Drawing::new(study, unit);
-    chart(&drawing, |title, subtitle| {
-        plot::Chart::Scatter(plot::ScatterChart {
+pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
+    let drawing = StudyDrawing::new(study, unit);
+    build_chart(&drawing, |title, subtitle| {
+        plot::AnyChart::Scatter(plot::ScatterChart {
             title,
             subtitle,
             x: drawing.x_axis(log),
             y: drawing.y_axis(),
-            series: drawing.series(),
+            series: drawing.line_series(),
         })
     })
 }
 
 /// A group of bars per x value.
-pub fn bar(study: &Study, unit: Option<UnitChoice>) -> Chart {
-    let drawing = Drawing::new(study, unit);
-    let bar = |point: &StudyPoint| plot::Bar {
+pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart {
+    let drawing = StudyDrawing::new(study, unit);
+    let bar = |point: &StudyPoint| plot::ChartBar {
         name: point.line.clone(),
-        value: drawing.scale.shown(point.mean.value),
-        low: Some(drawing.scale.shown(point.mean.low)),
-        high: Some(drawing.scale.shown(point.mean.high)),
+        value: drawing.scale.to_shown(point.mean.value),
+        low: Some(drawing.scale.to_shown(point.mean.low)),
+        high: Some(drawing.scale.to_shown(point.mean.high)),
     };
-    let category = |place: &&Value| plot::BarCategory {
+    let category = |place: &&ParameterValue| plot::BarCategory {
         label: format!("{}={place}", study.x_axis),
         bars: study
             .points
@@ -66,8 +66,8 @@ pub fn bar(study: &Study, unit: Option<UnitChoice>) -> Chart {
             .map(bar)
             .collect(),
     };
-    chart(&drawing, |title, subtitle| {
-        plot::Chart::Bar(plot::BarChart {
+    build_chart(&drawing, |title, subtitle| {
+        plot::AnyChart::Bar(plot::BarChart {
             title,
             subtitle,
             value_axis: drawing.y_axis(),
@@ -76,7 +76,10 @@ pub fn bar(study: &Study, unit: Option<UnitChoice>) -> Chart {
     })
 }
 
-fn chart(drawing: &Drawing<'_>, draw: impl FnOnce(String, Option<String>) -> plot::Chart) -> Chart {
+fn build_chart(
+    drawing: &StudyDrawing<'_>,
+    draw: impl FnOnce(String, Option<String>) -> plot::AnyChart,
+) -> ReportChart {
     let study = drawing.study;
     let title = format!("{} by {}", study.metric.name, study.x_axis);
     let mut parts: Vec<String> = study
@@ -93,53 +96,53 @@ fn chart(drawing: &Drawing<'_>, draw: impl FnOnce(String, Option<String>) -> plo
         parts.push(format!("mean over {}", averaged.join(", ")));
     }
     let subtitle = Some(parts.join("; ")).filter(|text| !text.is_empty());
-    Chart::new(title.clone(), draw(title.clone(), subtitle))
+    ReportChart::new(title.clone(), draw(title.clone(), subtitle))
 }
 
-impl<'a> Drawing<'a> {
-    fn new(study: &'a Study, unit: Option<UnitChoice>) -> Drawing<'a> {
+impl<'a> StudyDrawing<'a> {
+    fn new(study: &'a ParameterStudy, unit: Option<UnitChoice>) -> StudyDrawing<'a> {
         let means = study.points.iter().map(|point| point.mean.value);
-        let mut places: Vec<&Value> = Vec::new();
+        let mut places: Vec<&ParameterValue> = Vec::new();
         for point in &study.points {
             if !places.contains(&&point.x) {
                 places.push(&point.x);
             }
         }
-        Drawing {
+        StudyDrawing {
             study,
-            scale: Scale::typical(&study.metric.unit, means, unit),
+            scale: FigureScale::typical_scale(&study.metric.unit, means, unit),
             places,
             lines: distinct(study.points.iter().map(|point| point.line.as_str())),
         }
     }
 
     /// Whether all x values are numbers; otherwise all are treated as names.
-    fn numeric(&self) -> bool {
+    fn is_numeric(&self) -> bool {
         self.places.iter().all(|place| place.as_number().is_some())
     }
 
-    fn x_axis(&self, log: bool) -> plot::Axis {
+    fn x_axis(&self, log: bool) -> plot::ChartAxis {
         let name = self.study.x_axis.clone();
-        match (self.numeric(), log) {
-            (true, true) => plot::Axis::log2(name),
-            (true, false) => plot::Axis::linear(name),
-            _ => plot::Axis::category(name, self.places.iter().map(|x| x.plain()).collect()),
+        match (self.is_numeric(), log) {
+            (true, true) => plot::ChartAxis::log2(name),
+            (true, false) => plot::ChartAxis::linear(name),
+            _ => plot::ChartAxis::category(name, self.places.iter().map(|x| x.plain()).collect()),
         }
     }
 
-    fn y_axis(&self) -> plot::Axis {
+    fn y_axis(&self) -> plot::ChartAxis {
         let values = self
             .study
             .points
             .iter()
-            .map(|point| self.scale.shown(point.mean.value));
-        axis(&self.study.metric, &self.scale, values)
+            .map(|point| self.scale.to_shown(point.mean.value));
+        metric_axis(&self.study.metric, &self.scale, values)
     }
 
     /// The position of a point on the bottom axis.
-    fn x(&self, point: &StudyPoint) -> f64 {
+    fn x_position(&self, point: &StudyPoint) -> f64 {
         let position = || self.places.iter().position(|place| **place == point.x);
-        let x = if self.numeric() {
+        let x = if self.is_numeric() {
             point.x.as_number()
         } else {
             position().map(|at| at as f64)
@@ -148,28 +151,31 @@ impl<'a> Drawing<'a> {
     }
 
     /// The points of each line.
-    fn of_line(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
+    fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
         let points = self.study.points.iter();
         points.filter(move |point| point.line == line)
     }
 
-    fn series(&self) -> Vec<plot::PointSeries> {
+    fn line_series(&self) -> Vec<plot::PointSeries> {
         let point = |point: &StudyPoint| {
             let [y, low, high] = [point.mean.value, point.mean.low, point.mean.high]
-                .map(|value| self.scale.shown(value));
-            plot::Point::with_interval(self.x(point), y, low, high)
+                .map(|value| self.scale.to_shown(value));
+            plot::ChartPoint::with_interval(self.x_position(point), y, low, high)
         };
-        let series = |line: &&str| point_series((*line).to_owned(), self.of_line(line).map(point));
+        let series =
+            |line: &&str| point_series((*line).to_owned(), self.line_points(line).map(point));
         self.lines.iter().map(series).collect()
     }
 
     /// The runs behind the points of each line.
-    fn runs(&self) -> Vec<Vec<plot::Point>> {
+    fn run_points(&self) -> Vec<Vec<plot::ChartPoint>> {
         let runs = |point: &'a StudyPoint| {
-            let shown = |value: &f64| plot::Point::new(self.x(point), self.scale.shown(*value));
+            let shown = |value: &f64| {
+                plot::ChartPoint::new(self.x_position(point), self.scale.to_shown(*value))
+            };
             point.runs.iter().map(shown).collect::<Vec<_>>()
         };
-        let of_line = |line: &&str| self.of_line(line).flat_map(runs).collect();
+        let of_line = |line: &&str| self.line_points(line).flat_map(runs).collect();
         self.lines.iter().map(of_line).collect()
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 
-use super::{mark_of, panel};
-use crate::changes::words::{Line, cause, of_series, title};
-use crate::document::Chart;
-use crate::figure::spell;
-use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::Difference;
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::{Level, TrendPoint};
-use speedwell_model::{ChangeState, Estimate, Machine, short_revision};
+use super::{panel, verdict_mark};
+use crate::changes::words::{SeriesChange, cause_text, series_changes, series_title};
+use crate::document::ReportChart;
+use crate::figure::format_number;
+use crate::unit::{FigureScale, UnitChoice};
+use speedwell_analysis::FactDifference;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::{SeriesLevel, TrendPoint};
+use speedwell_model::{ChangeState, IntervalEstimate, Machine, short_revision};
 use speedwell_plot as plot;
 use std::collections::BTreeMap;
 
 /// The bottom axis of a trend chart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CourseAxis {
+pub enum TrendXAxis {
     /// Revisions, in line order.
     #[default]
     Revision,
@@ -25,22 +25,22 @@ pub enum CourseAxis {
 }
 
 /// Most marks that stay distinguishable and fast to draw; beyond it, a mark covers several points.
-const MOST_MARKS: usize = 1_000;
+const MAX_MARKS: usize = 1_000;
 
 /// Longest commit subject in a tooltip, in characters.
-const SUBJECT_LETTERS: usize = 100;
+const MAX_SUBJECT_CHARS: usize = 100;
 
 /// Draws the trend chart of `series`.
-pub fn course(
+pub fn draw_trend(
     series: &SeriesTrend,
-    history: &History,
-    axis: CourseAxis,
+    history: &ProjectHistory,
+    axis: TrendXAxis,
     unit: Option<UnitChoice>,
-) -> Chart {
-    let course = Course::new(series, history, axis, unit);
-    let title = title(series);
-    Chart {
-        picture: plot::Chart::Trend(course.chart(title.clone())),
+) -> ReportChart {
+    let course = TrendDrawing::new(series, history, axis, unit);
+    let title = series_title(series);
+    ReportChart {
+        picture: plot::AnyChart::Trend(course.build_chart(title.clone())),
         title,
         // The gallery of a page shows the same chart.
         shown_elsewhere: true,
@@ -48,24 +48,24 @@ pub fn course(
 }
 
 /// Data shared by the parts of one chart.
-struct Course<'a> {
+struct TrendDrawing<'a> {
     series: &'a SeriesTrend,
-    history: &'a History,
-    axis: CourseAxis,
-    scale: Scale,
+    history: &'a ProjectHistory,
+    axis: TrendXAxis,
+    scale: FigureScale,
     /// Axis coordinate of each position that has a point or a note.
     places: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
     machines: Vec<u32>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> TrendDrawing<'a> {
     fn new(
         series: &'a SeriesTrend,
-        history: &'a History,
-        axis: CourseAxis,
+        history: &'a ProjectHistory,
+        axis: TrendXAxis,
         unit: Option<UnitChoice>,
-    ) -> Course<'a> {
+    ) -> TrendDrawing<'a> {
         let points = &series.trend.points;
         let values = points.iter().map(|point| point.point.value);
         let mut machines = Vec::new();
@@ -74,9 +74,9 @@ impl<'a> Course<'a> {
                 machines.push(point.machine);
             }
         }
-        Course {
-            scale: Scale::typical(&series.key.metric.unit, values, unit),
-            places: places(&stops(series, history), axis),
+        TrendDrawing {
+            scale: FigureScale::typical_scale(&series.key.metric.unit, values, unit),
+            places: axis_places(&chart_positions(series, history), axis),
             series,
             history,
             axis,
@@ -84,29 +84,29 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn chart(&self, title: String) -> plot::TrendChart {
+    fn build_chart(&self, title: String) -> plot::TrendChart {
         let trend = &self.series.trend;
         let metric = &self.series.key.metric;
         let values = trend
             .points
             .iter()
-            .map(|point| self.scale.shown(point.point.value));
-        let on = match self.history.branch() {
+            .map(|point| self.scale.to_shown(point.point.value));
+        let on = match self.history.branch_name() {
             "" => String::new(),
             line => format!(" on {line}"),
         };
         let (x, x_label) = match self.axis {
-            CourseAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{on}")),
-            CourseAxis::Time => (plot::TrendAxis::Time, format!("commit{on} (UTC)")),
+            TrendXAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{on}")),
+            TrendXAxis::Time => (plot::TrendAxis::Time, format!("commit{on} (UTC)")),
         };
-        let changes = of_series(self.series, self.history);
+        let changes = series_changes(self.series, self.history);
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
         plot::TrendChart {
             title,
             subtitle: self.subtitle(),
             x,
             x_label,
-            y: panel::axis(metric, &self.scale, values),
+            y: panel::metric_axis(metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self
                 .machines
@@ -114,26 +114,26 @@ impl<'a> Course<'a> {
                 .map(machine)
                 .map(str::to_owned)
                 .collect(),
-            points: self.marks(),
+            points: self.draw_marks(),
             levels: trend
                 .levels
                 .iter()
                 .filter(|level| level.is_claimed)
-                .flat_map(|level| self.levels(level))
+                .flat_map(|level| self.draw_levels(level))
                 .collect(),
             changes: changes
                 .iter()
-                .filter_map(|line| self.change(line))
+                .filter_map(|line| self.draw_change(line))
                 .collect(),
-            notes: self.notes(),
-            continuation: self.continuation(),
+            notes: self.draw_notes(),
+            continuation: self.draw_continuation(),
             detail: plot::TrendDetail::Full,
         }
     }
 
     /// The number of points per mark.
     fn points_a_mark(&self) -> usize {
-        self.series.trend.points.len().div_ceil(MOST_MARKS)
+        self.series.trend.points.len().div_ceil(MAX_MARKS)
     }
 
     /// Explains marks that stand for several points.
@@ -143,19 +143,19 @@ impl<'a> Course<'a> {
         (each > 1).then(|| {
             format!(
                 "{} points: each mark is the median of up to {each} that follow each other, its line from the lowest to the highest",
-                spell(points as f64, 0)
+                format_number(points as f64, 0)
             )
         })
     }
 
     /// Every point; or, if there are too many, medians of consecutive points of one machine.
-    fn marks(&self) -> Vec<plot::TrendPoint> {
+    fn draw_marks(&self) -> Vec<plot::TrendPoint> {
         let points = &self.series.trend.points;
         let each = self.points_a_mark();
         if each <= 1 {
             return points
                 .iter()
-                .filter_map(|point| self.point(point))
+                .filter_map(|point| self.draw_point(point))
                 .collect();
         }
         let of_machine = |machine: &u32| {
@@ -163,7 +163,7 @@ impl<'a> Course<'a> {
                 .iter()
                 .filter(|point| point.machine == *machine)
                 .collect();
-            let marks = own.chunks(each).filter_map(|near| self.mark(near));
+            let marks = own.chunks(each).filter_map(|near| self.merge_points(near));
             marks.collect::<Vec<_>>()
         };
         let mut marks: Vec<plot::TrendPoint> = self.machines.iter().flat_map(of_machine).collect();
@@ -172,14 +172,14 @@ impl<'a> Course<'a> {
     }
 
     /// One mark for several points: their median, with their range.
-    fn mark(&self, near: &[&TrendPoint]) -> Option<plot::TrendPoint> {
+    fn merge_points(&self, near: &[&TrendPoint]) -> Option<plot::TrendPoint> {
         let mut by_value = near.to_vec();
         by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
         let (lowest, highest) = (by_value.first()?, by_value.last()?);
-        let shown = |point: &TrendPoint| self.scale.shown(point.point.value);
-        let mark = self.point(by_value[by_value.len() / 2])?;
+        let shown = |point: &TrendPoint| self.scale.to_shown(point.point.value);
+        let mark = self.draw_point(by_value[by_value.len() / 2])?;
         Some(plot::TrendPoint {
-            at: plot::Point {
+            at: plot::ChartPoint {
                 low: Some(shown(lowest)),
                 high: Some(shown(highest)),
                 ..mark.at
@@ -189,33 +189,33 @@ impl<'a> Course<'a> {
         })
     }
 
-    fn point(&self, point: &TrendPoint) -> Option<plot::TrendPoint> {
-        let shown = |value| self.scale.shown(value);
+    fn draw_point(&self, point: &TrendPoint) -> Option<plot::TrendPoint> {
+        let shown = |value| self.scale.to_shown(value);
         let ends = point.point.interval;
         let subject = point.revision.subject.as_deref().unwrap_or_default();
         Some(plot::TrendPoint {
-            at: plot::Point {
+            at: plot::ChartPoint {
                 x: *self.places.get(&point.position)?,
                 y: shown(point.point.value),
                 low: ends.map(|(low, _)| shown(low)),
                 high: ends.map(|(_, high)| shown(high)),
             },
-            machine: self.machine(point.machine).unwrap_or(0),
-            aside: aside(point).to_owned(),
+            machine: self.machine_index(point.machine).unwrap_or(0),
+            aside: exclusion_reason(point).to_owned(),
             revision: short_revision(&point.revision.id).to_owned(),
-            subject: subject.chars().take(SUBJECT_LETTERS).collect(),
+            subject: subject.chars().take(MAX_SUBJECT_CHARS).collect(),
             runs: point.point.runs as usize,
             session: format!("@{}", point.session),
         })
     }
 
     /// Continuation of the parent branch after the branch point.
-    fn continuation(&self) -> Option<plot::PointSeries> {
+    fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {
-            Some(plot::Point {
+            Some(plot::ChartPoint {
                 x: *self.places.get(&point.position)?,
-                y: self.scale.shown(point.point.value),
+                y: self.scale.to_shown(point.point.value),
                 low: None,
                 high: None,
             })
@@ -228,13 +228,13 @@ impl<'a> Course<'a> {
         })
     }
 
-    fn machine(&self, number: u32) -> Option<usize> {
+    fn machine_index(&self, number: u32) -> Option<usize> {
         self.machines.iter().position(|known| *known == number)
     }
 
     /// A level within the range of its points; one per machine if several measured.
-    fn levels(&self, level: &Level) -> Vec<plot::TrendLevel> {
-        let shown = |machine: Option<u32>, value: &Estimate| {
+    fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
+        let shown = |machine: Option<u32>, value: &IntervalEstimate| {
             let points = &self.series.trend.points[level.first..=level.last];
             let of_machine = |point: &&TrendPoint| machine.is_none_or(|own| own == point.machine);
             let mut points = points
@@ -246,10 +246,10 @@ impl<'a> Course<'a> {
             Some(plot::TrendLevel {
                 from,
                 to: points.next_back().and_then(place).unwrap_or(from),
-                machine: machine.and_then(|number| self.machine(number)),
-                value: self.scale.shown(value.value),
-                low: Some(self.scale.shown(value.low)),
-                high: Some(self.scale.shown(value.high)),
+                machine: machine.and_then(|number| self.machine_index(number)),
+                value: self.scale.to_shown(value.value),
+                low: Some(self.scale.to_shown(value.low)),
+                high: Some(self.scale.to_shown(value.high)),
             })
         };
         let several = level.by_machine.iter();
@@ -262,13 +262,13 @@ impl<'a> Course<'a> {
         levels
     }
 
-    fn change(&self, line: &Line<'_>) -> Option<plot::TrendChange> {
+    fn draw_change(&self, line: &SeriesChange<'_>) -> Option<plot::TrendChange> {
         let change = line.change;
         let place = |revision: &str| {
-            let position = self.series.trend.position(revision)?;
+            let position = self.series.trend.revision_position(revision)?;
             self.places.get(&position).copied()
         };
-        let words = line.shown();
+        let words = line.to_shown();
         Some(plot::TrendChange {
             name: match change.number {
                 0 => String::new(),
@@ -284,14 +284,14 @@ impl<'a> Course<'a> {
                 ChangeState::Withdrawn => plot::TrendState::Withdrawn,
             },
             is_drift: change.is_drift,
-            mark: mark_of(line.verdict),
-            size: words.size(false),
+            mark: verdict_mark(line.verdict),
+            size: words.size_text(false),
             description: words.sentence(),
         })
     }
 
     /// Release names, annotations, and changes outside the code.
-    fn notes(&self) -> Vec<plot::TrendNote> {
+    fn draw_notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
         for landmark in &self.history.landmarks {
@@ -325,8 +325,8 @@ impl<'a> Course<'a> {
         }
         // One label serves several machines with the same change.
         let mut said: Vec<String> = Vec::new();
-        for (&index, differences) in &self.series.circumstances {
-            let words: Vec<String> = differences.iter().map(cause).collect();
+        for (&index, differences) in &self.series.environment_changes {
+            let words: Vec<String> = differences.iter().map(cause_text).collect();
             let description = words.join("; ");
             let is_said = said.contains(&description);
             let label = if is_said {
@@ -335,7 +335,7 @@ impl<'a> Course<'a> {
                 short_cause(differences)
             };
             said.push(description.clone());
-            notes.extend(self.before(index).map(|x| plot::TrendNote {
+            notes.extend(self.place_before(index).map(|x| plot::TrendNote {
                 x,
                 kind: plot::TrendNoteKind::Environment,
                 label,
@@ -343,7 +343,7 @@ impl<'a> Course<'a> {
             }));
         }
         for &index in &trend.new_work {
-            notes.extend(self.before(index).map(|x| plot::TrendNote {
+            notes.extend(self.place_before(index).map(|x| plot::TrendNote {
                 x,
                 kind: plot::TrendNoteKind::Work,
                 label: "another benchmark".into(),
@@ -354,7 +354,7 @@ impl<'a> Course<'a> {
     }
 
     /// A coordinate just before a point.
-    fn before(&self, index: usize) -> Option<f64> {
+    fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
         let own = *self.places.get(&position)?;
         let earlier = self.places.range(..position).next_back();
@@ -363,7 +363,7 @@ impl<'a> Course<'a> {
 }
 
 /// Why the point is excluded from the search for changes.
-fn aside(point: &TrendPoint) -> &'static str {
+fn exclusion_reason(point: &TrendPoint) -> &'static str {
     match point.point.is_dirty {
         _ if point.is_searched() => "",
         true => "uncommitted changes",
@@ -374,7 +374,7 @@ fn aside(point: &TrendPoint) -> &'static str {
 
 /// The positions of everything in the chart, with their times, in line order. Revisions without a
 /// point are included if they lie between points.
-fn stops(series: &SeriesTrend, history: &History) -> BTreeMap<u32, Option<i64>> {
+fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
     let mut stops: BTreeMap<u32, Option<i64>> = BTreeMap::new();
@@ -395,12 +395,12 @@ fn stops(series: &SeriesTrend, history: &History) -> BTreeMap<u32, Option<i64>> 
 
 /// The coordinates of all positions. On a time axis, a revision is never placed before its
 /// predecessor on the line, whatever its date.
-fn places(stops: &BTreeMap<u32, Option<i64>>, axis: CourseAxis) -> BTreeMap<u32, f64> {
+fn axis_places(stops: &BTreeMap<u32, Option<i64>>, axis: TrendXAxis) -> BTreeMap<u32, f64> {
     let mut newest = f64::NEG_INFINITY;
     let place = |(position, time): (&u32, &Option<i64>)| {
         let place = match axis {
-            CourseAxis::Revision => f64::from(*position),
-            CourseAxis::Time => {
+            TrendXAxis::Revision => f64::from(*position),
+            TrendXAxis::Time => {
                 newest = newest.max(time.map_or(newest, |time| time as f64));
                 newest
             }
@@ -415,7 +415,7 @@ fn places(stops: &BTreeMap<u32, Option<i64>>, axis: CourseAxis) -> BTreeMap<u32,
 }
 
 /// A short form of the changes, without the common prefix of both sides.
-fn short_cause(differences: &[Difference]) -> String {
+fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),
         [only] => {
@@ -436,7 +436,7 @@ fn short_cause(differences: &[Difference]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Point, PointKind, Revision};
+    use speedwell_model::{HistoryPoint, PointKind, Revision};
     use std::sync::Arc;
 
     fn point(position: u32) -> TrendPoint {
@@ -446,7 +446,7 @@ mod tests {
             revision: Arc::new(Revision::default()),
             position,
             machine: 1,
-            point: Point {
+            point: HistoryPoint {
                 value: 1.0,
                 interval: None,
                 runs: 1,
@@ -467,12 +467,12 @@ mod tests {
             (6, Some(500)),
         ];
         let stand = |axis| {
-            places(&BTreeMap::from(stops), axis)
+            axis_places(&BTreeMap::from(stops), axis)
                 .into_values()
                 .collect::<Vec<_>>()
         };
-        assert_eq!(stand(CourseAxis::Time), [100.0, 300.0, 300.0, 500.0]);
-        assert_eq!(stand(CourseAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
+        assert_eq!(stand(TrendXAxis::Time), [100.0, 300.0, 300.0, 500.0]);
+        assert_eq!(stand(TrendXAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
     }
 
     #[test]
@@ -494,14 +494,15 @@ mod tests {
                     variant: "default".into(),
                     metric: speedwell_model::Metric::throughput(),
                 },
-                trend: speedwell_analysis::trend::trend(points(count), &[], false),
+                trend: speedwell_analysis::trend::search_trend(points(count), &[], false),
                 causes: Vec::new(),
-                circumstances: BTreeMap::new(),
+                environment_changes: BTreeMap::new(),
                 failures: Vec::new(),
                 continuation: Vec::new(),
             };
-            let history = History::default();
-            Course::new(&series, &history, CourseAxis::Revision, None).chart(String::new())
+            let history = ProjectHistory::default();
+            TrendDrawing::new(&series, &history, TrendXAxis::Revision, None)
+                .build_chart(String::new())
         };
         let few = chart(1_000);
         assert_eq!((few.points.len(), few.subtitle), (1_000, None));
@@ -516,7 +517,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_without_what_both_sides_begin_with() {
-        let cause = |before: &str, after: &str| Difference {
+        let cause = |before: &str, after: &str| FactDifference {
             name: "kernel".into(),
             before: before.into(),
             after: after.into(),
@@ -530,10 +531,10 @@ mod tests {
     #[test]
     fn a_point_in_which_nothing_is_looked_for_says_why() {
         let mut session = point(0);
-        assert_eq!(aside(&session), "");
+        assert_eq!(exclusion_reason(&session), "");
         session.point.kind = PointKind::Confirm;
-        assert_eq!(aside(&session), "measured again");
+        assert_eq!(exclusion_reason(&session), "measured again");
         session.point.is_dirty = true;
-        assert_eq!(aside(&session), "uncommitted changes");
+        assert_eq!(exclusion_reason(&session), "uncommitted changes");
     }
 }

@@ -1,12 +1,12 @@
 //! Each row is consistent: dividing its printed figures gives its printed change.
 
-use crate::comparison::rows::{Line, prepare};
-use crate::figure::{change, change_interval};
-use crate::table::Footnotes;
+use crate::comparison::rows::{VerdictLine, prepare_lines};
+use crate::figure::{format_change, format_interval};
+use crate::table::TableFootnotes;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_analysis::{Comparison, Settings, analyse};
-use speedwell_fixtures::Story;
+use speedwell_analysis::{AnalysisSettings, CandidateComparison, analyze_session};
+use speedwell_fixtures::FakeSession;
 use speedwell_model::Session;
 
 /// Cases of one session, with 4 sessions for each of the 2 lengths below: 1,000 rows.
@@ -14,45 +14,45 @@ const CASES: usize = 125;
 
 /// How the machine changes from run to run, on a log scale.
 #[derive(Debug, Clone, Copy)]
-enum Machine {
+enum SimulatedMachine {
     Steady,
     Drifting,
     Jumping,
     Wild,
 }
 
-const MACHINES: [Machine; 4] = [
-    Machine::Steady,
-    Machine::Drifting,
-    Machine::Jumping,
-    Machine::Wild,
+const MACHINES: [SimulatedMachine; 4] = [
+    SimulatedMachine::Steady,
+    SimulatedMachine::Drifting,
+    SimulatedMachine::Jumping,
+    SimulatedMachine::Wild,
 ];
 
-impl Machine {
+impl SimulatedMachine {
     /// The level at run `at` of `all`, and the standard deviation of the noise around it.
-    fn at(self, at: usize, all: usize, random: &mut impl Rng) -> (f64, f64) {
+    fn level_at(self, at: usize, all: usize, random: &mut impl Rng) -> (f64, f64) {
         let share = at as f64 / all as f64;
         match self {
-            Machine::Steady => (0.0, 0.003),
-            Machine::Drifting => (0.8 * share, 0.02),
-            Machine::Jumping => (if share < 0.5 { 0.0 } else { 0.7 }, 0.01),
-            Machine::Wild if random.random_bool(0.2) => (1.5, 0.5),
-            Machine::Wild => (0.0, 0.4),
+            SimulatedMachine::Steady => (0.0, 0.003),
+            SimulatedMachine::Drifting => (0.8 * share, 0.02),
+            SimulatedMachine::Jumping => (if share < 0.5 { 0.0 } else { 0.7 }, 0.01),
+            SimulatedMachine::Wild if random.random_bool(0.2) => (1.5, 0.5),
+            SimulatedMachine::Wild => (0.0, 0.4),
         }
     }
 }
 
 /// Cases whose true changes lie between 0.02 % and a factor of sixteen, either way.
-fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
+fn simulate_session(machine: SimulatedMachine, blocks: u32, seed: u64) -> Session {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut story = Story::fixed(&["old", "new"], blocks).seed(seed);
+    let mut story = FakeSession::with_fixed_blocks(&["old", "new"], blocks).with_seed(seed);
     for case in 0..CASES {
         let change = [2e-4, 0.005, 0.03, 0.2, 2.8][case % 5] * [1.0, -1.0][case / 5 % 2];
         let size = 10f64.powf(random.random_range(-1.0..7.0));
         let all = 4 * blocks as usize;
         let mut at = 0;
-        story = story.case(&format!("g/case n={case}"), |variant, _| {
-            let (level, deviation) = machine.at(at, all, &mut random);
+        story = story.add_case(&format!("g/case n={case}"), |variant, _| {
+            let (level, deviation) = machine.level_at(at, all, &mut random);
             at += 1;
             // The sum of twelve uniform values has the variance of a standard normal one.
             let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
@@ -61,18 +61,18 @@ fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
             size * (level + noise + own).exp()
         });
     }
-    story.session()
+    story.build()
 }
 
 /// Parses a printed figure; `∞` is infinite.
-fn read(text: &str) -> f64 {
+fn parse_figure(text: &str) -> f64 {
     let text = text.trim().replace([',', '+'], "").replace('∞', "inf");
     text.parse()
         .unwrap_or_else(|_| panic!("'{text}' is no figure"))
 }
 
 /// One unit of the last printed place.
-fn unit(text: &str) -> f64 {
+fn last_place_unit(text: &str) -> f64 {
     let decimals = text
         .split_once('.')
         .map_or(0, |(_, rest)| rest.trim().len());
@@ -80,23 +80,23 @@ fn unit(text: &str) -> f64 {
 }
 
 /// The inconsistency in a printed line, if any.
-fn contradiction(line: &Line<'_>) -> Option<String> {
+fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
     let estimate = line.row.change?;
-    let [old, new] = line.sides();
-    let (change, interval) = (change(&estimate), change_interval(&estimate));
+    let [old, new] = line.side_figures();
+    let (change, interval) = (format_change(&estimate), format_interval(&estimate));
     let said = format!("{old} -> {new}: {change} {interval}");
     let percent = change.trim_end_matches(" %");
     let ends: Vec<f64> = interval
         .trim_matches(['[', ']'])
         .split(", ")
-        .map(read)
+        .map(parse_figure)
         .collect();
-    let printed = read(percent);
-    let computed = (read(&new) / read(&old) - 1.0) * 100.0;
+    let printed = parse_figure(percent);
+    let computed = (parse_figure(&new) / parse_figure(&old) - 1.0) * 100.0;
     let half = 0.5 * (ends[1] - ends[0]);
     // Three digits of either side; less than half of the uncertainty.
-    let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + unit(percent);
-    let tolerance = by_digits.min(0.5 * half + unit(percent));
+    let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + last_place_unit(percent);
+    let tolerance = by_digits.min(0.5 * half + last_place_unit(percent));
     let signless_zero = [percent, interval.as_str()].iter().all(|text| {
         let zeros = text.split(['[', ']', ' ', ',']).filter(|word| {
             word.starts_with(['+', '-']) && !word.contains(|c: char| "123456789∞".contains(c))
@@ -123,13 +123,17 @@ fn no_printed_row_contradicts_itself() {
     let mut opposite_medians = 0;
     for (number, machine) in MACHINES.into_iter().enumerate() {
         for blocks in [2, 4] {
-            let session = session(machine, blocks, number as u64 * 10 + u64::from(blocks));
-            let found = analyse(&session, &Settings::default());
-            let comparison: &Comparison = &found.comparisons[0];
+            let session = simulate_session(machine, blocks, number as u64 * 10 + u64::from(blocks));
+            let found = analyze_session(&session, &AnalysisSettings::default());
+            let comparison: &CandidateComparison = &found.comparisons[0];
             let places = comparison.rows.iter().map(|row| (comparison, row));
-            for line in prepare(places.collect(), None, &mut Footnotes::default()) {
+            for line in prepare_lines(places.collect(), None, &mut TableFootnotes::default()) {
                 rows += 1;
-                assert_eq!(contradiction(&line), None, "{machine:?}, {blocks} blocks");
+                assert_eq!(
+                    find_contradiction(&line),
+                    None,
+                    "{machine:?}, {blocks} blocks"
+                );
                 let [old, new] = [line.row.baseline.median, line.row.candidate.median];
                 let change = line.row.change.map_or(0.0, |change| change.value);
                 opposite_medians += usize::from((new - old) * change < 0.0);

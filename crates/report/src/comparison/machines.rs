@@ -1,34 +1,43 @@
 //! Results of cases that several machines measured: the machine, how much machines differ, and what
-//! to expect of other machines like them. Start at [`remark`], [`add_columns`] and [`forest`];
+//! to expect of other machines like them. Start at [`withdrawal_remark`], [`add_columns`] and [`machines_forest`];
 //! `analysis/machines.rs` computes the findings.
 //!
 //! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
 
-use super::rows::Line;
-use crate::charts::{band, forest_row};
-use crate::document::Chart;
-use crate::figure::{change, change_with_interval, count, direction, probability, setting};
+use super::rows::VerdictLine;
+use crate::charts::{forest_row, threshold_band};
+use crate::document::ReportChart;
+use crate::figure::{
+    better_direction, format_change, format_change_interval, format_count, format_probability,
+    format_setting,
+};
 use crate::output::Verbosity;
-use crate::table::{Cell, Column, Columns};
+use crate::table::{ColumnSet, ReportCell, ReportColumn};
 use serde_json::{Value, json};
-use speedwell_analysis::{AcrossMachines, CaseComparison, Comparison, MachineEffect, Population};
-use speedwell_model::{Better, Estimate};
+use speedwell_analysis::{
+    AcrossMachines, CandidateComparison, CaseComparison, MachineEffect, MachinePopulation,
+};
+use speedwell_model::{IntervalEstimate, MetricDirection};
 use speedwell_plot as plot;
 
 /// Why a verdict was withdrawn, with the two machines that differ most.
-pub fn remark(row: &CaseComparison) -> Option<String> {
+pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     let known = row.machines.as_ref().filter(|known| known.depends)?;
-    let p = known.p_equal.map(probability)?;
-    let range = range(known)?;
+    let p = known.p_equal.map(format_probability)?;
+    let range = range_text(known)?;
     Some(format!(
         "It depends on the machine: {range}. Were the change the same on all of them, they would differ so much with a probability of {p}."
     ))
 }
 
 /// `-4.1 % on lab-3 … +1.2 % on lab-7`
-fn range(known: &AcrossMachines) -> Option<String> {
-    let [low, high] = known.range()?.map(|machine| {
-        let value = machine.change.as_ref().map(change).unwrap_or_default();
+fn range_text(known: &AcrossMachines) -> Option<String> {
+    let [low, high] = known.extreme_machines()?.map(|machine| {
+        let value = machine
+            .change
+            .as_ref()
+            .map(format_change)
+            .unwrap_or_default();
         format!("{value} on {}", machine.name)
     });
     Some(format!("{low} … {high}"))
@@ -37,7 +46,7 @@ fn range(known: &AcrossMachines) -> Option<String> {
 /// Adds the machine of each case, if it has one, else the range over machines; verbose output gets
 /// a column per machine.
 pub fn add_columns<'a>(
-    columns: &mut Columns<Line<'a>>,
+    columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],
     verbosity: Verbosity,
 ) {
@@ -49,35 +58,39 @@ pub fn add_columns<'a>(
         return;
     }
     if known.iter().all(|known| known.machines.len() < 2) {
-        columns.add(Column::words("machine", "machine"), |line| {
-            Cell::words(
-                of(line)
+        columns.add_column(ReportColumn::words("machine", "machine"), |line| {
+            ReportCell::words(
+                line_machines(line)
                     .map(|machine| machine.name.clone())
                     .collect::<String>(),
             )
         });
     } else {
-        let over = Column::words("machines_shown", "over machines").for_people();
-        columns.add(over.expendable(4), |line| {
-            let range = line.row.machines.as_ref().and_then(range);
-            Cell::words(range.unwrap_or_default())
+        let over = ReportColumn::words("machines_shown", "over machines").for_people();
+        columns.add_column(over.expendable(4), |line| {
+            let range = line.row.machines.as_ref().and_then(range_text);
+            ReportCell::words(range.unwrap_or_default())
         });
         if verbosity == Verbosity::Verbose {
-            add_each(columns, &known);
+            add_machine_columns(columns, &known);
         }
     }
     columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
     columns.add_value("machines", |line| {
-        line.row.machines.as_ref().map(data).unwrap_or_default()
+        line.row
+            .machines
+            .as_ref()
+            .map(machines_data)
+            .unwrap_or_default()
     });
 }
 
 /// The effects on each machine of a line.
-fn of<'l>(line: &'l Line<'_>) -> impl Iterator<Item = &'l MachineEffect> {
+fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row.machines.iter().flat_map(|known| &known.machines)
 }
 
-fn add_each<'a>(columns: &mut Columns<Line<'a>>, known: &[&AcrossMachines]) {
+fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, known: &[&AcrossMachines]) {
     let mut names: Vec<String> = Vec::new();
     for machine in known.iter().flat_map(|known| &known.machines) {
         if !names.contains(&machine.name) {
@@ -85,18 +98,18 @@ fn add_each<'a>(columns: &mut Columns<Line<'a>>, known: &[&AcrossMachines]) {
         }
     }
     for name in names {
-        let column = Column::figure("change_on_machine", name.clone()).for_people();
-        columns.add(column.expendable(7), move |line| {
-            let own = of(line).find(|machine| machine.name == name);
+        let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
+        columns.add_column(column.expendable(7), move |line| {
+            let own = line_machines(line).find(|machine| machine.name == name);
             let found = own.and_then(|machine| machine.change);
-            Cell::figure(found.map(|found| found.value))
-                .shown(found.map(|found| change(&found)).unwrap_or_default())
+            ReportCell::figure(found.map(|found| found.value))
+                .with_text(found.map(|found| format_change(&found)).unwrap_or_default())
         });
     }
 }
 
 /// All per-machine figures, for programs.
-fn data(known: &AcrossMachines) -> Value {
+fn machines_data(known: &AcrossMachines) -> Value {
     let machine = |machine: &MachineEffect| {
         json!({
             "name": machine.name,
@@ -107,7 +120,7 @@ fn data(known: &AcrossMachines) -> Value {
             "high": machine.change.map(|change| change.high),
         })
     };
-    let population = |population: &Population| {
+    let population = |population: &MachinePopulation| {
         json!({
             "class": population.class,
             "machines": population.machines,
@@ -126,7 +139,7 @@ fn data(known: &AcrossMachines) -> Value {
 }
 
 /// What to expect of other machines: for one case the expectation, for many cases a pointer to it.
-pub fn notes(comparison: &Comparison) -> Vec<String> {
+pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     let rows = || {
         comparison
             .rows
@@ -141,11 +154,11 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
         let machines = several.iter().map(|known| known.machines.len()).max();
         return vec![format!(
             "What is said holds on these {}; with fewer than 3 of a class, nothing is said about other machines.",
-            count(machines.unwrap_or_default(), "machine", "machines")
+            format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
     match &several[..] {
-        [only] => only.populations.iter().map(|known| expected(known, comparison)).collect(),
+        [only] => only.populations.iter().map(|known| expectation_note(known, comparison)).collect(),
         _ => vec![
             "What is to be expected on other machines of a class is on the page and in the exported figures of each case."
                 .to_owned(),
@@ -154,31 +167,34 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 /// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0]; 9 more would halve this interval.`
-fn expected(known: &Population, comparison: &Comparison) -> String {
+fn expectation_note(known: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",
         known.machines,
         known.class,
-        change_with_interval(&known.change),
-        setting(comparison.confidence),
+        format_change_interval(&known.change),
+        format_setting(comparison.confidence),
         known.to_halve,
     )
 }
 
 /// The change on each machine, on all of them, and on others like them; `None` for a case measured
 /// on one machine.
-pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
+pub fn machines_forest(
+    comparison: &CandidateComparison,
+    row: &CaseComparison,
+) -> Option<ReportChart> {
     let known = row
         .machines
         .as_ref()
         .filter(|known| known.machines.len() > 1)?;
     let better = comparison.metric.better;
-    let line = |label: String, estimate: Estimate| plot::ForestRow {
+    let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
         label,
         estimate: estimate.value * 100.0,
         low: estimate.low * 100.0,
         high: estimate.high * 100.0,
-        mark: mark(&estimate, better),
+        mark: interval_mark(&estimate, better),
     };
     let mut rows: Vec<plot::ForestRow> = (known.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
@@ -194,18 +210,18 @@ pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
         "{}: {} by machine",
         comparison.metric.name, comparison.candidate
     );
-    Some(Chart {
-        picture: plot::Chart::Forest(plot::ForestChart {
+    Some(ReportChart {
+        picture: plot::AnyChart::Forest(plot::ForestChart {
             title: title.clone(),
             subtitle: Some(row.case.id()),
             x_label: format!(
                 "change in % with {} interval ({})",
-                setting(comparison.confidence),
-                direction(comparison.metric.better)
+                format_setting(comparison.confidence),
+                better_direction(comparison.metric.better)
             ),
             percent: true,
             reference: 0.0,
-            band: band(comparison),
+            band: threshold_band(comparison),
             rows,
         }),
         title,
@@ -214,21 +230,25 @@ pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
 }
 
 /// The mark that an interval justifies on its own.
-fn mark(change: &Estimate, better: Better) -> plot::Mark {
+fn interval_mark(change: &IntervalEstimate, better: MetricDirection) -> plot::VerdictMark {
     match (change.low > 0.0, change.high < 0.0, better) {
-        (true, _, Better::Higher) | (_, true, Better::Lower) => plot::Mark::Better,
-        (true, _, Better::Lower) | (_, true, Better::Higher) => plot::Mark::Worse,
-        _ => plot::Mark::Unclear,
+        (true, _, MetricDirection::Higher) | (_, true, MetricDirection::Lower) => {
+            plot::VerdictMark::Better
+        }
+        (true, _, MetricDirection::Lower) | (_, true, MetricDirection::Higher) => {
+            plot::VerdictMark::Worse
+        }
+        _ => plot::VerdictMark::Unclear,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Output;
-    use crate::{Render, Text};
-    use speedwell_analysis::{Findings, Settings};
-    use speedwell_fixtures::Story;
+    use crate::output::OutputOptions;
+    use crate::{RenderDocument, TextFormat};
+    use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+    use speedwell_fixtures::FakeSession;
 
     const FOUR: [(&str, &str); 4] = [
         ("m1", "zen4"),
@@ -238,7 +258,7 @@ mod tests {
     ];
 
     /// Findings from four machines with four blocks each; `factors` scale the new variant.
-    fn found(factors: [f64; 4]) -> Findings {
+    fn found(factors: [f64; 4]) -> AnalysisFindings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {
                 factors[(number / 8) as usize]
@@ -247,20 +267,23 @@ mod tests {
             };
             1000.0 * factor * (1.0 + f64::from(number * 7919 % 13) / 1000.0)
         };
-        let story = Story::fixed(&["old", "new"], 16)
-            .case("g/b", value)
-            .case("g/c", value);
-        speedwell_analysis::analyse(&story.machines(&FOUR).session(), &Settings::default())
+        let story = FakeSession::with_fixed_blocks(&["old", "new"], 16)
+            .add_case("g/b", value)
+            .add_case("g/c", value);
+        speedwell_analysis::analyze_session(
+            &story.distribute_over_machines(&FOUR).build(),
+            &AnalysisSettings::default(),
+        )
     }
 
-    fn text(findings: &Findings, verbosity: Verbosity) -> String {
-        let output = Output {
+    fn text(findings: &AnalysisFindings, verbosity: Verbosity) -> String {
+        let output = OutputOptions {
             verbosity,
-            ..Output::default()
+            ..OutputOptions::default()
         };
-        let document = crate::comparison::comparison(findings, &output);
+        let document = crate::comparison::report_comparison(findings, &output);
         let mut text = Vec::new();
-        Text::default().render(&document, &mut text).unwrap();
+        TextFormat::default().render(&document, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -278,8 +301,8 @@ mod tests {
             assert!(all.contains(machine), "{all}");
         }
         let row = &findings.comparisons[0].rows[0];
-        let Some(plot::Chart::Forest(forest)) =
-            forest(&findings.comparisons[0], row).map(|chart| chart.picture)
+        let Some(plot::AnyChart::Forest(forest)) =
+            machines_forest(&findings.comparisons[0], row).map(|chart| chart.picture)
         else {
             panic!("no chart");
         };
@@ -295,30 +318,31 @@ mod tests {
                 "on others like them (zen4)"
             ]
         );
-        assert_eq!(forest.rows[0].mark, plot::Mark::Worse);
-        assert_eq!(forest.rows[3].mark, plot::Mark::Better);
+        assert_eq!(forest.rows[0].mark, plot::VerdictMark::Worse);
+        assert_eq!(forest.rows[3].mark, plot::VerdictMark::Better);
     }
 
     #[test]
     fn of_two_machines_nothing_is_said_about_others() {
         let factor = |variant: &str| if variant == "new" { 1.1 } else { 1.0 };
-        let story = Story::fixed(&["old", "new"], 8).noisy("g/b", 0.01, factor);
-        let two = story.clone().machines(&FOUR[..2]).session();
-        let findings = speedwell_analysis::analyse(&two, &Settings::default());
+        let story =
+            FakeSession::with_fixed_blocks(&["old", "new"], 8).add_noisy_case("g/b", 0.01, factor);
+        let two = story.clone().distribute_over_machines(&FOUR[..2]).build();
+        let findings = speedwell_analysis::analyze_session(&two, &AnalysisSettings::default());
         let shown = text(&findings, Verbosity::Normal);
         assert!(
             shown.contains("holds on these 2 machines; with fewer than 3"),
             "{shown}"
         );
         // With one machine, the row names it.
-        let one = story.machines(&FOUR[2..3]).session();
-        let findings = speedwell_analysis::analyse(&one, &Settings::default());
+        let one = story.distribute_over_machines(&FOUR[2..3]).build();
+        let findings = speedwell_analysis::analyze_session(&one, &AnalysisSettings::default());
         let shown = text(&findings, Verbosity::Normal);
         assert!(
             shown.contains("m3") && !shown.contains("over machines"),
             "{shown}"
         );
-        let own = forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
+        let own = machines_forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
         assert!(own.is_none());
     }
 }

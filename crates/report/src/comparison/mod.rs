@@ -11,97 +11,109 @@ pub mod machines;
 mod rows;
 mod words;
 
-pub use rows::{emphasis, symbol};
+pub use rows::{verdict_emphasis, verdict_symbol};
 pub use words::{correction_words, method_words, size};
 
-use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
-use crate::charts::MOST_DRAWN_RUNS;
-use crate::charts::band;
-use crate::comparison::rows::Place;
-use crate::document::{Block, Document};
-use crate::figure::{change_with_interval, count, direction};
-use crate::output::{Output, Verbosity};
-use crate::table::{Footnotes, Name, Row, Table, number, take_common};
+use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::charts::MAX_DRAWN_RUNS;
+use crate::charts::threshold_band;
+use crate::comparison::rows::CaseInComparison;
+use crate::document::{Document, ReportBlock};
+use crate::figure::{better_direction, format_change_interval, format_count};
+use crate::output::{OutputOptions, Verbosity};
+use crate::table::{
+    ReportRow, ReportTable, RowName, TableFootnotes, json_number, take_common_text,
+};
 use serde_json::{Value, json};
-use speedwell_analysis::{CaseComparison, Comparison, Correction, Findings, Method};
-use speedwell_model::{Estimate, Failure, Verdict};
+use speedwell_analysis::{
+    AnalysisFindings, CandidateComparison, CaseComparison, StatisticalMethod, TestingCorrection,
+};
+use speedwell_model::{IntervalEstimate, StepFailure, Verdict};
 use std::sync::Arc;
 
 /// The machine-readable name of the table.
-pub const TABLE: &str = "changes";
+pub const CHANGES_TABLE: &str = "changes";
 
 /// Reports the comparisons, without the failures, warnings and charts that all reports share.
-pub fn comparison(findings: &Findings, output: &Output) -> Document {
+pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("comparison");
-    let sections = sections(&findings.comparisons);
+    let sections = group_sections(&findings.comparisons);
     for section in &sections {
         if sections.len() > 1 {
-            document.push_heading(2, section.title(&findings.comparisons));
+            document.push_heading(2, section.section_title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
-            let subject = section.subject(comparison);
+            let subject = section.sentence_prefix(comparison);
             // The sentence names the metric, unless it stands in front.
             let change = match &*subject {
                 "" => &*comparison.metric.name,
                 _ => "change",
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
-            let sentence = words::headline(comparison, change, ended_after, failures);
-            document.push(Block::Headline(subject + &sentence));
+            let sentence = words::comparison_headline(comparison, change, ended_after, failures);
+            document.push(ReportBlock::Headline(subject + &sentence));
         }
         add_section(section, &findings.failures, output, &mut document);
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = words::notes(&findings.comparisons, output.verbosity);
-        document.extend(notes.into_iter().map(Block::Note));
+        let notes = words::comparison_notes(&findings.comparisons, output.verbosity);
+        document.extend(notes.into_iter().map(ReportBlock::Note));
     });
-    document.attach("comparisons", comparisons(&findings.comparisons));
+    document.attach_data("comparisons", comparisons_data(&findings.comparisons));
     document
 }
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    rows::columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
+    rows::verdict_columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
 }
 
 fn add_section(
-    section: &Section<'_>,
-    failures: &[Failure],
-    output: &Output,
+    section: &ComparisonSection<'_>,
+    failures: &[StepFailure],
+    output: &OutputOptions,
     document: &mut Document,
 ) {
     output.add_detail(document, |_, document| {
-        document.extend(highlights(section.first()));
+        document.extend(highlight_blocks(section.first_comparison()));
     });
     if section
         .comparisons
         .iter()
         .any(|comparison| !comparison.rows.is_empty())
     {
-        document.push(Block::Table(table(section, output)));
-        let shared = rows::shared_remarks(&section.named().places);
-        document.extend(shared.into_iter().map(Block::Note));
+        document.push(ReportBlock::Table(section_table(section, output)));
+        let shared = rows::shared_remarks(&section.named_rows().places);
+        document.extend(shared.into_iter().map(ReportBlock::Note));
         let of_machines = section
             .comparisons
             .iter()
-            .flat_map(|comparison| machines::notes(comparison));
-        document.extend(distinct(of_machines).into_iter().map(Block::Note));
+            .flat_map(|comparison| machines::population_notes(comparison));
+        document.extend(distinct(of_machines).into_iter().map(ReportBlock::Note));
     }
-    document.extend(unmatched(&section.comparisons, failures, output.verbosity));
+    document.extend(unmatched_blocks(
+        &section.comparisons,
+        failures,
+        output.verbosity,
+    ));
 }
 
-fn table(section: &Section<'_>, output: &Output) -> Table {
-    let mut footnotes = Footnotes::default();
-    let named = section.named();
-    let mut lines = rows::prepare(named.places, output.unit, &mut footnotes);
-    let unit = take_common(&mut lines, |line| &mut line.unit);
-    let runs = take_common(&mut lines, |line| &mut line.runs);
+fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> ReportTable {
+    let mut footnotes = TableFootnotes::default();
+    let named = section.named_rows();
+    let mut lines = rows::prepare_lines(named.places, output.unit, &mut footnotes);
+    let unit = take_common_text(&mut lines, |line| &mut line.unit);
+    let runs = take_common_text(&mut lines, |line| &mut line.runs);
     let headers = [
         section.names_header(),
         section.baseline_header(),
         section.candidate_header(),
     ];
-    let mut columns = rows::columns(headers, section.first().confidence, output.verbosity);
+    let mut columns = rows::verdict_columns(
+        headers,
+        section.first_comparison().confidence,
+        output.verbosity,
+    );
     let mut of_section = section
         .comparisons
         .iter()
@@ -112,50 +124,50 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let all: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     machines::add_columns(&mut columns, &all, output.verbosity);
     let runs_of = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
-    if all.iter().map(runs_of).sum::<usize>() > MOST_DRAWN_RUNS
-        && let Some(audience) = output.audience()
+    if all.iter().map(runs_of).sum::<usize>() > MAX_DRAWN_RUNS
+        && let Some(audience) = output.only_audience()
     {
-        columns.keep_those_for(audience);
+        columns.retain_audience(audience);
     }
     let mut rows = Vec::new();
     for label in named.lines {
         match label {
-            LabelLine::Group(name) => rows.push(Row::Group(name)),
+            LabelLine::Group(name) => rows.push(ReportRow::Group(name)),
             LabelLine::Case { index, name } => {
                 lines[index].name = name;
-                rows.push(columns.row(&lines[index]));
-                rows.extend(lines[index].remark().map(Row::Remark));
+                rows.push(columns.build_row(&lines[index]));
+                rows.extend(lines[index].row_remark().map(ReportRow::Remark));
             }
         }
     }
     let caption = [
         Some(named.shared),
-        words::caption(&section.comparisons, unit, runs),
+        words::comparison_caption(&section.comparisons, unit, runs),
     ];
-    Table {
+    ReportTable {
         caption: caption
             .into_iter()
             .flatten()
             .filter(|line| !line.is_empty())
             .collect(),
         footnotes: footnotes.into_texts(),
-        band: band(section.first()),
-        ..columns.table_of_rows(TABLE, rows)
+        band: threshold_band(section.first_comparison()),
+        ..columns.table_of_rows(CHANGES_TABLE, rows)
     }
 }
 
 /// Comparisons that share a table; never empty.
 #[derive(Debug)]
-pub struct Section<'a> {
+pub struct ComparisonSection<'a> {
     /// What the rows are.
-    pub rows: Rows,
+    pub rows: SectionRows,
     /// Its comparisons. All have the same baseline, unless the rows are pairs.
-    pub comparisons: Vec<&'a Comparison>,
+    pub comparisons: Vec<&'a CandidateComparison>,
 }
 
 /// The kind of rows in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum SectionRows {
     /// Cases, of one comparison.
     Cases,
     /// Metrics of a single case.
@@ -167,25 +179,25 @@ pub enum Rows {
 }
 
 /// The rows of a table with their names.
-pub struct Named<'a> {
+pub struct NamedRows<'a> {
     /// What all rows share; may be empty.
     pub shared: String,
     /// Headings and rows in the order of the table.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LabelLine>,
     /// The place for each index in `lines`.
-    pub places: Vec<Place<'a>>,
+    pub places: Vec<CaseInComparison<'a>>,
 }
 
 /// Groups comparisons into tables, keeping their order.
-pub fn sections(comparisons: &[Comparison]) -> Vec<Section<'_>> {
-    let mut sections: Vec<Section<'_>> = Vec::new();
+pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSection<'_>> {
+    let mut sections: Vec<ComparisonSection<'_>> = Vec::new();
     for comparison in comparisons {
         let joined = sections
             .last_mut()
-            .is_some_and(|section| section.join(comparison));
+            .is_some_and(|section| section.try_join(comparison));
         if !joined {
-            sections.push(Section {
-                rows: Rows::Cases,
+            sections.push(ComparisonSection {
+                rows: SectionRows::Cases,
                 comparisons: vec![comparison],
             });
         }
@@ -193,15 +205,15 @@ pub fn sections(comparisons: &[Comparison]) -> Vec<Section<'_>> {
     sections
 }
 
-impl<'a> Section<'a> {
+impl<'a> ComparisonSection<'a> {
     /// The first comparison, for properties that all of them share.
-    pub fn first(&self) -> &'a Comparison {
+    pub fn first_comparison(&self) -> &'a CandidateComparison {
         self.comparisons[0]
     }
 
     /// Adds `other` if it belongs to the same table; returns whether it did.
-    fn join(&mut self, other: &'a Comparison) -> bool {
-        let first = self.first();
+    fn try_join(&mut self, other: &'a CandidateComparison) -> bool {
+        let first = self.first_comparison();
         if single_case(first).is_none() || single_case(first) != single_case(other) {
             return false;
         }
@@ -210,13 +222,13 @@ impl<'a> Section<'a> {
             first.candidate == other.candidate,
             first.metric == other.metric,
         ) {
-            (true, true, false) => Rows::Metrics,
-            (true, false, true) if self.rows != Rows::Pairs => Rows::Candidates,
-            (_, _, true) => Rows::Pairs,
+            (true, true, false) => SectionRows::Metrics,
+            (true, false, true) if self.rows != SectionRows::Pairs => SectionRows::Candidates,
+            (_, _, true) => SectionRows::Pairs,
             _ => return false,
         };
         // Candidates of one baseline become pairs once there is another baseline.
-        let widens = (self.rows, rows) == (Rows::Candidates, Rows::Pairs);
+        let widens = (self.rows, rows) == (SectionRows::Candidates, SectionRows::Pairs);
         if self.comparisons.len() > 1 && rows != self.rows && !widens {
             return false;
         }
@@ -226,18 +238,21 @@ impl<'a> Section<'a> {
     }
 
     /// The subject of the section, given all comparisons.
-    pub fn title(&self, all: &[Comparison]) -> String {
-        let first = self.first();
-        if self.rows == Rows::Pairs {
+    pub fn section_title(&self, all: &[CandidateComparison]) -> String {
+        let first = self.first_comparison();
+        if self.rows == SectionRows::Pairs {
             return first.metric.name.clone();
         }
         let sides = match self.rows {
-            Rows::Candidates => format!("all against {}", first.baseline),
+            SectionRows::Candidates => format!("all against {}", first.baseline),
             _ => format!("{} against {}", first.candidate, first.baseline),
         };
         let several_sides = all.iter().any(|other| other.candidate != first.candidate);
         let several_metrics = all.iter().any(|other| other.metric != first.metric);
-        match (several_sides, several_metrics && self.rows != Rows::Metrics) {
+        match (
+            several_sides,
+            several_metrics && self.rows != SectionRows::Metrics,
+        ) {
             (true, true) => format!("{}: {sides}", first.metric.name),
             (false, true) => first.metric.name.clone(),
             _ => sides,
@@ -245,71 +260,73 @@ impl<'a> Section<'a> {
     }
 
     /// The prefix that distinguishes one comparison of this section in a sentence.
-    pub fn subject(&self, comparison: &Comparison) -> String {
+    pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
         match self.rows {
-            Rows::Metrics => format!("{}: ", comparison.metric.name),
-            Rows::Cases | Rows::Candidates | Rows::Pairs => String::new(),
+            SectionRows::Metrics => format!("{}: ", comparison.metric.name),
+            SectionRows::Cases | SectionRows::Candidates | SectionRows::Pairs => String::new(),
         }
     }
 
     /// The heading of the names.
     pub fn names_header(&self) -> &'static str {
         match self.rows {
-            Rows::Cases => "case",
-            Rows::Metrics => "metric",
-            Rows::Candidates => "candidate",
-            Rows::Pairs => "candidate against baseline",
+            SectionRows::Cases => "case",
+            SectionRows::Metrics => "metric",
+            SectionRows::Candidates => "candidate",
+            SectionRows::Pairs => "candidate against baseline",
         }
     }
 
     /// The heading of the baseline's figures.
     pub fn baseline_header(&self) -> &str {
         match self.rows {
-            Rows::Pairs => "baseline",
-            _ => &self.first().baseline,
+            SectionRows::Pairs => "baseline",
+            _ => &self.first_comparison().baseline,
         }
     }
 
     /// The heading of the candidates' figures.
     pub fn candidate_header(&self) -> &str {
         match self.rows {
-            Rows::Candidates | Rows::Pairs => "candidate",
-            Rows::Cases | Rows::Metrics => &self.first().candidate,
+            SectionRows::Candidates | SectionRows::Pairs => "candidate",
+            SectionRows::Cases | SectionRows::Metrics => &self.first_comparison().candidate,
         }
     }
 
     /// The rows and their names.
-    pub fn named(&self) -> Named<'a> {
-        let rows = |comparison: &&'a Comparison| {
+    pub fn named_rows(&self) -> NamedRows<'a> {
+        let rows = |comparison: &&'a CandidateComparison| {
             let comparison = *comparison;
             comparison.rows.iter().map(move |row| (comparison, row))
         };
-        let places: Vec<Place<'a>> = self.comparisons.iter().flat_map(rows).collect();
-        if self.rows == Rows::Cases {
+        let places: Vec<CaseInComparison<'a>> = self.comparisons.iter().flat_map(rows).collect();
+        if self.rows == SectionRows::Cases {
             let cases: Vec<_> = places
                 .iter()
                 .map(|(_, row)| Arc::clone(&row.case))
                 .collect();
             let labels = CaseLabels::new(&cases);
-            return Named {
+            return NamedRows {
                 shared: labels.shared,
                 lines: labels.lines,
                 places,
             };
         }
-        let line = |(index, (comparison, _)): (usize, &Place<'a>)| {
+        let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
             let name = match self.rows {
-                Rows::Metrics => metric_name(comparison),
-                Rows::Cases | Rows::Candidates => Name::plain(comparison.candidate.as_str()),
-                Rows::Pairs => Name {
+                SectionRows::Metrics => metric_name(comparison),
+                SectionRows::Cases | SectionRows::Candidates => {
+                    RowName::plain(comparison.candidate.as_str())
+                }
+                SectionRows::Pairs => RowName {
                     full: format!("{} against {}", comparison.candidate, comparison.baseline),
                     short: format!("{} / {}", comparison.candidate, comparison.baseline),
                 },
             };
-            Line::Case { index, name }
+            LabelLine::Case { index, name }
         };
         let lines = places.iter().enumerate().map(line).collect();
-        Named {
+        NamedRows {
             shared: places[0].1.case.id(),
             lines,
             places,
@@ -317,74 +334,78 @@ impl<'a> Section<'a> {
     }
 }
 
-fn single_case(comparison: &Comparison) -> Option<String> {
+fn single_case(comparison: &CandidateComparison) -> Option<String> {
     match &comparison.rows[..] {
         [only] => Some(only.case.id()),
         _ => None,
     }
 }
 
-fn metric_name(comparison: &Comparison) -> Name {
+fn metric_name(comparison: &CandidateComparison) -> RowName {
     let metric = &comparison.metric;
-    Name {
-        full: format!("{} ({})", metric.name, direction(metric.better)),
+    RowName {
+        full: format!("{} ({})", metric.name, better_direction(metric.better)),
         short: metric.name.clone(),
     }
 }
 
 /// Longest table without highlights.
-const SHORT_TABLE: usize = 20;
+const MAX_SHORT_TABLE: usize = 20;
 /// Cases named per side.
-const NAMED_CHANGES: usize = 5;
+const MAX_NAMED_CHANGES: usize = 5;
 
 /// Up to five of the worst and five of the best cases; empty for a short table.
-pub fn highlights(comparison: &Comparison) -> Vec<Block> {
-    if comparison.rows.len() <= SHORT_TABLE {
+pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
+    if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();
     }
     let mut items = Vec::new();
     for verdict in [Verdict::Worse, Verdict::Better] {
         items.extend(
-            largest(comparison, verdict)
+            largest_changes(comparison, verdict)
                 .into_iter()
-                .map(|row| item(row, verdict)),
+                .map(|row| highlight_text(row, verdict)),
         );
     }
     if items.is_empty() {
         return Vec::new();
     }
     vec![
-        Block::Paragraph("Largest changes:".to_owned()),
-        Block::List(items),
+        ReportBlock::Paragraph("Largest changes:".to_owned()),
+        ReportBlock::List(items),
     ]
 }
 
-fn largest(comparison: &Comparison, verdict: Verdict) -> Vec<&CaseComparison> {
+fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&CaseComparison> {
     let size = |row: &CaseComparison| row.change.map_or(0.0, |change| change.value.abs());
-    let mut rows: Vec<_> = comparison.rows_that_are(verdict).collect();
+    let mut rows: Vec<_> = comparison.rows_with_verdict(verdict).collect();
     rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    rows.truncate(NAMED_CHANGES);
+    rows.truncate(MAX_NAMED_CHANGES);
     rows
 }
 
-fn item(row: &CaseComparison, verdict: Verdict) -> String {
+fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
     let change = row
         .change
         .as_ref()
-        .map(change_with_interval)
+        .map(format_change_interval)
         .unwrap_or_default();
-    format!("{} {verdict} {change} {}", symbol(verdict), row.case.id())
+    format!(
+        "{} {verdict} {change} {}",
+        verdict_symbol(verdict),
+        row.case.id()
+    )
 }
 
 /// Unmatched cases named by default.
-const NAMED_UNMATCHED: usize = 8;
+const MAX_NAMED_UNMATCHED: usize = 8;
 
 /// Lists, for each side, the cases that only it has.
-pub fn unmatched(
-    comparisons: &[&Comparison],
-    failures: &[Failure],
+pub fn unmatched_blocks(
+    comparisons: &[&CandidateComparison],
+    failures: &[StepFailure],
     verbosity: Verbosity,
-) -> Vec<Block> {
+) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
     let mut sides: Vec<(&String, &Vec<String>)> = Vec::new();
     for comparison in comparisons {
@@ -399,14 +420,14 @@ pub fn unmatched(
         }
     }
     for (variant, ids) in sides {
-        let cases = count(ids.len(), "case", "cases");
-        blocks.push(Block::Paragraph(format!(
+        let cases = format_count(ids.len(), "case", "cases");
+        blocks.push(ReportBlock::Paragraph(format!(
             "Not compared, only in {variant} ({cases}):"
         )));
         let named = if verbosity == Verbosity::Verbose {
             ids.len()
         } else {
-            NAMED_UNMATCHED.min(ids.len())
+            MAX_NAMED_UNMATCHED.min(ids.len())
         };
         let mut items: Vec<String> = (ids[..named].iter())
             .map(
@@ -419,7 +440,7 @@ pub fn unmatched(
         if named < ids.len() {
             items.push(format!("and {} more", ids.len() - named));
         }
-        blocks.push(Block::List(items));
+        blocks.push(ReportBlock::List(items));
     }
     blocks
 }
@@ -428,8 +449,8 @@ pub fn unmatched(
 fn failed_partner(
     id: &str,
     variant: &str,
-    comparisons: &[&Comparison],
-    failures: &[Failure],
+    comparisons: &[&CandidateComparison],
+    failures: &[StepFailure],
 ) -> Option<String> {
     let is_partner = |name: &str| {
         comparisons.iter().any(|of| {
@@ -447,21 +468,21 @@ fn failed_partner(
 }
 
 /// One object per comparison.
-pub fn comparisons(comparisons: &[Comparison]) -> Value {
+pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
     comparisons.iter().map(comparison_data).collect()
 }
 
-fn comparison_data(comparison: &Comparison) -> Value {
-    let of = |verdict| comparison.rows_that_are(verdict).count();
+fn comparison_data(comparison: &CandidateComparison) -> Value {
+    let of = |verdict| comparison.rows_with_verdict(verdict).count();
     let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
     let mut data = json!({
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
         "metric": comparison.metric,
-        "method": method(comparison.method),
+        "method": method_name(comparison.method),
         "confidence": comparison.confidence,
         "delta": comparison.delta,
-        "correction": correction(comparison.correction),
+        "correction": correction_name(comparison.correction),
         "cases": comparison.rows.len(),
         "verdicts": {
             "better": of(Verdict::Better),
@@ -469,8 +490,8 @@ fn comparison_data(comparison: &Comparison) -> Value {
             "same": of(Verdict::Same),
             "unclear": of(Verdict::Unclear),
         },
-        "overall": comparison.typical().as_ref().map(estimate),
-        "range": comparison.range().map(|ends| ends.map(|end| number(end.value))),
+        "overall": comparison.typical().as_ref().map(estimate_data),
+        "range": comparison.range().map(|ends| ends.map(|end| json_number(end.value))),
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });
@@ -482,30 +503,30 @@ fn comparison_data(comparison: &Comparison) -> Value {
 }
 
 /// An estimate; bounds that are not finite become `null`.
-fn estimate(estimate: &Estimate) -> Value {
+fn estimate_data(estimate: &IntervalEstimate) -> Value {
     json!({
-        "value": number(estimate.value),
-        "low": number(estimate.low),
-        "high": number(estimate.high),
+        "value": json_number(estimate.value),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
     })
 }
 
 /// Names of methods as in `--method`.
-fn method(method: Method) -> &'static str {
+fn method_name(method: StatisticalMethod) -> &'static str {
     match method {
-        Method::Rank => "rank",
-        Method::SignedRank => "signed-rank",
-        Method::Welch => "welch",
-        Method::MannWhitney => "mann-whitney",
-        Method::Bootstrap => "bootstrap",
+        StatisticalMethod::Rank => "rank",
+        StatisticalMethod::SignedRank => "signed-rank",
+        StatisticalMethod::Welch => "welch",
+        StatisticalMethod::MannWhitney => "mann-whitney",
+        StatisticalMethod::Bootstrap => "bootstrap",
     }
 }
 
 /// Names of corrections as in `--correct`.
-fn correction(correction: Correction) -> &'static str {
+fn correction_name(correction: TestingCorrection) -> &'static str {
     match correction {
-        Correction::BenjaminiHochberg => "bh",
-        Correction::Holm => "holm",
-        Correction::None => "none",
+        TestingCorrection::BenjaminiHochberg => "bh",
+        TestingCorrection::Holm => "holm",
+        TestingCorrection::None => "none",
     }
 }

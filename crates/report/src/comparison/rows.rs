@@ -1,39 +1,41 @@
 //! Rows and columns of the verdict table, for people and for machines.
 //!
 //! Preparing a row decides what concerns several of its cells at once: the common unit of both
-//! sides, the digits shown, the footnote marks. Start at [`prepare`] and [`columns`].
+//! sides, the digits shown, the footnote marks. Start at [`prepare_lines`] and [`verdict_columns`].
 
 use super::machines;
 use crate::case_labels::add_case_columns;
 use crate::charts::forest_row;
 use crate::figure::{
-    Uncertainty, change, change_interval, change_with_interval, probability, setting, share, spell,
-    spell_signed, uncertainty_of_median,
+    Uncertainty, format_change, format_change_interval, format_interval, format_number,
+    format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
 };
 use crate::output::Verbosity;
-use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList};
-use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::{CaseComparison, Comparison};
-use speedwell_model::{Better, Estimate, Figure as Recorded, Verdict};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, RowName, RunList, TableFootnotes, TextEmphasis,
+};
+use crate::unit::{FigureScale, UnitChoice};
+use speedwell_analysis::{CandidateComparison, CaseComparison};
+use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, MetricDirection, Verdict};
 use std::borrow::Cow;
 
 /// A case in its comparison.
-pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
+pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
 
 /// The footnote for verdicts that rest on runs in fixed or unknown order.
-const INDICATIVE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
+const INDICATIVE_NOTE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
                           of the machine may pass for a change";
 
 /// A row of the table.
-pub struct Line<'a> {
+pub struct VerdictLine<'a> {
     /// The comparison it belongs to.
-    pub comparison: &'a Comparison,
+    pub comparison: &'a CandidateComparison,
     /// Its figures.
     pub row: &'a CaseComparison,
     /// Its name in the table.
-    pub name: Name,
+    pub name: RowName,
     /// How the figures of both sides are shown.
-    pub scale: Scale,
+    pub scale: FigureScale,
     /// The last decimal places of the baseline and the candidate.
     pub last_places: [i32; 2],
     /// The unit; empty if it is in the caption.
@@ -44,24 +46,27 @@ pub struct Line<'a> {
     pub marks: String,
 }
 
-impl Line<'_> {
+impl VerdictLine<'_> {
     /// The remark below the row.
-    pub fn remark(&self) -> Option<String> {
-        let mean = self.row.mean_change.filter(|_| self.row.shape_changed)?;
-        let mean = change_with_interval(&mean);
+    pub fn row_remark(&self) -> Option<String> {
+        let mean = self.row.mean_change.filter(|_| self.row.is_shape_changed)?;
+        let mean = format_change_interval(&mean);
         Some(format!(
             "mean {mean} (sensitive to outliers): the shape or the tail changed"
         ))
     }
 
     /// The figures of the baseline and the candidate as printed in the table.
-    pub fn sides(&self) -> [String; 2] {
+    pub fn side_figures(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
-        [0, 1].map(|at| self.scale.bare(sides[at].location, self.last_places[at]))
+        [0, 1].map(|at| {
+            self.scale
+                .format_bare(sides[at].location, self.last_places[at])
+        })
     }
 
     /// The verdict with its symbol and footnote marks.
-    pub fn verdict(&self) -> String {
+    pub fn verdict_text(&self) -> String {
         if let Some(withheld) = &self.row.withheld {
             return format!("- {withheld} {}", self.marks).trim_end().to_owned();
         }
@@ -69,28 +74,28 @@ impl Line<'_> {
         let words = if self.has_no_direction() {
             "≠ differs".to_owned()
         } else {
-            format!("{} {verdict}", symbol(verdict))
+            format!("{} {verdict}", verdict_symbol(verdict))
         };
         format!("{words} {}", self.marks).trim_end().to_owned()
     }
 
     /// Whether there is a change but the metric's good direction is unknown.
     fn has_no_direction(&self) -> bool {
-        self.row.differs && self.comparison.metric.better == Better::Unknown
+        self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
     }
 
     /// The change in percent; a change from zero shows the new figure.
-    fn change(&self) -> String {
+    fn change_text(&self) -> String {
         match self.row.change {
-            Some(known) => change(&known),
-            None if self.row.is_from_zero() => self.sides().join(" -> "),
+            Some(known) => format_change(&known),
+            None if self.row.is_from_zero() => self.side_figures().join(" -> "),
             None => "?".to_owned(),
         }
     }
 }
 
 /// A symbol that distinguishes verdicts without color.
-pub fn symbol(verdict: Verdict) -> char {
+pub fn verdict_symbol(verdict: Verdict) -> char {
     match verdict {
         Verdict::Better => '▲',
         Verdict::Worse => '▼',
@@ -100,35 +105,36 @@ pub fn symbol(verdict: Verdict) -> char {
 }
 
 /// The emphasis of a verdict.
-pub fn emphasis(verdict: Verdict) -> Emphasis {
+pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
     match verdict {
-        Verdict::Better => Emphasis::Good,
-        Verdict::Worse => Emphasis::Bad,
-        Verdict::Same => Emphasis::None,
-        Verdict::Unclear => Emphasis::Caution,
+        Verdict::Better => TextEmphasis::Good,
+        Verdict::Worse => TextEmphasis::Bad,
+        Verdict::Same => TextEmphasis::None,
+        Verdict::Unclear => TextEmphasis::Caution,
     }
 }
 
 /// Prepares the lines of one table, in the order given. Names are filled in later.
-pub fn prepare<'a>(
-    places: Vec<Place<'a>>,
+pub fn prepare_lines<'a>(
+    places: Vec<CaseInComparison<'a>>,
     choice: Option<UnitChoice>,
-    footnotes: &mut Footnotes,
-) -> Vec<Line<'a>> {
+    footnotes: &mut TableFootnotes,
+) -> Vec<VerdictLine<'a>> {
     let whole = common_scale(&places, choice);
     let shared = shared_remarks(&places);
-    let line = |(comparison, row): Place<'a>| {
+    let line = |(comparison, row): CaseInComparison<'a>| {
         let sides = [row.baseline.location, row.candidate.location];
         let unit = &comparison.metric.unit;
-        let own =
-            || Scale::fitting(unit, &sides, choice).keeping_counts(unit, figures(row), choice);
+        let own = || {
+            FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
+        };
         let scale = whole.clone().unwrap_or_else(own);
-        Line {
-            name: Name::default(),
+        VerdictLine {
+            name: RowName::default(),
             last_places: last_places(row, &scale),
             unit: scale.symbol.clone(),
-            runs: runs(row),
-            marks: marks(row, &shared, footnotes),
+            runs: runs_text(row),
+            marks: footnote_marks(row, &shared, footnotes),
             comparison,
             row,
             scale,
@@ -139,24 +145,24 @@ pub fn prepare<'a>(
 
 /// Fewest significant digits of a figure with a change: with fewer, dividing the printed figures
 /// would give a different change.
-const FEWEST_DIGITS: i32 = 3;
+const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Largest ratio of two sides that end at the same decimal place.
-const OF_ONE_SIZE: f64 = 10.0;
+const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// The last decimal places of both sides. They follow from the interval of the change, so that the
 /// printed figures agree with the printed change: a side alone may be known less well than its
 /// ratio to the other.
-fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
+fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let place = |(location, known): (f64, Uncertainty)| {
-        let place = scale.place(location, known);
+        let place = scale.rounding_place(location, known);
         match (known, scale.first_place(location)) {
             (Uncertainty::Exact, _) | (_, None) => place,
-            (_, Some(first)) => place.max(first + FEWEST_DIGITS - 1),
+            (_, Some(first)) => place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
         }
     };
     let own = figures(row).map(place);
     let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
-    if one.max(other) < OF_ONE_SIZE * one.min(other) {
+    if one.max(other) < MAX_SIMILAR_RATIO * one.min(other) {
         [own[0].max(own[1]); 2]
     } else {
         own
@@ -165,7 +171,7 @@ fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
 
 /// Both sides with what the change, or else their own runs, say of their uncertainty.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
-    let half_width = row.change.and_then(|change| half_of_logs(&change));
+    let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
         let known = match half_width {
             Some(half) => Uncertainty::Half(half * side.location.abs()),
@@ -176,13 +182,16 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
 }
 
 /// Half the width of a bounded interval on the log scale: a share of either side.
-fn half_of_logs(change: &Estimate) -> Option<f64> {
+fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)
 }
 
 /// One scale for all rows, if their figures share a metric and are of similar size.
-fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scale> {
+fn common_scale(
+    places: &[CaseInComparison<'_>],
+    choice: Option<UnitChoice>,
+) -> Option<FigureScale> {
     let metric = &places.first()?.0.metric;
     if places
         .iter()
@@ -193,29 +202,29 @@ fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scal
     let sides = places
         .iter()
         .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
-    let scale = Scale::common(&metric.unit, sides, choice)?;
+    let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
     let all = places.iter().flat_map(|(_, row)| figures(row));
     Some(scale.keeping_counts(&metric.unit, all, choice))
 }
 
-fn runs(row: &CaseComparison) -> String {
+fn runs_text(row: &CaseComparison) -> String {
     let (baseline, candidate) = (row.baseline.runs.len(), row.candidate.runs.len());
     if baseline == candidate {
-        return spell(baseline as f64, 0);
+        return format_number(baseline as f64, 0);
     }
     format!("{baseline}/{candidate}")
 }
 
 /// All notes on a row.
 fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
-    let indicative = row.indicative.then_some(Cow::Borrowed(INDICATIVE));
-    let by_machine = machines::remark(row).map(Cow::Owned);
+    let indicative = row.is_indicative.then_some(Cow::Borrowed(INDICATIVE_NOTE));
+    let by_machine = machines::withdrawal_remark(row).map(Cow::Owned);
     let own = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
     indicative.into_iter().chain(by_machine).chain(own)
 }
 
 /// Notes that hold for every row of a longer table: a mark on every row carries no information.
-pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
+pub fn shared_remarks(places: &[CaseInComparison<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = places.split_first() else {
         return Vec::new();
     };
@@ -225,12 +234,12 @@ pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
     };
     row_notes(first)
         .filter(is_shared)
-        .map(|text| sentence(&text))
+        .map(|text| capitalize_sentence(&text))
         .collect()
 }
 
 /// Capitalizes words into a sentence.
-fn sentence(words: &str) -> String {
+fn capitalize_sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     let rest = letters.as_str();
@@ -238,29 +247,33 @@ fn sentence(words: &str) -> String {
     format!("{}{rest}{end}", first.unwrap_or_default())
 }
 
-fn marks(row: &CaseComparison, shared: &[String], footnotes: &mut Footnotes) -> String {
+fn footnote_marks(
+    row: &CaseComparison,
+    shared: &[String],
+    footnotes: &mut TableFootnotes,
+) -> String {
     row_notes(row)
-        .filter(|text| !shared.contains(&sentence(text)))
-        .map(|text| footnotes.mark(&text))
+        .filter(|text| !shared.contains(&capitalize_sentence(text)))
+        .map(|text| footnotes.footnote_mark(&text))
         .collect::<Vec<_>>()
         .join(" ")
 }
 
 /// All columns of a table, given the headings of the names, the baseline and the candidate.
-pub fn columns<'a>(
+pub fn verdict_columns<'a>(
     [names, baseline, candidate]: [&str; 3],
     confidence: f64,
     verbosity: Verbosity,
-) -> Columns<Line<'a>> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("case", names, Kind::Label),
-        |line: &Line<'a>| Cell::value(line.row.case.id()).named(&line.name),
+) -> ColumnSet<VerdictLine<'a>> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", names, ColumnKind::Label),
+        |line: &VerdictLine<'a>| ReportCell::value(line.row.case.id()).with_name(&line.name),
     );
     add_case_columns(
         &mut columns,
-        |line: &Line<'a>| &line.row.case,
-        |line: &Line<'a>| &line.comparison.metric,
+        |line: &VerdictLine<'a>| &line.row.case,
+        |line: &VerdictLine<'a>| &line.comparison.metric,
     );
     columns.add_value("baseline", |line| line.comparison.baseline.clone());
     columns.add_value("candidate", |line| line.comparison.candidate.clone());
@@ -275,77 +288,77 @@ pub fn columns<'a>(
 }
 
 /// Both sides in their common unit.
-fn add_sides(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
-    let column = |key, side: &str| Column::figure(key, side).for_people();
-    columns.add(column("baseline_shown", baseline), |line| {
-        Cell::figure(Some(line.row.baseline.location)).shown(&line.sides()[0])
+fn add_sides(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
+    let column = |key, side: &str| ReportColumn::figure(key, side).for_people();
+    columns.add_column(column("baseline_shown", baseline), |line| {
+        ReportCell::figure(Some(line.row.baseline.location)).with_text(&line.side_figures()[0])
     });
-    columns.add(column("candidate_shown", candidate), |line| {
-        Cell::figure(Some(line.row.candidate.location)).shown(&line.sides()[1])
+    columns.add_column(column("candidate_shown", candidate), |line| {
+        ReportCell::figure(Some(line.row.candidate.location)).with_text(&line.side_figures()[1])
     });
-    columns.add_text(Column::words("unit_shown", "unit"), |line| {
+    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| {
         line.unit.clone()
     });
 }
 
 /// Adds the change and its verdict.
-fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
-    columns.add(
-        Column::figure("change_shown", "change").for_people(),
+fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
+    columns.add_column(
+        ReportColumn::figure("change_shown", "change").for_people(),
         |line| {
-            Cell::figure(line.row.change.map(|c| c.value))
-                .shown(line.change())
-                .emphasised(emphasis(line.row.verdict))
+            ReportCell::figure(line.row.change.map(|c| c.value))
+                .with_text(line.change_text())
+                .with_emphasis(verdict_emphasis(line.row.verdict))
         },
     );
-    let interval = format!("{} interval", setting(confidence));
-    columns.add(
-        Column::figure("interval_shown", interval).for_people(),
+    let interval = format!("{} interval", format_setting(confidence));
+    columns.add_column(
+        ReportColumn::figure("interval_shown", interval).for_people(),
         |line| {
             let change = line.row.change;
-            Cell::figure(change.map(|c| c.low))
-                .shown(change.map(|c| change_interval(&c)).unwrap_or_default())
+            ReportCell::figure(change.map(|c| c.low))
+                .with_text(change.map(|c| format_interval(&c)).unwrap_or_default())
         },
     );
-    let drawn = Column::new("change_drawn", "change in %", Kind::Drawn).for_people();
-    columns.add(drawn, |line| {
-        Cell::drawing(forest_row(line.row, String::new()))
+    let drawn = ReportColumn::new("change_drawn", "change in %", ColumnKind::Drawn).for_people();
+    columns.add_column(drawn, |line| {
+        ReportCell::drawing(forest_row(line.row, String::new()))
     });
-    columns.add(Column::words("verdict", "verdict").facet(), |line| {
+    columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
         let words = match &line.row.withheld {
             Some(withheld) => withheld.to_string(),
             None => line.row.verdict.to_string(),
         };
-        Cell::words(words)
-            .shown(line.verdict())
-            .emphasised(emphasis(line.row.verdict))
+        ReportCell::words(words)
+            .with_text(line.verdict_text())
+            .with_emphasis(verdict_emphasis(line.row.verdict))
     });
 }
 
 /// Adds how certain the answer is.
-fn add_evidence(columns: &mut Columns<Line<'_>>) {
-    columns.add(Column::figure("p", "p").expendable(5), |line| {
-        Cell::shown_figure(line.row.p, probability)
+fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
+    columns.add_column(ReportColumn::figure("p", "p").expendable(5), |line| {
+        ReportCell::shown_figure(line.row.p, format_probability)
     });
-    columns.add(Column::figure("q", "q").expendable(2), |line| {
-        Cell::shown_figure(line.row.q, probability)
+    columns.add_column(ReportColumn::figure("q", "q").expendable(2), |line| {
+        ReportCell::shown_figure(line.row.q, format_probability)
     });
-    let runs = Column::figure("runs_shown", "runs").for_people();
-    columns.add(runs.expendable(4), |line| {
-        Cell::figure(Some(line.row.baseline.runs.len() as f64)).shown(&line.runs)
+    let runs = ReportColumn::figure("runs_shown", "runs").for_people();
+    columns.add_column(runs.expendable(4), |line| {
+        ReportCell::figure(Some(line.row.baseline.runs.len() as f64)).with_text(&line.runs)
     });
-    columns.add(
-        Column::figure("more_runs", "more runs").expendable(3),
-        |line| Cell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}")),
+    columns.add_column(
+        ReportColumn::figure("more_runs", "more runs").expendable(3),
+        |line| ReportCell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}")),
     );
-    columns.add(
-        Column::figure("detectable", "detectable").expendable(6),
-        |line| Cell::shown_figure(line.row.detectable, share),
+    columns.add_column(
+        ReportColumn::figure("detectable", "detectable").expendable(6),
+        |line| ReportCell::shown_figure(line.row.detectable, format_share),
     );
 }
 
 /// The keys of both sides' medians of figures reported by the kernel.
-const RECORDED: [(&str, &str, Recorded); 12] = [
+const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
     (
         "baseline_pressure",
@@ -398,13 +411,13 @@ const RECORDED: [(&str, &str, Recorded); 12] = [
 
 /// Adds how often each side was disturbed, if that is frequent; for machines, the kernel's figures
 /// for its runs.
-pub fn add_disturbance(columns: &mut Columns<Line<'_>>) {
-    let column = Column::figure("disturbed_shown", "disturbed").for_people();
-    columns.add(column.expendable(6), |line| {
+pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
+    let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
+    columns.add_column(column.expendable(6), |line| {
         let sides = [&line.row.baseline.exposure, &line.row.candidate.exposure];
-        let shares = sides.map(|side| share(side.share()));
+        let shares = sides.map(|side| format_share(side.disturbed_share()));
         let is_shown = sides.iter().any(|side| side.is_notable());
-        Cell::figure(Some(sides[1].share())).shown(if is_shown {
+        ReportCell::figure(Some(sides[1].disturbed_share())).with_text(if is_shown {
             shares.join(" | ")
         } else {
             String::new()
@@ -416,38 +429,38 @@ pub fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     columns.add_figure("candidate_disturbed", |line| {
         line.row.candidate.exposure.known_share()
     });
-    for (baseline, candidate, figure) in RECORDED {
+    for (baseline, candidate, figure) in KERNEL_COLUMNS {
         columns.add_figure(baseline, move |line| {
-            line.row.baseline.exposure.median(figure)
+            line.row.baseline.exposure.median_figure(figure)
         });
         columns.add_figure(candidate, move |line| {
-            line.row.candidate.exposure.median(figure)
+            line.row.candidate.exposure.median_figure(figure)
         });
     }
 }
 
 /// Adds the spread of the runs on both sides, for verbose output.
-fn add_spread(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
-    let column = |key, header| Column::figure(key, header).for_people();
-    columns.add(
+fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
+    let column = |key, header| ReportColumn::figure(key, header).for_people();
+    columns.add_column(
         column("baseline_cv", format!("CV {baseline}")).expendable(7),
-        |line| Cell::shown_figure(line.row.baseline.variation, share),
+        |line| ReportCell::shown_figure(line.row.baseline.variation, format_share),
     );
-    columns.add(
+    columns.add_column(
         column("candidate_cv", format!("CV {candidate}")).expendable(7),
-        |line| Cell::shown_figure(line.row.candidate.variation, share),
+        |line| ReportCell::shown_figure(line.row.candidate.variation, format_share),
     );
-    columns.add(
+    columns.add_column(
         column("cliffs", "Cliff's delta".to_owned()).expendable(8),
-        |line| Cell::shown_figure(line.row.cliffs_delta, |delta| spell_signed(delta, 2)),
+        |line| ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
     );
 }
 
 /// The key of a machine-readable column, and its figure.
-type Figure = (&'static str, fn(&CaseComparison) -> Option<f64>);
+type ComparisonFigure = (&'static str, fn(&CaseComparison) -> Option<f64>);
 
 /// Machine-readable figures with all digits.
-const FIGURES: [Figure; 18] = [
+const FIGURE_COLUMNS: [ComparisonFigure; 18] = [
     ("baseline_location", |row| Some(row.baseline.location)),
     ("candidate_location", |row| Some(row.candidate.location)),
     ("baseline_median", |row| Some(row.baseline.median)),
@@ -472,12 +485,12 @@ const FIGURES: [Figure; 18] = [
 ];
 
 /// Adds every figure, and all runs, for machines.
-fn add_figures(columns: &mut Columns<Line<'_>>) {
-    for (key, figure) in FIGURES {
+fn add_figures(columns: &mut ColumnSet<VerdictLine<'_>>) {
+    for (key, figure) in FIGURE_COLUMNS {
         columns.add_figure(key, move |line| figure(line.row));
     }
-    columns.add_value("indicative", |line| line.row.indicative);
-    columns.add_value("shape_changed", |line| line.row.shape_changed);
+    columns.add_value("indicative", |line| line.row.is_indicative);
+    columns.add_value("shape_changed", |line| line.row.is_shape_changed);
     columns.add_value("notes", |line| line.row.notes.join(" "));
     columns.add_runs("baseline_values", |line| {
         RunList::Values(line.row.baseline.runs.clone())
@@ -496,7 +509,7 @@ fn add_figures(columns: &mut Columns<Line<'_>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_analysis::Settings;
+    use speedwell_analysis::AnalysisSettings;
 
     #[test]
     fn a_side_that_became_much_smaller_shows_its_own_digits() {
@@ -508,13 +521,13 @@ mod tests {
         )
         .unwrap()
         .remove(0);
-        let findings = speedwell_analysis::analyse(&session, &Settings::default());
+        let findings = speedwell_analysis::analyze_session(&session, &AnalysisSettings::default());
         let found = &findings.comparisons[0];
-        let lines = prepare(
+        let lines = prepare_lines(
             vec![(found, &found.rows[0])],
             None,
-            &mut Footnotes::default(),
+            &mut TableFootnotes::default(),
         );
-        assert_eq!(lines[0].sides(), ["1,270", "16.0"]);
+        assert_eq!(lines[0].side_figures(), ["1,270", "16.0"]);
     }
 }

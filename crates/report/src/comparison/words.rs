@@ -5,20 +5,22 @@
 
 use crate::case_labels::distinct;
 use crate::figure::{
-    Uncertainty, change, change_with_interval, count, direction, good_and_bad, in_unit, quantity,
-    setting, share,
+    Uncertainty, better_direction, format_change, format_change_interval, format_count,
+    format_quantity, format_setting, format_share, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
-use speedwell_analysis::{CaseComparison, Comparison, Correction, Method, Side};
-use speedwell_model::{Failure, Metric, Verdict};
+use speedwell_analysis::{
+    CandidateComparison, CaseComparison, SideSummary, StatisticalMethod, TestingCorrection,
+};
+use speedwell_model::{Metric, StepFailure, Verdict};
 
 /// The answer of one comparison: one sentence, or two. `changed` names what the change of a single case is of; `ended_after`
 /// so many runs if measuring was cut short.
-pub fn headline(
-    comparison: &Comparison,
+pub fn comparison_headline(
+    comparison: &CandidateComparison,
     changed: &str,
     ended_after: Option<usize>,
-    failures: &[Failure],
+    failures: &[StepFailure],
 ) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     if comparison.rows.is_empty()
@@ -29,16 +31,20 @@ pub fn headline(
     match (&comparison.rows[..], ended_after) {
         ([], Some(runs)) => format!(
             "{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
-            count(runs, "run", "runs")
+            format_count(runs, "run", "runs")
         ),
         ([], None) => format!("{baseline} and {candidate} have no case in common."),
-        ([only], _) => single(comparison, changed, only),
-        _ => format!("{}{}", many(comparison), typical(comparison)),
+        ([only], _) => single_case_headline(comparison, changed, only),
+        _ => format!(
+            "{}{}",
+            many_cases_headline(comparison),
+            typical_change(comparison)
+        ),
     }
 }
 
 /// The sides that failed, and how: `new exited with status 3`.
-fn failed_sides(comparison: &Comparison, failures: &[Failure]) -> Option<String> {
+fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
     let failed = sides.into_iter().filter_map(|side| {
         let own = failures.iter().filter(|failure| !failure.cause.is_skip());
@@ -49,9 +55,13 @@ fn failed_sides(comparison: &Comparison, failures: &[Failure]) -> Option<String>
     (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
-fn single(comparison: &Comparison, changed: &str, row: &CaseComparison) -> String {
+fn single_case_headline(
+    comparison: &CandidateComparison,
+    changed: &str,
+    row: &CaseComparison,
+) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
-    let (good, bad) = good_and_bad(&comparison.metric);
+    let (good, bad) = quality_words(&comparison.metric);
     if let Some(withheld) = &row.withheld {
         return format!("{baseline} and {candidate} are not compared: {withheld}.");
     }
@@ -61,7 +71,7 @@ fn single(comparison: &Comparison, changed: &str, row: &CaseComparison) -> Strin
         Verdict::Same => {
             format!(
                 "{candidate} and {baseline} are the same within {}",
-                delta(comparison)
+                equivalence_margin(comparison)
             )
         }
         Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
@@ -69,13 +79,13 @@ fn single(comparison: &Comparison, changed: &str, row: &CaseComparison) -> Strin
     };
     // Without a verdict, nothing else says which direction is the good one.
     let direction = match row.verdict {
-        Verdict::Unclear => format!(" ({})", direction(comparison.metric.better)),
+        Verdict::Unclear => format!(" ({})", better_direction(comparison.metric.better)),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
     let change = size(row, &comparison.metric);
     let change = change.map(|size| format!(": {changed} {size}{direction}"));
     let more = row.more_runs.map(|n| {
-        let runs = count(n as usize, "more run", "more runs");
+        let runs = format_count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would tell")
     });
     format!(
@@ -88,19 +98,20 @@ fn single(comparison: &Comparison, changed: &str, row: &CaseComparison) -> Strin
 /// The change with its interval; of one from zero, both sides: `0 -> 1`.
 pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
     let from_zero = || {
-        let side = |side: &Side| quantity(side.location, &metric.unit, Uncertainty::Unknown);
+        let side =
+            |side: &SideSummary| format_quantity(side.location, &metric.unit, Uncertainty::Unknown);
         let sides = [&row.baseline, &row.candidate];
         row.is_from_zero().then(|| sides.map(side).join(" -> "))
     };
     row.change
-        .map(|change| change_with_interval(&change))
+        .map(|change| format_change_interval(&change))
         .or_else(from_zero)
 }
 
-fn many(comparison: &Comparison) -> String {
+fn many_cases_headline(comparison: &CandidateComparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
-    let (good, bad) = good_and_bad(&comparison.metric);
-    let left_out = left_out(comparison);
+    let (good, bad) = quality_words(&comparison.metric);
+    let left_out = left_out_text(comparison);
     let total = comparison
         .rows
         .iter()
@@ -109,23 +120,23 @@ fn many(comparison: &Comparison) -> String {
     if total == 0 {
         return format!("{baseline} and {candidate} are not compared{left_out}.");
     }
-    let of = |verdict| comparison.rows_that_are(verdict).count();
+    let of = |verdict| comparison.rows_with_verdict(verdict).count();
     let differ = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
     let differing = comparison.rows.iter().filter(differ).count();
     if differing > 0 {
         return format!(
             "{candidate} differs from {baseline} {}.",
-            place(differing, total)
+            count_of_cases(differing, total)
         );
     }
     let unclear = of(Verdict::Unclear);
     if unclear == total {
         return format!(
             "it is unclear whether {candidate} is {good} than {baseline} {}{left_out}.",
-            place(total, total)
+            count_of_cases(total, total)
         );
     }
-    let equal = format!("the same within {}", delta(comparison));
+    let equal = format!("the same within {}", equivalence_margin(comparison));
     let mut parts = [
         (of(Verdict::Better), good),
         (of(Verdict::Worse), bad),
@@ -135,7 +146,7 @@ fn many(comparison: &Comparison) -> String {
     .filter(|(number, _)| *number > 0);
     let mut sentence = String::new();
     if let Some((number, word)) = parts.next() {
-        let place = place(number, total);
+        let place = count_of_cases(number, total);
         sentence = if word == equal {
             format!("{candidate} and {baseline} are {word} {place}")
         } else {
@@ -152,7 +163,7 @@ fn many(comparison: &Comparison) -> String {
 }
 
 /// How many cases have no answer, and why.
-fn left_out(comparison: &Comparison) -> String {
+fn left_out_text(comparison: &CandidateComparison) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for withheld in comparison
         .rows
@@ -170,13 +181,13 @@ fn left_out(comparison: &Comparison) -> String {
 }
 
 /// The change of the typical case; where there is none, from which to which change the cases reach.
-fn typical(comparison: &Comparison) -> String {
+fn typical_change(comparison: &CandidateComparison) -> String {
     if let Some(typical) = comparison.typical() {
-        return format!(" Typical change: {}.", change_with_interval(&typical));
+        return format!(" Typical change: {}.", format_change_interval(&typical));
     }
     let range = comparison.range();
     range.map_or_else(String::new, |ends| {
-        let [least, most] = ends.each_ref().map(change);
+        let [least, most] = ends.each_ref().map(format_change);
         if least == most {
             return format!(" Each changes by {least}.");
         }
@@ -184,23 +195,23 @@ fn typical(comparison: &Comparison) -> String {
     })
 }
 
-fn delta(comparison: &Comparison) -> String {
-    setting(comparison.delta)
+fn equivalence_margin(comparison: &CandidateComparison) -> String {
+    format_setting(comparison.delta)
 }
 
 /// `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
-fn place(number: usize, total: usize) -> String {
+fn count_of_cases(number: usize, total: usize) -> String {
     match (number == total, total) {
         (true, 1) => "in 1 case".to_owned(),
         (true, 2) => "in both cases".to_owned(),
-        (true, _) => format!("in all {}", count(total, "case", "cases")),
-        (false, _) => format!("in {number} of {}", count(total, "case", "cases")),
+        (true, _) => format!("in all {}", format_count(total, "case", "cases")),
+        (false, _) => format!("in {number} of {}", format_count(total, "case", "cases")),
     }
 }
 
 /// The line above the table: metric, unit, direction, runs; everything that all rows share.
-pub fn caption(
-    section: &[&Comparison],
+pub fn comparison_caption(
+    section: &[&CandidateComparison],
     unit: Option<String>,
     runs: Option<String>,
 ) -> Option<String> {
@@ -210,8 +221,11 @@ pub fn caption(
         .iter()
         .all(|comparison| comparison.metric == *metric)
     {
-        words.push(in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
-        words.push(direction(metric.better).to_owned());
+        words.push(name_in_unit(
+            &metric.name,
+            unit.as_deref().unwrap_or_default(),
+        ));
+        words.push(better_direction(metric.better).to_owned());
     }
     words.extend(runs.map(|runs| match runs.as_str() {
         "1" => "1 run a side".to_owned(),
@@ -222,27 +236,27 @@ pub fn caption(
 
 /// The explanations below all tables, each given once: the method, and what the cases without an
 /// answer lack. Verbose output adds what experts know and pages list among the circumstances.
-pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
+pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
         .iter()
         .filter(|comparison| !comparison.rows.is_empty())
     {
-        notes.push(method(comparison));
-        notes.extend(question(comparison));
-        if verbosity == Verbosity::Verbose || comparison.correction == Correction::None {
-            notes.extend(correction(comparisons).map(str::to_owned));
+        notes.push(method_note(comparison));
+        notes.extend(hypothesis_note(comparison));
+        if verbosity == Verbosity::Verbose || comparison.correction == TestingCorrection::None {
+            notes.extend(correction_note(comparisons).map(str::to_owned));
         }
     }
-    notes.extend(not_found(comparisons));
+    notes.extend(undetected_note(comparisons));
     if verbosity == Verbosity::Verbose {
-        notes.extend(early_stop(comparisons));
+        notes.extend(early_stop_note(comparisons));
     }
     distinct(notes)
 }
 
-fn method(comparison: &Comparison) -> String {
-    let delta = setting(comparison.delta);
+fn method_note(comparison: &CandidateComparison) -> String {
+    let delta = format_setting(comparison.delta);
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return format!(
             "{}: an estimate by a model of caches, 1, 5 and 35 cycles for an access to each level; --fail-on never looks at it.",
@@ -256,12 +270,14 @@ fn method(comparison: &Comparison) -> String {
         );
     }
     let method = method_words(comparison.method);
-    let confidence = setting(comparison.confidence);
+    let confidence = format_setting(comparison.confidence);
     let figures = match comparison.method {
-        Method::Rank | Method::SignedRank | Method::MannWhitney => {
+        StatisticalMethod::Rank
+        | StatisticalMethod::SignedRank
+        | StatisticalMethod::MannWhitney => {
             "both figures of a row belong to its change, medians of all runs: -v"
         }
-        Method::Welch | Method::Bootstrap => "figures are means",
+        StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };
     format!(
         "Method: {method}, {confidence} intervals; a change within {delta} counts as the same; {figures}."
@@ -269,47 +285,49 @@ fn method(comparison: &Comparison) -> String {
 }
 
 /// The test, and the kind of change that it estimates.
-pub fn method_words(method: Method) -> &'static str {
+pub fn method_words(method: StatisticalMethod) -> &'static str {
     match method {
-        Method::Rank => "rank test permuted within blocks, change of the typical run",
-        Method::SignedRank => {
+        StatisticalMethod::Rank => "rank test permuted within blocks, change of the typical run",
+        StatisticalMethod::SignedRank => {
             "signed-rank test of pairs that shared a processor, change of the typical run's processor time"
         }
-        Method::Welch => "Welch's t test, change of the mean",
-        Method::MannWhitney => "Mann-Whitney U test, change of the typical run",
-        Method::Bootstrap => "bootstrap of the change of the mean",
+        StatisticalMethod::Welch => "Welch's t test, change of the mean",
+        StatisticalMethod::MannWhitney => "Mann-Whitney U test, change of the typical run",
+        StatisticalMethod::Bootstrap => "bootstrap of the change of the mean",
     }
 }
 
 /// How the p-values of many cases are adjusted.
-pub fn correction_words(correction: Correction) -> &'static str {
+pub fn correction_words(correction: TestingCorrection) -> &'static str {
     match correction {
-        Correction::BenjaminiHochberg => {
+        TestingCorrection::BenjaminiHochberg => {
             "Benjamini-Hochberg over all comparisons shown: controls the false discovery rate"
         }
-        Correction::Holm => "Holm over all comparisons shown: controls the family-wise error rate",
-        Correction::None => "none: each p value stands alone",
+        TestingCorrection::Holm => {
+            "Holm over all comparisons shown: controls the family-wise error rate"
+        }
+        TestingCorrection::None => "none: each p value stands alone",
     }
 }
 
 /// The null hypothesis behind p, if it is not "no change".
-fn question(comparison: &Comparison) -> Option<String> {
-    let threshold = setting(comparison.threshold?);
+fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
+    let threshold = format_setting(comparison.threshold?);
     Some(format!(
         "p: of figures like these, were the change at most {threshold} in either direction."
     ))
 }
 
-fn correction(comparisons: &[Comparison]) -> Option<&'static str> {
+fn correction_note(comparisons: &[CandidateComparison]) -> Option<&'static str> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let tests = rows.filter(|row| row.p.is_some()).count();
     match comparisons.first()?.correction {
         _ if tests < 2 => None,
-        Correction::BenjaminiHochberg => {
+        TestingCorrection::BenjaminiHochberg => {
             Some("q: p corrected for all comparisons shown (Benjamini-Hochberg).")
         }
-        Correction::Holm => Some("q: p corrected for all comparisons shown (Holm)."),
-        Correction::None => Some(
+        TestingCorrection::Holm => Some("q: p corrected for all comparisons shown (Holm)."),
+        TestingCorrection::None => Some(
             "p values are not corrected for the number of cases: about one in twenty unchanged \
              cases has p < 0.05.",
         ),
@@ -317,7 +335,7 @@ fn correction(comparisons: &[Comparison]) -> Option<&'static str> {
 }
 
 /// The smallest and the largest figure in words.
-fn range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Option<String> {
+fn format_range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Option<String> {
     let least = figures
         .iter()
         .copied()
@@ -336,17 +354,17 @@ fn range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Opt
 
 /// The change that cases without a finding may hide, and what unclear ones need. The minimum
 /// detectable effect must accompany every answer that found nothing, including "same".
-fn not_found(comparisons: &[Comparison]) -> Option<String> {
+fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let open: Vec<&CaseComparison> = rows
         .filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear))
         .collect();
     let sizes: Vec<f64> = open.iter().filter_map(|row| row.detectable).collect();
-    let found = range(&sizes, share).map(|range| {
+    let found = format_range(&sizes, format_share).map(|range| {
         format!("where no change is found, these runs would have shown one of {range}")
     });
     let more: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = range(&more, |n| n.to_string())
+    let needed = format_range(&more, |n| n.to_string())
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
     let mut words = parts.join("; ") + ".";
@@ -355,10 +373,10 @@ fn not_found(comparisons: &[Comparison]) -> Option<String> {
     (!parts.is_empty()).then_some(words)
 }
 
-fn early_stop(comparisons: &[Comparison]) -> Option<String> {
+fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
-    let range = range(&looks, |n| n.to_string())?;
+    let range = format_range(&looks, |n| n.to_string())?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); \
          changes found by an early end are a little exaggerated."

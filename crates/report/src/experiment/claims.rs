@@ -1,55 +1,68 @@
 //! The claims and gates of an experiment, with their outcomes.
 
-use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
-use crate::table::{Cell, Column, Emphasis, Kind, Row, Table};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{
+    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
+};
+use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis};
 use serde_json::{Value, json};
-use speedwell_analysis::experiment::{ClaimFound, Found, Holds, Part};
+use speedwell_analysis::experiment::{
+    ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
+};
 
 /// A table with a row per claim, and the figures of both sides for each of its comparisons.
-pub fn claims(found: &Found) -> Document {
+pub fn report_claims(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {
         return document;
     }
-    let rows = found.claims.iter().flat_map(rows).collect();
-    document.push(Block::Table(Table {
+    let rows = found.claims.iter().flat_map(claim_rows).collect();
+    document.push(ReportBlock::Table(ReportTable {
         caption: vec!["claims".to_owned()],
         columns: vec![
-            Column::new("claim", "claim", Kind::Words),
-            Column::new("answer", "answer", Kind::Words),
-            Column::machine("expression"),
-            Column::machine("parts"),
+            ReportColumn::new("claim", "claim", ColumnKind::Words),
+            ReportColumn::new("answer", "answer", ColumnKind::Words),
+            ReportColumn::machine("expression"),
+            ReportColumn::machine("parts"),
         ],
         rows,
-        ..Table::new("claims")
+        ..ReportTable::new("claims")
     }));
     document
 }
 
 /// The word and the emphasis for an outcome.
-fn answer_words(holds: Holds) -> (&'static str, &'static str, Emphasis) {
+fn answer_words(holds: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
     match holds {
-        Holds::Yes => ("holds", "✓ holds", Emphasis::Good),
-        Holds::No => ("fails", "✗ fails", Emphasis::Bad),
-        Holds::Undecided => ("undecided", "? undecided", Emphasis::Caution),
+        ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),
+        ClaimAnswer::No => ("fails", "✗ fails", TextEmphasis::Bad),
+        ClaimAnswer::Undecided => ("undecided", "? undecided", TextEmphasis::Caution),
     }
 }
 
-fn rows(claim: &ClaimFound) -> Vec<Row> {
+fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
     let (word, shown, emphasis) = answer_words(claim.holds);
     let cells = vec![
-        Cell::words(&claim.say),
-        Cell::words(word).shown(shown).emphasised(emphasis),
-        Cell::value(&*claim.text),
-        Cell::value(parts(claim)),
+        ReportCell::words(&claim.sentence),
+        ReportCell::words(word)
+            .with_text(shown)
+            .with_emphasis(emphasis),
+        ReportCell::value(&*claim.text),
+        ReportCell::value(parts_data(claim)),
     ];
-    let remarks = claim.parts.iter().map(remark).map(Row::Remark);
-    [Row::Cells(cells)].into_iter().chain(remarks).collect()
+    let remarks = claim
+        .parts
+        .iter()
+        .map(comparison_remark)
+        .map(ReportRow::Remark);
+    [ReportRow::Cells(cells)]
+        .into_iter()
+        .chain(remarks)
+        .collect()
 }
 
 /// A comparison with its figures.
-fn remark(part: &Part) -> String {
+fn comparison_remark(part: &ClaimComparison) -> String {
     let about = part
         .about
         .as_ref()
@@ -60,14 +73,14 @@ fn remark(part: &Part) -> String {
         .sides
         .map_or("not measured".to_owned(), |(left, right)| {
             let figure = |value: f64| match &part.unit {
-                Some(unit) => quantity(value, unit, Uncertainty::Unknown),
-                None => figure(value),
+                Some(unit) => format_quantity(value, unit, Uncertainty::Unknown),
+                None => format_figure(value),
             };
             format!("{} against {}", figure(left), figure(right))
         });
     let ratio = part.ratio.map(|ratio| {
         let ends = [ratio.value, ratio.low, ratio.high]
-            .map(|end| spell(end, place(end, Uncertainty::Unknown)));
+            .map(|end| format_number(end, decimal_place(end, Uncertainty::Unknown)));
         format!(", {} times [{}, {}]", ends[0], ends[1], ends[2])
     });
     format!(
@@ -77,13 +90,13 @@ fn remark(part: &Part) -> String {
     )
 }
 
-fn figure(value: f64) -> String {
-    spell(value, place(value, Uncertainty::Unknown))
+fn format_figure(value: f64) -> String {
+    format_number(value, decimal_place(value, Uncertainty::Unknown))
 }
 
 /// The comparisons as data.
-fn parts(claim: &ClaimFound) -> Value {
-    let data = |part: &Part| {
+fn parts_data(claim: &ClaimFound) -> Value {
+    let data = |part: &ClaimComparison| {
         json!({
             "case": part.about,
             "expression": part.text,
@@ -99,7 +112,7 @@ fn parts(claim: &ClaimFound) -> Value {
 }
 
 /// A sentence for each broken gate; machine-readable output lists all gates.
-pub fn gates(found: &Found) -> Document {
+pub fn report_gates(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("gates");
     if found.gates.is_empty() {
         return document;
@@ -112,7 +125,7 @@ pub fn gates(found: &Found) -> Document {
             let change = gate
                 .change
                 .as_ref()
-                .map(change_with_interval)
+                .map(format_change_interval)
                 .unwrap_or_default();
             format!(
                 "'{}' does not keep '{}' in {}: {change}",
@@ -127,9 +140,9 @@ pub fn gates(found: &Found) -> Document {
         found.gates.len(),
         broken.len()
     );
-    document.push(Block::Paragraph(sentence));
+    document.push(ReportBlock::Paragraph(sentence));
     if !broken.is_empty() {
-        document.push(Block::List(broken));
+        document.push(ReportBlock::List(broken));
     }
     let data: Vec<Value> = found
         .gates
@@ -148,6 +161,6 @@ pub fn gates(found: &Found) -> Document {
             })
         })
         .collect();
-    document.attach("gates", Value::Array(data));
+    document.attach_data("gates", Value::Array(data));
     document
 }

@@ -2,48 +2,56 @@
 //! figure, and the changes of a group as forest charts.
 
 use crate::case_labels::distinct;
-use crate::charts::{Compared, band, forest_row, labels};
-use crate::document::Chart;
+use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
+use crate::document::ReportChart;
 use crate::experiment::headline::is_control;
-use crate::figure::{Uncertainty, count, in_unit};
-use crate::table::{Cell, Column, Emphasis, Kind, Row, Table, number};
-use crate::unit::Scale;
-use speedwell_analysis::Comparison;
-use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
-use speedwell_model::{Estimate, Failure, Metric};
+use crate::figure::{Uncertainty, format_count, name_in_unit};
+use crate::table::{
+    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
+};
+use crate::unit::FigureScale;
+use speedwell_analysis::CandidateComparison;
+use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
+use speedwell_model::{IntervalEstimate, Metric, StepFailure};
 use speedwell_plot as plot;
 use speedwell_suite::experiment::Experiment;
 use std::sync::Arc;
 
 /// The results of every combination of two factors in a case, by the headline metric.
-struct Grid<'a> {
+struct FactorGrid<'a> {
     case: String,
     metric: &'a Metric,
-    scale: Scale,
+    scale: FigureScale,
     across: String,
     down: String,
     columns: Vec<String>,
-    rows: Vec<(String, Vec<Option<Place<'a>>>)>,
+    rows: Vec<(String, Vec<Option<GridCell<'a>>>)>,
 }
 
 /// One variant in the grid.
-struct Place<'a> {
+struct GridCell<'a> {
     variant: &'a str,
-    center: Estimate,
+    center: IntervalEstimate,
 }
 
 /// A table per case; empty unless all variants declare two factors.
-pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
-    grids(group, experiment).iter().map(table).collect()
+pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
+    factor_grids(group, experiment)
+        .iter()
+        .map(grid_table)
+        .collect()
 }
 
 /// A chart per case: grouped bars, which show whether the two factors interact.
-pub fn charts(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
-    grids(group, experiment).iter().map(chart).collect()
+pub fn factor_charts(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportChart> {
+    factor_grids(group, experiment)
+        .iter()
+        .map(grid_chart)
+        .collect()
 }
 
-fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>> {
-    let Some((across, down)) = respects(experiment) else {
+fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec<FactorGrid<'a>> {
+    let Some((across, down)) = factor_names(experiment) else {
         return Vec::new();
     };
     let Some(metric) = group.metrics.first() else {
@@ -52,12 +60,12 @@ fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>>
     let summaries = metric.findings.summaries.iter();
     distinct(summaries.map(|summary| summary.case.id()))
         .into_iter()
-        .map(|case| grid(case, metric, experiment, &across, &down))
+        .map(|case| case_grid(case, metric, experiment, &across, &down))
         .collect()
 }
 
 /// The names of the two factors.
-fn respects(experiment: &Experiment) -> Option<(String, String)> {
+fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     let names = |factors: &[(String, String)]| -> Vec<String> {
         factors.iter().map(|(name, _)| name.clone()).collect()
     };
@@ -72,7 +80,7 @@ fn respects(experiment: &Experiment) -> Option<(String, String)> {
     all.then(|| (across.clone(), down.clone()))
 }
 
-fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
+fn factor_values(experiment: &Experiment, respect: &str) -> Vec<String> {
     let factors = experiment
         .variants
         .iter()
@@ -82,7 +90,7 @@ fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
 }
 
 /// The variant with these values of its factors.
-fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
+fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
     let has = |factors: &[(String, String)]| {
         let is_in = |(name, value): &(&str, &str)| {
             factors
@@ -98,37 +106,40 @@ fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option
     found.map(|variant| variant.name.as_str())
 }
 
-fn grid<'a>(
+fn case_grid<'a>(
     case: String,
-    metric: &'a MetricFound,
+    metric: &'a MetricFindings,
     experiment: &'a Experiment,
     across: &str,
     down: &str,
-) -> Grid<'a> {
+) -> FactorGrid<'a> {
     let summaries = &metric.findings.summaries;
     let of_case: Vec<_> = summaries
         .iter()
         .filter(|summary| summary.case.id() == case)
         .collect();
     let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
-    let columns = values(experiment, across);
-    let compared = Compared::new(&metric.findings.comparisons);
+    let columns = factor_values(experiment, across);
+    let compared = ComparedSides::new(&metric.findings.comparisons);
     let place = |row: &str, column: &str| {
-        let variant = variant_of(experiment, &[(across, column), (down, row)])?;
+        let variant = find_variant(experiment, &[(across, column), (down, row)])?;
         let mut own = of_case.iter();
         let summary = own.find(|summary| *summary.variant == *variant)?;
-        Some(Place {
+        Some(GridCell {
             variant,
-            center: compared.side(summary).unwrap_or(summary.center),
+            center: compared.side_estimate(summary).unwrap_or(summary.center),
         })
     };
     let row = |name: String| {
         let places = columns.iter().map(|column| place(&name, column)).collect();
         (name, places)
     };
-    Grid {
-        rows: values(experiment, down).into_iter().map(row).collect(),
-        scale: Scale::fitting(&metric.metric.unit, &all, None),
+    FactorGrid {
+        rows: factor_values(experiment, down)
+            .into_iter()
+            .map(row)
+            .collect(),
+        scale: FigureScale::fit_scale(&metric.metric.unit, &all, None),
         metric: &metric.metric,
         across: across.to_owned(),
         down: down.to_owned(),
@@ -137,60 +148,71 @@ fn grid<'a>(
     }
 }
 
-fn table(grid: &Grid<'_>) -> Table {
+fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, places)| {
         let known = places.iter().flatten();
-        let data =
-            known.filter_map(|place| Some((place.variant.to_owned(), number(place.center.value)?)));
+        let data = known
+            .filter_map(|place| Some((place.variant.to_owned(), json_number(place.center.value)?)));
         let data: serde_json::Map<String, serde_json::Value> = data.collect();
-        let mut cells = vec![Cell::words(name), Cell::value(data)];
+        let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
         cells.extend(places.iter().map(|place| match place {
-            Some(Place { variant, center }) => {
-                let digits = scale.place(center.value, Uncertainty::Unknown);
-                Cell::text(format!("{} ({variant})", scale.bare(center.value, digits)))
+            Some(GridCell { variant, center }) => {
+                let digits = scale.rounding_place(center.value, Uncertainty::Unknown);
+                ReportCell::text(format!(
+                    "{} ({variant})",
+                    scale.format_bare(center.value, digits)
+                ))
             }
-            None => Cell::text(""),
+            None => ReportCell::text(""),
         }));
-        Row::Cells(cells)
+        ReportRow::Cells(cells)
     });
     let rows = rows.collect();
     let mut heads = vec![
-        Column::new("factor", &grid.down, Kind::Label),
-        Column::machine("values"),
+        ReportColumn::new("factor", &grid.down, ColumnKind::Label),
+        ReportColumn::machine("values"),
     ];
     heads.extend(grid.columns.iter().map(|column| {
-        Column::new("shown", format!("{}: {column}", grid.across), Kind::Figure).for_people()
+        ReportColumn::new(
+            "shown",
+            format!("{}: {column}", grid.across),
+            ColumnKind::Figure,
+        )
+        .for_people()
     }));
-    Table {
-        caption: vec![grid.case.clone(), in_unit(&grid.metric.name, &scale.symbol)],
+    ReportTable {
+        caption: vec![
+            grid.case.clone(),
+            name_in_unit(&grid.metric.name, &scale.symbol),
+        ],
         columns: heads,
         rows,
-        ..Table::new("factors")
+        ..ReportTable::new("factors")
     }
 }
 
-fn chart(grid: &Grid<'_>) -> Chart {
-    let bar = |(column, place): (&String, &Option<Place<'_>>)| {
+fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
+    let bar = |(column, place): (&String, &Option<GridCell<'_>>)| {
         let center = place.as_ref()?.center;
-        Some(plot::Bar {
+        Some(plot::ChartBar {
             name: format!("{}: {column}", grid.across),
-            value: grid.scale.shown(center.value),
-            low: Some(grid.scale.shown(center.low)),
-            high: Some(grid.scale.shown(center.high)),
+            value: grid.scale.to_shown(center.value),
+            low: Some(grid.scale.to_shown(center.low)),
+            high: Some(grid.scale.to_shown(center.high)),
         })
     };
-    let category = |(name, places): &(String, Vec<Option<Place<'_>>>)| plot::BarCategory {
+    let category = |(name, places): &(String, Vec<Option<GridCell<'_>>>)| plot::BarCategory {
         label: format!("{}: {name}", grid.down),
         bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
-    Chart::new(
+    ReportChart::new(
         title.clone(),
-        plot::Chart::Bar(plot::BarChart {
+        plot::AnyChart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
-            value_axis: plot::Axis::linear(format!(
+            value_axis: plot::ChartAxis::linear(format!(
                 "{} in {}",
                 grid.metric.name, grid.scale.symbol
             )),
@@ -200,14 +222,14 @@ fn chart(grid: &Grid<'_>) -> Chart {
 }
 
 /// A row for every case and variant that failed, with the reason; `None` if nothing failed.
-pub fn cells_table(found: &Found) -> Option<Table> {
-    let mut cells: Vec<(&Failure, usize)> = Vec::new();
+pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
+    let mut cells: Vec<(&StepFailure, usize)> = Vec::new();
     for failure in found
         .failures
         .iter()
         .filter(|failure| !failure.cause.is_skip())
     {
-        let is_same = |(known, _): &&mut (&Failure, usize)| {
+        let is_same = |(known, _): &&mut (&StepFailure, usize)| {
             known.case == failure.case
                 && known.variant == failure.variant
                 && known.cause == failure.cause
@@ -217,61 +239,64 @@ pub fn cells_table(found: &Found) -> Option<Table> {
             None => cells.push((failure, 1)),
         }
     }
-    (!cells.is_empty()).then(|| Table {
+    (!cells.is_empty()).then(|| ReportTable {
         caption: vec!["cells without a figure".to_owned()],
         columns: vec![
-            Column::new("case", "case", Kind::Label),
-            Column::new("variant", "variant", Kind::Words),
-            Column::new("runs", "failed", Kind::Figure),
-            Column::new("cause", "why", Kind::Words),
+            ReportColumn::new("case", "case", ColumnKind::Label),
+            ReportColumn::new("variant", "variant", ColumnKind::Words),
+            ReportColumn::new("runs", "failed", ColumnKind::Figure),
+            ReportColumn::new("cause", "why", ColumnKind::Words),
         ],
         rows: cells
             .iter()
-            .flat_map(|(failure, times)| rows(failure, *times))
+            .flat_map(|(failure, times)| failure_rows(failure, *times))
             .collect(),
-        ..Table::new("cells")
+        ..ReportTable::new("cells")
     })
 }
 
-fn rows(failure: &Failure, times: usize) -> Vec<Row> {
-    let words = |text: &Option<String>| Cell::words(text.as_deref().unwrap_or("all"));
+fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
+    let words = |text: &Option<String>| ReportCell::words(text.as_deref().unwrap_or("all"));
     let cells = vec![
         words(&failure.case),
         words(&failure.variant),
-        Cell {
-            value: number(times as f64).map(Into::into),
-            ..Cell::text(count(times, "run", "runs"))
+        ReportCell {
+            value: json_number(times as f64).map(Into::into),
+            ..ReportCell::text(format_count(times, "run", "runs"))
         },
-        Cell::words(failure.cause.to_string()).emphasised(Emphasis::Bad),
+        ReportCell::words(failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
     ];
     let last = failure
         .stderr_tail
         .lines()
         .last()
         .filter(|line| !line.trim().is_empty());
-    let remark = last.map(|line| Row::Remark(format!("last words: {}", line.trim())));
-    [Row::Cells(cells)].into_iter().chain(remark).collect()
+    let remark = last.map(|line| ReportRow::Remark(format!("last words: {}", line.trim())));
+    [ReportRow::Cells(cells)]
+        .into_iter()
+        .chain(remark)
+        .collect()
 }
 
 /// A forest chart per metric: every case of every pair; the band is the control against itself.
-pub fn forests(group: &GroupFound) -> Vec<Chart> {
+pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
     group
         .metrics
         .iter()
-        .filter_map(|metric| forest(group, metric))
+        .filter_map(|metric| metric_forest(group, metric))
         .collect()
 }
 
 /// The forest chart of the group's main metric.
-pub fn leading(group: &GroupFound) -> Option<Chart> {
-    forest(group, group.metrics.first()?)
+pub fn main_forest(group: &GroupFindings) -> Option<ReportChart> {
+    metric_forest(group, group.metrics.first()?)
 }
 
 /// The rows of one pair of variants, labelled by what distinguishes the cases.
-fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
+fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
     let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
     let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));
-    let (_, names) = labels(&cases.collect::<Vec<_>>());
+    let (_, names) = label_cases(&cases.collect::<Vec<_>>());
     let rows = names.into_iter().filter_map(|(index, name)| {
         let label = match comparison.rows.len() {
             1 => pair.clone(),
@@ -282,13 +307,13 @@ fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
     rows.collect()
 }
 
-fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
+fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
     let own = metric
         .findings
         .comparisons
         .iter()
         .filter(|comparison| !is_control(comparison));
-    let rows: Vec<plot::ForestRow> = own.flat_map(pair).collect();
+    let rows: Vec<plot::ForestRow> = own.flat_map(pair_rows).collect();
     let first = metric.findings.comparisons.first()?;
     let floor = metric
         .floor
@@ -300,18 +325,18 @@ fn forest(group: &GroupFound, metric: &MetricFound) -> Option<Chart> {
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
     (!rows.is_empty()).then(|| {
-        Chart::new(
+        ReportChart::new(
             title.clone(),
-            plot::Chart::Forest(plot::ForestChart {
+            plot::AnyChart::Forest(plot::ForestChart {
                 title: title.clone(),
                 subtitle: Some(subtitle.to_owned()),
                 x_label: format!(
                     "change in % ({})",
-                    crate::figure::direction(metric.metric.better)
+                    crate::figure::better_direction(metric.metric.better)
                 ),
                 percent: true,
                 reference: 0.0,
-                band: floor.or_else(|| band(first)),
+                band: floor.or_else(|| threshold_band(first)),
                 rows,
             }),
         )

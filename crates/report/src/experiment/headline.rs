@@ -1,22 +1,22 @@
 //! The answer of an experiment in sentences: the results of the comparisons and of the control.
 
-use crate::document::Block;
+use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, change, change_with_interval, count, good_and_bad, place, setting, spell,
-    spell_signed,
+    Uncertainty, decimal_place, format_change, format_change_interval, format_count, format_number,
+    format_setting, format_signed, quality_words,
 };
-use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
-use speedwell_analysis::{CaseComparison, Comparison};
-use speedwell_model::{Estimate, Verdict};
+use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
+use speedwell_analysis::{CandidateComparison, CaseComparison};
+use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_suite::experiment::{Experiment, is_repetition};
 
 /// Smallest change given as a factor: "3.5 times" is easier to grasp than "+250 %".
-const SHOWN_AS_FACTOR: f64 = 1.0;
+const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// One sentence per comparison of a group, then the result of the control.
-pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
+pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut names = Names {
+    let mut names = VariantNames {
         experiment,
         named: Vec::new(),
     };
@@ -28,58 +28,62 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
         };
-        let sentences = sentences(group, first, &mut names).into_iter();
-        blocks.extend(sentences.map(|said| Block::Headline(format!("{subject}: {said}."))));
-        blocks.extend(floor(group, first).map(Block::Note));
+        let sentences = group_sentences(group, first, &mut names).into_iter();
+        blocks.extend(sentences.map(|said| ReportBlock::Headline(format!("{subject}: {said}."))));
+        blocks.extend(noise_floor_note(group, first).map(ReportBlock::Note));
     }
     blocks
 }
 
 /// Names of variants in the answers: with the label at the first mention.
-struct Names<'a> {
+struct VariantNames<'a> {
     experiment: &'a Experiment,
     named: Vec<String>,
 }
 
-impl Names<'_> {
-    fn variant(&mut self, name: &str) -> String {
+impl VariantNames<'_> {
+    fn name_variant(&mut self, name: &str) -> String {
         if self.named.iter().any(|known| known == name) {
             return name.to_owned();
         }
         self.named.push(name.to_owned());
-        label(self.experiment, name)
+        variant_label(self.experiment, name)
     }
 }
 
 /// The result of each comparison of a group.
-fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
+fn group_sentences(
+    group: &GroupFindings,
+    metric: &MetricFindings,
+    names: &mut VariantNames<'_>,
+) -> Vec<String> {
     let own = metric
         .findings
         .comparisons
         .iter()
         .filter(|comparison| !is_control(comparison));
     own.map(|comparison| {
-        let candidate = names.variant(&comparison.candidate);
-        let baseline = names.variant(&comparison.baseline);
+        let candidate = names.name_variant(&comparison.candidate);
+        let baseline = names.name_variant(&comparison.baseline);
         format!(
             "{candidate} against {baseline}: {}{}",
             verdict_summary(comparison),
-            counted(group, comparison).unwrap_or_default()
+            instructions_note(group, comparison).unwrap_or_default()
         )
     })
     .collect()
 }
 
 /// The result of a comparison: verdicts with the number of cases and the size of the change.
-fn verdict_summary(comparison: &Comparison) -> String {
+fn verdict_summary(comparison: &CandidateComparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
-    let parts = verdicts(comparison, &rows, total);
+    let parts = verdict_clauses(comparison, &rows, total);
     let typical = comparison.typical().filter(|_| total > 1);
     let together = match (typical, comparison.range()) {
-        (Some(typical), _) => Some(format!("; typically {}", change_with_interval(&typical))),
+        (Some(typical), _) => Some(format!("; typically {}", format_change_interval(&typical))),
         (None, Some(ends)) => {
-            let [least, most] = ends.each_ref().map(change);
+            let [least, most] = ends.each_ref().map(format_change);
             Some(format!("; from {least} to {most}"))
         }
         (None, None) => None,
@@ -93,7 +97,7 @@ fn verdict_summary(comparison: &Comparison) -> String {
 
 /// What instruction counts show where the metric leaves cases unclear: on a busy machine they are
 /// often decisive when times are not.
-fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
+fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) -> Option<String> {
     let mut others = group.metrics.iter().skip(1);
     let counts = others.find(|found| found.metric.name.starts_with("instructions"))?;
     let mut pairs = counts.findings.comparisons.iter();
@@ -101,11 +105,11 @@ fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
         (&known.baseline, &known.candidate) == (&comparison.baseline, &comparison.candidate)
     })?;
     let is_open = |row: &&CaseComparison| {
-        let mut unclear = comparison.rows_that_are(Verdict::Unclear);
+        let mut unclear = comparison.rows_with_verdict(Verdict::Unclear);
         row.verdict != Verdict::Unclear && unclear.any(|known| known.case == row.case)
     };
     let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_open).collect();
-    let parts = verdicts(counts, &rows, comparison.rows.len());
+    let parts = verdict_clauses(counts, &rows, comparison.rows.len());
     (!parts.is_empty()).then(|| {
         format!(
             "; where that is unclear, {} say: {}",
@@ -116,8 +120,12 @@ fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
 }
 
 /// A clause for each verdict among these rows of a comparison with `total` cases.
-fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> Vec<String> {
-    let (good, bad) = good_and_bad(&comparison.metric);
+fn verdict_clauses(
+    comparison: &CandidateComparison,
+    rows: &[&CaseComparison],
+    total: usize,
+) -> Vec<String> {
+    let (good, bad) = quality_words(&comparison.metric);
     let order = [
         Verdict::Worse,
         Verdict::Better,
@@ -133,13 +141,18 @@ fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> 
         let place = match (rows.len(), total) {
             (_, 1) => String::new(),
             (2, 2) => " in both cases".to_owned(),
-            (number, _) if number == total => format!(" in all {}", count(total, "case", "cases")),
+            (number, _) if number == total => {
+                format!(" in all {}", format_count(total, "case", "cases"))
+            }
             (number, _) => format!(" in {number} of {total}"),
         };
         Some(match verdict {
-            Verdict::Worse => format!("{bad}{place}{}", size(&rows)),
-            Verdict::Better => format!("{good}{place}{}", size(&rows)),
-            Verdict::Same => format!("the same within {}{place}", setting(comparison.delta)),
+            Verdict::Worse => format!("{bad}{place}{}", size_text(&rows)),
+            Verdict::Better => format!("{good}{place}{}", size_text(&rows)),
+            Verdict::Same => format!(
+                "the same within {}{place}",
+                format_setting(comparison.delta)
+            ),
             Verdict::Unclear => format!("unclear{place}{}", not_excluded(&rows)),
         })
     });
@@ -147,25 +160,27 @@ fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> 
 }
 
 /// The change, or the range of changes over several cases.
-fn size(rows: &[&CaseComparison]) -> String {
-    let mut changes: Vec<Estimate> = rows.iter().filter_map(|row| row.change).collect();
+fn size_text(rows: &[&CaseComparison]) -> String {
+    let mut changes: Vec<IntervalEstimate> = rows.iter().filter_map(|row| row.change).collect();
     changes.sort_by(|one, other| one.value.total_cmp(&other.value));
     match &changes[..] {
         [] => String::new(),
-        [only] if only.value < SHOWN_AS_FACTOR => format!(", {}", change_with_interval(only)),
+        [only] if only.value < MIN_CHANGE_AS_FACTOR => {
+            format!(", {}", format_change_interval(only))
+        }
         [only] => format!(
             ", {} times as much [{}, {}]",
-            times(only.value),
-            times(only.low),
-            times(only.high)
+            format_factor(only.value),
+            format_factor(only.low),
+            format_factor(only.high)
         ),
-        [first, .., last] if last.value < SHOWN_AS_FACTOR => {
-            format!(", {} to {}", change(first), change(last))
+        [first, .., last] if last.value < MIN_CHANGE_AS_FACTOR => {
+            format!(", {} to {}", format_change(first), format_change(last))
         }
         [first, .., last] => format!(
             ", {} to {} times as much",
-            times(first.value),
-            times(last.value)
+            format_factor(first.value),
+            format_factor(last.value)
         ),
     }
 }
@@ -178,25 +193,25 @@ fn not_excluded(rows: &[&CaseComparison]) -> String {
         (low.min(end.0), high.max(end.1))
     });
     let range = (low.is_finite() && high.is_finite()).then(|| {
-        let percent = |share: f64| format!("{} %", spell_signed(share * 100.0, 0));
+        let percent = |share: f64| format!("{} %", format_signed(share * 100.0, 0));
         format!(", {} to {} is possible", percent(low), percent(high))
     });
     range.unwrap_or_default()
 }
 
 /// A change as a factor.
-fn times(change: f64) -> String {
+fn format_factor(change: f64) -> String {
     let factor = 1.0 + change;
-    spell(factor, place(factor, Uncertainty::Unknown).max(1))
+    format_number(factor, decimal_place(factor, Uncertainty::Unknown).max(1))
 }
 
 /// Whether the comparison is the control against itself.
-pub fn is_control(comparison: &Comparison) -> bool {
+pub fn is_control(comparison: &CandidateComparison) -> bool {
     is_repetition(&comparison.candidate)
 }
 
 /// The display name of a variant: its name, with its label if it has one.
-pub fn label(experiment: &Experiment, name: &str) -> String {
+pub fn variant_label(experiment: &Experiment, name: &str) -> String {
     let known = experiment
         .variants
         .iter()
@@ -208,7 +223,7 @@ pub fn label(experiment: &Experiment, name: &str) -> String {
 }
 
 /// The noise floor according to the control: differences up to this size appear without a cause.
-fn floor(group: &GroupFound, metric: &MetricFound) -> Option<String> {
+fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
     let floor = metric.floor?;
     let control = metric
         .findings
@@ -220,7 +235,7 @@ fn floor(group: &GroupFound, metric: &MetricFound) -> Option<String> {
          experiment can see.",
         group.name,
         control.baseline,
-        change_with_interval(&floor),
+        format_change_interval(&floor),
         metric.metric.name
     ))
 }

@@ -3,22 +3,24 @@
 //!
 //! Decides on content and order: the answer, with its chart and tables, then everything else,
 //! folded where the format allows; the experiment file selects the outputs. Tables of changes come
-//! from `comparison/`. Start at [`experiment`].
+//! from `comparison/`. Start at [`report_experiment`].
 
 mod claims;
 mod factors;
 mod headline;
 mod served;
 
-use crate::comparison::comparison;
-use crate::document::{Block, Chart, Document};
-use crate::output::Output;
-use crate::table::Table;
-use crate::{ChartKind, charts, failures, gallery, profile_sections, summary, validity};
+use crate::comparison::report_comparison;
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::failures::report_failures;
+use crate::output::OutputOptions;
+use crate::table::ReportTable;
+use crate::validity::report_validity;
+use crate::{ChartKind, charts, gallery, profile_sections, summary};
 use serde_json::Value;
-use speedwell_analysis::Findings;
-use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
-use speedwell_suite::experiment::{Experiment, Output as Wanted, Series};
+use speedwell_analysis::AnalysisFindings;
+use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
+use speedwell_suite::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
 
 /// The outputs if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] = [
@@ -31,47 +33,54 @@ const DEFAULT_OUTPUTS: [&str; 6] = [
 ];
 
 /// Builds the report of an experiment.
-pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Document {
+pub fn report_experiment(
+    found: &ExperimentFindings,
+    experiment: &Experiment,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("experiment");
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
     document.push_heading(1, title.clone());
     if found.groups.is_empty() {
-        document.push(Block::Headline("nothing was measured".into()));
+        document.push(ReportBlock::Headline("nothing was measured".into()));
     }
-    document.extend(headline::headlines(found, experiment));
-    document.extend(factors::cells_table(found).map(Block::Table));
-    document.append(claims::claims(found));
-    document.append(claims::gates(found));
-    document.append(validity(&found.validity));
+    document.extend(headline::answer_blocks(found, experiment));
+    document.extend(factors::cells_table(found).map(ReportBlock::Table));
+    document.append_document(claims::report_claims(found));
+    document.append_document(claims::report_gates(found));
+    document.append_document(report_validity(&found.validity));
     document.extend(experiment.placement.as_ref().map(|own| {
         let text = format!(
             "{} Latencies include the network between them.",
-            own.sentence()
+            own.describe_machines()
         );
-        Block::Note(text)
+        ReportBlock::Note(text)
     }));
     document.push_warnings(&found.warnings);
-    let (leading, further) = leading_first(charts(found, experiment, output), found);
-    let drawn = |chart| Block::Chart(Box::new(chart));
+    let (leading, further) = leading_first(requested_charts(found, experiment, output), found);
+    let drawn = |chart| ReportBlock::Chart(Box::new(chart));
     document.extend(leading.into_iter().map(drawn));
     output.add_detail(&mut document, |output, document| {
-        tables(found, experiment, output, document);
+        add_tables(found, experiment, output, document);
     });
-    document.append(failures(&found.failures, output.verbosity));
+    document.append_document(report_failures(&found.failures, output.verbosity));
     document.extend(further.into_iter().map(drawn));
     let draws = draws_flames(experiment, output);
-    document.append(profile_sections(&found.profiles, draws, output));
-    let everything = whole(&found.groups);
-    document.extend(gallery::gallery(&everything, output));
+    document.append_document(profile_sections(&found.profiles, draws, output));
+    let everything = merge_groups(&found.groups);
+    document.extend(gallery::findings_gallery(&everything, output));
     document
 }
 
 /// Splits the charts into leading ones and others: leading are the changes in each group's main
 /// metric, otherwise the first chart that the file lists.
-fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) {
-    let firsts = found.groups.iter().filter_map(factors::leading);
+fn leading_first(
+    charts: Vec<ReportChart>,
+    found: &ExperimentFindings,
+) -> (Vec<ReportChart>, Vec<ReportChart>) {
+    let firsts = found.groups.iter().filter_map(factors::main_forest);
     let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
-    let (mut leading, mut further): (Vec<Chart>, Vec<Chart>) = charts
+    let (mut leading, mut further): (Vec<ReportChart>, Vec<ReportChart>) = charts
         .into_iter()
         .partition(|chart| titles.contains(&chart.title));
     if leading.is_empty() && !further.is_empty() {
@@ -81,13 +90,13 @@ fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) 
 }
 
 /// Merges the findings of all groups.
-fn whole(groups: &[GroupFound]) -> Findings {
-    together(groups.iter().flat_map(|group| &group.metrics))
+fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
+    merge_metrics(groups.iter().flat_map(|group| &group.metrics))
 }
 
 /// Merges the findings of several metrics.
-fn together<'a>(metrics: impl IntoIterator<Item = &'a MetricFound>) -> Findings {
-    let mut whole = Findings::default();
+fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
+    let mut whole = AnalysisFindings::default();
     for metric in metrics {
         whole
             .summaries
@@ -100,7 +109,7 @@ fn together<'a>(metrics: impl IntoIterator<Item = &'a MetricFound>) -> Findings 
 }
 
 /// The names of the outputs that the file requests.
-fn wanted(experiment: &Experiment) -> Vec<&str> {
+fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
     let names: Vec<&str> = experiment
         .outputs
         .iter()
@@ -117,7 +126,7 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
 }
 
 /// Whether to draw flame graphs: the file lists them, or it lists no charts, or they are requested.
-fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
+fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
         _ => None,
@@ -128,7 +137,12 @@ fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
 
 /// The tables of every group: its main metric first, then the others. Machine-readable output has
 /// all comparisons in one list.
-fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mut Document) {
+fn add_tables(
+    found: &ExperimentFindings,
+    experiment: &Experiment,
+    output: &OutputOptions,
+    document: &mut Document,
+) {
     let mut compared = Vec::new();
     let mut shared = SharedNotes::default();
     let several = found.groups.len() > 1;
@@ -138,25 +152,25 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
         }
         let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut shown = |metrics, deeper| {
-            let part = of_metrics(metrics, deeper, output);
-            shared.count(&part.blocks);
+            let part = report_metrics(metrics, deeper, output);
+            shared.count_notes(&part.blocks);
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
         let about = shown(about, u8::from(several));
         let mut others = shown(others, 1);
-        others.extend(distributions(group, experiment).map(Block::Table));
+        others.extend(distribution_tables(group, experiment).map(ReportBlock::Table));
         document.extend(about);
         if !others.is_empty() {
-            document.push(Block::Aside {
-                summary: rest_of(group, several),
+            document.push(ReportBlock::Aside {
+                summary: other_metrics_title(group, several),
                 open: false,
                 blocks: others,
             });
         }
     }
     shared.move_to_end(&mut document.blocks);
-    document.attach("comparisons", Value::Array(compared));
+    document.attach_data("comparisons", Value::Array(compared));
 }
 
 /// Notes below the tables of an experiment, such as the method, with the number of their tables.
@@ -164,9 +178,11 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
 struct SharedNotes(Vec<(String, usize)>);
 
 impl SharedNotes {
-    fn count(&mut self, blocks: &[Block]) {
+    fn count_notes(&mut self, blocks: &[ReportBlock]) {
         for block in blocks {
-            let Block::Note(text) = block else { continue };
+            let ReportBlock::Note(text) = block else {
+                continue;
+            };
             match self.0.iter_mut().find(|(known, _)| known == text) {
                 Some((_, times)) => *times += 1,
                 None => self.0.push((text.clone(), 1)),
@@ -175,25 +191,25 @@ impl SharedNotes {
     }
 
     /// Moves notes that apply to several tables behind the last of them, once each.
-    fn move_to_end(self, blocks: &mut Vec<Block>) {
+    fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();
         remove_notes(blocks, &shared);
-        blocks.extend(shared.into_iter().map(Block::Note));
+        blocks.extend(shared.into_iter().map(ReportBlock::Note));
     }
 }
 
-fn remove_notes(blocks: &mut Vec<Block>, texts: &[String]) {
-    blocks.retain(|block| !matches!(block, Block::Note(text) if texts.contains(text)));
+fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
+    blocks.retain(|block| !matches!(block, ReportBlock::Note(text) if texts.contains(text)));
     for block in blocks {
-        if let Block::Aside { blocks, .. } = block {
+        if let ReportBlock::Aside { blocks, .. } = block {
             remove_notes(blocks, texts);
         }
     }
 }
 
 /// One line about the other metrics of a group.
-fn rest_of(group: &GroupFound, several: bool) -> String {
+fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     let others = group.metrics.iter().skip(1);
     let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
     if names.is_empty() {
@@ -208,21 +224,21 @@ fn rest_of(group: &GroupFound, several: bool) -> String {
 }
 
 /// The report of some metrics of a group; its headings are lowered by `deeper` levels.
-fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document {
+fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions) -> Document {
     if metrics.is_empty() {
         return Document::default();
     }
-    let whole = together(metrics);
+    let whole = merge_metrics(metrics);
     let mut part = if whole.comparisons.is_empty() {
-        summary::summary(&whole.summaries, output)
+        summary::report_summaries(&whole.summaries, output)
     } else {
-        comparison(&whole, output)
+        report_comparison(&whole, output)
     };
     // The answers are at the top of the report.
     part.blocks
-        .retain(|block| !matches!(block, Block::Headline(_)));
+        .retain(|block| !matches!(block, ReportBlock::Headline(_)));
     for block in &mut part.blocks {
-        if let Block::Heading { level, .. } = block {
+        if let ReportBlock::Heading { level, .. } = block {
             *level += deeper;
         }
     }
@@ -234,28 +250,37 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
     for (name, value) in data {
         match value {
             Value::Array(items) if name == "comparisons" => compared.extend(items),
-            value => document.attach(name, value),
+            value => document.attach_data(name, value),
         }
     }
 }
 
 /// Percentile and factor tables, if the file requests them.
-fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<Item = Table> {
-    let wanted = wanted(experiment);
-    let of_name = |name: &str, tables: &dyn Fn() -> Vec<Table>| {
+fn distribution_tables(
+    group: &GroupFindings,
+    experiment: &Experiment,
+) -> impl Iterator<Item = ReportTable> {
+    let wanted = requested_outputs(experiment);
+    let of_name = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
         if wanted.contains(&name) {
             tables()
         } else {
             Vec::new()
         }
     };
-    let percentiles = of_name("latency-percentiles", &|| served::tables(group, experiment));
-    let factors = of_name("factors", &|| factors::tables(group, experiment));
+    let percentiles = of_name("latency-percentiles", &|| {
+        served::served_tables(group, experiment)
+    });
+    let factors = of_name("factors", &|| factors::factor_tables(group, experiment));
     percentiles.into_iter().chain(factors)
 }
 
 /// The charts that the file requests, in its order.
-fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart> {
+fn requested_charts(
+    found: &ExperimentFindings,
+    experiment: &Experiment,
+    output: &OutputOptions,
+) -> Vec<ReportChart> {
     // Flame graphs are placed next to their tables.
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
@@ -270,7 +295,7 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
             name: (*name).to_owned(),
-            series: Series::Variants,
+            series: ChartSeries::Variants,
             stages: Vec::new(),
         })
         .collect();
@@ -288,29 +313,29 @@ fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart>
 
 fn charts_named(
     name: &str,
-    series: Series,
+    series: ChartSeries,
     stages: &[Vec<String>],
-    found: &Found,
+    found: &ExperimentFindings,
     experiment: &Experiment,
-    output: &Output,
-) -> Vec<Chart> {
+    output: &OutputOptions,
+) -> Vec<ReportChart> {
     let groups = found.groups.iter();
     match name {
         "served" => groups
-            .flat_map(|group| served::served(group, series, stages, experiment))
+            .flat_map(|group| served::draw_served(group, series, stages, experiment))
             .collect(),
         "ecdf-tail" => groups
-            .flat_map(|group| served::tail(group, series, experiment))
+            .flat_map(|group| served::draw_tail(group, series, experiment))
             .collect(),
         "bar" => groups
             .flat_map(|group| {
-                let whole = whole(std::slice::from_ref(group));
-                charts::bars(&whole, output.unit)
+                let whole = merge_groups(std::slice::from_ref(group));
+                charts::draw_bars(&whole, output.unit)
             })
             .collect(),
-        "forest" => groups.flat_map(factors::forests).collect(),
+        "forest" => groups.flat_map(factors::metric_forests).collect(),
         "factors" => groups
-            .flat_map(|group| factors::charts(group, experiment))
+            .flat_map(|group| factors::factor_charts(group, experiment))
             .collect(),
         _ => Vec::new(),
     }

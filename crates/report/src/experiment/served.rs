@@ -1,14 +1,14 @@
 //! Charts and tables of the share of requests served within a time, per case or per variant.
 
-use crate::document::Chart;
-use crate::experiment::headline::label;
-use crate::figure::{Uncertainty, place, spell};
-use crate::table::{Cell, Column, Kind, Row, Table, number};
-use crate::unit::Scale;
-use speedwell_analysis::experiment::{Curve, GroupFound, PERCENTS};
+use crate::document::ReportChart;
+use crate::experiment::headline::variant_label;
+use crate::figure::{Uncertainty, decimal_place, format_number};
+use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
+use crate::unit::FigureScale;
+use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
 use speedwell_model::Case;
 use speedwell_plot as plot;
-use speedwell_suite::experiment::{Experiment, Series, is_repetition, repeated_variant};
+use speedwell_suite::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -16,77 +16,82 @@ const NS_PER_MS: f64 = 1e6;
 
 /// The chart ends at the first of these percentages that the slowest requests do not dominate: on a
 /// linear axis, a starved 1 % would flatten everything else. Their times are given as text.
-const ENDS: [u32; 4] = [98, 97, 95, 90];
+const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
-const TOO_HIGH: f64 = 4.0;
+const MAX_TIME_RATIO: f64 = 4.0;
 
 /// Most lines with the spread of their runs; with more, the spreads would hide the lines.
-const MOST_WITH_RUNS: usize = 2;
+const MAX_LINES_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
-struct Picture<'a> {
+struct ServedPicture<'a> {
     /// What the curves have in common.
     about: String,
     /// The curves with the names of their lines.
-    curves: Vec<(String, &'a Curve)>,
+    curves: Vec<(String, &'a LatencyCurve)>,
     /// Returns a shorter name of a line.
-    short: fn(&Curve) -> String,
-    colours: Vec<Option<plot::Rgb>>,
+    short: fn(&LatencyCurve) -> String,
+    colours: Vec<Option<plot::RgbColor>>,
 }
 
 /// Percentage served against time: a chart per case and stage of the story.
-pub fn served(
-    group: &GroupFound,
-    series: Series,
+pub fn draw_served(
+    group: &GroupFindings,
+    series: ChartSeries,
     stages: &[Vec<String>],
     experiment: &Experiment,
-) -> Vec<Chart> {
+) -> Vec<ReportChart> {
     let whole = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
     let stages = if stages.is_empty() { &whole } else { stages };
-    let pictures = pictures(group, series, experiment);
+    let pictures = served_pictures(group, series, experiment);
     let pairs = pictures.iter().flat_map(|picture| {
-        let part =
-            |stage: &Vec<String>| picture.part(|curve| stage.contains(&curve.variant.to_string()));
+        let part = |stage: &Vec<String>| {
+            picture.filter_curves(|curve| stage.contains(&curve.variant.to_string()))
+        };
         stages.iter().filter_map(part).collect::<Vec<_>>()
     });
-    pairs.map(|part| part.up_to_most()).collect()
+    pairs.map(|part| part.draw_up_to_end()).collect()
 }
 
 /// The last tenth of the requests, on an axis where each further nine has the same length.
-pub fn tail(group: &GroupFound, series: Series, experiment: &Experiment) -> Vec<Chart> {
-    let pictures = pictures(group, series, experiment);
-    pictures.iter().map(Picture::of_the_slow).collect()
+pub fn draw_tail(
+    group: &GroupFindings,
+    series: ChartSeries,
+    experiment: &Experiment,
+) -> Vec<ReportChart> {
+    let pictures = served_pictures(group, series, experiment);
+    pictures.iter().map(ServedPicture::draw_slowest).collect()
 }
 
-fn pictures<'a>(
-    group: &'a GroupFound,
-    series: Series,
+fn served_pictures<'a>(
+    group: &'a GroupFindings,
+    series: ChartSeries,
     experiment: &Experiment,
-) -> Vec<Picture<'a>> {
+) -> Vec<ServedPicture<'a>> {
     let cases = curves_by_case(group, experiment);
-    if series == Series::Variants {
-        let pictures = cases.into_iter().map(|(case, curves)| Picture {
+    if series == ChartSeries::Variants {
+        let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             about: case.id(),
             short: |curve| curve.variant.to_string(),
             colours: curves
                 .iter()
-                .map(|curve| colour(experiment, curve))
+                .map(|curve| variant_color(experiment, curve))
                 .collect(),
             curves: curves
                 .into_iter()
-                .map(|curve| (label(experiment, &curve.variant), curve))
+                .map(|curve| (variant_label(experiment, &curve.variant), curve))
                 .collect(),
         });
         return pictures.collect();
     }
-    let mut pictures: Vec<Picture<'_>> = Vec::new();
+    let mut pictures: Vec<ServedPicture<'_>> = Vec::new();
     for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
         let line = (curve.case.id(), curve);
-        let about = label(experiment, &curve.variant);
+        let about = variant_label(experiment, &curve.variant);
         match pictures.iter_mut().find(|picture| picture.about == about) {
             Some(picture) => picture.curves.push(line),
-            None => pictures.push(Picture {
+            None => pictures.push(ServedPicture {
                 about,
                 short: |curve| curve.case.id(),
                 curves: vec![line],
@@ -97,20 +102,20 @@ fn pictures<'a>(
     pictures
 }
 
-fn colour(experiment: &Experiment, curve: &Curve) -> Option<plot::Rgb> {
+fn variant_color(experiment: &Experiment, curve: &LatencyCurve) -> Option<plot::RgbColor> {
     let mut variants = experiment.variants.iter();
     let variant = variants.find(|variant| variant.name == *curve.variant)?;
     variant.color.as_ref()?.parse().ok()
 }
 
-impl<'a> Picture<'a> {
+impl<'a> ServedPicture<'a> {
     /// A picture of the selected curves; `None` if there are none.
-    fn part(&self, is_shown: impl Fn(&Curve) -> bool) -> Option<Picture<'a>> {
+    fn filter_curves(&self, is_shown: impl Fn(&LatencyCurve) -> bool) -> Option<ServedPicture<'a>> {
         let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
         let all = self.curves.iter().cloned().zip(colours);
         let (curves, colours): (Vec<_>, Vec<_>) =
             all.filter(|((_, curve), _)| is_shown(curve)).unzip();
-        (!curves.is_empty()).then(|| Picture {
+        (!curves.is_empty()).then(|| ServedPicture {
             about: self.about.clone(),
             short: self.short,
             curves,
@@ -118,14 +123,14 @@ impl<'a> Picture<'a> {
         })
     }
 
-    fn up_to_most(&self) -> Chart {
-        let end = self.end();
+    fn draw_up_to_end(&self) -> ReportChart {
+        let end = self.end_percentage();
         let longest = self.curves.iter().filter_map(|(_, curve)| {
-            let ms = curve.at(100)? / NS_PER_MS;
+            let ms = curve.median_at(100)? / NS_PER_MS;
             let name = (self.short)(curve);
             Some(format!(
                 "{name} {}",
-                spell(ms, place(ms, Uncertainty::Unknown))
+                format_number(ms, decimal_place(ms, Uncertainty::Unknown))
             ))
         });
         let longest: Vec<String> = longest.collect();
@@ -135,54 +140,54 @@ impl<'a> Picture<'a> {
             longest.join(", ")
         );
         let axes = (
-            plot::Axis::linear("percentage of the requests"),
-            plot::Axis::linear("served within, ms"),
+            plot::ChartAxis::linear("percentage of the requests"),
+            plot::ChartAxis::linear("served within, ms"),
         );
-        self.lines("Percentage served", subtitle, axes, 0..=end)
+        self.draw_lines("Percentage served", subtitle, axes, 0..=end)
     }
 
     /// The percentage at which the chart ends.
-    fn end(&self) -> u32 {
+    fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
             let times = self
                 .curves
                 .iter()
-                .filter_map(|(_, curve)| curve.at(percent));
+                .filter_map(|(_, curve)| curve.median_at(percent));
             times.fold(0.0, f64::max)
         };
-        let [most, .., least] = ENDS;
-        let fits = |percent: &u32| highest(*percent) <= TOO_HIGH * highest(least);
-        ENDS.into_iter().find(fits).unwrap_or(most)
+        let [most, .., least] = END_PERCENTAGES;
+        let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(least);
+        END_PERCENTAGES.into_iter().find(fits).unwrap_or(most)
     }
 
-    fn of_the_slow(&self) -> Chart {
+    fn draw_slowest(&self) -> ReportChart {
         let axes = (
-            plot::Axis::nines("percentage of the requests"),
-            plot::Axis::log10("served within, ms"),
+            plot::ChartAxis::nines("percentage of the requests"),
+            plot::ChartAxis::log10("served within, ms"),
         );
         let title = "Percentage served, the slow ones";
-        self.lines(title, self.about.clone(), axes, 50..=99)
+        self.draw_lines(title, self.about.clone(), axes, 50..=99)
     }
 
-    fn lines(
+    fn draw_lines(
         &self,
         title: &str,
         subtitle: String,
-        (x, y): (plot::Axis, plot::Axis),
+        (x, y): (plot::ChartAxis, plot::ChartAxis),
         percents: RangeInclusive<u32>,
-    ) -> Chart {
+    ) -> ReportChart {
         let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
         let series = self.curves.iter().zip(colours);
         let series: Vec<plot::PointSeries> = series
             .map(|((name, curve), colour)| plot::PointSeries {
                 name: name.clone(),
-                points: points(curve, &percents, self.curves.len() <= MOST_WITH_RUNS),
+                points: curve_points(curve, &percents, self.curves.len() <= MAX_LINES_WITH_RUNS),
                 colour,
             })
             .collect();
-        Chart::new(
+        ReportChart::new(
             title,
-            plot::Chart::Line(plot::LineChart {
+            plot::AnyChart::Line(plot::LineChart {
                 title: title.to_owned(),
                 subtitle: Some(subtitle),
                 x,
@@ -196,7 +201,11 @@ impl<'a> Picture<'a> {
 }
 
 /// The medians of the runs; `with_runs` adds the fastest and slowest run to every tenth point.
-fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec<plot::Point> {
+fn curve_points(
+    curve: &LatencyCurve,
+    percents: &RangeInclusive<u32>,
+    with_runs: bool,
+) -> Vec<plot::ChartPoint> {
     let wanted = curve
         .points
         .iter()
@@ -205,29 +214,29 @@ fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec
         let x = f64::from(*percent);
         let [middle, low, high] = times.map(|ns| ns / NS_PER_MS);
         if with_runs && curve.runs > 1 && percent % 10 == 0 {
-            plot::Point::with_interval(x, middle, low, high)
+            plot::ChartPoint::with_interval(x, middle, low, high)
         } else {
-            plot::Point::new(x, middle)
+            plot::ChartPoint::new(x, middle)
         }
     };
     wanted.map(point).collect()
 }
 
 /// A table per case.
-pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
+pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
     let tables = cases
         .iter()
-        .map(|(case, curves)| table(&case.id(), curves, experiment));
+        .map(|(case, curves)| case_table(&case.id(), curves, experiment));
     tables.collect()
 }
 
 /// The curves of each case, in order of first appearance; variants are in file order.
 pub fn curves_by_case<'a>(
-    group: &'a GroupFound,
+    group: &'a GroupFindings,
     experiment: &Experiment,
-) -> Vec<(Arc<Case>, Vec<&'a Curve>)> {
-    let mut cases: Vec<(Arc<Case>, Vec<&Curve>)> = Vec::new();
+) -> Vec<(Arc<Case>, Vec<&'a LatencyCurve>)> {
+    let mut cases: Vec<(Arc<Case>, Vec<&LatencyCurve>)> = Vec::new();
     for curve in &group.curves {
         match cases.iter_mut().find(|(case, _)| *case == curve.case) {
             Some((_, curves)) => curves.push(curve),
@@ -235,13 +244,13 @@ pub fn curves_by_case<'a>(
         }
     }
     for (_, curves) in &mut cases {
-        curves.sort_by_key(|curve| place_of(experiment, &curve.variant));
+        curves.sort_by_key(|curve| variant_order(experiment, &curve.variant));
     }
     cases
 }
 
 /// The position of a variant in the file; the control follows its origin.
-fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
+fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let at = experiment
         .variants
@@ -250,51 +259,58 @@ fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
     (at.unwrap_or(usize::MAX), is_repetition(name))
 }
 
-fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
+fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> ReportTable {
     let all: Vec<f64> = curves
         .iter()
-        .flat_map(|curve| PERCENTS.iter().filter_map(|percent| curve.at(*percent)))
+        .flat_map(|curve| {
+            PERCENTS
+                .iter()
+                .filter_map(|percent| curve.median_at(*percent))
+        })
         .collect();
-    let scale = Scale::fitting("ns", &all, None);
+    let scale = FigureScale::fit_scale("ns", &all, None);
     let mut columns = vec![
-        Column::machine("case"),
-        Column::new("percent", "%", Kind::Figure),
+        ReportColumn::machine("case"),
+        ReportColumn::new("percent", "%", ColumnKind::Figure),
     ];
-    columns.push(Column::machine("values"));
+    columns.push(ReportColumn::machine("values"));
     columns.extend(
-        curves
-            .iter()
-            .map(|curve| Column::new("shown", &*curve.variant, Kind::Figure).for_people()),
+        curves.iter().map(|curve| {
+            ReportColumn::new("shown", &*curve.variant, ColumnKind::Figure).for_people()
+        }),
     );
-    let mut rows: Vec<Row> = PERCENTS
+    let mut rows: Vec<ReportRow> = PERCENTS
         .iter()
         .map(|percent| {
-            let time = |curve: &&Curve| {
-                let ns = curve.at(*percent);
-                Cell::text(ns.map_or("?".to_owned(), |ns| {
-                    scale.bare(ns, scale.place(ns, Uncertainty::Unknown))
+            let time = |curve: &&LatencyCurve| {
+                let ns = curve.median_at(*percent);
+                ReportCell::text(ns.map_or("?".to_owned(), |ns| {
+                    scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
                 }))
             };
             let values = curves.iter().filter_map(|curve| {
-                Some((curve.variant.to_string(), number(curve.at(*percent)?)?))
+                Some((
+                    curve.variant.to_string(),
+                    json_number(curve.median_at(*percent)?)?,
+                ))
             });
             let values: serde_json::Map<String, serde_json::Value> = values.collect();
             let mut cells = vec![
-                Cell::value(case),
-                Cell::figure(Some(f64::from(*percent))).shown(percent.to_string()),
+                ReportCell::value(case),
+                ReportCell::figure(Some(f64::from(*percent))).with_text(percent.to_string()),
             ];
-            cells.push(Cell::value(values));
+            cells.push(ReportCell::value(values));
             cells.extend(curves.iter().map(time));
-            Row::Cells(cells)
+            ReportRow::Cells(cells)
         })
         .collect();
-    rows.push(Row::Remark(under_way(curves)));
+    rows.push(ReportRow::Remark(in_flight_caption(curves)));
     let labels: Vec<String> = curves
         .iter()
-        .map(|curve| label(experiment, &curve.variant))
+        .map(|curve| variant_label(experiment, &curve.variant))
         .collect();
     let labels = labels.join(", ");
-    Table {
+    ReportTable {
         caption: vec![
             case.to_owned(),
             format!(
@@ -304,12 +320,12 @@ fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
         ],
         columns,
         rows,
-        ..Table::new("percentiles")
+        ..ReportTable::new("percentiles")
     }
 }
 
 /// The requests in flight, needed with every latency: different loads are not comparable.
-fn under_way(curves: &[&Curve]) -> String {
+fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let each = curves.iter().filter_map(|curve| {
         Some(format!(
             "{} {:.1}",
@@ -317,7 +333,7 @@ fn under_way(curves: &[&Curve]) -> String {
         ))
     });
     let each: Vec<String> = each.collect();
-    let asked = curves.iter().find_map(|curve| curve.asked_concurrency);
+    let asked = curves.iter().find_map(|curve| curve.requested_concurrency);
     let asked = asked
         .map(|asked| format!(" of {asked}"))
         .unwrap_or_default();
@@ -327,7 +343,7 @@ fn under_way(curves: &[&Curve]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Case, DefinitionFile, Value};
+    use speedwell_model::{Case, DefinitionFile, ParameterValue};
     use std::sync::Arc;
 
     const FILE: &str = r##"
@@ -360,11 +376,11 @@ requests = 10
     }
 
     /// Curves of two pages under two variants: the percentage in milliseconds, times `of_case`.
-    fn group() -> GroupFound {
-        let curve = |(variant, page, times): (&str, &str, f64)| Curve {
+    fn group() -> GroupFindings {
+        let curve = |(variant, page, times): (&str, &str, f64)| LatencyCurve {
             case: Arc::new(Case::new(
                 "web",
-                vec![("page".to_owned(), Value::Text(page.to_owned()))],
+                vec![("page".to_owned(), ParameterValue::Text(page.to_owned()))],
             )),
             variant: variant.into(),
             points: (0..=100)
@@ -374,7 +390,7 @@ requests = 10
                 })
                 .collect(),
             effective_concurrency: None,
-            asked_concurrency: None,
+            requested_concurrency: None,
             runs: 3,
         };
         let curves = [
@@ -383,21 +399,21 @@ requests = 10
             ("new", "cart", 3.0),
             ("old", "cart", 4.0),
         ];
-        GroupFound {
+        GroupFindings {
             name: "web".to_owned(),
             metrics: Vec::new(),
             curves: curves.into_iter().map(curve).collect(),
         }
     }
 
-    fn line_chart(chart: &Chart) -> &plot::LineChart {
+    fn line_chart(chart: &ReportChart) -> &plot::LineChart {
         match &chart.picture {
-            plot::Chart::Line(picture) => picture,
+            plot::AnyChart::Line(picture) => picture,
             other => panic!("{other:?}"),
         }
     }
 
-    fn names(chart: &Chart) -> Vec<&str> {
+    fn names(chart: &ReportChart) -> Vec<&str> {
         let series = line_chart(chart).series.iter();
         series.map(|series| series.name.as_str()).collect()
     }
@@ -405,7 +421,7 @@ requests = 10
     #[test]
     fn a_picture_shows_the_variants_of_a_case_or_the_cases_of_a_variant() {
         let experiment = experiment();
-        let by_case = served(&group(), Series::Variants, &[], &experiment);
+        let by_case = draw_served(&group(), ChartSeries::Variants, &[], &experiment);
         assert_eq!(by_case.len(), 2);
         assert!(
             by_case
@@ -414,7 +430,7 @@ requests = 10
         );
         let old = &line_chart(&by_case[0]).series[0];
         assert_eq!(old.colour, "#c0392b".parse().ok());
-        let by_variant = served(&group(), Series::Cases, &[], &experiment);
+        let by_variant = draw_served(&group(), ChartSeries::Cases, &[], &experiment);
         assert_eq!(by_variant.len(), 2);
         let pages = ["web page=home", "web page=cart"];
         assert!(by_variant.iter().all(|chart| names(chart) == pages));
@@ -423,7 +439,10 @@ requests = 10
             about,
             "new (with a cache); up to 98 %, the slowest request in ms: web page=home 100, web page=cart 300"
         );
-        assert_eq!(tail(&group(), Series::Cases, &experiment).len(), 2);
+        assert_eq!(
+            draw_tail(&group(), ChartSeries::Cases, &experiment).len(),
+            2
+        );
     }
 
     #[test]
@@ -433,7 +452,7 @@ requests = 10
             vec!["new".to_owned()],
             vec!["old".to_owned(), "new".to_owned()],
         ];
-        let charts = served(&group(), Series::Variants, &stages, &experiment);
+        let charts = draw_served(&group(), ChartSeries::Variants, &stages, &experiment);
         assert_eq!(charts.len(), 4, "two stages of two cases");
         assert_eq!(names(&charts[0]), ["new (with a cache)"]);
         assert_eq!(line_chart(&charts[0]).series[0].colour, None);
@@ -449,7 +468,7 @@ requests = 10
                     *times = [1e12; 3];
                 }
             }
-            let charts = served(&group, Series::Variants, &[], &experiment());
+            let charts = draw_served(&group, ChartSeries::Variants, &[], &experiment());
             line_chart(&charts[0]).series[0].points.len() - 1
         };
         assert_eq!(
@@ -461,13 +480,13 @@ requests = 10
     #[test]
     fn every_tenth_percentage_has_the_fastest_and_the_slowest_run() {
         let experiment = experiment();
-        let charts = served(&group(), Series::Variants, &[], &experiment);
+        let charts = draw_served(&group(), ChartSeries::Variants, &[], &experiment);
         let points = &line_chart(&charts[0]).series[1].points;
         assert_eq!(points.len(), 99, "clipped");
         assert_eq!(
             points[50],
-            plot::Point::with_interval(50.0, 50.0, 25.0, 100.0)
+            plot::ChartPoint::with_interval(50.0, 50.0, 25.0, 100.0)
         );
-        assert_eq!(points[51], plot::Point::new(51.0, 51.0));
+        assert_eq!(points[51], plot::ChartPoint::new(51.0, 51.0));
     }
 }

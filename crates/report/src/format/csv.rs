@@ -4,12 +4,12 @@
 //! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
 //! unknown ones are empty, and control characters in names are written as `\x0a`. The columns do
 //! not depend on the data, except for kernel figures of runs; lists (values of single runs) are
-//! only in JSON. Spreadsheets execute no cell: see [`inert`].
+//! only in JSON. Spreadsheets execute no cell: see [`neutralize_formula`].
 
-use super::{Render, visible_line};
+use super::{RenderDocument, escape_line};
 use crate::datum::Datum;
 use crate::document::Document;
-use crate::table::{Cell, Table};
+use crate::table::{ReportCell, ReportTable};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -17,18 +17,20 @@ use std::io::{self, Write};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Csv;
 
-impl Render for Csv {
+impl RenderDocument for Csv {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut tables = document.tables().peekable();
         let Some(main) = tables.peek().map(|table| table.name) else {
             return Ok(());
         };
-        let tables: Vec<&Table> = tables.filter(|table| table.name == main).collect();
-        let shown = columns(&tables);
-        let header = shown.iter().map(|&at| quoted(tables[0].columns[at].key));
+        let tables: Vec<&ReportTable> = tables.filter(|table| table.name == main).collect();
+        let shown = flat_columns(&tables);
+        let header = shown
+            .iter()
+            .map(|&at| quote_field(tables[0].columns[at].key));
         writeln!(out, "{}", header.collect::<Vec<_>>().join(","))?;
-        for cells in tables.iter().flat_map(|table| table.cells()) {
-            let fields = shown.iter().map(|&at| field(&cells[at]));
+        for cells in tables.iter().flat_map(|table| table.cell_rows()) {
+            let fields = shown.iter().map(|&at| format_field(&cells[at]));
             writeln!(out, "{}", fields.collect::<Vec<_>>().join(","))?;
         }
         Ok(())
@@ -36,9 +38,9 @@ impl Render for Csv {
 }
 
 /// The machine-readable columns without a list or an object in any row.
-fn columns(tables: &[&Table]) -> Vec<usize> {
+fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
     let nested = |at: usize| {
-        let mut cells = tables.iter().flat_map(|table| table.cells());
+        let mut cells = tables.iter().flat_map(|table| table.cell_rows());
         cells.any(|cells| {
             let is_nested = cells[at].value.as_ref().is_some_and(Datum::is_nested);
             is_nested || cells[at].runs().is_some()
@@ -51,21 +53,21 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
         .collect()
 }
 
-fn field(cell: &Cell) -> String {
+fn format_field(cell: &ReportCell) -> String {
     match &cell.value {
         None => String::new(),
         // Keeps each name on one line, for line-based tools and terminals.
-        Some(Datum::Text(text)) => quoted(&inert(&visible_line(text))),
-        Some(Datum::Number(number)) => quoted(&number.to_string()),
+        Some(Datum::Text(text)) => quote_field(&neutralize_formula(&escape_line(text))),
+        Some(Datum::Number(number)) => quote_field(&number.to_string()),
         Some(Datum::Other(value)) if value.is_null() => String::new(),
-        Some(Datum::Other(value)) => quoted(&visible_line(&value.to_string())),
+        Some(Datum::Other(value)) => quote_field(&escape_line(&value.to_string())),
     }
 }
 
 /// Neutralizes text that a spreadsheet would execute as a formula: an apostrophe in front makes it
 /// text (OWASP, "CSV injection"). Numbers are unchanged. Text that starts with apostrophes before
 /// such a character gets another one, so that removing one apostrophe always restores the original.
-fn inert(text: &str) -> Cow<'_, str> {
+fn neutralize_formula(text: &str) -> Cow<'_, str> {
     let first = text.trim_start_matches('\'');
     let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if is_formula && text.parse::<f64>().is_err() {
@@ -76,7 +78,7 @@ fn inert(text: &str) -> Cow<'_, str> {
 }
 
 /// Quotes a field for a row, if needed.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
@@ -86,29 +88,29 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Block;
-    use crate::table::Column;
-    use crate::table::Kind;
-    use crate::table::Row;
+    use crate::document::ReportBlock;
+    use crate::table::ColumnKind;
+    use crate::table::ReportColumn;
+    use crate::table::ReportRow;
 
-    fn table(name: &'static str, case: &str, figure: Option<f64>) -> Block {
+    fn table(name: &'static str, case: &str, figure: Option<f64>) -> ReportBlock {
         let columns = vec![
-            Column::new("case", "", Kind::Label),
-            Column::new("pretty", "", Kind::Figure).for_people(),
-            Column::machine("x"),
-            Column::machine("values"),
+            ReportColumn::new("case", "", ColumnKind::Label),
+            ReportColumn::new("pretty", "", ColumnKind::Figure).for_people(),
+            ReportColumn::machine("x"),
+            ReportColumn::machine("values"),
         ];
-        let list = Cell::value(vec![1, 2]);
-        let row = Row::Cells(vec![
-            Cell::words(case),
-            Cell::text("1.2 M/s"),
-            Cell::figure(figure),
+        let list = ReportCell::value(vec![1, 2]);
+        let row = ReportRow::Cells(vec![
+            ReportCell::words(case),
+            ReportCell::text("1.2 M/s"),
+            ReportCell::figure(figure),
             list,
         ]);
-        Block::Table(Table {
+        ReportBlock::Table(ReportTable {
             columns,
             rows: vec![row],
-            ..Table::new(name)
+            ..ReportTable::new(name)
         })
     }
 
@@ -138,12 +140,12 @@ mod tests {
             ("a=1 -b", "a=1 -b"),
             ("'quoted'", "'quoted'"),
         ] {
-            assert_eq!(inert(text), written);
+            assert_eq!(neutralize_formula(text), written);
         }
-        let cell = Cell::words("a\nb\u{1b}[2J\u{202e}");
-        assert_eq!(field(&cell), "a\\x0ab\\x1b[2J\\u{202e}");
-        let cell = Cell::words("=HYPERLINK(\"http://a\",1)");
-        assert_eq!(field(&cell), "\"'=HYPERLINK(\"\"http://a\"\",1)\"");
-        assert_eq!(field(&Cell::figure(Some(-2.5))), "-2.5");
+        let cell = ReportCell::words("a\nb\u{1b}[2J\u{202e}");
+        assert_eq!(format_field(&cell), "a\\x0ab\\x1b[2J\\u{202e}");
+        let cell = ReportCell::words("=HYPERLINK(\"http://a\",1)");
+        assert_eq!(format_field(&cell), "\"'=HYPERLINK(\"\"http://a\"\",1)\"");
+        assert_eq!(format_field(&ReportCell::figure(Some(-2.5))), "-2.5");
     }
 }

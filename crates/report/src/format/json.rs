@@ -16,22 +16,22 @@
 //! `cases`. Shares (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null`
 //! means "not known". A version may gain members; none is removed or changes its meaning.
 
-use super::Render;
+use super::RenderDocument;
 use crate::datum::Datum;
-use crate::document::{Block, Document};
-use crate::table::{Cell, Table};
+use crate::document::{Document, ReportBlock};
+use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// The schema version, incremented by changes that break readers.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// A single JSON object.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Json;
 
-impl Render for Json {
+impl RenderDocument for Json {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let members = members_of(document);
         let last = members.len().saturating_sub(1);
@@ -46,69 +46,69 @@ impl Render for Json {
 }
 
 /// The value of a member.
-enum Member<'a> {
-    List(Vec<Item<'a>>),
+enum JsonMember<'a> {
+    List(Vec<ListItem<'a>>),
     Other(Cow<'a, Value>),
 }
 
 /// An element of a list. Rows are converted one at a time: together they may exceed memory.
-enum Item<'a> {
+enum ListItem<'a> {
     Value(Cow<'a, Value>),
-    Row(&'a Table, &'a [Cell]),
+    Row(&'a ReportTable, &'a [ReportCell]),
 }
 
-impl Member<'_> {
+impl JsonMember<'_> {
     /// Writes one list element per line: rows stay apart in diffs, and thousands of values do not
     /// take as many lines.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Member::List(items) if !items.is_empty() => {
+            JsonMember::List(items) if !items.is_empty() => {
                 writeln!(out, "[")?;
                 for (at, item) in items.iter().enumerate() {
                     let comma = if at + 1 < items.len() { "," } else { "" };
                     match item {
-                        Item::Value(value) => writeln!(out, "    {value}{comma}")?,
-                        Item::Row(table, cells) => {
-                            writeln!(out, "    {}{comma}", row(table, cells))?;
+                        ListItem::Value(value) => writeln!(out, "    {value}{comma}")?,
+                        ListItem::Row(table, cells) => {
+                            writeln!(out, "    {}{comma}", row_value(table, cells))?;
                         }
                     }
                 }
                 write!(out, "  ]")
             }
-            Member::List(_) => write!(out, "[]"),
-            Member::Other(other) => write!(out, "{other}"),
+            JsonMember::List(_) => write!(out, "[]"),
+            JsonMember::Other(other) => write!(out, "{other}"),
         }
     }
 }
 
 /// All members in order.
-fn members_of(document: &Document) -> Vec<(&str, Member<'_>)> {
-    let report = json!({"report": document.report, "schema": SCHEMA});
-    let head = Member::Other(Cow::Owned(report));
-    let mut members: Vec<(&str, Member<'_>)> = vec![("speedwell", head)];
-    let picks: [(&str, Pick); 3] = [
+fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
+    let report = json!({"report": document.report, "schema": SCHEMA_VERSION});
+    let head = JsonMember::Other(Cow::Owned(report));
+    let mut members: Vec<(&str, JsonMember<'_>)> = vec![("speedwell", head)];
+    let picks: [(&str, SentencePicker); 3] = [
         ("headlines", |block| match block {
-            Block::Headline(text) => Some(text),
+            ReportBlock::Headline(text) => Some(text),
             _ => None,
         }),
         ("warnings", |block| match block {
-            Block::Warning(text) => Some(text),
+            ReportBlock::Warning(text) => Some(text),
             _ => None,
         }),
         ("notes", |block| match block {
-            Block::Note(text) => Some(text),
+            ReportBlock::Note(text) => Some(text),
             _ => None,
         }),
     ];
     for (name, pick) in picks {
-        members.push((name, Member::List(sentences(document, pick))));
+        members.push((name, JsonMember::List(pick_sentences(document, pick))));
     }
     for table in document.tables() {
-        let rows = table.cells().map(|cells| Item::Row(table, cells));
+        let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
         // Tables of the same name form one list.
-        match list_of(&mut members, table.name) {
+        match find_list(&mut members, table.name) {
             Some(known) => known.extend(rows),
-            None => members.push((table.name, Member::List(rows.collect()))),
+            None => members.push((table.name, JsonMember::List(rows.collect()))),
         }
     }
     for (name, value) in &document.data {
@@ -118,26 +118,26 @@ fn members_of(document: &Document) -> Vec<(&str, Member<'_>)> {
 }
 
 /// The list with that name, if any.
-fn list_of<'m, 'a>(
-    members: &'m mut [(&str, Member<'a>)],
+fn find_list<'m, 'a>(
+    members: &'m mut [(&str, JsonMember<'a>)],
     name: &str,
-) -> Option<&'m mut Vec<Item<'a>>> {
+) -> Option<&'m mut Vec<ListItem<'a>>> {
     members.iter_mut().find_map(|(known, member)| match member {
-        Member::List(items) if *known == name => Some(items),
+        JsonMember::List(items) if *known == name => Some(items),
         _ => None,
     })
 }
 
-fn add_data<'a>(members: &mut Vec<(&'a str, Member<'a>)>, name: &'a str, value: &'a Value) {
-    let items = |list: &'a Vec<Value>| list.iter().map(|item| Item::Value(Cow::Borrowed(item)));
+fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
+    let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
     // A document about several sessions has the same list several times.
-    if let (Some(known), Value::Array(more)) = (list_of(members, name), value) {
+    if let (Some(known), Value::Array(more)) = (find_list(members, name), value) {
         known.extend(items(more));
         return;
     }
     let member = match value {
-        Value::Array(list) => Member::List(items(list).collect()),
-        other => Member::Other(Cow::Borrowed(other)),
+        Value::Array(list) => JsonMember::List(items(list).collect()),
+        other => JsonMember::Other(Cow::Borrowed(other)),
     };
     match members.iter_mut().find(|(known, _)| *known == name) {
         Some((_, known)) => *known = member,
@@ -145,7 +145,7 @@ fn add_data<'a>(members: &mut Vec<(&'a str, Member<'a>)>, name: &'a str, value: 
     }
 }
 
-fn row(table: &Table, cells: &[Cell]) -> Value {
+fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
     let member = |at: usize| {
         let cell = &cells[at];
         let value = match cell.runs() {
@@ -158,42 +158,48 @@ fn row(table: &Table, cells: &[Cell]) -> Value {
 }
 
 /// Returns the sentence of a block of the wanted kind.
-type Pick = fn(&Block) -> Option<&String>;
+type SentencePicker = fn(&ReportBlock) -> Option<&String>;
 
 /// The sentences of all blocks of one kind.
-fn sentences(document: &Document, pick: Pick) -> Vec<Item<'_>> {
-    let blocks = document.walk().into_iter();
+fn pick_sentences(document: &Document, pick: SentencePicker) -> Vec<ListItem<'_>> {
+    let blocks = document.all_blocks().into_iter();
     let texts = blocks.filter_map(pick).map(String::as_str);
     texts
-        .map(|text| Item::Value(Cow::Owned(text.into())))
+        .map(|text| ListItem::Value(Cow::Owned(text.into())))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Column;
-    use crate::table::Kind;
-    use crate::table::Row;
+    use crate::table::ColumnKind;
+    use crate::table::ReportColumn;
+    use crate::table::ReportRow;
 
     #[test]
     fn every_row_has_every_member_and_pretty_text_stays_outside() {
         let columns = vec![
-            Column::new("case", "", Kind::Label),
-            Column::new("pretty", "", Kind::Figure).for_people(),
-            Column::machine("p"),
+            ReportColumn::new("case", "", ColumnKind::Label),
+            ReportColumn::new("pretty", "", ColumnKind::Figure).for_people(),
+            ReportColumn::machine("p"),
         ];
-        let row = |p| Row::Cells(vec![Cell::words("a"), Cell::text("x"), Cell::figure(p)]);
-        let table = Table {
+        let row = |p| {
+            ReportRow::Cells(vec![
+                ReportCell::words("a"),
+                ReportCell::text("x"),
+                ReportCell::figure(p),
+            ])
+        };
+        let table = ReportTable {
             columns,
             rows: vec![row(Some(0.25)), row(None)],
-            ..Table::new("changes")
+            ..ReportTable::new("changes")
         };
         let mut document = Document::new("comparison");
-        document.push(Block::Headline("new is faster".into()));
-        document.push(Block::Table(table));
-        document.attach("environments", json!([{"cpus": 4}]));
-        document.attach("environments", json!([{"cpus": 8}]));
+        document.push(ReportBlock::Headline("new is faster".into()));
+        document.push(ReportBlock::Table(table));
+        document.attach_data("environments", json!([{"cpus": 4}]));
+        document.attach_data("environments", json!([{"cpus": 8}]));
         let mut written = Vec::new();
         Json.render(&document, &mut written).unwrap();
         assert_eq!(

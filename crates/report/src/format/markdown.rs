@@ -1,18 +1,18 @@
 //! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then the
 //! threats to it, then the figures; reference matter is folded.
 //!
-//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape`] escapes markup in names.
+//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in names.
 
-use crate::document::{Block, Document, Fact, by_severity, runs_of_alike};
-use crate::figure::count;
-use crate::format::{Render, visible};
-use crate::table::{Cell, Kind, Row, Table, mark};
+use crate::document::{Document, Fact, ReportBlock, by_severity, group_blocks};
+use crate::figure::format_count;
+use crate::format::{RenderDocument, escape_controls};
+use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, superscript_number};
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// Character limit for the rows of all tables. GitHub allows 65,536 per comment; the rest is for
 /// the text around the tables.
-const ROWS: usize = 45_000;
+const MAX_ROW_CHARS: usize = 45_000;
 
 /// GitHub Flavored Markdown.
 #[derive(Debug, Clone, Default)]
@@ -21,34 +21,35 @@ pub struct Markdown {
     pub pictures: Vec<String>,
 }
 
-impl Render for Markdown {
+impl RenderDocument for Markdown {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let mut page = Page {
+        let mut page = MarkdownPage {
             pictures: self.pictures.iter(),
-            budget: ROWS,
+            budget: MAX_ROW_CHARS,
             out: String::new(),
         };
-        page.blocks(&document.answer_first());
+        page.write_blocks(&document.answer_first());
         out.write_all(page.out.trim_start_matches('\n').as_bytes())
     }
 }
 
 /// A page being written.
-struct Page<'a> {
+struct MarkdownPage<'a> {
     pictures: std::slice::Iter<'a, String>,
     /// Characters left for the rows of tables.
     budget: usize,
     out: String,
 }
 
-impl Page<'_> {
-    fn blocks(&mut self, blocks: &[&Block]) {
-        let is_gathered = |block: &Block| matches!(block, Block::Note(_) | Block::Warning(_));
-        for run in runs_of_alike(blocks, is_gathered) {
+impl MarkdownPage<'_> {
+    fn write_blocks(&mut self, blocks: &[&ReportBlock]) {
+        let is_gathered =
+            |block: &ReportBlock| matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_));
+        for run in group_blocks(blocks, is_gathered) {
             let before = self.out.len();
             match run[0] {
-                Block::Note(_) => self.notes(run),
-                Block::Warning(_) => self.warnings(run),
+                ReportBlock::Note(_) => self.write_notes(run),
+                ReportBlock::Warning(_) => self.write_warnings(run),
                 block => self.add_block(block),
             }
             if self.out.len() > before {
@@ -57,137 +58,151 @@ impl Page<'_> {
         }
     }
 
-    fn add_block(&mut self, block: &Block) {
+    fn add_block(&mut self, block: &ReportBlock) {
         match block {
-            Block::Heading { level, text } => {
+            ReportBlock::Heading { level, text } => {
                 let marks = "#".repeat(usize::from(*level) + 1);
-                self.line(&format!("{marks} {}", escape(text)));
+                self.write_line(&format!("{marks} {}", escape_markdown(text)));
             }
-            Block::Headline(text) => self.line(&format!("**{}**", escape(text))),
-            Block::Paragraph(text) => self.line(&escape(text)),
+            ReportBlock::Headline(text) => {
+                self.write_line(&format!("**{}**", escape_markdown(text)))
+            }
+            ReportBlock::Paragraph(text) => self.write_line(&escape_markdown(text)),
             // `blocks` writes these in groups. The cases of a gallery are pictures.
-            Block::Note(_) | Block::Warning(_) | Block::Gallery(_) => {}
-            Block::List(items) => {
+            ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Gallery(_) => {}
+            ReportBlock::List(items) => {
                 for item in items {
-                    self.line(&format!("- {}", escape(item)));
+                    self.write_line(&format!("- {}", escape_markdown(item)));
                 }
             }
-            Block::Facts(facts) => self.facts(facts),
-            Block::Table(table) => {
+            ReportBlock::Facts(facts) => self.write_facts(facts),
+            ReportBlock::Table(table) => {
                 let taken = write_table(table, self.budget, &mut self.out);
                 self.budget = self.budget.saturating_sub(taken);
             }
-            Block::Chart(chart) => {
+            ReportBlock::Chart(chart) => {
                 if let Some(path) = self.pictures.next() {
-                    self.line(&format!("![{}](<{path}>)", escape(&chart.title)));
+                    self.write_line(&format!("![{}](<{path}>)", escape_markdown(&chart.title)));
                 }
             }
-            Block::Verbatim { label, text } if text.trim().is_empty() => {
-                self.line(&format!("(nothing on {})", escape(label)));
+            ReportBlock::Verbatim { label, text } if text.trim().is_empty() => {
+                self.write_line(&format!("(nothing on {})", escape_markdown(label)));
             }
-            Block::Verbatim { label, text } => self.quoted(label, text, "text"),
-            Block::Command { label, line } => self.quoted(label, line, "sh"),
-            Block::Aside {
+            ReportBlock::Verbatim { label, text } => self.write_quoted(label, text, "text"),
+            ReportBlock::Command { label, line } => self.write_quoted(label, line, "sh"),
+            ReportBlock::Aside {
                 summary: title,
                 blocks,
                 ..
             }
-            | Block::Appendix { title, blocks, .. } => self.details(title, blocks),
-            Block::Shortened { .. } => {}
+            | ReportBlock::Appendix { title, blocks, .. } => self.write_details(title, blocks),
+            ReportBlock::Shortened { .. } => {}
         }
     }
 
-    fn line(&mut self, text: &str) {
+    fn write_line(&mut self, text: &str) {
         self.out.push_str(text);
         self.out.push('\n');
     }
 
-    fn quoted(&mut self, label: &str, text: &str, language: &str) {
-        let block = fenced(text, language);
-        self.out.push_str(&format!("{}:\n\n{block}", escape(label)));
+    fn write_quoted(&mut self, label: &str, text: &str, language: &str) {
+        let block = fence_code(text, language);
+        self.out
+            .push_str(&format!("{}:\n\n{block}", escape_markdown(label)));
     }
 
-    fn facts(&mut self, facts: &[Fact]) {
-        self.line("|  |  |\n| :--- | :--- |");
+    fn write_facts(&mut self, facts: &[Fact]) {
+        self.write_line("|  |  |\n| :--- | :--- |");
         for (name, value) in facts {
-            self.line(&format!("| {} | {} |", escape(name), escape(value)));
+            self.write_line(&format!(
+                "| {} | {} |",
+                escape_markdown(name),
+                escape_markdown(value)
+            ));
         }
     }
 
-    fn details(&mut self, title: &str, blocks: &[Block]) {
-        self.line(&format!("<details><summary>{}</summary>", escape(title)));
-        self.blocks(&blocks.iter().collect::<Vec<_>>());
-        self.line("\n</details>");
+    fn write_details(&mut self, title: &str, blocks: &[ReportBlock]) {
+        self.write_line(&format!(
+            "<details><summary>{}</summary>",
+            escape_markdown(title)
+        ));
+        self.write_blocks(&blocks.iter().collect::<Vec<_>>());
+        self.write_line("\n</details>");
     }
 
-    fn notes(&mut self, notes: &[&Block]) {
+    fn write_notes(&mut self, notes: &[&ReportBlock]) {
         let notes: Vec<String> = notes
             .iter()
             .filter_map(|block| match block {
-                Block::Note(text) => Some(escape(text)),
+                ReportBlock::Note(text) => Some(escape_markdown(text)),
                 _ => None,
             })
             .collect();
-        self.line(&format!("<sub>{}</sub>", notes.join("<br>\n")));
+        self.write_line(&format!("<sub>{}</sub>", notes.join("<br>\n")));
     }
 
     /// Writes all warnings in one GitHub alert; elsewhere it reads as a labelled quotation.
-    fn warnings(&mut self, warnings: &[&Block]) {
-        self.line("> [!WARNING]");
+    fn write_warnings(&mut self, warnings: &[&ReportBlock]) {
+        self.write_line("> [!WARNING]");
         for block in warnings {
-            if let Block::Warning(text) = block {
-                self.line(&format!("> - {}", escape(text)));
+            if let ReportBlock::Warning(text) = block {
+                self.write_line(&format!("> - {}", escape_markdown(text)));
             }
         }
     }
 }
 
 /// Longest table shown unfolded; the largest changes of longer ones are listed above them.
-const OPEN_ROWS: usize = 20;
+const MAX_UNFOLDED_ROWS: usize = 20;
 /// Columns of a higher order are omitted: a comment is narrow, and the page and the CSV have them.
-const EXPENDABLE: u8 = 4;
+const MAX_EXPENDABLE: u8 = 4;
 
 /// Appends `table`, with rows up to about `budget` characters, and returns how many it used.
-pub fn write_table(table: &Table, budget: usize, out: &mut String) -> usize {
+pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usize {
     for caption in &table.caption {
-        out.push_str(&format!("{}\n\n", escape(caption)));
+        out.push_str(&format!("{}\n\n", escape_markdown(caption)));
     }
     let mut shown = table.for_people();
-    shown.retain(|&at| table.columns[at].expendable <= EXPENDABLE);
+    shown.retain(|&at| table.columns[at].expendable <= MAX_EXPENDABLE);
     if shown.is_empty() {
         return 0;
     }
-    let rows = table.cells().count();
-    let kept = fitting(table, &shown, budget);
-    if rows > OPEN_ROWS {
+    let rows = table.cell_rows().count();
+    let kept = fitting_rows(table, &shown, budget);
+    if rows > MAX_UNFOLDED_ROWS {
         let summary = match kept.len() {
-            all if all == rows => format!("All {}", count(rows, "row", "rows")),
-            some => format!("{} of {}", count(some, "row", "rows"), rows),
+            all if all == rows => format!("All {}", format_count(rows, "row", "rows")),
+            some => format!("{} of {}", format_count(some, "row", "rows"), rows),
         };
         out.push_str(&format!("<details><summary>{summary}</summary>\n\n"));
     }
-    let taken = lines(table, &shown, &kept, out);
+    let taken = write_rows(table, &shown, &kept, out);
     if kept.len() < rows {
         out.push_str(
             "\nThe other rows do not fit into a comment; a report.html or report.csv has all of them.\n",
         );
     }
     for (at, footnote) in table.footnotes.iter().enumerate() {
-        out.push_str(&format!("\n{} {}\n", mark(at + 1), escape(footnote)));
+        out.push_str(&format!(
+            "\n{} {}\n",
+            superscript_number(at + 1),
+            escape_markdown(footnote)
+        ));
     }
-    if rows > OPEN_ROWS {
+    if rows > MAX_UNFOLDED_ROWS {
         out.push_str("\n</details>\n");
     }
     taken
 }
 
 /// Numbers of the rows with cells that fit, most urgent first.
-fn fitting(table: &Table, shown: &[usize], budget: usize) -> HashSet<usize> {
-    let cells: Vec<&Vec<Cell>> = table.cells().collect();
+fn fitting_rows(table: &ReportTable, shown: &[usize], budget: usize) -> HashSet<usize> {
+    let cells: Vec<&Vec<ReportCell>> = table.cell_rows().collect();
     let mut left = budget;
     let mut kept = HashSet::new();
-    for at in by_severity(&table.emphases()) {
-        let Some(rest) = left.checked_sub(line_of(table, shown, cells[at]).len()) else {
+    for at in by_severity(&table.row_emphases()) {
+        let Some(rest) = left.checked_sub(row_line(table, shown, cells[at]).len()) else {
             break;
         };
         left = rest;
@@ -196,32 +211,42 @@ fn fitting(table: &Table, shown: &[usize], budget: usize) -> HashSet<usize> {
     kept
 }
 
-fn lines(table: &Table, shown: &[usize], kept: &HashSet<usize>, out: &mut String) -> usize {
+fn write_rows(
+    table: &ReportTable,
+    shown: &[usize],
+    kept: &HashSet<usize>,
+    out: &mut String,
+) -> usize {
     let before = out.len();
     let columns = || shown.iter().map(|&at| &table.columns[at]);
-    out.push_str(&line(columns().map(|column| escape(&column.header))));
-    out.push_str(&line(columns().map(|column| rule(column.kind).to_owned())));
+    out.push_str(&join_cells(
+        columns().map(|column| escape_markdown(&column.header)),
+    ));
+    out.push_str(&join_cells(
+        columns().map(|column| alignment_rule(column.kind).to_owned()),
+    ));
     let mut number = 0;
     // A heading is written with the first of its rows, a remark only below its row.
     let mut heading: Option<String> = None;
     let mut below = true;
     for row in &table.rows {
         match row {
-            Row::Group(name) => {
-                let text = alone(format!("**{}**", escape(&name.full)), shown.len());
-                heading = (!name.full.is_empty()).then(|| line(text.into_iter()));
+            ReportRow::Group(name) => {
+                let text =
+                    single_cell_row(format!("**{}**", escape_markdown(&name.full)), shown.len());
+                heading = (!name.full.is_empty()).then(|| join_cells(text.into_iter()));
             }
-            Row::Remark(text) if below => {
-                let text = alone(format!("↳ _{}_", escape(text)), shown.len());
-                out.push_str(&line(text.into_iter()));
+            ReportRow::Remark(text) if below => {
+                let text = single_cell_row(format!("↳ _{}_", escape_markdown(text)), shown.len());
+                out.push_str(&join_cells(text.into_iter()));
             }
-            Row::Remark(_) => {}
-            Row::Cells(cells) => {
+            ReportRow::Remark(_) => {}
+            ReportRow::Cells(cells) => {
                 below = kept.contains(&number);
                 number += 1;
                 if below {
                     out.push_str(&heading.take().unwrap_or_default());
-                    out.push_str(&line_of(table, shown, cells));
+                    out.push_str(&row_line(table, shown, cells));
                 }
             }
         }
@@ -229,43 +254,47 @@ fn lines(table: &Table, shown: &[usize], kept: &HashSet<usize>, out: &mut String
     out.len() - before
 }
 
-fn line_of(table: &Table, shown: &[usize], cells: &[Cell]) -> String {
-    line(
+fn row_line(table: &ReportTable, shown: &[usize], cells: &[ReportCell]) -> String {
+    join_cells(
         shown
             .iter()
-            .map(|&at| cell(&cells[at], table.columns[at].kind)),
+            .map(|&at| format_cell(&cells[at], table.columns[at].kind)),
     )
 }
 
-fn rule(kind: Kind) -> &'static str {
+fn alignment_rule(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Figure => "---:",
-        Kind::Label | Kind::Identifier | Kind::Words | Kind::Drawn => ":---",
+        ColumnKind::Figure => "---:",
+        ColumnKind::Label | ColumnKind::Identifier | ColumnKind::Words | ColumnKind::Drawn => {
+            ":---"
+        }
     }
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+fn join_cells(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn alone(text: String, columns: usize) -> Vec<String> {
+fn single_cell_row(text: String, columns: usize) -> Vec<String> {
     let mut cells = vec![String::new(); columns];
     cells[0] = text;
     cells
 }
 
-fn cell(cell: &Cell, kind: Kind) -> String {
+fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
     match kind {
-        Kind::Label | Kind::Identifier if !cell.text.is_empty() => code(&cell.text),
-        _ => escape(&cell.text),
+        ColumnKind::Label | ColumnKind::Identifier if !cell.text.is_empty() => {
+            format_code(&cell.text)
+        }
+        _ => escape_markdown(&cell.text),
     }
 }
 
 /// Formats a name as code. Runs of spaces are meant for fixed-width screens and collapse here. A
 /// bar must be escaped even inside code, because the table is split into cells first.
-pub fn code(text: &str) -> String {
-    let text = visible(text)
+pub fn format_code(text: &str) -> String {
+    let text = escape_controls(text)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
@@ -284,8 +313,8 @@ const NO_MENTION: &str = "<!-- -->";
 /// Escapes everything in `text` that Markdown or HTML would take for markup. Keeps brackets and
 /// inner underscores where they cannot be markup: intervals and names are full of them, and people
 /// read the source, too.
-pub fn escape(text: &str) -> String {
-    let text = visible(text);
+pub fn escape_markdown(text: &str) -> String {
+    let text = escape_controls(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
@@ -319,7 +348,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// A code block whose fence is longer than any run of backticks inside.
-pub fn fenced(text: &str, language: &str) -> String {
+pub fn fence_code(text: &str, language: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
     for character in text.chars() {
@@ -327,14 +356,17 @@ pub fn fenced(text: &str, language: &str) -> String {
         longest = longest.max(run);
     }
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{}\n{fence}\n", visible(text.trim_end()))
+    format!(
+        "{fence}{language}\n{}\n{fence}\n",
+        escape_controls(text.trim_end())
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rendered(blocks: Vec<Block>) -> String {
+    fn rendered(blocks: Vec<ReportBlock>) -> String {
         let mut out = Vec::new();
         let document = Document {
             blocks,
@@ -346,8 +378,8 @@ mod tests {
 
     #[test]
     fn details_are_folded_away() {
-        let inside = vec![Block::Paragraph("boom".into())];
-        let text = rendered(vec![Block::Aside {
+        let inside = vec![ReportBlock::Paragraph("boom".into())];
+        let text = rendered(vec![ReportBlock::Aside {
             summary: "1 run failed".into(),
             open: true,
             blocks: inside,
@@ -360,11 +392,11 @@ mod tests {
 
     #[test]
     fn the_answer_comes_before_what_may_spoil_it() {
-        let warning = |text: &str| Block::Warning(text.into());
+        let warning = |text: &str| ReportBlock::Warning(text.into());
         let text = rendered(vec![
             warning("the load was 3.2"),
             warning("the *clock* drifted"),
-            Block::Headline("new is faster.".into()),
+            ReportBlock::Headline("new is faster.".into()),
         ]);
         assert_eq!(
             text,
@@ -382,24 +414,24 @@ mod tests {
             ("# one", "\\# one"),
             ("@12 of a@b, see #7", "@<!-- -->12 of a@b, see #<!-- -->7"),
         ] {
-            assert_eq!(escape(text), escaped);
+            assert_eq!(escape_markdown(text), escaped);
         }
     }
 
     #[test]
     fn a_fence_is_longer_than_the_ones_inside() {
-        assert_eq!(fenced("```", "text"), "````text\n```\n````\n");
+        assert_eq!(fence_code("```", "text"), "````text\n```\n````\n");
     }
 }
 
 #[cfg(test)]
 mod table_tests {
     use super::*;
-    use crate::table::Column;
-    use crate::table::Emphasis;
-    use crate::table::Name;
+    use crate::table::ReportColumn;
+    use crate::table::RowName;
+    use crate::table::TextEmphasis;
 
-    fn rendered(table_: &Table, budget: usize) -> String {
+    fn rendered(table_: &ReportTable, budget: usize) -> String {
         let mut out = String::new();
         write_table(table_, budget, &mut out);
         out
@@ -408,17 +440,23 @@ mod table_tests {
     #[test]
     fn names_with_bars_and_backticks_do_not_break_the_table() {
         let columns = vec![
-            Column::new("c", "case", Kind::Label),
-            Column::new("x", "a|b", Kind::Figure),
+            ReportColumn::new("c", "case", ColumnKind::Label),
+            ReportColumn::new("x", "a|b", ColumnKind::Figure),
         ];
         let rows = vec![
-            Row::Cells(vec![Cell::words("q=\"a|b\""), Cell::words("<0.001")]),
-            Row::Cells(vec![Cell::words("q=`x`  n=1"), Cell::words("2")]),
+            ReportRow::Cells(vec![
+                ReportCell::words("q=\"a|b\""),
+                ReportCell::words("<0.001"),
+            ]),
+            ReportRow::Cells(vec![
+                ReportCell::words("q=`x`  n=1"),
+                ReportCell::words("2"),
+            ]),
         ];
-        let table = Table {
+        let table = ReportTable {
             columns,
             rows,
-            ..Table::new("t")
+            ..ReportTable::new("t")
         };
         assert_eq!(
             rendered(&table, usize::MAX),
@@ -427,30 +465,30 @@ mod table_tests {
         );
     }
 
-    fn long(rows: usize) -> Table {
+    fn long(rows: usize) -> ReportTable {
         let columns = vec![
-            Column::new("c", "case", Kind::Label),
-            Column::new("v", "verdict", Kind::Words).facet(),
-            Column::new("p", "p", Kind::Figure).expendable(5),
+            ReportColumn::new("c", "case", ColumnKind::Label),
+            ReportColumn::new("v", "verdict", ColumnKind::Words).facet(),
+            ReportColumn::new("p", "p", ColumnKind::Figure).expendable(5),
         ];
-        let mut lines = vec![Row::Group(Name::plain("group"))];
+        let mut lines = vec![ReportRow::Group(RowName::plain("group"))];
         for at in 0..rows {
             let (word, emphasis) = if at + 1 == rows {
-                ("worse", Emphasis::Bad)
+                ("worse", TextEmphasis::Bad)
             } else {
-                ("same", Emphasis::None)
+                ("same", TextEmphasis::None)
             };
-            lines.push(Row::Cells(vec![
-                Cell::words(format!("case {at}")),
-                Cell::words(word).emphasised(emphasis),
-                Cell::words("0.5"),
+            lines.push(ReportRow::Cells(vec![
+                ReportCell::words(format!("case {at}")),
+                ReportCell::words(word).with_emphasis(emphasis),
+                ReportCell::words("0.5"),
             ]));
-            lines.push(Row::Remark(format!("about {at}")));
+            lines.push(ReportRow::Remark(format!("about {at}")));
         }
-        Table {
+        ReportTable {
             columns,
             rows: lines,
-            ..Table::new("t")
+            ..ReportTable::new("t")
         }
     }
 

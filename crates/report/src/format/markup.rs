@@ -1,10 +1,10 @@
 //! Documents in AsciiDoc and Org: the answer first, as in Markdown. Charts are omitted.
 //!
-//! [`Page`] writes what both languages share, in the same order; [`Language`] has their syntax.
+//! [`MarkupPage`] writes what both languages share, in the same order; [`MarkupLanguage`] has their syntax.
 
-use crate::document::{Block, Document};
-use crate::format::{Render, visible};
-use crate::table::{Kind, Row, Table, mark};
+use crate::document::{Document, ReportBlock};
+use crate::format::{RenderDocument, escape_controls};
+use crate::table::{ColumnKind, ReportRow, ReportTable, superscript_number};
 use std::io::{self, Write};
 
 /// A document in AsciiDoc.
@@ -15,146 +15,150 @@ pub struct AsciiDoc;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Org;
 
-impl Render for AsciiDoc {
+impl RenderDocument for AsciiDoc {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        Page::new(Language::AsciiDoc).render(document, out)
+        MarkupPage::new(MarkupLanguage::AsciiDoc).render(document, out)
     }
 }
 
-impl Render for Org {
+impl RenderDocument for Org {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        Page::new(Language::Org).render(document, out)
+        MarkupPage::new(MarkupLanguage::Org).render(document, out)
     }
 }
 
 /// The language of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
+enum MarkupLanguage {
     AsciiDoc,
     Org,
 }
 
 /// A page being written.
-struct Page {
-    language: Language,
+struct MarkupPage {
+    language: MarkupLanguage,
     out: String,
 }
 
-impl Page {
-    fn new(language: Language) -> Page {
-        Page {
+impl MarkupPage {
+    fn new(language: MarkupLanguage) -> MarkupPage {
+        MarkupPage {
             language,
             out: String::new(),
         }
     }
 
     fn render(mut self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        self.blocks(&document.answer_first());
+        self.write_blocks(&document.answer_first());
         out.write_all(self.out.trim_start_matches('\n').as_bytes())
     }
 
-    fn blocks(&mut self, blocks: &[&Block]) {
+    fn write_blocks(&mut self, blocks: &[&ReportBlock]) {
         for block in blocks {
             let before = self.out.len();
-            self.block(block);
+            self.write_block(block);
             if self.out.len() > before {
                 self.out.insert(before, '\n');
             }
         }
     }
 
-    fn block(&mut self, block: &Block) {
+    fn write_block(&mut self, block: &ReportBlock) {
         match block {
-            Block::Heading { level, text } => self.heading(usize::from(*level), text),
-            Block::Headline(text) => self.line(&format!("*{}*", self.escaped(text))),
-            Block::Paragraph(text) | Block::Note(text) => self.paragraph(text),
-            Block::Warning(text) => match self.language {
-                Language::AsciiDoc => self.line(&format!("WARNING: {}", self.escaped(text))),
-                Language::Org => {
-                    let text = self.escaped(text);
-                    self.line(&format!("#+begin_quote\nWarning: {text}\n#+end_quote"));
+            ReportBlock::Heading { level, text } => self.write_heading(usize::from(*level), text),
+            ReportBlock::Headline(text) => {
+                self.write_line(&format!("*{}*", self.escape_text(text)))
+            }
+            ReportBlock::Paragraph(text) | ReportBlock::Note(text) => self.write_paragraph(text),
+            ReportBlock::Warning(text) => match self.language {
+                MarkupLanguage::AsciiDoc => {
+                    self.write_line(&format!("WARNING: {}", self.escape_text(text)))
+                }
+                MarkupLanguage::Org => {
+                    let text = self.escape_text(text);
+                    self.write_line(&format!("#+begin_quote\nWarning: {text}\n#+end_quote"));
                 }
             },
-            Block::List(items) => {
+            ReportBlock::List(items) => {
                 for item in items {
-                    let mark = self.language.bullet();
-                    self.line(&format!("{mark} {}", self.escaped(item)));
+                    let mark = self.language.bullet_char();
+                    self.write_line(&format!("{mark} {}", self.escape_text(item)));
                 }
             }
-            Block::Facts(facts) => {
+            ReportBlock::Facts(facts) => {
                 for (name, value) in facts {
-                    let (name, value) = (self.escaped(name), self.escaped(value));
+                    let (name, value) = (self.escape_text(name), self.escape_text(value));
                     match self.language {
-                        Language::AsciiDoc => self.line(&format!("{name}:: {value}")),
-                        Language::Org => self.line(&format!("- {name} :: {value}")),
+                        MarkupLanguage::AsciiDoc => self.write_line(&format!("{name}:: {value}")),
+                        MarkupLanguage::Org => self.write_line(&format!("- {name} :: {value}")),
                     }
                 }
             }
-            Block::Table(table) => self.table(table),
-            Block::Verbatim { label, text } if text.trim().is_empty() => {
-                self.paragraph(&format!("(nothing on {label})"));
+            ReportBlock::Table(table) => self.write_table(table),
+            ReportBlock::Verbatim { label, text } if text.trim().is_empty() => {
+                self.write_paragraph(&format!("(nothing on {label})"));
             }
-            Block::Verbatim { label, text } => self.quoted(label, text),
-            Block::Command { label, line } => self.quoted(label, line),
-            Block::Aside {
+            ReportBlock::Verbatim { label, text } => self.write_quoted(label, text),
+            ReportBlock::Command { label, line } => self.write_quoted(label, line),
+            ReportBlock::Aside {
                 summary: title,
                 blocks,
                 ..
             }
-            | Block::Appendix { title, blocks, .. } => {
-                self.heading(3, title);
-                self.blocks(&blocks.iter().collect::<Vec<_>>());
+            | ReportBlock::Appendix { title, blocks, .. } => {
+                self.write_heading(3, title);
+                self.write_blocks(&blocks.iter().collect::<Vec<_>>());
             }
-            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => {}
+            ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {}
         }
     }
 
-    fn line(&mut self, text: &str) {
+    fn write_line(&mut self, text: &str) {
         self.out.push_str(text);
         self.out.push('\n');
     }
 
-    fn heading(&mut self, level: usize, text: &str) {
+    fn write_heading(&mut self, level: usize, text: &str) {
         let marks = match self.language {
-            Language::AsciiDoc => "=".repeat(level + 1),
-            Language::Org => "*".repeat(level),
+            MarkupLanguage::AsciiDoc => "=".repeat(level + 1),
+            MarkupLanguage::Org => "*".repeat(level),
         };
-        self.line(&format!("{marks} {}", self.escaped(text)));
+        self.write_line(&format!("{marks} {}", self.escape_text(text)));
     }
 
-    fn paragraph(&mut self, text: &str) {
-        self.line(&self.escaped(text));
+    fn write_paragraph(&mut self, text: &str) {
+        self.write_line(&self.escape_text(text));
     }
 
-    fn escaped(&self, text: &str) -> String {
-        self.language.escaped(text)
+    fn escape_text(&self, text: &str) -> String {
+        self.language.escape_markup(text)
     }
 
     /// Writes text of or for another program: unchanged, except for lines that would end the block.
-    fn quoted(&mut self, label: &str, text: &str) {
-        let text = visible(text.trim_end());
-        let label = self.escaped(label);
+    fn write_quoted(&mut self, label: &str, text: &str) {
+        let text = escape_controls(text.trim_end());
+        let label = self.escape_text(label);
         match self.language {
-            Language::AsciiDoc => {
+            MarkupLanguage::AsciiDoc => {
                 let longest = text.lines().filter(|line| line.chars().all(|c| c == '-'));
                 let fence = "-".repeat(longest.map(str::len).max().unwrap_or(0).max(3) + 1);
-                self.line(&format!(".{label}\n{fence}\n{text}\n{fence}"));
+                self.write_line(&format!(".{label}\n{fence}\n{text}\n{fence}"));
             }
-            Language::Org => {
+            MarkupLanguage::Org => {
                 let is_marked = |line: &&str| line.starts_with('*') || line.starts_with("#+");
                 let lines = text.lines().map(|line| match Some(line).filter(is_marked) {
                     Some(line) => format!(",{line}\n"),
                     None => format!("{line}\n"),
                 });
                 let text: String = lines.collect();
-                self.line(&format!("{label}:\n#+begin_example\n{text}#+end_example"));
+                self.write_line(&format!("{label}:\n#+begin_example\n{text}#+end_example"));
             }
         }
     }
 
-    fn table(&mut self, table: &Table) {
+    fn write_table(&mut self, table: &ReportTable) {
         for caption in &table.caption {
-            self.paragraph(caption);
+            self.write_paragraph(caption);
             self.out.push('\n');
         }
         let shown = table.for_people();
@@ -162,93 +166,103 @@ impl Page {
             return;
         }
         let columns: Vec<_> = shown.iter().map(|&at| &table.columns[at]).collect();
-        let headers = columns.iter().map(|column| self.escaped(&column.header));
+        let headers = columns
+            .iter()
+            .map(|column| self.escape_text(&column.header));
         let headers: Vec<String> = headers.collect();
-        let is_figure = |kind: Kind| kind == Kind::Figure;
+        let is_figure = |kind: ColumnKind| kind == ColumnKind::Figure;
         match self.language {
-            Language::AsciiDoc => {
+            MarkupLanguage::AsciiDoc => {
                 let marks = columns
                     .iter()
                     .map(|c| if is_figure(c.kind) { ">" } else { "<" });
                 let marks: Vec<&str> = marks.collect();
-                self.line(&format!(
+                self.write_line(&format!(
                     "[cols=\"{}\",options=\"header\"]\n|===",
                     marks.join(",")
                 ));
-                self.row(&headers);
+                self.write_row(&headers);
             }
-            Language::Org => {
-                self.row(&headers);
-                self.line(&format!("|{}|", vec!["---"; headers.len()].join("+")));
+            MarkupLanguage::Org => {
+                self.write_row(&headers);
+                self.write_line(&format!("|{}|", vec!["---"; headers.len()].join("+")));
             }
         }
         for row in &table.rows {
             let cells = match row {
-                Row::Group(name) if name.full.is_empty() => continue,
-                Row::Group(name) => alone(format!("*{}*", self.escaped(&name.full)), shown.len()),
-                Row::Remark(text) => alone(self.escaped(text), shown.len()),
-                Row::Cells(cells) => {
+                ReportRow::Group(name) if name.full.is_empty() => continue,
+                ReportRow::Group(name) => {
+                    single_cell_row(format!("*{}*", self.escape_text(&name.full)), shown.len())
+                }
+                ReportRow::Remark(text) => single_cell_row(self.escape_text(text), shown.len()),
+                ReportRow::Cells(cells) => {
                     let texts = shown
                         .iter()
                         .zip(&columns)
                         .map(|(&at, column)| match column.kind {
-                            Kind::Label | Kind::Identifier => self.language.code(&cells[at].text),
-                            _ => self.escaped(&cells[at].text),
+                            ColumnKind::Label | ColumnKind::Identifier => {
+                                self.language.format_code(&cells[at].text)
+                            }
+                            _ => self.escape_text(&cells[at].text),
                         });
                     texts.collect()
                 }
             };
-            self.row(&cells);
+            self.write_row(&cells);
         }
-        if self.language == Language::AsciiDoc {
-            self.line("|===");
+        if self.language == MarkupLanguage::AsciiDoc {
+            self.write_line("|===");
         }
         for (at, footnote) in table.footnotes.iter().enumerate() {
-            let text = format!("\n{} {}", mark(at + 1), self.escaped(footnote));
-            self.line(&text);
+            let text = format!(
+                "\n{} {}",
+                superscript_number(at + 1),
+                self.escape_text(footnote)
+            );
+            self.write_line(&text);
         }
     }
 
-    fn row(&mut self, cells: &[String]) {
+    fn write_row(&mut self, cells: &[String]) {
         match self.language {
-            Language::AsciiDoc => self.line(&format!("| {}", cells.join(" | "))),
-            Language::Org => self.line(&format!("| {} |", cells.join(" | "))),
+            MarkupLanguage::AsciiDoc => self.write_line(&format!("| {}", cells.join(" | "))),
+            MarkupLanguage::Org => self.write_line(&format!("| {} |", cells.join(" | "))),
         }
     }
 }
 
-fn alone(text: String, columns: usize) -> Vec<String> {
+fn single_cell_row(text: String, columns: usize) -> Vec<String> {
     let mut cells = vec![String::new(); columns];
     cells[0] = text;
     cells
 }
 
-impl Language {
-    fn bullet(self) -> char {
+impl MarkupLanguage {
+    fn bullet_char(self) -> char {
         match self {
-            Language::AsciiDoc => '*',
-            Language::Org => '-',
+            MarkupLanguage::AsciiDoc => '*',
+            MarkupLanguage::Org => '-',
         }
     }
 
     /// Formats a name in monospace, without anything that would end a cell.
-    fn code(self, text: &str) -> String {
+    fn format_code(self, text: &str) -> String {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let text = visible(&words.join(" ")).into_owned();
+        let text = escape_controls(&words.join(" ")).into_owned();
         match self {
             _ if text.is_empty() => text,
             // Between `+` signs only a table's bar is markup.
-            Language::AsciiDoc if !text.contains('+') => {
+            MarkupLanguage::AsciiDoc if !text.contains('+') => {
                 format!("`+{}+`", text.replace('|', "\\|"))
             }
-            Language::Org if !text.contains(['~', '|']) => format!("~{text}~"),
-            _ => self.escaped(&text),
+            MarkupLanguage::Org if !text.contains(['~', '|']) => format!("~{text}~"),
+            _ => self.escape_markup(&text),
         }
     }
 
     /// Escapes everything in running text that would be taken for markup.
-    fn escaped(self, text: &str) -> String {
-        let text = visible(text).replace('\n', " ");
+    fn escape_markup(self, text: &str) -> String {
+        let text = escape_controls(text).replace('\n', " ");
         let mut out = String::with_capacity(text.len());
         let mut before = ' ';
         let mut letters = text.chars().peekable();
@@ -256,18 +270,18 @@ impl Language {
             let next = letters.peek().copied().unwrap_or(' ');
             let in_word = before.is_alphanumeric() && next.is_alphanumeric();
             match (self, letter) {
-                (Language::AsciiDoc, '|') => out.push_str("{vbar}"),
-                (Language::AsciiDoc, '*') => out.push_str("{asterisk}"),
-                (Language::AsciiDoc, '`') => out.push_str("{backtick}"),
-                (Language::AsciiDoc, '^') => out.push_str("{caret}"),
-                (Language::AsciiDoc, '~') => out.push_str("{tilde}"),
-                (Language::AsciiDoc, '#') => out.push_str("&#35;"),
-                (Language::AsciiDoc, '+') if !next.is_ascii_digit() => out.push_str("{plus}"),
-                (Language::AsciiDoc, '_') if !in_word => out.push_str("&#95;"),
-                (Language::AsciiDoc, '{') => out.push_str("\\{"),
-                (Language::AsciiDoc, '<') if next == '<' => out.push_str("&#60;"),
-                (Language::Org, '|') => out.push_str("\\vert{}"),
-                (Language::Org, '*' | '/' | '_' | '=' | '~' | '+' | '[' | '<' | '#')
+                (MarkupLanguage::AsciiDoc, '|') => out.push_str("{vbar}"),
+                (MarkupLanguage::AsciiDoc, '*') => out.push_str("{asterisk}"),
+                (MarkupLanguage::AsciiDoc, '`') => out.push_str("{backtick}"),
+                (MarkupLanguage::AsciiDoc, '^') => out.push_str("{caret}"),
+                (MarkupLanguage::AsciiDoc, '~') => out.push_str("{tilde}"),
+                (MarkupLanguage::AsciiDoc, '#') => out.push_str("&#35;"),
+                (MarkupLanguage::AsciiDoc, '+') if !next.is_ascii_digit() => out.push_str("{plus}"),
+                (MarkupLanguage::AsciiDoc, '_') if !in_word => out.push_str("&#95;"),
+                (MarkupLanguage::AsciiDoc, '{') => out.push_str("\\{"),
+                (MarkupLanguage::AsciiDoc, '<') if next == '<' => out.push_str("&#60;"),
+                (MarkupLanguage::Org, '|') => out.push_str("\\vert{}"),
+                (MarkupLanguage::Org, '*' | '/' | '_' | '=' | '~' | '+' | '[' | '<' | '#')
                     if !in_word && !next.is_ascii_digit() && !next.is_whitespace() =>
                 {
                     // A zero-width space, so that the mark no longer precedes a word.
@@ -285,29 +299,32 @@ impl Language {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Cell, Column, Name};
+    use crate::table::{ReportCell, ReportColumn, RowName};
 
     fn document() -> Document {
         let columns = vec![
-            Column::new("c", "case", Kind::Label),
-            Column::new("x", "a|b", Kind::Figure),
+            ReportColumn::new("c", "case", ColumnKind::Label),
+            ReportColumn::new("x", "a|b", ColumnKind::Figure),
         ];
         let rows = vec![
-            Row::Group(Name::plain("eval/sh")),
-            Row::Cells(vec![Cell::words("q=\"a|b\""), Cell::words("[+6.9, +9.6]")]),
-            Row::Cells(vec![Cell::words("n=1"), Cell::words("2")]),
-            Row::Remark("half *done*".into()),
+            ReportRow::Group(RowName::plain("eval/sh")),
+            ReportRow::Cells(vec![
+                ReportCell::words("q=\"a|b\""),
+                ReportCell::words("[+6.9, +9.6]"),
+            ]),
+            ReportRow::Cells(vec![ReportCell::words("n=1"), ReportCell::words("2")]),
+            ReportRow::Remark("half *done*".into()),
         ];
         Document {
             blocks: vec![
-                Block::Warning("the load was 3.2".into()),
-                Block::Headline("new is faster.".into()),
-                Block::Table(Table {
+                ReportBlock::Warning("the load was 3.2".into()),
+                ReportBlock::Headline("new is faster.".into()),
+                ReportBlock::Table(ReportTable {
                     columns,
                     rows,
-                    ..Table::new("t")
+                    ..ReportTable::new("t")
                 }),
-                Block::Verbatim {
+                ReportBlock::Verbatim {
                     label: "stderr".into(),
                     text: "* boom\n----\n".into(),
                 },
@@ -316,7 +333,7 @@ mod tests {
         }
     }
 
-    fn rendered(format: &dyn Render) -> String {
+    fn rendered(format: &dyn RenderDocument) -> String {
         let mut out = Vec::new();
         format.render(&document(), &mut out).unwrap();
         String::from_utf8(out).unwrap()

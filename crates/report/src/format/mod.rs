@@ -1,4 +1,4 @@
-//! Output formats. A new one needs a file here and a variant of [`Format`].
+//! Output formats. A new one needs a file here and a variant of [`ReportFormat`].
 
 mod csv;
 pub mod html;
@@ -8,20 +8,20 @@ mod markup;
 mod text;
 
 pub use csv::Csv;
-pub(crate) use csv::quoted;
+pub(crate) use csv::quote_field;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use markup::{AsciiDoc, Org};
-pub(crate) use text::turns;
-pub use text::{Text, visible, visible_line};
+pub(crate) use text::is_bidi_control;
+pub use text::{TextFormat, escape_controls, escape_line};
 
 use crate::document::Document;
 use std::io::{self, Write};
 use std::str::FromStr;
 
 /// A format's renderer.
-pub trait Render {
+pub trait RenderDocument {
     /// Writes `document` to `out`.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ pub trait Render {
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// For terminals.
     Text,
     /// For pull requests.
@@ -48,28 +48,28 @@ pub enum Format {
     Html,
 }
 
-impl Format {
+impl ReportFormat {
     /// Every format with the names that select it; the first one is also its file extension.
-    pub const NAMES: &'static [(Format, &'static [&'static str])] = &[
-        (Format::Text, &["txt", "text"]),
-        (Format::Markdown, &["md", "markdown"]),
-        (Format::AsciiDoc, &["adoc", "asciidoc"]),
-        (Format::Org, &["org"]),
-        (Format::Csv, &["csv"]),
-        (Format::Json, &["json"]),
-        (Format::Html, &["html", "htm"]),
+    pub const NAMES: &'static [(ReportFormat, &'static [&'static str])] = &[
+        (ReportFormat::Text, &["txt", "text"]),
+        (ReportFormat::Markdown, &["md", "markdown"]),
+        (ReportFormat::AsciiDoc, &["adoc", "asciidoc"]),
+        (ReportFormat::Org, &["org"]),
+        (ReportFormat::Csv, &["csv"]),
+        (ReportFormat::Json, &["json"]),
+        (ReportFormat::Html, &["html", "htm"]),
     ];
 
     /// Returns the renderer for a file: without color, and as wide as needed.
-    pub fn renderer(self, pictures: Vec<String>) -> Box<dyn Render> {
+    pub fn file_renderer(self, pictures: Vec<String>) -> Box<dyn RenderDocument> {
         match self {
-            Format::Text => Box::new(Text::default()),
-            Format::Markdown => Box::new(Markdown { pictures }),
-            Format::AsciiDoc => Box::new(AsciiDoc),
-            Format::Org => Box::new(Org),
-            Format::Csv => Box::new(Csv),
-            Format::Json => Box::new(Json),
-            Format::Html => Box::new(Html),
+            ReportFormat::Text => Box::new(TextFormat::default()),
+            ReportFormat::Markdown => Box::new(Markdown { pictures }),
+            ReportFormat::AsciiDoc => Box::new(AsciiDoc),
+            ReportFormat::Org => Box::new(Org),
+            ReportFormat::Csv => Box::new(Csv),
+            ReportFormat::Json => Box::new(Json),
+            ReportFormat::Html => Box::new(Html),
         }
     }
 }
@@ -79,11 +79,11 @@ impl Format {
 #[error("unknown format '{0}' (known: text, md, adoc, org, csv, json, html)")]
 pub struct UnknownFormat(pub String);
 
-impl FromStr for Format {
+impl FromStr for ReportFormat {
     type Err = UnknownFormat;
 
-    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
-        let known = Format::NAMES
+    fn from_str(text: &str) -> Result<ReportFormat, UnknownFormat> {
+        let known = ReportFormat::NAMES
             .iter()
             .find(|(_, names)| names.contains(&text));
         known

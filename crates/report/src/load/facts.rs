@@ -1,47 +1,49 @@
 //! The requested load and its course, as names with values.
 
 use crate::document::Fact;
-use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
-use crate::load::words::{rate, requests, spelled_ns};
+use crate::figure::{
+    Uncertainty, format_count, format_duration, format_number, format_quantity, format_share,
+};
+use crate::load::words::{format_ns, format_rate, format_requests};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 /// Lists the facts of one load.
-pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
+pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
     let mut facts = vec![
-        fact("load", load_line(&run.requested)),
-        fact("requests", sent(run)),
+        new_fact("load", load_line(&run.requested)),
+        new_fact("requests", sent_text(run)),
     ];
     facts.extend(
         run.probe
             .as_ref()
-            .map(|probe| fact("server", server(probe))),
+            .map(|probe| new_fact("server", probe_text(probe))),
     );
-    facts.extend(process(run));
-    facts.push(fact("outcomes", counts(load)));
-    facts.push(fact("connections", connections(load)));
-    facts.extend(under_way(load));
-    facts.extend(schedule(load));
+    facts.extend(process_fact(run));
+    facts.push(new_fact("outcomes", balance_text(load)));
+    facts.push(new_fact("connections", connections_text(load)));
+    facts.extend(in_flight_fact(load));
+    facts.extend(schedule_fact(load));
     facts.extend(load.bytes_per_s.map(|(received, sent)| {
-        let of = |bytes| quantity(bytes, "B/s", Uncertainty::Unknown);
-        fact(
+        let of = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
+        new_fact(
             "traffic",
             format!("{} received, {} sent", of(received), of(sent)),
         )
     }));
-    facts.push(fact("generator", generator(load)));
-    facts.extend(machines(run));
-    facts.extend(warmup(run));
+    facts.push(new_fact("generator", generator_text(load)));
+    facts.extend(machines_fact(run));
+    facts.extend(warmup_fact(run));
     facts
 }
 
-fn fact(name: &str, words: String) -> Fact {
+fn new_fact(name: &str, words: String) -> Fact {
     (name.to_owned(), words)
 }
 
-fn length(ns: u64) -> String {
-    duration(ns / 1_000_000)
+fn format_length(ns: u64) -> String {
+    format_duration(ns / 1_000_000)
 }
 
 fn load_line(requested: &LoadFacts) -> String {
@@ -52,30 +54,35 @@ fn load_line(requested: &LoadFacts) -> String {
             thinks_at_random,
             ..
         } => {
-            let clients = count(*concurrency as usize, "client", "clients");
+            let clients = format_count(*concurrency as usize, "client", "clients");
             let pause = match (think_ns, thinks_at_random) {
                 (0, _) => String::new(),
-                (ns, false) => format!(" and pause for {}", length(*ns)),
-                (ns, true) => format!(" and pause for {} on average", length(*ns)),
+                (ns, false) => format!(" and pause for {}", format_length(*ns)),
+                (ns, true) => format!(" and pause for {} on average", format_length(*ns)),
             };
             format!("{clients} that wait for their answers{pause}")
         }
         PaceFacts::Open {
             stages, is_poisson, ..
         } => {
-            let stages: Vec<String> = stages.iter().map(stage).collect();
+            let stages: Vec<String> = stages.iter().map(stage_text).collect();
             let spacing = if *is_poisson { "at random" } else { "evenly" };
             format!("{}, spaced {spacing}", stages.join(", then "))
         }
     };
     let ends = [
-        requested.requests.map(requests),
-        requested.time_ns.map(|ns| format!("for {}", length(ns))),
+        requested.requests.map(format_requests),
+        requested
+            .time_ns
+            .map(|ns| format!("for {}", format_length(ns))),
     ];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
     let drain = match requested.drain_ns {
         0 => String::new(),
-        ns => format!("; answers awaited for up to {} after the end", length(ns)),
+        ns => format!(
+            "; answers awaited for up to {} after the end",
+            format_length(ns)
+        ),
     };
     if ends.is_empty() {
         format!("{pace}{drain}")
@@ -84,22 +91,26 @@ fn load_line(requested: &LoadFacts) -> String {
     }
 }
 
-fn stage(stage: &StageFacts) -> String {
+fn stage_text(stage: &StageFacts) -> String {
     let StageFacts {
         from_per_s,
         to_per_s,
         duration_ns,
     } = stage;
-    let length = duration_ns.map(|ns| format!(" for {}", length(ns)));
+    let length = duration_ns.map(|ns| format!(" for {}", format_length(ns)));
     let length = length.unwrap_or_default();
     if from_per_s == to_per_s {
-        format!("{}{length}", rate(*from_per_s))
+        format!("{}{length}", format_rate(*from_per_s))
     } else {
-        format!("{} to {}{length}", rate(*from_per_s), rate(*to_per_s))
+        format!(
+            "{} to {}{length}",
+            format_rate(*from_per_s),
+            format_rate(*to_per_s)
+        )
     }
 }
 
-fn sent(run: &LoadRun) -> String {
+fn sent_text(run: &LoadRun) -> String {
     let requested = &run.requested;
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
@@ -120,13 +131,13 @@ fn sent(run: &LoadRun) -> String {
         requested.most_requests_per_connection,
     ) {
         (false, _) => ", a connection for each request".to_owned(),
-        (true, Some(most)) => format!(", {} on a connection", requests(most)),
+        (true, Some(most)) => format!(", {} on a connection", format_requests(most)),
         (true, None) => String::new(),
     };
     format!("{kinds}, {}{streams}{use_of}", requested.protocol)
 }
 
-fn server(probe: &ProbeFacts) -> String {
+fn probe_text(probe: &ProbeFacts) -> String {
     let name = probe.server.as_deref().unwrap_or("unnamed");
     let tls = probe.tls.as_ref().map_or(String::new(), |tls| {
         let group = tls.group.as_ref().map(|group| format!(", {group}"));
@@ -137,7 +148,7 @@ fn server(probe: &ProbeFacts) -> String {
             group.unwrap_or_default()
         )
     });
-    let bytes = count(probe.body_bytes as usize, "byte", "bytes");
+    let bytes = format_count(probe.body_bytes as usize, "byte", "bytes");
     format!(
         "{name} at {}{tls}; first answer {} with {bytes}",
         probe.address, probe.status
@@ -145,19 +156,19 @@ fn server(probe: &ProbeFacts) -> String {
 }
 
 /// The server process started for the load.
-fn process(run: &LoadRun) -> Option<Fact> {
+fn process_fact(run: &LoadRun) -> Option<Fact> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
         let busy = ns as f64 / run.measured.elapsed_ns.max(1) as f64;
-        format!("; {} of a processor", share(busy))
+        format!("; {} of a processor", format_share(busy))
     });
     let died = server.died.as_ref().map(|died| format!("; it {died}"));
-    Some(fact(
+    Some(new_fact(
         "started with",
         format!(
             "{} (ready after {}{}{})",
             server.command,
-            length(server.ready_ns),
+            format_length(server.ready_ns),
             cpu.unwrap_or_default(),
             died.unwrap_or_default()
         ),
@@ -165,11 +176,11 @@ fn process(run: &LoadRun) -> Option<Fact> {
 }
 
 /// Accounts for every request: `100 attempted = 98 ok + 2 timeout.total: balanced`.
-pub fn counts(load: &LoadFindings<'_>) -> String {
+pub fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
     let parts: Vec<String> = parts
-        .map(|row| format!("{} {}", spell(row.count as f64, 0), row.name))
+        .map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name))
         .collect();
     let sum = if parts.is_empty() {
         "0".to_owned()
@@ -183,131 +194,128 @@ pub fn counts(load: &LoadFindings<'_>) -> String {
     };
     format!(
         "{} attempted = {sum}: {state}",
-        spell(counts.attempts() as f64, 0)
+        format_number(counts.attempts() as f64, 0)
     )
 }
 
-fn connections(load: &LoadFindings<'_>) -> String {
+fn connections_text(load: &LoadFindings<'_>) -> String {
     let lines = &load.run.measured.totals.outcomes.connections;
     let failed = match lines.failed {
         0 => String::new(),
-        failed => format!(", {} failed", spell(failed as f64, 0)),
+        failed => format!(", {} failed", format_number(failed as f64, 0)),
     };
     let each = load.per_connection.map(|(fewest, most)| {
         if fewest == most {
-            format!("; {} on each", requests(most))
+            format!("; {} on each", format_requests(most))
         } else {
             format!(
                 "; {} to {} on each",
-                spell(fewest as f64, 0),
-                requests(most)
+                format_number(fewest as f64, 0),
+                format_requests(most)
             )
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
     let before = match warmup.opened {
         0 => String::new(),
-        before => format!(" after {} in the warm-up", spell(before as f64, 0)),
+        before => format!(" after {} in the warm-up", format_number(before as f64, 0)),
     };
     format!(
         "{} opened{before}{failed}, at most {} at once; {} over a used one{}",
-        spell(lines.opened as f64, 0),
-        spell(f64::from(load.run.measured.most_connections), 0),
-        requests(lines.reused_sends),
+        format_number(lines.opened as f64, 0),
+        format_number(f64::from(load.run.measured.most_connections), 0),
+        format_requests(lines.reused_sends),
         each.unwrap_or_default()
     )
 }
 
-fn under_way(load: &LoadFindings<'_>) -> Option<Fact> {
+fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let effective = load.concurrency.effective?;
     let requested = load.concurrency.requested;
     let requested = requested.map_or(String::new(), |requested| {
         format!(" of {requested} requested")
     });
-    Some(fact(
+    Some(new_fact(
         "in flight",
         format!("{effective:.1}{requested} on average (rate times mean service time)"),
     ))
 }
 
-fn schedule(load: &LoadFindings<'_>) -> Option<Fact> {
+fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let verdict = load.open?;
-    Some(fact(
+    Some(new_fact(
         "schedule",
         format!(
             "{} of the due requests sent; the generator itself was late by {} (p99), where up to {} would do",
-            share(verdict.achieved),
-            spelled_ns(verdict.own_lag_p99_ns as f64, false),
-            spelled_ns(verdict.own_lag_limit_ns as f64, false)
+            format_share(verdict.achieved),
+            format_ns(verdict.own_lag_p99_ns as f64, false),
+            format_ns(verdict.own_lag_limit_ns as f64, false)
         ),
     ))
 }
 
-fn generator(load: &LoadFindings<'_>) -> String {
+fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
     let calls = generator
         .system_calls_per_request
         .map(|calls| format!("; {calls:.1} system calls for a request"));
-    let cpu = generator.cpu_ns_per_request.map(|ns| {
-        format!(
-            "; {} of processor time for a request",
-            spelled_ns(ns, false)
-        )
-    });
+    let cpu = generator
+        .cpu_ns_per_request
+        .map(|ns| format!("; {} of processor time for a request", format_ns(ns, false)));
     let late = match generator.late_by_ns {
         0 => String::new(),
         ns => format!(
             "; time stamps of answers may be late by up to {}",
-            spelled_ns(ns as f64, false)
+            format_ns(ns as f64, false)
         ),
     };
     format!(
         "{}, busy for {}{}{}{late}",
-        count(generator.threads, "thread", "threads"),
-        share(generator.busiest),
+        format_count(generator.threads, "thread", "threads"),
+        format_share(generator.busiest),
         calls.unwrap_or_default(),
         cpu.unwrap_or_default()
     )
 }
 
 /// The machines that sent the load, each with its share.
-fn machines(run: &LoadRun) -> Option<Fact> {
+fn machines_fact(run: &LoadRun) -> Option<Fact> {
     let one = |part: &LoadPart| {
         let began = match part.began_ns {
             Some(0) => ", began first".to_owned(),
-            Some(ns) => format!(", began {} later", spelled_ns(ns as f64, false)),
+            Some(ns) => format!(", began {} later", format_ns(ns as f64, false)),
             None => String::new(),
         };
         let connect = part.connect_ns.map(|ns| {
-            let least = spelled_ns(ns as f64, false);
+            let least = format_ns(ns as f64, false);
             format!(", connects in {least}")
         });
         let lost = part.lost.as_ref().map(|_| ", lost");
         format!(
             "{} {}{}{}{began}",
             part.machine,
-            requests(part.attempted),
+            format_requests(part.attempted),
             lost.unwrap_or_default(),
             connect.unwrap_or_default()
         )
     };
     let parts: Vec<String> = run.parts.iter().map(one).collect();
-    (!parts.is_empty()).then(|| fact("machines", parts.join("; ")))
+    (!parts.is_empty()).then(|| new_fact("machines", parts.join("; ")))
 }
 
-fn warmup(run: &LoadRun) -> Option<Fact> {
+fn warmup_fact(run: &LoadRun) -> Option<Fact> {
     let counts = &run.measured.warmup.outcomes;
     let failed = match counts.all_errors() {
         0 => String::new(),
         errors => format!(", {errors} of them failed"),
     };
     (counts.attempts() > 0).then(|| {
-        fact(
+        new_fact(
             "warm-up",
             format!(
                 "{} in {}{failed}; they are in no other figure",
-                requests(counts.attempts()),
-                length(run.requested.warmup_ns)
+                format_requests(counts.attempts()),
+                format_length(run.requested.warmup_ns)
             ),
         )
     })

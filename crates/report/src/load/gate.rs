@@ -1,35 +1,39 @@
 //! The results of loads against their limits.
 
-use crate::document::{Block, Document};
-use crate::figure::{count, share, spell};
-use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range};
-use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Table};
-use speedwell_analysis::load::Quantity;
-use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown};
+use crate::document::{Document, ReportBlock};
+use crate::figure::{format_count, format_number, format_share};
+use crate::load::words::{format_ns, format_ns_range, format_rate, refusal_reason};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TableFootnotes, TextEmphasis,
+};
+use speedwell_analysis::load::TimedQuantity;
+use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 
 /// Adds a gate's result to a report: in front of the headline, and a row per condition after it.
-pub fn add_gate(judged: &[Judged<'_>], document: &mut Document) {
+pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     if judged.is_empty() {
         return;
     }
-    let answer = answer(judged);
-    let table = Block::Table(conditions(judged));
-    let is_headline = |block: &Block| matches!(block, Block::Headline(_));
+    let answer = gate_answer(judged);
+    let table = ReportBlock::Table(conditions_table(judged));
+    let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
     let at = document.blocks.iter().position(is_headline);
     match at.map(|at| (at, &mut document.blocks[at])) {
-        Some((at, Block::Headline(text))) => {
+        Some((at, ReportBlock::Headline(text))) => {
             *text = format!("{answer} {text}");
             document.blocks.insert(at + 1, table);
         }
-        _ => document.extend([Block::Headline(answer), table]),
+        _ => document.extend([ReportBlock::Headline(answer), table]),
     }
 }
 
-fn answer(judged: &[Judged<'_>]) -> String {
-    let all = count(judged.len(), "condition", "conditions");
-    let is = |wanted: fn(&Answer) -> bool| judged.iter().filter(|row| wanted(&row.answer)).count();
-    let failed = is(|answer| *answer == Answer::Failed);
-    let unknown = is(|answer| matches!(answer, Answer::Unknown(_)));
+fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
+    let all = format_count(judged.len(), "condition", "conditions");
+    let is = |wanted: fn(&ConditionAnswer) -> bool| {
+        judged.iter().filter(|row| wanted(&row.answer)).count()
+    };
+    let failed = is(|answer| *answer == ConditionAnswer::Failed);
+    let unknown = is(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
     match (failed, unknown) {
         (0, 0) if judged.len() == 1 => {
             "gate passed: its condition for failure is not met.".to_owned()
@@ -43,89 +47,90 @@ fn answer(judged: &[Judged<'_>]) -> String {
     }
 }
 
-fn conditions(judged: &[Judged<'_>]) -> Table {
-    let mut footnotes = Footnotes::default();
-    let rows: Vec<Line<'_>> = judged
+fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
+    let mut footnotes = TableFootnotes::default();
+    let rows: Vec<ConditionLine<'_>> = judged
         .iter()
-        .map(|judged| Line {
+        .map(|judged| ConditionLine {
             judged,
-            mark: why(judged).map_or(String::new(), |why| footnotes.mark(why)),
+            mark: unknown_reason(judged).map_or(String::new(), |why| footnotes.footnote_mark(why)),
         })
         .collect();
-    Table {
+    ReportTable {
         footnotes: footnotes.into_texts(),
-        ..columns().table("conditions", &rows)
+        ..condition_columns().build_table("conditions", &rows)
     }
 }
 
 /// A row, with the mark of its footnote.
-struct Line<'a> {
-    judged: &'a Judged<'a>,
+struct ConditionLine<'a> {
+    judged: &'a JudgedCondition<'a>,
     mark: String,
 }
 
-fn columns<'a>() -> Columns<Line<'a>> {
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("fails_if", "fails if", Kind::Identifier),
-        |row: &Line<'a>| Cell::words(row.judged.condition.text.clone()),
+fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("fails_if", "fails if", ColumnKind::Identifier),
+        |row: &ConditionLine<'a>| ReportCell::words(row.judged.condition.text.clone()),
     );
-    columns.add(Column::new("load", "load", Kind::Label), |row| {
-        Cell::words(row.judged.load)
-    });
+    columns.add_column(
+        ReportColumn::new("load", "load", ColumnKind::Label),
+        |row| ReportCell::words(row.judged.load),
+    );
     columns.add_known("quantity", |row| Some(row.judged.quantity?.name().into()));
-    columns.add(Column::figure("value", "found"), |row| {
-        Cell::shown_figure(row.judged.value, |value| found(row.judged, value))
+    columns.add_column(ReportColumn::figure("value", "found"), |row| {
+        ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value))
     });
     columns.add_figure("low", |row| row.judged.low);
     columns.add_figure("limit", |row| Some(row.judged.condition.limit));
     columns.add_value("is_lower_bound", |row| row.judged.is_lower_bound);
-    columns.add(Column::words("answer", "answer").facet(), |row| {
+    columns.add_column(ReportColumn::words("answer", "answer").facet(), |row| {
         let (name, words, emphasis) = match row.judged.answer {
-            Answer::Passed => ("passed", "✓ passed", Emphasis::Good),
-            Answer::Failed => ("failed", "✗ failed", Emphasis::Bad),
-            Answer::Unknown(_) => ("unknown", "✗ cannot be judged", Emphasis::Caution),
+            ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
+            ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
+            ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
         };
-        Cell::value(name)
-            .shown(format!("{words}{}", row.mark))
-            .emphasised(emphasis)
+        ReportCell::value(name)
+            .with_text(format!("{words}{}", row.mark))
+            .with_emphasis(emphasis)
     });
     columns
 }
 
-fn found(row: &Judged<'_>, value: f64) -> String {
+fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
     let of = match row.quantity {
-        Some(Quantity::Response) => "response ",
-        Some(Quantity::Service) => "service ",
+        Some(TimedQuantity::Response) => "response ",
+        Some(TimedQuantity::Service) => "service ",
         _ => "",
     };
     match row.condition.figure {
-        Figure::Time(..) => match row.low {
-            Some(low) => format!("{of}{}", spelled_range(low, value)),
-            None => format!("{of}{}", spelled_ns(value, row.is_lower_bound)),
+        LoadFigure::Time(..) => match row.low {
+            Some(low) => format!("{of}{}", format_ns_range(low, value)),
+            None => format!("{of}{}", format_ns(value, row.is_lower_bound)),
         },
-        Figure::Throughput => rate(value),
-        Figure::ErrorShare | Figure::OkShare => share(value),
-        Figure::ErrorCount | Figure::OkCount => spell(value, 0),
+        LoadFigure::Throughput => format_rate(value),
+        LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
+        LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(value, 0),
     }
 }
 
 /// Why a condition could not be evaluated.
-fn why(row: &Judged<'_>) -> Option<&'static str> {
-    let Answer::Unknown(why) = row.answer else {
+fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
+    let ConditionAnswer::Unknown(why) = row.answer else {
         return None;
     };
     Some(match why {
-        Unknown::Refused(refusal) => refusal_reason(refusal),
-        Unknown::ClosedLoad => "a load without --rate has no such time",
-        Unknown::NoRequests => "no request has this figure",
-        Unknown::TooFewRequests => "no request of so few lies beyond this percentile",
-        Unknown::MachineLost => {
+        UnknownReason::Refused(refusal) => refusal_reason(refusal),
+        UnknownReason::ClosedLoad => "a load without --rate has no such time",
+        UnknownReason::NoRequests => "no request has this figure",
+        UnknownReason::TooFewRequests => "no request of so few lies beyond this percentile",
+        UnknownReason::MachineLost => {
             "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
-        Unknown::Range => {
+        UnknownReason::Range => {
             "the limit lies within the range: the generator's own lateness would decide"
         }
-        Unknown::LowerBound => "requests without an end may have taken longer",
+        UnknownReason::LowerBound => "requests without an end may have taken longer",
     })
 }

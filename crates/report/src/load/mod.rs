@@ -2,7 +2,7 @@
 //! charts, and every measured figure for machines.
 //!
 //! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
-//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] reports a
+//! [`report_loads`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] reports a
 //! load against its limits.
 
 mod charts;
@@ -13,53 +13,55 @@ mod tables;
 mod words;
 
 pub use gate::add_gate;
-pub use search::{level_sort_keys, rate_sort_keys, search};
+pub use search::{level_sort_keys, rate_sort_keys, report_search};
 pub use tables::sort_keys;
 
-use crate::document::{Block, Document};
-use crate::figure::count;
+use crate::document::{Document, ReportBlock};
+use crate::figure::format_count;
 use crate::load::words::load_name;
-use crate::output::Output;
+use crate::output::OutputOptions;
 use serde_json::{Value, json};
-use speedwell_analysis::load::{Course, LoadFindings, Quantity, Remark, Weight};
+use speedwell_analysis::load::{
+    DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
+};
 
 /// Most loads shown with their details unfolded; with more, their rows give the comparison.
-const MOST_IN_FULL: usize = 4;
+const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
-const CLOSED: &str = "service: from sending a request to the last byte of its answer. These clients wait \
+const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its answer. These clients wait \
     for an answer before they send again, so requests that would have come during a stall were never \
     sent and are in no figure (coordinated omission); to see what users would have waited, load with \
     --rate.";
 
 /// The note for open loads, which have a schedule.
-const OPEN: &str = "response: from the time a request was due to the last byte of its answer, which is \
+const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its answer, which is \
     what users would have waited; requests without an end count with their age, marked ≥. service: from \
     sending on. lag: from the time a request was due to its sending, for whatever reason. A range (14.1-15.9 ms) \
     ends at the time from when requests were due and begins at that less what the generator itself was late by.";
 
 /// Builds the report of loads.
-pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
+pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
     let mut document = Document::new("load");
-    document.extend(warnings(loads).into_iter().map(Block::Warning));
-    document.push(Block::Headline(words::headline(loads)));
-    document.push(Block::Table(tables::summary_table(loads)));
+    document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
+    document.push(ReportBlock::Headline(words::loads_headline(loads)));
+    document.push(ReportBlock::Table(tables::summary_table(loads)));
     // Before the details: a timeline shows at a glance whether the figures mean anything.
-    document.push_charts(charts::charts(loads));
+    document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
         for load in loads {
-            details(load, loads.len(), document);
+            add_details(load, loads.len(), document);
         }
-        document.extend(notes(loads));
+        document.extend(load_notes(loads));
     });
-    document.attach("load_findings", loads.iter().map(findings_data).collect());
-    document.attach("loads", loads.iter().map(run_data).collect());
+    document.attach_data("load_findings", loads.iter().map(findings_data).collect());
+    document.attach_data("loads", loads.iter().map(run_data).collect());
     document
 }
 
 /// Threats to the figures, and problems outside the measurement. What concerns several loads is
 /// stated with the first one.
-fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
+fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
         let known = found.iter_mut().find(|(known, _, _)| *known == kind);
@@ -71,11 +73,11 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     };
     for load in loads {
         let grave = load.remarks.iter();
-        for remark in grave.filter(|remark| remark.weight() != Weight::Note) {
-            let text = words::sentence(remark, load);
+        for remark in grave.filter(|remark| remark.severity() != RemarkSeverity::Note) {
+            let text = words::remark_sentence(remark, load);
             // Several machines of one load may be lost or limited.
             let kind = match remark {
-                Remark::MachineLost { .. } | Remark::MachineLimited { .. } => text.clone(),
+                LoadRemark::MachineLost { .. } | LoadRemark::MachineLimited { .. } => text.clone(),
                 _ => remark_name(remark).to_owned(),
             };
             add(load, kind, text);
@@ -86,27 +88,30 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     }
     let said = |(_, text, more): (String, String, usize)| match more {
         0 => text,
-        _ => format!("{text} (And {}.)", count(more, "more load", "more loads")),
+        _ => format!(
+            "{text} (And {}.)",
+            format_count(more, "more load", "more loads")
+        ),
     };
     found.into_iter().map(said).collect()
 }
 
 /// Adds the details of one of several loads.
-fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
-    let mut blocks = vec![Block::Facts(facts::facts(load))];
-    blocks.extend(tables::percentiles_table(load).map(Block::Table));
-    blocks.push(Block::Table(tables::times_table(load)));
+fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
+    let mut blocks = vec![ReportBlock::Facts(facts::load_facts(load))];
+    blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
+    blocks.push(ReportBlock::Table(tables::times_table(load)));
     blocks.extend(tables::outcome_blocks(load));
     let remarks = load.remarks.iter();
-    let remarks = remarks.filter(|remark| remark.weight() == Weight::Note);
-    blocks.extend(remarks.map(|remark| Block::Note(words::sentence(remark, load))));
+    let remarks = remarks.filter(|remark| remark.severity() == RemarkSeverity::Note);
+    blocks.extend(remarks.map(|remark| ReportBlock::Note(words::remark_sentence(remark, load))));
     match of {
         1 => document.extend(blocks),
-        2..=MOST_IN_FULL => {
+        2..=MAX_UNFOLDED_LOADS => {
             document.push_heading(2, load_name(load));
             document.extend(blocks);
         }
-        _ => document.push(Block::Appendix {
+        _ => document.push(ReportBlock::Appendix {
             title: load_name(load),
             instead: None,
             blocks,
@@ -114,12 +119,18 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     }
 }
 
-fn notes(loads: &[LoadFindings<'_>]) -> Vec<Block> {
-    let is = |wanted: Quantity| loads.iter().any(|load| load.principal().0 == wanted);
-    let closed = is(Quantity::Service).then_some(CLOSED);
-    let open = is(Quantity::Response).then_some(OPEN);
+fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
+    let is = |wanted: TimedQuantity| {
+        loads
+            .iter()
+            .any(|load| load.principal_quantity().0 == wanted)
+    };
+    let closed = is(TimedQuantity::Service).then_some(CLOSED_NOTE);
+    let open = is(TimedQuantity::Response).then_some(OPEN_NOTE);
     let notes = closed.into_iter().chain(open);
-    notes.map(|note| Block::Note(note.to_owned())).collect()
+    notes
+        .map(|note| ReportBlock::Note(note.to_owned()))
+        .collect()
 }
 
 /// The measurements and the request, losslessly: `speedwell report FILE.json` reads them back.
@@ -134,7 +145,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     json!({
         "load": load_name(load),
         "throughput": load.throughput_per_s,
-        "principal": {"quantity": load.principal().0.name(), "group": load.principal().1.name()},
+        "principal": {"quantity": load.principal_quantity().0.name(), "group": load.principal_quantity().1.name()},
         "concurrency": {
             "asked": load.concurrency.requested,
             "effective": load.concurrency.effective,
@@ -160,8 +171,8 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         "requests_per_connection": load.per_connection,
         "halves": load.halves.map(|halves| json!({
             "of": match halves.course {
-                Course::Throughput => "throughput",
-                Course::Median => "p50_ns",
+                DriftMetric::Throughput => "throughput",
+                DriftMetric::Median => "p50_ns",
             },
             "first": halves.first,
             "second": halves.second,
@@ -172,31 +183,31 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
 }
 
 /// The name of a remark, which is stable.
-pub fn remark_name(remark: &Remark) -> &'static str {
+pub fn remark_name(remark: &LoadRemark) -> &'static str {
     match remark {
-        Remark::Imbalance(_) => "imbalance",
-        Remark::PartsUnlike { .. } => "parts-unlike",
-        Remark::MachineLost { .. } => "machine-lost",
-        Remark::MachineLimited { .. } => "machine-limited",
-        Remark::StartsApart { .. } => "starts-apart",
-        Remark::ClockSet { .. } => "clock-set",
-        Remark::NothingAnswered => "nothing-answered",
-        Remark::Interrupted => "interrupted",
-        Remark::GeneratorLimited(_) => "generator-limited",
-        Remark::RateMissed(_) => "rate-missed",
-        Remark::ConcurrencyShort { .. } => "concurrency-short",
-        Remark::GeneratorBound { .. } => "generator-bound",
-        Remark::ConnectionsCapped { .. } => "connections-capped",
-        Remark::Failed { .. } => "failed",
-        Remark::Accepted { .. } => "accepted",
-        Remark::Unfinished { .. } => "unfinished",
-        Remark::Unsteady(_) => "unsteady",
-        Remark::Disturbed { .. } => "disturbed",
-        Remark::LengthsVary { .. } => "lengths-vary",
-        Remark::DoubtfulFraming { .. } => "doubtful-framing",
-        Remark::StrayBytes { .. } => "stray-bytes",
-        Remark::Retried { .. } => "retried",
-        Remark::Interim { .. } => "interim",
-        Remark::NotReusable { .. } => "not-reusable",
+        LoadRemark::Imbalance(_) => "imbalance",
+        LoadRemark::PartsUnlike { .. } => "parts-unlike",
+        LoadRemark::MachineLost { .. } => "machine-lost",
+        LoadRemark::MachineLimited { .. } => "machine-limited",
+        LoadRemark::StartsApart { .. } => "starts-apart",
+        LoadRemark::ClockSet { .. } => "clock-set",
+        LoadRemark::NothingAnswered => "nothing-answered",
+        LoadRemark::Interrupted => "interrupted",
+        LoadRemark::GeneratorLimited(_) => "generator-limited",
+        LoadRemark::RateMissed(_) => "rate-missed",
+        LoadRemark::ConcurrencyShort { .. } => "concurrency-short",
+        LoadRemark::GeneratorBound { .. } => "generator-bound",
+        LoadRemark::ConnectionsCapped { .. } => "connections-capped",
+        LoadRemark::Failed { .. } => "failed",
+        LoadRemark::Accepted { .. } => "accepted",
+        LoadRemark::Unfinished { .. } => "unfinished",
+        LoadRemark::Unsteady(_) => "unsteady",
+        LoadRemark::Disturbed { .. } => "disturbed",
+        LoadRemark::LengthsVary { .. } => "lengths-vary",
+        LoadRemark::DoubtfulFraming { .. } => "doubtful-framing",
+        LoadRemark::StrayBytes { .. } => "stray-bytes",
+        LoadRemark::Retried { .. } => "retried",
+        LoadRemark::Interim { .. } => "interim",
+        LoadRemark::NotReusable { .. } => "not-reusable",
     }
 }

@@ -1,57 +1,64 @@
 //! The report of loads at several levels or rates: the answer, a row per level, the law that
 //! throughput follows, charts, and every load behind them.
 //!
-//! Decides on wording and order; `analysis` interprets the figures. Start at [`search`].
+//! Decides on wording and order; `analysis` interprets the figures. Start at [`report_search`].
 
 use crate::charts::point_series;
-use crate::document::{Block, Chart, Document};
-use crate::figure::{Uncertainty, count, quantity, share};
-use crate::load::words::rate;
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
+use crate::load::words::format_rate;
 use crate::load::{findings_data, run_data, tables};
-use crate::output::Output;
+use crate::output::OutputOptions;
 use crate::scaling::{self, throughput_chart};
-use crate::table::{Cell, Column, Columns, Table};
+use crate::table::{ColumnSet, ReportCell, ReportColumn, ReportTable};
 use serde_json::{Value, json};
-use speedwell_analysis::load::{Levels, LoadFindings, Missed, Pass, RateTry, Rates};
-use speedwell_analysis::scaling::Standing;
+use speedwell_analysis::load::{
+    ConcurrencySeries, LevelVisits, LoadFindings, MissedReason, RateAttempt, RateSeries,
+};
+use speedwell_analysis::scaling::LevelState;
 use speedwell_plot as plot;
 
 /// Reports loads at several levels of concurrency, or at several rates.
-pub fn search(
+pub fn report_search(
     loads: &[LoadFindings<'_>],
-    levels: &[Levels],
-    tried: &[Rates],
-    output: &Output,
+    levels: &[ConcurrencySeries],
+    tried: &[RateSeries],
+    output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("load");
-    document.extend(levels.iter().flat_map(warnings).map(Block::Warning));
+    document.extend(
+        levels
+            .iter()
+            .flat_map(levels_warnings)
+            .map(ReportBlock::Warning),
+    );
     for one in levels {
-        document.push(Block::Headline(headline(one)));
-        document.push(Block::Table(table(one)));
+        document.push(ReportBlock::Headline(levels_headline(one)));
+        document.push(ReportBlock::Table(levels_table(one)));
         output.add_detail(&mut document, |_, document| {
             let known = one.scaling.as_ref();
-            document.extend(known.map(|known| Block::Note(scaling::sentence(known))));
-            document.push(Block::Note(note(one)));
+            document.extend(known.map(|known| ReportBlock::Note(scaling::law_sentence(known))));
+            document.push(ReportBlock::Note(levels_note(one)));
         });
     }
     for one in tried {
         add_rates(one, &mut document);
     }
-    document.push(Block::Appendix {
+    document.push(ReportBlock::Appendix {
         title: "Every load".into(),
         instead: None,
-        blocks: vec![Block::Table(tables::summary_table(loads))],
+        blocks: vec![ReportBlock::Table(tables::summary_table(loads))],
     });
-    let charts = levels.iter().flat_map(charts);
+    let charts = levels.iter().flat_map(levels_charts);
     document.push_charts(charts);
-    document.attach("scaling", levels.iter().map(for_machines).collect());
-    document.attach("load_findings", loads.iter().map(findings_data).collect());
-    document.attach("loads", loads.iter().map(run_data).collect());
+    document.attach_data("scaling", levels.iter().map(levels_data).collect());
+    document.attach_data("load_findings", loads.iter().map(findings_data).collect());
+    document.attach_data("loads", loads.iter().map(run_data).collect());
     document
 }
 
 /// The answer in one sentence.
-fn headline(levels: &Levels) -> String {
+fn levels_headline(levels: &ConcurrencySeries) -> String {
     let Some(scaling) = &levels.scaling else {
         return format!(
             "{}: no level of concurrency was answered well.",
@@ -59,10 +66,10 @@ fn headline(levels: &Levels) -> String {
         );
     };
     let spoilt = levels.passes.iter().find(|pass| pass.is_spoilt);
-    scaling::headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
+    scaling::scaling_headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
 }
 
-fn warnings(levels: &Levels) -> Vec<String> {
+fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     let mut warnings = Vec::new();
     let known = levels.scaling.as_ref();
     warnings.extend(known.and_then(|known| scaling::noise_warning(&levels.label, known, "loads")));
@@ -74,11 +81,11 @@ fn warnings(levels: &Levels) -> Vec<String> {
             levels.label,
             spoilt.concurrency,
             failed,
-            count(all as usize, "request", "requests"),
-            share(failed as f64 / all.max(1) as f64)
+            format_count(all as usize, "request", "requests"),
+            format_share(failed as f64 / all.max(1) as f64)
         ));
     }
-    let bound: Vec<&Pass> = levels
+    let bound: Vec<&LevelVisits> = levels
         .passes
         .iter()
         .filter(|pass| pass.is_generator_bound)
@@ -90,13 +97,13 @@ fn warnings(levels: &Levels) -> Vec<String> {
              processors for them.",
             levels.label,
             first.concurrency,
-            share(first.busiest)
+            format_share(first.busiest)
         ));
     }
     warnings
 }
 
-fn note(levels: &Levels) -> String {
+fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
         "windows of one load for each level: how much loads differ from each other is not in it"
     } else {
@@ -109,22 +116,22 @@ fn note(levels: &Levels) -> String {
 }
 
 /// A level with its standing.
-type Row<'a> = (&'a Pass, Option<&'a Standing>);
+type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
-fn table(levels: &Levels) -> Table {
+fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
     let standings = levels.scaling.as_ref().map(|all| &all.answer.standings[..]);
-    let row = |pass: &Pass| {
-        let same = |one: &&Standing| one.concurrency == pass.concurrency;
+    let row = |pass: &LevelVisits| {
+        let same = |one: &&LevelState| one.concurrency == pass.concurrency;
         let standing = standings.unwrap_or_default().iter().find(same);
         (pass.clone(), standing.copied())
     };
-    let rows: Vec<(Pass, Option<Standing>)> = levels.passes.iter().map(row).collect();
-    let rows: Vec<Row<'_>> = rows
+    let rows: Vec<(LevelVisits, Option<LevelState>)> = levels.passes.iter().map(row).collect();
+    let rows: Vec<LevelRow<'_>> = rows
         .iter()
         .map(|(pass, standing)| (pass, standing.as_ref()))
         .collect();
     let knee = levels.scaling.as_ref().map(|all| *all.answer.at_knee());
-    level_columns(&levels.label, knee.map(|knee| knee.concurrency)).table("levels", &rows)
+    level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
 }
 
 /// The sort keys of the level tables.
@@ -132,75 +139,79 @@ pub fn level_sort_keys() -> Vec<&'static str> {
     level_columns("", None).sort_keys()
 }
 
-fn level_columns<'a>(label: &str, knee: Option<u32>) -> Columns<Row<'a>> {
+fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> {
     let label = label.to_owned();
-    let mut columns = Columns::new();
-    columns.add_value("load", move |_: &Row<'a>| label.clone());
-    columns.add(Column::figure("concurrency", "concurrency"), |(pass, _)| {
-        Cell::count(pass.concurrency)
-    });
-    columns.add(
-        Column::figure("visits", "visits").expendable(4),
-        |(pass, _)| Cell::count(pass.visits as u64),
+    let mut columns = ColumnSet::new();
+    columns.add_value("load", move |_: &LevelRow<'a>| label.clone());
+    columns.add_column(
+        ReportColumn::figure("concurrency", "concurrency"),
+        |(pass, _)| ReportCell::count(pass.concurrency),
     );
-    columns.add(
-        Column::figure("throughput", "throughput"),
+    columns.add_column(
+        ReportColumn::figure("visits", "visits").expendable(4),
+        |(pass, _)| ReportCell::count(pass.visits as u64),
+    );
+    columns.add_column(
+        ReportColumn::figure("throughput", "throughput"),
         |(pass, standing)| {
-            let words = standing.map(scaling::throughput_with_error);
-            Cell::figure(Some(pass.throughput_per_s))
-                .shown(words.unwrap_or_else(|| rate(pass.throughput_per_s)))
+            let words = standing.map(scaling::format_throughput_error);
+            ReportCell::figure(Some(pass.throughput_per_s))
+                .with_text(words.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
         },
     );
-    columns.add(
-        Column::figure("change", "to the best before"),
+    columns.add_column(
+        ReportColumn::figure("change", "to the best before"),
         |(_, standing)| scaling::change_cell(*standing),
     );
-    columns.add(Column::words("standing", ""), move |(pass, standing)| {
-        scaling::standing_cell(*standing, knee == Some(pass.concurrency))
-    });
-    let spelled = |ns| quantity(ns, "ns", Uncertainty::Unknown);
-    columns.add(
-        Column::figure("p50_ns", "p50").expendable(2),
-        move |(pass, _)| Cell::shown_figure(pass.p50_ns, spelled),
+    columns.add_column(
+        ReportColumn::words("standing", ""),
+        move |(pass, standing)| scaling::standing_cell(*standing, knee == Some(pass.concurrency)),
     );
-    columns.add(Column::figure("p99_ns", "p99"), move |(pass, _)| {
-        Cell::shown_figure(pass.p99_ns, spelled)
+    let spelled = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
+    columns.add_column(
+        ReportColumn::figure("p50_ns", "p50").expendable(2),
+        move |(pass, _)| ReportCell::shown_figure(pass.p50_ns, spelled),
+    );
+    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |(pass, _)| {
+        ReportCell::shown_figure(pass.p99_ns, spelled)
     });
-    let in_flight = Column::figure("effective_concurrency", "in flight");
-    columns.add(in_flight.expendable(3), |(pass, _)| {
-        Cell::shown_figure(pass.effective, |effective| format!("{effective:.1}"))
+    let in_flight = ReportColumn::figure("effective_concurrency", "in flight");
+    columns.add_column(in_flight.expendable(3), |(pass, _)| {
+        ReportCell::shown_figure(pass.effective, |effective| format!("{effective:.1}"))
     });
-    columns.add(Column::figure("errors", "failed"), |(pass, _)| {
-        Cell::count(pass.failed.0)
+    columns.add_column(ReportColumn::figure("errors", "failed"), |(pass, _)| {
+        ReportCell::count(pass.failed.0)
     });
-    columns.add(
-        Column::figure("generator_busy", "generator").expendable(1),
+    columns.add_column(
+        ReportColumn::figure("generator_busy", "generator").expendable(1),
         |(pass, _)| {
             let mark = if pass.is_generator_bound { " !" } else { "" };
-            Cell::shown_figure(Some(pass.busiest), |busy| format!("{}{mark}", share(busy)))
+            ReportCell::shown_figure(Some(pass.busiest), |busy| {
+                format!("{}{mark}", format_share(busy))
+            })
         },
     );
     columns
 }
 
-fn for_machines(levels: &Levels) -> Value {
-    let mut known = scaling::for_machines("load", &levels.label, levels.scaling.as_ref());
+fn levels_data(levels: &ConcurrencySeries) -> Value {
+    let mut known = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
     known["is_windowed"] = levels.is_windowed.into();
     known
 }
 
 /// The note that defines "kept".
-const NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
+const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
     was not late by itself, and every --fail-on limit holds. p50 and p99 are response times from when each \
     request was due.";
 
 /// Adds the results of one address.
-pub fn add_rates(rates: &Rates, document: &mut Document) {
-    document.push(Block::Headline(rates_headline(rates)));
-    document.push(Block::Table(rates_table(rates)));
-    document.push(Block::Note(NOTE.into()));
-    document.push_charts(picture(rates));
-    document.attach(
+pub fn add_rates(rates: &RateSeries, document: &mut Document) {
+    document.push(ReportBlock::Headline(rates_headline(rates)));
+    document.push(ReportBlock::Table(rates_table(rates)));
+    document.push(ReportBlock::Note(KEPT_NOTE.into()));
+    document.push_charts(rates_chart(rates));
+    document.attach_data(
         "highest_rate",
         match rates.refused_at {
             None => json!({
@@ -215,63 +226,63 @@ pub fn add_rates(rates: &Rates, document: &mut Document) {
     );
 }
 
-fn rates_headline(rates: &Rates) -> String {
+fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let least = rates.answer.kept.map(rate);
+        let least = rates.answer.kept.map(format_rate);
         let least = least.map_or(String::new(), |least| {
             format!("; it keeps at least {least}")
         });
         return format!(
             "{label}: the highest rate is refused: in every try of {} the generator, not the server, was late{least}. \
              More --threads help where there are processors for them; else quiet the machine, or use --pin or --rt.",
-            rate(refused_at)
+            format_rate(refused_at)
         );
     }
     let why = |missed: f64| {
         let of_rate = rates.tries.iter().filter(|one| one.rate == missed);
         let mut reasons = of_rate.filter_map(|one| one.missed.as_ref());
-        reasons.next_back().map_or(String::new(), reason)
+        reasons.next_back().map_or(String::new(), missed_reason)
     };
     match (rates.answer.kept, rates.answer.missed) {
         (Some(kept), Some(missed)) if rates.is_disturbed => format!(
             "{label}: keeps at least {}; whether the server can keep {} is unclear: it was missed ({}) while other \
              programs took the processor, as they did in every try of the rate that is kept. Quiet the machine, or use \
              --pin or --rt.",
-            rate(kept),
-            rate(missed),
+            format_rate(kept),
+            format_rate(missed),
             why(missed)
         ),
         (Some(kept), Some(missed)) => format!(
             "{label}: keeps {}; {} is missed ({}).",
-            rate(kept),
-            rate(missed),
+            format_rate(kept),
+            format_rate(missed),
             why(missed)
         ),
         (Some(kept), None) => format!(
             "{label}: keeps {}, the highest rate that was tried.",
-            rate(kept)
+            format_rate(kept)
         ),
         (None, Some(missed)) => format!(
             "{label}: keeps no rate; even {} is missed ({}).",
-            rate(missed),
+            format_rate(missed),
             why(missed)
         ),
         (None, None) => format!("{label}: no rate was tried to its end."),
     }
 }
 
-fn reason(missed: &Missed) -> String {
+fn missed_reason(missed: &MissedReason) -> String {
     match missed {
-        Missed::Generator => "the generator was late by itself".to_owned(),
-        Missed::Unsent => "fewer than 98 % of the due requests were sent".to_owned(),
-        Missed::Unanswered => "fewer than 98 % were answered well in time".to_owned(),
-        Missed::Limit(condition) => format!("--fail-on '{condition}'"),
+        MissedReason::Generator => "the generator was late by itself".to_owned(),
+        MissedReason::Unsent => "fewer than 98 % of the due requests were sent".to_owned(),
+        MissedReason::Unanswered => "fewer than 98 % were answered well in time".to_owned(),
+        MissedReason::Limit(condition) => format!("--fail-on '{condition}'"),
     }
 }
 
-fn rates_table(rates: &Rates) -> Table {
-    rate_columns(&rates.label).table("rates", &rates.tries)
+fn rates_table(rates: &RateSeries) -> ReportTable {
+    rate_columns(&rates.label).build_table("rates", &rates.tries)
 }
 
 /// The sort keys of the rate tables.
@@ -279,70 +290,77 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
     rate_columns("").sort_keys()
 }
 
-fn rate_columns(label: &str) -> Columns<RateTry> {
+fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
     let time = |ns: Option<f64>| {
-        let words = ns.map(|ns| quantity(ns, "ns", Uncertainty::Unknown));
-        Cell::figure(ns).shown(words.unwrap_or_else(|| "refused".into()))
+        let words = ns.map(|ns| format_quantity(ns, "ns", Uncertainty::Unknown));
+        ReportCell::figure(ns).with_text(words.unwrap_or_else(|| "refused".into()))
     };
     let label = label.to_owned();
-    let mut columns = Columns::new();
-    columns.add_value("load", move |_: &RateTry| label.clone());
-    columns.add(Column::figure("rate", "rate"), |one| {
-        Cell::shown_figure(Some(one.rate), rate)
+    let mut columns = ColumnSet::new();
+    columns.add_value("load", move |_: &RateAttempt| label.clone());
+    columns.add_column(ReportColumn::figure("rate", "rate"), |one| {
+        ReportCell::shown_figure(Some(one.rate), format_rate)
     });
-    columns.add(Column::figure("sent_share", "sent"), |one| {
-        Cell::shown_figure(Some(one.sent), share)
+    columns.add_column(ReportColumn::figure("sent_share", "sent"), |one| {
+        ReportCell::shown_figure(Some(one.sent), format_share)
     });
-    columns.add(Column::figure("answered_share", "answered"), |one| {
-        Cell::shown_figure(Some(one.answered), share)
+    columns.add_column(ReportColumn::figure("answered_share", "answered"), |one| {
+        ReportCell::shown_figure(Some(one.answered), format_share)
     });
-    columns.add(Column::figure("p50_ns", "p50"), move |one| time(one.p50_ns));
-    columns.add(Column::figure("p99_ns", "p99"), move |one| time(one.p99_ns));
-    columns.add(Column::words("missed", ""), |one| match &one.missed {
-        None => Cell::words("kept"),
-        Some(missed) => Cell::words(reason(missed)),
+    columns.add_column(ReportColumn::figure("p50_ns", "p50"), move |one| {
+        time(one.p50_ns)
+    });
+    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |one| {
+        time(one.p99_ns)
+    });
+    columns.add_column(ReportColumn::words("missed", ""), |one| match &one.missed {
+        None => ReportCell::words("kept"),
+        Some(missed) => ReportCell::words(missed_reason(missed)),
     });
     columns
 }
 
-fn picture(rates: &Rates) -> Option<Chart> {
+fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
     let series = percentile_lines(&rates.tries, |one| (one.rate, [one.p50_ns, one.p99_ns]))?;
     let title = "Response time over rate";
-    let picture = plot::Chart::Scatter(plot::ScatterChart {
+    let picture = plot::AnyChart::Scatter(plot::ScatterChart {
         title: title.into(),
         subtitle: Some(rates.label.clone()),
-        x: plot::Axis::log10("requests per second"),
-        y: plot::Axis::log10("response time, ms"),
+        x: plot::ChartAxis::log10("requests per second"),
+        y: plot::ChartAxis::log10("response time, ms"),
         series,
     });
-    Some(Chart::new(title, picture))
+    Some(ReportChart::new(title, picture))
 }
 
 pub const NS_PER_MS: f64 = 1e6;
 
 /// Draws the charts of one address.
-pub fn charts(levels: &Levels) -> Vec<Chart> {
+pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
     let throughput = levels.scaling.as_ref();
     let throughput =
         throughput.map(|known| throughput_chart(&levels.label, known, "good answers per second"));
-    [throughput, tail(levels)].into_iter().flatten().collect()
+    [throughput, percentiles_chart(levels)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-fn tail(levels: &Levels) -> Option<Chart> {
+fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
     let series = percentile_lines(&levels.passes, |pass| {
         (f64::from(pass.concurrency), [pass.p50_ns, pass.p99_ns])
     })?;
     let title = "Service time over concurrency";
-    let picture = plot::Chart::Line(plot::LineChart {
+    let picture = plot::AnyChart::Line(plot::LineChart {
         title: title.into(),
         subtitle: Some(levels.label.clone()),
-        x: plot::Axis::log2("concurrency"),
-        y: plot::Axis::log10("service time of good answers, ms"),
+        x: plot::ChartAxis::log2("concurrency"),
+        y: plot::ChartAxis::log10("service time of good answers, ms"),
         series,
         observations: Vec::new(),
         curves: 0,
     });
-    Some(Chart::new(title, picture))
+    Some(ReportChart::new(title, picture))
 }
 
 /// The x coordinate, and the median and 99th percentile in nanoseconds.
@@ -353,7 +371,7 @@ fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<p
     let line = |(at, name): (usize, &str)| {
         let point = |item| {
             let (x, times_ns) = read(item);
-            Some(plot::Point::new(x, times_ns[at]? / NS_PER_MS))
+            Some(plot::ChartPoint::new(x, times_ns[at]? / NS_PER_MS))
         };
         point_series(name, items.iter().filter_map(point))
     };

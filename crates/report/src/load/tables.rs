@@ -3,35 +3,39 @@
 //! Each starts with its entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
-use crate::document::Block;
-use crate::figure::{Uncertainty, place, share, spell};
+use crate::document::ReportBlock;
+use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
 use crate::load::words::{
-    load_name, rate, refusal_reason, spelled_ns, spelled_range, spelled_time,
+    format_ns, format_ns_range, format_rate, format_reported_time, load_name, refusal_reason,
 };
-use crate::table::{Cell, Column, Columns, Footnotes, Kind, Row, Table, number};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
+    json_number,
+};
 use serde_json::Value;
 use speedwell_analysis::load::{
-    Group, LoadFindings, PERCENTILES_PPM, Quantity, ReportedTime, Served, Spread,
+    LoadFindings, PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup,
+    TimedQuantity,
 };
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load_run::PaceFacts;
 
 /// The percentiles of a row: key, heading, parts per million.
-const PERCENTILES: [(&str, &str, u32); 4] = [
+const PERCENTILE_COLUMNS: [(&str, &str, u32); 4] = [
     ("p50_ns", "p50", 500_000),
     ("p90_ns", "p90", 900_000),
     ("p99_ns", "p99", 990_000),
     ("max_ns", "max", 1_000_000),
 ];
 
-type Load<'a> = &'a LoadFindings<'a>;
+type LoadRef<'a> = &'a LoadFindings<'a>;
 
 /// Builds the table with a row per load.
-pub fn summary_table(loads: &[LoadFindings<'_>]) -> Table {
-    let rows: Vec<Load<'_>> = loads.iter().collect();
-    Table {
-        caption: caption(loads).into_iter().collect(),
-        ..summary_columns(loads).table("load_summaries", &rows)
+pub fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
+    let rows: Vec<LoadRef<'_>> = loads.iter().collect();
+    ReportTable {
+        caption: quantity_caption(loads).into_iter().collect(),
+        ..summary_columns(loads).build_table("load_summaries", &rows)
     }
 }
 
@@ -41,52 +45,54 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 /// The quantity of the percentiles, if all loads share it.
-fn caption(loads: &[LoadFindings<'_>]) -> Option<String> {
-    let quantity = loads.first()?.principal().0;
-    let is_same = loads.iter().all(|load| load.principal().0 == quantity);
-    is_same.then(|| format!("{}:", meaning(quantity)))
+fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
+    let quantity = loads.first()?.principal_quantity().0;
+    let is_same = loads
+        .iter()
+        .all(|load| load.principal_quantity().0 == quantity);
+    is_same.then(|| format!("{}:", quantity_meaning(quantity)))
 }
 
-fn meaning(quantity: Quantity) -> &'static str {
+fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
     match quantity {
-        Quantity::Response => "response time from when each request was due, of all requests",
+        TimedQuantity::Response => "response time from when each request was due, of all requests",
         _ => "service time of good answers",
     }
 }
 
-fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> Columns<Load<'a>> {
-    let is_mixed = caption(loads).is_none();
-    let mut columns = Columns::new();
-    columns.add(
-        Column::new("load", "load", Kind::Label),
-        |load: &Load<'a>| Cell::words(load_name(load)),
+fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
+    let is_mixed = quantity_caption(loads).is_none();
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("load", "load", ColumnKind::Label),
+        |load: &LoadRef<'a>| ReportCell::words(load_name(load)),
     );
-    columns.add(Column::figure("throughput", "throughput"), |load| {
-        Cell::shown_figure(load.throughput_per_s, rate)
+    columns.add_column(ReportColumn::figure("throughput", "throughput"), |load| {
+        ReportCell::shown_figure(load.throughput_per_s, format_rate)
     });
-    columns.add(Column::words("quantity", "time"), move |load| {
-        let name = load.principal().0.name();
-        Cell::value(name).shown(if is_mixed { name } else { "" })
+    columns.add_column(ReportColumn::words("quantity", "time"), move |load| {
+        let name = load.principal_quantity().0.name();
+        ReportCell::value(name).with_text(if is_mixed { name } else { "" })
     });
-    for (key, header, ppm) in PERCENTILES {
-        columns.add(Column::figure(key, header), move |load| {
-            let (quantity, group) = load.principal();
+    for (key, header, ppm) in PERCENTILE_COLUMNS {
+        columns.add_column(ReportColumn::figure(key, header), move |load| {
+            let (quantity, group) = load.principal_quantity();
             time_cell(load.quantile(quantity, group, ppm))
         });
     }
-    columns.add(Column::figure("errors", "failed"), |load| {
+    columns.add_column(ReportColumn::figure("errors", "failed"), |load| {
         let counts = &load.run.measured.totals.outcomes;
         let errors = counts.all_errors();
         let part = errors as f64 / counts.attempts().max(1) as f64;
-        Cell::value(errors).shown(match errors {
+        ReportCell::value(errors).with_text(match errors {
             0 => "0".to_owned(),
-            _ => format!("{errors} ({})", share(part)),
+            _ => format!("{errors} ({})", format_share(part)),
         })
     });
-    columns.add(
-        Column::figure("effective_concurrency", "in flight"),
+    columns.add_column(
+        ReportColumn::figure("effective_concurrency", "in flight"),
         |load| {
-            Cell::shown_figure(load.concurrency.effective, |effective| {
+            ReportCell::shown_figure(load.concurrency.effective, |effective| {
                 match load.concurrency.requested {
                     Some(requested) => format!("{effective:.1} of {requested}"),
                     None => format!("{effective:.1}"),
@@ -109,9 +115,10 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
 }
 
 /// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
-pub fn time_cell(time: Option<ReportedTime>) -> Cell {
+pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let known = time.and_then(ReportedTime::longest_ns);
-    Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())
+    ReportCell::figure(known.map(|ns| ns as f64))
+        .with_text(time.map(format_reported_time).unwrap_or_default())
 }
 
 /// The key of a machine-readable column, and its value.
@@ -134,50 +141,56 @@ const SUMMARY_VALUES: [SummaryValue; 19] = [
     ("elapsed_ns", |load| {
         Some(load.run.measured.elapsed_ns.into())
     }),
-    ("attempted", |load| Some(outcomes(load).attempts().into())),
-    ("ok", |load| Some(outcomes(load).succeeded().into())),
-    ("mean_ns", |load| {
-        let (quantity, group) = load.principal();
-        let spread = load.spread(quantity, group)?;
-        spread.refusal.is_none().then(|| number(spread.mean_ns))?
+    ("attempted", |load| {
+        Some(outcome_counts(load).attempts().into())
     }),
-    ("p50_low_ns", |load| low(load, 500_000)),
-    ("p99_low_ns", |load| low(load, 990_000)),
-    ("achieved_share", |load| number(load.open?.achieved)),
+    ("ok", |load| Some(outcome_counts(load).succeeded().into())),
+    ("mean_ns", |load| {
+        let (quantity, group) = load.principal_quantity();
+        let spread = load.spread_of(quantity, group)?;
+        spread
+            .refusal
+            .is_none()
+            .then(|| json_number(spread.mean_ns))?
+    }),
+    ("p50_low_ns", |load| low_quantile(load, 500_000)),
+    ("p99_low_ns", |load| low_quantile(load, 990_000)),
+    ("achieved_share", |load| json_number(load.open?.achieved)),
     ("lateness_p99_ns", |load| {
         Some(load.open?.own_lag_p99_ns.into())
     }),
-    ("received_per_s", |load| number(load.bytes_per_s?.0)),
-    ("sent_per_s", |load| number(load.bytes_per_s?.1)),
+    ("received_per_s", |load| json_number(load.bytes_per_s?.0)),
+    ("sent_per_s", |load| json_number(load.bytes_per_s?.1)),
     ("connections_opened", |load| {
-        Some(outcomes(load).connections.opened.into())
+        Some(outcome_counts(load).connections.opened.into())
     }),
-    ("generator_busy", |load| number(load.generator.busiest)),
+    ("generator_busy", |load| json_number(load.generator.busiest)),
     ("cpu_ns_per_request", |load| {
-        number(load.generator.cpu_ns_per_request?)
+        json_number(load.generator.cpu_ns_per_request?)
     }),
     ("is_balanced", |load| Some(load.balance.is_ok().into())),
 ];
 
-fn outcomes<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
+fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
 }
 
 /// The lower bound of a quantile.
-fn low(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
-    let (quantity, group) = load.principal();
+fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
+    let (quantity, group) = load.principal_quantity();
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
 /// Outcome and status tables. Folded if every request succeeded in the same way, as they then tell
 /// people nothing new.
-pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<Block> {
+pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
-    let tables = [outcome_table(load, counts), statuses(load, counts)];
-    let tables = tables.into_iter().map(Block::Table).collect();
-    let is_plain = counts.succeeded() == counts.attempts() && counts.codes().nonzero().count() == 1;
+    let tables = [outcome_table(load, counts), status_table(load, counts)];
+    let tables = tables.into_iter().map(ReportBlock::Table).collect();
+    let is_plain =
+        counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
     if is_plain {
-        vec![Block::Appendix {
+        vec![ReportBlock::Appendix {
             title: "Outcomes and statuses".to_owned(),
             instead: None,
             blocks: tables,
@@ -187,62 +200,62 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     }
 }
 
-fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
+fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let all = counts.attempts();
     let seen = counts.rows().filter(|row| row.count > 0);
-    let mut rows: Vec<Row> = seen
-        .map(|row| counted(load, row.name, outcome_meaning(row.name), row.count, all))
+    let mut rows: Vec<ReportRow> = seen
+        .map(|row| count_row(load, row.name, outcome_meaning(row.name), row.count, all))
         .collect();
-    rows.push(counted(load, "attempted", "all requests", all, all));
+    rows.push(count_row(load, "attempted", "all requests", all, all));
     let columns = vec![
-        Column::machine("load"),
-        Column::new("outcome", "outcome", Kind::Identifier),
-        Column::new("count", "requests", Kind::Figure),
-        Column::new("share", "share", Kind::Figure),
-        Column::new("meaning", "meaning", Kind::Words).expendable(1),
+        ReportColumn::machine("load"),
+        ReportColumn::new("outcome", "outcome", ColumnKind::Identifier),
+        ReportColumn::new("count", "requests", ColumnKind::Figure),
+        ReportColumn::new("share", "share", ColumnKind::Figure),
+        ReportColumn::new("meaning", "meaning", ColumnKind::Words).expendable(1),
     ];
-    Table {
+    ReportTable {
         columns,
         rows,
-        ..Table::new("outcomes")
+        ..ReportTable::new("outcomes")
     }
 }
 
-fn statuses(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> Table {
+fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let (all, interim) = (counts.codes(), counts.interim_codes());
-    let of = |code: u16, kind, count| counted(load, &code.to_string(), kind, count, all.total());
-    let mut rows: Vec<Row> = all
-        .nonzero()
+    let of = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
+    let mut rows: Vec<ReportRow> = all
+        .nonzero_counts()
         .map(|(code, count)| of(code, "answer", count))
         .collect();
-    let before = interim.nonzero();
+    let before = interim.nonzero_counts();
     rows.extend(before.map(|(code, count)| of(code, "before the answer", count)));
-    if all.outside() > 0 {
-        let (count, all) = (all.outside(), all.total());
-        rows.push(counted(load, "other", "not of three digits", count, all));
+    if all.count_outside() > 0 {
+        let (count, all) = (all.count_outside(), all.total());
+        rows.push(count_row(load, "other", "not of three digits", count, all));
     }
     let columns = vec![
-        Column::machine("load"),
-        Column::new("status", "status", Kind::Identifier),
-        Column::new("count", "answers", Kind::Figure),
-        Column::new("share", "share", Kind::Figure),
-        Column::new("kind", "kind", Kind::Words),
+        ReportColumn::machine("load"),
+        ReportColumn::new("status", "status", ColumnKind::Identifier),
+        ReportColumn::new("count", "answers", ColumnKind::Figure),
+        ReportColumn::new("share", "share", ColumnKind::Figure),
+        ReportColumn::new("kind", "kind", ColumnKind::Words),
     ];
-    Table {
+    ReportTable {
         columns,
         rows,
-        ..Table::new("statuses")
+        ..ReportTable::new("statuses")
     }
 }
 
-fn counted(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u64) -> Row {
+fn count_row(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u64) -> ReportRow {
     let part = (all > 0).then(|| count as f64 / all as f64);
-    Row::Cells(vec![
-        Cell::words(load_name(load)),
-        Cell::words(name),
-        Cell::value(count).shown(spell(count as f64, 0)),
-        Cell::figure(part).shown(part.map(share).unwrap_or_default()),
-        Cell::words(words),
+    ReportRow::Cells(vec![
+        ReportCell::words(load_name(load)),
+        ReportCell::words(name),
+        ReportCell::value(count).with_text(format_number(count as f64, 0)),
+        ReportCell::figure(part).with_text(part.map(format_share).unwrap_or_default()),
+        ReportCell::words(words),
     ])
 }
 
@@ -253,74 +266,90 @@ fn outcome_meaning(name: &str) -> &'static str {
         "in-flight" => "sent, and not answered when the load ended",
         "cancelled" => "given up by the generator",
         "unsent" => "due, and not sent when the load ended",
-        other => ErrorClass::from_name(other).map_or("", ErrorClass::sentence),
+        other => ErrorClass::from_name(other).map_or("", ErrorClass::description),
     }
 }
 
 /// The columns: quantity, group, machine-readable key, heading.
-const COLUMNS: [(Quantity, Group, &str, &str); 7] = [
+const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
     (
-        Quantity::Response,
-        Group::All,
+        TimedQuantity::Response,
+        RequestGroup::All,
         "response_all_ns",
         "response",
     ),
     (
-        Quantity::Response,
-        Group::Ok,
+        TimedQuantity::Response,
+        RequestGroup::Ok,
         "response_ok_ns",
         "response, ok",
     ),
-    (Quantity::Service, Group::Ok, "service_ok_ns", "service"),
     (
-        Quantity::Service,
-        Group::All,
+        TimedQuantity::Service,
+        RequestGroup::Ok,
+        "service_ok_ns",
+        "service",
+    ),
+    (
+        TimedQuantity::Service,
+        RequestGroup::All,
         "service_all_ns",
         "service, all",
     ),
-    (Quantity::FirstByte, Group::Ok, "first_byte_ns", ""),
-    (Quantity::Lag, Group::All, "lag_ns", "lag"),
-    (Quantity::Connect, Group::All, "connect_ns", ""),
+    (
+        TimedQuantity::FirstByte,
+        RequestGroup::Ok,
+        "first_byte_ns",
+        "",
+    ),
+    (TimedQuantity::Lag, RequestGroup::All, "lag_ns", "lag"),
+    (TimedQuantity::Connect, RequestGroup::All, "connect_ns", ""),
 ];
 
 /// Builds the table of percentages of requests and their times; `None` if nothing was timed.
-pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<Table> {
-    let columns: Vec<Option<&Served>> = COLUMNS
+pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
+    let columns: Vec<Option<&QuantityPercentiles>> = TIME_COLUMNS
         .iter()
         .map(|(quantity, group, _, _)| {
-            let is = |served: &&Served| (served.quantity, served.group) == (*quantity, *group);
+            let is = |served: &&QuantityPercentiles| {
+                (served.quantity, served.group) == (*quantity, *group)
+            };
             load.served.iter().find(is)
         })
         .collect();
     columns.iter().flatten().next()?;
-    let mut footnotes = Footnotes::default();
+    let mut footnotes = TableFootnotes::default();
     let rows = PERCENTILES_PPM
         .iter()
         .enumerate()
         .filter(|(_, ppm)| is_shown(**ppm, load))
-        .map(|(at, ppm)| row(load, at, *ppm, &columns, &mut footnotes))
+        .map(|(at, ppm)| percentile_row(load, at, *ppm, &columns, &mut footnotes))
         .collect();
-    Some(Table {
+    Some(ReportTable {
         caption: vec!["percentage of the requests served within:".to_owned()],
-        columns: headings(),
+        columns: percentile_columns(),
         rows,
         footnotes: footnotes.into_texts(),
-        ..Table::new("percentiles")
+        ..ReportTable::new("percentiles")
     })
 }
 
-fn headings() -> Vec<Column> {
+fn percentile_columns() -> Vec<ReportColumn> {
     let mut columns = vec![
-        Column::machine("load"),
-        Column::new("percent", "%", Kind::Figure),
+        ReportColumn::machine("load"),
+        ReportColumn::new("percent", "%", ColumnKind::Figure),
     ];
-    columns.extend(COLUMNS.iter().map(|(_, _, key, header)| match *header {
-        "" => Column::machine(key),
-        header => Column::new(key, header, Kind::Figure),
-    }));
-    columns.push(Column::machine("response_all_low_ns"));
-    columns.push(Column::machine("lower_bounds"));
-    columns.push(Column::machine("refused"));
+    columns.extend(
+        TIME_COLUMNS
+            .iter()
+            .map(|(_, _, key, header)| match *header {
+                "" => ReportColumn::machine(key),
+                header => ReportColumn::new(key, header, ColumnKind::Figure),
+            }),
+    );
+    columns.push(ReportColumn::machine("response_all_low_ns"));
+    columns.push(ReportColumn::machine("lower_bounds"));
+    columns.push(ReportColumn::machine("refused"));
     columns
 }
 
@@ -331,20 +360,23 @@ fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
     ppm <= 990_000 || ppm == 1_000_000 || beyond >= 1.0
 }
 
-fn row(
+fn percentile_row(
     load: &LoadFindings<'_>,
     at: usize,
     ppm: u32,
-    columns: &[Option<&Served>],
-    footnotes: &mut Footnotes,
-) -> Row {
+    columns: &[Option<&QuantityPercentiles>],
+    footnotes: &mut TableFootnotes,
+) -> ReportRow {
     let percent = f64::from(ppm) / 1e4;
     let mut cells = vec![
-        Cell::words(load_name(load)),
-        Cell::figure(Some(percent)).shown(spell(percent, place(percent, Uncertainty::Exact))),
+        ReportCell::words(load_name(load)),
+        ReportCell::figure(Some(percent)).with_text(format_number(
+            percent,
+            decimal_place(percent, Uncertainty::Exact),
+        )),
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
-    for ((_, _, key, _), served) in COLUMNS.iter().zip(columns) {
+    for ((_, _, key, _), served) in TIME_COLUMNS.iter().zip(columns) {
         let time = served.and_then(|served| served.percentiles.get(at).copied());
         let mut cell = time_cell(time);
         match time {
@@ -353,86 +385,92 @@ fn row(
             }
             Some(ReportedTime::Refused(refusal)) => {
                 refused.push(Value::from(*key));
-                cell.text.push_str(&footnotes.mark(refusal_reason(refusal)));
+                cell.text
+                    .push_str(&footnotes.footnote_mark(refusal_reason(refusal)));
             }
             _ => {}
         }
         cells.push(cell);
     }
     let response = columns[0].and_then(|served| served.percentiles.get(at).copied());
-    cells.push(Cell {
+    cells.push(ReportCell {
         value: low_ns(response).map(|ns| Value::from(ns).into()),
-        ..Cell::default()
+        ..ReportCell::default()
     });
-    cells.push(Cell::value(lower_bounds));
-    cells.push(Cell::value(refused));
-    Row::Cells(cells)
+    cells.push(ReportCell::value(lower_bounds));
+    cells.push(ReportCell::value(refused));
+    ReportRow::Cells(cells)
 }
 
 /// Builds the table of connection and request times, one row per quantity and group of requests.
-pub fn times_table(load: &LoadFindings<'_>) -> Table {
+pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let name = load_name(load);
-    let mut rows: Vec<&Spread> = load.spreads.iter().collect();
-    rows.sort_by_key(|spread| Quantity::ALL.iter().position(|of| *of == spread.quantity));
-    Table {
+    let mut rows: Vec<&QuantitySpread> = load.spreads.iter().collect();
+    rows.sort_by_key(|spread| {
+        TimedQuantity::ALL
+            .iter()
+            .position(|of| *of == spread.quantity)
+    });
+    ReportTable {
         caption: vec!["times of connections and requests:".to_owned()],
-        ..spread_columns(name).table("times", &rows)
+        ..spread_columns(name).build_table("times", &rows)
     }
 }
 
-fn spread_columns<'a>(name: String) -> Columns<&'a Spread> {
-    let mut columns = Columns::new();
-    columns.add_value("load", move |_: &&'a Spread| name.clone());
-    columns.add(Column::new("quantity", "", Kind::Label), |spread| {
-        Cell::value(spread.quantity.name()).shown(words(spread))
-    });
+fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
+    let mut columns = ColumnSet::new();
+    columns.add_value("load", move |_: &&'a QuantitySpread| name.clone());
+    columns.add_column(
+        ReportColumn::new("quantity", "", ColumnKind::Label),
+        |spread| ReportCell::value(spread.quantity.name()).with_text(spread_note(spread)),
+    );
     columns.add_value("group", |spread| spread.group.name());
-    columns.add(Column::figure("count", "number"), |spread| {
-        Cell::value(spread.count).shown(spell(spread.count as f64, 0))
+    columns.add_column(ReportColumn::figure("count", "number"), |spread| {
+        ReportCell::value(spread.count).with_text(format_number(spread.count as f64, 0))
     });
     columns.add_value("lower_bounds", |spread| spread.lower_bounds);
-    columns.add(Column::figure("least_ns", "min"), |spread| {
+    columns.add_column(ReportColumn::figure("least_ns", "min"), |spread| {
         spread_cell(spread, Some(spread.least_ns as f64), false)
     });
-    columns.add(Column::figure("mean_ns", "mean"), |spread| {
+    columns.add_column(ReportColumn::figure("mean_ns", "mean"), |spread| {
         let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
         match (spread.refusal, spread.low_mean_ns) {
-            (None, Some(low_ns)) => cell.shown(spelled_range(low_ns, spread.mean_ns)),
+            (None, Some(low_ns)) => cell.with_text(format_ns_range(low_ns, spread.mean_ns)),
             _ => cell,
         }
     });
-    columns.add(Column::figure("deviation_ns", "sd"), |spread| {
+    columns.add_column(ReportColumn::figure("deviation_ns", "sd"), |spread| {
         spread_cell(spread, spread.deviation_ns, false)
     });
-    columns.add(Column::figure("median_ns", "median"), |spread| {
+    columns.add_column(ReportColumn::figure("median_ns", "median"), |spread| {
         time_cell(Some(spread.median))
     });
-    columns.add(Column::figure("greatest_ns", "max"), |spread| {
+    columns.add_column(ReportColumn::figure("greatest_ns", "max"), |spread| {
         time_cell(Some(spread.greatest))
     });
     columns
 }
 
-fn spread_cell(spread: &Spread, ns: Option<f64>, is_lower_bound: bool) -> Cell {
+fn spread_cell(spread: &QuantitySpread, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
     match (spread.refusal, ns) {
-        (Some(_), _) => Cell::figure(None).shown("refused"),
-        (None, Some(ns)) => Cell::figure(Some(ns)).shown(spelled_ns(ns, is_lower_bound)),
-        (None, None) => Cell::figure(None),
+        (Some(_), _) => ReportCell::figure(None).with_text("refused"),
+        (None, Some(ns)) => ReportCell::figure(Some(ns)).with_text(format_ns(ns, is_lower_bound)),
+        (None, None) => ReportCell::figure(None),
     }
 }
 
-fn words(spread: &Spread) -> String {
-    use speedwell_analysis::load::Group;
+fn spread_note(spread: &QuantitySpread) -> String {
+    use speedwell_analysis::load::RequestGroup;
     let name = match spread.quantity {
-        Quantity::Connect => return "connect".to_owned(),
-        Quantity::Lag => return "lag".to_owned(),
-        Quantity::FirstByte => return "first byte".to_owned(),
-        Quantity::Service => "service",
-        Quantity::Response => "response",
+        TimedQuantity::Connect => return "connect".to_owned(),
+        TimedQuantity::Lag => return "lag".to_owned(),
+        TimedQuantity::FirstByte => return "first byte".to_owned(),
+        TimedQuantity::Service => "service",
+        TimedQuantity::Response => "response",
     };
     let is_main = match spread.quantity {
-        Quantity::Response => spread.group == Group::All,
-        _ => spread.group == Group::Ok,
+        TimedQuantity::Response => spread.group == RequestGroup::All,
+        _ => spread.group == RequestGroup::Ok,
     };
     if is_main {
         name.to_owned()

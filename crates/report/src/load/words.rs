@@ -1,17 +1,18 @@
 //! Loads in words: the answer in a sentence, spelled times and rates, and remarks that explain what
 //! they mean for the figures.
 //!
-//! Start at [`headline`] and [`sentence`].
+//! Start at [`loads_headline`] and [`remark_sentence`].
 
-use crate::figure::{Uncertainty, count, quantity, share, spell};
+use crate::figure::{Uncertainty, format_count, format_number, format_quantity, format_share};
 use speedwell_analysis::load::{
-    Course, Halves, LoadFindings, MachineLimit, Quantity, Refusal, Remark, ReportedTime,
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, TimeRefusal,
+    TimedQuantity,
 };
 use speedwell_load::latency::OpenVerdict;
-use speedwell_load::outcomes::Imbalance;
+use speedwell_load::outcomes::CountImbalance;
 
 /// The answer in a sentence.
-pub fn headline(loads: &[LoadFindings<'_>]) -> String {
+pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     match loads {
         [] => "nothing was measured".to_owned(),
         [load] => headline_of_one(load),
@@ -20,17 +21,25 @@ pub fn headline(loads: &[LoadFindings<'_>]) -> String {
 }
 
 /// Formats a rate with its unit.
-pub fn rate(per_s: f64) -> String {
-    quantity(per_s, "1/s", Uncertainty::Unknown)
+pub fn format_rate(per_s: f64) -> String {
+    format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
-    let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
+    let rate = load
+        .throughput_per_s
+        .map_or("no rate".to_owned(), format_rate);
     let pace = match (load.concurrency.requested, load.open) {
-        (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
+        (_, Some(verdict)) => format!(
+            " ({} of the due requests sent)",
+            format_share(verdict.achieved)
+        ),
         (Some(clients), None) => {
-            format!(" with {} requests in flight", spell(f64::from(clients), 0))
+            format!(
+                " with {} requests in flight",
+                format_number(f64::from(clients), 0)
+            )
         }
         (None, None) => String::new(),
     };
@@ -39,9 +48,9 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
         0 => "no request failed".to_owned(),
         errors => format!(
             "{} of {} failed ({})",
-            spell(errors as f64, 0),
-            count(counts.attempts() as usize, "request", "requests"),
-            share(errors as f64 / counts.attempts() as f64)
+            format_number(errors as f64, 0),
+            format_count(counts.attempts() as usize, "request", "requests"),
+            format_share(errors as f64 / counts.attempts() as f64)
         ),
     };
     format!(
@@ -54,9 +63,9 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
 
 /// The clause about the times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
-    let (principal, group) = load.principal();
+    let (principal, group) = load.principal_quantity();
     let name = match principal {
-        Quantity::Response => "response time",
+        TimedQuantity::Response => "response time",
         _ => "service time",
     };
     let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
@@ -67,7 +76,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
         (Some(median), Some(tail)) => {
             let words = |time| match time {
                 ReportedTime::Refused(_) => "is refused".to_owned(),
-                known => spelled_time(known),
+                known => format_reported_time(known),
             };
             format!("; {name} p50 {}, p99 {}", words(median), words(tail))
         }
@@ -96,28 +105,31 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     let failed: u64 = loads.iter().map(errors).sum();
     let failed = match failed {
         0 => "no request failed".to_owned(),
-        failed => format!("{} failed", count(failed as usize, "request", "requests")),
+        failed => format!(
+            "{} failed",
+            format_count(failed as usize, "request", "requests")
+        ),
     };
     match (rated.first(), rated.last()) {
         (Some((low, slowest)), Some((high, fastest))) => format!(
             "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
-            count(loads.len(), "load", "loads"),
-            rate(*low),
-            rate(*high)
+            format_count(loads.len(), "load", "loads"),
+            format_rate(*low),
+            format_rate(*high)
         ),
-        _ => format!("{}; {failed}.", count(loads.len(), "load", "loads")),
+        _ => format!("{}; {failed}.", format_count(loads.len(), "load", "loads")),
     }
 }
 
 /// Formats `1.23 ms`, or `≥ 1.23 ms` if the true time may be longer.
-pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
+pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", quantity(ns, "ns", Uncertainty::Unknown))
+    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
 }
 
 /// Formats the bounds of a time: `14.1-15.9 ms`, or `950 µs-1.20 ms` if their units differ.
-pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (spelled_ns(low_ns, false), spelled_ns(high_ns, false));
+pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
         _ => format!("{low}-{high}"),
@@ -125,21 +137,21 @@ pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
 }
 
 /// Formats a time, a range, or a note that it is withheld.
-pub fn spelled_time(reported: ReportedTime) -> String {
+pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
-        ReportedTime::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
-        ReportedTime::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
         ReportedTime::Refused(_) => "refused".to_owned(),
     }
 }
 
 /// Why a time is withheld, and what to do about it.
-pub fn refusal_reason(refusal: Refusal) -> &'static str {
+pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
-        Refusal::GeneratorLimited => {
+        TimeRefusal::GeneratorLimited => {
             "refused: the generator itself was late, and that may be more than half of this time"
         }
-        Refusal::RateMissed => {
+        TimeRefusal::RateMissed => {
             "refused: fewer than 98 % of the due requests were sent, and what the others would have met \
              is not known"
         }
@@ -147,67 +159,67 @@ pub fn refusal_reason(refusal: Refusal) -> &'static str {
 }
 
 /// Formats a count of requests.
-pub fn requests(number: u64) -> String {
-    count(number as usize, "request", "requests")
+pub fn format_requests(number: u64) -> String {
+    format_count(number as usize, "request", "requests")
 }
 
 /// The sentence for a remark.
-pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
+pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
-        Remark::Imbalance(wrong) => imbalance(wrong),
-        Remark::NothingAnswered => {
+        LoadRemark::Imbalance(wrong) => imbalance_sentence(wrong),
+        LoadRemark::NothingAnswered => {
             "No request was answered well: there is nothing to measure.".into()
         }
-        Remark::Interrupted => {
+        LoadRemark::Interrupted => {
             "The load was interrupted: its figures are those of the part that was carried out."
                 .into()
         }
-        Remark::GeneratorLimited(verdict) => generator_limited(verdict),
-        Remark::RateMissed(verdict) => rate_missed(verdict),
-        Remark::ConcurrencyShort {
+        LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
+        LoadRemark::RateMissed(verdict) => rate_missed(verdict),
+        LoadRemark::ConcurrencyShort {
             requested,
             effective,
             connecting,
         } => concurrency_short(*requested, *effective, *connecting),
-        Remark::GeneratorBound {
+        LoadRemark::GeneratorBound {
             bottlenecks,
             threads,
             busiest,
         } => format!(
             "{bottlenecks} of {} of the generator had no time to spare ({} busy): this may be the \
              generator's throughput, not the server's. Give it more threads, or processors of its own.",
-            count(*threads, "thread", "threads"),
-            share(*busiest)
+            format_count(*threads, "thread", "threads"),
+            format_share(*busiest)
         ),
-        Remark::ConnectionsCapped { most } => format!(
+        LoadRemark::ConnectionsCapped { most } => format!(
             "The load needed more than the {} it may have: requests waited for a free one, which is in \
              the response times. Allow more with --max-connections.",
-            count(*most as usize, "connection", "connections")
+            format_count(*most as usize, "connection", "connections")
         ),
-        Remark::Unsteady(halves) => unsteady(halves),
-        Remark::Disturbed {
+        LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
+        LoadRemark::Disturbed {
             switches_per_s,
             share: met,
         } => format!(
             "Other programs took the processor from the generator {} times a second, which up to {} of the \
              requests met: the longest times may be theirs. Quiet the machine, or use --pin or --rt.",
-            few(*switches_per_s),
-            share(*met)
+            format_few(*switches_per_s),
+            format_share(*met)
         ),
-        other => of_machines(other).unwrap_or_else(|| of_requests(other, load)),
+        other => machines_sentence(other).unwrap_or_else(|| requests_sentence(other, load)),
     }
 }
 
 /// Remarks about the machines that sent a load.
-fn of_machines(remark: &Remark) -> Option<String> {
+fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
-        Remark::PartsUnlike { parts, whole } => format!(
+        LoadRemark::PartsUnlike { parts, whole } => format!(
             "ERROR OF SPEEDWELL: the machines counted {} and together {}, so no figure can be trusted. Please report it \
              together with the JSON of this load.",
-            requests(*parts),
-            spell(*whole as f64, 0)
+            format_requests(*parts),
+            format_number(*whole as f64, 0)
         ),
-        Remark::MachineLost {
+        LoadRemark::MachineLost {
             machine,
             why,
             attempted,
@@ -215,24 +227,27 @@ fn of_machines(remark: &Remark) -> Option<String> {
         } => format!(
             "{machine} was lost ({why}): it had attempted {} at {}, which are in no figure. The others were stopped, and what \
              they measured is of a smaller load than requested.",
-            requests(*attempted),
-            spelled_ns(*at_ns as f64, false)
+            format_requests(*attempted),
+            format_ns(*at_ns as f64, false)
         ),
-        Remark::MachineLimited { machine, limit } => {
+        LoadRemark::MachineLimited { machine, limit } => {
             let why = match limit {
                 MachineLimit::Busy(busiest) => {
                     format!(
                         "a thread of it had no time to spare ({} busy)",
-                        share(*busiest)
+                        format_share(*busiest)
                     )
                 }
                 MachineLimit::Late(own, most) => format!(
                     "it was late itself by {} at the 99th percentile, where {} would do no harm",
-                    spelled_ns(*own as f64, false),
-                    spelled_ns(*most as f64, false)
+                    format_ns(*own as f64, false),
+                    format_ns(*most as f64, false)
                 ),
                 MachineLimit::Link(used) => {
-                    format!("its network device used {} of its speed", share(*used))
+                    format!(
+                        "its network device used {} of its speed",
+                        format_share(*used)
+                    )
                 }
             };
             format!(
@@ -240,73 +255,77 @@ fn of_machines(remark: &Remark) -> Option<String> {
                  machines, or give it more processors."
             )
         }
-        Remark::StartsApart { ns } => format!(
+        LoadRemark::StartsApart { ns } => format!(
             "The machines did not begin together: the last one {} after the first, so the load grew meanwhile.",
-            spelled_ns(*ns as f64, false)
+            format_ns(*ns as f64, false)
         ),
-        Remark::ClockSet { machine, drift_ns } => format!(
+        LoadRemark::ClockSet { machine, drift_ns } => format!(
             "The clock of {machine} moved by {} against ours in the course of the load. No latency depends on it.",
-            spelled_ns(drift_ns.unsigned_abs() as f64, false)
+            format_ns(drift_ns.unsigned_abs() as f64, false)
         ),
         _ => return None,
     })
 }
 
 /// Remarks about requests and responses.
-fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
+fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
-        Remark::Failed { count, of, class } => format!(
+        LoadRemark::Failed {
+            count,
+            total,
+            class,
+        } => format!(
             "{} of {} failed ({}); most often {} ({}). Throughput counts good answers only.",
-            spell(*count as f64, 0),
-            requests(*of),
-            share(*count as f64 / (*of).max(1) as f64),
-            class.sentence(),
+            format_number(*count as f64, 0),
+            format_requests(*total),
+            format_share(*count as f64 / (*total).max(1) as f64),
+            class.description(),
             class.name()
         ),
-        Remark::Unfinished {
+        LoadRemark::Unfinished {
             unsent,
             in_flight,
             cancelled,
-        } => unfinished(*unsent, *in_flight, *cancelled),
-        Remark::Accepted { count } => format!(
+        } => unfinished_sentence(*unsent, *in_flight, *cancelled),
+        LoadRemark::Accepted { count } => format!(
             "{} with a status other than 2xx count as good, as requested.",
-            answers(*count)
+            format_responses(*count)
         ),
-        Remark::LengthsVary { least, greatest } => format!(
+        LoadRemark::LengthsVary { least, greatest } => format!(
             "The bodies of good answers differ in length ({} to {} bytes): no failure, but were all of \
              them the answer that was meant?",
-            spell(*least as f64, 0),
-            spell(*greatest as f64, 0)
+            format_number(*least as f64, 0),
+            format_number(*greatest as f64, 0)
         ),
-        Remark::NotReusable { count, of } => format!(
+        LoadRemark::NotReusable { count, total } => format!(
             "The server closed the connection after {} of {}: the times of connecting belong to its cost.",
-            spell(*count as f64, 0),
-            answers(*of)
+            format_number(*count as f64, 0),
+            format_responses(*total)
         ),
-        Remark::DoubtfulFraming { count } => format!(
+        LoadRemark::DoubtfulFraming { count } => format!(
             "{} stated their length in two ways (Transfer-Encoding and Content-Length), which proxies \
              read differently.",
-            answers(*count)
+            format_responses(*count)
         ),
-        Remark::StrayBytes { count: lines } => format!(
+        LoadRemark::StrayBytes { count: lines } => format!(
             "{} closed because unexpected bytes arrived.",
             match lines {
                 1 => "1 connection was".to_owned(),
-                _ => count(*lines as usize, "connection", "connections were"),
+                _ => format_count(*lines as usize, "connection", "connections were"),
             }
         ),
-        Remark::Retried { count } => format!(
+        LoadRemark::Retried { count } => format!(
             "{} sent once more, because the server had closed an idle connection at that moment.",
             match count {
                 1 => "1 request was".to_owned(),
-                _ => format!("{} were", requests(*count)),
+                _ => format!("{} were", format_requests(*count)),
             }
         ),
-        Remark::Interim { count } => format!(
+        LoadRemark::Interim { count } => format!(
             "{} preceded by an answer with a status from 100 to 199, which is not counted.",
             match load.run.measured.totals.outcomes.succeeded() {
                 _ if *count == 1 => "1 answer was".to_owned(),
-                _ => format!("{} were", answers(*count)),
+                _ => format!("{} were", format_responses(*count)),
             }
         ),
         _ => String::new(),
@@ -314,20 +333,20 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
 }
 
 /// Formats a number of events per second; a rare event must not read as 0.
-fn few(rate: f64) -> String {
+fn format_few(rate: f64) -> String {
     let decimals = match rate {
         10.0.. => 0,
         1.0.. => 1,
         _ => 2,
     };
-    spell(rate, decimals)
+    format_number(rate, decimals)
 }
 
-fn answers(number: u64) -> String {
-    count(number as usize, "answer", "answers")
+fn format_responses(number: u64) -> String {
+    format_count(number as usize, "answer", "answers")
 }
 
-fn imbalance(wrong: &[Imbalance]) -> String {
+fn imbalance_sentence(wrong: &[CountImbalance]) -> String {
     let sums: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     format!(
         "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can be \
@@ -336,14 +355,14 @@ fn imbalance(wrong: &[Imbalance]) -> String {
     )
 }
 
-fn generator_limited(verdict: &OpenVerdict) -> String {
+fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
         "The generator itself was late: by {} at the 99th percentile, where up to {} would do. How late it was with \
          each request is known, so response times are ranges: from the time without its lateness to the time from \
          when the request was due. Where the two are further apart than a factor of two they are refused. For narrower \
          ranges lower the rate, give it more --threads or processors of its own (--pin), or quiet the machine.",
-        spelled_ns(verdict.own_lag_p99_ns as f64, false),
-        spelled_ns(verdict.own_lag_limit_ns as f64, false)
+        format_ns(verdict.own_lag_p99_ns as f64, false),
+        format_ns(verdict.own_lag_limit_ns as f64, false)
     )
 }
 
@@ -363,7 +382,7 @@ fn short_of_98(share: f64) -> String {
         let step = 10f64.powi(*decimals);
         (percent * step).round() < 98.0 * step
     });
-    spell(percent, decimals.unwrap_or(6))
+    format_number(percent, decimals.unwrap_or(6))
 }
 
 fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
@@ -384,7 +403,7 @@ fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String 
     )
 }
 
-fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
+fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
     let parts = [
         (unsent, "due and not sent"),
         (in_flight, "sent and not answered"),
@@ -393,7 +412,7 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| format!("{} {words}", spell(count as f64, 0)))
+        .map(|(count, words)| format!("{} {words}", format_number(count as f64, 0)))
         .collect();
     format!(
         "When the load ended, some requests had not: {}. Their times are reported as lower bounds.",
@@ -401,18 +420,25 @@ fn unfinished(unsent: u64, in_flight: u64, cancelled: u64) -> String {
     )
 }
 
-fn unsteady(halves: &Halves) -> String {
+fn unsteady_sentence(halves: &LoadHalves) -> String {
     let change = if halves.first > 0.0 {
-        format!(" by {}", share((halves.second / halves.first - 1.0).abs()))
+        format!(
+            " by {}",
+            format_share((halves.second / halves.first - 1.0).abs())
+        )
     } else {
         String::new()
     };
     let (what, first, second) = match halves.course {
-        Course::Throughput => ("Throughput", rate(halves.first), rate(halves.second)),
-        Course::Median => (
+        DriftMetric::Throughput => (
+            "Throughput",
+            format_rate(halves.first),
+            format_rate(halves.second),
+        ),
+        DriftMetric::Median => (
             "The median service time",
-            spelled_ns(halves.first, false),
-            spelled_ns(halves.second, false),
+            format_ns(halves.first, false),
+            format_ns(halves.second, false),
         ),
     };
     let way = if halves.second > halves.first {
@@ -440,12 +466,12 @@ mod tests {
 
     #[test]
     fn a_first_half_without_answers_has_no_percentage() {
-        let halves = Halves {
-            course: Course::Throughput,
+        let halves = LoadHalves {
+            course: DriftMetric::Throughput,
             first: 0.0,
             second: 93.3,
         };
-        let told = unsteady(&halves);
+        let told = unsteady_sentence(&halves);
         let begin = "Throughput rose from the first half (0/s) to the second (93.3/s)";
         assert!(told.starts_with(begin), "{told}");
     }
@@ -458,6 +484,6 @@ mod tests {
 
     #[test]
     fn what_happens_once_in_some_seconds_is_not_told_as_never() {
-        assert_eq!([0.25, 4.96, 50.0].map(few), ["0.25", "5.0", "50"]);
+        assert_eq!([0.25, 4.96, 50.0].map(format_few), ["0.25", "5.0", "50"]);
     }
 }

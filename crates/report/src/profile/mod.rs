@@ -1,81 +1,94 @@
 //! Profiles as a document: the answer, the table of the extra cost, and four flame graphs; and a
 //! section per case of a session.
 //!
-//! Decides on wording; `analysis::profile` computes the costs. Start at [`profiles`]; the flame
+//! Decides on wording; `analysis::profile` computes the costs. Start at [`report_profiles`]; the flame
 //! graphs are in `pictures.rs`.
 
 mod pictures;
 
 pub use pictures::ProfileSide;
 
-use crate::Output;
-use crate::document::{Block, Chart, Document};
-use crate::figure::{count, share};
-use crate::table::{Cell, Column, Emphasis, Kind, Row, Table, number};
-use pictures::weight;
+use crate::OutputOptions;
+use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::{format_count, format_share};
+use crate::table::{
+    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
+};
+use pictures::format_weight;
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
-    CaseProfile, CostRow, Direction, Entry, Explanation, ExtraCost, ProfiledSides,
+    CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
 };
 
 /// Fewest samples for a reliable share: with fewer, a share of 3 %, the smallest that is shown, has
 /// a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
-const FEW_SAMPLES: u64 = 300;
+const MIN_SAMPLES: u64 = 300;
 
 /// The hint where nothing is drawn.
-const DRAWS: &str = "-o FILE.html draws flame graphs.";
+const FLAMES_HINT: &str = "-o FILE.html draws flame graphs.";
 
 /// Reports two profiles, the baseline first, and their difference.
-pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Output) -> Document {
+pub fn report_profiles(
+    sides: [ProfileSide<'_>; 2],
+    found: &CostExplanation,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("profiles");
-    document.extend(warnings(sides).into_iter().map(Block::Warning));
-    document.push(Block::Headline(headline(sides, &found.extra)));
+    document.extend(
+        profile_warnings(sides)
+            .into_iter()
+            .map(ReportBlock::Warning),
+    );
+    document.push(ReportBlock::Headline(profiles_headline(
+        sides,
+        &found.extra,
+    )));
     if let Some(entry) = &found.extra.entry
-        && let Some(sentence) = below(entry)
+        && let Some(sentence) = callees_text(entry)
     {
-        document.push(Block::Paragraph(sentence));
+        document.push(ReportBlock::Paragraph(sentence));
     }
-    if found.extra.direction != Direction::Alike {
-        document.push(Block::Table(cost_table(sides, &found.extra)));
+    if found.extra.direction != CostDirection::Alike {
+        document.push(ReportBlock::Table(cost_table(sides, &found.extra)));
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = notes(sides, &found.extra);
-        document.extend(notes.into_iter().map(Block::Note));
+        let notes = profile_notes(sides, &found.extra);
+        document.extend(notes.into_iter().map(ReportBlock::Note));
         if output.files.is_empty() && output.format.is_none() {
-            document.push(Block::Note(DRAWS.into()));
+            document.push(ReportBlock::Note(FLAMES_HINT.into()));
         }
     });
     document.push_charts(pictures::flame_graphs(sides, found));
-    attach(&mut document, sides, &found.extra);
+    attach_data(&mut document, sides, &found.extra);
     document
 }
 
-fn headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
-    let costs = |side: ProfileSide<'_>| weight(side.profile, side.profile.total());
+fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
+    let costs = |side: ProfileSide<'_>| format_weight(side.profile, side.profile.total());
     let both = format!("{} → {}", costs(old), costs(new));
     let change =
         (extra.candidate as f64 - extra.baseline as f64).abs() / extra.baseline.max(1) as f64;
     let (more, extra_cost) = match extra.direction {
-        Direction::Alike => {
+        CostDirection::Alike => {
             return format!(
                 "{} costs the same as {}, within 1 % ({both})",
                 new.label, old.label
             );
         }
-        Direction::Costlier => ("more", "extra cost"),
-        Direction::Cheaper => ("less", "saved cost"),
+        CostDirection::Costlier => ("more", "extra cost"),
+        CostDirection::Cheaper => ("less", "saved cost"),
     };
     let place = match &extra.entry {
-        Some(Entry { row, .. }) if row.new => {
+        Some(CostEntry { row, .. }) if row.is_new => {
             let side = if more == "more" { old.label } else { new.label };
-            let part = share(row.share.min(1.0));
+            let part = format_share(row.share.min(1.0));
             format!(
                 "; {part} of the {extra_cost} is in '{}', which {side} does not have",
                 row.frame
             )
         }
-        Some(Entry { row, .. }) => {
-            let part = share(row.share.min(1.0));
+        Some(CostEntry { row, .. }) => {
+            let part = format_share(row.share.min(1.0));
             format!(
                 "; {part} of the {extra_cost} is in '{}', which both sides have",
                 row.frame
@@ -86,16 +99,16 @@ fn headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
     format!(
         "{} costs {} {more} than {} ({both}){place}",
         new.label,
-        share(change),
+        format_share(change),
         old.label
     )
 }
 
 /// The callees through which the cost entered.
-fn below(entry: &Entry) -> Option<String> {
+fn callees_text(entry: &CostEntry) -> Option<String> {
     let called = entry.below.iter();
     let called: Vec<String> = called
-        .map(|row| format!("{} ({})", row.frame, share(row.share)))
+        .map(|row| format!("{} ({})", row.frame, format_share(row.share)))
         .collect();
     if called.is_empty() {
         None
@@ -104,7 +117,7 @@ fn below(entry: &Entry) -> Option<String> {
     }
 }
 
-fn warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
+fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.profile.tool != new.profile.tool {
         warnings.push(
@@ -115,31 +128,31 @@ fn warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
     }
     for side in [old, new] {
         if let Some(samples) = side.profile.samples
-            && samples < FEW_SAMPLES
+            && samples < MIN_SAMPLES
         {
             warnings.push(format!(
                 "{} was looked at only {}: shares of a few percent are chance.",
                 side.label,
-                times(samples)
+                format_times(samples)
             ));
         }
     }
     warnings
 }
 
-fn times(number: u64) -> String {
-    count(
+fn format_times(number: u64) -> String {
+    format_count(
         usize::try_from(number).unwrap_or(usize::MAX),
         "time",
         "times",
     )
 }
 
-fn notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
+fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
     let mut notes = Vec::new();
-    if extra.direction != Direction::Alike {
+    if extra.direction != CostDirection::Alike {
         let word = match extra.direction {
-            Direction::Cheaper => "GONE",
+            CostDirection::Cheaper => "GONE",
             _ => "NEW",
         };
         notes.push(format!(
@@ -158,7 +171,7 @@ fn notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
     notes
 }
 
-fn attach(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
+fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
     let side = |side: ProfileSide<'_>, total: u64| {
         serde_json::json!({
             "name": side.label,
@@ -168,24 +181,24 @@ fn attach(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &Ext
             "weight": total,
         })
     };
-    document.attach("baseline", side(old, extra.baseline));
-    document.attach("candidate", side(new, extra.candidate));
+    document.attach_data("baseline", side(old, extra.baseline));
+    document.attach_data("candidate", side(new, extra.candidate));
     let entry = extra.entry.as_ref().map(|entry| {
         serde_json::json!({
             "frame": entry.row.frame,
-            "new": entry.row.new,
-            "share": number(entry.row.share),
+            "new": entry.row.is_new,
+            "share": json_number(entry.row.share),
         })
     });
-    document.attach("entry", entry.unwrap_or_default());
+    document.attach_data("entry", entry.unwrap_or_default());
 }
 
 /// The note before the first section.
-const ABOUT: &str = "Profiles come from runs of their own, which are not among those that were timed: a program that is \
+const PROFILES_NOTE: &str = "Profiles come from runs of their own, which are not among those that were timed: a program that is \
                      recorded is slower. Two recordings are no test; whether there is a difference is shown above.";
 
 /// Builds a section per case and pair of variants; `draws` adds flame graphs.
-pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document {
+pub fn profile_sections(found: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {
     let mut document = Document::new("profiles");
     if !found.is_empty() {
         output.add_detail(&mut document, |output, document| {
@@ -195,9 +208,14 @@ pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document
     document
 }
 
-fn add_sections(found: &[CaseProfile], draws: bool, output: &Output, document: &mut Document) {
+fn add_sections(
+    found: &[CaseProfile],
+    draws: bool,
+    output: &OutputOptions,
+    document: &mut Document,
+) {
     document.push_heading(2, "Where the time goes");
-    document.push(Block::Note(ABOUT.to_owned()));
+    document.push(ReportBlock::Note(PROFILES_NOTE.to_owned()));
     let mut seen = Vec::new();
     let mut for_machines = Vec::new();
     for one in found {
@@ -211,75 +229,81 @@ fn add_sections(found: &[CaseProfile], draws: bool, output: &Output, document: &
             ),
         );
         match &one.sides {
-            Err(reason) => document.push(Block::Paragraph(reason.clone())),
-            Ok(sides) => section(one, sides, draws, output, &mut seen, document),
+            Err(reason) => document.push(ReportBlock::Paragraph(reason.clone())),
+            Ok(sides) => add_section(one, sides, draws, output, &mut seen, document),
         }
-        for_machines.push(machine(one, output));
+        for_machines.push(profile_data(one, output));
     }
-    document.attach("profiles", Value::Array(for_machines));
+    document.attach_data("profiles", Value::Array(for_machines));
 }
 
 /// The two profiles as a separate document, for embedding.
-fn alone(one: &CaseProfile, sides: &ProfiledSides, output: &Output) -> Document {
+fn single_profile(one: &CaseProfile, sides: &ProfiledSides, output: &OutputOptions) -> Document {
     let [old, new] = &sides.profiles;
     let sides_of = [(&one.baseline, old), (&one.candidate, new)]
         .map(|(label, profile)| ProfileSide { label, profile });
-    profiles(sides_of, &sides.explanation, output)
+    report_profiles(sides_of, &sides.explanation, output)
 }
 
-fn section(
+fn add_section(
     one: &CaseProfile,
     sides: &ProfiledSides,
     draws: bool,
-    output: &Output,
+    output: &OutputOptions,
     seen: &mut Vec<String>,
     document: &mut Document,
 ) {
-    for block in alone(one, sides, output).blocks {
+    for block in single_profile(one, sides, output).blocks {
         match block {
             // The answers of a session are at its top.
-            Block::Headline(sentence) => document.push(Block::Paragraph(format!("{sentence}."))),
-            // Notes common to all sections are given once.
-            Block::Note(sentence) if seen.contains(&sentence) => {}
-            Block::Note(sentence) => {
-                seen.push(sentence.clone());
-                document.push(Block::Note(sentence));
+            ReportBlock::Headline(sentence) => {
+                document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
-            Block::Table(table) => document.push(Block::Table(named(table, one))),
-            Block::Chart(chart) if draws => document.push(Block::Chart(titled(*chart, one))),
-            Block::Chart(_) => {}
+            // Notes common to all sections are given once.
+            ReportBlock::Note(sentence) if seen.contains(&sentence) => {}
+            ReportBlock::Note(sentence) => {
+                seen.push(sentence.clone());
+                document.push(ReportBlock::Note(sentence));
+            }
+            ReportBlock::Table(table) => {
+                document.push(ReportBlock::Table(add_case_columns(table, one)))
+            }
+            ReportBlock::Chart(chart) if draws => {
+                document.push(ReportBlock::Chart(title_chart(*chart, one)))
+            }
+            ReportBlock::Chart(_) => {}
             other => document.push(other),
         }
     }
 }
 
 /// Adds the case to every row, for machines: they get the tables of all sections as one.
-fn named(mut table: Table, one: &CaseProfile) -> Table {
+fn add_case_columns(mut table: ReportTable, one: &CaseProfile) -> ReportTable {
     let names = [
         ("case", one.case.id()),
         ("baseline", one.baseline.clone()),
         ("candidate", one.candidate.clone()),
     ];
     for (key, name) in names {
-        table.columns.push(Column::machine(key));
+        table.columns.push(ReportColumn::machine(key));
         for row in &mut table.rows {
-            if let Row::Cells(cells) = row {
-                cells.push(Cell::value(name.clone()));
+            if let ReportRow::Cells(cells) = row {
+                cells.push(ReportCell::value(name.clone()));
             }
         }
     }
     table
 }
 
-fn titled(mut chart: Chart, one: &CaseProfile) -> Box<Chart> {
+fn title_chart(mut chart: ReportChart, one: &CaseProfile) -> Box<ReportChart> {
     chart.title = format!("{}, {}", chart.title, one.case.id());
-    if let speedwell_plot::Chart::Flame(picture) = &mut chart.picture {
+    if let speedwell_plot::AnyChart::Flame(picture) = &mut chart.picture {
         picture.title.clone_from(&chart.title);
     }
     Box::new(chart)
 }
 
-fn machine(one: &CaseProfile, output: &Output) -> Value {
+fn profile_data(one: &CaseProfile, output: &OutputOptions) -> Value {
     let mut object = Map::new();
     object.insert("case".into(), one.case.id().into());
     match &one.sides {
@@ -289,7 +313,7 @@ fn machine(one: &CaseProfile, output: &Output) -> Value {
             object.insert("missing".into(), reason.clone().into());
         }
         Ok(sides) => {
-            let data = alone(one, sides, output).data;
+            let data = single_profile(one, sides, output).data;
             object.extend(
                 data.into_iter()
                     .map(|(name, value)| (name.to_owned(), value)),
@@ -300,61 +324,61 @@ fn machine(one: &CaseProfile, output: &Output) -> Value {
 }
 
 /// Builds the table of functions that contribute to the difference.
-fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Table {
+fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> ReportTable {
     let title = match extra.direction {
-        Direction::Cheaper => "Where the saved cost sat",
+        CostDirection::Cheaper => "Where the saved cost sat",
         _ => "Where the extra cost sits",
     };
     let share = match extra.direction {
-        Direction::Cheaper => "of the saved",
+        CostDirection::Cheaper => "of the saved",
         _ => "of the extra",
     };
     let entry = extra.entry.as_ref().map(|entry| entry.row.frame.as_str());
-    Table {
+    ReportTable {
         caption: vec![title.to_owned()],
         columns: vec![
-            Column::new("share_of_extra_percent", share, Kind::Figure),
-            Column::new(
+            ReportColumn::new("share_of_extra_percent", share, ColumnKind::Figure),
+            ReportColumn::new(
                 "baseline_percent",
                 format!("of {}", old.label),
-                Kind::Figure,
+                ColumnKind::Figure,
             ),
-            Column::new(
+            ReportColumn::new(
                 "candidate_percent",
                 format!("of {}", new.label),
-                Kind::Figure,
+                ColumnKind::Figure,
             ),
-            Column::new("new", "", Kind::Words),
-            Column::new("frame", "function", Kind::Label),
+            ReportColumn::new("new", "", ColumnKind::Words),
+            ReportColumn::new("frame", "function", ColumnKind::Label),
         ],
         rows: extra
             .rows
             .iter()
-            .map(|row| cells(row, extra.direction, entry))
+            .map(|row| cost_cells(row, extra.direction, entry))
             .collect(),
-        ..Table::new("functions")
+        ..ReportTable::new("functions")
     }
 }
 
-fn cells(row: &CostRow, direction: Direction, entry: Option<&str>) -> Row {
+fn cost_cells(row: &CostRow, direction: CostDirection, entry: Option<&str>) -> ReportRow {
     let percent = |share: f64, digits: usize| {
         let percent = share * 100.0;
-        Cell::figure(Some(percent)).shown(format!("{percent:.digits$} %"))
+        ReportCell::figure(Some(percent)).with_text(format!("{percent:.digits$} %"))
     };
-    let new = Cell::value(row.new).shown(match (row.new, direction) {
+    let new = ReportCell::value(row.is_new).with_text(match (row.is_new, direction) {
         (false, _) => "",
-        (true, Direction::Cheaper) => "GONE",
+        (true, CostDirection::Cheaper) => "GONE",
         (true, _) => "NEW",
     });
-    let frame = Cell::words(row.frame.clone());
+    let frame = ReportCell::words(row.frame.clone());
     let is_entry = entry == Some(row.frame.as_str());
-    Row::Cells(vec![
+    ReportRow::Cells(vec![
         percent(row.share, 1),
         percent(row.baseline, 2),
         percent(row.candidate, 2),
         new,
         if is_entry {
-            frame.emphasised(Emphasis::Strong)
+            frame.with_emphasis(TextEmphasis::Strong)
         } else {
             frame
         },

@@ -3,37 +3,37 @@
 //! All four share one scale, so a box of twice the width cost twice as much. A difference in the
 //! candidate's shape cannot show what disappeared; the one in the baseline's shape can.
 
-use crate::document::Chart;
-use crate::figure::{Uncertainty, quantity, share};
-use speedwell_analysis::profile::{CallNode, Explanation};
-use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use crate::document::ReportChart;
+use crate::figure::{Uncertainty, format_quantity, format_share};
+use speedwell_analysis::profile::{CallNode, CostExplanation};
+use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use speedwell_plot as plot;
-use speedwell_plot::{FlameChart, FlameFrame, FlamePart};
+use speedwell_plot::{FlameChart, FlameFrame, FrameColoring};
 
 /// Kinds of code, in the order of their colors.
-const KINDS: [&str; 2] = ["script", "native code"];
+const CODE_KINDS: [&str; 2] = ["script", "native code"];
 
 /// A change of this share of the total has its full color; smaller ones fade.
-const FADED_BELOW: f64 = 0.005;
+const MIN_FULL_COLOR_SHARE: f64 = 0.005;
 
 /// The side whose costs determine the widths.
 #[derive(Clone, Copy)]
-enum Shape {
+enum FlameShape {
     Baseline,
     Candidate,
 }
 
-impl Shape {
-    fn cost(self, node: &CallNode) -> u64 {
+impl FlameShape {
+    fn node_cost(self, node: &CallNode) -> u64 {
         match self {
-            Shape::Baseline => node.baseline,
-            Shape::Candidate => node.candidate,
+            FlameShape::Baseline => node.baseline,
+            FlameShape::Candidate => node.candidate,
         }
     }
 }
 
 /// Limits of the tool that explain what may be missing from a picture.
-fn seen_by(tool: ProfileTool) -> &'static str {
+fn tool_limits(tool: ProfileTool) -> &'static str {
     match tool {
         ProfileTool::Perf => " (perf: without frame pointers callers are missing)",
         ProfileTool::V8 => " (V8's profiler: JavaScript only)",
@@ -42,19 +42,19 @@ fn seen_by(tool: ProfileTool) -> &'static str {
 }
 
 /// The properties shared by all boxes of a picture.
-struct Picture<'a> {
+struct FlamePicture<'a> {
     sides: [ProfileSide<'a>; 2],
-    shape: Shape,
+    shape: FlameShape,
     /// Whether colors show changes.
     is_difference: bool,
     root: &'a CallNode,
 }
 
 /// Draws the pictures: baseline, candidate, difference in the shape of each.
-pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
+pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec<ReportChart> {
     let [old, new] = sides;
     let root = &found.tree;
-    let picture = |shape, is_difference| Picture {
+    let picture = |shape, is_difference| FlamePicture {
         sides,
         shape,
         is_difference,
@@ -62,48 +62,50 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Cha
     };
     let both = format!("{} against {}", new.label, old.label);
     vec![
-        picture(Shape::Baseline, false).chart(format!("Where the time goes: {}", old.label)),
-        picture(Shape::Candidate, false).chart(format!("Where the time goes: {}", new.label)),
-        picture(Shape::Candidate, true).chart(format!("{both}: what {} does", new.label)),
-        picture(Shape::Baseline, true).chart(format!("{both}: what {} did", old.label)),
+        picture(FlameShape::Baseline, false)
+            .draw_chart(format!("Where the time goes: {}", old.label)),
+        picture(FlameShape::Candidate, false)
+            .draw_chart(format!("Where the time goes: {}", new.label)),
+        picture(FlameShape::Candidate, true).draw_chart(format!("{both}: what {} does", new.label)),
+        picture(FlameShape::Baseline, true).draw_chart(format!("{both}: what {} did", old.label)),
     ]
 }
 
 /// The relative change of a function's cost, which determines the color. Fades changes below a
 /// share of the total, which chance also produces: otherwise the smallest boxes would be the
 /// brightest.
-fn change(node: &CallNode, full: f64) -> f64 {
+fn relative_change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;
-    let certainty = (node.change().abs() / (FADED_BELOW * full)).min(1.0);
-    node.change() / larger * certainty
+    let certainty = (node.extra_cost().abs() / (MIN_FULL_COLOR_SHARE * full)).min(1.0);
+    node.extra_cost() / larger * certainty
 }
 
-impl Picture<'_> {
-    fn chart(&self, title: String) -> Chart {
-        let frames = self.frames(&self.root.children);
-        let full = self.full();
+impl FlamePicture<'_> {
+    fn draw_chart(&self, title: String) -> ReportChart {
+        let frames = self.flame_frames(&self.root.children);
+        let full = self.full_width();
         let subtitle = if self.is_difference {
             format!(
                 "Widths are {}'s costs ({}), colours how much of them the other side does not have{}",
-                self.side().label,
-                self.costs(),
-                seen_by(self.side().profile.tool)
+                self.shape_side().label,
+                self.costs_text(),
+                tool_limits(self.shape_side().profile.tool)
             )
         } else {
             format!(
                 "{}; a function is below the one that called it, as wide as its cost{}",
-                self.costs(),
-                seen_by(self.side().profile.tool)
+                self.costs_text(),
+                tool_limits(self.shape_side().profile.tool)
             )
         };
         let kinds = if self.is_difference {
             Vec::new()
         } else {
-            KINDS.map(str::to_owned).to_vec()
+            CODE_KINDS.map(str::to_owned).to_vec()
         };
-        Chart::new(
+        ReportChart::new(
             title.clone(),
-            plot::Chart::Flame(FlameChart {
+            plot::AnyChart::Flame(FlameChart {
                 title,
                 subtitle: Some(subtitle),
                 full,
@@ -114,59 +116,63 @@ impl Picture<'_> {
     }
 
     /// The weight that spans the full width of all pictures: the costlier side's.
-    fn full(&self) -> f64 {
+    fn full_width(&self) -> f64 {
         self.root.baseline.max(self.root.candidate) as f64
     }
 
-    fn side(&self) -> ProfileSide<'_> {
+    fn shape_side(&self) -> ProfileSide<'_> {
         match self.shape {
-            Shape::Baseline => self.sides[0],
-            Shape::Candidate => self.sides[1],
+            FlameShape::Baseline => self.sides[0],
+            FlameShape::Candidate => self.sides[1],
         }
     }
 
-    fn costs(&self) -> String {
-        weight(self.side().profile, self.shape.cost(self.root))
+    fn costs_text(&self) -> String {
+        format_weight(self.shape_side().profile, self.shape.node_cost(self.root))
     }
 
-    fn frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
-        let shown = nodes.iter().filter(|node| self.shape.cost(node) > 0);
-        shown.map(|node| self.frame(node)).collect()
+    fn flame_frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
+        let shown = nodes.iter().filter(|node| self.shape.node_cost(node) > 0);
+        shown.map(|node| self.flame_frame(node)).collect()
     }
 
-    fn frame(&self, node: &CallNode) -> FlameFrame {
+    fn flame_frame(&self, node: &CallNode) -> FlameFrame {
         FlameFrame {
             name: node.name.clone(),
-            weight: self.shape.cost(node) as f64,
+            weight: self.shape.node_cost(node) as f64,
             part: if self.is_difference {
-                FlamePart::Change(change(node, self.full()))
+                FrameColoring::Change(relative_change(node, self.full_width()))
             } else {
-                FlamePart::Kind(kind(&node.name))
+                FrameColoring::Kind(code_kind(&node.name))
             },
-            tooltip: self.tooltip(node),
-            children: self.frames(&node.children),
+            tooltip: self.frame_tooltip(node),
+            children: self.flame_frames(&node.children),
         }
     }
 
-    fn tooltip(&self, node: &CallNode) -> String {
+    fn frame_tooltip(&self, node: &CallNode) -> String {
         let part = |side: ProfileSide<'_>, cost: u64, whole: u64| {
-            let of_all = share(cost as f64 / whole.max(1) as f64);
-            format!("{}: {} ({of_all})", side.label, weight(side.profile, cost))
+            let of_all = format_share(cost as f64 / whole.max(1) as f64);
+            format!(
+                "{}: {} ({of_all})",
+                side.label,
+                format_weight(side.profile, cost)
+            )
         };
         let [old, new] = self.sides;
         let old = part(old, node.baseline, self.root.baseline);
         let new = part(new, node.candidate, self.root.candidate);
         match (self.is_difference, self.shape) {
             (true, _) => format!("{}\n{old}\n{new}", node.name),
-            (false, Shape::Baseline) => format!("{}\n{old}", node.name),
-            (false, Shape::Candidate) => format!("{}\n{new}", node.name),
+            (false, FlameShape::Baseline) => format!("{}\n{old}", node.name),
+            (false, FlameShape::Candidate) => format!("{}\n{new}", node.name),
         }
     }
 }
 
 /// Names of script functions include their location: `name file:line` or, in Erlang,
 /// `module:name/arguments`.
-fn kind(name: &str) -> usize {
+fn code_kind(name: &str) -> usize {
     let ends_in_number = |after: char| {
         name.rsplit_once(after).is_some_and(|(_, end)| {
             !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
@@ -182,11 +188,11 @@ pub struct ProfileSide<'a> {
     /// Its name.
     pub label: &'a str,
     /// Where its time went.
-    pub profile: &'a Profile,
+    pub profile: &'a StackProfile,
 }
 
 /// Formats a weight with its unit.
-pub fn weight(profile: &Profile, weight: u64) -> String {
+pub fn format_weight(profile: &StackProfile, weight: u64) -> String {
     let weight = weight as f64;
     // Small counts stay whole.
     if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
@@ -197,7 +203,7 @@ pub fn weight(profile: &Profile, weight: u64) -> String {
         WeightUnit::Microseconds => (weight * 1e3, "ns"),
         WeightUnit::Events | WeightUnit::Unknown => (weight, "1"),
     };
-    quantity(figure, unit, Uncertainty::Unknown)
+    format_quantity(figure, unit, Uncertainty::Unknown)
 }
 
 #[cfg(test)]
@@ -211,7 +217,7 @@ mod tests {
             "log node:console:377",
             "lists:map/2",
         ] {
-            assert_eq!(KINDS[kind(script)], "script", "{script}");
+            assert_eq!(CODE_KINDS[code_kind(script)], "script", "{script}");
         }
         for native in [
             "node::Start",
@@ -220,7 +226,7 @@ mod tests {
             "main",
             "operator/",
         ] {
-            assert_eq!(KINDS[kind(native)], "native code", "{native}");
+            assert_eq!(CODE_KINDS[code_kind(native)], "native code", "{native}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The report of a session is the same whether its runs are read all at once or in parts.
 
-use super::{StudyChoice, in_parts, whole};
-use crate::format::{Csv, Json, Markdown, Render, Text};
-use crate::output::{Output, Verbosity};
-use crate::{Document, MOST_DRAWN_RUNS};
-use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_fixtures::Story;
-use speedwell_model::{Better, Case, Metric, Sample, Session, State};
+use super::{StudyChoice, report_session, report_session_in_parts};
+use crate::format::{Csv, Json, Markdown, RenderDocument, TextFormat};
+use crate::output::{OutputOptions, Verbosity};
+use crate::{Document, MAX_DRAWN_RUNS};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{Case, Metric, MetricDirection, Sample, Session, SessionState};
 use speedwell_results::store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const CASES: [&str; 6] = [
 ];
 
 /// A session in which the cases take turns.
-fn measured(story: Story) -> Session {
+fn build_session(story: FakeSession) -> Session {
     let mut session = CASES
         .iter()
         .zip(0..)
@@ -32,9 +32,9 @@ fn measured(story: Story) -> Session {
                 "newest" => 0.9,
                 _ => 1.0,
             };
-            story.noisy(id, 0.01, factor)
+            story.add_noisy_case(id, 0.01, factor)
         })
-        .session();
+        .build();
     session
         .runs
         .retain(|run| &*run.variant != "old" || run.case.benchmark != "only/new");
@@ -55,30 +55,30 @@ fn measured(story: Story) -> Session {
 
 /// The report of a stored session in every format without pictures: read as a whole, and in parts
 /// of at least `at_once` runs.
-fn both(session: &Session, settings: &Settings, at_once: usize) -> [String; 2] {
+fn render_both(session: &Session, settings: &AnalysisSettings, at_once: usize) -> [String; 2] {
     let mut store = Store::in_memory().unwrap();
-    let number = store.insert(session).unwrap();
-    let output = Output {
+    let number = store.insert_session(session).unwrap();
+    let output = OutputOptions {
         verbosity: Verbosity::Verbose,
-        ..Output::default()
+        ..OutputOptions::default()
     };
-    let mark = |_: &mut Findings| {};
-    let stored = store.session(number).unwrap();
+    let mark = |_: &mut AnalysisFindings| {};
+    let stored = store.load_session(number).unwrap();
     let study = StudyChoice::default();
-    let at_a_time = whole((None, &stored), &study, settings, &output, mark).unwrap();
-    let by_cases = store.by_cases(number, |stored| {
+    let at_a_time = report_session((None, &stored), &study, settings, &output, mark).unwrap();
+    let by_cases = store.with_session_by_cases(number, |stored| {
         assert!(analysis::can_be_divided(stored.header(), stored.cases()));
-        stored.read_at_once(at_once);
-        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
-        let header = (stored.header(), stored.runs());
-        in_parts(header, parts, settings, &output, mark)
+        stored.set_part_size(at_once);
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.for_each_part(visit);
+        let header = (stored.header(), stored.total_runs());
+        report_session_in_parts(header, parts, settings, &output, mark)
     });
-    [at_a_time, by_cases.unwrap()].map(|document| written(&document))
+    [at_a_time, by_cases.unwrap()].map(|document| render_formats(&document))
 }
 
-fn written(document: &Document) -> String {
-    let formats: [&dyn Render; 4] = [
-        &Text {
+fn render_formats(document: &Document) -> String {
+    let formats: [&dyn RenderDocument; 4] = [
+        &TextFormat {
             width: Some(100),
             color: false,
             brief: false,
@@ -95,18 +95,21 @@ fn written(document: &Document) -> String {
 }
 
 /// Asserts that both reports are equal for parts of any size; returns the text.
-fn agreed(session: &Session, settings: &Settings) -> String {
-    let [whole, single] = both(session, settings, 1);
+fn assert_same_report(session: &Session, settings: &AnalysisSettings) -> String {
+    let [whole, single] = render_both(session, settings, 1);
     assert_eq!(whole, single, "case by case");
-    let [_, pairs] = both(session, settings, session.runs.len() / 3);
+    let [_, pairs] = render_both(session, settings, session.runs.len() / 3);
     assert_eq!(whole, pairs, "two cases at a time");
     whole
 }
 
 #[test]
 fn verdicts_of_a_fixed_number_of_runs_are_the_same() {
-    let session = measured(Story::fixed(&["old", "new", "newest"], 10));
-    let text = agreed(&session, &Settings::default());
+    let session = build_session(FakeSession::with_fixed_blocks(
+        &["old", "new", "newest"],
+        10,
+    ));
+    let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("better") && text.contains("worse"), "{text}");
     assert!(text.contains("Said of every run."), "{text}");
     assert!(text.contains("only/new"), "{text}");
@@ -114,23 +117,23 @@ fn verdicts_of_a_fixed_number_of_runs_are_the_same() {
 
 #[test]
 fn verdicts_of_a_sequential_test_are_the_same() {
-    let session = measured(Story::blocks(&["old", "new"], 13));
-    let text = agreed(&session, &Settings::default());
+    let session = build_session(FakeSession::sequential(&["old", "new"], 13));
+    let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("Decided at"), "{text}");
 }
 
 #[test]
 fn summaries_of_a_single_variant_are_the_same() {
-    let session = measured(Story::fixed(&["old"], 5));
-    agreed(&session, &Settings::default());
+    let session = build_session(FakeSession::with_fixed_blocks(&["old"], 5));
+    assert_same_report(&session, &AnalysisSettings::default());
 }
 
 #[test]
 fn several_metrics_are_the_same() {
-    let mut session = measured(Story::fixed(&["old", "new"], 6));
+    let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 6));
     session
         .metrics
-        .push(Metric::new("memory", "B", Better::Lower));
+        .push(Metric::new("memory", "B", MetricDirection::Lower));
     for run in &mut session.runs {
         run.samples.push(Sample {
             metric: Arc::from("memory"),
@@ -139,34 +142,34 @@ fn several_metrics_are_the_same() {
             iterations: None,
         });
     }
-    let settings = Settings {
+    let settings = AnalysisSettings {
         metrics: vec!["all".to_owned(), "none of it".to_owned()],
-        ..Settings::default()
+        ..AnalysisSettings::default()
     };
-    let text = agreed(&session, &settings);
+    let text = assert_same_report(&session, &settings);
     assert!(text.contains("memory"), "{text}");
 }
 
 #[test]
 fn machines_and_an_early_end_are_the_same() {
     let machines = [("m1", "a"), ("m2", "a"), ("m3", "a")];
-    let mut session = measured(Story::fixed(&["old", "new"], 15));
-    session.machines = Story::fixed(&["old"], 15)
-        .machines(&machines)
-        .session()
+    let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 15));
+    session.machines = FakeSession::with_fixed_blocks(&["old"], 15)
+        .distribute_over_machines(&machines)
+        .build()
         .machines;
     for run in &mut session.runs {
         run.machine = Some(run.block / 5);
     }
-    session.state = State::Interrupted;
-    let text = agreed(&session, &Settings::default());
+    session.state = SessionState::Interrupted;
+    let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("was interrupted after"), "{text}");
     assert!(text.contains("m2"), "{text}");
 }
 
 #[test]
 fn a_record_that_was_copied_into_another_case_is_found() {
-    let mut session = measured(Story::fixed(&["old", "new"], 6));
+    let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 6));
     let sample = |value: f64| Sample {
         metric: Arc::from("throughput"),
         value,
@@ -184,7 +187,7 @@ fn a_record_that_was_copied_into_another_case_is_found() {
     };
     let (from, to) = (first_of("text/find"), first_of("url/join"));
     session.runs[to].samples = session.runs[from].samples.clone();
-    let text = agreed(&session, &Settings::default());
+    let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(
         text.contains("are equal to the last digit in all 3 figures"),
         "{text}"
@@ -193,19 +196,19 @@ fn a_record_that_was_copied_into_another_case_is_found() {
 
 #[test]
 fn what_holds_cases_against_each_other_is_read_as_a_whole() {
-    let mut session = measured(Story::fixed(&["old", "new"], 2));
+    let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 2));
     let cases: Vec<Case> = CASES.iter().map(|id| Case::parse(id).unwrap()).collect();
     assert!(analysis::can_be_divided(&session, &cases));
     session
         .metrics
-        .push(Metric::new("latency_mean", "ns", Better::Lower));
+        .push(Metric::new("latency_mean", "ns", MetricDirection::Lower));
     assert!(!analysis::can_be_divided(&session, &cases));
     session.metrics.pop();
-    session.state = State::Imported;
+    session.state = SessionState::Imported;
     assert!(!analysis::can_be_divided(&session, &cases));
 }
 
 #[test]
 fn pages_end_where_sessions_are_large() {
-    assert_eq!(MOST_DRAWN_RUNS, LARGE_SESSION);
+    assert_eq!(MAX_DRAWN_RUNS, LARGE_SESSION);
 }

@@ -1,32 +1,32 @@
 //! Parses a line of `go test -bench` output.
 //!
-//! Decides what a line is, without context. Start at [`Line::parse`]. The format is Go's "Benchmark
+//! Decides what a line is, without context. Start at [`GoBenchLine::parse_line`]. The format is Go's "Benchmark
 //! Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go and
-//! package testing. [`measure_of_unit`] decides what the units of a line measure, [`case`] what its
+//! package testing. [`measure_for_unit`] decides what the units of a line measure, [`case_from_name`] what its
 //! name means. With `-json` the lines are wrapped in events (`go doc test2json`), and packages that
 //! are tested concurrently are interleaved.
 
-use crate::foreign::json::Content;
-use crate::foreign::unit::Measure;
-use crate::foreign::utf8;
+use crate::foreign::json::JsonContent;
+use crate::foreign::require_utf8;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use serde::Deserialize;
-use speedwell_model::{Better, Case, Metric, Value};
+use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Keys of the configuration lines that `go test` itself writes.
-const KEYS: [&str; 4] = ["goos", "goarch", "pkg", "cpu"];
+const CONFIGURATION_KEYS: [&str; 4] = ["goos", "goarch", "pkg", "cpu"];
 
 /// Kind of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line<'a> {
+pub enum GoBenchLine<'a> {
     /// A result with its name.
-    Result(&'a str, Figures<'a>),
+    Result(&'a str, GoFigures<'a>),
     /// A name whose result follows later, because the benchmark itself printed something.
     Begin(&'a str),
     /// A result without a name.
-    Rest(Figures<'a>),
+    Rest(GoFigures<'a>),
     /// `goos: linux`.
     Configuration(&'a str, &'a str),
     /// `Unit NAME better=higher`.
@@ -56,72 +56,76 @@ pub enum Line<'a> {
 
 /// Figures of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures<'a> {
+pub struct GoFigures<'a> {
     /// Number of iterations.
     pub iterations: f64,
     /// Values with their units, as in the line.
     pub values: Vec<(f64, &'a str)>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> GoBenchLine<'a> {
     /// Parses `line`, which has no line end.
-    pub fn parse(line: &'a str) -> Line<'a> {
-        if let Some(found) = measured(line).or_else(|| said_by_tools(line)) {
+    pub fn parse(line: &'a str) -> GoBenchLine<'a> {
+        if let Some(found) = parse_result(line).or_else(|| parse_tool_line(line)) {
             return found;
         }
         if line.starts_with("    ") {
-            return Line::Log(line.trim());
+            return GoBenchLine::Log(line.trim());
         }
         let is_quiet = line.trim().is_empty()
             || ["=== ", "--- BENCH: ", "exit status ", "coverage: ", "?   "]
                 .iter()
                 .any(|start| line.starts_with(start));
         match line.trim_end() {
-            name if is_name(name) && !name.contains(char::is_whitespace) => Line::Announced(name),
-            _ if is_quiet => Line::Quiet,
-            _ => Line::Other,
+            name if is_benchmark_name(name) && !name.contains(char::is_whitespace) => {
+                GoBenchLine::Announced(name)
+            }
+            _ if is_quiet => GoBenchLine::Quiet,
+            _ => GoBenchLine::Other,
         }
     }
 }
 
 /// Parses results and their beginnings.
-fn measured(line: &str) -> Option<Line<'_>> {
+fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
     let (first, rest) = line.split_once(char::is_whitespace)?;
-    if is_name(first) {
-        if let Some(figures) = figures(rest) {
-            return Some(Line::Result(first, figures));
+    if is_benchmark_name(first) {
+        if let Some(figures) = parse_figures(rest) {
+            return Some(GoBenchLine::Result(first, figures));
         }
         return rest
             .trim_start_matches(' ')
             .starts_with('\t')
-            .then_some(Line::Begin(first));
+            .then_some(GoBenchLine::Begin(first));
     }
-    figures(line).map(Line::Rest)
+    parse_figures(line).map(GoBenchLine::Rest)
 }
 
 /// Parses lines of the tools.
-fn said_by_tools(line: &str) -> Option<Line<'_>> {
+fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
     let mut words = line.split_whitespace();
     if line.starts_with("PASS") || line.starts_with("ok  \t") || line.starts_with("FAIL") {
         let is_good = !line.starts_with("FAIL");
         return match words.next()? {
-            "PASS" => Some(Line::Quiet),
+            "PASS" => Some(GoBenchLine::Quiet),
             // FAIL stands alone above the line that names the package, and after the last package.
-            "FAIL" if words.clone().next().is_none() => Some(Line::Quiet),
-            "ok" | "FAIL" => Some(Line::End(words.next(), is_good)),
+            "FAIL" if words.clone().next().is_none() => Some(GoBenchLine::Quiet),
+            "ok" | "FAIL" => Some(GoBenchLine::End(words.next(), is_good)),
             _ => None,
         };
     }
     if let Some(why) = line.strip_prefix("panic: ") {
-        return Some(Line::Panic(why));
+        return Some(GoBenchLine::Panic(why));
     }
     let benchmark = |start: &str| {
         let rest = line.trim_start().strip_prefix(start)?;
-        rest.split_whitespace().next().filter(|name| is_name(name))
+        rest.split_whitespace()
+            .next()
+            .filter(|name| is_benchmark_name(name))
     };
     let stopped = benchmark("--- FAIL: ")
-        .map(Line::Fail)
-        .or_else(|| benchmark("--- SKIP: ").map(Line::Skip));
+        .map(GoBenchLine::Fail)
+        .or_else(|| benchmark("--- SKIP: ").map(GoBenchLine::Skip));
     if stopped.is_some() {
         return stopped;
     }
@@ -129,80 +133,93 @@ fn said_by_tools(line: &str) -> Option<Line<'_>> {
         let unit = words.nth(1)?;
         return words.find_map(|word| {
             let is_higher = word.strip_prefix("better=")? == "higher";
-            Some(Line::Direction { unit, is_higher })
+            Some(GoBenchLine::Direction { unit, is_higher })
         });
     }
     let (key, value) = line.split_once(':')?;
-    KEYS.contains(&key)
-        .then(|| Line::Configuration(key, value.trim()))
+    CONFIGURATION_KEYS
+        .contains(&key)
+        .then(|| GoBenchLine::Configuration(key, value.trim()))
 }
 
 /// Applies Go's rule for benchmark function names: `Benchmark`, then anything but a lowercase
 /// letter.
-fn is_name(word: &str) -> bool {
+fn is_benchmark_name(word: &str) -> bool {
     word.strip_prefix("Benchmark")
         .is_some_and(|rest| !rest.starts_with(char::is_lowercase))
 }
 
 /// Parses `62466  97.59 ns/op  16 B/op`.
-fn figures(text: &str) -> Option<Figures<'_>> {
+fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     let mut words = text.split_whitespace();
     let iterations: u64 = words.next()?.parse().ok()?;
     let mut values = Vec::new();
     while let Some(value) = words.next() {
         values.push((value.parse().ok()?, words.next()?));
     }
-    (!values.is_empty()).then_some(Figures {
+    (!values.is_empty()).then_some(GoFigures {
         iterations: iterations as f64,
         values,
     })
 }
 
 /// Units of package testing: their metric, stored unit, direction and factor.
-const KNOWN: [(&str, &str, &str, Better, f64); 4] = [
-    ("ns/op", "time", "ns", Better::Lower, 1.0),
-    ("MB/s", "bytes_per_second", "B/s", Better::Higher, 1e6),
-    ("B/op", "bytes_per_op", "B", Better::Lower, 1.0),
-    ("allocs/op", "allocs_per_op", "", Better::Lower, 1.0),
+const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
+    ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
+    (
+        "MB/s",
+        "bytes_per_second",
+        "B/s",
+        MetricDirection::Higher,
+        1e6,
+    ),
+    ("B/op", "bytes_per_op", "B", MetricDirection::Lower, 1.0),
+    (
+        "allocs/op",
+        "allocs_per_op",
+        "",
+        MetricDirection::Lower,
+        1.0,
+    ),
 ];
 
 /// Returns the measure of a unit, with the direction that a `Unit` line may have given.
-pub fn measure_of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
-    let known = KNOWN.iter().find(|(known, ..)| *known == unit);
+pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> UnitMeasure {
+    let known = KNOWN_UNITS.iter().find(|(known, ..)| *known == unit);
     let mut measure = match known {
-        Some((_, name, unit, better, factor)) => Measure {
+        Some((_, name, unit, better, factor)) => UnitMeasure {
             metric: Metric::new(*name, *unit, *better),
             factor: *factor,
         },
-        None => Measure {
-            metric: Metric::new(unit, unit, Better::of_unit(unit)),
+        None => UnitMeasure {
+            metric: Metric::new(unit, unit, MetricDirection::of_unit(unit)),
             factor: 1.0,
         },
     };
     if let Some(is_higher) = is_higher {
-        measure.metric.better = direction(is_higher);
+        measure.metric.better = to_direction(is_higher);
     }
     measure
 }
 
-fn direction(is_higher: bool) -> Better {
+fn to_direction(is_higher: bool) -> MetricDirection {
     if is_higher {
-        Better::Higher
+        MetricDirection::Higher
     } else {
-        Better::Lower
+        MetricDirection::Lower
     }
 }
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
 /// Parts `key=value` of a sub-benchmark are parameters, and so is GOMAXPROCS if known.
-pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
+pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
-    let mut values: Vec<(String, Value)> = Vec::new();
+    let mut values: Vec<(String, ParameterValue)> = Vec::new();
     for (at, part) in name.split('/').enumerate() {
         match part.split_once('=') {
-            Some((key, value)) if at > 0 && is_new(key, &values) => {
-                values.push((key.to_owned(), Value::guess(value)));
+            Some((key, value)) if at > 0 && is_new_parameter(key, &values) => {
+                values.push((key.to_owned(), ParameterValue::infer_value(value)));
             }
             _ => {
                 let slash = if at > 0 { "/" } else { "" };
@@ -216,7 +233,12 @@ pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case 
     } else {
         short
     };
-    values.extend(processors.map(|count| (PROCESSORS.to_owned(), Value::Number(count.into()))));
+    values.extend(processors.map(|count| {
+        (
+            PROCESSORS_PARAMETER.to_owned(),
+            ParameterValue::Number(count.into()),
+        )
+    }));
     match package {
         Some(package) => Case::new(format!("{package}/{short}"), values),
         None => Case::new(short, values),
@@ -224,10 +246,10 @@ pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case 
 }
 
 /// Parameter for the number at the end of a name, named as in benchstat.
-const PROCESSORS: &str = "gomaxprocs";
+const PROCESSORS_PARAMETER: &str = "gomaxprocs";
 
-fn is_new(key: &str, values: &[(String, Value)]) -> bool {
-    !key.is_empty() && key != PROCESSORS && values.iter().all(|(known, _)| known != key)
+fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
+    !key.is_empty() && key != PROCESSORS_PARAMETER && values.iter().all(|(known, _)| known != key)
 }
 
 /// Decides which numbers at the ends of names are GOMAXPROCS.
@@ -237,11 +259,11 @@ fn is_new(key: &str, values: &[(String, Value)]) -> bool {
 /// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: both
 /// numbers of `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but none of `gzip`, `gzip-6` and `none`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Processors(BTreeSet<u32>);
+pub struct ProcessorSuffixes(BTreeSet<u32>);
 
-impl Processors {
+impl ProcessorSuffixes {
     /// Infers the numbers from the names of all results of a package.
-    pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Processors {
+    pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> ProcessorSuffixes {
         let names: BTreeSet<&str> = names.into_iter().collect();
         // Results per benchmark, assuming that every number is GOMAXPROCS.
         let mut results: HashMap<&str, usize> = HashMap::new();
@@ -280,12 +302,12 @@ impl Processors {
                 *results.entry(name).or_default() += 1;
             }
         }
-        Processors(numbers[first..].iter().map(|(number, _)| *number).collect())
+        ProcessorSuffixes(numbers[first..].iter().map(|(number, _)| *number).collect())
     }
 
     /// Adds the numbers of results that `-v` announced.
     #[must_use]
-    pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> Processors {
+    pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> ProcessorSuffixes {
         self.0
             .extend(numbers.into_iter().filter(|number| *number > 1));
         self
@@ -293,7 +315,7 @@ impl Processors {
 
     /// Splits the name of a result into benchmark and GOMAXPROCS, which is 1 if no number is
     /// appended.
-    pub fn split<'n>(&self, name: &'n str) -> (&'n str, u32) {
+    pub fn split_name<'n>(&self, name: &'n str) -> (&'n str, u32) {
         number_at_end(name)
             .filter(|(_, number)| self.0.contains(number))
             .unwrap_or((name, 1))
@@ -301,23 +323,23 @@ impl Processors {
 
     /// Splits the name of a benchmark that stopped. Nothing is appended if it stopped in its first
     /// iteration.
-    pub fn split_stopped<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
-        let split = announced.and_then(|announced| split_announced(announced, name));
-        match split.unwrap_or_else(|| self.split(name)) {
-            (name, 1) => (name, self.only().unwrap_or(1)),
+    pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
+        let split = announced.and_then(|announced| split_announced_name(announced, name));
+        match split.unwrap_or_else(|| self.split_name(name)) {
+            (name, 1) => (name, self.single_count().unwrap_or(1)),
             appended => appended,
         }
     }
 
     /// Returns the only GOMAXPROCS of all results, if it was appended to their names.
-    fn only(&self) -> Option<u32> {
+    fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }
 }
 
 /// Splits the name of a result, given the name announced before it; `None` if it is another
 /// benchmark.
-pub fn split_announced<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
+pub fn split_announced_name<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
     if name == announced {
         return Some((name, 1));
     }
@@ -336,7 +358,7 @@ fn number_at_end(name: &str) -> Option<(&str, u32)> {
 }
 
 /// Returns the shell command that runs only this benchmark, given its name without GOMAXPROCS.
-pub fn replay(package: Option<&str>, name: &str) -> String {
+pub fn replay_command(package: Option<&str>, name: &str) -> String {
     let parts: Vec<String> = name
         .split('/')
         .map(|part| format!("^{}$", regex::escape(part)))
@@ -355,7 +377,7 @@ pub fn replay(package: Option<&str>, name: &str) -> String {
 
 /// Keys of an event; events of other kinds have no output.
 #[derive(Deserialize)]
-struct Event {
+struct TestEvent {
     #[serde(rename = "Package", default)]
     package: String,
     #[serde(rename = "Output", default)]
@@ -367,7 +389,7 @@ pub fn is_events(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').next();
     let first = first.unwrap_or_default();
     // Cheap check first: the line may be a whole file.
-    first.trim_ascii_start().starts_with(b"{") && Content::new(first).has(1, "Action")
+    first.trim_ascii_start().starts_with(b"{") && JsonContent::new(first).has_key(1, "Action")
 }
 
 /// Returns the printed text, package by package.
@@ -376,11 +398,11 @@ pub fn is_events(bytes: &[u8]) -> bool {
 /// A line is not an event; the message names it.
 pub fn output_of_events(bytes: &[u8]) -> Result<String> {
     let mut packages: IndexMap<String, String> = IndexMap::new();
-    for (line, number) in utf8(bytes)?.lines().zip(1..) {
+    for (line, number) in require_utf8(bytes)?.lines().zip(1..) {
         if line.trim().is_empty() {
             continue;
         }
-        let event: Event = serde_json::from_str(line).with_context(|| {
+        let event: TestEvent = serde_json::from_str(line).with_context(|| {
             format!("line {number} is no event of go test -json\nhint: is the file cut short?")
         })?;
         packages
@@ -397,37 +419,37 @@ mod tests {
 
     #[test]
     fn a_line_is_told_by_its_form() {
-        let figures = Figures {
+        let figures = GoFigures {
             iterations: 20.0,
             values: vec![(1.5, "ns/op"), (3.0, "x/y")],
         };
         for (line, expected) in [
             (
                 "BenchmarkA/n=8-2 \t 20\t 1.5 ns/op 3 x/y",
-                Line::Result("BenchmarkA/n=8-2", figures.clone()),
+                GoBenchLine::Result("BenchmarkA/n=8-2", figures.clone()),
             ),
-            ("BenchmarkA-2  \thello", Line::Begin("BenchmarkA-2")),
-            (" 20\t 1.5 ns/op 3 x/y", Line::Rest(figures)),
-            ("BenchmarkA-2 takes long", Line::Other),
-            ("BenchmarkA-2 20 1.5", Line::Other),
-            ("Benchmarks 20 1.5 ns/op", Line::Other),
-            ("BenchmarkA", Line::Announced("BenchmarkA")),
-            ("cpu: A: B", Line::Configuration("cpu", "A: B")),
-            ("note: x", Line::Other),
-            ("--- FAIL: BenchmarkA-2", Line::Fail("BenchmarkA-2")),
-            ("--- FAIL: TestA (0.00s)", Line::Other),
-            ("FAIL\tx/y\t0.2s", Line::End(Some("x/y"), false)),
-            ("ok  \tx/y\t0.2s", Line::End(Some("x/y"), true)),
-            ("FAIL", Line::Quiet),
+            ("BenchmarkA-2  \thello", GoBenchLine::Begin("BenchmarkA-2")),
+            (" 20\t 1.5 ns/op 3 x/y", GoBenchLine::Rest(figures)),
+            ("BenchmarkA-2 takes long", GoBenchLine::Other),
+            ("BenchmarkA-2 20 1.5", GoBenchLine::Other),
+            ("Benchmarks 20 1.5 ns/op", GoBenchLine::Other),
+            ("BenchmarkA", GoBenchLine::Announced("BenchmarkA")),
+            ("cpu: A: B", GoBenchLine::Configuration("cpu", "A: B")),
+            ("note: x", GoBenchLine::Other),
+            ("--- FAIL: BenchmarkA-2", GoBenchLine::Fail("BenchmarkA-2")),
+            ("--- FAIL: TestA (0.00s)", GoBenchLine::Other),
+            ("FAIL\tx/y\t0.2s", GoBenchLine::End(Some("x/y"), false)),
+            ("ok  \tx/y\t0.2s", GoBenchLine::End(Some("x/y"), true)),
+            ("FAIL", GoBenchLine::Quiet),
             (
                 "Unit fills/x better=higher",
-                Line::Direction {
+                GoBenchLine::Direction {
                     unit: "fills/x",
                     is_higher: true,
                 },
             ),
         ] {
-            assert_eq!(Line::parse(line), expected, "{line}");
+            assert_eq!(GoBenchLine::parse(line), expected, "{line}");
         }
     }
 
@@ -449,15 +471,19 @@ mod tests {
             ("Benchmark", 8, "p/Benchmark gomaxprocs=8"),
             ("BenchmarkA/utf-8", 1, "p/A/utf-8 gomaxprocs=1"),
         ] {
-            assert_eq!(case(Some("p"), name, Some(processors)).id(), id, "{name}");
+            assert_eq!(
+                case_from_name(Some("p"), name, Some(processors)).id(),
+                id,
+                "{name}"
+            );
         }
-        assert_eq!(case(None, "BenchmarkA/n=8", None).id(), "A n=8");
+        assert_eq!(case_from_name(None, "BenchmarkA/n=8", None).id(), "A n=8");
     }
 
     /// Returns `BENCHMARK PROCESSORS` for each result of a package.
-    fn split(names: &[&str]) -> Vec<String> {
-        let processors = Processors::from_names(names.iter().copied());
-        let split = names.iter().map(|name| processors.split(name));
+    fn split_names(names: &[&str]) -> Vec<String> {
+        let processors = ProcessorSuffixes::from_names(names.iter().copied());
+        let split = names.iter().map(|name| processors.split_name(name));
         split
             .map(|(name, count)| format!("{name} {count}"))
             .collect()
@@ -467,68 +493,75 @@ mod tests {
     fn only_a_number_that_every_benchmark_was_measured_with_is_gomaxprocs() {
         let compressions = ["B/gzip", "B/gzip-1", "B/gzip-6", "B/gzip-9"];
         let ones = compressions.map(|name| format!("{name} 1"));
-        assert_eq!(split(&compressions), ones, "GOMAXPROCS=1");
+        assert_eq!(split_names(&compressions), ones, "GOMAXPROCS=1");
         let with_two = compressions.map(|name| format!("{name}-2"));
         let twos = compressions.map(|name| format!("{name} 2"));
-        assert_eq!(split(&with_two.each_ref().map(String::as_str)), twos);
+        assert_eq!(split_names(&with_two.each_ref().map(String::as_str)), twos);
         let both: Vec<&str> = compressions
             .into_iter()
             .chain(with_two.iter().map(String::as_str))
             .collect();
-        assert_eq!(split(&both), [ones, twos].concat(), "-cpu 1,2");
+        assert_eq!(split_names(&both), [ones, twos].concat(), "-cpu 1,2");
         assert_eq!(
-            split(&["X", "X-2", "X-4", "Y", "Y-2", "Y-4"]),
+            split_names(&["X", "X-2", "X-4", "Y", "Y-2", "Y-4"]),
             ["X 1", "X 2", "X 4", "Y 1", "Y 2", "Y 4"]
         );
-        assert_eq!(split(&["X-2", "X-16"]), ["X 2", "X 16"], "-cpu 2,16");
+        assert_eq!(split_names(&["X-2", "X-16"]), ["X 2", "X 16"], "-cpu 2,16");
         assert_eq!(
-            split(&["gzip", "gzip-6", "none"]),
+            split_names(&["gzip", "gzip-6", "none"]),
             ["gzip 1", "gzip-6 1", "none 1"]
         );
         assert_eq!(
-            split(&["utf-8", "utf-8-2"]),
+            split_names(&["utf-8", "utf-8-2"]),
             ["utf-8 1", "utf-8 2"],
             "-cpu 1,2"
         );
         assert_eq!(
-            split(&["a-1", "b-1"]),
+            split_names(&["a-1", "b-1"]),
             ["a-1 1", "b-1 1"],
             "1 is never appended"
         );
-        assert_eq!(split(&["a-08", "b-08"]), ["a-08 1", "b-08 1"]);
+        assert_eq!(split_names(&["a-08", "b-08"]), ["a-08 1", "b-08 1"]);
     }
 
     #[test]
     fn an_announced_name_decides() {
-        assert_eq!(split_announced("B/gzip", "B/gzip-2"), Some(("B/gzip", 2)));
         assert_eq!(
-            split_announced("B/gzip-6", "B/gzip-6"),
+            split_announced_name("B/gzip", "B/gzip-2"),
+            Some(("B/gzip", 2))
+        );
+        assert_eq!(
+            split_announced_name("B/gzip-6", "B/gzip-6"),
             Some(("B/gzip-6", 1))
         );
         assert_eq!(
-            split_announced("B/gzip-6", "B/gzip-6-8"),
+            split_announced_name("B/gzip-6", "B/gzip-6-8"),
             Some(("B/gzip-6", 8))
         );
-        assert_eq!(split_announced("B/gzip", "B/gzip-1"), None);
-        assert_eq!(split_announced("B/gzip", "B/other-2"), None);
+        assert_eq!(split_announced_name("B/gzip", "B/gzip-1"), None);
+        assert_eq!(split_announced_name("B/gzip", "B/other-2"), None);
     }
 
     #[test]
     fn directions_come_from_the_unit_or_from_its_line() {
-        let of = |unit, line| measure_of_unit(unit, line).metric.better;
-        assert_eq!(of("ns/op", None), Better::Lower);
-        assert_eq!(of("MB/s", None), Better::Higher);
-        assert_eq!(of("rows/second", None), Better::Higher);
-        assert_eq!(of("misses/s", None), Better::Unknown);
-        assert_eq!(of("hits/op", None), Better::Unknown);
-        assert_eq!(of("hits/op", Some(true)), Better::Higher);
-        assert_eq!(of("ops/s", Some(false)), Better::Lower, "the file says so");
+        let of = |unit, line| measure_for_unit(unit, line).metric.better;
+        assert_eq!(of("ns/op", None), MetricDirection::Lower);
+        assert_eq!(of("MB/s", None), MetricDirection::Higher);
+        assert_eq!(of("rows/second", None), MetricDirection::Higher);
+        assert_eq!(of("misses/s", None), MetricDirection::Unknown);
+        assert_eq!(of("hits/op", None), MetricDirection::Unknown);
+        assert_eq!(of("hits/op", Some(true)), MetricDirection::Higher);
+        assert_eq!(
+            of("ops/s", Some(false)),
+            MetricDirection::Lower,
+            "the file says so"
+        );
     }
 
     #[test]
     fn a_shell_line_names_every_level() {
         assert_eq!(
-            replay(Some("x/y"), "BenchmarkA/n=8"),
+            replay_command(Some("x/y"), "BenchmarkA/n=8"),
             "go test -run '^$' -bench '^BenchmarkA$/^n=8$' x/y"
         );
     }

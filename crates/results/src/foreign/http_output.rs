@@ -42,16 +42,16 @@ impl HttpOutput {
     /// Parses the output of `tool`; `None` if it is not that of a finished measurement.
     pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
         match tool {
-            "wrk" => wrk(output),
-            "autocannon" => autocannon(&serde_json::from_str(output.trim()).ok()?),
-            "h2load" => h2load(output),
-            "speedwell" => speedwell(&serde_json::from_str(output.trim()).ok()?),
+            "wrk" => parse_wrk(output),
+            "autocannon" => parse_autocannon(&serde_json::from_str(output.trim()).ok()?),
+            "h2load" => parse_h2load(output),
+            "speedwell" => parse_speedwell(&serde_json::from_str(output.trim()).ok()?),
             _ => None,
         }
     }
 
     /// Returns latency and errors in the format that our Node.js package reports.
-    pub fn figures(&self) -> Json {
+    pub fn to_report(&self) -> Json {
         let latency = self.latency_ms.iter();
         let latency: Map<String, Json> = latency
             .map(|(name, ms)| (name.clone(), json!(ms)))
@@ -61,7 +61,7 @@ impl HttpOutput {
         })
     }
 
-    fn keep_latency(&mut self, name: &str, ms: Option<f64>) {
+    fn add_latency(&mut self, name: &str, ms: Option<f64>) {
         let is_new = self.latency_ms.iter().all(|(known, _)| known != name);
         self.latency_ms
             .extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
@@ -69,7 +69,7 @@ impl HttpOutput {
 }
 
 /// Returns the name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
-pub fn percentile(percent: &str) -> String {
+pub fn percentile_name(percent: &str) -> String {
     let short = match percent.split_once('.') {
         Some((whole, part)) => match part.trim_end_matches('0') {
             "" => whole.to_owned(),
@@ -84,7 +84,7 @@ pub fn percentile(percent: &str) -> String {
 }
 
 /// Parses the output of wrk 4.x, with or without `--latency`, and of wrk2.
-fn wrk(output: &str) -> Option<HttpOutput> {
+fn parse_wrk(output: &str) -> Option<HttpOutput> {
     let words = |prefix: &str| -> Option<Vec<&str>> {
         let line = output
             .lines()
@@ -99,7 +99,7 @@ fn wrk(output: &str) -> Option<HttpOutput> {
             .lines()
             .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
             .map(|(_, url)| url.trim().to_owned()),
-        bytes_per_second: first("Transfer/sec:").and_then(bytes),
+        bytes_per_second: first("Transfer/sec:").and_then(parse_bytes),
         // Only wrk2 names its histogram, and it always has a rate.
         has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
@@ -109,24 +109,30 @@ fn wrk(output: &str) -> Option<HttpOutput> {
             [_, "threads", "and", count, "connections"] => found.connections = count.parse().ok(),
             [count, "requests", "in", time, ..] => {
                 found.requests = count.parse().ok();
-                let ms = milliseconds(time.trim_end_matches(','));
+                let ms = parse_milliseconds(time.trim_end_matches(','));
                 found.seconds = ms.map(|ms| ms / 1e3);
             }
             _ => {}
         }
     }
     let stats = words("Latency  ").unwrap_or_default();
-    found.keep_latency("mean", stats.first().and_then(|text| milliseconds(text)));
+    found.add_latency(
+        "mean",
+        stats.first().and_then(|text| parse_milliseconds(text)),
+    );
     // wrk2 repeats its percentiles uncorrected under a second headline; use the first ones.
     for line in output.lines() {
         if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
             && let Some(percent) = percent.strip_suffix('%')
             && percent.parse::<f64>().is_ok_and(|percent| percent < 100.0)
         {
-            found.keep_latency(&percentile(percent), milliseconds(time));
+            found.add_latency(&percentile_name(percent), parse_milliseconds(time));
         }
     }
-    found.keep_latency("max", stats.get(2).and_then(|text| milliseconds(text)));
+    found.add_latency(
+        "max",
+        stats.get(2).and_then(|text| parse_milliseconds(text)),
+    );
     found.errors = words("Socket errors:").map_or(0.0, |words| {
         let counts = words.iter();
         counts
@@ -151,7 +157,7 @@ const AUTOCANNON_PERCENTILES: [(&str, &str); 8] = [
 ];
 
 /// Parses the output of autocannon with `-j`.
-pub fn autocannon(result: &Json) -> Option<HttpOutput> {
+pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     let count = |key: &str| result[key].as_f64();
     let requests = result["requests"]["total"].as_f64();
     let seconds = count("duration").filter(|seconds| *seconds > 0.0);
@@ -177,17 +183,17 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     };
     let latency = &result["latency"];
     let mean = latency["average"].as_f64();
-    found.keep_latency("mean", mean);
+    found.add_latency("mean", mean);
     // autocannon's minimum ignores values that it rounded down to 0 ms, and may then exceed the
     // mean.
     let least = latency["min"].as_f64();
-    found.keep_latency(
+    found.add_latency(
         "min",
         least.filter(|least| mean.is_none_or(|mean| *least <= mean)),
     );
     for (name, old_name) in AUTOCANNON_PERCENTILES {
         let ms = latency[name].as_f64();
-        found.keep_latency(name, ms.or_else(|| latency[old_name].as_f64()));
+        found.add_latency(name, ms.or_else(|| latency[old_name].as_f64()));
     }
     let recorded = latency["totalCount"].as_f64();
     if let Some((recorded, requests)) = recorded.zip(requests)
@@ -213,7 +219,7 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
 
 /// Parses the output of our own generator as the tool of an HTTP benchmark
 /// (`speedwell load --benchmarker`).
-fn speedwell(line: &Json) -> Option<HttpOutput> {
+fn parse_speedwell(line: &Json) -> Option<HttpOutput> {
     let figure = |key: &str| line[key].as_f64();
     let mut found = HttpOutput {
         tool: "speedwell",
@@ -226,14 +232,14 @@ fn speedwell(line: &Json) -> Option<HttpOutput> {
         ..HttpOutput::default()
     };
     for (name, ms) in line["latency_ms"].as_object()? {
-        found.keep_latency(name, ms.as_f64());
+        found.add_latency(name, ms.as_f64());
     }
     Some(found)
 }
 
 /// Parses the output of h2load: its counts of requests and status codes, and the mean time per
 /// request.
-fn h2load(output: &str) -> Option<HttpOutput> {
+fn parse_h2load(output: &str) -> Option<HttpOutput> {
     let line = |prefix: &str| output.lines().find_map(|line| line.strip_prefix(prefix));
     let counted = |line: &str, name: &str| -> Option<f64> {
         let part = line.split(',').find(|part| part.trim().ends_with(name))?;
@@ -257,11 +263,11 @@ fn h2load(output: &str) -> Option<HttpOutput> {
         connections: (clients > 0.0).then_some(clients),
         seconds: finished
             .first()
-            .and_then(|time| milliseconds(time))
+            .and_then(|time| parse_milliseconds(time))
             .map(|ms| ms / 1e3),
         requests: counted(requests, "done"),
         rate: rate.and_then(|rate| rate.parse().ok()),
-        bytes_per_second: bandwidth.and_then(bytes),
+        bytes_per_second: bandwidth.and_then(parse_bytes),
         errors: counted(requests, "failed")? + counted(requests, "timeout").unwrap_or(0.0),
         non2xx: ["3xx", "4xx", "5xx"]
             .iter()
@@ -273,14 +279,14 @@ fn h2load(output: &str) -> Option<HttpOutput> {
     let times = line("time for request:").unwrap_or_default();
     let times: Vec<&str> = times.split_whitespace().collect();
     for (name, at) in [("min", 0), ("mean", 2), ("max", 1)] {
-        let ms = times.get(at).and_then(|text| milliseconds(text));
-        found.keep_latency(name, ms);
+        let ms = times.get(at).and_then(|text| parse_milliseconds(text));
+        found.add_latency(name, ms);
     }
     Some(found)
 }
 
 /// Parses `353.21us`, `1.29ms`, `2.01s` or `1.00m` into milliseconds.
-fn milliseconds(text: &str) -> Option<f64> {
+fn parse_milliseconds(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let factor = match &text[split..] {
         "us" => 1e-3,
@@ -294,7 +300,7 @@ fn milliseconds(text: &str) -> Option<f64> {
 }
 
 /// Parses `22.73KB`; kilobytes of wrk and h2load have 1024 bytes.
-fn bytes(text: &str) -> Option<f64> {
+fn parse_bytes(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let power = match &text[split..] {
         "B" => 0,
@@ -310,8 +316,8 @@ fn bytes(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn figures(tool: &str, output: &str) -> Option<Json> {
-        HttpOutput::read(tool, output).map(|output| output.figures())
+    fn parse_report(tool: &str, output: &str) -> Option<Json> {
+        HttpOutput::read(tool, output).map(|output| output.to_report())
     }
 
     const WRK: &str = "Running 1s test @ http://127.0.0.1:12346/
@@ -330,7 +336,7 @@ Requests/sec:   3752.47
 
     #[test]
     fn wrk_tells_latency_and_errors() {
-        let seen = figures("wrk", WRK).unwrap();
+        let seen = parse_report("wrk", WRK).unwrap();
         assert_eq!(
             (&seen["errors"], &seen["non2xx"]),
             (&json!(3.0), &json!(7.0))
@@ -347,7 +353,7 @@ Requests/sec:   3752.47
     fn autocannon_tells_latency_and_errors() {
         let json = r#"{"requests":{"average":814},"latency":{"average":1.2,"p99":4,"max":20},
                        "errors":0,"timeouts":2,"non2xx":1}"#;
-        let seen = figures("autocannon", json).unwrap();
+        let seen = parse_report("autocannon", json).unwrap();
         assert_eq!(
             (&seen["errors"], &seen["non2xx"]),
             (&json!(2.0), &json!(1.0))
@@ -363,7 +369,7 @@ status codes: 95 2xx, 0 3xx, 3 4xx, 0 5xx
                      min         max         mean         sd        +/- sd
 time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
 ";
-        let seen = figures("h2load", text).unwrap();
+        let seen = parse_report("h2load", text).unwrap();
         assert_eq!(
             (&seen["errors"], &seen["non2xx"]),
             (&json!(3.0), &json!(3.0))
@@ -378,7 +384,7 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
     fn our_own_line_is_read() {
         let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
                        "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
-        let seen = figures("speedwell", line).unwrap();
+        let seen = parse_report("speedwell", line).unwrap();
         assert_eq!(
             (&seen["tool"], &seen["errors"]),
             (&json!("speedwell"), &json!(1.0))
@@ -394,7 +400,7 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
             ("h2load", ""),
             ("speedwell", "{}"),
         ] {
-            assert_eq!(figures(tool, text), None, "{tool}");
+            assert_eq!(parse_report(tool, text), None, "{tool}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! JSON of other programs: detects formats, and reads values together with their locations.
 //!
 //! Decides what is accepted as JSON: tolerates non-finite numbers and raw control characters, which
-//! C++ programs write. Knows no format. Start at [`Content`] to detect formats, at [`parse`] and
-//! [`Node`] to read; at [`Text`] for files that are too large for that.
+//! C++ programs write. Knows no format. Start at [`JsonContent`] to detect formats, at [`parse_line`] and
+//! [`JsonNode`] to read; at [`JsonText`] for files that are too large for that.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::cell::OnceCell;
 
 /// Number of bytes that are inspected to detect the format of a file.
-const BEGINNING: usize = 64 * 1024;
+const MAX_INSPECTED_BYTES: usize = 64 * 1024;
 
 /// Returns the keys of objects in the beginning of a JSON text, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
-fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
-    let bytes = &bytes[..bytes.len().min(BEGINNING)];
+fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
+    let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
     let mut found = Vec::new();
     let (mut at, mut depth) = (0, 0_u32);
     while let Some(&byte) = bytes.get(at) {
@@ -23,7 +23,7 @@ fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = end_of_string(bytes, at);
+                let end = string_end(bytes, at);
                 let text = bytes.get(at + 1..end).unwrap_or_default();
                 let after = bytes.get(end + 1..).unwrap_or_default();
                 if after.trim_ascii_start().starts_with(b":") {
@@ -40,26 +40,26 @@ fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
 
 /// A file whose format is being detected. Caches what several detectors need.
 #[derive(Debug)]
-pub struct Content<'a> {
+pub struct JsonContent<'a> {
     /// Whole file, unpacked and without byte order mark.
     pub bytes: &'a [u8],
     keys: OnceCell<Vec<(u32, &'a [u8])>>,
 }
 
-impl<'a> Content<'a> {
+impl<'a> JsonContent<'a> {
     /// Wraps a file without inspecting it.
-    pub fn new(bytes: &'a [u8]) -> Content<'a> {
+    pub fn new(bytes: &'a [u8]) -> JsonContent<'a> {
         let keys = OnceCell::new();
-        Content { bytes, keys }
+        JsonContent { bytes, keys }
     }
 
     /// Returns whether an object in the beginning has this key at this depth of brackets.
-    pub fn has(&self, depth: u32, key: &str) -> bool {
+    pub fn has_key(&self, depth: u32, key: &str) -> bool {
         self.keys().contains(&(depth, key.as_bytes()))
     }
 
     /// Returns whether the outermost object begins with this key.
-    pub fn begins_with(&self, key: &str) -> bool {
+    pub fn begins_with_key(&self, key: &str) -> bool {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
@@ -68,7 +68,7 @@ impl<'a> Content<'a> {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
             if is_json {
-                keys(self.bytes)
+                find_keys(self.bytes)
             } else {
                 Vec::new()
             }
@@ -78,7 +78,7 @@ impl<'a> Content<'a> {
 }
 
 /// Returns the index of the quote that closes the string opened at `start`, or the end of the text.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
+fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
         match byte {
@@ -95,7 +95,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
 /// # Errors
 /// The text is not UTF-8 or not JSON; the message names line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
-    with_text(bytes, |text| serde_json::from_str(text))
+    read_lenient(bytes, |text| serde_json::from_str(text))
 }
 
 /// Stands for a non-finite number, where that differs from null.
@@ -104,32 +104,32 @@ pub const NOT_FINITE: &str = "\0not finite";
 /// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].
 ///
 /// # Errors
-/// As for [`parse`].
-pub fn parse_apart_from_null(bytes: &[u8]) -> Result<Value> {
-    let text = super::utf8(bytes)?;
+/// As for [`parse_line`].
+pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
+    let text = super::require_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = Value::from(NOT_FINITE).to_string();
     serde_json::from_str(text)
-        .or_else(|_| serde_json::from_str(&strict(text, &mark)))
-        .map_err(explained)
+        .or_else(|_| serde_json::from_str(&to_strict_json(text, &mark)))
+        .map_err(explain_error)
 }
 
 /// Passes the text of a file to `read`, and retries with strict JSON if that fails.
 ///
 /// # Errors
 /// The text is not UTF-8, or `read` fails on the strict text.
-pub fn with_text<T>(
+pub fn read_lenient<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
 ) -> Result<T> {
-    let text = super::utf8(bytes)?;
+    let text = super::require_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     read(text)
-        .or_else(|_| read(&strict(text, "null")))
-        .map_err(explained)
+        .or_else(|_| read(&to_strict_json(text, "null")))
+        .map_err(explain_error)
 }
 
-fn explained(error: serde_json::Error) -> Error {
+fn explain_error(error: serde_json::Error) -> Error {
     if error.is_eof() {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
@@ -142,24 +142,24 @@ fn explained(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON text from which parsed values may borrow. Tolerates what [`parse`] tolerates.
+/// A JSON text from which parsed values may borrow. Tolerates what [`parse_line`] tolerates.
 #[derive(Debug)]
-pub struct Text {
+pub struct JsonText {
     written: String,
     strict: OnceCell<String>,
 }
 
-impl Text {
+impl JsonText {
     /// Takes the whole content of a file.
     ///
     /// # Errors
     /// The content is not UTF-8.
-    pub fn new(bytes: Vec<u8>) -> Result<Text> {
+    pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
         let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
         if written.starts_with('\u{feff}') {
             written.remove(0);
         }
-        Ok(Text {
+        Ok(JsonText {
             written,
             strict: OnceCell::new(),
         })
@@ -177,23 +177,26 @@ impl Text {
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_str(&self.written)
             .or_else(|_| {
-                serde_json::from_str(self.strict.get_or_init(|| strict(&self.written, "null")))
+                serde_json::from_str(
+                    self.strict
+                        .get_or_init(|| to_strict_json(&self.written, "null")),
+                )
             })
-            .map_err(explained)
+            .map_err(explain_error)
     }
 }
 
 /// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like by `not_finite`, and
 /// escapes raw control characters. Line numbers are preserved up to the first line break inside a
 /// string.
-fn strict(text: &str, not_finite: &str) -> String {
+fn to_strict_json(text: &str, not_finite: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let length = match first {
             '"' => {
-                let end = (end_of_string(rest.as_bytes(), 0) + 1).min(rest.len());
-                out.extend(rest[..end].chars().map(escaped));
+                let end = (string_end(rest.as_bytes(), 0) + 1).min(rest.len());
+                out.extend(rest[..end].chars().map(escape_control));
                 end
             }
             '-' | 'a'..='z' | 'A'..='Z' => {
@@ -221,7 +224,7 @@ fn is_not_finite(word: &str) -> bool {
     ["nan", "inf", "infinity"].contains(&word.as_str())
 }
 
-fn escaped(character: char) -> String {
+fn escape_control(character: char) -> String {
     if character.is_ascii_control() {
         format!("\\u{:04x}", u32::from(character))
     } else {
@@ -231,27 +234,27 @@ fn escaped(character: char) -> String {
 
 /// A value and its location in the file, for error messages.
 #[derive(Debug, Clone)]
-pub struct Node<'a> {
+pub struct JsonNode<'a> {
     at: String,
     value: &'a Value,
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     /// Wraps the outermost value.
-    pub fn root(value: &'a Value) -> Node<'a> {
-        Node {
+    pub fn from_root(value: &'a Value) -> JsonNode<'a> {
+        JsonNode {
             at: String::new(),
             value,
         }
     }
 
     /// Wraps a value at `place` of a larger one.
-    pub fn at(place: String, value: &'a Value) -> Node<'a> {
-        Node { at: place, value }
+    pub fn from_place(place: String, value: &'a Value) -> JsonNode<'a> {
+        JsonNode { at: place, value }
     }
 
     /// Returns a member of an object; `None` if it is absent or null, or this is not an object.
-    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+    pub fn get(&self, key: &str) -> Option<JsonNode<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(self.child(key, value))
     }
@@ -260,7 +263,7 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// The member is absent or null; the message names it.
-    pub fn need(&self, key: &str) -> Result<Node<'a>> {
+    pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
         let place = if self.at.is_empty() {
             String::new()
         } else {
@@ -296,9 +299,12 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// The value is not an array.
-    pub fn elements(&self) -> Result<Vec<Node<'a>>> {
-        let elements = self.value.as_array().ok_or_else(|| self.not("an array"))?;
-        let node = |(index, value)| Node {
+    pub fn elements(&self) -> Result<Vec<JsonNode<'a>>> {
+        let elements = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.type_error("an array"))?;
+        let node = |(index, value)| JsonNode {
             at: format!("{}[{index}]", self.at),
             value,
         };
@@ -310,7 +316,7 @@ impl<'a> Node<'a> {
     /// # Errors
     /// The value is not a string.
     pub fn text(&self) -> Result<&'a str> {
-        self.value.as_str().ok_or_else(|| self.not("a text"))
+        self.value.as_str().ok_or_else(|| self.type_error("a text"))
     }
 
     /// Returns the value as a number.
@@ -318,7 +324,9 @@ impl<'a> Node<'a> {
     /// # Errors
     /// The value is not a number.
     pub fn number(&self) -> Result<f64> {
-        self.value.as_f64().ok_or_else(|| self.not("a number"))
+        self.value
+            .as_f64()
+            .ok_or_else(|| self.type_error("a number"))
     }
 
     /// Returns whether the value is `true`.
@@ -331,7 +339,7 @@ impl<'a> Node<'a> {
         self.value.is_null()
     }
 
-    /// Returns whether the value is a non-finite number, as marked by [`parse_apart_from_null`].
+    /// Returns whether the value is a non-finite number, as marked by [`parse_marking_not_finite`].
     pub fn is_not_finite(&self) -> bool {
         self.value == NOT_FINITE
     }
@@ -346,13 +354,13 @@ impl<'a> Node<'a> {
         &self.at
     }
 
-    fn child(&self, key: &str, value: &'a Value) -> Node<'a> {
+    fn child(&self, key: &str, value: &'a Value) -> JsonNode<'a> {
         let dot = if self.at.is_empty() { "" } else { "." };
         let at = format!("{}{dot}{key}", self.at);
-        Node { at, value }
+        JsonNode { at, value }
     }
 
-    fn not(&self, expected: &str) -> Error {
+    fn type_error(&self, expected: &str) -> Error {
         let mut found = self.value.to_string();
         if let Some((end, _)) = found.char_indices().nth(40) {
             found.replace_range(end.., "...");
@@ -367,7 +375,7 @@ mod tests {
 
     #[test]
     fn keys_are_found_with_their_depth_even_when_the_text_is_cut() {
-        let found = keys(br#" {"a\"b" : ["x", {"c": "d:e"}], "f": {"g"#);
+        let found = find_keys(br#" {"a\"b" : ["x", {"c": "d:e"}], "f": {"g"#);
         let expected: [(u32, &[u8]); 3] = [(1, br#"a\"b"#), (3, b"c"), (1, b"f")];
         assert_eq!(found, expected);
     }
@@ -384,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_not_finite_can_be_known_from_null() {
-        let parsed = parse_apart_from_null(b"[null, NaN, 1]").unwrap();
+        let parsed = parse_marking_not_finite(b"[null, NaN, 1]").unwrap();
         assert_eq!(parsed, serde_json::json!([null, NOT_FINITE, 1]));
     }
 
@@ -397,12 +405,16 @@ mod tests {
         );
         assert!(message(b"{\"a\": [1").ends_with("is the file cut short?"));
         let value = serde_json::json!({"a": [{"b": "x".repeat(50)}]});
-        let element = Node::root(&value).need("a").unwrap().elements().unwrap();
+        let element = JsonNode::from_root(&value)
+            .require("a")
+            .unwrap()
+            .elements()
+            .unwrap();
         assert_eq!(
-            element[0].need("c").unwrap_err().to_string(),
+            element[0].require("c").unwrap_err().to_string(),
             "the key 'c' is missing in 'a[0]'"
         );
-        let wrong = element[0].need("b").unwrap().number().unwrap_err();
+        let wrong = element[0].require("b").unwrap().number().unwrap_err();
         assert_eq!(
             wrong.to_string(),
             format!("'a[0].b' is \"{}..., not a number", "x".repeat(39))

@@ -18,7 +18,7 @@ use anyhow::{Result, anyhow};
 ///
 /// # Errors
 /// The bytes are not UTF-8; the message names the line.
-pub fn utf8(bytes: &[u8]) -> Result<&str> {
+pub fn require_utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
@@ -33,6 +33,6 @@ pub fn utf8(bytes: &[u8]) -> Result<&str> {
 pub const BEGINNING_BYTES: u64 = 64 * 1024;
 
 /// Returns the part of a file that is inspected to detect its format.
-pub fn beginning(bytes: &[u8]) -> &[u8] {
+pub fn file_beginning(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
 }

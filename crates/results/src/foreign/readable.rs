@@ -1,10 +1,10 @@
 //! Diagnoses files that cannot be read: wrong encoding, no results, or output formatted for people.
 //!
 //! Decides what to report about them, and how to get a readable file. Used by imports and drop-in
-//! replacements alike. Start at [`plain`] for bytes that should be text, at
-//! [`Unreadable::of_bytes`] for bytes of an unknown format.
+//! replacements alike. Start at [`strip_bom`] for bytes that should be text, at
+//! [`UnreadableFile::diagnose`] for bytes of an unknown format.
 
-use super::beginning;
+use super::file_beginning;
 use anyhow::{Result, bail};
 use std::io::{Cursor, Read};
 
@@ -12,24 +12,24 @@ use std::io::{Cursor, Read};
 ///
 /// # Errors
 /// The bytes are UTF-16; the message does not name the file.
-pub fn plain(bytes: &[u8]) -> Result<&[u8]> {
+pub fn strip_bom(bytes: &[u8]) -> Result<&[u8]> {
     if is_utf16(bytes) {
-        bail!("it {UTF16}\nhint: {SAVE_AS_UTF8}");
+        bail!("it {UTF16_FOUND}\nhint: {SAVE_AS_UTF8}");
     }
     Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 
-const UTF16: &str = "is UTF-16 text";
+const UTF16_FOUND: &str = "is UTF-16 text";
 const SAVE_AS_UTF8: &str = "save it as UTF-8";
 
 /// Number of bytes that are inspected if there is no byte order mark.
-const LOOKED_AT: usize = 64;
+const MAX_INSPECTED_BYTES: usize = 64;
 
 /// Returns whether bytes are UTF-16: marked as such, or with every second byte zero, as in text of
 /// most languages.
 pub fn is_utf16(bytes: &[u8]) -> bool {
     let begins = |mark: &[u8]| bytes.starts_with(mark);
-    let first = &bytes[..bytes.len().min(LOOKED_AT) & !1];
+    let first = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES) & !1];
     let zeros = |at: usize| {
         let mut every_second = first.iter().skip(at).step_by(2);
         first.len() >= 4 && every_second.all(|&byte| byte == 0)
@@ -41,20 +41,20 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 /// Wraps a source, stripping its byte order mark.
 ///
 /// # Errors
-/// As for [`plain`], or reading fails.
+/// As for [`strip_bom`], or reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
-    let mut first = Vec::with_capacity(LOOKED_AT);
+    let mut first = Vec::with_capacity(MAX_INSPECTED_BYTES);
     source
         .by_ref()
-        .take(LOOKED_AT as u64)
+        .take(MAX_INSPECTED_BYTES as u64)
         .read_to_end(&mut first)?;
-    let first = plain(&first)?.to_vec();
+    let first = strip_bom(&first)?.to_vec();
     Ok(Cursor::new(first).chain(source))
 }
 
 /// Diagnosis of unreadable bytes, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableFile {
     /// Predicate to put after the file name: `is empty`.
     pub found: String,
     /// How to get a readable file; empty if unknown.
@@ -63,9 +63,9 @@ pub struct Unreadable {
 
 /// Output that a program formats for people: a test for its lines, the program, and how to make it
 /// write a file.
-type Printed = (fn(&str) -> bool, &'static str, &'static str);
+type PrintedOutput = (fn(&str) -> bool, &'static str, &'static str);
 
-const PRINTED: [Printed; 7] = [
+const PRINTED_OUTPUTS: [PrintedOutput; 7] = [
     (
         |line| has_all(line, &["Benchmark", "Time", "CPU", "Iterations"]),
         "google/benchmark",
@@ -107,10 +107,10 @@ fn has_all(line: &str, words: &[&str]) -> bool {
     words.iter().all(|word| line.contains(word))
 }
 
-impl Unreadable {
+impl UnreadableFile {
     /// Diagnoses bytes that no reader recognizes.
-    pub fn of_bytes(bytes: &[u8]) -> Unreadable {
-        let said = |found: &str, hint| Unreadable {
+    pub fn diagnose(bytes: &[u8]) -> UnreadableFile {
+        let said = |found: &str, hint| UnreadableFile {
             found: found.to_owned(),
             hint,
         };
@@ -119,19 +119,19 @@ impl Unreadable {
         }
         if is_utf16(bytes) {
             // PowerShell's `>` writes UTF-16.
-            return said(UTF16, SAVE_AS_UTF8);
+            return said(UTF16_FOUND, SAVE_AS_UTF8);
         }
-        let bytes = beginning(bytes);
+        let bytes = file_beginning(bytes);
         if bytes.contains(&0) {
             return said("is a binary file", "");
         }
         let text = String::from_utf8_lossy(bytes);
-        if let Some(line) = json_below(&text) {
+        if let Some(line) = find_json_below_text(&text) {
             let found = format!("has other text above its JSON, which begins at line {line}");
             let hint = "write standard output alone into the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
             return said(&found, hint);
         }
-        let printed = PRINTED
+        let printed = PRINTED_OUTPUTS
             .iter()
             .find(|(is_line, ..)| text.lines().any(is_line));
         match printed {
@@ -150,7 +150,7 @@ impl Unreadable {
 }
 
 /// Returns the line at which JSON begins below other text.
-fn json_below(text: &str) -> Option<usize> {
+fn find_json_below_text(text: &str) -> Option<usize> {
     let begins = |line: &str| {
         let line = line.trim_end();
         matches!(line, "{" | "[") || line.starts_with("{\"") || line.starts_with("[{")
@@ -167,7 +167,7 @@ fn json_below(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn utf16(text: &str, mark: bool) -> Vec<u8> {
+    fn encode_utf16(text: &str, mark: bool) -> Vec<u8> {
         let mark = mark.then_some(0xfeff);
         let units = mark.into_iter().chain(text.encode_utf16());
         units.flat_map(u16::to_le_bytes).collect()
@@ -175,14 +175,17 @@ mod tests {
 
     #[test]
     fn utf16_is_known_with_and_without_its_mark() {
-        for bytes in [utf16("goos: linux\n", true), utf16("goos: linux\n", false)] {
-            let error = plain(&bytes).unwrap_err().to_string();
+        for bytes in [
+            encode_utf16("goos: linux\n", true),
+            encode_utf16("goos: linux\n", false),
+        ] {
+            let error = strip_bom(&bytes).unwrap_err().to_string();
             assert_eq!(error, "it is UTF-16 text\nhint: save it as UTF-8");
-            assert_eq!(Unreadable::of_bytes(&bytes).found, "is UTF-16 text");
+            assert_eq!(UnreadableFile::diagnose(&bytes).found, "is UTF-16 text");
         }
-        assert_eq!(plain(b"\xef\xbb\xbfgoos").unwrap(), b"goos");
-        assert_eq!(plain(b"\0\0\0\0").unwrap(), b"\0\0\0\0");
-        assert_eq!(plain(b"").unwrap(), b"");
+        assert_eq!(strip_bom(b"\xef\xbb\xbfgoos").unwrap(), b"goos");
+        assert_eq!(strip_bom(b"\0\0\0\0").unwrap(), b"\0\0\0\0");
+        assert_eq!(strip_bom(b"").unwrap(), b"");
     }
 
     #[test]
@@ -206,7 +209,7 @@ mod tests {
             (" \n", "is empty", "end well"),
             ("hello\n", "is of no known kind", ""),
         ] {
-            let told = Unreadable::of_bytes(text.as_bytes());
+            let told = UnreadableFile::diagnose(text.as_bytes());
             assert_eq!(told.found, found);
             assert!(told.hint.contains(hint), "{told:?}");
         }

@@ -7,17 +7,17 @@
 //! ab writes to files (`-e`, `-g`), which do not name the address. The lines are those of httpd 2.2
 //! and 2.4, support/ab.c.
 
-use crate::foreign::beginning;
-use crate::formats::imported::{Imported, Process, sample};
-use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
+use crate::foreign::file_beginning;
+use crate::formats::imported::{ImportedProcess, SessionBuilder, value_sample};
+use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Better, Case, Environment, Metric, Session};
+use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 
 /// Start of the first line of a report.
-const BEGINNING: &str = "This is ApacheBench";
+const FIRST_LINE: &str = "This is ApacheBench";
 
 /// Fields that only reports have. A pasted report may have lost its first line.
-const FIELDS_OF_REPORTS: [&str; 4] = [
+const REPORT_FIELDS: [&str; 4] = [
     "Server Software",
     "Concurrency Level",
     "Complete requests",
@@ -25,11 +25,11 @@ const FIELDS_OF_REPORTS: [&str; 4] = [
 ];
 
 /// Returns whether the data have this format.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(beginning(bytes));
+pub fn recognizes(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(bytes));
     text.lines().any(|line| {
         let line = line.trim();
-        line.starts_with(BEGINNING)
+        line.starts_with(FIRST_LINE)
             || (line.starts_with("Requests per second:") && line.contains("[#/sec]"))
     })
 }
@@ -41,17 +41,17 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// No report has results.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut text = String::from_utf8_lossy(bytes);
-    if is_page(&text) {
-        text = as_text(&text).into();
+    if is_html(&text) {
+        text = html_to_text(&text).into();
     }
-    let mut imported = Imported::default();
+    let mut imported = SessionBuilder::default();
     let mut environment = Environment::default();
     let mut remarks = Vec::new();
-    for (at, lines) in reports(&text) {
-        let report = Report::read(&lines);
+    for (at, lines) in split_reports(&text) {
+        let report = AbReport::read(&lines);
         environment.facts.extend(report.facts.clone());
-        match report.load() {
-            Some(load) => load.add(&mut imported, &mut remarks),
+        match report.into_load_report() {
+            Some(load) => load.add_to(&mut imported, &mut remarks),
             None => remarks.push(format!(
                 "the report that begins at line {at} has no results: ab gave up, or the text is cut \
                  short"
@@ -71,10 +71,10 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 }
 
 /// Splits a text into reports; returns the lines of each, with the number of its first line.
-fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
+fn split_reports(text: &str) -> Vec<(usize, Vec<&str>)> {
     let mut reports: Vec<(usize, Vec<&str>)> = Vec::new();
     for (line, number) in text.split_inclusive('\n').zip(1..) {
-        if line.starts_with(BEGINNING) || reports.is_empty() {
+        if line.starts_with(FIRST_LINE) || reports.is_empty() {
             reports.push((number, Vec::new()));
         }
         if let Some((_, lines)) = reports.last_mut() {
@@ -91,13 +91,13 @@ fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
 /// Returns whether the lines are a report, rather than text before one.
 fn is_report(lines: &[&str]) -> bool {
     lines.iter().any(|line| {
-        let name = field(line).map(|(name, _)| name);
-        line.starts_with(BEGINNING) || name.is_some_and(|name| FIELDS_OF_REPORTS.contains(&name))
+        let name = split_field(line).map(|(name, _)| name);
+        line.starts_with(FIRST_LINE) || name.is_some_and(|name| REPORT_FIELDS.contains(&name))
     })
 }
 
 /// Rows of the table "Connection Times", with the prefixes of their metrics.
-const ROWS: [(&str, &str); 4] = [
+const CONNECTION_ROWS: [(&str, &str); 4] = [
     ("Connect", "connect"),
     ("Processing", "processing"),
     ("Waiting", "waiting"),
@@ -105,13 +105,13 @@ const ROWS: [(&str, &str); 4] = [
 ];
 
 /// Columns of that table, by default and with -S.
-const COLUMNS: [&[&str]; 2] = [
+const CONNECTION_COLUMNS: [&[&str]; 2] = [
     &["min", "mean", "sd", "median", "max"],
     &["min", "mean", "max"],
 ];
 
 /// Lines that are stored as facts about what was measured.
-const FACTS: [(&str, &str); 3] = [
+const FACT_LINES: [(&str, &str); 3] = [
     ("Server Software", "server_software"),
     ("Document Length", "document_length"),
     ("SSL/TLS Protocol", "tls"),
@@ -119,7 +119,7 @@ const FACTS: [(&str, &str); 3] = [
 
 /// Content of a report.
 #[derive(Debug, Default)]
-struct Report {
+struct AbReport {
     host: String,
     port: String,
     path: String,
@@ -132,20 +132,20 @@ struct Report {
 }
 
 /// Splits `Requests per second: 1806.13 [#/sec] (mean)` into name and value.
-fn field(line: &str) -> Option<(&str, &str)> {
+fn split_field(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.trim().split_once(':')?;
     Some((name, rest.trim()))
 }
 
-fn number(text: &str) -> Option<f64> {
+fn first_number(text: &str) -> Option<f64> {
     let number: f64 = text.split_whitespace().next()?.parse().ok()?;
     number.is_finite().then_some(number)
 }
 
-impl Report {
+impl AbReport {
     /// Parses the lines of a report, each with its line end.
-    fn read(lines: &[&str]) -> Report {
-        let mut report = Report::default();
+    fn read(lines: &[&str]) -> AbReport {
+        let mut report = AbReport::default();
         // ab prints connection times in whole milliseconds.
         report.load.resolution_ns = NS_PER_MS;
         report.load.has_single_requests = true;
@@ -156,13 +156,13 @@ impl Report {
                 report.is_cut = !report.has_longest;
                 continue;
             }
-            report.line(line.trim());
+            report.parse_line(line.trim());
         }
         report
     }
 
     /// Returns the figures; `None` if there are none.
-    fn load(mut self) -> Option<LoadReport> {
+    fn into_load_report(mut self) -> Option<LoadReport> {
         self.load.throughput?;
         let is_whole = self.has_total && (self.has_longest || !self.has_percentiles);
         if self.is_cut || !is_whole {
@@ -192,25 +192,25 @@ impl Report {
         format!("{scheme}://{}{port}{}", self.host, self.path)
     }
 
-    fn line(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         if let Some(kinds) = line
             .strip_prefix('(')
             .and_then(|line| line.strip_suffix(')'))
         {
-            self.kinds(kinds);
+            self.parse_failure_kinds(kinds);
         } else if let Some((percent, rest)) = line.split_once('%')
             && percent.bytes().all(|byte| byte.is_ascii_digit())
         {
-            self.percentile(percent, rest);
-        } else if let Some((name, rest)) = field(line) {
-            self.field(name, rest);
+            self.parse_percentile(percent, rest);
+        } else if let Some((name, rest)) = split_field(line) {
+            self.parse_field(name, rest);
         } else if line.ends_with(" kb/s sent") {
-            self.bandwidth("bytes_sent_per_second", line);
+            self.parse_bandwidth("bytes_sent_per_second", line);
         }
     }
 
-    fn field(&mut self, name: &str, rest: &str) {
-        if let Some((_, fact)) = FACTS.iter().find(|(known, _)| *known == name) {
+    fn parse_field(&mut self, name: &str, rest: &str) {
+        if let Some((_, fact)) = FACT_LINES.iter().find(|(known, _)| *known == name) {
             self.facts.push(((*fact).to_owned(), rest.to_owned()));
         }
         let load = &mut self.load;
@@ -218,46 +218,50 @@ impl Report {
             "Server Hostname" => self.host = rest.to_owned(),
             "Server Port" => self.port = rest.to_owned(),
             "Document Path" => self.path = rest.to_owned(),
-            "Concurrency Level" => load.concurrency = number(rest),
+            "Concurrency Level" => load.concurrency = first_number(rest),
             "Time taken for tests" => {
-                load.elapsed_ns = number(rest).map(|seconds| seconds * NS_PER_SECOND);
+                load.elapsed_ns = first_number(rest).map(|seconds| seconds * NS_PER_SECOND);
             }
-            "Complete requests" => load.requests = number(rest),
-            "Failed requests" => load.errors = number(rest),
+            "Complete requests" => load.requests = first_number(rest),
+            "Failed requests" => load.errors = first_number(rest),
             "Write errors" => {
-                let count = number(rest).map(|count| (count_of("http_write_errors"), count));
+                let count =
+                    first_number(rest).map(|count| (count_metric("http_write_errors"), count));
                 load.others.extend(count);
             }
-            "Non-2xx responses" => load.non2xx = number(rest),
+            "Non-2xx responses" => load.non2xx = first_number(rest),
             "Keep-Alive requests" => {
                 self.facts.push(("keep_alive".to_owned(), "on".to_owned()));
             }
-            "Requests per second" => load.throughput = number(rest),
+            "Requests per second" => load.throughput = first_number(rest),
             "Time per request" => {
                 let is_across = rest.contains("across");
                 let name = if is_across { "time_across_all" } else { "time" };
-                let time = number(rest).map(|ms| (name.to_owned(), ms * NS_PER_MS));
+                let time = first_number(rest).map(|ms| (name.to_owned(), ms * NS_PER_MS));
                 load.times_ns.extend(time);
             }
-            "Transfer rate" => self.bandwidth("bytes_per_second", rest),
-            _ => self.row(name, rest),
+            "Transfer rate" => self.parse_bandwidth("bytes_per_second", rest),
+            _ => self.parse_connection_row(name, rest),
         }
     }
 
     /// Parses a transfer rate. ab's kilobytes have 1024 bytes.
-    fn bandwidth(&mut self, name: &str, text: &str) {
-        let metric = Metric::new(name, "B/s", Better::Higher);
-        let figure = number(text).map(|kib| (metric, kib * 1024.0));
+    fn parse_bandwidth(&mut self, name: &str, text: &str) {
+        let metric = Metric::new(name, "B/s", MetricDirection::Higher);
+        let figure = first_number(text).map(|kib| (metric, kib * 1024.0));
         self.load.others.extend(figure);
     }
 
     /// Parses a row of the connection times; the number of columns identifies the layout.
-    fn row(&mut self, name: &str, rest: &str) {
-        let Some((_, row)) = ROWS.iter().find(|(known, _)| *known == name) else {
+    fn parse_connection_row(&mut self, name: &str, rest: &str) {
+        let Some((_, row)) = CONNECTION_ROWS.iter().find(|(known, _)| *known == name) else {
             return;
         };
-        let numbers: Vec<f64> = rest.split_whitespace().map_while(number).collect();
-        let Some(columns) = COLUMNS.iter().find(|known| known.len() == numbers.len()) else {
+        let numbers: Vec<f64> = rest.split_whitespace().map_while(first_number).collect();
+        let Some(columns) = CONNECTION_COLUMNS
+            .iter()
+            .find(|known| known.len() == numbers.len())
+        else {
             return;
         };
         self.has_total |= *row == "latency";
@@ -271,50 +275,52 @@ impl Report {
         }
     }
 
-    fn kinds(&mut self, text: &str) {
+    fn parse_failure_kinds(&mut self, text: &str) {
         for kind in text.split(',') {
-            let Some((name, count)) = field(kind) else {
+            let Some((name, count)) = split_field(kind) else {
                 continue;
             };
-            let Some(count) = number(count) else { continue };
-            let metric = count_of(&format!("http_failed_{}", name.to_lowercase()));
+            let Some(count) = first_number(count) else {
+                continue;
+            };
+            let metric = count_metric(&format!("http_failed_{}", name.to_lowercase()));
             self.load.others.push((metric, count));
         }
     }
 
-    fn percentile(&mut self, percent: &str, rest: &str) {
-        let Some(ms) = number(rest) else { return };
+    fn parse_percentile(&mut self, percent: &str, rest: &str) {
+        let Some(ms) = first_number(rest) else { return };
         self.has_percentiles = true;
         self.has_longest |= percent == "100";
-        let name = percentile(percent);
+        let name = percentile_metric(percent);
         self.load.times_ns.push((name, ms * NS_PER_MS));
     }
 }
 
-fn count_of(name: &str) -> Metric {
-    Metric::new(name, "", Better::Lower)
+fn count_metric(name: &str) -> Metric {
+    Metric::new(name, "", MetricDirection::Lower)
 }
 
-const PERCENTAGES: &str = "Percentage served,Time in ms";
-const REQUESTS: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
+const PERCENTAGES_HEADER: &str = "Percentage served,Time in ms";
+const REQUESTS_HEADER: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 
 /// Number of rows in a percentile table: 0 to 100.
-const ROWS_OF_PERCENTAGES: usize = 101;
+const PERCENTILE_ROWS: usize = 101;
 
 /// Percentiles that become metrics: those of ab's own report, and both ends.
-const KEPT: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
+const KEPT_PERCENTILES: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 /// Benchmark name for a file without an address.
-const NAME: &str = "ab";
+const DEFAULT_BENCHMARK: &str = "ab";
 
 /// Returns whether the data are a percentile table.
-pub fn recognises_percentages(bytes: &[u8]) -> bool {
-    bytes.starts_with(PERCENTAGES.as_bytes())
+pub fn recognizes_percentages(bytes: &[u8]) -> bool {
+    bytes.starts_with(PERCENTAGES_HEADER.as_bytes())
 }
 
 /// Returns whether the data are a table of requests.
-pub fn recognises_requests(bytes: &[u8]) -> bool {
-    bytes.starts_with(REQUESTS.as_bytes())
+pub fn recognizes_requests(bytes: &[u8]) -> bool {
+    bytes.starts_with(REQUESTS_HEADER.as_bytes())
 }
 
 /// Reads a percentile table. Adds messages for the user to `warnings`.
@@ -322,22 +328,22 @@ pub fn recognises_requests(bytes: &[u8]) -> bool {
 /// # Errors
 /// A row is invalid; the message names its line.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = Table::read(bytes, PERCENTAGES, ',')?;
+    let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport {
-        target: NAME.to_owned(),
+        target: DEFAULT_BENCHMARK.to_owned(),
         ..LoadReport::default()
     };
     for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
-        if KEPT.contains(&percent) {
+        if KEPT_PERCENTILES.contains(&percent) {
             let name = match percent {
                 "0" => "latency_min".to_owned(),
-                percent => percentile(percent),
+                percent => percentile_metric(percent),
             };
             load.times_ns
-                .push((name, table.number(row, 1)? * NS_PER_MS));
+                .push((name, table.parse_cell(row, 1)? * NS_PER_MS));
         }
     }
-    if table.is_cut || table.rows.len() < ROWS_OF_PERCENTAGES {
+    if table.is_cut || table.rows.len() < PERCENTILE_ROWS {
         load.remarks
             .push("the table is cut short, so percentages at its end are missing".to_owned());
     }
@@ -351,31 +357,31 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// # Errors
 /// A row is invalid; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = Table::read(bytes, REQUESTS, '\t')?;
+    let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "there are no rows in it");
-    let mut imported = Imported::default();
+    let mut imported = SessionBuilder::default();
     let mut samples = Vec::new();
     let mut zeros = 0;
     let mut started_s = f64::INFINITY;
     for row in &table.rows {
-        started_s = started_s.min(table.number(row, 1)?);
+        started_s = started_s.min(table.parse_cell(row, 1)?);
         for (column, name) in [
             (4, "latency"),
             (2, "connect"),
             (3, "processing"),
             (5, "waiting"),
         ] {
-            let ms = table.number(row, column)?;
+            let ms = table.parse_cell(row, column)?;
             zeros += u32::from(column == 4 && ms == 0.0);
-            let metric = imported.metric(Metric::new(name, "ns", Better::Lower));
-            samples.push(sample(&metric, ms * NS_PER_MS));
+            let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
+            samples.push(value_sample(&metric, ms * NS_PER_MS));
         }
     }
-    let process = Process {
+    let process = ImportedProcess {
         samples,
-        ..Process::default()
+        ..ImportedProcess::default()
     };
-    imported.run(Case::new(NAME, Vec::new()), process);
+    imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
         warnings.push(format!(
             "'{label}': {zeros} of {} requests took less than the millisecond that ab can tell; they \
@@ -396,16 +402,16 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
 }
 
 /// Rows below a header, all with as many cells as the header.
-struct Table<'a> {
+struct DelimitedTable<'a> {
     rows: Vec<Vec<&'a str>>,
     /// Whether an unterminated last line was dropped.
     is_cut: bool,
 }
 
-impl<'a> Table<'a> {
-    fn read(bytes: &'a [u8], header: &str, separator: char) -> Result<Table<'a>> {
-        let text = crate::foreign::utf8(bytes)?;
-        let mut table = Table {
+impl<'a> DelimitedTable<'a> {
+    fn read(bytes: &'a [u8], header: &str, separator: char) -> Result<DelimitedTable<'a>> {
+        let text = crate::foreign::require_utf8(bytes)?;
+        let mut table = DelimitedTable {
             rows: Vec::new(),
             is_cut: !text.ends_with('\n'),
         };
@@ -427,7 +433,7 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    fn number(&self, row: &[&str], column: usize) -> Result<f64> {
+    fn parse_cell(&self, row: &[&str], column: usize) -> Result<f64> {
         let number: Option<f64> = row[column].trim().parse().ok();
         number.filter(|number| number.is_finite()).with_context(|| {
             let at = self.rows.iter().position(|known| known == row);
@@ -442,7 +448,7 @@ impl<'a> Table<'a> {
 }
 
 /// HTML entities that ab uses.
-const ENTITIES: [(&str, &str); 5] = [
+const HTML_ENTITIES: [(&str, &str); 5] = [
     ("&nbsp;", " "),
     ("&lt;", "<"),
     ("&gt;", ">"),
@@ -452,17 +458,17 @@ const ENTITIES: [(&str, &str); 5] = [
 ];
 
 /// Returns whether a text is HTML rather than plain text.
-fn is_page(text: &str) -> bool {
+fn is_html(text: &str) -> bool {
     text.lines()
         .any(|line| line.trim_start().starts_with("<table"))
 }
 
 /// Converts HTML to text, with cells separated by blanks.
-fn as_text(page: &str) -> String {
-    page.split_inclusive('\n').map(line_as_text).collect()
+fn html_to_text(page: &str) -> String {
+    page.split_inclusive('\n').map(html_line_to_text).collect()
 }
 
-fn line_as_text(line: &str) -> String {
+fn html_line_to_text(line: &str) -> String {
     let end = if line.ends_with('\n') { "\n" } else { "" };
     let mut text = String::with_capacity(line.len());
     for (at, piece) in line.split('<').enumerate() {
@@ -475,7 +481,7 @@ fn line_as_text(line: &str) -> String {
             _ => text.push_str(piece),
         }
     }
-    for (name, letter) in ENTITIES {
+    for (name, letter) in HTML_ENTITIES {
         text = text.replace(name, letter);
     }
     format!("{}{end}", text.trim())
@@ -487,8 +493,13 @@ mod tests {
 
     #[test]
     fn text_above_the_first_report_is_no_report_whatever_colons_it_has() {
-        let begins = |text: &str| reports(text).iter().map(|(at, _)| *at).collect::<Vec<_>>();
-        let whole = format!("{BEGINNING}\nComplete requests: 1\n");
+        let begins = |text: &str| {
+            split_reports(text)
+                .iter()
+                .map(|(at, _)| *at)
+                .collect::<Vec<_>>()
+        };
+        let whole = format!("{FIRST_LINE}\nComplete requests: 1\n");
         assert_eq!(begins(&format!("Created: 19 March\n{whole}")), [2]);
         // A report without its first line.
         let headless = format!("Complete requests: 1\nRequests per second: 5\n{whole}");
@@ -497,7 +508,7 @@ mod tests {
 
     #[test]
     fn text_below_a_complete_report_does_not_cut_it_short() {
-        let read = |lines: &[&str]| Report::read(lines).is_cut;
+        let read = |lines: &[&str]| AbReport::read(lines).is_cut;
         assert!(!read(&[
             "100% 3 (longest request)\n",
             "Sign up: it is free"
@@ -509,13 +520,13 @@ mod tests {
     fn rows_become_lines_and_cells_words() {
         let page = "<table >\n<tr ><th colspan=2>Server Software:</th><td>a &lt;b&gt; &amp;lt;</td></tr>\n\
                     <tr ><th>Connect:</th><td>    0</td><td>   1</td></tr>";
-        assert!(is_page(page));
-        let words: Vec<String> = as_text(page)
+        assert!(is_html(page));
+        let words: Vec<String> = html_to_text(page)
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(words, ["", "Server Software: a <b> &lt;", "Connect: 0 1"]);
-        assert!(!as_text(page).ends_with('\n'));
-        assert!(!is_page("Document Path:          /<table\n"));
+        assert!(!html_to_text(page).ends_with('\n'));
+        assert!(!is_html("Document Path:          /<table\n"));
     }
 }

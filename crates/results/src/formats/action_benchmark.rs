@@ -5,25 +5,25 @@
 //! except for rates in the output of tools that print both times and rates. Does not know where the
 //! file is. Start at [`read`].
 
-use super::imported::{LeftOut, Process, sample};
-use super::input::{Directions, Input};
-use super::points::{Place, Points, revision, subject};
-use super::same_names::{Listed, tell_apart};
-use crate::foreign::json::{self, Content, Node};
-use crate::foreign::unit::Measure;
+use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::input::{InputFile, MetricDirections};
+use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
+use super::same_names::{ListedResult, distinguish_results};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use speedwell_model::{Better, Case, Metric, Origin, Session};
+use speedwell_model::{Case, CodeOrigin, Metric, MetricDirection, Session};
 use std::collections::BTreeSet;
 
 /// Prefix of the JSON.
 const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
 
 /// Tools for whose figures higher is better.
-const MORE: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
+const HIGHER_IS_BETTER_TOOLS: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
 
 /// Tools for whose figures lower is better.
-const LESS: [&str; 7] = [
+const LOWER_IS_BETTER_TOOLS: [&str; 7] = [
     "cargo",
     "benchmarkluau",
     "googlecpp",
@@ -34,13 +34,13 @@ const LESS: [&str; 7] = [
 ];
 
 /// Tools that print both times and rates; the action treats all as lower-is-better.
-const BY_UNIT: [&str; 2] = ["go", "jmh"];
+const MIXED_UNIT_TOOLS: [&str; 2] = ["go", "jmh"];
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
     let bytes = file.bytes.trim_ascii_start();
     bytes.starts_with(ASSIGNMENT)
-        || (bytes.starts_with(b"{") && file.has(1, "lastUpdate") && file.has(1, "entries"))
+        || (bytes.starts_with(b"{") && file.has_key(1, "lastUpdate") && file.has_key(1, "entries"))
 }
 
 /// Reads a whole file, as one session per entry of each suite. Adds messages for the user to
@@ -49,64 +49,64 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// # Errors
 /// The content is not JSON, nothing can be read (the message names the first location), or a tool
 /// is unknown.
-pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let parsed = json::parse(&blanked(file.bytes))?;
-    let mut reading = Reading {
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(&blank_assignment(file.bytes))?;
+    let mut reading = EntriesReader {
         said: file.better,
         places: Vec::new(),
         listed: Vec::new(),
         rates: BTreeSet::new(),
-        left_out: LeftOut::default(),
+        left_out: DroppedEntries::default(),
     };
-    for (suite, entries) in Node::root(&parsed).need("entries")?.members() {
-        let entries = Node::at(format!("entries.{suite}"), entries);
-        let entries = reading.left_out.unless_read(entries.elements());
+    for (suite, entries) in JsonNode::from_root(&parsed).require("entries")?.members() {
+        let entries = JsonNode::from_place(format!("entries.{suite}"), entries);
+        let entries = reading.left_out.ok_or_count(entries.elements());
         for entry in entries.into_iter().flatten() {
-            reading.entry(suite, &entry)?;
+            reading.read_entry(suite, &entry)?;
         }
     }
     reading.into_sessions(file.label, warnings)
 }
 
 /// State of reading a file.
-struct Reading<'a> {
-    said: &'a Directions,
+struct EntriesReader<'a> {
+    said: &'a MetricDirections,
     /// Point of each entry, in file order.
-    places: Vec<Place>,
+    places: Vec<PointKey>,
     /// Results of all entries.
-    listed: Vec<Listed<Measured>>,
+    listed: Vec<ListedResult<DirectedFigure>>,
     /// Tools whose rates are treated as higher-is-better, unlike in the action.
     rates: BTreeSet<String>,
-    left_out: LeftOut,
+    left_out: DroppedEntries,
 }
 
 /// A figure whose direction is known.
-struct Measured {
+struct DirectedFigure {
     metric: Metric,
     value: f64,
     note: Option<String>,
 }
 
-impl Reading<'_> {
+impl EntriesReader<'_> {
     /// Reads the results of an entry. Invalid parts are dropped.
     ///
     /// # Errors
     /// The direction of a metric is unknown.
-    fn entry(&mut self, suite: &str, entry: &Node<'_>) -> Result<()> {
+    fn read_entry(&mut self, suite: &str, entry: &JsonNode<'_>) -> Result<()> {
         let read = || {
-            let (kind, place) = (Kind::read(entry)?, place(suite, entry)?);
-            Ok((kind, place, entry.need("benches")?.elements()?))
+            let (kind, place) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
+            Ok((kind, place, entry.require("benches")?.elements()?))
         };
-        let Some((kind, place, benches)) = self.left_out.unless_read(read()) else {
+        let Some((kind, place, benches)) = self.left_out.ok_or_count(read()) else {
             return Ok(());
         };
         let measurement = self.places.len();
         self.places.push(place);
         for bench in benches {
-            let Some(figure) = self.left_out.unless_read(Figure::read(&bench)) else {
+            let Some(figure) = self.left_out.ok_or_count(BenchFigure::read(&bench)) else {
                 continue;
             };
-            let better = kind.direction(&figure.measure, self.said);
+            let better = kind.metric_direction(&figure.measure, self.said);
             let better = better.with_context(|| format!("'{}'", bench.place()))?;
             if kind.is_by_unit && kind.better != Some(better) {
                 self.rates.extend(kind.tool.clone());
@@ -115,12 +115,12 @@ impl Reading<'_> {
                 better,
                 ..figure.measure.metric
             };
-            self.listed.push(Listed {
+            self.listed.push(ListedResult {
                 measurement,
                 case: Case::new(format!("{suite}/{}", figure.name), Vec::new()),
                 metric: metric.name.clone(),
                 details: figure.extra,
-                content: Measured {
+                content: DirectedFigure {
                     metric,
                     value: figure.value,
                     note: figure.note,
@@ -131,19 +131,19 @@ impl Reading<'_> {
     }
 
     fn into_sessions(self, label: &str, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-        let mut remarks = Vec::from_iter(self.left_out.into_remark(self.listed.is_empty())?);
-        let mut points = Points::new("github-action-benchmark");
-        for one in tell_apart(self.listed, &mut remarks)? {
-            let imported = points.at(self.places[one.measurement].clone());
-            let name = imported.metric(one.content.metric);
-            let process = Process {
-                samples: vec![sample(&name, one.content.value)],
+        let mut remarks = Vec::from_iter(self.left_out.into_warning(self.listed.is_empty())?);
+        let mut points = FileSessions::new("github-action-benchmark");
+        for one in distinguish_results(self.listed, &mut remarks)? {
+            let imported = points.session_for(self.places[one.measurement].clone());
+            let name = imported.declare_metric(one.content.metric);
+            let process = ImportedProcess {
+                samples: vec![value_sample(&name, one.content.value)],
                 notes: one.content.note.into_iter().collect(),
-                ..Process::default()
+                ..ImportedProcess::default()
             };
-            imported.run(one.case, process);
+            imported.add_run(one.case, process);
         }
-        let is_own_choice = *self.said == Directions::default();
+        let is_own_choice = *self.said == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
                 "of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less"
@@ -155,7 +155,7 @@ impl Reading<'_> {
 }
 
 /// Blanks out the assignment around the JSON, to preserve line and column numbers.
-fn blanked(bytes: &[u8]) -> Vec<u8> {
+fn blank_assignment(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let start = bytes.len() - bytes.trim_ascii_start().len();
     if bytes[start..].starts_with(ASSIGNMENT) {
@@ -172,59 +172,65 @@ fn blanked(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the point that the results of an entry belong to.
-fn place(suite: &str, entry: &Node<'_>) -> Result<Place> {
-    let commit = entry.need("commit")?;
+fn point_key(suite: &str, entry: &JsonNode<'_>) -> Result<PointKey> {
+    let commit = entry.require("commit")?;
     let date = entry.number_of("date")?;
-    Ok(Place {
+    Ok(PointKey {
         suite: suite.to_owned(),
         key: date.map(|date| date.to_string()).unwrap_or_default(),
-        origin: origin(&commit)?,
+        origin: read_origin(&commit)?,
         started_unix_ms: date.map(|date| date as i64),
-        ..Place::default()
+        ..PointKey::default()
     })
 }
 
-fn origin(commit: &Node<'_>) -> Result<Origin> {
-    let id = commit.need("id")?.text()?;
+fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
+    let id = commit.require("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.place());
     let committed = commit.text_of("timestamp")?;
     // For a pull request the event has another value here, which may not be a time.
     let committed = committed.and_then(|text| text.parse::<Timestamp>().ok());
-    Ok(Origin {
+    Ok(CodeOrigin {
         tree: commit.text_of("tree_id")?.map(str::to_owned),
         committed_unix_ms: committed.map(Timestamp::as_millisecond),
-        subject: commit.text_of("message")?.and_then(subject),
-        ..revision(id)
+        subject: commit.text_of("message")?.and_then(commit_subject),
+        ..revision_origin(id)
     })
 }
 
 /// How to interpret the figures of an entry.
-struct Kind {
+struct EntryInterpretation {
     /// Direction that the action uses; `None` if it does not know the tool.
-    better: Option<Better>,
+    better: Option<MetricDirection>,
     /// Whether the unit determines the direction.
     is_by_unit: bool,
     /// Name of the tool, if the entry states it.
     tool: Option<String>,
 }
 
-impl Kind {
-    fn read(entry: &Node<'_>) -> Result<Kind> {
+impl EntryInterpretation {
+    fn read(entry: &JsonNode<'_>) -> Result<EntryInterpretation> {
         let named = entry.text_of("tool")?;
         let tool = named.unwrap_or_default();
         // A fork of the action has this key instead of a tool.
         let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
-        let of_tool = if MORE.contains(&tool) {
-            Some(Better::Higher)
-        } else if LESS.contains(&tool) || BY_UNIT.contains(&tool) {
-            Some(Better::Lower)
+        let of_tool = if HIGHER_IS_BETTER_TOOLS.contains(&tool) {
+            Some(MetricDirection::Higher)
+        } else if LOWER_IS_BETTER_TOOLS.contains(&tool) || MIXED_UNIT_TOOLS.contains(&tool) {
+            Some(MetricDirection::Lower)
         } else {
             None
         };
-        let of_entry = is_more.map(|more| if more { Better::Higher } else { Better::Lower });
-        Ok(Kind {
+        let of_entry = is_more.map(|more| {
+            if more {
+                MetricDirection::Higher
+            } else {
+                MetricDirection::Lower
+            }
+        });
+        Ok(EntryInterpretation {
             better: of_entry.or(of_tool),
-            is_by_unit: BY_UNIT.contains(&tool),
+            is_by_unit: MIXED_UNIT_TOOLS.contains(&tool),
             tool: named.map(str::to_owned),
         })
     }
@@ -234,22 +240,26 @@ impl Kind {
     ///
     /// # Errors
     /// None of these states a direction.
-    fn direction(&self, measure: &Measure, said: &Directions) -> Result<Better> {
+    fn metric_direction(
+        &self,
+        measure: &UnitMeasure,
+        said: &MetricDirections,
+    ) -> Result<MetricDirection> {
         let name = &measure.metric.name;
         let by_unit = self.is_by_unit || self.better.is_none();
-        let of_unit =
-            (by_unit && measure.metric.better != Better::Unknown).then_some(measure.metric.better);
-        match said.of(name).or(of_unit).or(self.better) {
+        let of_unit = (by_unit && measure.metric.better != MetricDirection::Unknown)
+            .then_some(measure.metric.better);
+        match said.direction_of(name).or(of_unit).or(self.better) {
             Some(better) => Ok(better),
-            None => said.need(name),
+            None => said.require_direction(name),
         }
     }
 }
 
 /// A figure. The suite of its entry is the group of its benchmark.
-struct Figure {
+struct BenchFigure {
     name: String,
-    measure: Measure,
+    measure: UnitMeasure,
     /// Value in the stored unit.
     value: f64,
     note: Option<String>,
@@ -257,20 +267,20 @@ struct Figure {
     extra: Vec<(String, String)>,
 }
 
-impl Figure {
-    fn read(bench: &Node<'_>) -> Result<Figure> {
+impl BenchFigure {
+    fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
         let unit = bench.text_of("unit")?.unwrap_or_default();
         // For Go lines with several figures, older versions took the rest of the line as the unit
         // of the first figure.
         let unit = unit.split('\t').next().unwrap_or_default();
-        let measure = Measure::of_unit(unit);
-        let node = bench.need("value")?;
+        let measure = UnitMeasure::from_unit(unit);
+        let node = bench.require("value")?;
         let value = node.number()? * measure.factor;
         ensure!(value.is_finite(), "'{}' is too large", node.place());
-        let extra = bench.get("extra").map(|extra| circumstances(&extra));
-        Ok(Figure {
-            name: bench.need("name")?.text()?.to_owned(),
-            note: note(&node, unit, bench),
+        let extra = bench.get("extra").map(|extra| setup_lines(&extra));
+        Ok(BenchFigure {
+            name: bench.require("name")?.text()?.to_owned(),
+            note: spread_note(&node, unit, bench),
             extra: extra
                 .filter(|extra| !extra.is_empty())
                 .map(|extra| ("extra".to_owned(), extra))
@@ -284,7 +294,7 @@ impl Figure {
 
 /// Counts in the lines of `extra` that the action itself writes (`src/extract.ts`); they differ
 /// every time.
-const COUNTED: [&str; 13] = [
+const COUNT_KEYS: [&str; 13] = [
     "iterations",
     "cpu",
     "times",
@@ -302,14 +312,14 @@ const COUNTED: [&str; 13] = [
 
 /// Returns the lines of `extra` that describe the setup: `threads: 4`, `8 procs`, or anything
 /// written by a user's own tool.
-fn circumstances(extra: &Node<'_>) -> String {
+fn setup_lines(extra: &JsonNode<'_>) -> String {
     let Ok(extra) = extra.text() else {
         return extra.value().to_string();
     };
     let is_counted = |line: &str| {
         let key = line.split([':', '=']).next().unwrap_or_default().trim();
         let last = line.split_whitespace().last().unwrap_or_default();
-        COUNTED.contains(&key) || COUNTED.contains(&last)
+        COUNT_KEYS.contains(&key) || COUNT_KEYS.contains(&last)
     };
     let lines = extra.lines().map(str::trim);
     let kept: Vec<&str> = lines
@@ -320,7 +330,7 @@ fn circumstances(extra: &Node<'_>) -> String {
 
 /// Returns what the file says about the spread of a figure, as a sentence: `± 30`, `±1.12%`,
 /// `stddev: 0.0012`.
-fn note(value: &Node<'_>, unit: &str, bench: &Node<'_>) -> Option<String> {
+fn spread_note(value: &JsonNode<'_>, unit: &str, bench: &JsonNode<'_>) -> Option<String> {
     let range = bench.get("range")?;
     let range = range.text().ok()?.trim();
     let (value, unit) = (value.value(), unit.trim());
@@ -331,15 +341,15 @@ fn note(value: &Node<'_>, unit: &str, bench: &Node<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn file(tool: &str, benches: &str) -> String {
+    fn file_text(tool: &str, benches: &str) -> String {
         format!(
             r#"{{"lastUpdate":1,"entries":{{"S":[{{"commit":{{"id":"c1"}},"date":5,"tool":"{tool}","benches":[{benches}]}}]}}}}"#
         )
     }
 
-    fn read_text(text: &str, better: &Directions) -> (Result<Vec<Session>>, Vec<String>) {
+    fn read_text(text: &str, better: &MetricDirections) -> (Result<Vec<Session>>, Vec<String>) {
         let mut warnings = Vec::new();
-        let input = Input {
+        let input = InputFile {
             label: "data.js",
             bytes: text.as_bytes(),
             better,
@@ -347,45 +357,48 @@ mod tests {
         (read(&input, &mut warnings), warnings)
     }
 
-    fn metrics(tool: &str, benches: &str) -> (Vec<Metric>, Vec<String>) {
-        let (sessions, warnings) = read_text(&file(tool, benches), &Directions::default());
+    fn read_metrics(tool: &str, benches: &str) -> (Vec<Metric>, Vec<String>) {
+        let (sessions, warnings) =
+            read_text(&file_text(tool, benches), &MetricDirections::default());
         (sessions.unwrap().remove(0).metrics, warnings)
     }
 
     #[test]
     fn the_tool_says_which_direction_is_good() {
         let bench = r#"{"name":"a","value":2,"unit":"iter/sec","range":"stddev: 0.1"}"#;
-        assert_eq!(metrics("pytest", bench).0, [Metric::throughput()]);
+        assert_eq!(read_metrics("pytest", bench).0, [Metric::throughput()]);
         let bench = r#"{"name":"a","value":2,"unit":"points"}"#;
         let points = |better| vec![Metric::new("points", "points", better)];
         assert_eq!(
-            metrics("customSmallerIsBetter", bench).0,
-            points(Better::Lower)
+            read_metrics("customSmallerIsBetter", bench).0,
+            points(MetricDirection::Lower)
         );
         assert_eq!(
-            metrics("customBiggerIsBetter", bench).0,
-            points(Better::Higher)
+            read_metrics("customBiggerIsBetter", bench).0,
+            points(MetricDirection::Higher)
         );
-        let unknown = read_text(&file("abacus", bench), &Directions::default()).0;
+        let unknown = read_text(&file_text("abacus", bench), &MetricDirections::default()).0;
         let unknown = format!("{:#}", unknown.unwrap_err());
         let place =
             "'entries.S[0].benches[0]': the file does not say whether more or less of 'points'";
         assert!(unknown.starts_with(place), "{unknown}");
-        let descendant = file("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
-        let sessions = read_text(&descendant, &Directions::default()).0.unwrap();
-        assert_eq!(sessions[0].metrics, points(Better::Higher));
+        let descendant = file_text("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
+        let sessions = read_text(&descendant, &MetricDirections::default())
+            .0
+            .unwrap();
+        assert_eq!(sessions[0].metrics, points(MetricDirection::Higher));
     }
 
     #[test]
     fn more_of_a_rate_is_better_whatever_else_a_tool_prints() {
         let benches =
             r#"{"name":"a","value":2,"unit":"ops/s"},{"name":"b","value":3,"unit":"us/op"}"#;
-        let (found, warnings) = metrics("jmh", benches);
+        let (found, warnings) = read_metrics("jmh", benches);
         assert_eq!(
             found,
             [
                 Metric::throughput(),
-                Metric::new("time", "ns", Better::Lower)
+                Metric::new("time", "ns", MetricDirection::Lower)
             ]
         );
         assert_eq!(warnings.len(), 1);
@@ -395,7 +408,7 @@ mod tests {
     #[test]
     fn figures_of_one_quantity_are_in_one_unit() {
         let benches = r#"{"name":"a","value":2,"unit":"us\t  4.0 B/op"},{"name":"b","value":3,"unit":"ms","range":"± 1"}"#;
-        let (sessions, _) = read_text(&file("catch2", benches), &Directions::default());
+        let (sessions, _) = read_text(&file_text("catch2", benches), &MetricDirections::default());
         let session = sessions.unwrap().remove(0);
         let values: Vec<_> = session
             .runs
@@ -408,7 +421,8 @@ mod tests {
     }
 
     fn ids_of(tool: &str, benches: &str) -> (Vec<String>, Vec<String>) {
-        let (sessions, warnings) = read_text(&file(tool, benches), &Directions::default());
+        let (sessions, warnings) =
+            read_text(&file_text(tool, benches), &MetricDirections::default());
         let sessions = sessions.unwrap();
         let runs = sessions[0].runs.iter();
         (runs.map(|run| run.case.id()).collect(), warnings)
@@ -444,8 +458,8 @@ mod tests {
     fn one_bad_entry_is_left_out_and_named_while_the_others_are_read() {
         let good = r#"{"name":"a","value":2,"unit":"ns"}"#;
         let bad = r#"{"name":"b","value":"fast","unit":"ns"}"#;
-        let text = file("cargo", &format!("{good},{bad}"));
-        let (sessions, warnings) = read_text(&text, &Directions::default());
+        let text = file_text("cargo", &format!("{good},{bad}"));
+        let (sessions, warnings) = read_text(&text, &MetricDirections::default());
         assert_eq!(sessions.unwrap()[0].runs.len(), 1);
         assert_eq!(
             warnings,
@@ -456,7 +470,7 @@ mod tests {
         );
         // An entry without a commit is invalid, and does not affect the next one.
         let text = text.replace("\"S\":[", "\"S\":[{\"tool\":\"cargo\"},7,");
-        let (sessions, warnings) = read_text(&text, &Directions::default());
+        let (sessions, warnings) = read_text(&text, &MetricDirections::default());
         assert_eq!(sessions.unwrap().len(), 1);
         assert!(
             warnings[0].contains("3 entries that cannot be read were left out; the first one: ")
@@ -467,10 +481,10 @@ mod tests {
     fn a_mistake_is_named_with_its_place() {
         let text = format!(
             "window.BENCHMARK_DATA =\n{}",
-            file("cargo", r#"{"name":"a"}"#)
+            file_text("cargo", r#"{"name":"a"}"#)
         );
         let message = |text: &str| {
-            read_text(text, &Directions::default())
+            read_text(text, &MetricDirections::default())
                 .0
                 .unwrap_err()
                 .to_string()

@@ -3,31 +3,37 @@
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`Row`] for the
+//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`AsvRow`] for the
 //! two layouts of results.
 
-use super::imported::{Imported, LeftOut, Process, VARIANT, remark_on_guesses, sample};
-use super::input::{Directions, Input};
-use super::points::{Place, Points, revision};
-use crate::foreign::json::{self, Content, Node};
-use crate::foreign::unit::Measure;
+use super::imported::{
+    DroppedEntries, ImportedProcess, ONLY_VARIANT, SessionBuilder, unknown_directions_warning,
+    value_sample,
+};
+use super::input::{InputFile, MetricDirections};
+use super::points::{FileSessions, PointKey, revision_origin};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
-use speedwell_model::{Better, Case, Cause, Environment, Program, Sample, Session, Value, quote};
+use speedwell_model::{
+    Case, Environment, FailureCause, MeasuredProgram, MetricDirection, ParameterValue, Sample,
+    Session, quote,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Content of the files beside the result files.
 #[derive(Debug, Clone, Default)]
-pub struct Beside {
+pub struct AsvMetadata {
     /// From `benchmarks.json`.
-    benchmarks: HashMap<String, Benchmark>,
+    benchmarks: HashMap<String, AsvBenchmark>,
     /// From `machine.json`.
     machine: BTreeMap<String, String>,
 }
 
 /// A benchmark as described by `benchmarks.json`.
 #[derive(Debug, Clone, Default)]
-struct Benchmark {
+struct AsvBenchmark {
     kind: String,
     unit: String,
     parameters: Vec<String>,
@@ -35,15 +41,15 @@ struct Benchmark {
     version: Option<String>,
 }
 
-impl Beside {
+impl AsvMetadata {
     /// Adds the content of `benchmarks.json`.
     ///
     /// # Errors
     /// The file is not JSON, or a value has the wrong type; the message names its location.
-    pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<Beside> {
+    pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<AsvMetadata> {
         let parsed = json::parse(bytes)?;
-        for (name, value) in Node::root(&parsed).members() {
-            let node = Node::at(name.to_owned(), value);
+        for (name, value) in JsonNode::from_root(&parsed).members() {
+            let node = JsonNode::from_place(name.to_owned(), value);
             if !value.is_object() {
                 // The version of the file format.
                 continue;
@@ -52,8 +58,8 @@ impl Beside {
                 Ok(node.text_of(key)?.unwrap_or_default().to_owned())
             };
             let parameters = node.get("param_names");
-            let parameters = parameters.map_or(Ok(Vec::new()), |names| texts(&names))?;
-            let benchmark = Benchmark {
+            let parameters = parameters.map_or(Ok(Vec::new()), |names| read_texts(&names))?;
+            let benchmark = AsvBenchmark {
                 kind: text("type")?,
                 unit: text("unit")?,
                 parameters,
@@ -68,11 +74,11 @@ impl Beside {
     ///
     /// # Errors
     /// The file is not JSON, or does not name the machine.
-    pub fn with_machine(mut self, bytes: &[u8]) -> Result<Beside> {
+    pub fn with_machine(mut self, bytes: &[u8]) -> Result<AsvMetadata> {
         let parsed = json::parse(bytes)?;
-        let root = Node::root(&parsed);
-        root.need("machine")?.text()?;
-        self.machine = facts(&root);
+        let root = JsonNode::from_root(&parsed);
+        root.require("machine")?.text()?;
+        self.machine = read_facts(&root);
         Ok(self)
     }
 
@@ -83,16 +89,16 @@ impl Beside {
 }
 
 /// Returns whether the data are a result file.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, "commit_hash") && file.has(1, "requirements")
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "commit_hash") && file.has_key(1, "requirements")
 }
 
 /// Reads a result file alone; the kind of a benchmark is then inferred from its name.
 ///
 /// # Errors
 /// As for [`read_file`].
-pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    Ok(vec![read_file(file, &Beside::default(), warnings)?])
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
 }
 
 /// Reads a result file.
@@ -100,23 +106,27 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
 /// # Errors
 /// The file is not JSON, nothing can be read (the message names the first location), or it belongs
 /// to another machine.
-pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse_apart_from_null(file.bytes)?;
-    let root = Node::root(&parsed);
-    let mut reading = Reading {
+pub fn read_file(
+    file: &InputFile<'_>,
+    beside: &AsvMetadata,
+    warnings: &mut Vec<String>,
+) -> Result<Session> {
+    let parsed = json::parse_marking_not_finite(file.bytes)?;
+    let root = JsonNode::from_root(&parsed);
+    let mut reading = AsvReader {
         beside,
         better: file.better,
-        commit: root.need("commit_hash")?.text()?,
+        commit: root.require("commit_hash")?.text()?,
         guesses: BTreeSet::new(),
         other_versions: 0,
-        left_out: LeftOut::default(),
+        left_out: DroppedEntries::default(),
     };
-    let rows = rows(&root, &mut reading.left_out)?;
-    let mut points = Points::new("asv");
-    let imported = points.at(place(&root, beside, &rows)?);
+    let rows = read_rows(&root, &mut reading.left_out)?;
+    let mut points = FileSessions::new("asv");
+    let imported = points.session_for(point_key(&root, beside, &rows)?);
     let mut work = BTreeMap::new();
     for row in &rows {
-        if reading.add(row, imported) {
+        if reading.add_results(row, imported) {
             // Like asv, assume the current version for a result without one.
             let described = beside.benchmarks.get(row.name);
             let described = described.and_then(|benchmark| benchmark.version.as_ref());
@@ -124,7 +134,7 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
             work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
-    let guesses = remark_on_guesses(&reading.guesses);
+    let guesses = unknown_directions_warning(&reading.guesses);
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
@@ -134,7 +144,7 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
             "the results of {many} benchmarks were left out, because their texts were other ones"
         )),
     };
-    let left_out = reading.left_out.into_remark(imported.is_empty())?;
+    let left_out = reading.left_out.into_warning(imported.is_empty())?;
     let remarks = guesses.into_iter().chain(other).chain(left_out);
     warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
     let mut sessions = points.into_sessions(file.label)?;
@@ -144,9 +154,9 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
 }
 
 /// Returns the facts that identify the session of a file.
-fn place(root: &Node<'_>, beside: &Beside, rows: &[Row<'_>]) -> Result<Place> {
+fn point_key(root: &JsonNode<'_>, beside: &AsvMetadata, rows: &[AsvRow<'_>]) -> Result<PointKey> {
     let mut facts = beside.machine.clone();
-    facts.extend(self::facts(&root.need("params")?));
+    facts.extend(self::read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
     if let (Some(own), Some(folder)) = (&machine, beside.machine_name()) {
         ensure!(
@@ -155,31 +165,31 @@ fn place(root: &Node<'_>, beside: &Beside, rows: &[Row<'_>]) -> Result<Place> {
         );
     }
     let committed = root.number_of("date")?.map(|date| date as i64);
-    let environment_name = environment_name(root)?;
-    let environment = environment(root, machine, facts, &environment_name)?;
+    let environment_name = derive_environment_name(root)?;
+    let environment = read_environment(root, machine, facts, &environment_name)?;
     let started = rows
         .iter()
         .filter_map(|row| row.started)
         .min_by(f64::total_cmp);
-    let mut origin = revision(root.need("commit_hash")?.text()?);
+    let mut origin = revision_origin(root.require("commit_hash")?.text()?);
     origin.committed_unix_ms = committed;
-    Ok(Place {
+    Ok(PointKey {
         origin,
         environment,
         environment_name,
         started_unix_ms: started.map(|started| started as i64).or(committed),
-        ..Place::default()
+        ..PointKey::default()
     })
 }
 
 /// Returns the name of the environment. Old files lack it, and asv derives it from their
 /// requirements.
-fn environment_name(root: &Node<'_>) -> Result<String> {
+fn derive_environment_name(root: &JsonNode<'_>) -> Result<String> {
     if let Some(name) = root.text_of("env_name")? {
         return Ok(name.to_owned());
     }
     let mut name = format!("py{}", root.text_of("python")?.unwrap_or_default());
-    let requirements = root.get("requirements").map(|node| self::facts(&node));
+    let requirements = root.get("requirements").map(|node| self::read_facts(&node));
     for (package, version) in requirements.unwrap_or_default() {
         name.push_str(&format!("-{package}{version}"));
     }
@@ -187,7 +197,7 @@ fn environment_name(root: &Node<'_>) -> Result<String> {
 }
 
 /// Returns the members of an object that are strings, numbers or null, as strings.
-fn facts(node: &Node<'_>) -> BTreeMap<String, String> {
+fn read_facts(node: &JsonNode<'_>) -> BTreeMap<String, String> {
     let text = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
         Json::Number(number) => Some(number.to_string()),
@@ -200,8 +210,8 @@ fn facts(node: &Node<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn environment(
-    root: &Node<'_>,
+fn read_environment(
+    root: &JsonNode<'_>,
     machine: Option<String>,
     mut facts: BTreeMap<String, String>,
     name: &str,
@@ -211,8 +221,8 @@ fn environment(
     take("version");
     take("python");
     // A version, or the path of the interpreter in an environment that asv did not create.
-    let python = root.text_of("python")?.map(|python| Program {
-        variant: VARIANT.to_owned(),
+    let python = root.text_of("python")?.map(|python| MeasuredProgram {
+        variant: ONLY_VARIANT.to_owned(),
         path: if python.contains('/') {
             python
         } else {
@@ -220,14 +230,14 @@ fn environment(
         }
         .into(),
         version: Some(python.to_owned()).filter(|python| !python.contains('/')),
-        ..Program::default()
+        ..MeasuredProgram::default()
     });
-    let required = root.get("requirements").map(|node| self::facts(&node));
+    let required = root.get("requirements").map(|node| self::read_facts(&node));
     for (package, version) in required.unwrap_or_default() {
         facts.remove(&package);
         facts.insert(format!("requirement_{package}"), version);
     }
-    let variables = root.get("env_vars").map(|node| self::facts(&node));
+    let variables = root.get("env_vars").map(|node| self::read_facts(&node));
     for (variable, value) in variables.unwrap_or_default() {
         facts.insert(format!("variable_{variable}"), value);
     }
@@ -244,46 +254,47 @@ fn environment(
 }
 
 /// The results of a benchmark in a file.
-struct Row<'a> {
+struct AsvRow<'a> {
     name: &'a str,
     /// One element per combination of parameters; `None` if all failed.
-    results: Option<Vec<Node<'a>>>,
+    results: Option<Vec<JsonNode<'a>>>,
     /// Texts of the values of each parameter.
     parameters: Vec<Vec<String>>,
     version: Option<String>,
     /// In milliseconds since the Unix epoch.
     started: Option<f64>,
     /// Statistics of each combination, by names like `q_25`.
-    statistics: Vec<(String, Vec<Node<'a>>)>,
+    statistics: Vec<(String, Vec<JsonNode<'a>>)>,
     /// Individual measurements of each combination.
-    samples: Vec<Node<'a>>,
+    samples: Vec<JsonNode<'a>>,
 }
 
 /// Returns all readable benchmarks of a file, in file order.
-fn rows<'a>(root: &Node<'a>, left_out: &mut LeftOut) -> Result<Vec<Row<'a>>> {
-    let columns = root.get("result_columns").map(|node| texts(&node));
+fn read_rows<'a>(root: &JsonNode<'a>, left_out: &mut DroppedEntries) -> Result<Vec<AsvRow<'a>>> {
+    let columns = root.get("result_columns").map(|node| read_texts(&node));
     let columns = columns.transpose()?;
-    let results = root.need("results")?;
+    let results = root.require("results")?;
     let row = |(name, value): (&'a str, &'a Json)| {
-        let node = Node::at(format!("results.{name}"), value);
+        let node = JsonNode::from_place(format!("results.{name}"), value);
         match &columns {
-            Some(columns) => Row::of_columns(name, &node, columns),
-            None => Row::of_members(name, &node, root),
+            Some(columns) => AsvRow::from_columns(name, &node, columns),
+            None => AsvRow::from_members(name, &node, root),
         }
     };
     let rows = results.members().map(row);
-    Ok(rows.filter_map(|row| left_out.unless_read(row)).collect())
+    Ok(rows.filter_map(|row| left_out.ok_or_count(row)).collect())
 }
 
-impl<'a> Row<'a> {
+impl<'a> AsvRow<'a> {
     /// Reads API 2: a list with one element per entry of `result_columns`, whose tail may be
     /// missing.
-    fn of_columns(name: &'a str, node: &Node<'a>, columns: &[String]) -> Result<Row<'a>> {
+    fn from_columns(name: &'a str, node: &JsonNode<'a>, columns: &[String]) -> Result<AsvRow<'a>> {
         let elements = node.elements()?;
         let named = columns.iter().zip(elements);
         let named = named.filter(|(_, element)| !element.is_null());
-        let of: HashMap<&str, Node<'a>> = named.map(|(key, node)| (key.as_str(), node)).collect();
-        let list = |key: &str| of.get(key).map(Node::elements).transpose();
+        let of: HashMap<&str, JsonNode<'a>> =
+            named.map(|(key, node)| (key.as_str(), node)).collect();
+        let list = |key: &str| of.get(key).map(JsonNode::elements).transpose();
         let mut statistics = Vec::new();
         for column in columns {
             let Some(key) = column.strip_prefix("stats_") else {
@@ -293,22 +304,22 @@ impl<'a> Row<'a> {
                 statistics.push((key.to_owned(), values));
             }
         }
-        Ok(Row {
+        Ok(AsvRow {
             name,
             results: list("result")?,
-            parameters: parameters(of.get("params"))?,
+            parameters: read_parameters(of.get("params"))?,
             version: of
                 .get("version")
                 .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()))
                 .transpose()?,
-            started: of.get("started_at").map(Node::number).transpose()?,
+            started: of.get("started_at").map(JsonNode::number).transpose()?,
             statistics,
             samples: list("samples")?.unwrap_or_default(),
         })
     }
 
     /// Reads API 1: a value, or an object with the values of all combinations.
-    fn of_members(name: &'a str, node: &Node<'a>, root: &Node<'a>) -> Result<Row<'a>> {
+    fn from_members(name: &'a str, node: &JsonNode<'a>, root: &JsonNode<'a>) -> Result<AsvRow<'a>> {
         let beside = |key: &str| root.get(key).and_then(|all| all.get(name));
         let version =
             beside("benchmark_version").map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
@@ -316,33 +327,36 @@ impl<'a> Row<'a> {
         let (results, parameters, samples, statistics) = if node.value().is_object() {
             (
                 node.get("result").map(|node| one_or_more(&node)),
-                parameters(node.get("params").as_ref())?,
+                read_parameters(node.get("params").as_ref())?,
                 node.get("samples").map(|node| one_or_more(&node)),
                 node.get("stats").map(|node| one_or_more(&node)),
             )
         } else {
             (Some(vec![node.clone()]), Vec::new(), None, None)
         };
-        Ok(Row {
+        Ok(AsvRow {
             name,
             results,
             parameters,
             version: version.transpose()?,
             started: started.transpose()?,
-            statistics: by_name(&statistics.unwrap_or_default()),
+            statistics: statistics_by_name(&statistics.unwrap_or_default()),
             samples: samples.unwrap_or_default(),
         })
     }
 
     /// Returns the parameter values of every combination in asv's order, with the last parameter
     /// varying fastest.
-    fn combinations(&self, names: &[String]) -> Result<Vec<Vec<(String, Value)>>> {
-        let all: Vec<(String, Vec<Value>)> = names
+    fn parameter_combinations(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<Vec<(String, ParameterValue)>>> {
+        let all: Vec<(String, Vec<ParameterValue>)> = names
             .iter()
             .cloned()
-            .zip(self.parameters.iter().map(|texts| values(texts)))
+            .zip(self.parameters.iter().map(|texts| parse_values(texts)))
             .collect();
-        let combinations = Case::combinations(&all)
+        let combinations = Case::cartesian_product(&all)
             .map_err(anyhow::Error::from)
             .with_context(|| format!("'results.{}'", self.name))?;
         let found = self.results.as_ref().map_or(combinations.len(), Vec::len);
@@ -363,15 +377,15 @@ impl<'a> Row<'a> {
 }
 
 /// Returns the elements of a list, or a single value as a list of one.
-fn one_or_more<'a>(node: &Node<'a>) -> Vec<Node<'a>> {
+fn one_or_more<'a>(node: &JsonNode<'a>) -> Vec<JsonNode<'a>> {
     node.elements().unwrap_or_else(|_| vec![node.clone()])
 }
 
 /// Converts the statistics of API 1, one object per combination, into lists by name.
-fn by_name<'a>(statistics: &[Node<'a>]) -> Vec<(String, Vec<Node<'a>>)> {
+fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonNode<'a>>)> {
     let ends = [("ci_99_a", 0), ("ci_99_b", 1)];
-    let of = |find: &dyn Fn(&Node<'a>) -> Option<Node<'a>>| -> Vec<Node<'a>> {
-        let nothing = || Node::at(String::new(), &Json::Null);
+    let of = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
+        let nothing = || JsonNode::from_place(String::new(), &Json::Null);
         let found = statistics
             .iter()
             .map(|one| find(one).unwrap_or_else(nothing));
@@ -386,34 +400,34 @@ fn by_name<'a>(statistics: &[Node<'a>]) -> Vec<(String, Vec<Node<'a>>)> {
     ends.map(interval).into_iter().chain(plain).collect()
 }
 
-fn texts(node: &Node<'_>) -> Result<Vec<String>> {
-    let text = |node: &Node<'_>| Ok(node.text()?.to_owned());
+fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {
+    let text = |node: &JsonNode<'_>| Ok(node.text()?.to_owned());
     node.elements()?.iter().map(text).collect()
 }
 
-fn parameters(node: Option<&Node<'_>>) -> Result<Vec<Vec<String>>> {
+fn read_parameters(node: Option<&JsonNode<'_>>) -> Result<Vec<Vec<String>>> {
     let Some(node) = node else {
         return Ok(Vec::new());
     };
-    node.elements()?.iter().map(texts).collect()
+    node.elements()?.iter().map(read_texts).collect()
 }
 
 /// Parses values written by Python's `repr`. Strings lose their quotes, unless two values would
 /// become equal.
-fn values(texts: &[String]) -> Vec<Value> {
-    let values: Vec<Value> = texts.iter().map(|text| value(text)).collect();
-    let distinct: HashSet<String> = values.iter().map(Value::to_string).collect();
+fn parse_values(texts: &[String]) -> Vec<ParameterValue> {
+    let values: Vec<ParameterValue> = texts.iter().map(|text| parse_value(text)).collect();
+    let distinct: HashSet<String> = values.iter().map(ParameterValue::to_string).collect();
     if distinct.len() == values.len() {
         values
     } else {
-        texts.iter().cloned().map(Value::Text).collect()
+        texts.iter().cloned().map(ParameterValue::Text).collect()
     }
 }
 
-fn value(text: &str) -> Value {
+fn parse_value(text: &str) -> ParameterValue {
     match text {
-        "True" => return Value::Bool(true),
-        "False" => return Value::Bool(false),
+        "True" => return ParameterValue::Bool(true),
+        "False" => return ParameterValue::Bool(false),
         _ => {}
     }
     let inside = ['\'', '"'].iter().find_map(|&quote| {
@@ -421,27 +435,27 @@ fn value(text: &str) -> Value {
         (!inside.contains([quote, '\\'])).then_some(inside)
     });
     match inside {
-        Some(inside) => Value::Text(inside.to_owned()),
-        None => Value::guess(text),
+        Some(inside) => ParameterValue::Text(inside.to_owned()),
+        None => ParameterValue::infer_value(text),
     }
 }
 
 /// State of reading a file.
-struct Reading<'a> {
-    beside: &'a Beside,
-    better: &'a Directions,
+struct AsvReader<'a> {
+    beside: &'a AsvMetadata,
+    better: &'a MetricDirections,
     commit: &'a str,
     /// Metrics whose direction follows only from asv's rule that less is better.
     guesses: BTreeSet<String>,
     /// Number of benchmarks with results of another version.
     other_versions: usize,
-    left_out: LeftOut,
+    left_out: DroppedEntries,
 }
 
-impl Reading<'_> {
+impl AsvReader<'_> {
     /// Adds the results of a benchmark; returns false if they are of another version than the
     /// described one.
-    fn add(&mut self, row: &Row<'_>, imported: &mut Imported) -> bool {
+    fn add_results(&mut self, row: &AsvRow<'_>, imported: &mut SessionBuilder) -> bool {
         let benchmark = self.beside.benchmarks.get(row.name);
         // Like asv, accept results without a version.
         if let (Some(benchmark), Some(version)) = (benchmark, &row.version)
@@ -451,24 +465,34 @@ impl Reading<'_> {
             return false;
         }
         let names = parameter_names(benchmark, row.parameters.len());
-        let measure = self.measure(row.name, benchmark);
-        let combinations = self.left_out.unless_read(row.combinations(&names));
+        let measure = self.benchmark_metric(row.name, benchmark);
+        let combinations = self
+            .left_out
+            .ok_or_count(row.parameter_combinations(&names));
         for (at, values) in combinations.into_iter().flatten().enumerate() {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(at));
             match result.filter(|result| !result.is_null()) {
                 None => {
                     let reason = "it failed, or asv did not finish it".to_owned();
-                    imported.failure(&case, Cause::Invalid { reason }, self.replay(row.name));
+                    imported.add_failure(
+                        &case,
+                        FailureCause::Invalid { reason },
+                        self.replay_command(row.name),
+                    );
                 }
                 Some(result) if result.is_not_finite() => {
                     let reason = "as asv says".to_owned();
-                    imported.failure(&case, Cause::Skipped { reason }, self.replay(row.name));
+                    imported.add_failure(
+                        &case,
+                        FailureCause::Skipped { reason },
+                        self.replay_command(row.name),
+                    );
                 }
                 Some(result) => {
-                    let process = process(row, at, result, &measure, imported);
-                    if let Some(process) = self.left_out.unless_read(process) {
-                        imported.run(case, process);
+                    let process = build_process(row, at, result, &measure, imported);
+                    if let Some(process) = self.left_out.ok_or_count(process) {
+                        imported.add_run(case, process);
                     }
                 }
             }
@@ -477,7 +501,7 @@ impl Reading<'_> {
     }
 
     /// Returns the command that measures it again.
-    fn replay(&self, benchmark: &str) -> String {
+    fn replay_command(&self, benchmark: &str) -> String {
         let pattern = quote(&format!("^{benchmark}\\b"));
         format!(
             "asv run --bench {pattern} {}",
@@ -486,7 +510,7 @@ impl Reading<'_> {
     }
 
     /// Returns metric, unit and direction of a benchmark.
-    fn measure(&mut self, name: &str, benchmark: Option<&Benchmark>) -> Measure {
+    fn benchmark_metric(&mut self, name: &str, benchmark: Option<&AsvBenchmark>) -> UnitMeasure {
         let function = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
         let kind = benchmark.map_or("", |benchmark| benchmark.kind.as_str());
         let is = |known: &str, prefix: &str| match kind {
@@ -503,14 +527,14 @@ impl Reading<'_> {
         let unit = benchmark.map_or(usual, |benchmark| benchmark.unit.as_str());
         // asv's placeholder for a missing unit.
         let unit = if unit == "unit" { "" } else { unit };
-        let mut measure = Measure::of_unit(unit);
+        let mut measure = UnitMeasure::from_unit(unit);
         if measure.metric.unit == "B" && is("peakmemory", "peakmem_") {
             measure.metric.name = "peak_memory".to_owned();
         } else if measure.metric.unit == "B" && is("memory", "mem_") {
             measure.metric.name = "memory".to_owned();
         }
-        let is_unknown = measure.metric.better == Better::Unknown;
-        match self.better.of(&measure.metric.name) {
+        let is_unknown = measure.metric.better == MetricDirection::Unknown;
+        match self.better.direction_of(&measure.metric.name) {
             Some(better) if is_unknown => measure.metric.better = better,
             None if is_unknown => drop(self.guesses.insert(measure.metric.name.clone())),
             _ => {}
@@ -520,7 +544,7 @@ impl Reading<'_> {
 }
 
 /// Returns the names of `count` parameters: as described if that fits, else asv's default names.
-fn parameter_names(benchmark: Option<&Benchmark>, count: usize) -> Vec<String> {
+fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
     let known = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
     let usable = known
         .iter()
@@ -533,20 +557,20 @@ fn parameter_names(benchmark: Option<&Benchmark>, count: usize) -> Vec<String> {
 }
 
 /// Converts a result into a run, with its individual measurements if the file has them.
-fn process(
-    row: &Row<'_>,
+fn build_process(
+    row: &AsvRow<'_>,
     at: usize,
-    result: &Node<'_>,
-    measure: &Measure,
-    imported: &mut Imported,
-) -> Result<Process> {
-    let scaled = |node: &Node<'_>| -> Result<f64> {
+    result: &JsonNode<'_>,
+    measure: &UnitMeasure,
+    imported: &mut SessionBuilder,
+) -> Result<ImportedProcess> {
+    let scaled = |node: &JsonNode<'_>| -> Result<f64> {
         let value = node.number()? * measure.factor;
         ensure!(value.is_finite(), "'{}' is too large", node.place());
         Ok(value)
     };
     let value = scaled(result)?;
-    let metric = imported.metric(measure.metric.clone());
+    let metric = imported.declare_metric(measure.metric.clone());
     let single = row.samples.get(at).filter(|node| !node.is_null());
     let single = single.map(|node| node.elements()).transpose()?;
     let number = row.statistic("number", at).filter(|number| *number > 0.0);
@@ -556,7 +580,7 @@ fn process(
         elapsed_ns: number
             .filter(|_| is_time)
             .map(|number| (value * number) as u64),
-        ..sample(&metric, value)
+        ..value_sample(&metric, value)
     };
     let samples = match single.filter(|single| !single.is_empty()) {
         Some(single) => single
@@ -565,15 +589,15 @@ fn process(
             .collect::<Result<_>>()?,
         None => vec![of_loop(value)],
     };
-    Ok(Process {
+    Ok(ImportedProcess {
         samples,
-        notes: spread(row, at).into_iter().collect(),
-        ..Process::default()
+        notes: spread_note(row, at).into_iter().collect(),
+        ..ImportedProcess::default()
     })
 }
 
 /// Returns what asv reports about the spread of a result, as a sentence.
-fn spread(row: &Row<'_>, at: usize) -> Option<String> {
+fn spread_note(row: &AsvRow<'_>, at: usize) -> Option<String> {
     let pair = |low: &str, high: &str| Some((row.statistic(low, at)?, row.statistic(high, at)?));
     let words = [
         pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),

@@ -4,21 +4,21 @@
 //! and each measure a metric. Responses do not state the direction of a measure, so the user does.
 //! Does not know where the response comes from. Start at [`read`].
 
-use super::imported::{LeftOut, Process, sample};
-use super::input::Input;
-use super::points::{Place, Points, revision};
-use super::same_names::{Listed, tell_apart};
-use crate::foreign::json::{self, Content, Node};
-use crate::foreign::unit::Measure;
+use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::input::InputFile;
+use super::points::{FileSessions, PointKey, revision_origin};
+use super::same_names::{ListedResult, distinguish_results};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
 use jiff::Timestamp;
-use speedwell_model::{Case, Environment, Metric, Origin, Sample, Session};
+use speedwell_model::{Case, CodeOrigin, Environment, Metric, Sample, Session};
 use std::collections::HashMap;
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, "results") && file.has(3, "testbed")
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "results") && file.has_key(3, "testbed")
 }
 
 /// Reads a whole response. Adds messages for the user to `warnings`.
@@ -26,14 +26,14 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// # Errors
 /// The content is not JSON, nothing can be read (the message names the first location), or the
 /// direction of a measure is unknown.
-pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
-    let root = Node::root(&parsed);
+    let root = JsonNode::from_root(&parsed);
     let project = root.get("project").map(|project| project.text_of("name"));
     let project = project.transpose()?.flatten().unwrap_or_default();
-    let mut reports = Reports::default();
-    for series in root.need("results")?.elements()? {
-        reports.add(project, &series, file)?;
+    let mut reports = BencherReports::default();
+    for series in root.require("results")?.elements()? {
+        reports.add_series(project, &series, file)?;
     }
     let mut remarks = Vec::new();
     if reports.unnamed > 0 {
@@ -53,38 +53,43 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
 
 /// The reports of a response. Each may be spread over several series.
 #[derive(Default)]
-struct Reports {
+struct BencherReports {
     /// Points by their identifying facts.
-    places: IndexMap<String, Place>,
-    points: Vec<Listed<Point>>,
+    places: IndexMap<String, PointKey>,
+    points: Vec<ListedResult<ReportFigure>>,
     metrics: HashMap<String, Metric>,
     /// Number of reports without a commit.
     unnamed: usize,
-    left_out: LeftOut,
+    left_out: DroppedEntries,
 }
 
-impl Reports {
+impl BencherReports {
     /// Adds the results of one branch, testbed, benchmark and measure, dropping invalid ones.
     ///
     /// # Errors
     /// The direction of the measure is unknown.
-    fn add(&mut self, project: &str, series: &Node<'_>, file: &Input<'_>) -> Result<()> {
-        let Some((of, points)) = self.left_out.unless_read(Series::read(series)) else {
+    fn add_series(
+        &mut self,
+        project: &str,
+        series: &JsonNode<'_>,
+        file: &InputFile<'_>,
+    ) -> Result<()> {
+        let Some((of, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
             return Ok(());
         };
-        let better = file.better.need(&of.measure)?;
+        let better = file.better.require_direction(&of.measure)?;
         let metric = Metric::new(&of.measure, &of.unit.metric.unit, better);
         for node in points {
-            let point = Point::read(&node, &of, &metric);
-            if let Some(point) = self.left_out.unless_read(point) {
-                self.keep(project, &of, point);
+            let point = ReportFigure::read(&node, &of, &metric);
+            if let Some(point) = self.left_out.ok_or_count(point) {
+                self.add_point(project, &of, point);
             }
         }
         self.metrics.insert(metric.name.clone(), metric);
         Ok(())
     }
 
-    fn keep(&mut self, project: &str, of: &Series, point: Point) {
+    fn add_point(&mut self, project: &str, of: &SeriesFacts, point: ReportFigure) {
         let branch = &point.origin.branch;
         let key = serde_json::json!([point.report, of.testbed, branch]).to_string();
         if !self.places.contains_key(&key) {
@@ -92,7 +97,7 @@ impl Reports {
         }
         let entry = self.places.entry(key);
         let measurement = entry.index();
-        entry.or_insert_with(|| Place {
+        entry.or_insert_with(|| PointKey {
             suite: project.to_owned(),
             key: point.report.clone(),
             origin: point.origin.clone(),
@@ -101,9 +106,9 @@ impl Reports {
                 ..Environment::default()
             },
             started_unix_ms: point.started_unix_ms,
-            ..Place::default()
+            ..PointKey::default()
         });
-        self.points.push(Listed {
+        self.points.push(ListedResult {
             measurement,
             case: Case::new(&of.benchmark, Vec::new()),
             // A benchmark has one result per measure and iteration.
@@ -114,32 +119,32 @@ impl Reports {
     }
 
     fn into_sessions(self, label: &str, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
-        remarks.extend(self.left_out.into_remark(self.points.is_empty())?);
-        let mut runs: IndexMap<(usize, String, u64), (Case, Process)> = IndexMap::new();
-        for one in tell_apart(self.points, remarks)? {
+        remarks.extend(self.left_out.into_warning(self.points.is_empty())?);
+        let mut runs: IndexMap<(usize, String, u64), (Case, ImportedProcess)> = IndexMap::new();
+        for one in distinguish_results(self.points, remarks)? {
             let key = (one.measurement, one.case.id(), one.content.iteration);
             let (_, process) = runs
                 .entry(key)
-                .or_insert_with(|| (one.case, Process::default()));
+                .or_insert_with(|| (one.case, ImportedProcess::default()));
             process.samples.push(one.content.sample);
             process.notes.extend(one.content.note);
         }
         runs.sort_by(|one, _, other, _| one.0.cmp(&other.0));
-        let mut points = Points::new("bencher");
+        let mut points = FileSessions::new("bencher");
         for ((measurement, ..), (case, process)) in runs {
-            let imported = points.at(self.places[measurement].clone());
+            let imported = points.session_for(self.places[measurement].clone());
             for sample in &process.samples {
                 let known = self.metrics.get(&*sample.metric).cloned();
-                known.map(|metric| imported.metric(metric));
+                known.map(|metric| imported.declare_metric(metric));
             }
-            imported.run(case, process);
+            imported.add_run(case, process);
         }
         points.into_sessions(label)
     }
 }
 
 /// Facts common to all points of a series.
-struct Series {
+struct SeriesFacts {
     benchmark: String,
     /// Slug of the benchmark, which is unique even if its name is not.
     slug: Option<(String, String)>,
@@ -147,39 +152,39 @@ struct Series {
     branch: Option<String>,
     /// Slug of its measure.
     measure: String,
-    unit: Measure,
+    unit: UnitMeasure,
 }
 
-impl Series {
+impl SeriesFacts {
     /// Parses a series; returns its facts and its points.
-    fn read<'a>(series: &Node<'a>) -> Result<(Series, Vec<Node<'a>>)> {
+    fn read<'a>(series: &JsonNode<'a>) -> Result<(SeriesFacts, Vec<JsonNode<'a>>)> {
         let name = |key: &str| -> Result<String> {
-            Ok(series.need(key)?.need("name")?.text()?.to_owned())
+            Ok(series.require(key)?.require("name")?.text()?.to_owned())
         };
         let branch = series.get("branch").map(|branch| branch.text_of("name"));
-        let measure = series.need("measure")?;
+        let measure = series.require("measure")?;
         let slug = match measure.text_of("slug")? {
             Some(slug) => slug,
-            None => measure.need("name")?.text()?,
+            None => measure.require("name")?.text()?,
         };
         let written = measure.text_of("units")?.unwrap_or_default();
-        let read = Series {
+        let read = SeriesFacts {
             benchmark: name("benchmark")?,
-            slug: (series.need("benchmark")?.text_of("slug")?)
+            slug: (series.require("benchmark")?.text_of("slug")?)
                 .map(|slug| ("slug".to_owned(), slug.to_owned())),
             testbed: name("testbed")?,
             branch: branch.transpose()?.flatten().map(str::to_owned),
             measure: slug.to_owned(),
-            unit: Measure::of_unit(written),
+            unit: UnitMeasure::from_unit(written),
         };
-        Ok((read, series.need("metrics")?.elements()?))
+        Ok((read, series.require("metrics")?.elements()?))
     }
 }
 
-struct Point {
+struct ReportFigure {
     report: String,
     iteration: u64,
-    origin: Origin,
+    origin: CodeOrigin,
     /// Whether the response names a commit.
     has_commit: bool,
     started_unix_ms: Option<i64>,
@@ -187,13 +192,13 @@ struct Point {
     note: Option<String>,
 }
 
-impl Point {
-    fn read(point: &Node<'_>, of: &Series, metric: &Metric) -> Result<Point> {
-        let (origin, has_commit) = origin(point, of.branch.as_deref())?;
-        let started_unix_ms = moment(point)?;
-        let (sample, note) = figure(point, metric, of.unit.factor)?;
-        Ok(Point {
-            report: point.need("report")?.text()?.to_owned(),
+impl ReportFigure {
+    fn read(point: &JsonNode<'_>, of: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
+        let (origin, has_commit) = read_origin(point, of.branch.as_deref())?;
+        let started_unix_ms = read_start_time(point)?;
+        let (sample, note) = read_figure(point, metric, of.unit.factor)?;
+        Ok(ReportFigure {
+            report: point.require("report")?.text()?.to_owned(),
             iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
             origin,
             has_commit,
@@ -205,22 +210,22 @@ impl Point {
 }
 
 /// Returns the revision of a point, and whether the response names a commit.
-fn origin(point: &Node<'_>, branch: Option<&str>) -> Result<(Origin, bool)> {
-    let version = point.need("version")?;
+fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin, bool)> {
+    let version = point.require("version")?;
     let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
     let name = match hash {
         Some(hash) => hash.to_owned(),
-        None => format!("version {}", version.need("number")?.number()?),
+        None => format!("version {}", version.require("number")?.number()?),
     };
-    let origin = Origin {
+    let origin = CodeOrigin {
         branch: branch.map(str::to_owned),
-        ..revision(&name)
+        ..revision_origin(&name)
     };
     Ok((origin, hash.is_some()))
 }
 
 /// Returns the time of a point.
-fn moment(point: &Node<'_>) -> Result<Option<i64>> {
+fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);
     };
@@ -235,9 +240,13 @@ fn moment(point: &Node<'_>) -> Result<Option<i64>> {
 }
 
 /// Returns the figure of a point, and a note on its spread.
-fn figure(point: &Node<'_>, metric: &Metric, factor: f64) -> Result<(Sample, Option<String>)> {
-    let node = point.need("metric")?;
-    let value = node.need("value")?;
+fn read_figure(
+    point: &JsonNode<'_>,
+    metric: &Metric,
+    factor: f64,
+) -> Result<(Sample, Option<String>)> {
+    let node = point.require("metric")?;
+    let value = node.require("value")?;
     let scaled = value.number()? * factor;
     ensure!(scaled.is_finite(), "'{}' is too large", value.place());
     let (low, high) = (
@@ -252,5 +261,5 @@ fn figure(point: &Node<'_>, metric: &Metric, factor: f64) -> Result<(Sample, Opt
             high * factor
         )
     });
-    Ok((sample(&metric.name.as_str().into(), scaled), note))
+    Ok((value_sample(&metric.name.as_str().into(), scaled), note))
 }

@@ -4,26 +4,28 @@
 //! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
 //! Does not know where the text comes from. Start at [`read`].
 
-use crate::foreign::beginning;
-use crate::foreign::go_bench::{self as line, Figures, Line, Processors};
-use crate::formats::Skipped;
+use crate::foreign::file_beginning;
+use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
+use crate::formats::SkippedLines;
 use crate::formats::imported::{
-    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, sample,
+    ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
 };
 use anyhow::Result;
-use speedwell_model::{Case, Cause, Environment, Sample, Session};
+use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
 use std::collections::HashMap;
 
 /// Returns whether the data have this format: their beginning contains a result, or what `go test`
 /// prints if there is none.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(beginning(bytes));
+pub fn recognizes(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(bytes));
     let mut lines = text.lines();
     line::is_events(bytes)
         || lines.any(|line| {
             matches!(
-                Line::parse(line),
-                Line::Result(..) | Line::Fail(_) | Line::Configuration("goos" | "goarch", _)
+                GoBenchLine::parse(line),
+                GoBenchLine::Result(..)
+                    | GoBenchLine::Fail(_)
+                    | GoBenchLine::Configuration("goos" | "goarch", _)
             )
         })
 }
@@ -39,19 +41,19 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         String::from_utf8_lossy(bytes)
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut reading = Reading::default();
+    let mut reading = GoOutputParser::default();
     for line in text.split_inclusive('\n') {
         let Some(line) = line.strip_suffix('\n') else {
-            reading.last(line);
+            reading.parse_last_line(line);
             continue;
         };
-        reading.line(line.strip_suffix('\r').unwrap_or(line));
+        reading.parse_line(line.strip_suffix('\r').unwrap_or(line));
     }
-    reading.end(None);
-    let mut imported = Imported::default();
+    reading.end_package(None);
+    let mut imported = SessionBuilder::default();
     let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
     remarks.extend(reading.remarks);
-    let further = add(reading.entries, &reading.directions, &mut imported);
+    let further = add_entries(reading.entries, &reading.directions, &mut imported);
     remarks.extend(further);
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     imported.into_session(label, reading.environment, None)
@@ -59,8 +61,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 
 /// State of the parser.
 #[derive(Default)]
-struct Reading<'a> {
-    entries: Vec<Entry<'a>>,
+struct GoOutputParser<'a> {
+    entries: Vec<GoBenchEntry<'a>>,
     /// Number of entries whose package has ended.
     settled: usize,
     package: Option<&'a str>,
@@ -74,41 +76,41 @@ struct Reading<'a> {
     explains_entry: bool,
     directions: HashMap<&'a str, bool>,
     environment: Environment,
-    skipped: Skipped,
+    skipped: SkippedLines,
     remarks: Vec<String>,
 }
 
-impl<'a> Reading<'a> {
-    fn line(&mut self, text: &'a str) {
-        let line = Line::parse(text);
+impl<'a> GoOutputParser<'a> {
+    fn parse_line(&mut self, text: &'a str) {
+        let line = GoBenchLine::parse(text);
         let explains = std::mem::take(&mut self.explains_entry);
         match line {
-            Line::Result(name, figures) => {
-                self.end_begun();
-                self.push(name, Outcome::Measured(figures));
+            GoBenchLine::Result(name, figures) => {
+                self.abandon_pending();
+                self.push_entry(name, GoBenchOutcome::Measured(figures));
             }
-            Line::Begin(name) => {
-                self.end_begun();
+            GoBenchLine::Begin(name) => {
+                self.abandon_pending();
                 self.begun = Some(name);
             }
-            Line::Rest(figures) => match self.begun.take() {
-                Some(name) => self.push(name, Outcome::Measured(figures)),
-                None => self.skipped.add(text.as_bytes()),
+            GoBenchLine::Rest(figures) => match self.begun.take() {
+                Some(name) => self.push_entry(name, GoBenchOutcome::Measured(figures)),
+                None => self.skipped.add_line(text.as_bytes()),
             },
-            Line::Announced(name) => self.announced = Some(name),
-            Line::Configuration(key, value) => self.configure(key, value),
-            Line::Direction { unit, is_higher } => {
+            GoBenchLine::Announced(name) => self.announced = Some(name),
+            GoBenchLine::Configuration(key, value) => self.set_configuration(key, value),
+            GoBenchLine::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            Line::Fail(name) => self.stopped(name, failed("failed")),
-            Line::Skip(name) => self.stopped(
+            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed")),
+            GoBenchLine::Skip(name) => self.push_stopped(
                 name,
-                Cause::Skipped {
+                FailureCause::Skipped {
                     reason: String::new(),
                 },
             ),
-            Line::End(package, is_good) => {
-                self.end(package);
+            GoBenchLine::End(package, is_good) => {
+                self.end_package(package);
                 if !is_good {
                     let package = package.unwrap_or_default();
                     self.remarks.push(format!(
@@ -116,28 +118,28 @@ impl<'a> Reading<'a> {
                     ));
                 }
             }
-            Line::Panic(why) => {
+            GoBenchLine::Panic(why) => {
                 self.remarks.push(format!(
                     "a panic ended a package ('{why}'); what would have followed is missing"
                 ));
                 self.is_in_panic = true;
             }
-            Line::Log(words) => {
+            GoBenchLine::Log(words) => {
                 if explains {
-                    self.explain(words);
+                    self.set_reason(words);
                 }
             }
-            Line::Quiet => {}
-            Line::Other if self.is_in_panic => {}
-            Line::Other => self.skipped.add(text.as_bytes()),
+            GoBenchLine::Quiet => {}
+            GoBenchLine::Other if self.is_in_panic => {}
+            GoBenchLine::Other => self.skipped.add_line(text.as_bytes()),
         }
     }
 
     /// Handles a last line without a line end, which Go always writes: a figure or unit may be
     /// truncated.
-    fn last(&mut self, text: &'a str) {
-        match Line::parse(text) {
-            Line::Result(..) | Line::Begin(_) | Line::Rest(_) => {
+    fn parse_last_line(&mut self, text: &'a str) {
+        match GoBenchLine::parse(text) {
+            GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
                 let shown: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
                     "the last line has no line end, so it may be cut short; it was left out: \
@@ -145,12 +147,12 @@ impl<'a> Reading<'a> {
                 ));
                 self.begun = None;
             }
-            _ => self.line(text),
+            _ => self.parse_line(text),
         }
     }
 
-    fn push(&mut self, name: &'a str, outcome: Outcome<'a>) {
-        self.entries.push(Entry {
+    fn push_entry(&mut self, name: &'a str, outcome: GoBenchOutcome<'a>) {
+        self.entries.push(GoBenchEntry {
             package: self.package,
             name,
             announced: self.announced,
@@ -159,31 +161,35 @@ impl<'a> Reading<'a> {
     }
 
     /// Adds a benchmark that reported that it has no result.
-    fn stopped(&mut self, name: &'a str, cause: Cause) {
+    fn push_stopped(&mut self, name: &'a str, cause: FailureCause) {
         self.begun = self.begun.filter(|begun| *begun != name);
-        self.push(name, Outcome::Stopped(cause));
+        self.push_entry(name, GoBenchOutcome::Stopped(cause));
         self.explains_entry = true;
     }
 
-    fn explain(&mut self, words: &str) {
+    fn set_reason(&mut self, words: &str) {
         match self.entries.last_mut().map(|entry| &mut entry.outcome) {
-            Some(Outcome::Stopped(Cause::Skipped { reason })) => *reason = words.to_owned(),
-            Some(Outcome::Stopped(cause)) => *cause = failed(&format!("failed: {words}")),
+            Some(GoBenchOutcome::Stopped(FailureCause::Skipped { reason })) => {
+                *reason = words.to_owned()
+            }
+            Some(GoBenchOutcome::Stopped(cause)) => {
+                *cause = failure_cause(&format!("failed: {words}"))
+            }
             _ => {}
         }
     }
 
-    fn end_begun(&mut self) {
+    fn abandon_pending(&mut self) {
         if let Some(name) = self.begun.take() {
-            let cause = failed("has no result: it did not end, or its own output hides it");
-            self.push(name, Outcome::Stopped(cause));
+            let cause = failure_cause("has no result: it did not end, or its own output hides it");
+            self.push_entry(name, GoBenchOutcome::Stopped(cause));
         }
     }
 
     /// Ends a package, which may be named here for the first time: a benchmark can fail before the
     /// configuration is printed.
-    fn end(&mut self, package: Option<&'a str>) {
-        self.end_begun();
+    fn end_package(&mut self, package: Option<&'a str>) {
+        self.abandon_pending();
         for entry in &mut self.entries[self.settled..] {
             entry.package = entry.package.or(self.package).or(package);
         }
@@ -193,7 +199,7 @@ impl<'a> Reading<'a> {
         self.is_in_panic = false;
     }
 
-    fn configure(&mut self, key: &'a str, value: &'a str) {
+    fn set_configuration(&mut self, key: &'a str, value: &'a str) {
         let facts = &mut self.environment.facts;
         let earlier = match key {
             "pkg" => {
@@ -211,15 +217,15 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn failed(words: &str) -> Cause {
-    Cause::Invalid {
+fn failure_cause(words: &str) -> FailureCause {
+    FailureCause::Invalid {
         reason: words.to_owned(),
     }
 }
 
 /// A result or a failure.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct GoBenchEntry<'a> {
     /// Package, if known.
     pub package: Option<&'a str>,
     /// Name as printed.
@@ -227,42 +233,44 @@ pub struct Entry<'a> {
     /// Name announced last.
     pub announced: Option<&'a str>,
     /// Result of the benchmark.
-    pub outcome: Outcome<'a>,
+    pub outcome: GoBenchOutcome<'a>,
 }
 
 /// Result of a benchmark.
 #[derive(Debug)]
-pub enum Outcome<'a> {
+pub enum GoBenchOutcome<'a> {
     /// Figures.
-    Measured(Figures<'a>),
+    Measured(GoFigures<'a>),
     /// No figures, with the reason.
-    Stopped(Cause),
+    Stopped(FailureCause),
 }
 
-impl<'a> Entry<'a> {
+impl<'a> GoBenchEntry<'a> {
     /// Returns benchmark and GOMAXPROCS of an announced result.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
-        let is_measured = matches!(self.outcome, Outcome::Measured(_));
+        let is_measured = matches!(self.outcome, GoBenchOutcome::Measured(_));
         let announced = self.announced.filter(|_| is_measured)?;
-        line::split_announced(announced, self.name)
+        line::split_announced_name(announced, self.name)
     }
 
     /// Returns benchmark and GOMAXPROCS.
-    fn split(&self, processors: &Processors) -> (&'a str, u32) {
+    fn split_name(&self, processors: &ProcessorSuffixes) -> (&'a str, u32) {
         match self.outcome {
-            Outcome::Measured(_) => {
+            GoBenchOutcome::Measured(_) => {
                 let announced = self.split_announced();
-                announced.unwrap_or_else(|| processors.split(self.name))
+                announced.unwrap_or_else(|| processors.split_name(self.name))
             }
-            Outcome::Stopped(_) => processors.split_stopped(self.name, self.announced),
+            GoBenchOutcome::Stopped(_) => processors.split_stopped_name(self.name, self.announced),
         }
     }
 }
 
 /// Finds out, per package, which numbers at the ends of names are GOMAXPROCS.
-fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors> {
+fn processors_by_package<'a>(
+    entries: &[GoBenchEntry<'a>],
+) -> HashMap<Option<&'a str>, ProcessorSuffixes> {
     let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
-    let measured = |entry: &&Entry<'_>| matches!(entry.outcome, Outcome::Measured(_));
+    let measured = |entry: &&GoBenchEntry<'_>| matches!(entry.outcome, GoBenchOutcome::Measured(_));
     for entry in entries.iter().filter(measured) {
         let (names, announced) = by_package.entry(entry.package).or_default();
         match entry.split_announced() {
@@ -270,7 +278,8 @@ fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors>
             None => names.push(entry.name),
         }
     }
-    let of_package = |(names, announced)| Processors::from_names(names).with_announced(announced);
+    let of_package =
+        |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
     (by_package.into_iter())
         .map(|(package, found)| (package, of_package(found)))
         .collect()
@@ -278,91 +287,96 @@ fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors>
 
 /// Adds all entries to a session. `directions` are those that the text states for units. Returns
 /// messages for the user.
-fn add(
-    entries: Vec<Entry<'_>>,
+fn add_entries(
+    entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,
-    imported: &mut Imported,
+    imported: &mut SessionBuilder,
 ) -> Vec<String> {
-    let processors = processors(&entries);
-    let none = Processors::default();
+    let processors = processors_by_package(&entries);
+    let none = ProcessorSuffixes::default();
     let cases: Vec<(&str, Case)> = (entries.iter())
         .map(|entry| {
             let own = processors.get(&entry.package).unwrap_or(&none);
-            let (name, count) = entry.split(own);
-            (name, line::case(entry.package, name, Some(count)))
+            let (name, count) = entry.split_name(own);
+            (name, line::case_from_name(entry.package, name, Some(count)))
         })
         .collect();
     let mut counts: HashMap<String, u32> = HashMap::new();
     for (entry, (_, case)) in entries.iter().zip(&cases) {
-        if matches!(entry.outcome, Outcome::Measured(_)) {
+        if matches!(entry.outcome, GoBenchOutcome::Measured(_)) {
             *counts.entry(case.id()).or_default() += 1;
         }
     }
-    let mut adding = Adding {
+    let mut adding = EntryAdder {
         directions,
         imported,
         not_finite: 0,
     };
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
         let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
-        adding.entry(entry, (name, case), is_repeated);
+        adding.add_entry(entry, (name, case), is_repeated);
     }
     let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
-        remarks.push(REMARK_ON_REPETITIONS.to_owned());
+        remarks.push(REPETITIONS_WARNING.to_owned());
     }
-    remarks.extend(adding.remarks());
+    remarks.extend(adding.warnings());
     remarks
 }
 
-struct Adding<'a> {
+struct EntryAdder<'a> {
     directions: &'a HashMap<&'a str, bool>,
-    imported: &'a mut Imported,
+    imported: &'a mut SessionBuilder,
     not_finite: u32,
 }
 
-impl Adding<'_> {
-    fn entry(&mut self, entry: Entry<'_>, (name, case): (&str, Case), is_repeated: bool) {
+impl EntryAdder<'_> {
+    fn add_entry(
+        &mut self,
+        entry: GoBenchEntry<'_>,
+        (name, case): (&str, Case),
+        is_repeated: bool,
+    ) {
         match entry.outcome {
-            Outcome::Measured(figures) => {
-                let mut process = self.process(&figures);
+            GoBenchOutcome::Measured(figures) => {
+                let mut process = self.build_process(&figures);
                 if is_repeated {
                     process.notes.push(NOTE_ON_REPETITIONS.to_owned());
                 }
-                self.imported.run(case, process);
+                self.imported.add_run(case, process);
             }
-            Outcome::Stopped(cause) => {
-                let replay = line::replay(entry.package, name);
-                self.imported.failure(&case, cause, replay);
+            GoBenchOutcome::Stopped(cause) => {
+                let replay = line::replay_command(entry.package, name);
+                self.imported.add_failure(&case, cause, replay);
             }
         }
     }
 
-    fn process(&mut self, figures: &Figures<'_>) -> Process {
-        let mut process = Process::default();
+    fn build_process(&mut self, figures: &GoFigures<'_>) -> ImportedProcess {
+        let mut process = ImportedProcess::default();
         for (value, unit) in &figures.values {
             if !value.is_finite() {
                 self.not_finite += 1;
                 continue;
             }
-            let measure = line::measure_of_unit(unit, self.directions.get(unit).copied());
+            let measure = line::measure_for_unit(unit, self.directions.get(unit).copied());
             let is_time = measure.metric.name == "time";
             let value = value * measure.factor;
             let total_ns = value * figures.iterations;
             if is_time {
                 process.wall_ns = total_ns;
             }
-            let metric = self.imported.metric(measure.metric);
+            let metric = self.imported.declare_metric(measure.metric);
             process.samples.push(Sample {
                 elapsed_ns: is_time.then_some(total_ns as u64),
                 iterations: is_time.then_some(figures.iterations),
-                ..sample(&metric, value)
+                ..value_sample(&metric, value)
             });
         }
         process
     }
 
-    fn remarks(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         let mut remarks: Vec<String> = Vec::new();
         if self.not_finite > 0 {
             remarks.push(match self.not_finite {

@@ -4,13 +4,13 @@
 //! any other tag names a case. Lines with the same tag are intervals of one measurement and are
 //! added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
 
-use super::imported::Imported;
+use super::imported::SessionBuilder;
 use super::load_report::{LoadReport, NS_PER_SECOND};
-use super::measured::times;
-use crate::foreign::{beginning, utf8};
+use super::measured::time_metrics;
+use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
-use speedwell_load::latency::{Distribution, Logged, Service, read_log};
-use speedwell_model::{Better, Environment, Metric, Session, Value};
+use speedwell_load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, read_log};
+use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
 /// Quantities in our own logs, with the prefixes of their metrics.
@@ -28,8 +28,8 @@ const BENCHMARK: &str = "load";
 
 /// Returns whether the data are such a log: they say so in a comment, or have the usual column
 /// header.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let beginning = String::from_utf8_lossy(beginning(bytes));
+pub fn recognizes(bytes: &[u8]) -> bool {
+    let beginning = String::from_utf8_lossy(file_beginning(bytes));
     beginning.lines().take(32).any(|line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
@@ -37,11 +37,11 @@ pub fn recognises(bytes: &[u8]) -> bool {
 }
 
 /// Sum of the lines of one quantity, outcome and benchmark.
-struct Total {
+struct TaggedTotal {
     benchmark: String,
     outcome: Option<String>,
     quantity: &'static str,
-    times: Distribution<Service>,
+    times: TimeDistribution<ServiceTime>,
     length: Duration,
 }
 
@@ -50,10 +50,10 @@ struct Total {
 /// # Errors
 /// A line is invalid, or the log has no values.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut totals: Vec<Total> = Vec::new();
+    let mut totals: Vec<TaggedTotal> = Vec::new();
     let mut has_foreign = false;
-    for line in read_log(utf8(bytes)?)? {
-        let total = total_of(&line);
+    for line in read_log(require_utf8(bytes)?)? {
+        let total = line_total(&line);
         if total.times.count() == 0 {
             continue;
         }
@@ -61,9 +61,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         // Response times of an open load are reported for all requests together, whatever their
         // outcome.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
-            add(
+            add_total(
                 &mut totals,
-                Total {
+                TaggedTotal {
                     outcome: Some("ok".to_owned()),
                     length: Duration::ZERO,
                     times: total.times.clone(),
@@ -72,18 +72,18 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
                 },
             );
         }
-        add(&mut totals, total);
+        add_total(&mut totals, total);
     }
-    let mut imported = Imported::default();
+    let mut imported = SessionBuilder::default();
     let mut remarks = Vec::new();
     for total in &totals {
-        let is_first = |other: &&Total| same_case(other, total);
+        let is_first = |other: &&TaggedTotal| same_case(other, total);
         if totals
             .iter()
             .find(is_first)
             .is_some_and(|first| std::ptr::eq(first, total))
         {
-            report(total, &totals).add(&mut imported, &mut remarks);
+            build_report(total, &totals).add_to(&mut imported, &mut remarks);
         }
     }
     if has_foreign {
@@ -95,7 +95,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 }
 
 /// Converts a line. Only our own logs state an outcome.
-fn total_of(line: &Logged) -> Total {
+fn line_total(line: &LoggedHistogram) -> TaggedTotal {
     let tag = line.tag.as_deref().unwrap_or_default();
     let ours = tag.split_once('/').and_then(|(name, outcome)| {
         let (_, quantity) = QUANTITIES.iter().find(|(known, _)| *known == name)?;
@@ -107,16 +107,16 @@ fn total_of(line: &Logged) -> Total {
         None if tag.is_empty() => (BENCHMARK, "latency", None),
         None => (tag, "latency", None),
     };
-    Total {
+    TaggedTotal {
         benchmark: benchmark.to_owned(),
         outcome: outcome.map(str::to_owned),
         quantity,
-        times: line.times(),
+        times: line.to_distribution(),
         length: line.length,
     }
 }
 
-fn add(totals: &mut Vec<Total>, more: Total) {
+fn add_total(totals: &mut Vec<TaggedTotal>, more: TaggedTotal) {
     let known = totals
         .iter_mut()
         .find(|total| total.quantity == more.quantity && same_case(total, &more));
@@ -129,24 +129,24 @@ fn add(totals: &mut Vec<Total>, more: Total) {
     }
 }
 
-fn same_case(one: &Total, other: &Total) -> bool {
+fn same_case(one: &TaggedTotal, other: &TaggedTotal) -> bool {
     (&one.benchmark, &one.outcome) == (&other.benchmark, &other.outcome)
 }
 
 /// Builds the report of all quantities of a case.
-fn report(case: &Total, totals: &[Total]) -> LoadReport {
+fn build_report(case: &TaggedTotal, totals: &[TaggedTotal]) -> LoadReport {
     let outcome = case.outcome.iter().filter(|outcome| *outcome != "ok");
     let mut report = LoadReport {
         target: case.benchmark.clone(),
         parameters: outcome
-            .map(|outcome| ("outcome".to_owned(), Value::Text(outcome.clone())))
+            .map(|outcome| ("outcome".to_owned(), ParameterValue::Text(outcome.clone())))
             .collect(),
         ..LoadReport::default()
     };
     for total in totals.iter().filter(|total| same_case(total, case)) {
-        let figures = times(total.quantity, &total.times, |_| true);
+        let figures = time_metrics(total.quantity, &total.times, |_| true);
         if total.quantity != "latency" {
-            let metric = |(name, ns)| (Metric::new(name, "ns", Better::Lower), ns);
+            let metric = |(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns);
             report.others.extend(figures.into_iter().map(metric));
             continue;
         }

@@ -5,15 +5,15 @@
 //! `foreign/http_output.rs`, which the Node.js harness also uses. hey and oha print neither address
 //! nor concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
-use crate::foreign::beginning;
-use crate::foreign::http_output::{HttpOutput, autocannon};
-use crate::foreign::json::{self, Content, Node};
-use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
+use crate::foreign::file_beginning;
+use crate::foreign::http_output::{HttpOutput, parse_autocannon};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Better, Metric, Session, Value};
+use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
 
 /// Tools with text output, and the beginnings of lines that identify them.
-const TEXTS: [(&str, &[&str]); 2] = [
+const TEXT_TOOLS: [(&str, &[&str]); 2] = [
     ("wrk", &["Running "]),
     ("h2load", &["starting benchmark...", "finished in "]),
 ];
@@ -22,29 +22,29 @@ const TEXTS: [(&str, &[&str]); 2] = [
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Returns whether the data are text output of one of these tools.
-pub fn recognises_text(bytes: &[u8]) -> bool {
-    tool_of(&String::from_utf8_lossy(beginning(bytes))).is_some()
+pub fn recognizes_text(bytes: &[u8]) -> bool {
+    detect_tool(&String::from_utf8_lossy(file_beginning(bytes))).is_some()
 }
 
-fn tool_of(text: &str) -> Option<&'static str> {
+fn detect_tool(text: &str) -> Option<&'static str> {
     let is_of = |beginnings: &[&str]| {
         text.lines().any(|line| {
             beginnings.iter().any(|start| line.starts_with(start))
                 && (!line.starts_with("Running ") || line.contains(" test @ "))
         })
     };
-    TEXTS
+    TEXT_TOOLS
         .iter()
         .find(|(_, beginnings)| is_of(beginnings))
         .map(|(tool, _)| *tool)
 }
 
 /// Returns whether the data are JSON of autocannon.
-pub fn recognises_autocannon(file: &Content<'_>) -> bool {
+pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
     // `sampleInt` was added in 2020.
     ["connections", "pipelining", "non2xx", "latency", "requests"]
         .iter()
-        .all(|key| file.has(1, key))
+        .all(|key| file.has_key(1, key))
 }
 
 /// Reads the text of a load test. Adds messages for the user to `warnings`.
@@ -53,14 +53,14 @@ pub fn recognises_autocannon(file: &Content<'_>) -> bool {
 /// The text is not that of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
-    let tool = tool_of(&text).context("there is no output of wrk or h2load in it")?;
+    let tool = detect_tool(&text).context("there is no output of wrk or h2load in it")?;
     // These tools terminate every line; an unterminated last line may have lost digits.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let output = HttpOutput::read(tool, whole).with_context(|| {
         format!("{tool} did not print its results\nhint: is the text cut short?")
     })?;
     ensure!(output.rate.is_some(), "the rate is missing");
-    let mut load = load_of(output, 0.0);
+    let mut load = into_load_report(output, 0.0);
     if !text.ends_with('\n') && text.len() > whole.len() + 1 {
         load.remarks
             .push("its last line has no line end, so it was left out".to_owned());
@@ -75,24 +75,24 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
 /// location.
 pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
-    root.need("errors")?.number()?;
-    let requests = root.need("requests")?;
-    requests.need("total")?.number()?;
-    let duration = root.need("duration")?;
+    let root = JsonNode::from_root(&parsed);
+    root.require("errors")?.number()?;
+    let requests = root.require("requests")?;
+    requests.require("total")?.number()?;
+    let duration = root.require("duration")?;
     ensure!(
         duration.number()? > 0.0,
         "'{}' is {}, so there is no rate",
         duration.place(),
         duration.value()
     );
-    root.need("latency")?;
-    let output = autocannon(&parsed).context("it has no results")?;
-    load_of(output, AUTOCANNON_RESOLUTION_NS).into_session(label, warnings)
+    root.require("latency")?;
+    let output = parse_autocannon(&parsed).context("it has no results")?;
+    into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_session(label, warnings)
 }
 
-fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
-    let bandwidth = Metric::new("bytes_per_second", "B/s", Better::Higher);
+fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
+    let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let times = output.latency_ms.iter();
     LoadReport {
         target: output.url.unwrap_or_else(|| output.tool.to_owned()),
@@ -109,7 +109,7 @@ fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
         has_fixed_rate: output.has_fixed_rate,
         parameters: output
             .pipelining
-            .map(|requests| ("pipelining".to_owned(), Value::Number(requests)))
+            .map(|requests| ("pipelining".to_owned(), ParameterValue::Number(requests)))
             .into_iter()
             .collect(),
         others: output
@@ -123,22 +123,22 @@ fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
 }
 
 /// Lines of the summary with durations.
-const TIMES: [(&str, &str); 3] = [
+const SUMMARY_TIMES: [(&str, &str); 3] = [
     ("Average:", "latency_mean"),
     ("Fastest:", "latency_min"),
     ("Slowest:", "latency_max"),
 ];
 
 /// Returns whether the data are text output of hey or oha.
-pub fn recognises_hey_oha(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(beginning(bytes));
+pub fn recognizes_hey_oha(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(bytes));
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }
 
 /// Returns whether the data are JSON of oha.
-pub fn recognises_oha(file: &Content<'_>) -> bool {
-    file.begins_with("summary") && file.has(2, "requestsPerSec")
+pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
+    file.begins_with_key("summary") && file.has_key(2, "requestsPerSec")
 }
 
 /// Reads the text of a load test. Adds messages for the user to `warnings`.
@@ -155,7 +155,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
     };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     for line in whole.lines().map(str::trim) {
-        hey_oha_line(line, &mut load);
+        parse_hey_oha_line(line, &mut load);
     }
     load.throughput
         .context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
@@ -179,34 +179,39 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
     load.into_session(label, warnings)
 }
 
-fn hey_oha_line(line: &str, load: &mut LoadReport) {
-    if let Some((_, name)) = TIMES.iter().find(|(start, _)| line.starts_with(start)) {
-        let time = line.split_once(':').and_then(|(_, time)| duration_ns(time));
+fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
+    if let Some((_, name)) = SUMMARY_TIMES
+        .iter()
+        .find(|(start, _)| line.starts_with(start))
+    {
+        let time = line
+            .split_once(':')
+            .and_then(|(_, time)| parse_duration_ns(time));
         load.times_ns
             .extend(time.map(|ns| ((*name).to_owned(), ns)));
     } else if let Some(rate) = line.strip_prefix("Requests/sec:") {
         load.throughput = rate.trim().parse().ok();
     } else if let Some(total) = line.strip_prefix("Total:") {
-        load.elapsed_ns = duration_ns(total);
+        load.elapsed_ns = parse_duration_ns(total);
     } else if let Some((percent, time)) = line.split_once(" in ") {
         // hey prints the percent sign twice.
         let percent = percent.trim_end_matches('%');
         let is_number = percent.parse::<f64>().is_ok();
-        if let Some(ns) = duration_ns(time).filter(|_| is_number) {
-            load.times_ns.push((percentile(percent), ns));
+        if let Some(ns) = parse_duration_ns(time).filter(|_| is_number) {
+            load.times_ns.push((percentile_metric(percent), ns));
         }
     } else if let Some((number, words)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
         let Ok(number) = number.parse::<f64>() else {
             return;
         };
         match words.trim().strip_suffix(" responses") {
-            Some(count) => responses(number, count.trim().parse().unwrap_or(0.0), load),
+            Some(count) => count_responses(number, count.trim().parse().unwrap_or(0.0), load),
             None => load.errors = load.errors.map(|errors| errors + number),
         }
     }
 }
 
-fn responses(status: f64, count: f64, load: &mut LoadReport) {
+fn count_responses(status: f64, count: f64, load: &mut LoadReport) {
     load.requests = Some(load.requests.unwrap_or(0.0) + count);
     let is_good = (200.0..300.0).contains(&status);
     let bad = if is_good { 0.0 } else { count };
@@ -214,7 +219,7 @@ fn responses(status: f64, count: f64, load: &mut LoadReport) {
 }
 
 /// Parses `0.0354 secs` or `35.67 ms`.
-fn duration_ns(text: &str) -> Option<f64> {
+fn parse_duration_ns(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
     let factor = match words.next()? {
@@ -234,14 +239,14 @@ fn duration_ns(text: &str) -> Option<f64> {
 /// location.
 pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
-    let summary = root.need("summary")?;
-    let seconds = |node: &Node<'_>, key: &str| -> Result<Option<f64>> {
+    let root = JsonNode::from_root(&parsed);
+    let summary = root.require("summary")?;
+    let seconds = |node: &JsonNode<'_>, key: &str| -> Result<Option<f64>> {
         Ok(node.number_of(key)?.map(|seconds| seconds * NS_PER_SECOND))
     };
     let mut load = LoadReport {
         target: "oha".to_owned(),
-        throughput: Some(summary.need("requestsPerSec")?.number()?),
+        throughput: Some(summary.require("requestsPerSec")?.number()?),
         elapsed_ns: seconds(&summary, "total")?,
         errors: Some(0.0),
         ..LoadReport::default()
@@ -251,19 +256,19 @@ pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result
         load.times_ns
             .extend(time.map(|ns| (format!("latency_{name}"), ns)));
     }
-    let percentiles = root.need("latencyPercentiles")?;
+    let percentiles = root.require("latencyPercentiles")?;
     for (key, _) in percentiles.members() {
         if let (Some(percent), Some(ns)) = (key.strip_prefix('p'), seconds(&percentiles, key)?) {
-            load.times_ns.push((percentile(percent), ns));
+            load.times_ns.push((percentile_metric(percent), ns));
         }
     }
-    let statuses = root.need("statusCodeDistribution")?;
+    let statuses = root.require("statusCodeDistribution")?;
     for (status, count) in statuses.members() {
         if let (Ok(status), Some(count)) = (status.parse(), count.as_f64()) {
-            responses(status, count, &mut load);
+            count_responses(status, count, &mut load);
         }
     }
-    let errors = root.need("errorDistribution")?;
+    let errors = root.require("errorDistribution")?;
     let counts = errors.members().filter_map(|(_, count)| count.as_f64());
     load.errors = Some(counts.fold(0.0, |sum, count| sum + count));
     load.into_session(label, warnings)
@@ -311,7 +316,7 @@ mod tests {
     #[test]
     fn json_of_older_versions_of_autocannon_is_read() {
         let bytes = AUTOCANNON_2.as_bytes();
-        assert!(recognises_autocannon(&Content::new(bytes)));
+        assert!(recognizes_autocannon(&JsonContent::new(bytes)));
         let session = read_autocannon("a", bytes, &mut Vec::new()).unwrap();
         let value = |metric: &str| session.runs[0].value_of(metric);
         assert_eq!(value("throughput"), Some(1476.0));

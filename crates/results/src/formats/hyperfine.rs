@@ -4,19 +4,21 @@
 //! where the file comes from. Start at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); unknown keys are ignored.
 
-use super::imported::{Imported, Process, sample};
+use super::imported::{ImportedProcess, SessionBuilder, value_sample};
 use super::load_report::NS_PER_SECOND;
-use super::same_names::{Listed, tell_apart};
-use crate::foreign::json::{self, Content, Node};
+use super::same_names::{ListedResult, distinguish_results};
+use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Result, ensure};
-use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
+use speedwell_model::{
+    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
+};
 
 /// Note on the one run that carries the CPU times of all.
-const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of this command.";
+const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.begins_with("results")
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.begins_with_key("results")
 }
 
 /// Reads a whole file. Adds messages for the user to `warnings`.
@@ -26,31 +28,36 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let results = Node::root(&parsed).need("results")?.elements()?;
-    let results: Vec<Measured> = results.iter().map(Measured::read).collect::<Result<_>>()?;
-    let template = template(&results);
-    let mut imported = Imported::default();
-    imported.metric(Metric::new("time", "ns", Better::Lower));
-    let listed = results.iter().map(|result| Listed {
+    let results = JsonNode::from_root(&parsed)
+        .require("results")?
+        .elements()?;
+    let results: Vec<HyperfineResult> = results
+        .iter()
+        .map(HyperfineResult::read)
+        .collect::<Result<_>>()?;
+    let template = infer_template(&results);
+    let mut imported = SessionBuilder::default();
+    imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
+    let listed = results.iter().map(|result| ListedResult {
         measurement: 0,
         case: Case::new(
             template.as_deref().unwrap_or(&result.command),
-            result.values(),
+            result.parameter_values(),
         ),
         metric: Metric::TIME.to_owned(),
         details: result.details.clone(),
         content: result,
     });
     let mut remarks = Vec::new();
-    let listed = tell_apart(listed.collect(), &mut remarks)?;
+    let listed = distinguish_results(listed.collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    for Listed {
+    for ListedResult {
         case,
         content: result,
         ..
     } in listed
     {
-        result.add(case, &mut imported);
+        result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
                 "'{label}': every time of '{}' is 0, as it takes less than the shell that \
@@ -63,7 +70,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 }
 
 /// An element of `results`.
-struct Measured {
+struct HyperfineResult {
     command: String,
     /// Parameters, with the texts substituted into the command.
     parameters: Vec<(String, String)>,
@@ -79,88 +86,97 @@ struct Measured {
     system: Option<f64>,
 }
 
-impl Measured {
-    fn read(result: &Node<'_>) -> Result<Measured> {
+impl HyperfineResult {
+    fn read(result: &JsonNode<'_>) -> Result<HyperfineResult> {
         let numbers = |key| match result.get(key) {
-            Some(list) => list.elements()?.iter().map(Node::number).collect(),
+            Some(list) => list.elements()?.iter().map(JsonNode::number).collect(),
             None => Ok(Vec::new()),
         };
-        let times = result.need("times")?;
+        let times = result.require("times")?;
         let times_s: Vec<f64> = times
             .elements()?
             .iter()
-            .map(Node::number)
+            .map(JsonNode::number)
             .collect::<Result<_>>()?;
-        let endings = endings(result, times_s.len())?;
+        let endings = exit_statuses(result, times_s.len())?;
         let parameters = result.get("parameters");
-        let parameters = parameters.iter().flat_map(Node::members);
-        Ok(Measured {
-            command: result.need("command")?.text()?.to_owned(),
+        let parameters = parameters.iter().flat_map(JsonNode::members);
+        Ok(HyperfineResult {
+            command: result.require("command")?.text()?.to_owned(),
             parameters: parameters
-                .map(|(name, value)| (name.to_owned(), text_of(value)))
+                .map(|(name, value)| (name.to_owned(), value_text(value)))
                 .collect(),
             times: times_s.into_iter().zip(endings).collect(),
             memory: numbers("memory_usage_byte")?,
-            details: details(result),
+            details: read_details(result),
             user: result.number_of("user")?,
             system: result.number_of("system")?,
         })
     }
 
-    fn values(&self) -> Vec<(String, Value)> {
-        let value = |(name, text): &(String, String)| (name.clone(), Value::guess(text));
+    fn parameter_values(&self) -> Vec<(String, ParameterValue)> {
+        let value =
+            |(name, text): &(String, String)| (name.clone(), ParameterValue::infer_value(text));
         self.parameters.iter().map(value).collect()
     }
 
-    fn add(&self, case: Case, imported: &mut Imported) {
+    fn add_runs(&self, case: Case, imported: &mut SessionBuilder) {
         let all_succeeded = self.times.iter().all(|(_, status)| *status == Some(0));
         for (index, &(time, status)) in self.times.iter().enumerate() {
             if status != Some(0) {
                 let reason = "was killed by a signal".to_owned();
-                let cause = status.map_or(Cause::Invalid { reason }, |code| Cause::Exit { code });
-                imported.failure(&case, cause, self.command.clone());
+                let cause = status.map_or(FailureCause::Invalid { reason }, |code| {
+                    FailureCause::Exit { code }
+                });
+                imported.add_failure(&case, cause, self.command.clone());
                 continue;
             }
-            let mut process = self.process(time, self.memory.get(index).copied(), imported);
+            let mut process = self.build_process(time, self.memory.get(index).copied(), imported);
             // The mean is a single figure, so add it once, and only if it covers no failed run.
             if index == 0 && all_succeeded {
                 self.add_cpu_times(&mut process, imported);
             }
-            imported.run(case.clone(), process);
+            imported.add_run(case.clone(), process);
         }
     }
 
-    fn process(&self, time: f64, memory: Option<f64>, imported: &mut Imported) -> Process {
+    fn build_process(
+        &self,
+        time: f64,
+        memory: Option<f64>,
+        imported: &mut SessionBuilder,
+    ) -> ImportedProcess {
         let wall_ns = time * NS_PER_SECOND;
-        let metric = imported.metric(Metric::new("time", "ns", Better::Lower));
-        let mut samples = vec![sample(&metric, wall_ns)];
+        let metric = imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
+        let mut samples = vec![value_sample(&metric, wall_ns)];
         if let Some(memory) = memory {
-            let metric = imported.metric(Metric::new("max_rss", "B", Better::Lower));
-            samples.push(sample(&metric, memory));
+            let metric =
+                imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
+            samples.push(value_sample(&metric, memory));
         }
-        Process {
+        ImportedProcess {
             wall_ns,
             samples,
             notes: Vec::new(),
         }
     }
 
-    fn add_cpu_times(&self, process: &mut Process, imported: &mut Imported) {
+    fn add_cpu_times(&self, process: &mut ImportedProcess, imported: &mut SessionBuilder) {
         for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
             let Some(seconds) = seconds else { continue };
-            let metric = imported.metric(Metric::new(name, "ns", Better::Lower));
+            let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
             process
                 .samples
-                .push(sample(&metric, seconds * NS_PER_SECOND));
+                .push(value_sample(&metric, seconds * NS_PER_SECOND));
             if self.times.len() > 1 && process.notes.is_empty() {
-                process.notes.push(NOTE_ON_CPU_TIMES.to_owned());
+                process.notes.push(CPU_TIMES_NOTE.to_owned());
             }
         }
     }
 }
 
 /// Keys of figures, and of the parameters, which are part of the case anyway.
-const NO_DETAILS: [&str; 11] = [
+const NON_DETAIL_KEYS: [&str; 11] = [
     "mean",
     "stddev",
     "median",
@@ -174,18 +190,18 @@ const NO_DETAILS: [&str; 11] = [
     "parameters",
 ];
 
-fn details(result: &Node<'_>) -> Vec<(String, String)> {
+fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
     let details = result
         .members()
-        .filter(|(key, value)| !NO_DETAILS.contains(key) && !value.is_null());
+        .filter(|(key, value)| !NON_DETAIL_KEYS.contains(key) && !value.is_null());
     details
-        .map(|(key, value)| (key.to_owned(), text_of(value)))
+        .map(|(key, value)| (key.to_owned(), value_text(value)))
         .collect()
 }
 
 /// Returns the exit status of each of the `count` processes. Old versions omit it; they stopped at
 /// a failure.
-fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Option<i32>>> {
+fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let Some(codes) = result.get("exit_codes") else {
         return Ok(vec![Some(0); count]);
     };
@@ -199,11 +215,12 @@ fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let elements = elements
         .iter()
         .map(|node| (!node.is_null()).then_some(node));
-    let status = |node: Option<&Node<'_>>| node.map(|node| Ok(node.number()? as i32)).transpose();
+    let status =
+        |node: Option<&JsonNode<'_>>| node.map(|node| Ok(node.number()? as i32)).transpose();
     elements.map(status).collect()
 }
 
-fn text_of(value: &serde_json::Value) -> String {
+fn value_text(value: &serde_json::Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
         None => value.to_string(),
@@ -215,7 +232,7 @@ fn text_of(value: &serde_json::Value) -> String {
 ///
 /// The file only has the commands after substitution. A guess is accepted if it reproduces each of
 /// them, for more than one setting; otherwise every command is its own benchmark.
-fn template(results: &[Measured]) -> Option<String> {
+fn infer_template(results: &[HyperfineResult]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();
     values.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
@@ -223,7 +240,7 @@ fn template(results: &[Measured]) -> Option<String> {
     for (name, text) in values.iter().filter(|(_, text)| !text.is_empty()) {
         guess = guess.replace(text, &format!("{{{name}}}"));
     }
-    let gives_back = |result: &Measured| {
+    let gives_back = |result: &HyperfineResult| {
         let filled = result
             .parameters
             .iter()
@@ -238,7 +255,7 @@ fn template(results: &[Measured]) -> Option<String> {
             .any(|other| other.parameters[at].1 != first.parameters[at].1)
     };
     let same_names = others.iter().all(|other| {
-        let names = |result: &Measured| -> Vec<String> {
+        let names = |result: &HyperfineResult| -> Vec<String> {
             result
                 .parameters
                 .iter()
@@ -262,7 +279,7 @@ mod tests {
         read("hf.json", text.as_bytes(), &mut Vec::new())
     }
 
-    fn benchmarks(commands: &[(&str, &str)]) -> Vec<String> {
+    fn read_benchmarks(commands: &[(&str, &str)]) -> Vec<String> {
         let results = commands.iter().map(|(command, n)| {
             serde_json::json!({"command": command, "times": [1.0], "parameters": {"n": n}})
         });
@@ -274,14 +291,14 @@ mod tests {
     #[test]
     fn a_parameter_is_taken_out_of_the_command_only_if_that_is_certain() {
         assert_eq!(
-            benchmarks(&[("t 1", "1"), ("t 2", "2")]),
+            read_benchmarks(&[("t 1", "1"), ("t 2", "2")]),
             ["t {n} n=1", "t {n} n=2"]
         );
         assert_eq!(
-            benchmarks(&[("t1 1", "1"), ("t1 2", "2")]),
+            read_benchmarks(&[("t1 1", "1"), ("t1 2", "2")]),
             ["t1 1 n=1", "t1 2 n=2"]
         );
-        assert_eq!(benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
+        assert_eq!(read_benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
     }
 
     #[test]
@@ -316,7 +333,7 @@ mod tests {
     #[test]
     fn values_that_are_one_number_in_two_spellings_are_two_cases() {
         assert_eq!(
-            benchmarks(&[("t 1", "1"), ("t 1.0", "1.0"), ("t 2", "2")]),
+            read_benchmarks(&[("t 1", "1"), ("t 1.0", "1.0"), ("t 2", "2")]),
             [
                 "t {n} command=\"t 1\" n=1",
                 "t {n} command=\"t 1.0\" n=1",

@@ -1,32 +1,32 @@
 //! Builds the session for an imported file.
 //!
 //! Decides the session's design: one variant, and an unknown order. Knows no format. Start at
-//! [`Imported`], or at [`merge`] for several files with results of the same thing: there, values
+//! [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same thing: there, values
 //! from one process, such as repetitions inside a program, are samples of one run
 //! (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
 //! each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
-    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
-    Stopping, Value, Variant,
+    Case, Environment, FailureCause, Metric, ParameterValue, Run, RunOrder, Sample, Session,
+    SessionDesign, SessionState, SessionStep, StepFailure, StoppingDesign, Variant,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the only variant.
-pub const VARIANT: &str = "default";
+pub const ONLY_VARIANT: &str = "default";
 
 /// Note on each of several repetitions in one process.
 pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
 /// Warning about a file with such repetitions.
-pub const REMARK_ON_REPETITIONS: &str = "repetitions of one process are not independent; they \
+pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they \
     count as runs here, and a change counts only beyond what they differ by";
 
 /// Returns a warning about metrics whose direction is unknown, if there are any.
-pub fn remark_on_guesses(names: &BTreeSet<String>) -> Option<String> {
+pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
     let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -38,7 +38,7 @@ pub fn remark_on_guesses(names: &BTreeSet<String>) -> Option<String> {
 
 /// Collects the content of a file. Runs get slots in the order in which they are added.
 #[derive(Debug, Default)]
-pub struct Imported {
+pub struct SessionBuilder {
     metrics: Vec<Metric>,
     /// Shared names of the metrics, for samples.
     names: Vec<Arc<str>>,
@@ -47,12 +47,12 @@ pub struct Imported {
     /// Shared name of the only variant, for runs.
     variant: Option<Arc<str>>,
     runs: Vec<Run>,
-    failures: Vec<Failure>,
+    failures: Vec<StepFailure>,
 }
 
 /// A process described in the file.
 #[derive(Debug, Default)]
-pub struct Process {
+pub struct ImportedProcess {
     /// Lower bound of its running time.
     pub wall_ns: f64,
     /// Its measurements.
@@ -61,10 +61,10 @@ pub struct Process {
     pub notes: Vec<String>,
 }
 
-impl Imported {
+impl SessionBuilder {
     /// Declares a metric, the first of which is the primary one. Returns its shared name for
     /// samples.
-    pub fn metric(&mut self, metric: Metric) -> Arc<str> {
+    pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
         if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
             return known.clone();
         }
@@ -75,12 +75,12 @@ impl Imported {
     }
 
     /// Returns the shared name of a metric that was declared before.
-    pub fn known(&self, name: &str) -> Option<Arc<str>> {
+    pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
         self.names.iter().find(|known| &***known == name).cloned()
     }
 
     /// Adds a run.
-    pub fn run(&mut self, case: Case, process: Process) {
+    pub fn add_run(&mut self, case: Case, process: ImportedProcess) {
         let slot = self.next_slot();
         let known = self.cases.entry(case.id());
         let (case, count) = known.or_insert_with(|| (case.into(), 0));
@@ -88,7 +88,10 @@ impl Imported {
         *count += 1;
         self.runs.push(Run {
             case: case.clone(),
-            variant: self.variant.get_or_insert_with(|| VARIANT.into()).clone(),
+            variant: self
+                .variant
+                .get_or_insert_with(|| ONLY_VARIANT.into())
+                .clone(),
             slot,
             block,
             build: None,
@@ -106,17 +109,17 @@ impl Imported {
     }
 
     /// Returns the run added last.
-    pub fn last(&mut self) -> Option<&mut Run> {
+    pub fn last_run(&mut self) -> Option<&mut Run> {
         self.runs.last_mut()
     }
 
     /// Adds a failed run. `replay` is the command that repeats it, as far as the file tells.
-    pub fn failure(&mut self, case: &Case, cause: Cause, replay: String) {
-        self.failures.push(Failure {
-            step: Step::Run,
+    pub fn add_failure(&mut self, case: &Case, cause: FailureCause, replay: String) {
+        self.failures.push(StepFailure {
+            step: SessionStep::Run,
             benchmark: case.benchmark.clone(),
             case: Some(case.id()),
-            variant: Some(VARIANT.to_owned()),
+            variant: Some(ONLY_VARIANT.to_owned()),
             slot: Some(self.next_slot()),
             cause,
             stderr_tail: String::new(),
@@ -141,7 +144,7 @@ impl Imported {
         started_unix_ms: Option<i64>,
     ) -> Result<Session> {
         ensure!(!self.is_empty(), "there are no results in it");
-        self.check_figures()?;
+        self.validate_values()?;
         let session = Session {
             metrics: self.metrics,
             environment,
@@ -149,7 +152,7 @@ impl Imported {
             failures: self.failures,
             ..empty_session(
                 label,
-                vec![Variant::plain(VARIANT)],
+                vec![Variant::plain(ONLY_VARIANT)],
                 self.cases.values().map(|(_, runs)| *runs).max(),
             )
         };
@@ -160,7 +163,7 @@ impl Imported {
     }
 
     /// Rejects values that overflowed when their unit was applied.
-    fn check_figures(&self) -> Result<()> {
+    fn validate_values(&self) -> Result<()> {
         for run in &self.runs {
             for sample in &run.samples {
                 let is_finite = |number: f64| number.is_finite();
@@ -191,12 +194,12 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         id: uuid::Uuid::now_v7().to_string(),
         number: None,
         started_unix_ms: now.as_millis() as i64,
-        state: State::Imported,
+        state: SessionState::Imported,
         tags: Vec::new(),
         command: vec!["import".to_owned(), label.to_owned()],
-        design: Design::new(
-            Order::Imported,
-            Stopping::Fixed {
+        design: SessionDesign::new(
+            RunOrder::Imported,
+            StoppingDesign::Fixed {
                 runs: most_runs.unwrap_or(1),
             },
             baseline.unwrap_or_default(),
@@ -214,7 +217,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
 }
 
 /// Creates a sample with a value only.
-pub fn sample(metric: &Arc<str>, value: f64) -> Sample {
+pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
     Sample {
         metric: metric.clone(),
         value,
@@ -228,7 +231,7 @@ pub fn sample(metric: &Arc<str>, value: f64) -> Sample {
 ///
 /// # Errors
 /// There are no sessions, or two have different units for a metric.
-pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
+pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, wanted)) = parts.next() else {
         bail!("'{label}' holds no results");
@@ -239,27 +242,27 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
         profiles: Vec::new(),
         calibration: None,
         machines: Vec::new(),
-        variants: vec![Variant::plain(VARIANT)],
-        state: State::Imported,
+        variants: vec![Variant::plain(ONLY_VARIANT)],
+        state: SessionState::Imported,
         command: vec!["merge".to_owned(), label.to_owned()],
         ..first.clone()
     };
     let mut counts = HashMap::new();
-    add(&mut merged, first, wanted, &mut counts)?;
+    merge_session(&mut merged, first, wanted, &mut counts)?;
     for (session, wanted) in parts {
         merged.id = format!("{}+{}", merged.id, session.id);
-        add(&mut merged, session, wanted, &mut counts)?;
+        merge_session(&mut merged, session, wanted, &mut counts)?;
     }
-    merged.design.order = Order::Imported;
-    merged.design.baseline = VARIANT.to_owned();
+    merged.design.order = RunOrder::Imported;
+    merged.design.baseline = ONLY_VARIANT.to_owned();
     merged.design.runs_per_block = 1;
-    merged.design.stopping = Stopping::Fixed {
+    merged.design.stopping = StoppingDesign::Fixed {
         runs: counts.values().copied().max().unwrap_or(1),
     };
     Ok(merged)
 }
 
-fn add(
+fn merge_session(
     merged: &mut Session,
     session: Session,
     wanted: Option<String>,
@@ -283,12 +286,12 @@ fn add(
         .runs
         .into_iter()
         .filter(|run| only || *run.variant == *wanted);
-    for mut run in by_process(chosen) {
+    for mut run in join_repetitions(chosen) {
         let count = counts.entry(run.case.id()).or_default();
         run.block = *count;
         *count += 1;
         run.slot = merged.runs.len() as u32;
-        run.variant = VARIANT.into();
+        run.variant = ONLY_VARIANT.into();
         merged.runs.push(run);
     }
     merged.failures.extend(session.failures);
@@ -296,7 +299,7 @@ fn add(
 }
 
 /// Joins runs that are repetitions in one process.
-fn by_process(runs: impl Iterator<Item = Run>) -> Vec<Run> {
+fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut kept: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
     for mut run in runs {
@@ -316,23 +319,23 @@ fn by_process(runs: impl Iterator<Item = Run>) -> Vec<Run> {
 }
 
 /// Sets parameters on all cases of a session, replacing existing values.
-pub fn set(session: &mut Session, values: &[(String, Value)]) {
+pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]) {
     if values.is_empty() {
         return;
     }
     for run in &mut session.runs {
-        run.case = Arc::new(with(&run.case, values));
+        run.case = Arc::new(with_parameters(&run.case, values));
     }
     for failure in &mut session.failures {
         // An id that cannot be parsed was not made from a case, so its parameters are unknown.
         let case = failure.case.as_deref().map(Case::parse);
         if let Some(Ok(case)) = case {
-            failure.case = Some(with(&case, values).id());
+            failure.case = Some(with_parameters(&case, values).id());
         }
     }
 }
 
-fn with(case: &Case, values: &[(String, Value)]) -> Case {
+fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
     let mut case = case.clone();
     for (name, value) in values {
         case.values.retain(|(known, _)| known != name);
@@ -342,20 +345,20 @@ fn with(case: &Case, values: &[(String, Value)]) -> Case {
 }
 
 /// Maximum length of a quoted line.
-const SHOWN_CHARS: usize = 60;
+const MAX_QUOTED_CHARS: usize = 60;
 
 /// Lines that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedLines {
     /// Number of lines, without blank lines and headers.
     pub lines: u64,
     /// Beginning of the first one.
     pub first: Option<String>,
 }
 
-impl Skipped {
+impl SkippedLines {
     /// Counts a line, unless it is blank.
-    pub fn add(&mut self, line: &[u8]) {
+    pub fn add_line(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
         if line.is_empty() {
             return;
@@ -363,7 +366,7 @@ impl Skipped {
         self.lines += 1;
         self.first.get_or_insert_with(|| {
             let text = String::from_utf8_lossy(line);
-            text.chars().take(SHOWN_CHARS).collect()
+            text.chars().take(MAX_QUOTED_CHARS).collect()
         });
     }
 
@@ -383,14 +386,14 @@ impl Skipped {
 
 /// Counts entries that cannot be read, in a file whose other entries can.
 #[derive(Debug, Default)]
-pub struct LeftOut {
+pub struct DroppedEntries {
     count: usize,
     first: Option<Error>,
 }
 
-impl LeftOut {
+impl DroppedEntries {
     /// Returns the value; an error is counted and dropped.
-    pub fn unless_read<T>(&mut self, read: Result<T>) -> Option<T> {
+    pub fn ok_or_count<T>(&mut self, read: Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
             Err(error) => {
@@ -405,7 +408,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// No entry could be read: returns the first error as that of the file.
-    pub fn into_remark(self, is_all: bool) -> Result<Option<String>> {
+    pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);
         };
@@ -428,7 +431,7 @@ mod tests {
     use super::*;
     use crate::formats;
 
-    fn file(times: &[f64]) -> Session {
+    fn imported_file(times: &[f64]) -> Session {
         let rows: Vec<String> = times
             .iter()
             .map(|time| {
@@ -444,8 +447,8 @@ mod tests {
     #[test]
     fn each_file_is_a_run_and_its_repetitions_are_samples() {
         let files = [&[1.0, 2.0, 9.0][..], &[4.0], &[5.0, 7.0]];
-        let files = files.map(|times| (file(times), None)).to_vec();
-        let merged = merge("old", files).unwrap();
+        let files = files.map(|times| (imported_file(times), None)).to_vec();
+        let merged = merge_sessions("old", files).unwrap();
         let values: Vec<f64> = merged
             .runs
             .iter()
@@ -463,9 +466,10 @@ mod tests {
 
     #[test]
     fn a_metric_has_one_unit() {
-        let mut other = file(&[1.0]);
+        let mut other = imported_file(&[1.0]);
         other.metrics[0].unit = "s".into();
-        let error = merge("old", vec![(file(&[1.0]), None), (other, None)]).unwrap_err();
+        let error =
+            merge_sessions("old", vec![(imported_file(&[1.0]), None), (other, None)]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "its files give 'real_time' in 'ns' and in 's'"
@@ -475,11 +479,11 @@ mod tests {
     #[test]
     fn a_parameter_is_added_or_replaced() {
         let case = Case::parse("a n=1 len=2").unwrap();
-        let case = with(
+        let case = with_parameters(
             &case,
             &[
-                ("n".into(), Value::Number(5.0)),
-                ("m".into(), Value::Number(6.0)),
+                ("n".into(), ParameterValue::Number(5.0)),
+                ("m".into(), ParameterValue::Number(6.0)),
             ],
         );
         assert_eq!(case.id(), "a len=2 m=6 n=5");

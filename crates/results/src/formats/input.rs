@@ -1,33 +1,33 @@
 //! A file to read, and the facts about it that the user provides.
 //!
-//! Decides how these facts are parsed. Knows no format. Start at [`Input`], or at [`Directions`]
+//! Decides how these facts are parsed. Knows no format. Start at [`InputFile`], or at [`MetricDirections`]
 //! for files that do not say which direction of a metric is better.
 
 use anyhow::{Context, Result, bail};
-use speedwell_model::Better;
+use speedwell_model::MetricDirection;
 use std::collections::BTreeMap;
 
 /// A file to read.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct InputFile<'a> {
     /// The user's name for it: a path, or `-`.
     pub label: &'a str,
     /// Its whole content.
     pub bytes: &'a [u8],
     /// Directions of metrics, for files that do not state them.
-    pub better: &'a Directions,
+    pub better: &'a MetricDirections,
 }
 
 /// Directions of metrics, as given by the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Directions {
+pub struct MetricDirections {
     /// For all metrics without their own entry.
-    pub all: Option<Better>,
+    pub all: Option<MetricDirection>,
     /// For individual metrics.
-    pub of: BTreeMap<String, Better>,
+    pub of: BTreeMap<String, MetricDirection>,
 }
 
-impl Directions {
+impl MetricDirections {
     /// Name of the `--set` option.
     pub const NAME: &'static str = "better";
 
@@ -36,15 +36,15 @@ impl Directions {
     ///
     /// # Errors
     /// The value is neither `more` nor `less`.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<bool> {
-        let metric = match name.strip_prefix(Directions::NAME) {
+    pub fn set_direction(&mut self, name: &str, value: &str) -> Result<bool> {
+        let metric = match name.strip_prefix(MetricDirections::NAME) {
             Some("") => None,
             Some(rest) if rest.starts_with('.') => Some(&rest[1..]),
             _ => return Ok(false),
         };
         let better = match value {
-            "less" => Better::Lower,
-            "more" => Better::Higher,
+            "less" => MetricDirection::Lower,
+            "more" => MetricDirection::Higher,
             other => {
                 bail!("'{other}' is no direction\nhint: --set {name}=less, or --set {name}=more")
             }
@@ -57,7 +57,7 @@ impl Directions {
     }
 
     /// Returns the direction of a metric, if given.
-    pub fn of(&self, metric: &str) -> Option<Better> {
+    pub fn direction_of(&self, metric: &str) -> Option<MetricDirection> {
         self.of.get(metric).copied().or(self.all)
     }
 
@@ -65,8 +65,8 @@ impl Directions {
     ///
     /// # Errors
     /// The user has not given it either; the message explains how.
-    pub fn need(&self, metric: &str) -> Result<Better> {
-        self.of(metric).with_context(|| {
+    pub fn require_direction(&self, metric: &str) -> Result<MetricDirection> {
+        self.direction_of(metric).with_context(|| {
             format!(
                 "the file does not say whether more or less of '{metric}' is better\n\
                  hint: speedwell import FILE --set better=less, or --set 'better.{metric}=more' for this metric alone"
@@ -81,14 +81,20 @@ mod tests {
 
     #[test]
     fn a_direction_is_said_of_all_metrics_or_of_one() {
-        let mut better = Directions::default();
-        assert!(better.need("ops").is_err());
-        assert!(better.set("better", "less").unwrap());
-        assert!(better.set("better.ops", "more").unwrap());
-        assert!(!better.set("betterment", "more").unwrap());
-        assert_eq!(better.of("time"), Some(Better::Lower));
-        assert_eq!(better.need("ops").unwrap(), Better::Higher);
-        let wrong = better.set("better", "up").unwrap_err().to_string();
+        let mut better = MetricDirections::default();
+        assert!(better.require_direction("ops").is_err());
+        assert!(better.set_direction("better", "less").unwrap());
+        assert!(better.set_direction("better.ops", "more").unwrap());
+        assert!(!better.set_direction("betterment", "more").unwrap());
+        assert_eq!(better.direction_of("time"), Some(MetricDirection::Lower));
+        assert_eq!(
+            better.require_direction("ops").unwrap(),
+            MetricDirection::Higher
+        );
+        let wrong = better
+            .set_direction("better", "up")
+            .unwrap_err()
+            .to_string();
         assert!(wrong.starts_with("'up' is no direction\nhint: "), "{wrong}");
     }
 }

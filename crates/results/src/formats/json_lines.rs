@@ -4,7 +4,7 @@
 //! by one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
 //! `{"profile":{...}}`. A file may hold several sessions, so files can be joined with `cat`. The
 //! format is lossless: a database can be rebuilt from such files. Start with [`HeaderLine`] and
-//! [`Line`], which define the format.
+//! [`FileLine`], which define the format.
 //!
 //! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make it
 //! misread a file gets a new version, which older readers reject.
@@ -13,8 +13,9 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
-    Calibration, Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run,
-    Sample, Session, SessionMachine, State, Surroundings, Usage, Value, Variant,
+    Case, CodeOrigin, Environment, KernelStats, Metric, NoiseCalibration, ParameterValue,
+    ProfileOutcome, ProfileRecording, ResourceUsage, Run, Sample, Session, SessionDesign,
+    SessionMachine, SessionState, StepFailure, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -30,7 +31,7 @@ use std::sync::Arc;
 /// # Errors
 /// `out` fails, or the header contains a number that is not finite.
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
-    write_in_turn((session, session.runs.len()), out, |each| {
+    write_streaming((session, session.runs.len()), out, |each| {
         session.runs.iter().try_for_each(each)
     })
 }
@@ -40,14 +41,14 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// As for [`write`], or `runs` fails.
-pub fn write_in_turn(
+pub fn write_streaming(
     (session, count): (&Session, usize),
     out: &mut dyn Write,
     runs: impl FnOnce(&mut dyn FnMut(&Run) -> anyhow::Result<()>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
-        version: version_of(session),
+        version: format_version(session),
         id: session.id.clone(),
         started_unix_ms: session.started_unix_ms,
         state: session.state,
@@ -67,26 +68,26 @@ pub fn write_in_turn(
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
     writeln!(out, "{header}")?;
-    let mut write = |line: Line<'_>| -> anyhow::Result<()> {
+    let mut write = |line: FileLine<'_>| -> anyhow::Result<()> {
         serde_json::to_writer(&mut *out, &line)?;
         Ok(out.write_all(b"\n")?)
     };
     runs(&mut |run| {
-        write(Line {
+        write(FileLine {
             run: Some(run_line(run)?),
-            ..Line::default()
+            ..FileLine::default()
         })
     })?;
     for failure in &session.failures {
-        write(Line {
+        write(FileLine {
             failure: Some(Cow::Borrowed(failure)),
-            ..Line::default()
+            ..FileLine::default()
         })?;
     }
     for recording in &session.profiles {
-        write(Line {
+        write(FileLine {
             profile: Some(profile_line(recording)),
-            ..Line::default()
+            ..FileLine::default()
         })?;
     }
     Ok(())
@@ -95,7 +96,7 @@ pub fn write_in_turn(
 pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
     Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
-        parameters: parameters(&run.case),
+        parameters: json_parameters(&run.case),
         variant: Cow::Borrowed(&run.variant),
         slot: run.slot,
         block: run.block,
@@ -111,9 +112,9 @@ pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
             .iter()
             .map(|sample| SampleLine {
                 metric: Cow::Borrowed(&sample.metric),
-                value: Number(sample.value),
+                value: JsonNumber(sample.value),
                 elapsed_ns: sample.elapsed_ns,
-                iterations: sample.iterations.map(Number),
+                iterations: sample.iterations.map(JsonNumber),
             })
             .collect(),
         notes: Cow::Borrowed(&run.notes),
@@ -121,17 +122,17 @@ pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
     })
 }
 
-fn profile_line(recording: &Recording) -> ProfileLine<'_> {
+fn profile_line(recording: &ProfileRecording) -> ProfileLine<'_> {
     ProfileLine {
         benchmark: Cow::Borrowed(&recording.case.benchmark),
-        parameters: parameters(&recording.case),
+        parameters: json_parameters(&recording.case),
         variant: Cow::Borrowed(&recording.variant),
         profile: recording.profile.clone(),
     }
 }
 
-fn recording(line: ProfileLine<'_>) -> Recording {
-    Recording {
+fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
+    ProfileRecording {
         case: Case::new(line.benchmark, line.parameters.into_owned()),
         variant: line.variant.into_owned(),
         profile: line.profile,
@@ -140,14 +141,15 @@ fn recording(line: ProfileLine<'_>) -> Recording {
 
 /// Returns the parameters in reported order, made valid for JSON: a number that is not finite
 /// becomes text with the same canonical form, so the id of the case does not change.
-pub(crate) fn parameters(case: &Case) -> Cow<'_, [(String, Value)]> {
-    let is_odd = |value: &Value| value.as_number().is_some_and(|number| !number.is_finite());
+pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
+    let is_odd =
+        |value: &ParameterValue| value.as_number().is_some_and(|number| !number.is_finite());
     if !case.values.iter().any(|(_, value)| is_odd(value)) {
         return Cow::Borrowed(&case.values);
     }
     let mut values = case.values.clone();
     for (_, value) in values.iter_mut().filter(|(_, value)| is_odd(value)) {
-        *value = Value::Text(value.to_string());
+        *value = ParameterValue::Text(value.to_string());
     }
     Cow::Owned(values)
 }
@@ -158,7 +160,7 @@ pub(crate) fn parameters(case: &Case) -> Cow<'_, [(String, Value)]> {
 /// A line is invalid (the message names it), the file is truncated, or it was written by a newer
 /// version.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
-    let mut reading = Reading::default();
+    let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, number) in text
         .lines()
@@ -166,10 +168,10 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
         .filter(|(line, _)| !line.trim().is_empty())
     {
         reading
-            .line(line, number)
+            .read_line(line, number)
             .with_context(|| format!("line {number}"))?;
     }
-    reading.turn.end()?;
+    reading.turn.check_complete()?;
     ensure!(!reading.sessions.is_empty(), "there is no session in it");
     Ok(reading.sessions)
 }
@@ -179,22 +181,22 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 /// # Errors
 /// The line is not a header, or was written by a newer version.
 pub fn read_header(line: &str) -> anyhow::Result<Session> {
-    let mut reading = Reading::default();
-    reading.line(line.trim_end(), 1).context("line 1")?;
+    let mut reading = SessionsReader::default();
+    reading.read_line(line.trim_end(), 1).context("line 1")?;
     let session = reading.sessions.pop();
     session.context("line 1: there is no session in it")
 }
 
 /// The sessions read so far.
 #[derive(Default)]
-struct Reading {
+struct SessionsReader {
     sessions: Vec<Session>,
-    turn: InTurn,
+    turn: StreamingReader,
 }
 
 /// Streaming reader for a series of sessions, which keeps no runs.
 #[derive(Debug, Default)]
-pub(crate) struct InTurn {
+pub(crate) struct StreamingReader {
     /// Counts announced by the last header, and its line number; `None` before the first one.
     announced: Option<([Option<usize>; 3], usize)>,
     /// Number of runs, failures and profiles since then.
@@ -202,29 +204,29 @@ pub(crate) struct InTurn {
     machines: u32,
     /// Slot of the first run whose machine is unknown.
     stray: Option<u32>,
-    shared: Shared,
+    shared: InternedNames,
 }
 
 /// Content of a line.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ParsedLine {
     /// Header of a new session.
     pub header: Option<Box<Session>>,
     pub run: Option<Run>,
-    pub failure: Option<Failure>,
-    pub profile: Option<Recording>,
+    pub failure: Option<StepFailure>,
+    pub profile: Option<ProfileRecording>,
 }
 
 /// Interns names and cases: all runs share them.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct InternedNames {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
 }
 
-impl Reading {
-    fn line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let said = self.turn.line(text, number)?;
+impl SessionsReader {
+    fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
+        let said = self.turn.read_line(text, number)?;
         if let Some(mut session) = said.header {
             // Do not allocate for more runs than the text can contain.
             let announced = self.turn.announced_runs().min(text.len());
@@ -240,29 +242,29 @@ impl Reading {
     }
 }
 
-impl InTurn {
+impl StreamingReader {
     /// Parses the next line, with this line number.
     ///
     /// # Errors
     /// The line is invalid, or the previous session is incomplete.
-    pub fn line(&mut self, text: &str, number: usize) -> anyhow::Result<Said> {
-        let line: Line<'_> = parse(text)?;
+    pub fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<ParsedLine> {
+        let line: FileLine<'_> = parse_line(text)?;
         if let Some(kind) = line.speedwell {
-            self.end()?;
-            let header = self.header(text, number, &kind, line.version)?;
-            return Ok(Said {
+            self.check_complete()?;
+            let header = self.read_header_line(text, number, &kind, line.version)?;
+            return Ok(ParsedLine {
                 header: Some(Box::new(header)),
-                ..Said::default()
+                ..ParsedLine::default()
             });
         }
         if self.announced.is_none() {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
         }
-        let said = Said {
+        let said = ParsedLine {
             header: None,
-            run: line.run.map(|run| self.shared.run(run)),
+            run: line.run.map(|run| self.shared.into_run(run)),
             failure: line.failure.map(Cow::into_owned),
-            profile: line.profile.map(recording),
+            profile: line.profile.map(into_recording),
         };
         if let Some(run) = &said.run
             && run.machine.is_some_and(|place| place >= self.machines)
@@ -280,7 +282,7 @@ impl InTurn {
         self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
 
-    fn header(
+    fn read_header_line(
         &mut self,
         text: &str,
         number: usize,
@@ -293,11 +295,11 @@ impl InTurn {
         );
         let version = version.context("the version is missing")?;
         ensure!(
-            version <= VERSION,
-            "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+            version <= MAX_VERSION,
+            "it was written by a newer speedwell (format {version}, this one knows {MAX_VERSION})\n\
              hint: update speedwell"
         );
-        let header: HeaderLine = parse(text)?;
+        let header: HeaderLine = parse_line(text)?;
         self.announced = Some(([header.runs, header.failures, header.profiles], number));
         self.found = [0; 3];
         self.machines = header.machines.len() as u32;
@@ -317,7 +319,7 @@ impl InTurn {
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
-            calibration: header.calibration.map(|counts| Calibration {
+            calibration: header.calibration.map(|counts| NoiseCalibration {
                 started_unix_ms: header.started_unix_ms,
                 ..counts
             }),
@@ -329,7 +331,7 @@ impl InTurn {
     ///
     /// # Errors
     /// The session is incomplete.
-    pub fn end(&self) -> anyhow::Result<()> {
+    pub fn check_complete(&self) -> anyhow::Result<()> {
         let Some((announced, header_line)) = self.announced else {
             return Ok(());
         };
@@ -352,13 +354,13 @@ impl InTurn {
     }
 }
 
-impl Shared {
+impl InternedNames {
     /// Converts a line into a run.
-    pub fn run(&mut self, line: RunLine<'_>) -> Run {
+    pub fn into_run(&mut self, line: RunLine<'_>) -> Run {
         let case = Case::new(line.benchmark, line.parameters.into_owned());
         Run {
-            case: self.case(case),
-            variant: self.name(&line.variant),
+            case: self.intern_case(case),
+            variant: self.intern_name(&line.variant),
             slot: line.slot,
             block: line.block,
             build: line.build,
@@ -372,7 +374,7 @@ impl Shared {
                 .samples
                 .into_iter()
                 .map(|sample| Sample {
-                    metric: self.name(&sample.metric),
+                    metric: self.intern_name(&sample.metric),
                     value: sample.value.0,
                     elapsed_ns: sample.elapsed_ns,
                     iterations: sample.iterations.map(|number| number.0),
@@ -383,7 +385,7 @@ impl Shared {
         }
     }
 
-    fn case(&mut self, case: Case) -> Arc<Case> {
+    fn intern_case(&mut self, case: Case) -> Arc<Case> {
         // Cases with the same id may list their parameters in different orders.
         let known = self.cases.entry(case.id()).or_default();
         if let Some(same) = known.iter().find(|known| ***known == case) {
@@ -393,7 +395,7 @@ impl Shared {
         known[known.len() - 1].clone()
     }
 
-    fn name(&mut self, name: &str) -> Arc<str> {
+    fn intern_name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return known.clone();
         }
@@ -404,7 +406,7 @@ impl Shared {
 }
 
 /// Parses one line. Omits the parser's line number, which is always 1.
-fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
+fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let words = error.to_string();
         let words = words.split(" at line 1 column").next().unwrap_or_default();
@@ -413,18 +415,18 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
 }
 
 /// Highest version that can be read.
-const VERSION: u64 = 2;
+const MAX_VERSION: u64 = 2;
 
 /// Returns the version to write. A reader of version 1 would treat the runs of all machines as
 /// those of one.
-fn version_of(session: &Session) -> u64 {
+fn format_version(session: &Session) -> u64 {
     if session.machines.len() > 1 { 2 } else { 1 }
 }
 
 /// Kinds of lines. Exactly one of the keys is present.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct FileLine<'a> {
     /// `session` marks a header; the rest of the line is a [`HeaderLine`].
     #[serde(skip_serializing)]
     pub speedwell: Option<String>,
@@ -433,7 +435,7 @@ struct Line<'a> {
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunLine<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Cow<'a, Failure>>,
+    pub failure: Option<Cow<'a, StepFailure>>,
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileLine<'a>>,
 }
@@ -445,21 +447,21 @@ struct HeaderLine {
     pub version: u64,
     pub id: String,
     pub started_unix_ms: i64,
-    pub state: State,
+    pub state: SessionState,
     #[serde(default)]
     pub tags: Vec<String>,
     #[serde(default)]
     pub command: Vec<String>,
-    pub design: Design,
+    pub design: SessionDesign,
     pub variants: Vec<Variant>,
     pub metrics: Vec<Metric>,
     #[serde(default)]
     pub environment: Environment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<CodeOrigin>,
     /// Result of a session that measured how often its machine raises false alarms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<Calibration>,
+    pub calibration: Option<NoiseCalibration>,
     /// Number of lines of each kind, to detect truncated files. Absent if the writer is still
     /// measuring.
     pub runs: Option<usize>,
@@ -478,7 +480,7 @@ pub(crate) struct RunLine<'a> {
     pub benchmark: Cow<'a, str>,
     /// Name and value of every parameter, in reported order.
     #[serde(default)]
-    pub parameters: Cow<'a, [(String, Value)]>,
+    pub parameters: Cow<'a, [(String, ParameterValue)]>,
     #[serde(borrow)]
     pub variant: Cow<'a, str>,
     pub slot: u32,
@@ -492,9 +494,9 @@ pub(crate) struct RunLine<'a> {
     #[serde(default)]
     pub wall_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<ResourceUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<KernelStats>,
     /// Rule by which the run was rejected as disturbed.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Cow<'a, str>>,
@@ -517,11 +519,11 @@ struct ProfileLine<'a> {
     pub benchmark: Cow<'a, str>,
     /// As in a run.
     #[serde(default)]
-    pub parameters: Cow<'a, [(String, Value)]>,
+    pub parameters: Cow<'a, [(String, ParameterValue)]>,
     #[serde(borrow)]
     pub variant: Cow<'a, str>,
     #[serde(flatten)]
-    pub profile: Recorded,
+    pub profile: ProfileOutcome,
 }
 
 /// A sample of a run.
@@ -529,19 +531,19 @@ struct ProfileLine<'a> {
 pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]
     pub metric: Cow<'a, str>,
-    pub value: Number,
+    pub value: JsonNumber,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<Number>,
+    pub iterations: Option<JsonNumber>,
 }
 
 /// A number that may be infinite or NaN: JSON cannot express those, so they are written as the
 /// strings that JavaScript prints.
 #[derive(Clone, Copy)]
-pub(crate) struct Number(pub f64);
+pub(crate) struct JsonNumber(pub f64);
 
-impl Serialize for Number {
+impl Serialize for JsonNumber {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             number if number.is_finite() => out.serialize_f64(number),
@@ -552,29 +554,29 @@ impl Serialize for Number {
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Number, D::Error> {
+impl<'de> Deserialize<'de> for JsonNumber {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<JsonNumber, D::Error> {
         struct Visitor;
         impl de::Visitor<'_> for Visitor {
-            type Value = Number;
+            type Value = JsonNumber;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a number, \"NaN\", \"Infinity\" or \"-Infinity\"")
             }
-            fn visit_f64<E>(self, number: f64) -> Result<Number, E> {
-                Ok(Number(number))
+            fn visit_f64<E>(self, number: f64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(number))
             }
-            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
-                Ok(Number(number as f64))
+            fn visit_i64<E>(self, number: i64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(number as f64))
             }
-            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
-                Ok(Number(number as f64))
+            fn visit_u64<E>(self, number: u64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(number as f64))
             }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<Number, E> {
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<JsonNumber, E> {
                 match word {
-                    "NaN" => Ok(Number(f64::NAN)),
-                    "Infinity" => Ok(Number(f64::INFINITY)),
-                    "-Infinity" => Ok(Number(f64::NEG_INFINITY)),
+                    "NaN" => Ok(JsonNumber(f64::NAN)),
+                    "Infinity" => Ok(JsonNumber(f64::INFINITY)),
+                    "-Infinity" => Ok(JsonNumber(f64::NEG_INFINITY)),
                     _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
                 }
             }
@@ -593,7 +595,7 @@ mod tests {
         r#""seed":1,"runs_per_block":2},"variants":[],"metrics":[]}"#
     );
 
-    fn refusal(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         format!("{:#}", read(text).map(|_| "read").unwrap_err())
     }
 
@@ -623,7 +625,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_refused_with_both_numbers() {
         let newer = HEADER.replace(r#""version":1"#, r#""version":7"#);
-        let words = refusal(&format!("{HEADER}\n{newer}"));
+        let words = error_text(&format!("{HEADER}\n{newer}"));
         assert!(
             words.starts_with("line 2: ") && words.contains("format 7"),
             "{words}"
@@ -633,7 +635,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_line_and_the_column() {
-        let words = refusal(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
+        let words = error_text(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
         assert!(
             words.starts_with("line 2: ") && words.contains("(column 21)"),
             "{words}"
@@ -642,7 +644,7 @@ mod tests {
         let bad_number = r#"{"run":{"benchmark":"b","variant":"a","slot":0,
             "samples":[{"metric":"t","value":"fast"}]}}"#
             .replace('\n', "");
-        let words = refusal(&format!("{HEADER}\n\n{bad_number}"));
+        let words = error_text(&format!("{HEADER}\n\n{bad_number}"));
         assert!(
             words.starts_with("line 3: ") && words.contains("\"fast\""),
             "{words}"
@@ -651,15 +653,15 @@ mod tests {
 
     #[test]
     fn a_run_before_any_header_is_refused() {
-        assert!(refusal("{\"cpu\":1}").contains("line 1: the header of a session"));
-        assert!(refusal("").contains("no session"));
-        assert!(refusal("{\"speedwell\":\"plan\"}").contains("'plan'"));
+        assert!(error_text("{\"cpu\":1}").contains("line 1: the header of a session"));
+        assert!(error_text("").contains("no session"));
+        assert!(error_text("{\"speedwell\":\"plan\"}").contains("'plan'"));
     }
 
     #[test]
     fn a_file_cut_short_is_noticed() {
         let header = HEADER.replace(r#""id""#, r#""runs":2,"failures":0,"id""#);
-        let words = refusal(&format!("{HEADER}\n{header}"));
+        let words = error_text(&format!("{HEADER}\n{header}"));
         assert!(
             words.contains("line 2: the session has 2 runs, but 0 follow"),
             "{words}"

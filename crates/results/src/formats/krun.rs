@@ -5,18 +5,20 @@
 //! process, each number the time of one iteration in seconds. Does not know how they are analyzed.
 //! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
-use super::imported::{Imported, Process, sample};
+use super::imported::{ImportedProcess, SessionBuilder, value_sample};
 use super::load_report::NS_PER_SECOND;
-use crate::foreign::json::{self, Content, Node};
+use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Case, Cause, Environment, Metric, Sample, Session, SteadyRule, Value};
+use speedwell_model::{
+    Case, Environment, FailureCause, Metric, ParameterValue, Sample, Session, SteadyRule,
+};
 
 /// Key of the times.
-const TIMES: &str = "wallclock_times";
+const TIMES_KEY: &str = "wallclock_times";
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, TIMES)
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, TIMES_KEY)
 }
 
 /// Reads a whole file.
@@ -25,18 +27,18 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// The file is not JSON, or a value is missing or has the wrong type; the message names it.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
-    let times = root.need(TIMES)?;
-    let mut imported = Imported::default();
-    let metric = imported.metric(Metric::throughput());
+    let root = JsonNode::from_root(&parsed);
+    let times = root.require(TIMES_KEY)?;
+    let mut imported = SessionBuilder::default();
+    let metric = imported.declare_metric(Metric::throughput());
     for (key, value) in times.members() {
-        let case = case(key).with_context(|| format!("'{key}' in '{TIMES}'"))?;
-        let processes = Node::at(format!("{TIMES}.{key}"), value);
+        let case = parse_case(key).with_context(|| format!("'{key}' in '{TIMES_KEY}'"))?;
+        let processes = JsonNode::from_place(format!("{TIMES_KEY}.{key}"), value);
         for process in processes.elements()? {
             let points = process.elements()?;
             if points.is_empty() {
                 // Krun records an empty list for a process that crashed.
-                imported.failure(&case, Cause::Silent, "krun".to_owned());
+                imported.add_failure(&case, FailureCause::Silent, "krun".to_owned());
                 continue;
             }
             let samples = points.iter().map(|point| {
@@ -49,14 +51,14 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
                 Ok(Sample {
                     elapsed_ns: Some((seconds * NS_PER_SECOND) as u64),
                     iterations: Some(1.0),
-                    ..sample(&metric, 1.0 / seconds)
+                    ..value_sample(&metric, 1.0 / seconds)
                 })
             });
-            let process = Process {
+            let process = ImportedProcess {
                 samples: samples.collect::<Result<_>>()?,
-                ..Process::default()
+                ..ImportedProcess::default()
             };
-            imported.run(case.clone(), process);
+            imported.add_run(case.clone(), process);
         }
     }
     let mut session = imported.into_session(label, Environment::default(), None)?;
@@ -65,13 +67,13 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
 }
 
 /// Parses a key such as `fannkuch_redux:Graal:default-java`.
-fn case(key: &str) -> Result<Case> {
+fn parse_case(key: &str) -> Result<Case> {
     let parts: Vec<&str> = key.split(':').collect();
     let [benchmark, vm, variant] = parts[..] else {
         anyhow::bail!("it is not of the form BENCHMARK:VM:VARIANT");
     };
     ensure!(!benchmark.is_empty(), "the benchmark has no name");
-    let value = |name: &str, text: &str| (name.to_owned(), Value::Text(text.to_owned()));
+    let value = |name: &str, text: &str| (name.to_owned(), ParameterValue::Text(text.to_owned()));
     Ok(Case::new(
         benchmark,
         vec![value("vm", vm), value("variant", variant)],
@@ -86,7 +88,7 @@ mod tests {
     fn every_list_is_a_process_and_an_empty_one_a_failure() {
         let text = br#"{"audit": {"uname": "x"}, "wallclock_times": {
             "nbody:CPython:default-python": [[0.5, 0.25], [], [0.5, 0.2]]}, "reboots": 3}"#;
-        assert!(recognises(&Content::new(text)));
+        assert!(recognizes(&JsonContent::new(text)));
         let session = read("krun.json", text).unwrap();
         assert_eq!(
             session.runs[0].case.id(),

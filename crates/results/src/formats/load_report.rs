@@ -4,10 +4,12 @@
 //! Knows no format; the validity of the figures is judged in `analysis/validity/`. Start at
 //! [`LoadReport`].
 
-use super::imported::{Imported, Process, sample};
+use super::imported::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;
 use anyhow::Result;
-use speedwell_model::{Better, Case, Cause, Environment, Metric, Run, Sample, Session, Value};
+use speedwell_model::{
+    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Sample, Session,
+};
 
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
@@ -19,7 +21,7 @@ const LATENCY_MIN: &str = "latency_min";
 pub const NS_PER_SECOND: f64 = 1e9;
 
 /// Tolerance for rounding: without pipelining there cannot be more requests than connections.
-const MOST_BUSY_SHARE: f64 = 1.05;
+const MAX_REQUESTS_PER_CONNECTION: f64 = 1.05;
 
 /// Content of a report.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -45,7 +47,7 @@ pub struct LoadReport {
     /// Whether requests were sent at a fixed rate, so that connections idle in between.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
-    pub parameters: Vec<(String, Value)>,
+    pub parameters: Vec<(String, ParameterValue)>,
     /// Whether a connection carries at most one request at a time: the tool has no pipelining.
     pub has_single_requests: bool,
     /// Other figures.
@@ -60,49 +62,49 @@ impl LoadReport {
     /// # Errors
     /// The report has no figures.
     pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
-        let mut imported = Imported::default();
+        let mut imported = SessionBuilder::default();
         let mut remarks = Vec::new();
-        self.add(&mut imported, &mut remarks);
+        self.add_to(&mut imported, &mut remarks);
         warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
         imported.into_session(label, Environment::default(), None)
     }
 
     /// Adds the report as one run: a load test is one process. Adds messages for the user to
     /// `remarks`.
-    pub fn add(mut self, imported: &mut Imported, remarks: &mut Vec<String>) {
+    pub fn add_to(mut self, imported: &mut SessionBuilder, remarks: &mut Vec<String>) {
         if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
             let reason = format!("none of its requests was answered ({failed} errors)");
-            let cause = Cause::Invalid { reason };
-            imported.failure(&self.case(), cause, String::new());
+            let cause = FailureCause::Invalid { reason };
+            imported.add_failure(&self.case(), cause, String::new());
             return;
         }
-        self.leave_out_zeros();
-        self.refuse_impossible();
+        self.drop_zero_times();
+        self.warn_if_impossible();
         let mut samples = Vec::new();
         let mut keep = |metric: Metric, value: f64| {
             // A figure that the tool could not compute is missing, not infinite.
             if value.is_finite() {
-                let metric = imported.metric(metric);
-                samples.push(sample(&metric, value));
+                let metric = imported.declare_metric(metric);
+                samples.push(value_sample(&metric, value));
             }
         };
         if let Some(rate) = self.throughput {
             // For throughput, reports show the time per iteration, which requires the concurrency.
             let metric = match self.concurrency {
                 Some(_) => Metric::throughput(),
-                None => Metric::new("requests_per_second", "1/s", Better::Higher),
+                None => Metric::new("requests_per_second", "1/s", MetricDirection::Higher),
             };
             keep(metric, rate);
         }
         for (name, value_ns) in &self.times_ns {
-            keep(Metric::new(name, "ns", Better::Lower), *value_ns);
+            keep(Metric::new(name, "ns", MetricDirection::Lower), *value_ns);
         }
         for (metric, value) in self.others.drain(..) {
             keep(metric, value);
         }
         for (name, count) in [("http_errors", self.errors), ("http_non2xx", self.non2xx)] {
             if let Some(count) = count {
-                keep(Metric::new(name, "", Better::Lower), count);
+                keep(Metric::new(name, "", MetricDirection::Lower), count);
             }
         }
         for sample in samples.iter_mut().take(1) {
@@ -119,17 +121,17 @@ impl LoadReport {
                 remarks.push(remark);
             }
         }
-        let process = Process {
+        let process = ImportedProcess {
             wall_ns: self.elapsed_ns.unwrap_or_default(),
             samples,
             notes: self.notes(),
         };
-        imported.run(case, process);
+        imported.add_run(case, process);
     }
 
     fn notes(&self) -> Vec<String> {
         let paced = self.has_fixed_rate.then(|| Run::AT_FIXED_RATE.to_owned());
-        let remarks = self.remarks.iter().map(|remark| sentence(remark));
+        let remarks = self.remarks.iter().map(|remark| to_sentence(remark));
         remarks.chain(paced).collect()
     }
 
@@ -137,13 +139,13 @@ impl LoadReport {
     pub fn case(&self) -> Case {
         let concurrency = self
             .concurrency
-            .map(|count| ("concurrency".to_owned(), Value::Number(count)));
+            .map(|count| ("concurrency".to_owned(), ParameterValue::Number(count)));
         let values = concurrency.into_iter().chain(self.parameters.clone());
         Case::new(&self.target, values.collect())
     }
 
     /// Drops times of 0, which mean "below the resolution" and would be wrong as figures.
-    fn leave_out_zeros(&mut self) {
+    fn drop_zero_times(&mut self) {
         let (zeros, times): (Vec<_>, Vec<_>) = std::mem::take(&mut self.times_ns)
             .into_iter()
             .partition(|(_, value)| *value == 0.0);
@@ -177,7 +179,7 @@ impl LoadReport {
     /// Warns about impossible figures. A connection without pipelining carries at most one request,
     /// so by Little's law (rate times mean latency, Little 1961) a report with more requests than
     /// connections is corrupt. The mean may be rounded.
-    fn refuse_impossible(&mut self) {
+    fn warn_if_impossible(&mut self) {
         let others = self.others.iter();
         let by_length = others.filter(|(metric, _)| metric.name == "http_failed_length");
         let by_length: f64 = by_length.map(|(_, count)| count).sum();
@@ -194,7 +196,7 @@ impl LoadReport {
         };
         let least = rate * (mean_ns - self.resolution_ns / 2.0) / NS_PER_SECOND;
         let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
-        if is_plain && least > concurrency * MOST_BUSY_SHARE {
+        if is_plain && least > concurrency * MAX_REQUESTS_PER_CONNECTION {
             self.remarks.push(format!(
                 "{least:.1} requests would have been in flight on {concurrency} connections (rate \
                  times mean latency), so its figures do not belong together"
@@ -204,7 +206,7 @@ impl LoadReport {
 }
 
 /// Formats a warning as a sentence.
-fn sentence(remark: &str) -> String {
+fn to_sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     format!(
@@ -215,8 +217,8 @@ fn sentence(remark: &str) -> String {
 }
 
 /// Returns the metric name of a percentile: `latency_p50`, `latency_p99_9`, `latency_max`.
-pub fn percentile(percent: &str) -> String {
-    format!("latency_{}", http_output::percentile(percent))
+pub fn percentile_metric(percent: &str) -> String {
+    format!("latency_{}", http_output::percentile_name(percent))
 }
 
 #[cfg(test)]
@@ -232,7 +234,7 @@ mod tests {
                 resolution_ns: NS_PER_MS,
                 ..LoadReport::default()
             };
-            report.leave_out_zeros();
+            report.drop_zero_times();
             let names = report.times_ns.into_iter().map(|(name, _)| name);
             (names.collect::<Vec<_>>(), report.remarks.concat())
         };

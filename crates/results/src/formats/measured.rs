@@ -2,24 +2,27 @@
 //!
 //! Decides the case and variant names of a load, and which of its figures become metrics. Names are
 //! those of `load_report`, so that a load can be compared with reports of other tools. All other
-//! facts about a load stay with its run. Start at [`session`].
+//! facts about a load stay with its run. Start at [`load_session`].
 //!
 //! Several addresses in a single round are separate cases: one run of each says nothing about a
 //! difference. In several rounds they are variants of one case, because comparing is the reason to
 //! alternate them; the first one is the baseline. Times that `analysis` would not show are dropped
-//! here as well: a stored figure would be compared without its warning. [`merge_parts`] adds up the
+//! here as well: a stored figure would be compared without its warning. [`merge_load_parts`] adds up the
 //! parts of one load that several manually started generators sent at the same time.
 
-use crate::foreign::json::{self, Content};
-use crate::formats::imported::{Imported, VARIANT};
-use crate::formats::load_report::{LoadReport, percentile};
+use crate::foreign::json::{self, JsonContent};
+use crate::formats::imported::{ONLY_VARIANT, SessionBuilder};
+use crate::formats::load_report::{LoadReport, percentile_metric};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use speedwell_load::latency::{Distribution, Kind, OpenTimes, OpenVerdict};
-use speedwell_load::measured::Latency;
+use speedwell_load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
+use speedwell_load::measured::LoadLatency;
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::load_run::{LoadRun, PaceFacts, StageFacts};
-use speedwell_model::{Better, Cause, Environment, Metric, Run, Session, State, Value, Variant};
+use speedwell_model::{
+    Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
+    Variant,
+};
 use std::sync::Arc;
 
 /// Builds a session from loads, in the order of their execution. `label` is the user's name for
@@ -27,14 +30,14 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// There are no loads.
-pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut imported = Imported::default();
-    let names = Names::from_loads(loads);
+pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
+    let mut imported = SessionBuilder::default();
+    let names = LoadNames::from_loads(loads);
     let mut ordered: Vec<&LoadRun> = loads.iter().collect();
     ordered.sort_by_key(|load| load.slot);
     let mut remarks = Vec::new();
     for load in &ordered {
-        add(load, &names, &mut imported, &mut remarks)?;
+        add_load(load, &names, &mut imported, &mut remarks)?;
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let began = loads.iter().map(|load| load.measured.began_epoch_ms).min();
@@ -42,11 +45,11 @@ pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Re
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted {
-        State::Interrupted
+        SessionState::Interrupted
     } else {
-        State::Complete
+        SessionState::Complete
     };
-    if let Names::Variants { labels, .. } = &names {
+    if let LoadNames::Variants { labels, .. } = &names {
         session.variants = labels.iter().map(Variant::plain).collect();
         session.design.baseline = labels.first().cloned().unwrap_or_default();
     }
@@ -54,7 +57,7 @@ pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Re
 }
 
 /// Labels that distinguish the loads.
-enum Names {
+enum LoadNames {
     /// Each address is a case.
     Cases,
     /// Each address is a variant of this benchmark.
@@ -64,8 +67,8 @@ enum Names {
     },
 }
 
-impl Names {
-    fn from_loads(loads: &[LoadRun]) -> Names {
+impl LoadNames {
+    fn from_loads(loads: &[LoadRun]) -> LoadNames {
         let mut labels: Vec<String> = Vec::new();
         for load in loads {
             if !labels.contains(&load.label) {
@@ -74,61 +77,65 @@ impl Names {
         }
         let is_repeated = loads.iter().any(|load| load.round > 0);
         if labels.len() > 1 && is_repeated {
-            Names::Variants {
-                benchmark: shared(loads),
+            LoadNames::Variants {
+                benchmark: common_address(loads),
                 labels,
             }
         } else {
-            Names::Cases
+            LoadNames::Cases
         }
     }
 }
 
 /// Returns what the addresses have in common: the path, else the server, else `load`.
-fn shared(loads: &[LoadRun]) -> String {
+fn common_address(loads: &[LoadRun]) -> String {
     let same = |part: fn(&str) -> &str| {
         let mut parts = loads.iter().map(|load| part(&load.url));
         let first = parts.next()?;
         parts.all(|other| other == first).then(|| first.to_owned())
     };
-    let path = same(|url| parts(url).1);
-    path.or_else(|| same(|url| parts(url).0))
+    let path = same(|url| split_address(url).1);
+    path.or_else(|| same(|url| split_address(url).0))
         .unwrap_or_else(|| "load".to_owned())
 }
 
 /// Splits an address into server and path.
-fn parts(url: &str) -> (&str, &str) {
+fn split_address(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |at| at + 3);
     let path = url[host..].find('/').map_or(url.len(), |at| host + at);
     (&url[..path], &url[path..])
 }
 
-fn add(
+fn add_load(
     load: &LoadRun,
-    names: &Names,
-    imported: &mut Imported,
+    names: &LoadNames,
+    imported: &mut SessionBuilder,
     remarks: &mut Vec<String>,
 ) -> Result<()> {
-    let mut report = figures(load);
-    if let Names::Variants { benchmark, .. } = names {
+    let mut report = load_figures(load);
+    if let LoadNames::Variants { benchmark, .. } = names {
         report.target.clone_from(benchmark);
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
         let reason = "no request was answered well".to_owned();
-        imported.failure(&case, Cause::Invalid { reason }, replay(load));
+        imported.add_failure(
+            &case,
+            FailureCause::Invalid { reason },
+            replay_command(load),
+        );
         return Ok(());
     }
-    report.add(imported, remarks);
-    let run = imported.last().context("a load is a run")?;
-    finish(run, load, names)
+    report.add_to(imported, remarks);
+    let run = imported.last_run().context("a load is a run")?;
+    complete_run(run, load, names)
 }
 
 /// Adds to a run what a tool's report does not contain.
-fn finish(run: &mut Run, load: &LoadRun, names: &Names) -> Result<()> {
+fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> {
     run.variant = match names {
-        Names::Cases => VARIANT.into(),
-        Names::Variants { .. } => load.label.as_str().into(),
+        LoadNames::Cases => ONLY_VARIANT.into(),
+        LoadNames::Variants { .. } => load.label.as_str().into(),
     };
     (run.slot, run.block) = (load.slot, load.round);
     run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
@@ -142,19 +149,19 @@ fn finish(run: &mut Run, load: &LoadRun, names: &Names) -> Result<()> {
 }
 
 /// Returns the command to repeat the load, as far as it is known here.
-fn replay(load: &LoadRun) -> String {
+fn replay_command(load: &LoadRun) -> String {
     format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
 
 /// The part of a report's JSON that is read back.
 #[derive(Deserialize)]
-struct Document {
+struct LoadDocument {
     loads: Vec<LoadRun>,
 }
 
 /// Returns whether the data are the JSON of a load report.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, "speedwell") && file.has(2, "schema") && file.has(1, "load_summaries")
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "speedwell") && file.has_key(2, "schema") && file.has_key(1, "load_summaries")
 }
 
 /// Reads the loads from a report's JSON, exactly as they were measured.
@@ -162,7 +169,7 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// # Errors
 /// The data are not JSON, or not a load report of a known version.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
-    let document: Document = json::with_text(bytes, |text| serde_json::from_str(text))?;
+    let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
     ensure!(!document.loads.is_empty(), "there are no loads in it");
     Ok(document.loads)
 }
@@ -172,9 +179,9 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
 /// # Errors
 /// As for [`read_loads`].
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let session = session(label, &read_loads(bytes)?, warnings)?;
+    let session = load_session(label, &read_loads(bytes)?, warnings)?;
     Ok(Session {
-        state: State::Imported,
+        state: SessionState::Imported,
         ..session
     })
 }
@@ -183,7 +190,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 ///
 /// # Errors
 /// A load was written by an incompatible version.
-pub fn loads_of(session: &Session) -> Result<Vec<LoadRun>> {
+pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
     let kept = session.runs.iter().filter_map(|run| run.load.as_deref());
     kept.map(|text| serde_json::from_str(text).context("cannot read what is kept of a load"))
         .collect()
@@ -204,12 +211,12 @@ const PERCENTILES: [(&str, u32); 7] = [
 const TAIL_PPM: u32 = 990_000;
 
 /// Returns the figures of a load, under the names that other tools' figures have.
-fn figures(load: &LoadRun) -> LoadReport {
+fn load_figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
     let verdict = measured.verdict();
     let is_closed = matches!(requested.pace, PaceFacts::Closed { think_ns: 0, .. });
-    let non2xx = counts.codes().total() - counts.codes().of_hundred(2);
+    let non2xx = counts.codes().total() - counts.codes().class_count(2);
     let mut report = LoadReport {
         target: load.url.clone(),
         concurrency: requested.concurrency().map(f64::from),
@@ -219,27 +226,27 @@ fn figures(load: &LoadRun) -> LoadReport {
         errors: Some((counts.all_errors() - counts.errors(ErrorClass::Status)) as f64),
         non2xx: Some(non2xx as f64),
         has_fixed_rate: !is_closed,
-        parameters: parameters(load),
-        remarks: refusals(verdict.as_ref()),
+        parameters: load_parameters(load),
+        remarks: load_warnings(verdict.as_ref()),
         ..LoadReport::default()
     };
     let all = match &measured.totals.latency {
-        Latency::Open(open) => Some(open.requests.merged()),
-        Latency::Closed(_) => None,
+        LoadLatency::Open(open) => Some(open.requests.merge_all()),
+        LoadLatency::Closed(_) => None,
     };
     let is_shown = |ppm: u32| is_shown(ppm, verdict.as_ref(), all.as_ref());
-    report.times_ns = times("latency", measured.totals.latency.service(), is_shown);
+    report.times_ns = time_metrics("latency", measured.totals.latency.service_times(), is_shown);
     let mut others = Vec::new();
-    if let (Latency::Open(open), Some(all)) = (&measured.totals.latency, &all) {
-        others.extend(times("response", &all.response, is_shown));
-        others.extend(times("lag", &open.lag, |_| true));
+    if let (LoadLatency::Open(open), Some(all)) = (&measured.totals.latency, &all) {
+        others.extend(time_metrics("response", &all.response, is_shown));
+        others.extend(time_metrics("lag", &open.lag, |_| true));
     }
     let others = others.into_iter();
     report.others = others
-        .map(|(name, ns)| (Metric::new(name, "ns", Better::Lower), ns))
+        .map(|(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns))
         .collect();
     let seconds = measured.elapsed_ns as f64 / 1e9;
-    let bandwidth = Metric::new("bytes_per_second", "B/s", Better::Higher);
+    let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let received = counts.bytes.received as f64 / seconds;
     report.others.push((bandwidth, received));
     report
@@ -247,14 +254,14 @@ fn figures(load: &LoadRun) -> LoadReport {
 
 /// Returns mean and percentiles of a quantity. `latency_p100` is called `latency_max`, as for other
 /// tools.
-pub(super) fn times<K: Kind>(
+pub(super) fn time_metrics<K: TimeQuantity>(
     quantity: &str,
-    times: &Distribution<K>,
+    times: &TimeDistribution<K>,
     is_shown: impl Fn(u32) -> bool,
 ) -> Vec<(String, f64)> {
     let named = |percent: &str| match percent {
         "100" => format!("{quantity}_max"),
-        _ => percentile(percent).replacen("latency", quantity, 1),
+        _ => percentile_metric(percent).replacen("latency", quantity, 1),
     };
     let mean = times.mean_ns().filter(|_| is_shown(0));
     let mean = mean.map(|ns| (format!("{quantity}_mean"), ns));
@@ -278,7 +285,7 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) ->
     !is_late && !is_lost
 }
 
-fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
+fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let Some(verdict) = verdict else {
         return Vec::new();
     };
@@ -301,47 +308,47 @@ fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
 
 /// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
 /// omitted, so that ids agree with those of other tools.
-fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
+fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();
-    let mut say = |name: &str, value: Value| parameters.push((name.to_owned(), value));
+    let mut say = |name: &str, value: ParameterValue| parameters.push((name.to_owned(), value));
     match &requested.pace {
         PaceFacts::Closed { think_ns, .. } if *think_ns > 0 => {
-            say("think_ms", Value::Number(*think_ns as f64 / 1e6));
+            say("think_ms", ParameterValue::Number(*think_ns as f64 / 1e6));
         }
         PaceFacts::Closed { .. } => {}
         PaceFacts::Open { stages, .. } => match &stages[..] {
             [stage] if stage.from_per_s == stage.to_per_s => {
-                say("rate", Value::Number(stage.to_per_s));
+                say("rate", ParameterValue::Number(stage.to_per_s));
             }
             stages => {
-                let stages: Vec<String> = stages.iter().map(stage_words).collect();
-                say("rate", Value::Text(stages.join(",")));
+                let stages: Vec<String> = stages.iter().map(format_stage).collect();
+                say("rate", ParameterValue::Text(stages.join(",")));
             }
         },
     }
     if let [kind] = &requested.kinds[..]
         && kind.method != "GET"
     {
-        say("method", Value::Text(kind.method.clone()));
+        say("method", ParameterValue::Text(kind.method.clone()));
     }
     if requested.streams_per_connection > 1 {
         say(
             "lanes",
-            Value::Number(f64::from(requested.streams_per_connection)),
+            ParameterValue::Number(f64::from(requested.streams_per_connection)),
         );
     }
     if requested.protocol != "HTTP/1.1" {
-        say("protocol", Value::Text(requested.protocol.clone()));
+        say("protocol", ParameterValue::Text(requested.protocol.clone()));
     }
     if !requested.keeps_alive {
-        say("keepalive", Value::Bool(false));
+        say("keepalive", ParameterValue::Bool(false));
     }
     parameters
 }
 
 /// Formats a stage as on the command line: `0-5000:30s`.
-fn stage_words(stage: &StageFacts) -> String {
+fn format_stage(stage: &StageFacts) -> String {
     let length = stage.duration_ns.map(|ns| format!(":{}s", ns as f64 / 1e9));
     let length = length.unwrap_or_default();
     if stage.from_per_s == stage.to_per_s {
@@ -357,7 +364,7 @@ fn stage_words(stage: &StageFacts) -> String {
 /// # Errors
 /// There are no parts, or they are not parts of the same load: their addresses or the kinds of
 /// their schedules differ.
-pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
+pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {
         bail!("there are no loads to merge");
@@ -369,7 +376,7 @@ pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
             whole.url,
             part.url
         );
-        add_pace(&mut whole.requested.pace, &part.requested.pace)?;
+        add_schedule(&mut whole.requested.pace, &part.requested.pace)?;
         whole.requested.requests = whole
             .requested
             .requests
@@ -388,7 +395,7 @@ pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
 }
 
 /// Adds clients or rates: each generator only had its share.
-fn add_pace(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
+fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
     match (mine, theirs) {
         (
             PaceFacts::Closed { concurrency, .. },

@@ -28,11 +28,11 @@ mod same_names;
 mod suites;
 
 pub use crate::foreign::BEGINNING_BYTES;
-pub use crate::foreign::json::Content;
-use crate::foreign::readable::Unreadable;
-use crate::foreign::{beginning, utf8};
-pub use imported::{Skipped, merge, set};
-pub use input::{Directions, Input};
+pub use crate::foreign::json::JsonContent;
+use crate::foreign::readable::UnreadableFile;
+use crate::foreign::{file_beginning, require_utf8};
+pub use imported::{SkippedLines, merge_sessions, set_parameters};
+pub use input::{InputFile, MetricDirections};
 pub use points::part_id;
 
 use anyhow::{Context, Result, bail};
@@ -42,162 +42,162 @@ use std::borrow::Cow;
 use std::io::Read;
 
 /// A file format that can be read.
-pub struct Format {
+pub struct FileFormat {
     /// Name for messages.
     pub name: &'static str,
     /// Returns whether a file has this format, judging by its beginning.
-    pub recognises: fn(&Content<'_>) -> bool,
+    pub recognizes: fn(&JsonContent<'_>) -> bool,
     /// Reads the whole file.
-    pub read: ReadAll,
+    pub read: ReadFn,
 }
 
 /// Reads a file; adds warnings about dropped content to the last argument.
-pub type ReadAll = fn(&Input<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
+pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
 /// single line, so it is tried before JSON Lines.
-pub const FORMATS: &[Format] = &[
-    Format {
+pub const FORMATS: &[FileFormat] = &[
+    FileFormat {
         name: "JSON of pyperf",
-        recognises: pyperf::recognises,
-        read: |file, warnings| sole(pyperf::read(file.label, file.bytes, warnings)),
+        recognizes: pyperf::recognizes,
+        read: |file, warnings| single(pyperf::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON of Krun",
-        recognises: krun::recognises,
-        read: |file, _| sole(krun::read(file.label, file.bytes)),
+        recognizes: krun::recognizes,
+        read: |file, _| single(krun::read(file.label, file.bytes)),
     },
-    Format {
+    FileFormat {
         name: "JSON of pytest-benchmark",
-        recognises: suites::recognises_pytest_benchmark,
+        recognizes: suites::recognizes_pytest_benchmark,
         read: |file, warnings| {
-            sole(suites::read_pytest_benchmark(
+            single(suites::read_pytest_benchmark(
                 file.label, file.bytes, warnings,
             ))
         },
     },
-    Format {
+    FileFormat {
         name: "JSON of vitest",
-        recognises: suites::recognises_vitest,
-        read: |file, warnings| sole(suites::read_vitest(file.label, file.bytes, warnings)),
+        recognizes: suites::recognizes_vitest,
+        read: |file, warnings| single(suites::read_vitest(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON of google/benchmark",
-        recognises: google_benchmark::recognises,
-        read: |file, warnings| sole(google_benchmark::read(file.label, file.bytes, warnings)),
+        recognizes: google_benchmark::recognizes,
+        read: |file, warnings| single(google_benchmark::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON of asv",
-        recognises: asv::recognises,
+        recognizes: asv::recognizes,
         read: asv::read,
     },
-    Format {
+    FileFormat {
         name: "data.js of github-action-benchmark",
-        recognises: action_benchmark::recognises,
+        recognizes: action_benchmark::recognizes,
         read: action_benchmark::read,
     },
-    Format {
+    FileFormat {
         name: "JSON of bencher",
-        recognises: bencher::recognises,
+        recognizes: bencher::recognizes,
         read: bencher::read,
     },
-    Format {
+    FileFormat {
         name: "JSON of hyperfine",
-        recognises: hyperfine::recognises,
-        read: |file, warnings| sole(hyperfine::read(file.label, file.bytes, warnings)),
+        recognizes: hyperfine::recognizes,
+        read: |file, warnings| single(hyperfine::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON of autocannon",
-        recognises: http_tools::recognises_autocannon,
+        recognizes: http_tools::recognizes_autocannon,
         read: |file, warnings| {
-            sole(http_tools::read_autocannon(
+            single(http_tools::read_autocannon(
                 file.label, file.bytes, warnings,
             ))
         },
     },
-    Format {
+    FileFormat {
         name: "JSON of oha",
-        recognises: http_tools::recognises_oha,
-        read: |file, warnings| sole(http_tools::read_oha(file.label, file.bytes, warnings)),
+        recognizes: http_tools::recognizes_oha,
+        read: |file, warnings| single(http_tools::read_oha(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON of speedwell load",
-        recognises: measured::recognises,
-        read: |file, warnings| sole(measured::read(file.label, file.bytes, warnings)),
+        recognizes: measured::recognizes,
+        read: |file, warnings| single(measured::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "JSON lines of Speedwell",
-        recognises: is_json_lines,
-        read: |file, _| json_lines::read(utf8(file.bytes)?),
+        recognizes: is_json_lines,
+        read: |file, _| json_lines::read(require_utf8(file.bytes)?),
     },
-    Format {
+    FileFormat {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
-        recognises: |file| node_csv::first_header(beginning(file.bytes)).is_some(),
-        read: |file, warnings| sole(node_csv::sessions::read(file.label, file.bytes, warnings)),
+        recognizes: |file| node_csv::find_header(file_beginning(file.bytes)).is_some(),
+        read: |file, warnings| single(node_csv::sessions::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "CSV of points over time",
-        recognises: |file| point_table::recognises(file.bytes),
+        recognizes: |file| point_table::recognizes(file.bytes),
         read: point_table::read,
     },
-    Format {
+    FileFormat {
         name: "XML of Catch2",
-        recognises: |file| suites::recognises_catch2(file.bytes),
-        read: |file, warnings| sole(suites::read_catch2(file.label, file.bytes, warnings)),
+        recognizes: |file| suites::recognizes_catch2(file.bytes),
+        read: |file, warnings| single(suites::read_catch2(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "text of ab",
-        recognises: |file| ab::recognises(file.bytes),
-        read: |file, warnings| sole(ab::read(file.label, file.bytes, warnings)),
+        recognizes: |file| ab::recognizes(file.bytes),
+        read: |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "CSV of ab -e",
-        recognises: |file| ab::recognises_percentages(file.bytes),
-        read: |file, warnings| sole(ab::read_percentages(file.label, file.bytes, warnings)),
+        recognizes: |file| ab::recognizes_percentages(file.bytes),
+        read: |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "TSV of ab -g",
-        recognises: |file| ab::recognises_requests(file.bytes),
-        read: |file, warnings| sole(ab::read_requests(file.label, file.bytes, warnings)),
+        recognizes: |file| ab::recognizes_requests(file.bytes),
+        read: |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "text of wrk or h2load",
-        recognises: |file| http_tools::recognises_text(file.bytes),
-        read: |file, warnings| sole(http_tools::read_text(file.label, file.bytes, warnings)),
+        recognizes: |file| http_tools::recognizes_text(file.bytes),
+        read: |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "text of hey or oha",
-        recognises: |file| http_tools::recognises_hey_oha(file.bytes),
-        read: |file, warnings| sole(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
+        recognizes: |file| http_tools::recognizes_hey_oha(file.bytes),
+        read: |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "log of HdrHistogram",
-        recognises: |file| hdr_log::recognises(file.bytes),
-        read: |file, warnings| sole(hdr_log::read(file.label, file.bytes, warnings)),
+        recognizes: |file| hdr_log::recognizes(file.bytes),
+        read: |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
     },
-    Format {
+    FileFormat {
         name: "text of go test -bench",
-        recognises: |file| go_bench::recognises(file.bytes),
-        read: |file, warnings| sole(go_bench::read(file.label, file.bytes, warnings)),
+        recognizes: |file| go_bench::recognizes(file.bytes),
+        read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
     },
     // Last, because a document may contain any of the others.
-    Format {
+    FileFormat {
         name: "tables of figures in Markdown",
-        recognises: |file| markdown_tables::recognises(file.bytes),
+        recognizes: |file| markdown_tables::recognizes(file.bytes),
         read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
     },
 ];
 
 /// Magic number of gzip (RFC 1952).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Limit for unpacked data, larger than any result file: gzip can expand data a thousandfold.
-const MOST_UNPACKED_BYTES: u64 = 1 << 30;
+const MAX_UNPACKED_BYTES: u64 = 1 << 30;
 
 /// Unpacks up to `most` bytes if the data are gzipped; returns them with the error that ended
 /// unpacking, if any.
-fn unpacked(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
-    if !bytes.starts_with(&GZIP) {
+fn unpack(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
+    if !bytes.starts_with(&GZIP_MAGIC) {
         return (bytes.into(), None);
     }
     let mut plain = Vec::new();
@@ -205,7 +205,7 @@ fn unpacked(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) 
     (plain.into(), read.err())
 }
 
-fn sole(session: Result<Session>) -> Result<Vec<Session>> {
+fn single(session: Result<Session>) -> Result<Vec<Session>> {
     session.map(|session| vec![session])
 }
 
@@ -214,16 +214,20 @@ fn sole(session: Result<Session>) -> Result<Vec<Session>> {
 /// # Errors
 /// The format is unknown, or the content is invalid.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
-    read_noting(label, bytes, &mut Vec::new())
+    read_with_warnings(label, bytes, &mut Vec::new())
 }
 
 /// Like [`read`]; adds warnings about dropped content to `warnings`.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let better = &Directions::default();
-    let input = Input {
+pub fn read_with_warnings(
+    label: &str,
+    bytes: &[u8],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
+    let better = &MetricDirections::default();
+    let input = InputFile {
         label,
         bytes,
         better,
@@ -231,25 +235,25 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
     read_input(&input, warnings)
 }
 
-/// Like [`read_noting`], with additional facts given by the user.
+/// Like [`read_with_warnings`], with additional facts given by the user.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    read_as(format_of(input.bytes), input, warnings)
+pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    read_as_format(detect_format(input.bytes), input, warnings)
 }
 
-/// Like [`read_input`], with the format that [`format_of`] returned.
+/// Like [`read_input`], with the format that [`detect_format`] returned.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn read_as(
-    format: Option<&Format>,
-    input: &Input<'_>,
+pub fn read_as_format(
+    format: Option<&FileFormat>,
+    input: &InputFile<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let label = input.label;
-    let bytes = &*match unpacked(input.bytes, MOST_UNPACKED_BYTES) {
+    let bytes = &*match unpack(input.bytes, MAX_UNPACKED_BYTES) {
         (bytes, None) => bytes,
         (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
     };
@@ -257,7 +261,7 @@ pub fn read_as(
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let told = Unreadable::of_bytes(bytes);
+        let told = UnreadableFile::diagnose(bytes);
         bail!(
             "'{label}' {}; expected {}{}",
             told.found,
@@ -265,13 +269,13 @@ pub fn read_as(
             told.hint_line()
         );
     };
-    (format.read)(&Input { bytes, ..*input }, warnings)
-        .and_then(|sessions| check_names(&sessions).map(|()| sessions))
+    (format.read)(&InputFile { bytes, ..*input }, warnings)
+        .and_then(|sessions| validate_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }
 
 /// Rejects parameter names that would not round-trip through the store.
-fn check_names(sessions: &[Session]) -> Result<()> {
+fn validate_names(sessions: &[Session]) -> Result<()> {
     for run in sessions.iter().flat_map(|session| &session.runs) {
         for (name, _) in &run.case.values {
             if let Some(reason) = Case::refuses_name(name) {
@@ -287,26 +291,26 @@ fn check_names(sessions: &[Session]) -> Result<()> {
 }
 
 /// Returns the first format that recognizes the beginning of a file; `None` if none does.
-pub fn format_of(bytes: &[u8]) -> Option<&'static Format> {
+pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
     // Unpacking a truncated beginning fails, which is expected.
-    let (bytes, _) = unpacked(bytes, BEGINNING_BYTES);
+    let (bytes, _) = unpack(bytes, BEGINNING_BYTES);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let content = Content::new(bytes);
-    FORMATS.iter().find(|format| (format.recognises)(&content))
+    let content = JsonContent::new(bytes);
+    FORMATS.iter().find(|format| (format.recognizes)(&content))
 }
 
 /// Returns whether the first line is an object with a key of our format. That includes files
 /// truncated within this line.
-fn is_json_lines(file: &Content<'_>) -> bool {
+fn is_json_lines(file: &JsonContent<'_>) -> bool {
     let ours = ["speedwell", "run", "failure"];
     // Most files have none of these keys, which saves the second check.
-    if !ours.iter().any(|key| file.has(1, key)) {
+    if !ours.iter().any(|key| file.has_key(1, key)) {
         return false;
     }
     let line = file.bytes.trim_ascii_start();
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = Content::new(line);
-    line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has(1, key))
+    let line = JsonContent::new(line);
+    line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has_key(1, key))
 }
 
 #[cfg(test)]
@@ -337,7 +341,7 @@ mod tests {
         let text = "> node compare.js\n\"filename\", \"configuration\", \"rate\", \"time\"\n\
                     \"g/a.js\", \"n=1\", 5, 0.000000001\n";
         let mut warnings = Vec::new();
-        let sessions = read_noting("run.csv", text.as_bytes(), &mut warnings).unwrap();
+        let sessions = read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
         assert_eq!(sessions[0].runs[0].case.id(), "g/a.js n=1");
         assert_eq!(
             warnings,

@@ -6,16 +6,16 @@
 //! not state the direction of a metric, so the user does. Does not know how the points are used.
 //! Start at [`read`].
 
-use super::imported::{LeftOut, Process, sample};
-use super::input::Input;
-use super::points::{Place, Points, revision};
-use super::same_names::{Listed, name_apart};
-use crate::foreign::utf8;
+use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::input::InputFile;
+use super::points::{FileSessions, PointKey, revision_origin};
+use super::same_names::{ListedResult, add_distinguishing_parameters};
+use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
-use speedwell_model::{Case, Environment, Metric, Origin, Session};
+use speedwell_model::{Case, CodeOrigin, Environment, Metric, Session};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -23,8 +23,8 @@ use std::path::Path;
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
 /// Names of the time and the revision column, in lower case; the first one in the header is used.
-const TIMES: [&str; 4] = ["time", "date", "timestamp", "datetime"];
-const COMMITS: [&str; 7] = [
+const TIME_COLUMNS: [&str; 4] = ["time", "date", "timestamp", "datetime"];
+const COMMIT_COLUMNS: [&str; 7] = [
     "commit",
     "commit_id",
     "commit id",
@@ -35,12 +35,12 @@ const COMMITS: [&str; 7] = [
 ];
 
 /// Returns whether the data have this format.
-pub fn recognises(bytes: &[u8]) -> bool {
+pub fn recognizes(bytes: &[u8]) -> bool {
     let line = bytes
         .split(|&byte| byte == b'\n')
         .next()
         .unwrap_or_default();
-    std::str::from_utf8(line).is_ok_and(|line| Columns::parse(line).is_some())
+    std::str::from_utf8(line).is_ok_and(|line| TableColumns::parse(line).is_some())
 }
 
 /// Reads a whole table. Rows with the same time, commit, branch and machine form a session. Adds
@@ -49,8 +49,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// Nothing can be read (the message names the first line), a quote is not closed, or the direction
 /// of a metric is unknown.
-pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let text = utf8(file.bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
     let (whole, rest) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
     if !rest.trim().is_empty() {
@@ -60,20 +60,20 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     let mut columns = whole
         .lines()
         .next()
-        .and_then(Columns::parse)
+        .and_then(TableColumns::parse)
         .context("the header is missing")?;
-    let rows = Rows::new(whole, columns.separator).skip(1);
-    let rows: Vec<Row> = rows.collect::<Result<_>>()?;
-    let mut left_out = LeftOut::default();
+    let rows = RowIterator::new(whole, columns.separator).skip(1);
+    let rows: Vec<TableRow> = rows.collect::<Result<_>>()?;
+    let mut left_out = DroppedEntries::default();
     let rows = rows.into_iter().filter_map(|row| {
         let length = columns.check_length(&row);
-        left_out.unless_read(length).map(|()| row)
+        left_out.ok_or_count(length).map(|()| row)
     });
-    let rows: Vec<Row> = rows.collect();
-    columns.settle(&rows, &mut remarks);
-    let mut table = Table {
-        metrics: columns.metrics(file)?,
-        benchmark: benchmark(file.label),
+    let rows: Vec<TableRow> = rows.collect();
+    columns.classify_columns(&rows, &mut remarks);
+    let mut table = TableReader {
+        metrics: columns.to_metrics(file)?,
+        benchmark: default_benchmark(file.label),
         places: Vec::new(),
         known: HashMap::new(),
         missing: 0,
@@ -81,12 +81,12 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     };
     let mut points = Vec::new();
     for row in &rows {
-        let point = table.point(row, &columns);
-        points.extend(table.left_out.unless_read(point));
+        let point = table.read_point(row, &columns);
+        points.extend(table.left_out.ok_or_count(point));
     }
     let (missing, left_out) = (table.missing, table.left_out);
     let is_all = points.iter().all(|point| point.content.is_empty());
-    remarks.extend(left_out.into_remark(is_all)?);
+    remarks.extend(left_out.into_warning(is_all)?);
     remarks.extend(match missing {
         0 => None,
         1 => Some("a cell holds no number and gives no point".to_owned()),
@@ -97,37 +97,37 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
             .iter()
             .map(|remark| format!("'{}': {remark}", file.label)),
     );
-    sessions(points, &table.places, &table.metrics, file.label)
+    build_sessions(points, &table.places, &table.metrics, file.label)
 }
 
 /// Builds the sessions of all points. Rows that differ in a text column are different cases; others
 /// with the same name are runs.
-fn sessions(
-    mut points: Vec<Listed<Values>>,
-    places: &[Place],
+fn build_sessions(
+    mut points: Vec<ListedResult<RowValues>>,
+    places: &[PointKey],
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
-    name_apart(&mut points);
-    let mut found = Points::new("points over time");
+    add_distinguishing_parameters(&mut points);
+    let mut found = FileSessions::new("points over time");
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
-        let imported = found.at(places[point.measurement].clone());
+        let imported = found.session_for(places[point.measurement].clone());
         let samples = point.content.into_iter().map(|(metric, value)| {
-            let name = imported.metric(metrics[metric].clone());
-            sample(&name, value)
+            let name = imported.declare_metric(metrics[metric].clone());
+            value_sample(&name, value)
         });
-        let process = Process {
+        let process = ImportedProcess {
             samples: samples.collect(),
-            ..Process::default()
+            ..ImportedProcess::default()
         };
-        imported.run(point.case, process);
+        imported.add_run(point.case, process);
     }
     let sessions = found.into_sessions(label);
     sessions.context("has a header but no results")
 }
 
 /// Returns the benchmark name if no column states it: the file name without extension.
-fn benchmark(label: &str) -> String {
+fn default_benchmark(label: &str) -> String {
     let stem = Path::new(label)
         .file_stem()
         .map(|stem| stem.to_string_lossy());
@@ -137,7 +137,7 @@ fn benchmark(label: &str) -> String {
     }
 }
 
-struct Row {
+struct TableRow {
     /// Line number, from 1.
     line: usize,
     cells: Vec<String>,
@@ -145,37 +145,37 @@ struct Row {
 
 /// The roles of the columns.
 #[derive(Debug, Default)]
-struct Columns {
+struct TableColumns {
     separator: char,
     time: usize,
     commit: usize,
     branch: Option<usize>,
     machine: Option<usize>,
     benchmark: Option<usize>,
-    metrics: Vec<Column>,
+    metrics: Vec<DataColumn>,
     /// Text columns with recurring values, which may distinguish rows of one point.
-    texts: Vec<Column>,
+    texts: Vec<DataColumn>,
     count: usize,
 }
 
 /// A metric or text column.
 #[derive(Debug)]
-struct Column {
+struct DataColumn {
     name: String,
     at: usize,
     style: NumberStyle,
 }
 
-impl Columns {
+impl TableColumns {
     /// Parses a header; `None` if it is not of this format.
-    fn parse(line: &str) -> Option<Columns> {
+    fn parse(line: &str) -> Option<TableColumns> {
         SEPARATORS
             .into_iter()
-            .find_map(|separator| Columns::separated(line, separator))
+            .find_map(|separator| TableColumns::parse_with_separator(line, separator))
     }
 
-    fn separated(line: &str, separator: char) -> Option<Columns> {
-        let header = Rows::new(line, separator).next()?.ok()?.cells;
+    fn parse_with_separator(line: &str, separator: char) -> Option<TableColumns> {
+        let header = RowIterator::new(line, separator).next()?.ok()?.cells;
         let names = header.iter().map(|name| name.trim().to_ascii_lowercase());
         let names: Vec<String> = names.collect();
         let find = |known: &[&str]| {
@@ -184,19 +184,19 @@ impl Columns {
                 .map(|known| names.iter().position(|name| name == known));
             places.find_map(|place| place)
         };
-        let (time, commit) = (find(&TIMES)?, find(&COMMITS)?);
+        let (time, commit) = (find(&TIME_COLUMNS)?, find(&COMMIT_COLUMNS)?);
         let others = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
         let [branch, machine, benchmark] = others;
         let is_other = |at: &usize| {
             let taken = [Some(time), Some(commit), branch, machine, benchmark];
             !names[*at].is_empty() && !taken.contains(&Some(*at))
         };
-        let column = |at: usize| Column {
+        let column = |at: usize| DataColumn {
             name: header[at].trim().to_owned(),
             at,
             style: NumberStyle::Point,
         };
-        let columns = Columns {
+        let columns = TableColumns {
             separator,
             time,
             commit,
@@ -210,7 +210,7 @@ impl Columns {
         (!columns.metrics.is_empty()).then_some(columns)
     }
 
-    fn check_length(&self, row: &Row) -> Result<()> {
+    fn check_length(&self, row: &TableRow) -> Result<()> {
         ensure!(
             row.cells.len() == self.count,
             "line {} has {} cells, but the header has {}",
@@ -223,17 +223,17 @@ impl Columns {
 
     /// Determines the number style of each column. Columns without numbers or with an ambiguous
     /// style are not metrics; adds a warning about each.
-    fn settle(&mut self, rows: &[Row], remarks: &mut Vec<String>) {
+    fn classify_columns(&mut self, rows: &[TableRow], remarks: &mut Vec<String>) {
         for mut column in std::mem::take(&mut self.metrics) {
             let cells = || rows.iter().map(|row| row.cells[column.at].trim());
             let name = column.name.escape_debug().to_string();
-            let Some(style) = NumberStyle::of_cells(cells()) else {
+            let Some(style) = NumberStyle::detect_in_cells(cells()) else {
                 remarks.push(format!(
                     "the column '{name}' was left out: its commas may separate thousands or decimals"
                 ));
                 continue;
             };
-            if cells().any(|cell| style.number(cell).is_some()) {
+            if cells().any(|cell| style.parse_number(cell).is_some()) {
                 column.style = style;
                 self.metrics.push(column);
                 continue;
@@ -248,13 +248,13 @@ impl Columns {
         }
     }
 
-    fn metrics(&self, file: &Input<'_>) -> Result<Vec<Metric>> {
+    fn to_metrics(&self, file: &InputFile<'_>) -> Result<Vec<Metric>> {
         let metrics = self.metrics.iter();
-        let metric = |column: &Column| {
+        let metric = |column: &DataColumn| {
             Ok(Metric::new(
                 &column.name,
                 "",
-                file.better.need(&column.name)?,
+                file.better.require_direction(&column.name)?,
             ))
         };
         metrics.map(metric).collect()
@@ -275,13 +275,13 @@ enum NumberStyle {
 impl NumberStyle {
     /// Returns the style of all numbers among these cells; `None` if it is ambiguous or
     /// inconsistent.
-    fn of_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Option<NumberStyle> {
+    fn detect_in_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Option<NumberStyle> {
         let is_number = |cell: &&str| {
             let is_part = |letter: char| letter.is_ascii_digit() || "+-.,eE".contains(letter);
             cell.contains(|letter: char| letter.is_ascii_digit()) && cell.chars().all(is_part)
         };
         let written = cells.filter(|cell| is_number(cell) && cell.contains(','));
-        let styles: Vec<Option<NumberStyle>> = written.map(NumberStyle::of_cell).collect();
+        let styles: Vec<Option<NumberStyle>> = written.map(NumberStyle::detect_in_cell).collect();
         let mut known = styles.iter().flatten();
         match known.next() {
             None if styles.is_empty() => Some(NumberStyle::Point),
@@ -291,7 +291,7 @@ impl NumberStyle {
     }
 
     /// Returns the style of a number with a comma; `None` if it is ambiguous, like `1,234`.
-    fn of_cell(cell: &str) -> Option<NumberStyle> {
+    fn detect_in_cell(cell: &str) -> Option<NumberStyle> {
         let (before, after) = cell.rsplit_once(',')?;
         let before = before.trim_start_matches(['+', '-']);
         if after.contains('.') || before.contains(',') {
@@ -308,7 +308,7 @@ impl NumberStyle {
     }
 
     /// Parses the number in a cell, which may be infinite or NaN.
-    fn number(self, cell: &str) -> Option<f64> {
+    fn parse_number(self, cell: &str) -> Option<f64> {
         match self {
             NumberStyle::Point => cell.parse().ok(),
             NumberStyle::Thousands => cell.replace(',', "").parse().ok(),
@@ -320,30 +320,34 @@ impl NumberStyle {
 }
 
 /// Values of a row, each with the index of its metric.
-type Values = Vec<(usize, f64)>;
+type RowValues = Vec<(usize, f64)>;
 
 /// State of reading a table.
-struct Table {
+struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    places: Vec<Place>,
+    places: Vec<PointKey>,
     /// Indices of points by their identifying facts.
     known: HashMap<[String; 5], usize>,
     /// Number of cells without a number.
     missing: usize,
-    left_out: LeftOut,
+    left_out: DroppedEntries,
 }
 
-impl Table {
+impl TableReader {
     /// Returns the values of a row, dropping other content.
     ///
     /// # Errors
     /// The time cannot be parsed, or the commit is missing.
-    fn point(&mut self, row: &Row, columns: &Columns) -> Result<Listed<Values>> {
+    fn read_point(
+        &mut self,
+        row: &TableRow,
+        columns: &TableColumns,
+    ) -> Result<ListedResult<RowValues>> {
         let cell = |at: usize| row.cells[at].trim();
         let named = |at: Option<usize>| at.map(cell).filter(|cell| !cell.is_empty());
         let written = cell(columns.time);
-        let started = moment(written).with_context(|| {
+        let started = parse_time(written).with_context(|| {
             format!(
                 "line {}: '{}' is no time that can be read\nhint: write it as 2026-01-31T12:00:00Z, or as seconds since 1970",
                 row.line,
@@ -356,40 +360,40 @@ impl Table {
             "line {}: the commit is missing",
             row.line
         );
-        let place = Place {
+        let place = PointKey {
             // The file's benchmark, to separate tables of several benchmarks.
             suite: named(columns.benchmark).map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
-            origin: Origin {
+            origin: CodeOrigin {
                 branch: named(columns.branch).map(str::to_owned),
-                ..revision(commit)
+                ..revision_origin(commit)
             },
             environment: Environment {
                 machine: named(columns.machine).map(str::to_owned),
                 ..Environment::default()
             },
             started_unix_ms: Some(started),
-            ..Place::default()
+            ..PointKey::default()
         };
         let texts = columns.texts.iter();
         let details = texts.map(|column| (column.name.clone(), cell(column.at).to_owned()));
         let benchmark = named(columns.benchmark)
             .unwrap_or(&self.benchmark)
             .to_owned();
-        Ok(Listed {
-            measurement: self.number_of(place),
+        Ok(ListedResult {
+            measurement: self.point_index(place),
             case: Case::new(benchmark, Vec::new()),
             metric: String::new(),
             details: details.filter(|(_, text)| !text.is_empty()).collect(),
-            content: self.values(row, columns),
+            content: self.read_values(row, columns),
         })
     }
 
-    fn values(&mut self, row: &Row, columns: &Columns) -> Values {
+    fn read_values(&mut self, row: &TableRow, columns: &TableColumns) -> RowValues {
         let mut values = Vec::new();
         for (metric, column) in columns.metrics.iter().enumerate() {
             let written = row.cells[column.at].trim();
-            match column.style.number(written) {
+            match column.style.parse_number(written) {
                 Some(value) if value.is_finite() => values.push((metric, value)),
                 None if !written.is_empty() => {
                     let wrong = anyhow!(
@@ -398,7 +402,7 @@ impl Table {
                         written.escape_debug(),
                         column.name
                     );
-                    self.left_out.unless_read::<()>(Err(wrong));
+                    self.left_out.ok_or_count::<()>(Err(wrong));
                 }
                 // An empty or non-finite value is a missing point.
                 _ => self.missing += 1,
@@ -409,7 +413,7 @@ impl Table {
 
     /// Returns the index of a point, shared by all rows with the same time, revision, branch and
     /// machine.
-    fn number_of(&mut self, place: Place) -> usize {
+    fn point_index(&mut self, place: PointKey) -> usize {
         let machine = place.environment.machine.clone();
         let key = [
             place.suite.clone(),
@@ -426,13 +430,13 @@ impl Table {
 }
 
 /// Accepted time formats: with time zone; without (UTC); dates only are handled separately.
-const WITH_ZONE: [&str; 4] = [
+const FORMATS_WITH_ZONE: [&str; 4] = [
     "%Y-%m-%d %H:%M:%S %z",
     "%Y-%m-%d %H:%M:%S%.f%:z",
     "%Y-%m-%d %H:%M:%S%.f %:z",
     "%a, %d %b %Y %H:%M:%S %z",
 ];
-const WITHOUT_ZONE: [&str; 3] = [
+const FORMATS_WITHOUT_ZONE: [&str; 3] = [
     "%Y-%m-%d %H:%M:%S%.f",
     "%Y-%m-%dT%H:%M:%S%.f",
     "%Y-%m-%d %H:%M",
@@ -440,7 +444,7 @@ const WITHOUT_ZONE: [&str; 3] = [
 
 /// Parses a time into milliseconds since the Unix epoch: `2026-01-31`, optionally with time and
 /// zone, or seconds since the Unix epoch.
-pub fn moment(written: &str) -> Option<i64> {
+pub fn parse_time(written: &str) -> Option<i64> {
     if let Ok(seconds) = written.parse::<f64>() {
         // Below 1e11: seconds until the year 5138; above: milliseconds from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
@@ -456,7 +460,7 @@ pub fn moment(written: &str) -> Option<i64> {
         Some(date) => date.replace(['.', '/'], "-") + &written[10..],
         None => written.replace(['.', '/'], "-"),
     };
-    let with_zone = WITH_ZONE.iter().find_map(|format| {
+    let with_zone = FORMATS_WITH_ZONE.iter().find_map(|format| {
         let parsed = strtime::parse(format, &text).ok()?;
         parsed.to_timestamp().ok()
     });
@@ -467,7 +471,7 @@ pub fn moment(written: &str) -> Option<i64> {
     };
     let without = || {
         let time = |format: &&str| civil::DateTime::strptime(format, &text).ok();
-        utc(WITHOUT_ZONE.iter().find_map(time)?)
+        utc(FORMATS_WITHOUT_ZONE.iter().find_map(time)?)
     };
     let date = || {
         utc(civil::Date::strptime("%Y-%m-%d", &text)
@@ -479,15 +483,15 @@ pub fn moment(written: &str) -> Option<i64> {
 }
 
 /// Iterator over the rows of a text. Cells may be in double quotes, doubled inside.
-struct Rows<'a> {
+struct RowIterator<'a> {
     rest: &'a str,
     line: usize,
     separator: char,
 }
 
-impl<'a> Rows<'a> {
-    fn new(text: &'a str, separator: char) -> Rows<'a> {
-        Rows {
+impl<'a> RowIterator<'a> {
+    fn new(text: &'a str, separator: char) -> RowIterator<'a> {
+        RowIterator {
             rest: text,
             line: 1,
             separator,
@@ -495,12 +499,12 @@ impl<'a> Rows<'a> {
     }
 
     /// Parses the next row, which is not blank.
-    fn row(&mut self) -> Result<Row> {
+    fn parse_row(&mut self) -> Result<TableRow> {
         let line = self.line;
         let mut cells = Vec::new();
         loop {
             let (cell, after) = match self.rest.trim_start_matches(' ').strip_prefix('"') {
-                Some(quoted) => unquoted(quoted).with_context(|| {
+                Some(quoted) => parse_quoted(quoted).with_context(|| {
                     format!("line {line}: a quote has no end\nhint: is the file cut short?")
                 })?,
                 None => {
@@ -517,7 +521,7 @@ impl<'a> Rows<'a> {
                 Some('\n') | None => {
                     self.rest = after.strip_prefix('\n').unwrap_or_default();
                     self.line += 1;
-                    return Ok(Row { line, cells });
+                    return Ok(TableRow { line, cells });
                 }
                 Some(_) => bail!("line {line}: something stands behind a closing quote"),
             }
@@ -525,10 +529,10 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Iterator for Rows<'_> {
-    type Item = Result<Row>;
+impl Iterator for RowIterator<'_> {
+    type Item = Result<TableRow>;
 
-    fn next(&mut self) -> Option<Result<Row>> {
+    fn next(&mut self) -> Option<Result<TableRow>> {
         loop {
             let end = self.rest.find('\n').map_or(self.rest.len(), |end| end + 1);
             if end == 0 {
@@ -540,7 +544,7 @@ impl Iterator for Rows<'_> {
             self.rest = &self.rest[end..];
             self.line += 1;
         }
-        let row = self.row();
+        let row = self.parse_row();
         if row.is_err() {
             self.rest = "";
         }
@@ -550,7 +554,7 @@ impl Iterator for Rows<'_> {
 
 /// Returns the content of a quoted cell after its opening quote, and the text after its closing
 /// quote.
-fn unquoted(text: &str) -> Option<(String, &str)> {
+fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let mut cell = String::new();
     let mut rest = text;
     loop {
@@ -568,17 +572,17 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::Directions;
+    use super::super::input::MetricDirections;
     use super::*;
-    use speedwell_model::Better;
+    use speedwell_model::MetricDirection;
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {
         let mut warnings = Vec::new();
-        let better = Directions {
-            all: Some(Better::Lower),
-            ..Directions::default()
+        let better = MetricDirections {
+            all: Some(MetricDirection::Lower),
+            ..MetricDirections::default()
         };
-        let input = Input {
+        let input = InputFile {
             label: "out/join.csv",
             bytes: text.as_bytes(),
             better: &better,
@@ -586,7 +590,7 @@ mod tests {
         (read(&input, &mut warnings), warnings)
     }
 
-    fn message(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         format!("{:#}", read_text(text).0.unwrap_err())
     }
 
@@ -596,7 +600,7 @@ mod tests {
                     c1;1e3;2026-01-31;\"a;\"\"b\";lab;\n\
                     \n\
                     c2; 2.5 ;2026-02-01;;lab;7\n";
-        assert!(recognises(text.as_bytes()));
+        assert!(recognizes(text.as_bytes()));
         let (sessions, warnings) = read_text(text);
         let sessions = sessions.unwrap();
         assert_eq!(sessions.len(), 2);
@@ -632,9 +636,9 @@ mod tests {
             "1704074400",
             "1704074400000",
         ] {
-            assert_eq!(moment(written), Some(at), "{written}");
+            assert_eq!(parse_time(written), Some(at), "{written}");
         }
-        assert_eq!(moment("2024-01-01"), Some(at - 7_200_000));
+        assert_eq!(parse_time("2024-01-01"), Some(at - 7_200_000));
         for wrong in [
             "",
             "yesterday",
@@ -644,7 +648,7 @@ mod tests {
             "2024-13-01",
             "NaN",
         ] {
-            assert_eq!(moment(wrong), None, "{wrong}");
+            assert_eq!(parse_time(wrong), None, "{wrong}");
         }
     }
 
@@ -670,13 +674,15 @@ mod tests {
             assert_eq!(told(row), expected);
         }
         // After an unclosed quote, no later line can be parsed.
-        assert!(message(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote has no end"));
-        assert!(message(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: something stands"));
-        assert!(message("time,commit,ops\nsoon,c2,5\n").starts_with("line 2: 'soon' is no time"));
-        assert!(message("time,commit,ops\n").starts_with("has a header but no results"));
+        assert!(error_text(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote has no end"));
+        assert!(error_text(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: something stands"));
+        assert!(
+            error_text("time,commit,ops\nsoon,c2,5\n").starts_with("line 2: 'soon' is no time")
+        );
+        assert!(error_text("time,commit,ops\n").starts_with("has a header but no results"));
     }
 
-    fn values(text: &str) -> (Vec<Option<f64>>, Vec<String>) {
+    fn read_column(text: &str) -> (Vec<Option<f64>>, Vec<String>) {
         let (sessions, warnings) = read_text(text);
         let sessions = sessions.unwrap();
         let runs = sessions.iter().flat_map(|session| &session.runs);
@@ -692,15 +698,15 @@ mod tests {
         };
         let some = |values: [f64; 3]| values.map(Some).to_vec();
         assert_eq!(
-            values(&table(["1,5", "12,125", "1.000,25"])).0,
+            read_column(&table(["1,5", "12,125", "1.000,25"])).0,
             some([1.5, 12.125, 1000.25])
         );
         assert_eq!(
-            values(&table(["1,234", "1,234,567", "7"])).0,
+            read_column(&table(["1,234", "1,234,567", "7"])).0,
             some([1234.0, 1_234_567.0, 7.0])
         );
         let unclear = "date;sha;ops;n\n2026-01-01;c;1,234;5\n2026-01-02;d;2,345;6\n";
-        let (found, warnings) = values(unclear);
+        let (found, warnings) = read_column(unclear);
         assert_eq!(found, [None, None]);
         assert_eq!(
             warnings,
@@ -712,7 +718,7 @@ mod tests {
 
     #[test]
     fn a_column_of_numbers_may_begin_with_words() {
-        let (found, warnings) = values("time,commit,ops\n2026-01-01,c,n/a\n2026-01-02,d,5\n");
+        let (found, warnings) = read_column("time,commit,ops\n2026-01-01,c,n/a\n2026-01-02,d,5\n");
         assert_eq!(found, [Some(5.0)]);
         assert!(
             warnings[0].contains("line 2: 'n/a' in the column 'ops'"),

@@ -1,26 +1,26 @@
 //! Files with the results of many revisions: each point in time becomes its own session.
 //!
 //! Decides which results form a session, and derives the session's id from its facts in the file,
-//! so that reading the file again yields the same sessions. Knows no format. Start at [`Points`].
+//! so that reading the file again yields the same sessions. Knows no format. Start at [`FileSessions`].
 
-use super::imported::Imported;
+use super::imported::SessionBuilder;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
-use speedwell_model::{Environment, Origin, OriginSource, Session};
+use speedwell_model::{CodeOrigin, Environment, OriginSource, Session};
 use uuid::Uuid;
 
 /// Maximum length of a commit subject.
-const SUBJECT: usize = 200;
+const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Facts that identify the session of a result.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct PointKey {
     /// Suite, or the file's name for things that are measured together.
     pub suite: String,
     /// Distinguishes results of the same revision, machine and environment: a time, a report.
     pub key: String,
     /// Measured code.
-    pub origin: Origin,
+    pub origin: CodeOrigin,
     /// Environment of the measurement.
     pub environment: Environment,
     /// Name of the environment, if a machine has several.
@@ -29,9 +29,9 @@ pub struct Place {
     pub started_unix_ms: Option<i64>,
 }
 
-impl Place {
+impl PointKey {
     /// Returns the id of the session, derived from these facts and `format`.
-    fn id(&self, format: &str) -> String {
+    fn session_id(&self, format: &str) -> String {
         let machine = self.environment.machine.as_deref();
         let branch = self.origin.branch.as_deref();
         let words = [
@@ -60,25 +60,27 @@ pub fn part_id(id: &str, part: u32) -> String {
 
 /// The sessions of a file, in file order.
 #[derive(Debug)]
-pub struct Points {
+pub struct FileSessions {
     format: &'static str,
-    sessions: IndexMap<String, (Place, Imported)>,
+    sessions: IndexMap<String, (PointKey, SessionBuilder)>,
 }
 
-impl Points {
+impl FileSessions {
     /// Creates an empty collection for a file format, whose name is part of the session ids.
-    pub fn new(format: &'static str) -> Points {
-        Points {
+    pub fn new(format: &'static str) -> FileSessions {
+        FileSessions {
             format,
             sessions: IndexMap::new(),
         }
     }
 
     /// Returns the session for these facts, creating it if needed.
-    pub fn at(&mut self, place: Place) -> &mut Imported {
-        let id = place.id(self.format);
+    pub fn session_for(&mut self, place: PointKey) -> &mut SessionBuilder {
+        let id = place.session_id(self.format);
         let entry = self.sessions.entry(id);
-        &mut entry.or_insert_with(|| (place, Imported::default())).1
+        &mut entry
+            .or_insert_with(|| (place, SessionBuilder::default()))
+            .1
     }
 
     /// Returns all non-empty sessions. `label` is the user's name for the file.
@@ -88,7 +90,7 @@ impl Points {
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let found = self.sessions.into_iter();
         let found = found.filter(|(_, (_, imported))| !imported.is_empty());
-        let session = |(id, (place, imported)): (String, (Place, Imported))| {
+        let session = |(id, (place, imported)): (String, (PointKey, SessionBuilder))| {
             let session = imported.into_session(label, place.environment, place.started_unix_ms)?;
             let origin = Some(place.origin).filter(|origin| !origin.revision.is_empty());
             Ok(Session {
@@ -104,19 +106,19 @@ impl Points {
 }
 
 /// Creates an origin from a revision named in a file.
-pub fn revision(id: &str) -> Origin {
-    Origin {
+pub fn revision_origin(id: &str) -> CodeOrigin {
+    CodeOrigin {
         revision: id.to_owned(),
         source: OriginSource::File,
-        ..Origin::default()
+        ..CodeOrigin::default()
     }
 }
 
 /// Returns the first line of a commit message, without control characters and truncated.
-pub fn subject(message: &str) -> Option<String> {
+pub fn commit_subject(message: &str) -> Option<String> {
     let line = message.lines().next()?.trim();
     let plain = line.chars().filter(|letter| !letter.is_control());
-    let kept: String = plain.take(SUBJECT).collect();
+    let kept: String = plain.take(MAX_SUBJECT_CHARS).collect();
     (!kept.is_empty()).then_some(kept)
 }
 
@@ -126,16 +128,19 @@ mod tests {
 
     #[test]
     fn whatever_tells_two_sessions_apart_is_in_their_identity() {
-        let place = |suite: &str, key: &str| Place {
+        let place = |suite: &str, key: &str| PointKey {
             suite: suite.into(),
             key: key.into(),
-            ..Place::default()
+            ..PointKey::default()
         };
-        assert_eq!(place("a", "b").id("f"), place("a", "b").id("f"));
+        assert_eq!(
+            place("a", "b").session_id("f"),
+            place("a", "b").session_id("f")
+        );
         let ids = [
-            place("a", "b").id("f"),
-            place("ab", "").id("f"),
-            place("a", "b").id("g"),
+            place("a", "b").session_id("f"),
+            place("ab", "").session_id("f"),
+            place("a", "b").session_id("g"),
         ];
         assert!(ids[0] != ids[1] && ids[0] != ids[2]);
         assert_eq!(part_id("x", 0), "x");
@@ -144,8 +149,14 @@ mod tests {
 
     #[test]
     fn a_subject_is_one_line_that_does_no_harm() {
-        assert_eq!(subject("fix \u{1b}[31mred\n\nlong").unwrap(), "fix [31mred");
-        assert_eq!(subject(&"x".repeat(500)).unwrap().len(), SUBJECT);
-        assert_eq!(subject(" \n"), None);
+        assert_eq!(
+            commit_subject("fix \u{1b}[31mred\n\nlong").unwrap(),
+            "fix [31mred"
+        );
+        assert_eq!(
+            commit_subject(&"x".repeat(500)).unwrap().len(),
+            MAX_SUBJECT_CHARS
+        );
+        assert_eq!(commit_subject(" \n"), None);
     }
 }

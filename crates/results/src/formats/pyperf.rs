@@ -4,16 +4,18 @@
 //! calibration runs and warm-up values are ignored. Does not know where the file comes from. Start
 //! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
-use super::imported::{Imported, Process, VARIANT, sample};
+use super::imported::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};
 use super::load_report::NS_PER_SECOND;
-use super::same_names::{Listed, tell_apart};
-use crate::foreign::json::{self, Content, Node};
-use crate::foreign::suites::Reported;
+use super::same_names::{ListedResult, distinguish_results};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::suites::ReportedResult;
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_model::{Better, Case, Environment, Metric, Program, Run, Sample, Session};
+use speedwell_model::{
+    Case, Environment, MeasuredProgram, Metric, MetricDirection, Run, Sample, Session,
+};
 
 /// Environment facts to keep, by their keys in the metadata of the file.
-const FACTS: [&str; 5] = [
+const FACT_KEYS: [&str; 5] = [
     "cpu_config",
     "perf_version",
     "platform",
@@ -22,8 +24,8 @@ const FACTS: [&str; 5] = [
 ];
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, "benchmarks") && file.has(3, "runs")
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "benchmarks") && file.has_key(3, "runs")
 }
 
 /// Reads a whole file. Adds messages about dropped content to `warnings`.
@@ -32,7 +34,7 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// The file is not JSON, or a value is missing, unknown or of the wrong type; the message names it.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
+    let root = JsonNode::from_root(&parsed);
     if let Some(version) = root.get("version") {
         let version = version.text()?;
         ensure!(
@@ -41,35 +43,35 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         );
     }
     let mut listed = Vec::new();
-    for benchmark in root.need("benchmarks")?.elements()? {
+    for benchmark in root.require("benchmarks")?.elements()? {
         let inner = [benchmark.get("metadata"), root.get("metadata")];
-        let name = meta(&inner, "name")
+        let name = find_metadata(&inner, "name")
             .with_context(|| format!("the name of '{}' is missing", benchmark.place()))?;
-        listed.push(Listed {
+        listed.push(ListedResult {
             measurement: 0,
             case: Case::new(name.text()?, Vec::new()),
             metric: String::new(),
-            details: details(benchmark.get("metadata")),
+            details: read_details(benchmark.get("metadata")),
             content: benchmark,
         });
     }
     let mut remarks = Vec::new();
-    let listed = tell_apart(listed, &mut remarks)?;
+    let listed = distinguish_results(listed, &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let mut imported = Imported::default();
+    let mut imported = SessionBuilder::default();
     for one in listed {
-        add(&one.content, &one.case, root.get("metadata"), &mut imported)?;
+        add_benchmark(&one.content, &one.case, root.get("metadata"), &mut imported)?;
     }
-    imported.into_session(label, environment(root.get("metadata"))?, None)
+    imported.into_session(label, read_environment(root.get("metadata"))?, None)
 }
 
 /// Parses the output of one pyperf process, benchmark by benchmark.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let session = read("pyperf", bytes, &mut Vec::new())?;
-    let one = |run: Run| Reported {
+    let one = |run: Run| ReportedResult {
         metrics: (session.metrics.iter())
             .filter(|metric| {
                 run.samples
@@ -79,65 +81,72 @@ pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
             .cloned()
             .collect(),
         samples: run.samples,
-        ..Reported::new(Some(run.case.benchmark.clone()))
+        ..ReportedResult::new(Some(run.case.benchmark.clone()))
     };
-    let all: Vec<Reported> = session.runs.into_iter().map(one).collect();
-    match all.iter().find_map(Reported::fault) {
+    let all: Vec<ReportedResult> = session.runs.into_iter().map(one).collect();
+    match all.iter().find_map(ReportedResult::find_fault) {
         Some(fault) => bail!("{fault}"),
         None => Ok(all),
     }
 }
 
 /// Adds an element of `benchmarks`.
-fn add(
-    benchmark: &Node<'_>,
+fn add_benchmark(
+    benchmark: &JsonNode<'_>,
     case: &Case,
-    common: Option<Node<'_>>,
-    imported: &mut Imported,
+    common: Option<JsonNode<'_>>,
+    imported: &mut SessionBuilder,
 ) -> Result<()> {
     let inner = [benchmark.get("metadata"), common];
-    let (metric, factor) = match meta(&inner, "unit").map(|unit| unit.text()).transpose()? {
+    let (metric, factor) = match find_metadata(&inner, "unit")
+        .map(|unit| unit.text())
+        .transpose()?
+    {
         // pyperf's documentation gives seconds as the default.
-        None | Some("second") => (Metric::new("time", "ns", Better::Lower), NS_PER_SECOND),
-        Some("byte") => (Metric::new("memory", "B", Better::Lower), 1.0),
-        Some("integer") => (Metric::new("value", "", Better::Lower), 1.0),
+        None | Some("second") => (
+            Metric::new("time", "ns", MetricDirection::Lower),
+            NS_PER_SECOND,
+        ),
+        Some("byte") => (Metric::new("memory", "B", MetricDirection::Lower), 1.0),
+        Some("integer") => (Metric::new("value", "", MetricDirection::Lower), 1.0),
         Some(unit) => bail!("'{}' has the unknown unit '{unit}'", benchmark.place()),
     };
     let is_time = metric.unit == "ns";
-    let metric = imported.metric(metric);
-    for run in benchmark.need("runs")?.elements()? {
+    let metric = imported.declare_metric(metric);
+    for run in benchmark.require("runs")?.elements()? {
         let Some(values) = run.get("values") else {
             continue;
         };
         let [of_benchmark, of_file] = inner.clone();
         let outer = [run.get("metadata"), of_benchmark, of_file];
-        let iterations = iterations(&outer)?;
+        let iterations = iterations_per_value(&outer)?;
         let mut samples = Vec::new();
         for value in values.elements()? {
             let value = value.number()? * factor;
             samples.push(Sample {
                 elapsed_ns: is_time.then_some((value * iterations) as u64),
                 iterations: is_time.then_some(iterations),
-                ..sample(&metric, value)
+                ..value_sample(&metric, value)
             });
         }
-        if let Some(memory) = meta(&outer, "mem_max_rss").filter(|_| is_time) {
-            let metric = imported.metric(Metric::new("max_rss", "B", Better::Lower));
-            samples.push(sample(&metric, memory.number()?));
+        if let Some(memory) = find_metadata(&outer, "mem_max_rss").filter(|_| is_time) {
+            let metric =
+                imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
+            samples.push(value_sample(&metric, memory.number()?));
         }
-        let duration = meta(&outer[..1], "duration").map(|node| node.number());
-        let process = Process {
+        let duration = find_metadata(&outer[..1], "duration").map(|node| node.number());
+        let process = ImportedProcess {
             wall_ns: duration.transpose()?.unwrap_or_default() * NS_PER_SECOND,
             samples,
             notes: Vec::new(),
         };
-        imported.run(case.clone(), process);
+        imported.add_run(case.clone(), process);
     }
     Ok(())
 }
 
 /// Metadata that describe what was measured, not the outcome.
-const DETAILS: [&str; 8] = [
+const DETAIL_KEYS: [&str; 8] = [
     "description",
     "command",
     "timeit_stmt",
@@ -149,16 +158,16 @@ const DETAILS: [&str; 8] = [
 ];
 
 /// Returns the details that may distinguish a benchmark from another with the same name.
-fn details(metadata: Option<Node<'_>>) -> Vec<(String, String)> {
+fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
     let text = |key: &&str| -> Option<(String, String)> {
         let text = metadata.as_ref()?.text_of(key).ok()??;
         Some(((*key).to_owned(), text.to_owned()))
     };
-    DETAILS.iter().filter_map(text).collect()
+    DETAIL_KEYS.iter().filter_map(text).collect()
 }
 
 /// Looks up a fact in the innermost metadata that contain it.
-fn meta<'a>(innermost_first: &[Option<Node<'a>>], key: &str) -> Option<Node<'a>> {
+fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Option<JsonNode<'a>> {
     innermost_first
         .iter()
         .flatten()
@@ -167,12 +176,12 @@ fn meta<'a>(innermost_first: &[Option<Node<'a>>], key: &str) -> Option<Node<'a>>
 
 /// Returns the number of iterations per value: pyperf divides by this product before it writes
 /// values.
-fn iterations(metadata: &[Option<Node<'_>>]) -> Result<f64> {
-    let factor = |key| meta(metadata, key).map_or(Ok(1.0), |node| node.number());
+fn iterations_per_value(metadata: &[Option<JsonNode<'_>>]) -> Result<f64> {
+    let factor = |key| find_metadata(metadata, key).map_or(Ok(1.0), |node| node.number());
     Ok(factor("loops")? * factor("inner_loops")?)
 }
 
-fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
+fn read_environment(metadata: Option<JsonNode<'_>>) -> Result<Environment> {
     let Some(metadata) = metadata else {
         return Ok(Environment::default());
     };
@@ -186,18 +195,18 @@ fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
         aslr: text("aslr")?.map(|words| words != "No randomization"),
         ..Environment::default()
     };
-    for key in FACTS {
+    for key in FACT_KEYS {
         environment
             .facts
             .extend(text(key)?.map(|fact| (key.to_owned(), fact)));
     }
     environment
         .programs
-        .extend(text("python_executable")?.map(|path| Program {
-            variant: VARIANT.to_owned(),
+        .extend(text("python_executable")?.map(|path| MeasuredProgram {
+            variant: ONLY_VARIANT.to_owned(),
             path: path.into(),
             version: text("python_version").ok().flatten(),
-            ..Program::default()
+            ..MeasuredProgram::default()
         }));
     Ok(environment)
 }
@@ -206,7 +215,7 @@ fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         format!("{:#}", read_bytes(text.as_bytes()).unwrap_err())
     }
 
@@ -255,23 +264,23 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(
-            message(r#"{"benchmarks":[]}"#),
+            error_text(r#"{"benchmarks":[]}"#),
             "there are no results in it"
         );
         assert_eq!(
-            message(r#"{"benchmarks":[{"runs":[]}]}"#),
+            error_text(r#"{"benchmarks":[{"runs":[]}]}"#),
             "the name of 'benchmarks[0]' is missing"
         );
         assert_eq!(
-            message(r#"{"benchmarks":[{"metadata":{"name":"a","unit":"mile"},"runs":[]}]}"#),
+            error_text(r#"{"benchmarks":[{"metadata":{"name":"a","unit":"mile"},"runs":[]}]}"#),
             "'benchmarks[0]' has the unknown unit 'mile'"
         );
         assert_eq!(
-            message(r#"{"version":"2.0","benchmarks":[]}"#),
+            error_text(r#"{"version":"2.0","benchmarks":[]}"#),
             "it is of format version 2.0; version 1 is known"
         );
         assert_eq!(
-            message(r#"{"benchmarks":[{"metadata":{"name":"a"},"runs":[{"values":["x"]}]}]}"#),
+            error_text(r#"{"benchmarks":[{"metadata":{"name":"a"},"runs":[{"values":["x"]}]}]}"#),
             "'benchmarks[0].runs[0].values[0]' is \"x\", not a number"
         );
     }

@@ -4,9 +4,9 @@
 //! `extra`, a label), which become parameters. Results that nothing distinguishes are dropped with
 //! a warning: merging them would invent a benchmark that nobody measured, and a running number
 //! would mean something else in the next file. Repetitions of one benchmark are handled by the
-//! readers and not listed here individually. Start at [`tell_apart`].
+//! readers and not listed here individually. Start at [`distinguish_results`].
 
-use crate::foreign::suites::alike;
+use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use speedwell_model::Case;
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A result listed in a file.
 #[derive(Debug)]
-pub struct Listed<T> {
+pub struct ListedResult<T> {
     /// Measurement the result belongs to, such as an entry of a history. Within it, a benchmark has
     /// one result per metric.
     pub measurement: usize,
@@ -29,18 +29,18 @@ pub struct Listed<T> {
 }
 
 /// Maximum number of names in a warning.
-const MOST_NAMED: usize = 3;
+const MAX_NAMES_IN_WARNING: usize = 3;
 
 /// Adds parameters that distinguish results with the same name in one measurement, consistently
 /// across all measurements. Drops results that remain ambiguous and adds a warning to `remarks`.
 ///
 /// # Errors
 /// Nothing remains; the message says why.
-pub fn tell_apart<T>(
-    mut listed: Vec<Listed<T>>,
+pub fn distinguish_results<T>(
+    mut listed: Vec<ListedResult<T>>,
     remarks: &mut Vec<String>,
-) -> Result<Vec<Listed<T>>> {
-    let same = name_apart(&mut listed);
+) -> Result<Vec<ListedResult<T>>> {
+    let same = add_distinguishing_parameters(&mut listed);
     let left_out: HashSet<usize> = same
         .iter()
         .flat_map(|(_, places)| places)
@@ -48,7 +48,7 @@ pub fn tell_apart<T>(
         .collect();
     let mut at = 0..;
     listed.retain(|_| !at.next().is_some_and(|at| left_out.contains(&at)));
-    match remark(&same) {
+    match ambiguous_results_warning(&same) {
         Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a name of its own"),
         remark => remarks.extend(remark),
     }
@@ -57,7 +57,9 @@ pub fn tell_apart<T>(
 
 /// Adds parameters that distinguish results with the same name in one measurement. Returns the
 /// names that are still ambiguous, with the indices of their results.
-pub fn name_apart<T>(listed: &mut [Listed<T>]) -> Vec<(String, Vec<usize>)> {
+pub fn add_distinguishing_parameters<T>(
+    listed: &mut [ListedResult<T>],
+) -> Vec<(String, Vec<usize>)> {
     let mut of_name: IndexMap<(String, String), Vec<usize>> = IndexMap::new();
     for (at, one) in listed.iter().enumerate() {
         let key = (one.case.id(), one.metric.clone());
@@ -65,19 +67,22 @@ pub fn name_apart<T>(listed: &mut [Listed<T>]) -> Vec<(String, Vec<usize>)> {
     }
     let mut same = Vec::new();
     for ((name, _), places) in of_name {
-        if counts(listed, &places).values().all(|&count| count < 2) {
+        if count_by_case(listed, &places)
+            .values()
+            .all(|&count| count < 2)
+        {
             continue;
         }
-        for key in differing(listed, &places) {
+        for key in distinguishing_details(listed, &places) {
             for &at in &places {
                 let own = &mut listed[at];
                 let value = own.details.iter().find(|(known, _)| *known == key);
-                let value = value.map(|(_, text)| (key.clone(), alike(text)));
+                let value = value.map(|(_, text)| (key.clone(), typed_value(text)));
                 own.case.values.extend(value);
             }
         }
-        let counts = counts(listed, &places);
-        let is_shared = |at: &usize| counts[&place(&listed[*at])] > 1;
+        let counts = count_by_case(listed, &places);
+        let is_shared = |at: &usize| counts[&case_key(&listed[*at])] > 1;
         let shared: Vec<usize> = places.into_iter().filter(is_shared).collect();
         if !shared.is_empty() {
             same.push((name, shared));
@@ -87,23 +92,23 @@ pub fn name_apart<T>(listed: &mut [Listed<T>]) -> Vec<(String, Vec<usize>)> {
 }
 
 /// A measurement and a case.
-type Place = (usize, String);
+type MeasuredCase = (usize, String);
 
-fn place<T>(listed: &Listed<T>) -> Place {
+fn case_key<T>(listed: &ListedResult<T>) -> MeasuredCase {
     (listed.measurement, listed.case.id())
 }
 
 /// Counts the results per measurement and case.
-fn counts<T>(listed: &[Listed<T>], places: &[usize]) -> HashMap<Place, usize> {
+fn count_by_case<T>(listed: &[ListedResult<T>], places: &[usize]) -> HashMap<MeasuredCase, usize> {
     let mut counts = HashMap::new();
     for &at in places {
-        *counts.entry(place(&listed[at])).or_default() += 1;
+        *counts.entry(case_key(&listed[at])).or_default() += 1;
     }
     counts
 }
 
 /// Returns the details that differ between results of one measurement.
-fn differing<T>(listed: &[Listed<T>], places: &[usize]) -> Vec<String> {
+fn distinguishing_details<T>(listed: &[ListedResult<T>], places: &[usize]) -> Vec<String> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in places.iter().flat_map(|&at| &listed[at].details) {
         let is_taken = places
@@ -128,7 +133,7 @@ fn differing<T>(listed: &[Listed<T>], places: &[usize]) -> Vec<String> {
     keys.map(str::to_owned).collect()
 }
 
-fn remark(same: &[(String, Vec<usize>)]) -> Option<String> {
+fn ambiguous_results_warning(same: &[(String, Vec<usize>)]) -> Option<String> {
     let (name, places) = same.first()?;
     if same.len() == 1 {
         return Some(format!(
@@ -136,9 +141,9 @@ fn remark(same: &[(String, Vec<usize>)]) -> Option<String> {
             places.len()
         ));
     }
-    let names = same.iter().take(MOST_NAMED);
+    let names = same.iter().take(MAX_NAMES_IN_WARNING);
     let names: Vec<String> = names.map(|(name, _)| format!("'{name}'")).collect();
-    let more = match same.len().saturating_sub(MOST_NAMED) {
+    let more = match same.len().saturating_sub(MAX_NAMES_IN_WARNING) {
         0 => String::new(),
         more => format!(" and {more} more names"),
     };
@@ -153,9 +158,14 @@ fn remark(same: &[(String, Vec<usize>)]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn one(measurement: usize, name: &str, metric: &str, details: &[(&str, &str)]) -> Listed<()> {
+    fn listed_result(
+        measurement: usize,
+        name: &str,
+        metric: &str,
+        details: &[(&str, &str)],
+    ) -> ListedResult<()> {
         let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        Listed {
+        ListedResult {
             measurement,
             case: Case::new(name, Vec::new()),
             metric: metric.to_owned(),
@@ -164,19 +174,19 @@ mod tests {
         }
     }
 
-    fn told_apart(listed: Vec<Listed<()>>) -> (Vec<String>, Vec<String>) {
+    fn distinguish(listed: Vec<ListedResult<()>>) -> (Vec<String>, Vec<String>) {
         let mut remarks = Vec::new();
-        let kept = tell_apart(listed, &mut remarks).unwrap();
+        let kept = distinguish_results(listed, &mut remarks).unwrap();
         (kept.iter().map(|one| one.case.id()).collect(), remarks)
     }
 
     #[test]
     fn what_differs_becomes_a_parameter_in_all_measurements_alike() {
-        let (names, remarks) = told_apart(vec![
-            one(0, "a", "time", &[("extra", "cold"), ("tool", "x")]),
-            one(0, "a", "time", &[("extra", "2"), ("tool", "x")]),
-            one(1, "a", "time", &[("extra", "cold")]),
-            one(0, "b", "time", &[("extra", "cold")]),
+        let (names, remarks) = distinguish(vec![
+            listed_result(0, "a", "time", &[("extra", "cold"), ("tool", "x")]),
+            listed_result(0, "a", "time", &[("extra", "2"), ("tool", "x")]),
+            listed_result(1, "a", "time", &[("extra", "cold")]),
+            listed_result(0, "b", "time", &[("extra", "cold")]),
         ]);
         assert_eq!(names, ["a extra=cold", "a extra=2", "a extra=cold", "b"]);
         assert_eq!(remarks, [""; 0]);
@@ -184,18 +194,21 @@ mod tests {
 
     #[test]
     fn results_of_several_metrics_are_of_one_benchmark() {
-        let (names, _) = told_apart(vec![one(0, "a", "time", &[]), one(0, "a", "size", &[])]);
+        let (names, _) = distinguish(vec![
+            listed_result(0, "a", "time", &[]),
+            listed_result(0, "a", "size", &[]),
+        ]);
         assert_eq!(names, ["a", "a"]);
     }
 
     #[test]
     fn what_nothing_tells_apart_is_left_out_and_named() {
-        let (names, remarks) = told_apart(vec![
-            one(0, "a", "time", &[("label", "x")]),
-            one(0, "b", "time", &[]),
-            one(0, "a", "time", &[("label", "x")]),
-            one(0, "a", "time", &[("label", "y")]),
-            one(1, "a", "time", &[]),
+        let (names, remarks) = distinguish(vec![
+            listed_result(0, "a", "time", &[("label", "x")]),
+            listed_result(0, "b", "time", &[]),
+            listed_result(0, "a", "time", &[("label", "x")]),
+            listed_result(0, "a", "time", &[("label", "y")]),
+            listed_result(1, "a", "time", &[]),
         ]);
         assert_eq!(names, ["b", "a label=y", "a"]);
         assert_eq!(
@@ -208,12 +221,22 @@ mod tests {
 
     #[test]
     fn a_file_of_which_nothing_is_left_is_refused() {
-        let twice = || vec![one(0, "a", "time", &[]), one(0, "a", "time", &[])];
-        let error = tell_apart(twice(), &mut Vec::new()).unwrap_err();
+        let twice = || {
+            vec![
+                listed_result(0, "a", "time", &[]),
+                listed_result(0, "a", "time", &[]),
+            ]
+        };
+        let error = distinguish_results(twice(), &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("2 results are called 'a'"));
         let mut both = twice();
-        both.extend([one(0, "c", "time", &[]), one(0, "c", "time", &[])]);
-        let error = tell_apart(both, &mut Vec::new()).unwrap_err().to_string();
+        both.extend([
+            listed_result(0, "c", "time", &[]),
+            listed_result(0, "c", "time", &[]),
+        ]);
+        let error = distinguish_results(both, &mut Vec::new())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("4 results share their names") && error.contains("'a', 'c'\n"));
     }
 }

@@ -5,26 +5,26 @@
 //! files are parsed by `foreign::suites`, which also reads what frameworks write during a
 //! measurement. Start at [`read_vitest`].
 
-use super::imported::{Imported, LeftOut, Process};
-use super::same_names::{Listed, tell_apart};
-use crate::foreign::json::{self, Content, Node};
-use crate::foreign::suites::{Reported, catch2, pytest_benchmark, vitest};
+use super::imported::{DroppedEntries, ImportedProcess, SessionBuilder};
+use super::same_names::{ListedResult, distinguish_results};
+use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::suites::{ReportedResult, catch2, pytest_benchmark, vitest};
 use anyhow::Result;
-use speedwell_model::{Case, Cause, Environment, Program, Session};
+use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Session};
 
 /// Returns whether the data are JSON of pytest-benchmark.
-pub fn recognises_pytest_benchmark(file: &Content<'_>) -> bool {
-    file.has(1, "benchmarks") && (file.has(1, "commit_info") || file.has(3, "fullname"))
+pub fn recognizes_pytest_benchmark(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "benchmarks") && (file.has_key(1, "commit_info") || file.has_key(3, "fullname"))
 }
 
 /// Returns whether the data are JSON of vitest.
-pub fn recognises_vitest(file: &Content<'_>) -> bool {
-    file.begins_with("files") && file.has(3, "groups")
+pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
+    file.begins_with_key("files") && file.has_key(3, "groups")
 }
 
 /// Returns whether the data are XML of Catch2.
-pub fn recognises_catch2(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(crate::foreign::beginning(bytes));
+pub fn recognizes_catch2(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
@@ -39,21 +39,21 @@ pub fn read_pytest_benchmark(
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
-    let mut left_out = LeftOut::default();
+    let root = JsonNode::from_root(&parsed);
+    let mut left_out = DroppedEntries::default();
     let mut found = Vec::new();
-    for node in root.need("benchmarks")?.elements()? {
-        let read = pytest_benchmark::benchmark(&node);
-        let Some(reported) = left_out.unless_read(read) else {
+    for node in root.require("benchmarks")?.elements()? {
+        let read = pytest_benchmark::read_benchmark(&node);
+        let Some(reported) = left_out.ok_or_count(read) else {
             continue;
         };
         let name = node.text_of("fullname")?.unwrap_or_default();
-        found.push(Reported {
+        found.push(ReportedResult {
             case: Some(Case::new(name, Vec::new())),
             ..reported
         });
     }
-    let remark = left_out.into_remark(found.is_empty())?;
+    let remark = left_out.into_warning(found.is_empty())?;
     warnings.extend(remark.map(|remark| format!("'{label}': {remark}")));
     let machine = root.get("machine_info");
     let text =
@@ -62,11 +62,11 @@ pub fn read_pytest_benchmark(
     let environment = Environment {
         host: text("node"),
         programs: version
-            .map(|version| Program {
-                variant: super::imported::VARIANT.to_owned(),
+            .map(|version| MeasuredProgram {
+                variant: super::imported::ONLY_VARIANT.to_owned(),
                 path: "python".into(),
                 version: Some(version),
-                ..Program::default()
+                ..MeasuredProgram::default()
             })
             .into_iter()
             .collect(),
@@ -74,8 +74,8 @@ pub fn read_pytest_benchmark(
     };
     let began = root
         .text_of("datetime")?
-        .and_then(super::point_table::moment);
-    session(label, found, environment, began, warnings)
+        .and_then(super::point_table::parse_time);
+    build_session(label, found, environment, began, warnings)
 }
 
 /// Reads JSON of vitest. Adds messages for the user to `warnings`.
@@ -84,7 +84,7 @@ pub fn read_pytest_benchmark(
 /// The file is not JSON of vitest; the message names the location.
 pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = vitest::read(bytes)?;
-    session(label, reported, Environment::default(), None, warnings)
+    build_session(label, reported, Environment::default(), None, warnings)
 }
 
 /// Reads XML of Catch2. Adds messages for the user to `warnings`.
@@ -93,18 +93,18 @@ pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
 /// The file is not well-formed, or a figure is not a number.
 pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = catch2::read(bytes)?;
-    session(label, reported, Environment::default(), None, warnings)
+    build_session(label, reported, Environment::default(), None, warnings)
 }
 
 /// Builds the session: one run per benchmark, all from one process.
-fn session(
+fn build_session(
     label: &str,
-    reported: Vec<Reported>,
+    reported: Vec<ReportedResult>,
     environment: Environment,
     started_unix_ms: Option<i64>,
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
-    let listed = reported.into_iter().map(|mut one| Listed {
+    let listed = reported.into_iter().map(|mut one| ListedResult {
         measurement: 0,
         case: (one.case.take())
             .unwrap_or_else(|| Case::new(one.name.take().unwrap_or_default(), Vec::new())),
@@ -113,32 +113,32 @@ fn session(
         content: one,
     });
     let mut remarks = Vec::new();
-    let listed = tell_apart(listed.collect(), &mut remarks)?;
+    let listed = distinguish_results(listed.collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let mut imported = Imported::default();
-    for Listed { case, content, .. } in listed {
+    let mut imported = SessionBuilder::default();
+    for ListedResult { case, content, .. } in listed {
         if let Some(cause) = content.cause {
-            imported.failure(&case, cause, String::new());
+            imported.add_failure(&case, cause, String::new());
             continue;
         }
         if content.samples.is_empty() {
             let reason = "there are no figures of it".to_owned();
-            imported.failure(&case, Cause::Invalid { reason }, String::new());
+            imported.add_failure(&case, FailureCause::Invalid { reason }, String::new());
             continue;
         }
         for metric in content.metrics {
-            imported.metric(metric);
+            imported.declare_metric(metric);
         }
         let elapsed = content
             .samples
             .iter()
             .filter_map(|sample| sample.elapsed_ns);
-        let process = Process {
+        let process = ImportedProcess {
             wall_ns: elapsed.map(|ns| ns as f64).sum(),
             samples: content.samples,
             notes: content.notes,
         };
-        imported.run(case, process);
+        imported.add_run(case, process);
     }
     imported.into_session(label, environment, started_unix_ms)
 }
@@ -147,9 +147,9 @@ fn session(
 mod tests {
     use crate::formats;
 
-    fn ids(text: &str) -> (Vec<String>, Vec<String>) {
+    fn case_ids(text: &str) -> (Vec<String>, Vec<String>) {
         let mut warnings = Vec::new();
-        let sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+        let sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
         let runs = sessions[0].runs.iter();
         (runs.map(|run| run.case.id()).collect(), warnings)
     }
@@ -177,9 +177,9 @@ mod tests {
             test("a::b", r#"{"n":2}"#),
             test("c", "{}"),
         ]);
-        assert_eq!(ids(&text).0, ["a::b n=1", "a::b n=2", "c"]);
+        assert_eq!(case_ids(&text).0, ["a::b n=1", "a::b n=2", "c"]);
         let text = of(&[test("a::b", "{}"), "{\"fullname\":\"c\"}".to_owned()]);
-        let (found, warnings) = ids(&text);
+        let (found, warnings) = case_ids(&text);
         assert_eq!(found, ["a::b"]);
         assert!(
             warnings[0].contains("'stats' is missing in 'benchmarks[1]'"),
@@ -200,9 +200,9 @@ mod tests {
             group("a.ts", bench),
             group("b.ts", bench)
         );
-        assert_eq!(ids(&text).0, ["g/x file=a.ts", "g/x file=b.ts"]);
+        assert_eq!(case_ids(&text).0, ["g/x file=a.ts", "g/x file=b.ts"]);
         let benches = format!(r#"{bench},{bench},{{"name":"y","mean":1}}"#);
-        let (found, warnings) = ids(&format!(r#"{{"files":[{}]}}"#, group("a.ts", &benches)));
+        let (found, warnings) = case_ids(&format!(r#"{{"files":[{}]}}"#, group("a.ts", &benches)));
         assert_eq!(found, ["g/y"]);
         assert!(
             warnings[0].contains("2 results are called 'g/x'"),
@@ -223,7 +223,7 @@ mod tests {
             bench("sum"),
             bench("once")
         );
-        let (found, warnings) = ids(&text);
+        let (found, warnings) = case_ids(&text);
         assert_eq!(found, ["t/once"]);
         assert!(
             warnings[0].contains("2 results are called 't/sum'"),

@@ -3,17 +3,17 @@
 //! One attempt at one parcel writes a spool; it is read while it grows. Only complete blocks count:
 //! each ends with a line that carries the checksum of its lines, and is synced to disk before the
 //! next run starts. Lines that are torn, damaged or foreign to the parcel are dropped and reported.
-//! Start at [`Spool`], which writes, and [`SpoolReader`].
+//! Start at [`SpoolWriter`], which writes, and [`SpoolReader`].
 
 mod read;
 mod write;
 
-pub use read::{Delivered, Slots, SpoolReader};
-pub use write::{Ending, Spool};
+pub use read::{ParcelSlots, SpoolItem, SpoolReader};
+pub use write::{AttemptEnd, SpoolWriter};
 
-use crate::formats::json_lines::{RunLine, Shared, run_line};
+use crate::formats::json_lines::{InternedNames, RunLine, run_line};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Failure, Metric, Run, SessionMachine};
+use speedwell_model::{Metric, Run, SessionMachine, StepFailure};
 use std::borrow::Cow;
 
 /// Version of the line format.
@@ -21,7 +21,7 @@ pub const VERSION: u32 = 1;
 
 /// First line of a spool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct SpoolHeader {
     /// Version of the lines that follow.
     pub version: u32,
     /// Id of the session.
@@ -40,7 +40,7 @@ pub struct Header {
 
 /// All runs of one case in one block.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Block {
+pub struct SpoolBlock {
     /// Index of the case in the plan.
     pub job: u32,
     /// Number of the block.
@@ -50,7 +50,7 @@ pub struct Block {
     /// The runs in order of execution.
     pub runs: Vec<Run>,
     /// Failures of the block.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// The metrics of the runs, each keyed by where it was first reported: 65536 times the slot
     /// plus the index within the slot.
     pub metrics: Vec<(i64, Metric)>,
@@ -59,34 +59,34 @@ pub struct Block {
 /// Kinds of lines.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line<'a> {
+enum SpoolLine<'a> {
     /// First line.
-    Spool(Box<Header>),
+    Spool(Box<SpoolHeader>),
     /// A metric that is reported for the first time.
     #[serde(borrow)]
-    Metric(MetricLine<'a>),
+    Metric(SpoolMetric<'a>),
     #[serde(borrow)]
     Run(Box<RunLine<'a>>),
-    Failure(Cow<'a, Failure>),
+    Failure(Cow<'a, StepFailure>),
     /// Completed slots.
     Slots(Cow<'a, [u32]>),
     /// End of a complete block.
-    BlockDone(BlockEnd),
-    Decided(DecidedLine),
+    BlockDone(BlockTrailer),
+    Decided(DecisionLine),
     /// A message for the user.
     Warning(Cow<'a, str>),
     /// Last line.
-    Ended(Ending),
+    Ended(AttemptEnd),
 }
 
 #[derive(Serialize, Deserialize)]
-struct MetricLine<'a> {
+struct SpoolMetric<'a> {
     first: i64,
     metric: Cow<'a, Metric>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct BlockEnd {
+struct BlockTrailer {
     job: u32,
     block: u32,
     runs: u32,
@@ -94,7 +94,7 @@ struct BlockEnd {
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
-struct DecidedLine {
+struct DecisionLine {
     job: u32,
     /// Last block of the case in this spool; absent if earlier attempts settled the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,10 +104,10 @@ struct DecidedLine {
     crc: u32,
 }
 
-impl DecidedLine {
-    fn new(job: u32, after: Option<u32>, saved: usize) -> DecidedLine {
+impl DecisionLine {
+    fn new(job: u32, after: Option<u32>, saved: usize) -> DecisionLine {
         let crc = crc32fast::hash(format!("{job} {after:?} {saved}").as_bytes());
-        DecidedLine {
+        DecisionLine {
             job,
             after,
             saved,
@@ -120,17 +120,17 @@ impl DecidedLine {
 ///
 /// # Errors
 /// The measurements of a load cannot be serialized.
-pub fn lines_of_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
+pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
     let line = |run| -> anyhow::Result<String> { Ok(serde_json::to_string(&run_line(run)?)?) };
     runs.iter().map(line).collect()
 }
 
-/// Parses the lines of [`lines_of_runs`].
+/// Parses the lines of [`serialize_runs`].
 ///
 /// # Errors
 /// A line is not a run.
-pub fn runs_of_lines(lines: &[String]) -> anyhow::Result<Vec<Run>> {
-    let mut shared = Shared::default();
-    let run = |line: &String| Ok(shared.run(serde_json::from_str(line)?));
+pub fn parse_runs(lines: &[String]) -> anyhow::Result<Vec<Run>> {
+    let mut shared = InternedNames::default();
+    let run = |line: &String| Ok(shared.into_run(serde_json::from_str(line)?));
     lines.iter().map(run).collect()
 }

@@ -1,7 +1,7 @@
 //! Reads a spool while it grows.
 
-use super::{Block, DecidedLine, Ending, Header, Line, VERSION};
-use crate::formats::json_lines::Shared;
+use super::{AttemptEnd, DecisionLine, SpoolBlock, SpoolHeader, SpoolLine, VERSION};
+use crate::formats::json_lines::InternedNames;
 use speedwell_model::{Metric, Run};
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,21 @@ const LONGEST_LINE: usize = 16 << 20;
 
 /// Expected slots of a parcel: for each slot the index of its case, its block and its variant.
 #[derive(Debug, Clone, Default)]
-pub struct Slots(HashMap<u32, (u32, u32, String)>);
+pub struct ParcelSlots(HashMap<u32, (u32, u32, String)>);
 
-impl FromIterator<(u32, (u32, u32, String))> for Slots {
-    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> Slots {
-        Slots(slots.into_iter().collect())
+impl FromIterator<(u32, (u32, u32, String))> for ParcelSlots {
+    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> ParcelSlots {
+        ParcelSlots(slots.into_iter().collect())
     }
 }
 
 /// Item decoded from a spool.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Delivered {
+pub enum SpoolItem {
     /// The attempt has started.
-    Header(Box<Header>),
+    Header(Box<SpoolHeader>),
     /// A complete block.
-    Block(Block),
+    Block(SpoolBlock),
     /// The case needs no more runs.
     Decided {
         /// Index of the case in the plan.
@@ -40,23 +40,23 @@ pub enum Delivered {
     LeftOut(String),
     /// The attempt has ended, and whether all blocks it closed and all its decisions arrived
     /// intact.
-    Ended(Ending, bool),
+    Ended(AttemptEnd, bool),
 }
 
 /// Incremental decoder of a spool.
 #[derive(Debug)]
 pub struct SpoolReader {
-    slots: Slots,
+    slots: ParcelSlots,
     /// Start of a line whose end has not arrived yet.
     rest: Vec<u8>,
     is_too_long: bool,
     has_header: bool,
-    shared: Shared,
+    shared: InternedNames,
     /// All metrics reported so far; the first `earlier` of them precede the open block.
     metrics: Vec<(i64, Metric)>,
     earlier: usize,
     crc: crc32fast::Hasher,
-    block: Block,
+    block: SpoolBlock,
     /// First error in the open block.
     fault: Option<String>,
     /// Whether something was dropped. Later blocks are rejected then: they would be judged without
@@ -68,17 +68,17 @@ pub struct SpoolReader {
 
 impl SpoolReader {
     /// Creates a decoder for an attempt at a parcel with these slots.
-    pub fn new(slots: Slots) -> SpoolReader {
+    pub fn new(slots: ParcelSlots) -> SpoolReader {
         SpoolReader {
             slots,
             rest: Vec::new(),
             is_too_long: false,
             has_header: false,
-            shared: Shared::default(),
+            shared: InternedNames::default(),
             metrics: Vec::new(),
             earlier: 0,
             crc: crc32fast::Hasher::new(),
-            block: Block::default(),
+            block: SpoolBlock::default(),
             fault: None,
             has_gap: false,
             blocks: 0,
@@ -87,7 +87,7 @@ impl SpoolReader {
     }
 
     /// Consumes bytes and returns the items they complete.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delivered> {
+    pub fn decode(&mut self, bytes: &[u8]) -> Vec<SpoolItem> {
         let mut found = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.rest.len() + piece.len() > LONGEST_LINE {
@@ -101,15 +101,15 @@ impl SpoolReader {
                 if std::mem::take(&mut self.is_too_long) {
                     self.fault = Some("a line is too long".to_owned());
                 } else {
-                    found.extend(self.line(&line));
+                    found.extend(self.decode_line(&line));
                 }
             }
         }
         found
     }
 
-    fn line(&mut self, text: &[u8]) -> Option<Delivered> {
-        let line = match serde_json::from_slice::<Line<'_>>(text) {
+    fn decode_line(&mut self, text: &[u8]) -> Option<SpoolItem> {
+        let line = match serde_json::from_slice::<SpoolLine<'_>>(text) {
             Ok(line) => line,
             Err(error) => {
                 self.fault = Some(format!("a line cannot be read: {error}"));
@@ -117,52 +117,52 @@ impl SpoolReader {
             }
         };
         match line {
-            Line::Spool(header) => return Some(self.header(*header)),
-            Line::Warning(sentence) => return Some(Delivered::Warning(sentence.into_owned())),
-            Line::Decided(line) => {
-                let is_sound = line == DecidedLine::new(line.job, line.after, line.saved);
+            SpoolLine::Spool(header) => return Some(self.accept_header(*header)),
+            SpoolLine::Warning(sentence) => return Some(SpoolItem::Warning(sentence.into_owned())),
+            SpoolLine::Decided(line) => {
+                let is_sound = line == DecisionLine::new(line.job, line.after, line.saved);
                 if !is_sound || self.has_gap || self.fault.is_some() {
                     let why = "a decision is left out: it, or what it rests on, is damaged";
-                    return Some(Delivered::LeftOut(why.to_owned()));
+                    return Some(SpoolItem::LeftOut(why.to_owned()));
                 }
                 self.decisions += 1;
-                return Some(Delivered::Decided {
+                return Some(SpoolItem::Decided {
                     job: line.job,
                     after: line.after,
                     saved: line.saved,
                 });
             }
-            Line::Ended(ending) => {
+            SpoolLine::Ended(ending) => {
                 let has_decisions = |decisions: u32| decisions == self.decisions;
                 let is_whole =
                     ending.blocks == self.blocks && ending.decisions.is_none_or(has_decisions);
-                return Some(Delivered::Ended(ending, is_whole));
+                return Some(SpoolItem::Ended(ending, is_whole));
             }
-            Line::BlockDone(end) => return Some(self.block_done(end)),
-            Line::Run(line) => {
-                let run = self.shared.run(*line);
+            SpoolLine::BlockDone(end) => return Some(self.close_block(end)),
+            SpoolLine::Run(line) => {
+                let run = self.shared.into_run(*line);
                 self.block.runs.push(run);
             }
-            Line::Failure(failure) => self.block.failures.push(failure.into_owned()),
-            Line::Slots(slots) => self.block.slots.extend_from_slice(&slots),
-            Line::Metric(line) => self.metrics.push((line.first, line.metric.into_owned())),
+            SpoolLine::Failure(failure) => self.block.failures.push(failure.into_owned()),
+            SpoolLine::Slots(slots) => self.block.slots.extend_from_slice(&slots),
+            SpoolLine::Metric(line) => self.metrics.push((line.first, line.metric.into_owned())),
         }
         self.crc.update(text);
         None
     }
 
-    fn header(&mut self, header: Header) -> Delivered {
+    fn accept_header(&mut self, header: SpoolHeader) -> SpoolItem {
         if header.version != VERSION {
-            return Delivered::LeftOut(format!(
+            return SpoolItem::LeftOut(format!(
                 "its speedwell writes spools of version {}, this one reads {VERSION}",
                 header.version
             ));
         }
         self.has_header = true;
-        Delivered::Header(Box::new(header))
+        SpoolItem::Header(Box::new(header))
     }
 
-    fn block_done(&mut self, end: super::BlockEnd) -> Delivered {
+    fn close_block(&mut self, end: super::BlockTrailer) -> SpoolItem {
         let mut block = std::mem::take(&mut self.block);
         (block.job, block.block) = (end.job, end.block);
         let crc = std::mem::take(&mut self.crc).finalize();
@@ -176,24 +176,24 @@ impl SpoolReader {
             if crc != end.crc || block.runs.len() != end.runs as usize {
                 return Some("it is damaged".to_owned());
             }
-            self.slots.fault(&block)
+            self.slots.block_fault(&block)
         });
         if let Some(fault) = fault {
             self.has_gap = true;
-            return Delivered::LeftOut(format!(
+            return SpoolItem::LeftOut(format!(
                 "block {} of case {} is left out: {fault}",
                 end.block, end.job
             ));
         }
         self.blocks += 1;
-        block.metrics = self.metrics_of(&block.runs);
+        block.metrics = self.block_metrics(&block.runs);
         self.earlier = self.metrics.len();
-        Delivered::Block(block)
+        SpoolItem::Block(block)
     }
 
     /// Returns the metrics reported in the open block and those of its runs that an earlier block
     /// reported.
-    fn metrics_of(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
+    fn block_metrics(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();
         let own = self.metrics.iter();
@@ -204,9 +204,9 @@ impl SpoolReader {
     }
 }
 
-impl Slots {
+impl ParcelSlots {
     /// Returns why a block does not belong to the parcel, if it does not.
-    fn fault(&self, block: &Block) -> Option<String> {
+    fn block_fault(&self, block: &SpoolBlock) -> Option<String> {
         let of_slot = |slot: u32| {
             let known = self.0.get(&slot);
             known.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
@@ -238,25 +238,25 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spool::{Block, Spool};
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Event, Observer, Session, SessionMachine};
+    use crate::spool::{SpoolBlock, SpoolWriter};
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionEvent, SessionMachine, SessionObserver};
 
-    fn slots() -> Slots {
+    fn parcel_slots() -> ParcelSlots {
         let of = |slot: u32| (slot, (3, 0, ["a", "b"][slot as usize % 2].to_owned()));
         (4..6).map(of).collect()
     }
 
-    /// Reads the spool of [`written`].
-    fn delivered(change: impl Fn(&mut Run)) -> Vec<Delivered> {
-        SpoolReader::new(slots()).feed(&written(change))
+    /// Reads the spool of [`spool_bytes`].
+    fn read_spool(change: impl Fn(&mut Run)) -> Vec<SpoolItem> {
+        SpoolReader::new(parcel_slots()).decode(&spool_bytes(change))
     }
 
     /// A spool with one block of case 3 and a decision on that case. `change` may alter the runs.
-    fn written(change: impl Fn(&mut Run)) -> Vec<u8> {
+    fn spool_bytes(change: impl Fn(&mut Run)) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.0.jsonl");
-        let header = Header {
+        let header = SpoolHeader {
             version: VERSION,
             session: "s".into(),
             bundle: "b".into(),
@@ -265,11 +265,11 @@ mod tests {
             machine: SessionMachine::default(),
             boot: String::new(),
         };
-        let Session { runs, metrics, .. } = Story::fixed(&["a", "b"], 1)
-            .case("g/x", |_, _| 1.5)
-            .session();
-        let mut spool = Spool::create(&path, header, vec![(3, "g/x".into())], None).unwrap();
-        spool.observe(&Event::Declared(&metrics[0])).unwrap();
+        let Session { runs, metrics, .. } = FakeSession::with_fixed_blocks(&["a", "b"], 1)
+            .add_case("g/x", |_, _| 1.5)
+            .build();
+        let mut spool = SpoolWriter::create(&path, header, vec![(3, "g/x".into())], None).unwrap();
+        spool.observe(&SessionEvent::Declared(&metrics[0])).unwrap();
         for slot in 4..6 {
             let variant = ["a", "b"][slot as usize % 2];
             let mut run = Run {
@@ -278,44 +278,46 @@ mod tests {
                 ..runs[0].clone()
             };
             change(&mut run);
-            spool.observe(&Event::RunFinished(&run)).unwrap();
-            spool.observe(&Event::SlotsDone(&[slot])).unwrap();
+            spool.observe(&SessionEvent::RunFinished(&run)).unwrap();
+            spool.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         }
         spool
-            .observe(&Event::BlockDone { job: 0, block: 0 })
+            .observe(&SessionEvent::BlockDone { job: 0, block: 0 })
             .unwrap();
         let (label, saved) = ("g/x", 2);
-        spool.observe(&Event::CaseDecided { label, saved }).unwrap();
-        spool.end(None).unwrap();
+        spool
+            .observe(&SessionEvent::CaseDecided { label, saved })
+            .unwrap();
+        spool.end_spool(None).unwrap();
         assert!(path.with_extension("jsonl.ended").exists());
         std::fs::read(&path).unwrap()
     }
 
-    fn left_out(delivered: &[Delivered]) -> &str {
+    fn drop_reason(delivered: &[SpoolItem]) -> &str {
         match &delivered[1] {
-            Delivered::LeftOut(reason) => reason,
+            SpoolItem::LeftOut(reason) => reason,
             other => panic!("it was taken: {other:?}"),
         }
     }
 
     #[test]
     fn a_block_comes_back_as_it_was_told() {
-        let found = delivered(|_| {});
+        let found = read_spool(|_| {});
         let [
-            Delivered::Header(header),
-            Delivered::Block(block),
-            Delivered::Decided {
+            SpoolItem::Header(header),
+            SpoolItem::Block(block),
+            SpoolItem::Decided {
                 job: 3,
                 after: Some(0),
                 saved: 2,
             },
-            Delivered::Ended(_, true),
+            SpoolItem::Ended(_, true),
         ] = &found[..]
         else {
             panic!("{found:?}");
         };
         assert_eq!(header.session, "s");
-        let Block {
+        let SpoolBlock {
             job,
             block: number,
             slots,
@@ -333,38 +335,38 @@ mod tests {
 
     #[test]
     fn a_block_that_is_taken_over_is_that_of_the_earlier_attempt() {
-        let found = delivered(|_| {});
-        let block = |found: &[Delivered]| {
+        let found = read_spool(|_| {});
+        let block = |found: &[SpoolItem]| {
             let blocks = found.iter().filter_map(|one| match one {
-                Delivered::Block(block) => Some(block.clone()),
+                SpoolItem::Block(block) => Some(block.clone()),
                 _ => None,
             });
-            blocks.collect::<Vec<Block>>()
+            blocks.collect::<Vec<SpoolBlock>>()
         };
         let [first] = &block(&found)[..] else {
             panic!("{found:?}");
         };
-        let Delivered::Header(header) = &found[0] else {
+        let SpoolItem::Header(header) = &found[0] else {
             panic!("{found:?}");
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.1.jsonl");
-        let header = Header {
+        let header = SpoolHeader {
             attempt: 1,
             ..(**header).clone()
         };
         let jobs = vec![(3, "g/x".into())];
-        let mut spool = Spool::create(&path, header, jobs, None).unwrap();
-        spool.take_over(0, first).unwrap();
-        spool.end(None).unwrap();
-        let again = SpoolReader::new(slots()).feed(&std::fs::read(&path).unwrap());
+        let mut spool = SpoolWriter::create(&path, header, jobs, None).unwrap();
+        spool.copy_block(0, first).unwrap();
+        spool.end_spool(None).unwrap();
+        let again = SpoolReader::new(parcel_slots()).decode(&std::fs::read(&path).unwrap());
         assert_eq!(block(&again), std::slice::from_ref(first));
-        assert!(matches!(again.last(), Some(Delivered::Ended(_, true))));
+        assert!(matches!(again.last(), Some(SpoolItem::Ended(_, true))));
     }
 
     #[test]
     fn what_does_not_belong_to_the_parcel_is_left_out_and_named() {
-        let reason = |change: &dyn Fn(&mut Run)| left_out(&delivered(change)).to_owned();
+        let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
         assert!(reason(&|run| run.slot += 7).contains("slot 11 is not one of its slots"));
         let variant = reason(&|run| run.variant = "c".into());
         assert!(
@@ -377,17 +379,17 @@ mod tests {
 
     #[test]
     fn an_attempt_whose_decision_is_damaged_is_not_whole() {
-        let text = written(|_| {});
+        let text = spool_bytes(|_| {});
         let at = (text.windows(9).rposition(|word| word == b"\"decided\"")).unwrap();
         let saved = text[at..].iter().position(|&byte| byte == b'2').unwrap();
         for (place, byte) in [(at + 1, b'x'), (at + saved, b'3'), (at - 1, b'[')] {
             let mut damaged = text.clone();
             damaged[place] = byte;
-            let found = SpoolReader::new(slots()).feed(&damaged);
-            let decided = |one: &Delivered| matches!(one, Delivered::Decided { .. });
+            let found = SpoolReader::new(parcel_slots()).decode(&damaged);
+            let decided = |one: &SpoolItem| matches!(one, SpoolItem::Decided { .. });
             assert!(!found.iter().any(decided), "{found:?}");
             assert!(
-                matches!(found.last(), Some(Delivered::Ended(_, false))),
+                matches!(found.last(), Some(SpoolItem::Ended(_, false))),
                 "{found:?}"
             );
         }
@@ -395,12 +397,12 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_spool_are_left_out() {
-        let mut reader = SpoolReader::new(slots());
-        assert!(reader.feed(b"hello\n{\"run\":{}}\n").is_empty());
+        let mut reader = SpoolReader::new(parcel_slots());
+        assert!(reader.decode(b"hello\n{\"run\":{}}\n").is_empty());
         let end = b"{\"block_done\":{\"job\":3,\"block\":0,\"runs\":0,\"crc\":0}}\n";
-        let found = reader.feed(end);
-        assert!(matches!(&found[..], [Delivered::LeftOut(_)]), "{found:?}");
+        let found = reader.decode(end);
+        assert!(matches!(&found[..], [SpoolItem::LeftOut(_)]), "{found:?}");
         let long = vec![b'x'; LONGEST_LINE + 5];
-        assert!(reader.feed(&long).is_empty() && reader.rest.len() <= LONGEST_LINE);
+        assert!(reader.decode(&long).is_empty() && reader.rest.len() <= LONGEST_LINE);
     }
 }

@@ -1,10 +1,10 @@
 //! Writes a spool, as an observer of the measurement.
 
-use super::{Block, BlockEnd, DecidedLine, Header, Line, MetricLine};
+use super::{BlockTrailer, DecisionLine, SpoolBlock, SpoolHeader, SpoolLine, SpoolMetric};
 use crate::formats::json_lines::run_line;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Event, Observer};
+use speedwell_model::{SessionEvent, SessionObserver};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ending {
+pub struct AttemptEnd {
     /// Number of blocks that the attempt closed.
     pub blocks: u32,
     /// Number of cases that the attempt decided; absent in spools of earlier versions.
@@ -26,7 +26,7 @@ pub struct Ending {
 }
 
 /// Writer of a spool.
-pub struct Spool {
+pub struct SpoolWriter {
     file: File,
     path: PathBuf,
     /// Second destination, for a reader that follows along.
@@ -46,7 +46,7 @@ pub struct Spool {
     reported: i64,
 }
 
-impl Spool {
+impl SpoolWriter {
     /// Creates a spool at `path`, mirrored to `copy`. `jobs` gives the index in the whole plan and
     /// the label of each case of the attempt's plan.
     ///
@@ -54,14 +54,14 @@ impl Spool {
     /// The file exists already or cannot be written.
     pub fn create(
         path: &Path,
-        header: Header,
+        header: SpoolHeader,
         jobs: Vec<(u32, String)>,
         copy: Option<Box<dyn Write + Send>>,
-    ) -> anyhow::Result<Spool> {
+    ) -> anyhow::Result<SpoolWriter> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let file = file.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
-        let mut spool = Spool {
+        let mut spool = SpoolWriter {
             file,
             path: path.to_owned(),
             copy,
@@ -75,8 +75,8 @@ impl Spool {
             slot: 0,
             reported: 0,
         };
-        spool.add(&Line::Spool(Box::new(header)))?;
-        spool.flush()?;
+        spool.buffer_line(&SpoolLine::Spool(Box::new(header)))?;
+        spool.flush_lines()?;
         // Block checksums cover only the lines of blocks.
         spool.crc = crc32fast::Hasher::new();
         Ok(spool)
@@ -86,8 +86,8 @@ impl Spool {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
-        self.say(&Line::Warning(Cow::Borrowed(sentence)))
+    pub fn write_warning(&mut self, sentence: &str) -> anyhow::Result<()> {
+        self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
     /// Ends the spool. `reason` says why part of the parcel was not measured, if so. An `.ended`
@@ -95,15 +95,15 @@ impl Spool {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn end(mut self, reason: Option<String>) -> anyhow::Result<()> {
-        let ending = Ending {
+    pub fn end_spool(mut self, reason: Option<String>) -> anyhow::Result<()> {
+        let ending = AttemptEnd {
             blocks: self.blocks,
             decisions: Some(self.decisions),
             reason,
         };
         let text = serde_json::to_string(&ending)?;
-        self.say(&Line::Ended(ending))?;
-        self.sync()?;
+        self.write_line(&SpoolLine::Ended(ending))?;
+        self.sync_to_disk()?;
         let beside = self.path.with_extension("jsonl.ending");
         let ended = self.path.with_extension("jsonl.ended");
         fs::write(&beside, text)
@@ -116,25 +116,25 @@ impl Spool {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn take_over(&mut self, job: usize, block: &Block) -> anyhow::Result<()> {
+    pub fn copy_block(&mut self, job: usize, block: &SpoolBlock) -> anyhow::Result<()> {
         for (first, metric) in &block.metrics {
             let metric = Cow::Borrowed(metric);
             let first = *first;
-            self.add(&Line::Metric(MetricLine { first, metric }))?;
+            self.buffer_line(&SpoolLine::Metric(SpoolMetric { first, metric }))?;
         }
         for run in &block.runs {
-            self.add(&Line::Run(Box::new(run_line(run)?)))?;
+            self.buffer_line(&SpoolLine::Run(Box::new(run_line(run)?)))?;
             self.runs += 1;
         }
         for failure in &block.failures {
-            self.add(&Line::Failure(Cow::Borrowed(failure)))?;
+            self.buffer_line(&SpoolLine::Failure(Cow::Borrowed(failure)))?;
         }
-        self.add(&Line::Slots(Cow::Borrowed(&block.slots)))?;
+        self.buffer_line(&SpoolLine::Slots(Cow::Borrowed(&block.slots)))?;
         self.close_block(job, block.block)
     }
 
     /// Buffers a line of the open block and adds it to the checksum.
-    fn add(&mut self, line: &Line<'_>) -> anyhow::Result<()> {
+    fn buffer_line(&mut self, line: &SpoolLine<'_>) -> anyhow::Result<()> {
         let begin = self.lines.len();
         serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
@@ -143,13 +143,13 @@ impl Spool {
     }
 
     /// Writes a line that no block checksum covers.
-    fn say(&mut self, line: &Line<'_>) -> anyhow::Result<()> {
+    fn write_line(&mut self, line: &SpoolLine<'_>) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
-        self.flush()
+        self.flush_lines()
     }
 
-    fn flush(&mut self) -> anyhow::Result<()> {
+    fn flush_lines(&mut self) -> anyhow::Result<()> {
         let path = &self.path;
         self.file
             .write_all(&self.lines)
@@ -161,8 +161,8 @@ impl Spool {
         Ok(())
     }
 
-    fn sync(&mut self) -> anyhow::Result<()> {
-        self.flush()?;
+    fn sync_to_disk(&mut self) -> anyhow::Result<()> {
+        self.flush_lines()?;
         if let Some(copy) = &mut self.copy {
             copy.flush().context("nobody reads along")?;
         }
@@ -173,54 +173,58 @@ impl Spool {
 
     fn close_block(&mut self, job: usize, block: u32) -> anyhow::Result<()> {
         let (place, label) = &self.jobs[job];
-        let end = BlockEnd {
+        let end = BlockTrailer {
             job: *place,
             block,
             runs: self.runs,
             crc: std::mem::take(&mut self.crc).finalize(),
         };
         self.last.insert(label.clone(), block);
-        self.say(&Line::BlockDone(end))?;
+        self.write_line(&SpoolLine::BlockDone(end))?;
         self.runs = 0;
         self.blocks += 1;
-        self.sync()
+        self.sync_to_disk()
     }
 }
 
-impl Observer for Spool {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for SpoolWriter {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
             // A slot may start again after later slots of its block.
-            Event::RunStarted { slot, .. } if *slot > self.slot => {
+            SessionEvent::RunStarted { slot, .. } if *slot > self.slot => {
                 self.slot = *slot;
                 self.reported = 0;
             }
-            Event::Declared(metric) => {
+            SessionEvent::Declared(metric) => {
                 let first = (i64::from(self.slot) << 16) | self.reported;
                 self.reported += 1;
-                self.add(&Line::Metric(MetricLine {
+                self.buffer_line(&SpoolLine::Metric(SpoolMetric {
                     first,
                     metric: Cow::Borrowed(metric),
                 }))?;
             }
-            Event::RunFinished(run) => {
-                self.add(&Line::Run(Box::new(run_line(run)?)))?;
+            SessionEvent::RunFinished(run) => {
+                self.buffer_line(&SpoolLine::Run(Box::new(run_line(run)?)))?;
                 self.runs += 1;
             }
-            Event::Failed(failure) => self.add(&Line::Failure(Cow::Borrowed(failure)))?,
-            Event::SlotsDone(slots) => {
-                self.add(&Line::Slots(Cow::Borrowed(slots)))?;
-                self.flush()?;
+            SessionEvent::Failed(failure) => {
+                self.buffer_line(&SpoolLine::Failure(Cow::Borrowed(failure)))?
             }
-            Event::BlockDone { job, block } => self.close_block(*job, *block)?,
-            Event::CaseDecided { label, saved } => {
+            SessionEvent::SlotsDone(slots) => {
+                self.buffer_line(&SpoolLine::Slots(Cow::Borrowed(slots)))?;
+                self.flush_lines()?;
+            }
+            SessionEvent::BlockDone { job, block } => self.close_block(*job, *block)?,
+            SessionEvent::CaseDecided { label, saved } => {
                 if let Some((job, _)) = self.jobs.iter().find(|(_, own)| own == label) {
                     let after = self.last.get(*label).copied();
-                    self.say(&Line::Decided(DecidedLine::new(*job, after, *saved)))?;
+                    self.write_line(&SpoolLine::Decided(DecisionLine::new(*job, after, *saved)))?;
                     self.decisions += 1;
                 }
             }
-            Event::Warning(sentence) | Event::Busy(sentence) => self.warn(sentence)?,
+            SessionEvent::Warning(sentence) | SessionEvent::Busy(sentence) => {
+                self.write_warning(sentence)?
+            }
             _ => {}
         }
         Ok(())

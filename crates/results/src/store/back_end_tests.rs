@@ -1,23 +1,23 @@
 //! Runs the same test scenario on a SQLite file and on PostgreSQL.
 
 use super::Store;
-use speedwell_fixtures::Story;
-use speedwell_model::{Session, State};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{Session, SessionState};
 use std::path::PathBuf;
 
 /// Location of a store, kept alive for the test.
-pub(super) enum Place {
+pub(super) enum TestBackend {
     File(tempfile::TempDir),
     #[cfg(feature = "postgres")]
-    Server(speedwell_fixtures::postgres::Schema),
+    Server(speedwell_fixtures::postgres::TestSchema),
 }
 
-impl Place {
+impl TestBackend {
     pub fn path(&self) -> PathBuf {
         match self {
-            Place::File(folder) => folder.path().join("results.db"),
+            TestBackend::File(folder) => folder.path().join("results.db"),
             #[cfg(feature = "postgres")]
-            Place::Server(schema) => PathBuf::from(&schema.address),
+            TestBackend::Server(schema) => PathBuf::from(&schema.address),
         }
     }
 
@@ -27,28 +27,28 @@ impl Place {
 }
 
 /// An imported session of one variant.
-pub(super) fn session(id: &str) -> Session {
+pub(super) fn imported_session(id: &str) -> Session {
     Session {
         id: id.to_owned(),
-        state: State::Imported,
-        ..Story::fixed(&["a"], 1).session()
+        state: SessionState::Imported,
+        ..FakeSession::with_fixed_blocks(&["a"], 1).build()
     }
 }
 
 /// Returns an empty location of each kind. Prints a note if PostgreSQL is not installed.
-pub(super) fn places() -> Vec<Place> {
-    let file = Place::File(tempfile::tempdir().unwrap());
+pub(super) fn test_backends() -> Vec<TestBackend> {
+    let file = TestBackend::File(tempfile::tempdir().unwrap());
     #[cfg(feature = "postgres")]
-    if let Some(schema) = schema() {
-        return vec![file, Place::Server(schema)];
+    if let Some(schema) = new_schema() {
+        return vec![file, TestBackend::Server(schema)];
     }
     vec![file]
 }
 
 /// Returns an empty schema on this process's server.
 #[cfg(feature = "postgres")]
-pub(super) fn schema() -> Option<speedwell_fixtures::postgres::Schema> {
-    let schema = speedwell_fixtures::postgres::Schema::new();
+pub(super) fn new_schema() -> Option<speedwell_fixtures::postgres::TestSchema> {
+    let schema = speedwell_fixtures::postgres::TestSchema::new();
     if schema.is_none() {
         eprintln!("skipped: PostgreSQL is not installed");
     }

@@ -1,40 +1,40 @@
 //! Dumps all tables as JSON Lines, and restores them into either back end.
 //!
-//! A backup consists of what [`json_lines`] writes for every session, interleaved with lines for
+//! A backup consists of what [`parse_json_lines`] writes for every session, interleaved with lines for
 //! data outside sessions: token digests, triage, lines of revisions, deletions. So any program that
 //! reads sessions can read a backup, and so can later versions. Derived data, points and detector
 //! states, is left out. The last line counts projects and sessions, so that a file that was cut
-//! between two sessions is detected. Start at [`Store::back_up`]; the kinds of lines are [`Line`].
+//! between two sessions is detected. Start at [`Store::write_backup`]; the kinds of lines are [`BackupLine`].
 
 mod rows;
 
-use super::changes::keep_change;
-use super::database::{Database, Purpose, given, sql};
-use super::points::{PROJECT, keep_revision, keep_series};
-use super::read::{better_of, state_of};
-use super::sessions::{Entering, number_of_id};
-use super::uploads::Digest;
+use super::changes::insert_change;
+use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::points::{PROJECT, upsert_revision, upsert_series};
+use super::read::{parse_direction, parse_state};
+use super::sessions::{SessionInserter, find_number_by_id};
+use super::uploads::SessionDigest;
 use super::{SessionByCases, Store};
-use crate::formats::json_lines::{InTurn, Said};
+use crate::formats::json_lines::{ParsedLine, StreamingReader};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Change, Metric, Revision, SeriesKey, Session, State};
+use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
 /// Version written, and the highest version that can be read.
-const VERSION: u64 = 2;
+const BACKUP_VERSION: u64 = 2;
 
-/// The first version that ends with [`Line::End`].
+/// The first version that ends with [`BackupLine::End`].
 const FIRST_WITH_END: u64 = 2;
 
 /// Largest gap between session numbers that a restore reproduces; beyond it, sessions get new
 /// numbers.
-const MOST_SKIPPED: i64 = 1_000_000;
+const MAX_NUMBER_GAP: i64 = 1_000_000;
 
 /// Kinds of lines besides those of sessions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "speedwell", rename_all = "kebab-case")]
-enum Line {
+enum BackupLine {
     /// First line of the file.
     Backup { version: u64, made_unix_ms: i64 },
     /// Start of a project; the first project has no name.
@@ -42,7 +42,7 @@ enum Line {
     /// A row of a table that refers to no other table.
     Row {
         table: String,
-        values: Vec<rows::Value>,
+        values: Vec<rows::ColumnValue>,
     },
     /// A line of revisions, oldest first.
     #[serde(rename = "line")]
@@ -51,12 +51,12 @@ enum Line {
         revisions: Vec<Revision>,
     },
     /// Metadata of the session that follows.
-    Stored(Stored),
+    Stored(SessionMetadata),
     /// A change; follows the sessions.
     Change {
         series: SeriesKey,
         branch: String,
-        change: Change,
+        change: RecordedChange,
         confirmed_by: Option<String>,
     },
     /// The last of all: how many projects and sessions the file holds.
@@ -65,11 +65,11 @@ enum Line {
 
 /// What the store knows about a session beyond its content.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Stored {
+struct SessionMetadata {
     number: i64,
     /// The upload that brought the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pushed: Option<Pushed>,
+    pushed: Option<UploadRecord>,
     /// Spread between builds of one source: case, metric, builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
@@ -79,7 +79,7 @@ struct Stored {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Pushed {
+struct UploadRecord {
     sha256: String,
     lines: i64,
     bytes: i64,
@@ -89,7 +89,7 @@ struct Pushed {
 
 /// Result of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Sessions restored.
     pub sessions: usize,
     /// Sessions already present.
@@ -124,18 +124,18 @@ impl<R: BufRead> BackupLines<R> {
             found: [0; 2],
             has_ended: false,
         };
-        lines.advance()?;
+        lines.advance_line()?;
         let first = lines.next.as_deref().unwrap_or_default();
-        let Ok(Line::Backup { version, .. }) = serde_json::from_str(first) else {
+        let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
             bail!("it is no backup\nhint: speedwell import reads files with sessions alone")
         };
         ensure!(
-            version <= VERSION,
-            "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+            version <= BACKUP_VERSION,
+            "it was written by a newer speedwell (format {version}, this one knows {BACKUP_VERSION})\n\
              hint: update speedwell"
         );
         lines.version = version;
-        lines.advance()?;
+        lines.advance_line()?;
         Ok(lines)
     }
 
@@ -145,7 +145,7 @@ impl<R: BufRead> BackupLines<R> {
         self.version >= FIRST_WITH_END
     }
 
-    fn advance(&mut self) -> anyhow::Result<()> {
+    fn advance_line(&mut self) -> anyhow::Result<()> {
         let mut text = String::new();
         loop {
             text.clear();
@@ -165,22 +165,22 @@ impl<R: BufRead> BackupLines<R> {
     ///
     /// # Errors
     /// The next line does not start a project, or the end line is missing.
-    pub fn project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
+    pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();
             ensure!(is_whole, "{}", self.cut("its last line is missing"));
             return Ok(None);
         };
         match serde_json::from_str(text) {
-            Ok(Line::Project { name, is_public }) => {
+            Ok(BackupLine::Project { name, is_public }) => {
                 self.found[0] += 1;
-                self.advance()?;
+                self.advance_line()?;
                 Ok(Some((name, is_public)))
             }
-            Ok(Line::End { projects, sessions }) => {
+            Ok(BackupLine::End { projects, sessions }) => {
                 let counted = format!("its last line counts {projects} and {sessions}");
                 ensure!([projects, sessions] == self.found, "{}", self.cut(&counted));
-                self.advance()?;
+                self.advance_line()?;
                 ensure!(
                     self.next.is_none(),
                     "line {}: the backup ends before this line",
@@ -202,14 +202,14 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Returns the next line unless it starts a project or is the end line.
-    fn of_project(&self) -> Option<&str> {
+    fn next_in_project(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
         let is_other = |kind: &str| text.starts_with(&format!("{{\"speedwell\":\"{kind}\""));
         (!["project", "end"].into_iter().any(is_other)).then_some(text)
     }
 
     /// Returns the next line of the current session.
-    fn of_session(&self) -> Option<&str> {
+    fn next_in_session(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
         (!text.starts_with("{\"speedwell\":")).then_some(text)
     }
@@ -225,11 +225,11 @@ impl<R> std::fmt::Debug for BackupLines<R> {
 ///
 /// # Errors
 /// `out` fails.
-pub fn begin_backup(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
-    let version = VERSION;
-    put(
+pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
+    let version = BACKUP_VERSION;
+    write_line(
         out,
-        &Line::Backup {
+        &BackupLine::Backup {
             version,
             made_unix_ms,
         },
@@ -241,10 +241,10 @@ pub fn begin_backup(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()
 /// # Errors
 /// `out` fails.
 pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
-    put(out, &Line::End { projects, sessions })
+    write_line(out, &BackupLine::End { projects, sessions })
 }
 
-fn put(out: &mut dyn Write, line: &Line) -> anyhow::Result<()> {
+fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     Ok(out.write_all(b"\n")?)
 }
@@ -254,48 +254,52 @@ impl Store {
     ///
     /// # Errors
     /// The database fails, or `out` does.
-    pub fn back_up(
+    pub fn write_backup(
         &self,
         (name, is_public): (&str, bool),
         out: &mut dyn Write,
     ) -> anyhow::Result<usize> {
         let name = name.to_owned();
-        put(out, &Line::Project { name, is_public })?;
-        let written = self.database.transaction(Purpose::Reading, |file| {
-            rows::write(file, &mut |table, values| {
-                let table = table.to_owned();
-                put(out, &Line::Row { table, values })
-            })?;
-            self.back_up_lines(out)?;
-            let sql = sql!("SELECT number, state FROM session ORDER BY number");
-            let all: Vec<(i64, String)> =
-                file.query(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let mut written = 0;
-            for (number, state) in all {
-                if state_of(&state)? == State::Running && self.is_recorded_here(number)? {
-                    continue;
+        write_line(out, &BackupLine::Project { name, is_public })?;
+        let written = self
+            .database
+            .transaction(TransactionPurpose::Reading, |file| {
+                rows::write_rows(file, &mut |table, values| {
+                    let table = table.to_owned();
+                    write_line(out, &BackupLine::Row { table, values })
+                })?;
+                self.write_branch_lines(out)?;
+                let sql = sql!("SELECT number, state FROM session ORDER BY number");
+                let all: Vec<(i64, String)> =
+                    file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let mut written = 0;
+                for (number, state) in all {
+                    if parse_state(&state)? == SessionState::Running
+                        && self.has_live_recorder(number)?
+                    {
+                        continue;
+                    }
+                    write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
+                    // A killed session cannot be resumed from a backup, which does not include its
+                    // plan.
+                    let session = SessionByCases::new(self, number)?;
+                    session.into_ended().write_lines(out)?;
+                    written += 1;
                 }
-                put(out, &Line::Stored(stored(file, number)?))?;
-                // A killed session cannot be resumed from a backup, which does not include its
-                // plan.
-                let session = SessionByCases::new(self, number)?;
-                session.ended().write_lines(out)?;
-                written += 1;
-            }
-            self.back_up_changes(out)?;
-            Ok(written)
-        });
-        written.map_err(|error| self.in_words(error))
+                self.write_changes(out)?;
+                Ok(written)
+            });
+        written.map_err(|error| self.into_user_error(error))
     }
 
-    fn back_up_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        for branch in self.lines()? {
+    fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        for branch in self.list_lines()? {
             let sql = sql!(
                 "SELECT id, tree, parents, committed_unix_ms, subject FROM line
                  JOIN revision ON number = revision
                  WHERE line.project = $1 AND branch = $2 ORDER BY position"
             );
-            let revisions = self.rows(sql, given![PROJECT, &branch], |row| {
+            let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
                 let parents = row.text_or_null(2)?;
                 let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision {
@@ -306,26 +310,27 @@ impl Store {
                     subject: row.get(4)?,
                 })
             })?;
-            put(out, &Line::Branch { branch, revisions })?;
+            write_line(out, &BackupLine::Branch { branch, revisions })?;
         }
         Ok(())
     }
 
-    fn back_up_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let numbers: Vec<i64> = self.rows(
+    fn write_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let numbers: Vec<i64> = self.query_rows(
             sql!("SELECT number FROM change ORDER BY number"),
-            given![],
+            sql_params![],
             |row| row.get(0),
         )?;
         for number in numbers {
-            let found = self.change_numbered(number)?;
-            let series = self.series_numbered(found.series)?;
+            let found = self.find_change(number)?;
+            let series = self.find_series(found.series)?;
             let sql = sql!("SELECT id FROM session WHERE number = $1");
             let confirmed_by = found.change.confirmed_by;
-            let confirmed_by = self.first_row(sql, given![confirmed_by], |row| row.get(0))?;
-            put(
+            let confirmed_by =
+                self.query_first(sql, sql_params![confirmed_by], |row| row.get(0))?;
+            write_line(
                 out,
-                &Line::Change {
+                &BackupLine::Change {
                     series,
                     branch: found.branch,
                     change: found.change,
@@ -336,10 +341,10 @@ impl Store {
         Ok(())
     }
 
-    fn series_numbered(&self, number: i64) -> anyhow::Result<SeriesKey> {
+    fn find_series(&self, number: i64) -> anyhow::Result<SeriesKey> {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
-        let read = self.first_row(sql, given![number], |row| {
+        let read = self.query_first(sql, sql_params![number], |row| {
             let texts = [
                 row.get(0)?,
                 row.get(1)?,
@@ -351,7 +356,7 @@ impl Store {
         })?;
         let [case, variant, name, unit, better]: [String; 5] =
             read.with_context(|| format!("there is no series {number}"))?;
-        let better = better_of(&better, &name)?;
+        let better = parse_direction(&better, &name)?;
         Ok(SeriesKey {
             case,
             variant,
@@ -364,23 +369,26 @@ impl Store {
     ///
     /// # Errors
     /// A line is invalid (the error names it), or the database fails.
-    pub fn restore<R: BufRead>(&mut self, lines: &mut BackupLines<R>) -> anyhow::Result<Restored> {
-        self.change(|file| {
-            let mut restoring = Restoring::default();
-            lines.parts(&mut |part| restoring.take(file, part))?;
+    pub fn restore_project<R: BufRead>(
+        &mut self,
+        lines: &mut BackupLines<R>,
+    ) -> anyhow::Result<RestoreSummary> {
+        self.transact(|file| {
+            let mut restoring = RestoreState::default();
+            lines.for_each_item(&mut |part| restoring.apply_item(file, part))?;
             Ok(restoring.done)
         })
     }
 }
 
-fn stored(file: &Database, number: i64) -> anyhow::Result<Stored> {
+fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata> {
     let pushed = sql!(
         "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
          WHERE session = $1 AND digest IS NOT NULL"
     );
-    let pushed = file.first(pushed, given![number], |row| {
+    let pushed = file.query_first(pushed, sql_params![number], |row| {
         let digest: Vec<u8> = row.get(0)?;
-        Ok(Pushed {
+        Ok(UploadRecord {
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
             lines: row.get(1)?,
             bytes: row.get(2)?,
@@ -394,24 +402,26 @@ fn stored(file: &Database, number: i64) -> anyhow::Result<Stored> {
     );
     let owed =
         sql!("SELECT url, state FROM outbox WHERE session = $1 ORDER BY url COLLATE {{binary}}");
-    Ok(Stored {
+    Ok(SessionMetadata {
         number,
         pushed,
-        layout_spread: file.query(spread, given![number], |row| {
+        layout_spread: file.query(spread, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?,
-        owed: file.query(owed, given![number], |row| Ok((row.get(0)?, row.get(1)?)))?,
+        owed: file.query(owed, sql_params![number], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?,
     })
 }
 
 /// Item of a project's lines.
-enum Part {
+enum BackupItem {
     /// A line outside sessions.
-    Beside(Box<Line>),
+    Beside(Box<BackupLine>),
     /// Start of a session, with its header.
     Begins(Box<Session>),
     /// A line of the current session.
-    Says(Box<Said>),
+    Says(Box<ParsedLine>),
     /// End of the session.
     Ends,
 }
@@ -420,23 +430,26 @@ impl<R: BufRead> BackupLines<R> {
     /// Reads the rest of a backup without restoring it.
     ///
     /// # Errors
-    /// As for [`Store::restore`], as far as the lines are at fault.
-    pub fn check(mut self) -> anyhow::Result<()> {
-        while self.project()?.is_some() {
-            self.parts(&mut |_| Ok(()))?;
+    /// As for [`Store::restore_project`], as far as the lines are at fault.
+    pub fn validate(mut self) -> anyhow::Result<()> {
+        while self.next_project()?.is_some() {
+            self.for_each_item(&mut |_| Ok(()))?;
         }
         Ok(())
     }
 
     /// Reads the lines of the current project and passes them to `take`.
-    fn parts(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        while let Some(text) = self.of_project() {
+    fn for_each_item(
+        &mut self,
+        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        while let Some(text) = self.next_in_project() {
             let number = self.number;
             let part = if text.starts_with("{\"speedwell\":\"session\"") {
-                self.session(take)
+                self.read_session(take)
             } else {
-                self.beside()
-                    .and_then(|line| take(Part::Beside(Box::new(line))))
+                self.read_other_line()
+                    .and_then(|line| take(BackupItem::Beside(Box::new(line))))
             };
             part.with_context(|| format!("line {number}"))?;
         }
@@ -444,129 +457,135 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads a line outside sessions.
-    fn beside(&mut self) -> anyhow::Result<Line> {
-        let line: Line = serde_json::from_str(self.of_project().unwrap_or_default())?;
+    fn read_other_line(&mut self) -> anyhow::Result<BackupLine> {
+        let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
         match &line {
-            Line::Row { table, values } => rows::check(table, values)?,
-            Line::Stored(stored) => stored.check()?,
-            Line::Branch { .. } | Line::Change { .. } => {}
-            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {
+            BackupLine::Row { table, values } => rows::validate_row(table, values)?,
+            BackupLine::Stored(stored) => stored.validate_digest()?,
+            BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
+            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
                 bail!("it does not belong here")
             }
         }
-        self.advance()?;
+        self.advance_line()?;
         Ok(line)
     }
 
     /// Reads the session that starts here, one run at a time.
-    fn session(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut turn = InTurn::default();
-        let text = self.of_project().unwrap_or_default();
-        let header = turn.line(text, 1).context("line 1")?.header;
-        take(Part::Begins(header.context("there is no session")?))?;
-        self.advance()?;
+    fn read_session(
+        &mut self,
+        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut turn = StreamingReader::default();
+        let text = self.next_in_project().unwrap_or_default();
+        let header = turn.read_line(text, 1).context("line 1")?.header;
+        take(BackupItem::Begins(header.context("there is no session")?))?;
+        self.advance_line()?;
         let mut at = 1;
-        while let Some(text) = self.of_session() {
+        while let Some(text) = self.next_in_session() {
             at += 1;
-            let said = turn.line(text, at).with_context(|| format!("line {at}"))?;
-            take(Part::Says(Box::new(said)))?;
-            self.advance()?;
+            let said = turn
+                .read_line(text, at)
+                .with_context(|| format!("line {at}"))?;
+            take(BackupItem::Says(Box::new(said)))?;
+            self.advance_line()?;
         }
-        turn.end()?;
+        turn.check_complete()?;
         self.found[1] += 1;
-        take(Part::Ends)
+        take(BackupItem::Ends)
     }
 }
 
-impl Stored {
-    fn check(&self) -> anyhow::Result<()> {
+impl SessionMetadata {
+    fn validate_digest(&self) -> anyhow::Result<()> {
         let digest = self
             .pushed
             .as_ref()
-            .map(|pushed| Digest::parse(&pushed.sha256));
+            .map(|pushed| SessionDigest::parse(&pushed.sha256));
         ensure!(digest != Some(None), "the digest is none");
         Ok(())
     }
 }
 
 #[derive(Default)]
-struct Restoring {
-    done: Restored,
+struct RestoreState {
+    done: RestoreSummary,
     /// Metadata of the session that follows.
-    stored: Stored,
+    stored: SessionMetadata,
     /// The session being restored; `None` also while one is skipped.
-    entering: Option<(Box<Session>, Entering)>,
+    entering: Option<(Box<Session>, SessionInserter)>,
 }
 
-impl Restoring {
-    fn take(&mut self, file: &Database, part: Part) -> anyhow::Result<()> {
+impl RestoreState {
+    fn apply_item(&mut self, file: &Database, part: BackupItem) -> anyhow::Result<()> {
         match part {
-            Part::Beside(line) => self.beside(file, *line),
-            Part::Begins(header) => self.begin(file, header),
-            Part::Says(said) => match &mut self.entering {
-                Some((_, entering)) => entering.take(file, *said),
+            BackupItem::Beside(line) => self.restore_other_line(file, *line),
+            BackupItem::Begins(header) => self.begin_session(file, header),
+            BackupItem::Says(said) => match &mut self.entering {
+                Some((_, entering)) => entering.insert_item(file, *said),
                 None => Ok(()),
             },
-            Part::Ends => {
+            BackupItem::Ends => {
                 let stored = std::mem::take(&mut self.stored);
                 let Some((header, entering)) = self.entering.take() else {
                     return Ok(());
                 };
-                let number = entering.end(file)?;
+                let number = entering.finish_insert(file)?;
                 self.done.sessions += 1;
-                remember(file, &header, number, &stored)
+                restore_metadata(file, &header, number, &stored)
             }
         }
     }
 
-    fn beside(&mut self, file: &Database, line: Line) -> anyhow::Result<()> {
+    fn restore_other_line(&mut self, file: &Database, line: BackupLine) -> anyhow::Result<()> {
         match line {
-            Line::Row { table, values } => rows::enter(file, &table, &values)?,
-            Line::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
-            Line::Stored(stored) => self.stored = stored,
-            Line::Change {
+            BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
+            BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
+            BackupLine::Stored(stored) => self.stored = stored,
+            BackupLine::Change {
                 series,
                 branch,
                 change,
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
             // Not among the lines of a project.
-            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {}
+            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
         }
         Ok(())
     }
 
-    fn begin(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
+    fn begin_session(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
         let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
-        let is_known = number_of_id(file, &header.id)?.is_some();
-        let is_deleted = file.first(deleted, given![&header.id], |row| row.get::<i64>(0))?;
+        let is_known = find_number_by_id(file, &header.id)?.is_some();
+        let is_deleted =
+            file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
         if is_known || is_deleted.is_some() {
             self.done.known += usize::from(is_known);
             self.done.deleted += usize::from(!is_known);
             return Ok(());
         }
         skip_numbers(file, &header, self.stored.number)?;
-        let entering = Entering::begin(file, &header)?;
+        let entering = SessionInserter::begin_insert(file, &header)?;
         self.entering = Some((header, entering));
         Ok(())
     }
 }
 
 /// Inserts the metadata that the other store held about a session.
-fn remember(
+fn restore_metadata(
     file: &Database,
     session: &Session,
     number: i64,
-    stored: &Stored,
+    stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
     if let Some(pushed) = &stored.pushed {
-        let digest = Digest::parse(&pushed.sha256).context("the digest is none")?;
+        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is none")?;
         file.execute(
             sql!(
                 "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
                          at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
             ),
-            given![
+            sql_params![
                 &session.id,
                 number,
                 pushed.lines,
@@ -582,12 +601,15 @@ fn remember(
             "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
                  VALUES ($1, $2, $3, $4, $5)"
         );
-        file.execute(sql, given![number, case, metric, *builds, *sd])?;
+        file.execute(sql, sql_params![number, case, metric, *builds, *sd])?;
     }
     for (url, state) in &stored.owed {
         let sql =
             sql!("INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)");
-        file.execute(sql, given![number, url, session.started_unix_ms, state])?;
+        file.execute(
+            sql,
+            sql_params![number, url, session.started_unix_ms, state],
+        )?;
     }
     Ok(())
 }
@@ -596,21 +618,24 @@ fn remember(
 /// never assigned twice.
 fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
     let newest = sql!("SELECT coalesce(max(number), 0) FROM session");
-    let newest: i64 = file.one(newest, given![])?;
-    if wanted - newest > MOST_SKIPPED {
+    let newest: i64 = file.query_value(newest, sql_params![])?;
+    if wanted - newest > MAX_NUMBER_GAP {
         return Ok(());
     }
     let mut given = newest;
     while given + 1 < wanted {
-        given = file.one(
+        given = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                       environment)
                  VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
             ),
-            given![&session.id],
+            sql_params![&session.id],
         )?;
-        file.execute(sql!("DELETE FROM session WHERE number = $1"), given![given])?;
+        file.execute(
+            sql!("DELETE FROM session WHERE number = $1"),
+            sql_params![given],
+        )?;
     }
     Ok(())
 }
@@ -618,15 +643,15 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
 /// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
-    let known = file.first(known, given![PROJECT, branch], |row| row.get::<i64>(0))?;
+    let known = file.query_first(known, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
     if known.is_some() {
         return Ok(());
     }
     for (position, revision) in (0_i64..).zip(revisions) {
-        let number = keep_revision(file, revision)?;
+        let number = upsert_revision(file, revision)?;
         let sql =
             sql!("INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)");
-        file.execute(sql, given![PROJECT, branch, position, number])?;
+        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
     }
     Ok(())
 }
@@ -636,7 +661,7 @@ fn restore_change(
     file: &Database,
     series: &SeriesKey,
     branch: &str,
-    mut change: Change,
+    mut change: RecordedChange,
     confirmed_by: Option<String>,
 ) -> anyhow::Result<()> {
     for id in [&change.before, &change.after] {
@@ -644,29 +669,32 @@ fn restore_change(
             id: id.clone(),
             ..Revision::default()
         };
-        keep_revision(file, &revision)?;
+        upsert_revision(file, &revision)?;
     }
-    let series = keep_series(file, series, usize::MAX >> 1)?;
+    let series = upsert_series(file, series, usize::MAX >> 1)?;
     let known = sql!(
         "SELECT change.number FROM change JOIN revision ON revision.number = after
          WHERE series = $1 AND branch = $2 AND revision.id = $3"
     );
-    let known = file.first(known, given![series, branch, &change.after], |row| {
+    let known = file.query_first(known, sql_params![series, branch, &change.after], |row| {
         row.get::<i64>(0)
     })?;
     if known.is_some() {
         return Ok(());
     }
     change.confirmed_by = match confirmed_by {
-        Some(id) => number_of_id(file, &id)?,
+        Some(id) => find_number_by_id(file, &id)?,
         None => None,
     };
     let wanted = std::mem::take(&mut change.number);
     loop {
-        let given = keep_change(file, series, branch, &change)?;
-        if given >= wanted || wanted - given > MOST_SKIPPED {
+        let given = insert_change(file, series, branch, &change)?;
+        if given >= wanted || wanted - given > MAX_NUMBER_GAP {
             return Ok(());
         }
-        file.execute(sql!("DELETE FROM change WHERE number = $1"), given![given])?;
+        file.execute(
+            sql!("DELETE FROM change WHERE number = $1"),
+            sql_params![given],
+        )?;
     }
 }

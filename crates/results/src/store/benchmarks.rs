@@ -1,14 +1,14 @@
 //! Lists of benchmarks and their cases.
 //!
 //! A list takes as long with a hundred thousand sessions as with a thousand, because counting stops
-//! at a limit. Start at [`Store::benchmarks`].
+//! at a limit. Start at [`Store::list_benchmarks`].
 
 use super::Store;
-use super::browse::count;
-use super::database::{Error, Row, Statement, given, sql};
+use super::browse::read_count;
+use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 
 /// Sessions of a benchmark are counted up to this number, which means "more".
-const COUNTED: i64 = 1_001;
+const COUNT_LIMIT: i64 = 1_001;
 
 /// A benchmark with at least one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
-        self.rows(benchmarks_statement(), given![COUNTED], |row| {
+    pub fn list_benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
+        self.query_rows(benchmarks_statement(), sql_params![COUNT_LIMIT], |row| {
             Ok(StoredBenchmark {
                 name: row.get(0)?,
-                cases: count(row, 1)?,
-                sessions: counted(row, 2)?,
+                cases: read_count(row, 1)?,
+                sessions: read_limited_count(row, 2)?,
                 newest: row.get(3)?,
                 ended_unix_ms: row.get::<i64>(4)?.max(row.get(5)?),
             })
@@ -60,20 +60,24 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn cases_of(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
-        self.rows(cases_statement(), given![COUNTED, benchmark], |row| {
-            Ok(StoredCase {
-                id: row.get(0)?,
-                sessions: counted(row, 1)?,
-                newest: row.get(2)?,
-                runs: count(row, 3)?,
-            })
-        })
+    pub fn benchmark_cases(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
+        self.query_rows(
+            cases_statement(),
+            sql_params![COUNT_LIMIT, benchmark],
+            |row| {
+                Ok(StoredCase {
+                    id: row.get(0)?,
+                    sessions: read_limited_count(row, 1)?,
+                    newest: row.get(2)?,
+                    runs: read_count(row, 3)?,
+                })
+            },
+        )
     }
 }
 
 /// All benchmarks. Each subquery is one index lookup, or an index scan up to the limit.
-fn benchmarks_statement() -> &'static Statement {
+fn benchmarks_statement() -> &'static SqlStatement {
     sql!(
         "SELECT name, measured,
                 (SELECT count(*) FROM (SELECT 1 FROM benchmark_session
@@ -94,7 +98,7 @@ fn benchmarks_statement() -> &'static Statement {
 }
 
 /// All cases of a benchmark, likewise.
-fn cases_statement() -> &'static Statement {
+fn cases_statement() -> &'static SqlStatement {
     sql!(
         "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)
          FROM (SELECT id, number,
@@ -111,24 +115,24 @@ fn cases_statement() -> &'static Statement {
 }
 
 /// Reads a number of sessions; `None` at the limit.
-fn counted(row: Row<'_>, at: usize) -> Result<Option<usize>, Error> {
-    let known = count(row, at)?;
-    Ok((known < COUNTED as usize).then_some(known))
+fn read_limited_count(row: SqlRow<'_>, at: usize) -> Result<Option<usize>, Error> {
+    let known = read_count(row, at)?;
+    Ok((known < COUNT_LIMIT as usize).then_some(known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::SessionFilter;
-    use crate::store::back_end_tests::places;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Session, State};
+    use crate::store::back_end_tests::test_backends;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionState};
 
     /// Returns the SQLite steps needed for the queries of the benchmark pages.
-    fn steps(store: &Store) -> i32 {
+    fn page_steps(store: &Store) -> i32 {
         let file = store.database.sqlite().unwrap();
-        let all = file.steps(benchmarks_statement(), given![COUNTED]);
-        let cases = file.steps(cases_statement(), given![COUNTED, "g/fill"]);
+        let all = file.count_vm_steps(benchmarks_statement(), sql_params![COUNT_LIMIT]);
+        let cases = file.count_vm_steps(cases_statement(), sql_params![COUNT_LIMIT, "g/fill"]);
         all.unwrap() + cases.unwrap()
     }
 
@@ -138,19 +142,20 @@ mod tests {
         let mut insert_up_to = |number: usize| {
             while store.newest_number().unwrap() < number as i64 {
                 let id = format!("s{}", store.newest_number().unwrap());
-                let story = Story::fixed(&["a"], 1).case("g/fill n=1", |_, _| 1.0);
+                let story =
+                    FakeSession::with_fixed_blocks(&["a"], 1).add_case("g/fill n=1", |_, _| 1.0);
                 let session = Session {
                     id,
-                    state: State::Imported,
-                    ..story.session()
+                    state: SessionState::Imported,
+                    ..story.build()
                 };
-                store.insert(&session).unwrap();
+                store.insert_session(&session).unwrap();
             }
-            let found = store.benchmarks().unwrap();
-            let cases = store.cases_of("g/fill").unwrap();
+            let found = store.list_benchmarks().unwrap();
+            let cases = store.benchmark_cases("g/fill").unwrap();
             assert_eq!(found[0].newest, number as i64);
             assert_eq!(found[0].sessions, cases[0].sessions);
-            (found[0].sessions, steps(&store))
+            (found[0].sessions, page_steps(&store))
         };
         assert_eq!(insert_up_to(300).0, Some(300));
         let (sessions, few) = insert_up_to(1_100);
@@ -160,23 +165,23 @@ mod tests {
 
     #[test]
     fn a_benchmark_is_of_the_sessions_that_have_a_run_of_it() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for (id, case) in [
                 ("a", "g/fill n=1"),
                 ("b", "g/fill n=2"),
                 ("c", "g/copy n=1"),
             ] {
-                let story = Story::fixed(&["x"], 1).case(case, |_, _| 1.0);
+                let story = FakeSession::with_fixed_blocks(&["x"], 1).add_case(case, |_, _| 1.0);
                 let session = Session {
                     id: id.into(),
-                    state: State::Imported,
-                    ..story.session()
+                    state: SessionState::Imported,
+                    ..story.build()
                 };
-                store.insert(&session).unwrap();
+                store.insert_session(&session).unwrap();
             }
             let listed = |store: &Store| -> Vec<(String, usize, Option<usize>, i64)> {
-                let all = store.benchmarks().unwrap().into_iter();
+                let all = store.list_benchmarks().unwrap().into_iter();
                 all.map(|one| (one.name, one.cases, one.sessions, one.newest))
                     .collect()
             };
@@ -189,7 +194,7 @@ mod tests {
                 ..SessionFilter::default()
             };
             assert_eq!(store.selected_numbers(&of_fill, 9).unwrap(), [2, 1]);
-            store.delete(2).unwrap();
+            store.delete_untracked(2).unwrap();
             assert_eq!(listed(&store), [copy, fill(1, 1, 1)]);
         }
     }

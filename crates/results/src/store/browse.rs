@@ -3,10 +3,10 @@
 //! Every list reads only tables that are small compared with those of runs and samples. Start at
 //! [`Store::open_to_view`].
 
-use super::database::{Error, Given, Row, given, sql};
-use super::selection::{end_of_commits, is_of_a_commit};
-use super::{Overview, SessionFilter, Store};
-use speedwell_model::{Calibration, Machine};
+use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
+use super::selection::{commit_range_end, is_commit_prefix};
+use super::{SessionFilter, SessionOverview, Store};
+use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct StoredCalibration {
     /// Processor model.
     pub cpu: Option<String>,
     /// The calibration.
-    pub found: Calibration,
+    pub found: NoiseCalibration,
 }
 
 impl Store {
@@ -45,8 +45,8 @@ impl Store {
     /// As for [`Store::open_to_read`].
     pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_read(path)?;
-        let refused = store.database.refuse_changes();
-        refused.map_err(|error| store.explain(error))?;
+        let refused = store.database.set_read_only();
+        refused.map_err(|error| store.explain_error(error))?;
         Ok(store)
     }
 
@@ -57,8 +57,8 @@ impl Store {
     /// As for [`Store::open_to_read`].
     pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_view(path)?;
-        let listening = store.database.listen();
-        listening.map_err(|error| store.explain(error))?;
+        let listening = store.database.subscribe();
+        listening.map_err(|error| store.explain_error(error))?;
         Ok(store)
     }
 
@@ -66,9 +66,9 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn await_change(&self, most: Duration) -> anyhow::Result<()> {
-        let waited = self.database.await_change(most);
-        waited.map_err(|error| self.explain(error))
+    pub fn wait_for_change(&self, most: Duration) -> anyhow::Result<()> {
+        let waited = self.database.wait_for_change(most);
+        waited.map_err(|error| self.explain_error(error))
     }
 
     /// Returns a number that changes whenever another connection changes the database.
@@ -77,19 +77,23 @@ impl Store {
     /// The database fails.
     pub fn data_version(&self) -> anyhow::Result<i64> {
         let version = self.database.data_version();
-        version.map_err(|error| self.explain(error))
+        version.map_err(|error| self.explain_error(error))
     }
 
     /// Returns up to `most` sessions, newest first.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn selected(&self, filter: &SessionFilter, most: usize) -> anyhow::Result<Vec<Overview>> {
-        self.newest_first(&self.selected_numbers(filter, most)?)
+    pub fn select_sessions(
+        &self,
+        filter: &SessionFilter,
+        most: usize,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews_newest_first(&self.selected_numbers(filter, most)?)
     }
 
-    fn newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
-        let mut found = self.numbered(numbers)?;
+    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+        let mut found = self.overviews(numbers)?;
         found.reverse();
         Ok(found)
     }
@@ -99,44 +103,44 @@ impl Store {
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn running(&self, most: usize) -> anyhow::Result<Vec<Overview>> {
+    pub fn running_sessions(&self, most: usize) -> anyhow::Result<Vec<SessionOverview>> {
         let sql = sql!(
             "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
         );
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let numbers: Vec<i64> = self.rows(sql, given![most], |row| row.get(0))?;
-        self.newest_first(&numbers)
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![most], |row| row.get(0))?;
+        self.overviews_newest_first(&numbers)
     }
 
     /// Returns all sessions that match the filter, oldest first.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn list(&self, filter: &SessionFilter) -> anyhow::Result<Vec<Overview>> {
-        self.numbered(&self.selected_numbers(filter, usize::MAX)?)
+    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews(&self.selected_numbers(filter, usize::MAX)?)
     }
 
     /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn page(
+    pub fn session_page(
         &self,
         filter: &SessionFilter,
         size: u32,
         page: u32,
-    ) -> anyhow::Result<Vec<Overview>> {
+    ) -> anyhow::Result<Vec<SessionOverview>> {
         let [size, page] = [size, page].map(|count| count as usize);
         let before = size.saturating_mul(page);
         let numbers = self.selected_numbers(filter, before.saturating_add(size))?;
-        self.numbered(numbers.get(before..).unwrap_or_default())
+        self.overviews(numbers.get(before..).unwrap_or_default())
     }
 
     /// Returns the number of matching sessions.
     ///
     /// # Errors
     /// The database fails.
-    pub fn count(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
         Ok(self.selected_numbers(filter, usize::MAX)?.len())
     }
 
@@ -146,7 +150,7 @@ impl Store {
     /// The database fails.
     pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
         let cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
-        let cases: Vec<(i64, String)> = self.rows(cases, given![], |row| {
+        let cases: Vec<(i64, String)> = self.query_rows(cases, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
         })?;
         let wanted = cases.iter().filter(|(_, id)| is_wanted(id));
@@ -156,7 +160,7 @@ impl Store {
             "SELECT DISTINCT session FROM session_case
              WHERE benchmark_case IN {{numbers:1}} ORDER BY session"
         );
-        self.rows(sessions, given![&wanted], |row| row.get(0))
+        self.query_rows(sessions, sql_params![&wanted], |row| row.get(0))
     }
 
     /// Returns the sessions with a known origin and the ids of their revisions, oldest first.
@@ -165,15 +169,15 @@ impl Store {
     /// The database fails.
     pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
-        self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the overview of a session, if it exists.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn overview(&self, number: i64) -> anyhow::Result<Option<Overview>> {
-        Ok(self.numbered(&[number])?.pop())
+    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+        Ok(self.overviews(&[number])?.pop())
     }
 
     /// Returns the previous and the next session on the same branch and machine, searching a
@@ -181,14 +185,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn neighbours(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
+    pub fn neighbor_sessions(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
         let sql = sql!(
             "SELECT (SELECT branch FROM origin WHERE session = $1),
                     (SELECT machine FROM session_machine WHERE session = $1)"
         );
-        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let own: Option<(Option<String>, Option<i64>)> =
-            self.first_row(sql, given![number], read)?;
+            self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = own.unwrap_or_default();
         let [before, after] = match (&branch, machine) {
             (Some(_), _) => [
@@ -230,13 +234,13 @@ impl Store {
                 ),
             ],
         };
-        let given: &[Given<'_>] = match &branch {
-            Some(branch) => given![branch, number, machine],
-            None => given![number, machine],
+        let given: &[SqlParam<'_>] = match &branch {
+            Some(branch) => sql_params![branch, number, machine],
+            None => sql_params![number, machine],
         };
         Ok([
-            self.first_row(before, given, |row| row.get(0))?,
-            self.first_row(after, given, |row| row.get(0))?,
+            self.query_first(before, given, |row| row.get(0))?,
+            self.query_first(after, given, |row| row.get(0))?,
         ])
     }
 
@@ -246,7 +250,7 @@ impl Store {
     /// The database fails.
     pub fn newest_number(&self) -> anyhow::Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
-        let found = self.first_row(sql, given![], |row| row.get(0))?;
+        let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
         Ok(found.unwrap_or(0))
     }
 
@@ -254,13 +258,13 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn started_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn start_times_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
-        self.rows(sql, given![unix_ms], |row| row.get(0))
+        self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
     }
 
-    /// Returns the titles of the machines of [`Store::machines`] with their numbers, in the same
+    /// Returns the titles of the machines of [`Store::list_machines`] with their numbers, in the same
     /// order.
     ///
     /// # Errors
@@ -269,8 +273,8 @@ impl Store {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
         );
-        self.rows(sql, given![], |row| {
-            Ok((row.get(0)?, machine_at(row, 1)?.title().to_owned()))
+        self.query_rows(sql, sql_params![], |row| {
+            Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()))
         })
     }
 
@@ -278,20 +282,20 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
+    pub fn list_machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
         let sql = sql!(
             "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
                     (SELECT count(*) FROM session_machine WHERE machine = known.number),
                     (SELECT max(session) FROM session_machine WHERE machine = known.number)
              FROM machine AS known ORDER BY last_unix_ms DESC, number"
         );
-        self.rows(sql, given![], |row| {
+        self.query_rows(sql, sql_params![], |row| {
             Ok(StoredMachine {
                 number: row.get(0)?,
-                machine: machine_at(row, 1)?,
+                machine: read_machine(row, 1)?,
                 first_unix_ms: row.get(5)?,
                 last_unix_ms: row.get(6)?,
-                sessions: count(row, 7)?,
+                sessions: read_count(row, 7)?,
                 newest: row.get(8)?,
             })
         })
@@ -301,16 +305,16 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
+    pub fn list_calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
         let sql = sql!(
             "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
                     expected_low, expected_high FROM calibration ORDER BY session DESC"
         );
-        self.rows(sql, given![], |row| {
+        self.query_rows(sql, sql_params![], |row| {
             Ok(StoredCalibration {
                 host: row.get(0)?,
                 cpu: row.get(1)?,
-                found: Calibration {
+                found: NoiseCalibration {
                     session: row.get(2)?,
                     started_unix_ms: row.get(3)?,
                     comparisons: row.get(4)?,
@@ -351,8 +355,8 @@ impl Store {
                       label COLLATE {{binary}} LIMIT 200"
         );
         Ok([
-            self.rows(branches, given![], |row| row.get(0))?,
-            self.rows(tags, given![], |row| row.get(0))?,
+            self.query_rows(branches, sql_params![], |row| row.get(0))?,
+            self.query_rows(tags, sql_params![], |row| row.get(0))?,
         ])
     }
 
@@ -360,38 +364,44 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn revisions_beginning(&self, beginning: &str, most: usize) -> anyhow::Result<Vec<String>> {
-        if is_of_a_commit(beginning) {
+    pub fn revisions_with_prefix(
+        &self,
+        beginning: &str,
+        most: usize,
+    ) -> anyhow::Result<Vec<String>> {
+        if is_commit_prefix(beginning) {
             let sql = sql!(
                 "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
                  AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
             );
-            let end = end_of_commits(beginning);
-            return self.rows(sql, given![beginning, &end, most as i64], |row| row.get(0));
+            let end = commit_range_end(beginning);
+            return self.query_rows(sql, sql_params![beginning, &end, most as i64], |row| {
+                row.get(0)
+            });
         }
         let sql = sql!(
             "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
              GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
         );
-        self.rows(sql, given![beginning, most as i64], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, most as i64], |row| row.get(0))
     }
 
     /// Returns the number of runs that a session has so far.
     ///
     /// # Errors
     /// The database fails.
-    pub fn runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
+    pub fn count_runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!(
             "SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case WHERE session = $1"
         );
-        let found = self.first_row(sql, given![number], |row| count(row, 0))?;
+        let found = self.query_first(sql, sql_params![number], |row| read_count(row, 0))?;
         Ok(found.unwrap_or(0))
     }
 }
 
 /// Reads a machine from the columns id, name, label and class, the first of which is `at`.
-pub(super) fn machine_at(row: Row<'_>, at: usize) -> Result<Machine, Error> {
+pub(super) fn read_machine(row: SqlRow<'_>, at: usize) -> Result<Machine, Error> {
     Ok(Machine {
         id: row.get(at)?,
         name: row.get(at + 1)?,
@@ -400,26 +410,26 @@ pub(super) fn machine_at(row: Row<'_>, at: usize) -> Result<Machine, Error> {
     })
 }
 
-pub(super) fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
+pub(super) fn read_count(row: SqlRow<'_>, at: usize) -> Result<usize, Error> {
     row.get::<i64>(at).map(|count| count.max(0) as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::{places, session};
+    use crate::store::back_end_tests::{imported_session, test_backends};
 
     #[test]
     fn a_change_is_noticed_and_one_elsewhere_is_none() {
-        for place in places() {
+        for place in test_backends() {
             let mut writer = place.open();
             let elsewhere = writer.add_project("other").unwrap();
-            let mut elsewhere = Store::open(&writer.path_of(&elsewhere).unwrap()).unwrap();
+            let mut elsewhere = Store::open(&writer.project_path(&elsewhere).unwrap()).unwrap();
             let watcher = Store::open_to_watch(&place.path()).unwrap();
             let before = watcher.data_version().unwrap();
-            elsewhere.insert(&session("x")).unwrap();
+            elsewhere.insert_session(&imported_session("x")).unwrap();
             assert_eq!(watcher.data_version().unwrap(), before, "other tables");
-            writer.insert(&session("y")).unwrap();
+            writer.insert_session(&imported_session("y")).unwrap();
             let after = watcher.data_version().unwrap();
             assert_ne!(after, before, "known at the next question");
             // A waiting connection is notified and returns early.
@@ -429,7 +439,7 @@ mod tests {
                     let waiter = Store::open_to_watch(&path).unwrap();
                     let before = waiter.data_version().unwrap();
                     for _ in 0..400 {
-                        waiter.await_change(Duration::from_secs(60)).unwrap();
+                        waiter.wait_for_change(Duration::from_secs(60)).unwrap();
                         if waiter.data_version().unwrap() != before {
                             return true;
                         }
@@ -438,7 +448,9 @@ mod tests {
                 });
                 // It may start waiting at any time, so keep writing until it has been notified.
                 for number in 0.. {
-                    writer.insert(&session(&format!("z{number}"))).unwrap();
+                    writer
+                        .insert_session(&imported_session(&format!("z{number}")))
+                        .unwrap();
                     if wait.is_finished() {
                         break;
                     }
@@ -452,19 +464,22 @@ mod tests {
 
     #[test]
     fn whoever_looks_cannot_change_the_file() {
-        for place in places() {
+        for place in test_backends() {
             let mut writer = place.open();
             let mut viewer = Store::open_to_view(&place.path()).unwrap();
             let before = viewer.data_version().unwrap();
-            let refused = viewer.insert(&session("x")).unwrap_err();
+            let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
             assert!(
                 format!("{refused:#}").contains("cannot be written"),
                 "{refused:#}"
             );
-            writer.insert(&session("y")).unwrap();
+            writer.insert_session(&imported_session("y")).unwrap();
             assert_ne!(viewer.data_version().unwrap(), before);
             assert_eq!(
-                viewer.selected(&SessionFilter::default(), 9).unwrap().len(),
+                viewer
+                    .select_sessions(&SessionFilter::default(), 9)
+                    .unwrap()
+                    .len(),
                 1
             );
         }

@@ -1,14 +1,14 @@
 //! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
 //!
 //! Decides how many runs are in memory at once: those of a few whole cases, in the order in which
-//! cases first appear. Start at [`Store::by_cases`].
+//! cases first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
-use super::database::{Database, Purpose, given, sql};
-use super::read::{RunReader, from_json};
+use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::read::{RunReader, parse_json};
 use crate::formats::json_lines;
 use anyhow::{Context, bail};
-use speedwell_model::{Case, Failure, Run, Session, State};
+use speedwell_model::{Case, Run, Session, SessionState, StepFailure};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub const LARGE_SESSION: usize = 200_000;
 
 /// Number of runs in memory from which no further case is added to a part.
-const AT_ONCE: usize = 5_000;
+const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn run_count(&self, number: i64) -> anyhow::Result<usize> {
+    pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
-        let of_cases: Vec<i64> = self.rows(sql, given![number], |row| row.get(0))?;
+        let of_cases: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
         Ok(of_cases.into_iter().sum::<i64>() as usize)
     }
 
@@ -55,27 +55,27 @@ impl Store {
     ///
     /// # Errors
     /// No such session, the database fails, or `work` fails.
-    pub fn by_cases<T>(
+    pub fn with_session_by_cases<T>(
         &self,
         number: i64,
         work: impl FnOnce(&mut SessionByCases<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let done = self.database.transaction(Purpose::Reading, |_| {
+        let done = self.database.transaction(TransactionPurpose::Reading, |_| {
             let mut session = SessionByCases::new(self, number)?;
             work(&mut session)
         });
-        done.map_err(|error| self.in_words(error))
+        done.map_err(|error| self.into_user_error(error))
     }
 }
 
 impl Store {
-    /// Writes a session of any size as JSON Lines, like [`json_lines::write`] after
+    /// Writes a session of any size as JSON Lines, like [`parse_json_lines::write`] after
     /// [`Store::session`].
     ///
     /// # Errors
     /// No such session, or the file or `out` fails.
     pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
-        self.by_cases(number, |stored| stored.write_lines(out))
+        self.with_session_by_cases(number, |stored| stored.write_lines(out))
     }
 }
 
@@ -85,21 +85,21 @@ impl<'s> SessionByCases<'s> {
         let load = sql!("SELECT place FROM load WHERE session = $1 LIMIT 1");
         let load: Option<i64> = store
             .database
-            .first(load, given![number], |row| row.get(0))?;
+            .query_first(load, sql_params![number], |row| row.get(0))?;
         Ok(SessionByCases {
             store,
             number,
-            header: store.without_runs(number)?,
-            cases: cases(&store.database, number)?,
+            header: store.load_header_and_failures(number)?,
+            cases: load_cases(&store.database, number)?,
             has_loads: load.is_some(),
-            at_once: AT_ONCE,
+            at_once: MIN_RUNS_PER_PART,
         })
     }
 
     /// Marks a running session as interrupted, for a session whose process was killed.
-    pub(super) fn ended(mut self) -> SessionByCases<'s> {
-        if self.header.state == State::Running {
-            self.header.state = State::Interrupted;
+    pub(super) fn into_ended(mut self) -> SessionByCases<'s> {
+        if self.header.state == SessionState::Running {
+            self.header.state = SessionState::Interrupted;
         }
         self
     }
@@ -110,7 +110,7 @@ impl<'s> SessionByCases<'s> {
     }
 
     /// Returns the number of runs.
-    pub fn runs(&self) -> usize {
+    pub fn total_runs(&self) -> usize {
         self.cases.iter().map(|case| case.runs).sum()
     }
 
@@ -125,34 +125,34 @@ impl<'s> SessionByCases<'s> {
     }
 
     /// Keeps only the wanted cases and failures.
-    pub fn retain(
+    pub fn retain_cases(
         &mut self,
         wants_case: impl Fn(&Case) -> bool,
-        wants_failure: impl Fn(&Failure) -> bool,
+        wants_failure: impl Fn(&StepFailure) -> bool,
     ) {
         self.cases.retain(|stored| wants_case(&stored.case));
         self.header.failures.retain(wants_failure);
     }
 
     /// Sets the minimum number of runs per part, 5,000 by default.
-    pub fn read_at_once(&mut self, runs: usize) {
+    pub fn set_part_size(&mut self, runs: usize) {
         self.at_once = runs;
     }
 
     /// Returns whether the session is too large to load as a whole.
     pub fn is_large(&self) -> bool {
-        self.runs() > LARGE_SESSION
+        self.total_runs() > LARGE_SESSION
     }
 
     /// Loads the session like [`Store::session`], restricted to these cases.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn whole(&self) -> anyhow::Result<Session> {
+    pub fn load_whole(&self) -> anyhow::Result<Session> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut runs = Vec::new();
         for stored in &self.cases {
-            runs.extend(self.runs_of(stored, &mut reader)?);
+            runs.extend(self.case_runs(stored, &mut reader)?);
         }
         runs.sort_by_key(|(place, _)| *place);
         Ok(Session {
@@ -165,7 +165,7 @@ impl<'s> SessionByCases<'s> {
     ///
     /// # Errors
     /// The database fails or holds data that this version cannot read, or `visit` fails.
-    pub fn each_run(
+    pub fn for_each_run(
         &self,
         visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
@@ -173,7 +173,7 @@ impl<'s> SessionByCases<'s> {
         let wanted: HashSet<String> = self.cases.iter().map(|own| own.case.id()).collect();
         // Runs of a case share it, so compare by address.
         let mut known: HashMap<*const Case, bool> = HashMap::new();
-        reader.each(self.number, &mut |run| {
+        reader.for_each_run(self.number, &mut |run| {
             let is_wanted = known
                 .entry(Arc::as_ptr(&run.case))
                 .or_insert_with(|| wanted.contains(&run.case.id()));
@@ -186,20 +186,20 @@ impl<'s> SessionByCases<'s> {
     /// # Errors
     /// `out` fails, or the stored data cannot be read or serialized.
     pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let counted = (self.header(), self.runs());
-        json_lines::write_in_turn(counted, out, |each| self.each_run(each))
+        let counted = (self.header(), self.total_runs());
+        json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
     /// Returns the runs of a case, each with its index in the order of execution; sorted within
     /// each order of its parameters.
-    fn runs_of(
+    fn case_runs(
         &self,
         stored: &StoredRuns,
         reader: &mut RunReader<'_>,
     ) -> anyhow::Result<Vec<(i64, Run)>> {
         let mut runs = Vec::new();
         for &number in &stored.numbers {
-            let own = reader.of_case(self.number, number);
+            let own = reader.case_runs(self.number, number);
             runs.extend(own.with_context(|| {
                 let case = stored.case.id();
                 format!(
@@ -233,11 +233,11 @@ impl<'s> SessionByCases<'s> {
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.
-    pub fn parts(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
+    pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();
         for (at, stored) in self.cases.iter().enumerate() {
-            let mut runs = self.runs_of(stored, &mut reader)?;
+            let mut runs = self.case_runs(stored, &mut reader)?;
             if stored.numbers.len() > 1 {
                 runs.sort_by_key(|(_, run)| run.slot);
             }
@@ -255,19 +255,19 @@ impl<'s> SessionByCases<'s> {
 }
 
 /// Returns the cases of a session in order of first appearance.
-fn cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
+fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
     let mut statement = file.prepare(sql!(
         "SELECT benchmark_case.number, benchmark, parameters, runs
          FROM (SELECT benchmark_case AS own, count(*) AS runs, min(place) AS first FROM run
                WHERE session = $1 AND set_aside IS NULL GROUP BY benchmark_case) AS counted
          JOIN benchmark_case ON benchmark_case.number = own ORDER BY first"
     ))?;
-    let mut rows = statement.query(given![session])?;
+    let mut rows = statement.query(sql_params![session])?;
     let mut found: Vec<StoredRuns> = Vec::new();
     let mut by_id: HashMap<String, usize> = HashMap::new();
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
-        let case = Case::new(row.get::<String>(1)?, from_json(row.text(2)?)?);
+        let case = Case::new(row.get::<String>(1)?, parse_json(row.text(2)?)?);
         let runs = row.get::<i64>(3)? as usize;
         let place = *by_id.entry(case.id()).or_insert(found.len());
         match found.get_mut(place) {
@@ -288,33 +288,33 @@ fn cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
     use std::collections::BTreeSet;
 
     /// Two cases, the second stored with two orders of its parameters.
-    fn stored() -> (Store, i64, Session) {
-        let mut session = Story::fixed(&["old", "new"], 3)
-            .case("a n=1", |_, run| f64::from(run))
-            .case("b k=2 n=1", |_, run| f64::from(run))
-            .case("b n=1 k=2", |_, run| f64::from(run))
-            .session();
+    fn stored_session() -> (Store, i64, Session) {
+        let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 3)
+            .add_case("a n=1", |_, run| f64::from(run))
+            .add_case("b k=2 n=1", |_, run| f64::from(run))
+            .add_case("b n=1 k=2", |_, run| f64::from(run))
+            .build();
         for (run, slot) in session.runs.iter_mut().zip(0..) {
             run.slot = slot;
         }
         let mut store = Store::in_memory().unwrap();
-        let number = store.insert(&session).unwrap();
+        let number = store.insert_session(&session).unwrap();
         (store, number, session)
     }
 
     #[test]
     fn parts_have_whole_cases_and_together_all_runs() {
-        let (store, number, session) = stored();
-        assert_eq!(store.run_count(number).unwrap(), session.runs.len());
+        let (store, number, session) = stored_session();
+        assert_eq!(store.count_runs(number).unwrap(), session.runs.len());
         let mut parts: Vec<Vec<Run>> = Vec::new();
-        let read = store.by_cases(number, |stored| {
-            assert_eq!(stored.runs(), session.runs.len());
-            stored.read_at_once(1);
-            stored.parts(&mut |part| parts.push(part.runs.clone()))
+        let read = store.with_session_by_cases(number, |stored| {
+            assert_eq!(stored.total_runs(), session.runs.len());
+            stored.set_part_size(1);
+            stored.for_each_part(&mut |part| parts.push(part.runs.clone()))
         });
         read.unwrap();
         assert_eq!(parts.len(), 2, "one id is one case");
@@ -323,20 +323,20 @@ mod tests {
 
     #[test]
     fn chosen_cases_are_read_as_the_whole_session_has_them() {
-        let (store, number, session) = stored();
+        let (store, number, session) = stored_session();
         for wanted in ["", "a", "b"] {
             let is_wanted = |case: &Case| wanted.is_empty() || case.benchmark == wanted;
-            let read = store.by_cases(number, |stored| {
-                stored.retain(is_wanted, |_| true);
+            let read = store.with_session_by_cases(number, |stored| {
+                stored.retain_cases(is_wanted, |_| true);
                 let mut runs = Vec::new();
-                stored.each_run(&mut |run| {
+                stored.for_each_run(&mut |run| {
                     runs.push(run.clone());
                     Ok(())
                 })?;
-                Ok((stored.whole()?, runs))
+                Ok((stored.load_whole()?, runs))
             });
             let (whole, runs) = read.unwrap();
-            let mut all = store.session(number).unwrap();
+            let mut all = store.load_session(number).unwrap();
             all.runs.retain(|run| is_wanted(&run.case));
             assert_eq!(whole, all);
             assert_eq!(runs, all.runs);
@@ -352,13 +352,13 @@ mod tests {
 
     #[test]
     fn runs_of_slots_are_those_and_no_others() {
-        let (store, number, session) = stored();
+        let (store, number, session) = stored_session();
         let slots = BTreeSet::from([2, 3, 20]);
-        let found = store.runs_of_slots(number, &slots).unwrap();
+        let found = store.load_slot_runs(number, &slots).unwrap();
         let mut wanted = session.runs;
         wanted.retain(|run| slots.contains(&run.slot));
         assert_eq!(found, wanted);
-        let header = store.session_without_runs(number).unwrap();
+        let header = store.load_session_without_runs(number).unwrap();
         assert!(header.runs.is_empty() && header.metrics == session.metrics);
     }
 }

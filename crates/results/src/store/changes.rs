@@ -1,17 +1,17 @@
 //! Detected changes along lines, with their triage; renames of benchmarks; notes on revisions.
 
 use super::Store;
-use super::database::{Database, Error, Given, Row, given, sql};
+use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::points::PROJECT;
 use anyhow::{bail, ensure};
-use speedwell_model::{Change, ChangeState, Estimate, Judgement};
+use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
 use std::collections::BTreeMap;
 
 /// A change with its location in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredChange {
     /// The change.
-    pub change: Change,
+    pub change: RecordedChange,
     /// Number of its series.
     pub series: i64,
     /// Line on which it was detected.
@@ -23,7 +23,7 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Change>> {
+    pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
@@ -31,7 +31,8 @@ impl Store {
              JOIN revision AS new ON new.number = after
              WHERE series = $1 AND branch = $2 ORDER BY change.number"
         );
-        let stored: Vec<StoredChange> = self.rows(sql, given![series, branch], change_of)?;
+        let stored: Vec<StoredChange> =
+            self.query_rows(sql, sql_params![series, branch], read_change)?;
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
@@ -39,7 +40,7 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn changes_between(
+    pub fn find_changes_between(
         &self,
         series: i64,
         before: &str,
@@ -50,21 +51,21 @@ impl Store {
              JOIN revision AS new ON new.number = after
              WHERE series = $1 AND old.id = $2 AND new.id = $3 ORDER BY change.number"
         );
-        self.rows(sql, given![series, before, after], |row| row.get(0))
+        self.query_rows(sql, sql_params![series, before, after], |row| row.get(0))
     }
 
     /// Returns a change by its number.
     ///
     /// # Errors
     /// The database fails, or no change has that number.
-    pub fn change_numbered(&self, number: i64) -> anyhow::Result<StoredChange> {
+    pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
-        match self.first_row(sql, given![number], change_of)? {
+        match self.query_first(sql, sql_params![number], read_change)? {
             Some(found) => Ok(found),
             None => {
                 bail!("there is no change {number}\nhint: speedwell history changes lists them")
@@ -77,22 +78,22 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_changes(
+    pub fn replace_changes(
         &mut self,
         series: i64,
         branch: &str,
-        changes: &[Change],
-    ) -> anyhow::Result<Vec<Change>> {
-        self.change(|file| {
+        changes: &[RecordedChange],
+    ) -> anyhow::Result<Vec<RecordedChange>> {
+        self.transact(|file| {
             // Two changes may have swapped their positions.
             file.execute(
                 sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
-                given![series, branch],
+                sql_params![series, branch],
             )?;
             let mut kept = Vec::new();
             for change in changes {
-                let number = keep_change(file, series, branch, change)?;
-                kept.push(Change {
+                let number = insert_change(file, series, branch, change)?;
+                kept.push(RecordedChange {
                     number,
                     ..change.clone()
                 });
@@ -105,14 +106,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn settle(&mut self, change: &Change) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
                          confirmed_by = $5 WHERE number = $6"
                 ),
-                given![
+                sql_params![
                     &change.state.to_string(),
                     change.ratio.value,
                     change.ratio.low,
@@ -129,14 +130,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn judge(&mut self, change: &Change) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "UPDATE change SET judged = $1, note = $2, judged_by = $3,
                          judged_unix_ms = $4 WHERE number = $5"
                 ),
-                given![
+                sql_params![
                     &change.judgement.to_string(),
                     &change.note,
                     &change.judged_by,
@@ -152,8 +153,8 @@ impl Store {
     ///
     /// # Errors
     /// The renames form a cycle, or the database fails.
-    pub fn rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
-        let names = self.renames()?;
+    pub fn add_rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
+        let names = self.list_renames()?;
         let mut name = new;
         while name != old
             && let Some(next) = names.get(name)
@@ -165,13 +166,13 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so that would be a circle\nhint: speedwell history rename --undo \
              takes a rename back"
         );
-        self.change(|file| {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO renamed (project, old, new) VALUES ($1, $2, $3)
                      ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
                 ),
-                given![PROJECT, old, new],
+                sql_params![PROJECT, old, new],
             )?;
             Ok(())
         })
@@ -182,9 +183,9 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
-            Ok(file.execute(sql, given![PROJECT, old])? > 0)
+            Ok(file.execute(sql, sql_params![PROJECT, old])? > 0)
         })
     }
 
@@ -192,19 +193,21 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
+    pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
-        self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![PROJECT], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 
     /// Adds a note to a revision.
     ///
     /// # Errors
     /// The database fails.
-    pub fn remark(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
+        self.transact(|file| {
             let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
-            file.execute(sql, given![PROJECT, revision, text])?;
+            file.execute(sql, sql_params![PROJECT, revision, text])?;
             Ok(())
         })
     }
@@ -213,25 +216,27 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn remarks(&self) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
-        self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![PROJECT], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 }
 
 /// Inserts a change. One that has a number keeps it.
-pub(super) fn keep_change(
+pub(super) fn insert_change(
     file: &Database,
     series: i64,
     branch: &str,
-    change: &Change,
+    change: &RecordedChange,
 ) -> Result<i64, Error> {
     let revision = sql!("SELECT number FROM revision WHERE project = $1 AND id = $2");
-    let before: i64 = file.one(revision, given![PROJECT, &change.before])?;
-    let after: i64 = file.one(revision, given![PROJECT, &change.after])?;
+    let before: i64 = file.query_value(revision, sql_params![PROJECT, &change.before])?;
+    let after: i64 = file.query_value(revision, sql_params![PROJECT, &change.after])?;
     let state = change.state.to_string();
     let judgement = change.judgement.to_string();
-    let given: &[Given<'_>; 16] = given![
+    let given: &[SqlParam<'_>; 16] = sql_params![
         series,
         branch,
         before,
@@ -250,7 +255,7 @@ pub(super) fn keep_change(
         change.number,
     ];
     if change.number > 0 {
-        file.one(
+        file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
                      high, state, confirmed_by, judged, note, judged_by, judged_unix_ms, number)
@@ -260,7 +265,7 @@ pub(super) fn keep_change(
             given,
         )
     } else {
-        file.one(
+        file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
                      high, state, confirmed_by, judged, note, judged_by, judged_unix_ms)
@@ -272,26 +277,26 @@ pub(super) fn keep_change(
     }
 }
 
-fn change_of(row: Row<'_>) -> Result<StoredChange, Error> {
+fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
     let ratio: f64 = row.get(5)?;
     let end = |at| row.get::<Option<f64>>(at).map(|end| end.unwrap_or(ratio));
     Ok(StoredChange {
         series: row.get(14)?,
         branch: row.get(15)?,
-        change: Change {
+        change: RecordedChange {
             number: row.get(0)?,
             before: row.get(1)?,
             after: row.get(2)?,
             is_drift: row.text(3)? == "drift",
             evidence: row.get(4)?,
-            ratio: Estimate {
+            ratio: IntervalEstimate {
                 value: ratio,
                 low: end(6)?,
                 high: end(7)?,
             },
-            state: ChangeState::of(row.text(8)?).unwrap_or(ChangeState::Suspected),
+            state: ChangeState::from_name(row.text(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
-            judgement: Judgement::of(row.text(10)?).unwrap_or_default(),
+            judgement: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
             note: row.get(11)?,
             judged_by: row.get(12)?,
             judged_unix_ms: row.get(13)?,

@@ -6,10 +6,10 @@
 //! is decided elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
-use super::database::{Database, Error, Row, given, sql};
-use super::read::from_json;
+use super::database::{Database, Error, SqlRow, sql, sql_params};
+use super::read::parse_json;
 use serde::{Deserialize, Serialize};
-use speedwell_model::Origin;
+use speedwell_model::CodeOrigin;
 
 /// Where to comment on a project's pull requests, and how. The token is in a file, never in a
 /// table.
@@ -27,7 +27,7 @@ pub struct ForgeSetting {
 
 /// Delivery state of a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum CommentState {
     /// Not posted yet.
     Waiting,
     /// Rejected by the forge permanently.
@@ -36,21 +36,21 @@ pub enum Said {
     Said,
 }
 
-impl Said {
-    const NAMES: [(Said, &str); 3] = [
-        (Said::Waiting, "waiting"),
-        (Said::Refused, "refused"),
-        (Said::Said, "said"),
+impl CommentState {
+    const NAMES: [(CommentState, &str); 3] = [
+        (CommentState::Waiting, "waiting"),
+        (CommentState::Refused, "refused"),
+        (CommentState::Said, "said"),
     ];
 
     fn name(self) -> &'static str {
-        let known = Said::NAMES.iter().find(|(state, _)| *state == self);
+        let known = CommentState::NAMES.iter().find(|(state, _)| *state == self);
         known.map_or("waiting", |(_, name)| name)
     }
 
-    fn of(name: &str) -> Said {
-        let known = Said::NAMES.iter().find(|(_, known)| *known == name);
-        known.map_or(Said::Waiting, |(state, _)| *state)
+    fn from_name(name: &str) -> CommentState {
+        let known = CommentState::NAMES.iter().find(|(_, known)| *known == name);
+        known.map_or(CommentState::Waiting, |(state, _)| *state)
     }
 }
 
@@ -68,7 +68,7 @@ pub struct CommentJob {
     /// Time of the next attempt, in milliseconds since the Unix epoch.
     pub next_unix_ms: i64,
     /// Delivery state.
-    pub state: Said,
+    pub state: CommentState,
     /// Why the last attempt failed.
     pub reason: Option<String>,
 }
@@ -84,9 +84,9 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn forge(&self) -> anyhow::Result<Option<ForgeSetting>> {
-        let found = forge(&self.database).map_err(|error| self.explain(error))?;
-        found.map(|text| from_json(&text)).transpose()
+    pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
+        let found = read_forge(&self.database).map_err(|error| self.explain_error(error))?;
+        found.map(|text| parse_json(&text)).transpose()
     }
 
     /// Sets where the server comments; `None` stops comments. Rejected comments are retried.
@@ -95,22 +95,25 @@ impl Store {
     /// The database fails.
     pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
-        self.change(|file| {
+        self.transact(|file| {
             match &text {
                 Some(text) => file.execute(
                     sql!(
                         "INSERT INTO setting (name, value) VALUES ($1, $2)
                          ON CONFLICT (name) DO UPDATE SET value = excluded.value"
                     ),
-                    given![FORGE, text],
+                    sql_params![FORGE, text],
                 )?,
-                None => file.execute(sql!("DELETE FROM setting WHERE name = $1"), given![FORGE])?,
+                None => file.execute(
+                    sql!("DELETE FROM setting WHERE name = $1"),
+                    sql_params![FORGE],
+                )?,
             };
             let again = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
                  WHERE state = 'refused'"
             );
-            file.execute(again, given![])?;
+            file.execute(again, sql_params![])?;
             Ok(())
         })
     }
@@ -119,8 +122,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn owe_pending(&mut self, origin: &Origin, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.change(|file| Ok(owe(file, Some(origin), None, now_unix_ms)?))
+    pub fn queue_pending_comment(
+        &mut self,
+        origin: &CodeOrigin,
+        now_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        self.transact(|file| Ok(queue_comment(file, Some(origin), None, now_unix_ms)?))
     }
 
     /// Returns the comment job of a pull request, posted or not.
@@ -132,16 +139,16 @@ impl Store {
             "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
              FROM comment_job WHERE pull = $1"
         );
-        self.first_row(sql, given![pull], job_of)
+        self.query_first(sql, sql_params![pull], read_job)
     }
 
     /// Returns whether a comment is due.
     ///
     /// # Errors
     /// The database fails.
-    pub fn owes_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
-        Ok(next(&self.database, now_unix_ms)
-            .map_err(|error| self.explain(error))?
+    pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
+        Ok(next_due_job(&self.database, now_unix_ms)
+            .map_err(|error| self.explain_error(error))?
             .is_some())
     }
 
@@ -150,13 +157,13 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
-        self.change(|file| {
-            let Some(job) = next(file, now_unix_ms)? else {
+        self.transact(|file| {
+            let Some(job) = next_due_job(file, now_unix_ms)? else {
                 return Ok(None);
             };
             file.execute(
                 sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2"),
-                given![now_unix_ms + CLAIM_MS, &job.pull],
+                sql_params![now_unix_ms + CLAIM_MS, &job.pull],
             )?;
             Ok(Some(job))
         })
@@ -167,15 +174,15 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn settle_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn finish_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "UPDATE comment_job SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4
                      WHERE pull = $5 AND revision = $6
                      AND session IS NOT DISTINCT FROM CAST($7 AS BIGINT)"
                 ),
-                given![
+                sql_params![
                     job.state.name(),
                     job.attempts,
                     job.next_unix_ms,
@@ -187,7 +194,7 @@ impl Store {
             )?;
             file.execute(
                 sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
-                given![&job.pull],
+                sql_params![&job.pull],
             )?;
             Ok(())
         })
@@ -196,9 +203,9 @@ impl Store {
 
 /// Queues the comment of a session, replacing the pull request's earlier job. A session that is
 /// still being uploaded does not replace a job for the same revision.
-pub(super) fn owe(
+pub(super) fn queue_comment(
     file: &Database,
-    origin: Option<&Origin>,
+    origin: Option<&CodeOrigin>,
     session: Option<i64>,
     now_unix_ms: i64,
 ) -> Result<(), Error> {
@@ -208,7 +215,7 @@ pub(super) fn owe(
     let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty()) else {
         return Ok(());
     };
-    if forge(file)?.is_none() {
+    if read_forge(file)?.is_none() {
         return Ok(());
     }
     let sql = sql!(
@@ -218,17 +225,20 @@ pub(super) fn owe(
              state = 'waiting', reason = NULL
          WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
     );
-    file.execute(sql, given![pull, &origin.revision, session, now_unix_ms])?;
+    file.execute(
+        sql,
+        sql_params![pull, &origin.revision, session, now_unix_ms],
+    )?;
     Ok(())
 }
 
-fn forge(file: &Database) -> Result<Option<String>, Error> {
+fn read_forge(file: &Database) -> Result<Option<String>, Error> {
     let sql = sql!("SELECT value FROM setting WHERE name = $1");
-    file.first(sql, given![FORGE], |row| row.get(0))
+    file.query_first(sql, sql_params![FORGE], |row| row.get(0))
 }
 
 /// Returns the oldest job that is due.
-fn next(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
+fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
     // A claim too far in the future was made before the clock was set back.
     let sql = sql!(
         "SELECT pull, revision, session, attempts, next_unix_ms, state, reason FROM comment_job
@@ -236,17 +246,21 @@ fn next(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> 
          AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
          ORDER BY attempts, added_unix_ms, pull COLLATE {{binary}} LIMIT 1"
     );
-    file.first(sql, given![now_unix_ms, now_unix_ms + 2 * CLAIM_MS], job_of)
+    file.query_first(
+        sql,
+        sql_params![now_unix_ms, now_unix_ms + 2 * CLAIM_MS],
+        read_job,
+    )
 }
 
-fn job_of(row: Row<'_>) -> Result<CommentJob, Error> {
+fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
     Ok(CommentJob {
         pull: row.get(0)?,
         revision: row.get(1)?,
         session: row.get(2)?,
         attempts: row.get(3)?,
         next_unix_ms: row.get(4)?,
-        state: Said::of(row.text(5)?),
+        state: CommentState::from_name(row.text(5)?),
         reason: row.get(6)?,
     })
 }
@@ -254,34 +268,36 @@ fn job_of(row: Row<'_>) -> Result<CommentJob, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
-    use crate::store::{Digest, Sender};
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Session, State};
+    use crate::store::back_end_tests::test_backends;
+    use crate::store::{SessionDigest, UploadSender};
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionState};
 
-    fn session(id: &str, revision: &str) -> Session {
+    fn sample_session(id: &str, revision: &str) -> Session {
         Session {
             id: id.to_owned(),
-            state: State::Imported,
-            origin: Some(Origin {
+            state: SessionState::Imported,
+            origin: Some(CodeOrigin {
                 revision: revision.to_owned(),
                 pull: Some("12".into()),
-                ..Origin::default()
+                ..CodeOrigin::default()
             }),
-            ..Story::fixed(&["a"], 1).session()
+            ..FakeSession::with_fixed_blocks(&["a"], 1).build()
         }
     }
 
-    fn push(store: &mut Store, session: &Session, at: i64) {
-        let sender = Sender {
+    fn push_session(store: &mut Store, session: &Session, at: i64) {
+        let sender = UploadSender {
             token: None,
             at_unix_ms: at,
         };
-        let digest = Digest::of(session.id.as_bytes());
-        store.take_in(session, digest, (1, 1), &sender).unwrap();
+        let digest = SessionDigest::hash_lines(session.id.as_bytes());
+        store
+            .accept_session(session, digest, (1, 1), &sender)
+            .unwrap();
     }
 
-    fn setting() -> ForgeSetting {
+    fn sample_setting() -> ForgeSetting {
         ForgeSetting {
             repository: "gitea:https://forge.example/o/n".into(),
             token_file: "/etc/token".into(),
@@ -292,13 +308,13 @@ mod tests {
 
     #[test]
     fn a_pushed_session_owes_a_comment_where_that_is_wished_and_one_server_says_it() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
-            push(&mut store, &session("a", "r1"), 1);
+            push_session(&mut store, &sample_session("a", "r1"), 1);
             assert_eq!(store.comment_job("12").unwrap(), None, "nobody wished it");
-            store.set_forge(Some(&setting())).unwrap();
-            assert_eq!(store.forge().unwrap(), Some(setting()));
-            push(&mut store, &session("b", "r2"), 2);
+            store.set_forge(Some(&sample_setting())).unwrap();
+            assert_eq!(store.forge_setting().unwrap(), Some(sample_setting()));
+            push_session(&mut store, &sample_session("b", "r2"), 2);
             let mut other = place.open();
             let job = store.claim_comment(10).unwrap().unwrap();
             assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
@@ -306,45 +322,48 @@ mod tests {
             // The claim of a killed server expires.
             assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
             let done = CommentJob {
-                state: Said::Said,
+                state: CommentState::Said,
                 ..job
             };
-            store.settle_comment(&done).unwrap();
-            assert!(!store.owes_comments(i64::MAX / 2).unwrap());
+            store.finish_comment(&done).unwrap();
+            assert!(!store.has_due_comments(i64::MAX / 2).unwrap());
         }
     }
 
     #[test]
     fn what_comes_while_something_is_said_is_said_afterwards() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
-            store.set_forge(Some(&setting())).unwrap();
-            let pending = session("a", "r1").origin.unwrap();
-            store.owe_pending(&pending, 1).unwrap();
+            store.set_forge(Some(&sample_setting())).unwrap();
+            let pending = sample_session("a", "r1").origin.unwrap();
+            store.queue_pending_comment(&pending, 1).unwrap();
             let first = store.claim_comment(2).unwrap().unwrap();
             assert_eq!(first.session, None, "it is arriving");
-            push(&mut store, &session("a", "r1"), 3);
-            store.owe_pending(&pending, 4).unwrap();
+            push_session(&mut store, &sample_session("a", "r1"), 3);
+            store.queue_pending_comment(&pending, 4).unwrap();
             let refused = CommentJob {
-                state: Said::Refused,
+                state: CommentState::Refused,
                 reason: Some("no right".into()),
                 ..first
             };
-            store.settle_comment(&refused).unwrap();
+            store.finish_comment(&refused).unwrap();
             let second = store.claim_comment(5).unwrap().unwrap();
-            assert_eq!((second.session, second.state), (Some(1), Said::Waiting));
+            assert_eq!(
+                (second.session, second.state),
+                (Some(1), CommentState::Waiting)
+            );
             let refused = CommentJob {
-                state: Said::Refused,
+                state: CommentState::Refused,
                 reason: Some("no right".into()),
                 ..second
             };
-            store.settle_comment(&refused).unwrap();
+            store.finish_comment(&refused).unwrap();
             assert_eq!(store.comment_job("12").unwrap(), Some(refused));
             assert_eq!(store.claim_comment(6).unwrap(), None);
-            store.set_forge(Some(&setting())).unwrap();
-            assert!(store.owes_comments(7).unwrap(), "another token may do");
+            store.set_forge(Some(&sample_setting())).unwrap();
+            assert!(store.has_due_comments(7).unwrap(), "another token may do");
             store.set_forge(None).unwrap();
-            assert_eq!(store.forge().unwrap(), None);
+            assert_eq!(store.forge_setting().unwrap(), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Posted pull-request comments, a record that survives later edits of a comment.
 
 use super::Store;
-use super::database::{given, sql};
+use super::database::{sql, sql_params};
 
 /// A posted comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +25,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
                      VALUES ($1, $2, $3, $4, $5, $6)"
                 ),
-                given![
+                sql_params![
                     &comment.forge,
                     &comment.repository,
                     &comment.pull,
@@ -49,12 +49,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
+    pub fn posted_comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
         let sql = sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
              WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
         );
-        self.rows(sql, given![pull], |row| {
+        self.query_rows(sql, sql_params![pull], |row| {
             Ok(PostedComment {
                 forge: row.get(0)?,
                 repository: row.get(1)?,
@@ -70,11 +70,11 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
+    use crate::store::back_end_tests::test_backends;
 
     #[test]
     fn what_was_said_before_stays_known() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let first = PostedComment {
                 forge: "gitea".into(),
@@ -89,10 +89,10 @@ mod tests {
                 text: "it's better".into(),
                 ..first.clone()
             };
-            store.keep_comment(&first).unwrap();
-            store.keep_comment(&second).unwrap();
-            assert_eq!(store.comments("7").unwrap(), [second, first]);
-            assert_eq!(store.comments("8").unwrap(), []);
+            store.store_comment(&first).unwrap();
+            store.store_comment(&second).unwrap();
+            assert_eq!(store.posted_comments("7").unwrap(), [second, first]);
+            assert_eq!(store.posted_comments("8").unwrap(), []);
         }
     }
 }

@@ -2,8 +2,8 @@
 //! some days also its lines, so that the deletion can be undone.
 
 use super::Store;
-use super::database::{Row, given, sql};
-use super::sessions::enter;
+use super::database::{SqlRow, sql, sql_params};
+use super::sessions::insert_whole;
 use crate::formats::json_lines;
 use anyhow::{Context, ensure};
 use flate2::Compression;
@@ -13,7 +13,7 @@ use std::io::Read;
 
 /// A deleted session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deleted {
+pub struct DeletedSession {
     /// Id of the session.
     pub id: String,
     /// Number the session had.
@@ -33,21 +33,21 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn put_away(
+    pub fn delete_session(
         &mut self,
         number: i64,
         who: &str,
         why: &str,
         at_unix_ms: i64,
     ) -> anyhow::Result<()> {
-        let session = self.session_without_runs(number)?;
+        let session = self.load_session_without_runs(number)?;
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         self.write_lines(number, &mut packed)?;
         let packed = packed.finish()?;
-        self.change(|file| {
+        self.transact(|file| {
             let gone = file.execute(
                 sql!("DELETE FROM session WHERE number = $1"),
-                given![number],
+                sql_params![number],
             )?;
             ensure!(gone == 1, "there is no session @{number}");
             file.execute(
@@ -58,7 +58,7 @@ impl Store {
                          who = excluded.who, why = excluded.why,
                          at_unix_ms = excluded.at_unix_ms, lines = excluded.lines"
                 ),
-                given![&session.id, number, who, why, at_unix_ms, &packed],
+                sql_params![&session.id, number, who, why, at_unix_ms, &packed],
             )?;
             Ok(())
         })
@@ -68,14 +68,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn deleted(&self) -> anyhow::Result<Vec<Deleted>> {
+    pub fn deleted_sessions(&self) -> anyhow::Result<Vec<DeletedSession>> {
         let sql = sql!(
             "SELECT id, number, who, why, at_unix_ms,
                     CAST(CASE WHEN lines IS NULL THEN 0 ELSE 1 END AS BIGINT)
              FROM deleted ORDER BY at_unix_ms DESC, number DESC"
         );
-        self.rows(sql, given![], |row| {
-            Ok(Deleted {
+        self.query_rows(sql, sql_params![], |row| {
+            Ok(DeletedSession {
                 id: row.get(0)?,
                 number: row.get(1)?,
                 who: row.get(2)?,
@@ -90,10 +90,10 @@ impl Store {
     ///
     /// # Errors
     /// The session was not deleted, or its lines were dropped; the database fails.
-    pub fn undelete(&mut self, id: &str) -> anyhow::Result<i64> {
+    pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
         let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
-        let read = |row: Row<'_>| row.get::<Option<Vec<u8>>>(0);
-        let found = self.first_row(sql, given![id], read)?;
+        let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
+        let found = self.query_first(sql, sql_params![id], read)?;
         let packed = found
             .with_context(|| format!("no session '{id}' was deleted"))?
             .with_context(|| format!("the lines of session '{id}' are no longer here"))?;
@@ -101,9 +101,9 @@ impl Store {
         GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
         let session = json_lines::read(&text)?.pop();
         let session = session.context("there is no session in its lines")?;
-        self.change(|file| {
-            file.execute(sql!("DELETE FROM deleted WHERE id = $1"), given![id])?;
-            enter(file, &session)
+        self.transact(|file| {
+            file.execute(sql!("DELETE FROM deleted WHERE id = $1"), sql_params![id])?;
+            insert_whole(file, &session)
         })
     }
 
@@ -112,11 +112,11 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn forget_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
-        self.change(|file| {
+    pub fn purge_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
+        self.transact(|file| {
             let sql =
                 sql!("UPDATE deleted SET lines = NULL WHERE lines IS NOT NULL AND at_unix_ms < $1");
-            Ok(file.execute(sql, given![unix_ms])?)
+            Ok(file.execute(sql, sql_params![unix_ms])?)
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Lines of revisions: a branch as it was last seen, which orders the points of its series.
 
 use super::Store;
-use super::database::{Row, given, sql};
-use super::points::{PROJECT, keep_revision};
-use super::read::from_json;
-use speedwell_model::{Landmark, Revision};
+use super::database::{SqlRow, sql, sql_params};
+use super::points::{PROJECT, upsert_revision};
+use super::read::parse_json;
+use speedwell_model::{Revision, RevisionMarker};
 
 /// A revision and its position on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,23 +20,23 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_line(
+    pub fn store_line(
         &mut self,
         branch: &str,
         position: u32,
         revisions: &[Revision],
     ) -> anyhow::Result<()> {
-        self.change(|file| {
+        self.transact(|file| {
             file.execute(
                 sql!("DELETE FROM line WHERE project = $1 AND branch = $2 AND position >= $3"),
-                given![PROJECT, branch, position],
+                sql_params![PROJECT, branch, position],
             )?;
             let mut insert = file.prepare(sql!(
                 "INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)"
             ))?;
             for (place, revision) in (i64::from(position)..).zip(revisions) {
-                let number = keep_revision(file, revision)?;
-                insert.execute(given![PROJECT, branch, place, number])?;
+                let number = upsert_revision(file, revision)?;
+                insert.execute(sql_params![PROJECT, branch, place, number])?;
             }
             Ok(())
         })
@@ -48,32 +48,28 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_line_as_measured(
-        &mut self,
-        name: &str,
-        branch: Option<&str>,
-    ) -> anyhow::Result<()> {
+    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
         let of_sessions = sql!("SELECT sessions, numbers FROM summarised");
-        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let now: Option<(i64, i64)> = self.first_row(of_sessions, given![], read)?;
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let now: Option<(i64, i64)> = self.query_first(of_sessions, sql_params![], read)?;
         let of_line = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
-        if self.first_row(of_line, given![name], read)? == now {
+        if self.query_first(of_line, sql_params![name], read)? == now {
             return Ok(());
         }
-        let revisions = self.revisions_as_measured(branch)?;
+        let revisions = self.revisions_in_measured_order(branch)?;
         // A name that is not a branch must not leave an empty line behind.
-        if revisions.is_empty() && self.tip(name)?.is_none() {
+        if revisions.is_empty() && self.line_tip(name)?.is_none() {
             return Ok(());
         }
-        self.keep_line(name, 0, &revisions)?;
+        self.store_line(name, 0, &revisions)?;
         let (sessions, numbers) = now.unwrap_or_default();
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!(
                 "INSERT INTO line_mark (branch, sessions, numbers) VALUES ($1, $2, $3)
                  ON CONFLICT (branch) DO UPDATE SET
                      sessions = excluded.sessions, numbers = excluded.numbers"
             );
-            file.execute(sql, given![name, sessions, numbers])?;
+            file.execute(sql, sql_params![name, sessions, numbers])?;
             Ok(())
         })
     }
@@ -82,12 +78,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
+    pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
         let sql = sql!(
             "SELECT position, id FROM line JOIN revision ON number = revision
              WHERE line.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
         );
-        self.first_row(sql, given![PROJECT, branch], |row| {
+        self.query_first(sql, sql_params![PROJECT, branch], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
     }
@@ -96,12 +92,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
+    pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
         let sql = sql!(
             "SELECT position FROM line JOIN revision ON number = revision
              WHERE line.project = $1 AND branch = $2 AND id = $3"
         );
-        self.first_row(sql, given![PROJECT, branch, id], |row| row.get(0))
+        self.query_first(sql, sql_params![PROJECT, branch, id], |row| row.get(0))
     }
 
     /// Returns the ids of the revisions that follow this one on any known line; `None` if no line
@@ -109,14 +105,15 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn revisions_behind(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
+    pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
         let lines = sql!(
             "SELECT branch, position FROM line JOIN revision ON number = revision
              WHERE line.project = $1 AND id = $2 ORDER BY branch"
         );
-        let lines: Vec<(String, u32)> = self.rows(lines, given![PROJECT, id], |row| {
-            Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
-        })?;
+        let lines: Vec<(String, u32)> =
+            self.query_rows(lines, sql_params![PROJECT, id], |row| {
+                Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
+            })?;
         if lines.is_empty() {
             return Ok(None);
         }
@@ -126,8 +123,8 @@ impl Store {
         );
         let mut found = Vec::new();
         for (branch, position) in lines {
-            let given = given![PROJECT, &branch, position];
-            let own: Vec<String> = self.rows(behind, given, |row| row.get(0))?;
+            let given = sql_params![PROJECT, &branch, position];
+            let own: Vec<String> = self.query_rows(behind, given, |row| row.get(0))?;
             found.extend(own);
         }
         Ok(Some(found))
@@ -137,19 +134,19 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn landmarks<'a>(
+    pub fn revision_markers<'a>(
         &self,
         branch: &str,
         ids: impl Iterator<Item = &'a String>,
-    ) -> anyhow::Result<Vec<Landmark>> {
+    ) -> anyhow::Result<Vec<RevisionMarker>> {
         let sql = sql!(
             "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
              WHERE line.project = $1 AND branch = $2 AND id = $3"
         );
         let mut found = Vec::new();
         for id in ids {
-            let known = self.first_row(sql, given![PROJECT, branch, id], |row| {
-                Ok(Landmark {
+            let known = self.query_first(sql, sql_params![PROJECT, branch, id], |row| {
+                Ok(RevisionMarker {
                     position: row.get(0)?,
                     committed_unix_ms: row.get(1)?,
                     revision: id.clone(),
@@ -166,7 +163,10 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn revisions_as_measured(&self, branch: Option<&str>) -> anyhow::Result<Vec<Revision>> {
+    pub fn revisions_in_measured_order(
+        &self,
+        branch: Option<&str>,
+    ) -> anyhow::Result<Vec<Revision>> {
         let sql = sql!(
             "SELECT id, tree, committed_unix_ms, subject FROM revision
              JOIN (SELECT revision, min(session) AS first FROM point
@@ -175,7 +175,7 @@ impl Store {
                    GROUP BY revision) AS measured
              ON measured.revision = number ORDER BY first, number"
         );
-        self.rows(sql, given![branch], |row| {
+        self.query_rows(sql, sql_params![branch], |row| {
             Ok(Revision {
                 id: row.get(0)?,
                 tree: row.get(1)?,
@@ -190,12 +190,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn lines(&self) -> anyhow::Result<Vec<String>> {
+    pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
         let sql = sql!(
             "SELECT branch FROM line WHERE project = $1 GROUP BY branch
              ORDER BY branch COLLATE {{binary}}"
         );
-        self.rows(sql, given![PROJECT], |row| row.get(0))
+        self.query_rows(sql, sql_params![PROJECT], |row| row.get(0))
     }
 
     /// Returns a revision by its number, with its position on the line of `branch`. A revision that
@@ -204,16 +204,20 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn placed(&self, branch: &str, number: i64) -> anyhow::Result<Option<PlacedRevision>> {
-        let mut found = self.all_placed(branch, &[number])?;
+    pub fn place_revision(
+        &self,
+        branch: &str,
+        number: i64,
+    ) -> anyhow::Result<Option<PlacedRevision>> {
+        let mut found = self.place_revisions(branch, &[number])?;
         Ok(found.pop().map(|(_, placed)| placed))
     }
 
-    /// Like [`Store::placed`], for many revisions at once; returns each with its number.
+    /// Like [`Store::place_revision`], for many revisions at once; returns each with its number.
     ///
     /// # Errors
     /// The database fails.
-    pub fn all_placed(
+    pub fn place_revisions(
         &self,
         branch: &str,
         numbers: &[i64],
@@ -230,7 +234,7 @@ impl Store {
                   HAVING count(*) = 1)), number
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
-        let read = |row: Row<'_>| {
+        let read = |row: SqlRow<'_>| {
             let parents: Option<String> = row.get(2)?;
             let placed = PlacedRevision {
                 revision: Revision {
@@ -246,9 +250,9 @@ impl Store {
         };
         let numbers = serde_json::to_string(numbers)?;
         let found: Vec<(i64, PlacedRevision, Option<String>)> =
-            self.rows(sql, given![branch, PROJECT, &numbers], read)?;
+            self.query_rows(sql, sql_params![branch, PROJECT, &numbers], read)?;
         let found = found.into_iter().map(|(number, mut placed, parents)| {
-            placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), from_json)?;
+            placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
             Ok((number, placed))
         });
         found.collect()
@@ -258,8 +262,8 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::{places, session};
-    use speedwell_model::{Event, Machine, Observer, SessionPoints};
+    use crate::store::back_end_tests::{imported_session, test_backends};
+    use speedwell_model::{Machine, SessionEvent, SessionObserver, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {
         Revision {
@@ -271,54 +275,56 @@ mod tests {
     }
 
     /// Returns the position of a revision, by number, on the line.
-    fn position(store: &Store, branch: &str, number: i64) -> Option<u32> {
-        let placed = store.placed(branch, number).unwrap();
+    fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
+        let placed = store.place_revision(branch, number).unwrap();
         placed.and_then(|placed| placed.position)
     }
 
     #[test]
     fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let line = |ids: &[&str]| -> Vec<Revision> {
                 ids.iter()
                     .map(|id| revision(id, &format!("tree of {id}")))
                     .collect()
             };
-            store.keep_line("main", 0, &line(&["a", "b", "c"])).unwrap();
-            store.keep_line("main", 3, &line(&["d"])).unwrap();
-            assert_eq!(store.tip("main").unwrap(), Some((3, "d".into())));
-            store.keep_line("main", 1, &line(&["x"])).unwrap();
-            assert_eq!(store.tip("main").unwrap(), Some((1, "x".into())));
-            assert_eq!(store.position("main", "b").unwrap(), None);
-            assert_eq!(store.tip("other").unwrap(), None);
-            assert_eq!(store.lines().unwrap(), ["main"]);
+            store
+                .store_line("main", 0, &line(&["a", "b", "c"]))
+                .unwrap();
+            store.store_line("main", 3, &line(&["d"])).unwrap();
+            assert_eq!(store.line_tip("main").unwrap(), Some((3, "d".into())));
+            store.store_line("main", 1, &line(&["x"])).unwrap();
+            assert_eq!(store.line_tip("main").unwrap(), Some((1, "x".into())));
+            assert_eq!(store.line_position("main", "b").unwrap(), None);
+            assert_eq!(store.line_tip("other").unwrap(), None);
+            assert_eq!(store.list_lines().unwrap(), ["main"]);
         }
     }
 
     #[test]
     fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
-            store.keep_line("main", 0, &line).unwrap();
+            store.store_line("main", 0, &line).unwrap();
             store
-                .keep_line(
+                .store_line(
                     "side",
                     0,
                     &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
                 )
                 .unwrap();
             // Numbers follow the order in which revisions were first seen.
-            assert_eq!(position(&store, "main", 2), Some(1));
-            assert_eq!(position(&store, "main", 4), Some(1), "rebased");
+            assert_eq!(position_of_number(&store, "main", 2), Some(1));
+            assert_eq!(position_of_number(&store, "main", 4), Some(1), "rebased");
             assert_eq!(
-                position(&store, "main", 5),
+                position_of_number(&store, "main", 5),
                 None,
                 "'a' was reverted to by 'c'"
             );
-            assert_eq!(position(&store, "main", 6), None);
-            let known = store.placed("main", 4).unwrap().unwrap().revision;
+            assert_eq!(position_of_number(&store, "main", 6), None);
+            let known = store.place_revision("main", 4).unwrap().unwrap().revision;
             assert_eq!(
                 (&*known.id, &known.parents[..]),
                 ("b2", &["p".to_owned()][..])
@@ -326,7 +332,7 @@ mod tests {
         }
     }
 
-    fn no_points() -> SessionPoints {
+    fn empty_points() -> SessionPoints {
         SessionPoints {
             machine: Machine {
                 id: "label lab".into(),
@@ -342,28 +348,29 @@ mod tests {
     /// The maintained tables agree with the rows of the sessions.
     #[test]
     fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for id in ["a", "b", "c", "d"] {
-                store.insert(&session(id)).unwrap();
+                store.insert_session(&imported_session(id)).unwrap();
             }
             let kept = |store: &Store| -> (i64, i64) {
                 let sql = sql!("SELECT sessions, numbers FROM summarised");
-                let row = store.first_row(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)));
+                let row =
+                    store.query_first(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)));
                 row.unwrap().unwrap()
             };
-            let missing = |store: &Store| store.sessions_without_points().unwrap();
+            let missing = |store: &Store| store.find_sessions_without_points().unwrap();
             assert_eq!((missing(&store), kept(&store)), (vec![4, 3, 2, 1], (0, 0)));
             for number in [1, 2, 4, 4] {
-                store.keep_points(number, &no_points()).unwrap();
+                store.store_points(number, &empty_points()).unwrap();
             }
             assert_eq!((missing(&store), kept(&store)), (vec![3], (3, 7)));
-            store.delete(4).unwrap();
-            store.delete(3).unwrap();
+            store.delete_untracked(4).unwrap();
+            store.delete_untracked(3).unwrap();
             assert_eq!((missing(&store), kept(&store)), (vec![], (2, 3)));
             // A session that is still being measured gets its points when it is complete.
-            let mut recorder = store.begin(&session("e"), "{}").unwrap();
-            let over = Event::Finished { interrupted: false };
+            let mut recorder = store.begin_recording(&imported_session("e"), "{}").unwrap();
+            let over = SessionEvent::Finished { interrupted: false };
             recorder.observe(&over).unwrap();
             drop(recorder);
             assert_eq!(missing(&store), [5]);
@@ -372,14 +379,17 @@ mod tests {
 
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
-            let missing = store.keep_points(1, &no_points()).unwrap_err();
+            let missing = store.store_points(1, &empty_points()).unwrap_err();
             assert!(
                 missing.to_string().contains("cannot use the results"),
                 "{missing}"
             );
-            assert!(store.machine(1).is_err(), "nothing is left of what failed");
+            assert!(
+                store.find_machine(1).is_err(),
+                "nothing is left of what failed"
+            );
         }
     }
 }

@@ -4,10 +4,10 @@
 //! Start at [`Store::begin_load`].
 
 use super::Store;
-use super::database::{Row, given, sql};
-use super::read::from_json;
+use super::database::{SqlRow, sql, sql_params};
+use super::read::parse_json;
 use serde::{Deserialize, Serialize};
-use speedwell_process::Identity;
+use speedwell_process::ProcessIdentity;
 
 /// Progress of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -58,25 +58,25 @@ impl Store {
     pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
         let text = serde_json::to_string(progress)?;
         let gone: Vec<i64> = self
-            .loads()?
+            .all_loads()?
             .into_iter()
             .filter(|(_, is_gone)| *is_gone)
             .map(|(load, _)| load.number)
             .collect();
         let gone = serde_json::to_string(&gone)?;
-        let own = Identity::own();
-        self.change(|file| {
+        let own = ProcessIdentity::current_process();
+        self.transact(|file| {
             file.execute(
                 sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}"),
-                given![&gone],
+                sql_params![&gone],
             )?;
-            Ok(file.one(
+            Ok(file.query_value(
                 sql!(
                     "INSERT INTO live_load (machine, boot, numbering, pid, started_ticks,
                          begun_unix_ms, at_unix_ms, progress)
                      VALUES ($1, $2, $3, $4, $5, $6, $6, $7) RETURNING number"
                 ),
-                given![
+                sql_params![
                     &own.machine,
                     &own.boot,
                     &own.numbering,
@@ -93,17 +93,17 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_load(
+    pub fn update_load(
         &mut self,
         number: i64,
         progress: &LoadProgress,
         now_unix_ms: i64,
     ) -> anyhow::Result<()> {
         let text = serde_json::to_string(progress)?;
-        self.change(|file| {
+        self.transact(|file| {
             file.execute(
                 sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3"),
-                given![now_unix_ms, &text, number],
+                sql_params![now_unix_ms, &text, number],
             )?;
             Ok(())
         })
@@ -114,9 +114,9 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!("DELETE FROM live_load WHERE number = $1");
-            file.execute(sql, given![number])?;
+            file.execute(sql, sql_params![number])?;
             Ok(())
         })
     }
@@ -125,8 +125,8 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
-        let all = self.loads()?.into_iter();
+    pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
+        let all = self.all_loads()?.into_iter();
         Ok(all
             .filter(|(_, is_gone)| !is_gone)
             .map(|(load, _)| load)
@@ -134,13 +134,13 @@ impl Store {
     }
 
     /// Returns all rows, each with whether its process is gone.
-    fn loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
+    fn all_loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
             "SELECT machine, boot, numbering, pid, started_ticks, number, begun_unix_ms, at_unix_ms,
                     progress FROM live_load ORDER BY number DESC"
         );
-        let read = |row: Row<'_>| {
-            let process = Identity {
+        let read = |row: SqlRow<'_>| {
+            let process = ProcessIdentity {
                 machine: row.get(0)?,
                 boot: row.get(1)?,
                 numbering: row.get(2)?,
@@ -150,14 +150,15 @@ impl Store {
             let times: [i64; 2] = [row.get(6)?, row.get(7)?];
             Ok((process, row.get(5)?, times, row.get(8)?))
         };
-        let rows: Vec<(Identity, i64, [i64; 2], String)> = self.rows(sql, given![], read)?;
+        let rows: Vec<(ProcessIdentity, i64, [i64; 2], String)> =
+            self.query_rows(sql, sql_params![], read)?;
         rows.into_iter()
             .map(|(process, number, [begun_unix_ms, at_unix_ms], text)| {
                 let load = LiveLoad {
                     number,
                     begun_unix_ms,
                     at_unix_ms,
-                    progress: from_json(&text)?,
+                    progress: parse_json(&text)?,
                 };
                 Ok((load, process.has_ended() == Some(true)))
             })
@@ -168,11 +169,11 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
+    use crate::store::back_end_tests::test_backends;
 
     #[test]
     fn a_load_is_seen_while_it_lasts_and_no_longer_than_its_process() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let mut progress = LoadProgress {
                 command: vec!["load".into(), "http://localhost/".into()],
@@ -183,9 +184,9 @@ mod tests {
             let number = store.begin_load(&progress, 5).unwrap();
             progress.elapsed_ms = 1_000;
             progress.rates.push(1234.5);
-            store.keep_load(number, &progress, 1_005).unwrap();
+            store.update_load(number, &progress, 1_005).unwrap();
             let viewer = Store::open_to_view(&place.path()).unwrap();
-            let seen = viewer.live_loads().unwrap();
+            let seen = viewer.list_live_loads().unwrap();
             assert_eq!(seen.len(), 1);
             assert_eq!((seen[0].begun_unix_ms, seen[0].at_unix_ms), (5, 1_005));
             assert_eq!(seen[0].progress, progress);
@@ -194,11 +195,15 @@ mod tests {
                 .database
                 .batch("UPDATE live_load SET started_ticks = 1")
                 .unwrap();
-            assert_eq!(viewer.live_loads().unwrap(), []);
+            assert_eq!(viewer.list_live_loads().unwrap(), []);
             let second = store.begin_load(&progress, 9).unwrap();
-            assert_eq!(store.loads().unwrap().len(), 1, "the killed one is removed");
+            assert_eq!(
+                store.all_loads().unwrap().len(),
+                1,
+                "the killed one is removed"
+            );
             store.end_load(second).unwrap();
-            assert_eq!(viewer.live_loads().unwrap(), []);
+            assert_eq!(viewer.list_live_loads().unwrap(), []);
         }
     }
 }

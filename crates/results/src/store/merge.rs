@@ -3,16 +3,16 @@
 //!
 //! The result depends only on the blocks: any merge order gives the session that one machine would
 //! have recorded. This rests on the primary key of `block_origin`: a block and its origin are
-//! inserted in one transaction, so a duplicate conflicts. Start at [`Merger::merge`].
+//! inserted in one transaction, so a duplicate conflicts. Start at [`SessionMerger::merge_block`].
 
 use super::Store;
-use super::database::{Database, given, sql};
-use super::read::from_json;
-use super::recorder::Recorder;
+use super::database::{Database, sql, sql_params};
+use super::read::parse_json;
+use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
-use crate::spool::Block;
+use crate::spool::SpoolBlock;
 use anyhow::bail;
-use speedwell_model::{Environment, Failure, Run, Session, SessionMachine};
+use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 
 /// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct BlockOrigin {
 
 /// Outcome of merging a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// The block was inserted.
     New,
     /// The same attempt had already delivered it.
@@ -68,7 +68,7 @@ pub enum ParcelState {
     Lost,
 }
 
-const STATES: [(ParcelState, &str); 5] = [
+const PARCEL_STATE_NAMES: [(ParcelState, &str); 5] = [
     (ParcelState::Waiting, "waiting"),
     (ParcelState::Sent, "sent"),
     (ParcelState::Running, "running"),
@@ -79,12 +79,12 @@ const STATES: [(ParcelState, &str); 5] = [
 impl ParcelState {
     /// Returns the stored name.
     pub fn name(self) -> &'static str {
-        let known = STATES.iter().find(|(state, _)| *state == self);
+        let known = PARCEL_STATE_NAMES.iter().find(|(state, _)| *state == self);
         known.map_or("lost", |(_, name)| name)
     }
 
-    fn of_name(name: &str) -> anyhow::Result<ParcelState> {
-        match STATES.iter().find(|(_, known)| *known == name) {
+    fn from_name(name: &str) -> anyhow::Result<ParcelState> {
+        match PARCEL_STATE_NAMES.iter().find(|(_, known)| *known == name) {
             Some((state, _)) => Ok(*state),
             None => bail!("'{name}' is not a state of a parcel"),
         }
@@ -93,8 +93,8 @@ impl ParcelState {
 
 /// Records a session that other machines measure.
 #[derive(Debug)]
-pub struct Merger<'a> {
-    recorder: Recorder<'a>,
+pub struct SessionMerger<'a> {
+    recorder: SessionRecorder<'a>,
 }
 
 impl Store {
@@ -107,9 +107,9 @@ impl Store {
         session: &Session,
         plan: &str,
         parcels: &[StoredParcel],
-    ) -> anyhow::Result<Merger<'_>> {
-        let mut merger = Merger {
-            recorder: self.begin(session, plan)?,
+    ) -> anyhow::Result<SessionMerger<'_>> {
+        let mut merger = SessionMerger {
+            recorder: self.begin_recording(session, plan)?,
         };
         for (place, parcel) in (0..).zip(parcels) {
             merger.set_parcel(place, parcel)?;
@@ -120,10 +120,10 @@ impl Store {
     /// Continues merging a session.
     ///
     /// # Errors
-    /// As for [`Store::resume`].
-    pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<Merger<'_>> {
-        Ok(Merger {
-            recorder: self.resume(number)?,
+    /// As for [`Store::resume_recording`].
+    pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<SessionMerger<'_>> {
+        Ok(SessionMerger {
+            recorder: self.resume_recording(number)?,
         })
     }
 
@@ -131,27 +131,28 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn parcels(&self, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
+    pub fn list_parcels(&self, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
              WHERE session = $1 ORDER BY place"
         );
-        let rows: Vec<(StoredParcel, String, String)> = self.rows(sql, given![number], |row| {
-            let parcel = StoredParcel {
-                machine: row.get(0)?,
-                jobs: Vec::new(),
-                stratum: row.get(2)?,
-                attempt: row.get(3)?,
-                engine_id: row.get(4)?,
-                state: ParcelState::Waiting,
-            };
-            Ok((parcel, row.get(1)?, row.get(5)?))
-        })?;
+        let rows: Vec<(StoredParcel, String, String)> =
+            self.query_rows(sql, sql_params![number], |row| {
+                let parcel = StoredParcel {
+                    machine: row.get(0)?,
+                    jobs: Vec::new(),
+                    stratum: row.get(2)?,
+                    attempt: row.get(3)?,
+                    engine_id: row.get(4)?,
+                    state: ParcelState::Waiting,
+                };
+                Ok((parcel, row.get(1)?, row.get(5)?))
+            })?;
         rows.into_iter()
             .map(|(parcel, jobs, state)| {
                 Ok(StoredParcel {
-                    jobs: from_json(&jobs)?,
-                    state: ParcelState::of_name(&state)?,
+                    jobs: parse_json(&jobs)?,
+                    state: ParcelState::from_name(&state)?,
                     ..parcel
                 })
             })
@@ -168,7 +169,7 @@ impl Store {
             "SELECT job, block, machine, parcel, attempt FROM block_origin
              WHERE session = $1 ORDER BY job, block"
         );
-        self.rows(sql, given![number], |row| {
+        self.query_rows(sql, sql_params![number], |row| {
             let origin = BlockOrigin {
                 machine: row.get(2)?,
                 parcel: row.get(3)?,
@@ -179,7 +180,7 @@ impl Store {
     }
 }
 
-impl Merger<'_> {
+impl SessionMerger<'_> {
     /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
         self.recorder.number()
@@ -189,8 +190,8 @@ impl Merger<'_> {
     ///
     /// # Errors
     /// The database fails.
-    pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.recorder.owe(url, now_unix_ms)
+    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.recorder.queue_upload(url, now_unix_ms)
     }
 
     /// Returns the store, for reading.
@@ -203,14 +204,18 @@ impl Merger<'_> {
     /// # Errors
     /// A metric has another unit elsewhere in the session, or the database fails; the block is then
     /// not inserted at all.
-    pub fn merge(&mut self, origin: BlockOrigin, block: &Block) -> anyhow::Result<Merged> {
-        self.recorder.write(|writer, file| {
+    pub fn merge_block(
+        &mut self,
+        origin: BlockOrigin,
+        block: &SpoolBlock,
+    ) -> anyhow::Result<MergeOutcome> {
+        self.recorder.write_with(|writer, file| {
             let entered = file.execute(
                 sql!(
                     "INSERT INTO block_origin (session, job, block, machine, parcel, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
                 ),
-                given![
+                sql_params![
                     writer.session(),
                     block.job,
                     block.block,
@@ -220,13 +225,13 @@ impl Merger<'_> {
                 ],
             )?;
             if entered == 1 {
-                enter(writer, file, origin.machine, block)?;
-                return Ok(Merged::New);
+                insert_block(writer, file, origin.machine, block)?;
+                return Ok(MergeOutcome::New);
             }
-            let known = origin_of(writer, file, block.job, block.block)?;
+            let known = find_origin(writer, file, block.job, block.block)?;
             Ok(match known {
-                Some(known) if known == origin => Merged::Known,
-                Some(known) => Merged::Refused(known),
+                Some(known) if known == origin => MergeOutcome::Known,
+                Some(known) => MergeOutcome::Refused(known),
                 None => bail!("block {} of case {} was deleted", block.block, block.job),
             })
         })
@@ -238,7 +243,7 @@ impl Merger<'_> {
     ///
     /// # Errors
     /// The database fails.
-    pub fn decide(
+    pub fn record_decision(
         &mut self,
         origin: BlockOrigin,
         (job, after): (u32, Option<u32>),
@@ -248,12 +253,12 @@ impl Merger<'_> {
         if let Some(after) = after {
             let known = self
                 .recorder
-                .write(|writer, file| origin_of(writer, file, job, after))?;
+                .write_with(|writer, file| find_origin(writer, file, job, after))?;
             if known != Some(origin) {
                 return Ok(false);
             }
         }
-        self.recorder.decide(label, saved)?;
+        self.recorder.record_decision(label, saved)?;
         Ok(true)
     }
 
@@ -263,7 +268,7 @@ impl Merger<'_> {
     /// The database fails.
     pub fn set_parcel(&mut self, place: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&parcel.jobs)?;
-        self.recorder.write(|writer, file| {
+        self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
                     "INSERT INTO parcel (session, place, machine, jobs, stratum, attempt,
@@ -274,7 +279,7 @@ impl Merger<'_> {
                          stratum = excluded.stratum, attempt = excluded.attempt,
                          engine_id = excluded.engine_id, state = excluded.state"
                 ),
-                given![
+                sql_params![
                     writer.session(),
                     place,
                     parcel.machine,
@@ -300,14 +305,14 @@ impl Merger<'_> {
         machine: &SessionMachine,
         is_only: bool,
     ) -> anyhow::Result<()> {
-        self.recorder.write(|writer, file| {
-            writer.machine(file, place, machine)?;
+        self.recorder.write_with(|writer, file| {
+            writer.upsert_machine(file, place, machine)?;
             if !is_only {
                 return Ok(());
             }
             let known = sql!("SELECT environment FROM session WHERE number = $1");
-            let known: String = file.one(known, given![writer.session()])?;
-            let known: Environment = from_json(&known)?;
+            let known: String = file.query_value(known, sql_params![writer.session()])?;
+            let known: Environment = parse_json(&known)?;
             let environment = Environment {
                 programs: known.programs,
                 machine: known.machine,
@@ -315,7 +320,7 @@ impl Merger<'_> {
             };
             file.execute(
                 sql!("UPDATE session SET environment = $1 WHERE number = $2"),
-                given![&serde_json::to_string(&environment)?, writer.session()],
+                sql_params![&serde_json::to_string(&environment)?, writer.session()],
             )?;
             Ok(())
         })
@@ -326,15 +331,15 @@ impl Merger<'_> {
     ///
     /// # Errors
     /// The database fails.
-    pub fn set_aside(&mut self, slots: &[u32]) -> anyhow::Result<()> {
+    pub fn set_runs_aside(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
-        self.recorder.write(|writer, file| {
+        self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
                     "UPDATE run SET set_aside = 1
                      WHERE session = $1 AND slot IN ({{numbers:2}})"
                 ),
-                given![writer.session(), &numbers],
+                sql_params![writer.session(), &numbers],
             )?;
             Ok(())
         })
@@ -344,56 +349,56 @@ impl Merger<'_> {
     ///
     /// # Errors
     /// The database fails.
-    pub fn fail(&mut self, failure: &Failure) -> anyhow::Result<()> {
-        (self.recorder).write(|writer, file| writer.failure_once(file, failure))
+    pub fn add_failure(&mut self, failure: &StepFailure) -> anyhow::Result<()> {
+        (self.recorder).write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
 
     /// Ends or interrupts the session.
     ///
     /// # Errors
     /// The database fails.
-    pub fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         self.recorder
-            .write(|writer, file| Ok(writer.order_metrics(file)?))?;
-        self.recorder.finish(interrupted)
+            .write_with(|writer, file| Ok(writer.order_metrics(file)?))?;
+        self.recorder.finish_session(interrupted)
     }
 }
 
 /// Inserts a whole block, at the row indices derived from its slots.
-fn enter(
+fn insert_block(
     writer: &mut SessionWriter,
     file: &Database,
     machine: u32,
-    block: &Block,
+    block: &SpoolBlock,
 ) -> anyhow::Result<()> {
     for (first, metric) in &block.metrics {
-        writer.declare(file, metric)?;
-        writer.reported(file, &metric.name, *first)?;
+        writer.declare_metric(file, metric)?;
+        writer.record_first_report(file, &metric.name, *first)?;
     }
     let Some(first) = block.slots.iter().min() else {
         return Ok(());
     };
-    writer.at_slot(*first);
+    writer.seek_to_slot(*first);
     let runs = block.runs.iter().map(|run| Run {
         machine: Some(machine),
         ..run.clone()
     });
     let runs: Vec<Run> = runs.collect();
-    writer.runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
+    writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
     for failure in &block.failures {
-        writer.failure(file, failure, true)?;
+        writer.insert_failure(file, failure, true)?;
     }
     for &slot in &block.slots {
         let has_run = runs.iter().any(|run| run.slot == slot);
         let failed = (block.failures.iter()).any(|failure| failure.slot == Some(slot));
         if !has_run && !failed {
-            writer.empty_slot(file, slot)?;
+            writer.mark_empty_slot(file, slot)?;
         }
     }
     Ok(())
 }
 
-fn origin_of(
+fn find_origin(
     writer: &SessionWriter,
     file: &Database,
     job: u32,
@@ -403,7 +408,7 @@ fn origin_of(
         "SELECT machine, parcel, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"
     );
-    let found = file.first(sql, given![writer.session(), job, block], |row| {
+    let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {
         Ok(BlockOrigin {
             machine: row.get(0)?,
             parcel: row.get(1)?,
@@ -417,27 +422,27 @@ fn origin_of(
 mod tests {
     use super::*;
     use crate::formats::json_lines;
-    use crate::store::back_end_tests::places;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Better, Metric, Sample, State};
+    use crate::store::back_end_tests::test_backends;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Metric, MetricDirection, Sample, SessionState};
 
     /// Two cases with two blocks each, on two machines: the session before its first run, and its
     /// blocks.
-    fn story() -> (Session, Vec<Block>) {
-        let session = Story::fixed(&["a", "b"], 2)
-            .case("g/x", |_, run| f64::from(run))
-            .case("g/y", |_, run| f64::from(run) + 0.5)
-            .session();
-        let mut blocks: Vec<Block> = Vec::new();
+    fn two_machine_session() -> (Session, Vec<SpoolBlock>) {
+        let session = FakeSession::with_fixed_blocks(&["a", "b"], 2)
+            .add_case("g/x", |_, run| f64::from(run))
+            .add_case("g/y", |_, run| f64::from(run) + 0.5)
+            .build();
+        let mut blocks: Vec<SpoolBlock> = Vec::new();
         for (slot, run) in (0..).zip(&session.runs) {
             let (job, block) = (u32::from(run.case.id() == "g/y"), run.block);
-            let is_own = |known: &&mut Block| (known.job, known.block) == (job, block);
+            let is_own = |known: &&mut SpoolBlock| (known.job, known.block) == (job, block);
             if blocks.iter_mut().find(is_own).is_none() {
-                blocks.push(Block {
+                blocks.push(SpoolBlock {
                     job,
                     block,
                     metrics: vec![(i64::from(slot) << 16, session.metrics[0].clone())],
-                    ..Block::default()
+                    ..SpoolBlock::default()
                 });
             }
             let Some(own) = blocks.iter_mut().find(is_own) else {
@@ -455,7 +460,7 @@ mod tests {
             ..SessionMachine::default()
         };
         let begun = Session {
-            state: State::Running,
+            state: SessionState::Running,
             metrics: Vec::new(),
             runs: Vec::new(),
             machines: vec![machine("lab-1"), machine("lab-2")],
@@ -464,7 +469,7 @@ mod tests {
         (begun, blocks)
     }
 
-    fn origin(block: &Block, attempt: u32) -> BlockOrigin {
+    fn block_origin(block: &SpoolBlock, attempt: u32) -> BlockOrigin {
         BlockOrigin {
             machine: block.job,
             parcel: block.job,
@@ -474,29 +479,32 @@ mod tests {
 
     #[test]
     fn a_block_is_there_once_whoever_sends_it() {
-        for place in places() {
-            let (begun, blocks) = story();
+        for place in test_backends() {
+            let (begun, blocks) = two_machine_session();
             let mut store = place.open();
             let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
             for block in blocks.iter().rev() {
-                assert_eq!(merger.merge(origin(block, 0), block).unwrap(), Merged::New);
+                assert_eq!(
+                    merger.merge_block(block_origin(block, 0), block).unwrap(),
+                    MergeOutcome::New
+                );
             }
             let first = &blocks[0];
-            let again = merger.merge(origin(first, 0), first).unwrap();
-            assert_eq!(again, Merged::Known);
-            let double = merger.merge(origin(first, 1), first).unwrap();
-            assert_eq!(double, Merged::Refused(origin(first, 0)));
+            let again = merger.merge_block(block_origin(first, 0), first).unwrap();
+            assert_eq!(again, MergeOutcome::Known);
+            let double = merger.merge_block(block_origin(first, 1), first).unwrap();
+            assert_eq!(double, MergeOutcome::Refused(block_origin(first, 0)));
             // A decision based on the blocks of a rejected attempt does not apply to the merged
             // ones.
-            let decide = |merger: &mut Merger<'_>, attempt| {
-                let of = origin(first, attempt);
-                merger.decide(of, (first.job, Some(first.block)), "g/x", 4)
+            let decide = |merger: &mut SessionMerger<'_>, attempt| {
+                let of = block_origin(first, attempt);
+                merger.record_decision(of, (first.job, Some(first.block)), "g/x", 4)
             };
             assert!(!decide(&mut merger, 1).unwrap());
             assert!(decide(&mut merger, 0).unwrap());
-            merger.finish(false).unwrap();
+            merger.finish_session(false).unwrap();
             let number = merger.number();
-            let session = store.session(number).unwrap();
+            let session = store.load_session(number).unwrap();
             let slots: Vec<u32> = session.runs.iter().map(|run| run.slot).collect();
             assert_eq!(
                 slots,
@@ -522,8 +530,8 @@ mod tests {
                 id: "elsewhere".into(),
                 ..read
             };
-            let copy = store.insert(&here).unwrap();
-            assert_eq!(store.session(copy).unwrap().runs, session.runs);
+            let copy = store.insert_session(&here).unwrap();
+            assert_eq!(store.load_session(copy).unwrap().runs, session.runs);
             let unknown = text.replace("\"machine\":1", "\"machine\":7");
             let refusal = json_lines::read(&unknown).unwrap_err().to_string();
             assert!(refusal.contains("has 2 machines"), "{refusal}");
@@ -532,9 +540,9 @@ mod tests {
 
     #[test]
     fn metrics_are_in_the_order_in_which_one_machine_would_have_reported_them() {
-        for place in places() {
-            let (begun, mut blocks) = story();
-            let size = Metric::new("size", "B", Better::Lower);
+        for place in test_backends() {
+            let (begun, mut blocks) = two_machine_session();
+            let size = Metric::new("size", "B", MetricDirection::Lower);
             for block in blocks.iter_mut().filter(|block| block.job == 1) {
                 let first = i64::from(block.slots[0]) << 16;
                 block.metrics = vec![
@@ -554,14 +562,14 @@ mod tests {
             first.metrics[0].0 += 1;
             first
                 .metrics
-                .insert(0, (0, Metric::new("early", "s", Better::Lower)));
+                .insert(0, (0, Metric::new("early", "s", MetricDirection::Lower)));
             let mut store = place.open();
             let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
             for block in blocks.iter().rev() {
-                merger.merge(origin(block, 0), block).unwrap();
+                merger.merge_block(block_origin(block, 0), block).unwrap();
             }
-            merger.finish(false).unwrap();
-            let session = store.session(1).unwrap();
+            merger.finish_session(false).unwrap();
+            let session = store.load_session(1).unwrap();
             let names: Vec<&str> = session.metrics.iter().map(|m| m.name.as_str()).collect();
             assert_eq!(names, ["early", "throughput", "size"]);
             let last = session
@@ -575,8 +583,8 @@ mod tests {
 
     #[test]
     fn what_was_set_aside_stays_and_is_not_seen() {
-        for place in places() {
-            let (begun, blocks) = story();
+        for place in test_backends() {
+            let (begun, blocks) = two_machine_session();
             let mut store = place.open();
             let parcel = StoredParcel {
                 machine: 1,
@@ -590,23 +598,23 @@ mod tests {
                 .begin_merging(&begun, "{}", std::slice::from_ref(&parcel))
                 .unwrap();
             for block in &blocks {
-                merger.merge(origin(block, 0), block).unwrap();
+                merger.merge_block(block_origin(block, 0), block).unwrap();
             }
             let own = blocks.iter().filter(|block| block.job == 0);
             let slots: Vec<u32> = own.flat_map(|block| block.slots.clone()).collect();
-            merger.set_aside(&slots).unwrap();
+            merger.set_runs_aside(&slots).unwrap();
             let lost = StoredParcel {
                 state: ParcelState::Lost,
                 attempt: 2,
                 ..parcel
             };
             merger.set_parcel(0, &lost).unwrap();
-            merger.finish(false).unwrap();
-            let session = store.session(1).unwrap();
+            merger.finish_session(false).unwrap();
+            let session = store.load_session(1).unwrap();
             assert_eq!(session.runs.len(), 8);
             assert!(session.runs.iter().all(|run| run.case.id() == "g/y"));
             assert!(session.runs.iter().all(|run| run.samples.len() == 1));
-            assert_eq!(store.parcels(1).unwrap(), [lost]);
+            assert_eq!(store.list_parcels(1).unwrap(), [lost]);
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Decides where the file is, what its tables look like and when data counts as stored: a slot of
 //! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
 //! afterwards. Knows neither where runs come from nor how they are analyzed. Start with [`Store`],
-//! then [`Recorder`]; the tables are in `schema.rs`.
+//! then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};
-use database::{Database, Error, Sqlite};
-use speedwell_process::Scratch;
+use database::{Database, Error, SqliteConnection};
+use speedwell_process::ScratchFolder;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use std::{env, fs};
@@ -43,29 +43,29 @@ mod sessions;
 mod tokens;
 mod uploads;
 
-pub use backup::{BackupLines, Restored, begin_backup, end_backup};
+pub use backup::{BackupLines, RestoreSummary, end_backup, write_backup_header};
 pub use benchmarks::{StoredBenchmark, StoredCase};
 pub use browse::{StoredCalibration, StoredMachine};
 pub use cases::{LARGE_SESSION, SessionByCases};
 pub use changes::StoredChange;
-pub use comment_jobs::{CommentJob, ForgeSetting, Said};
+pub use comment_jobs::{CommentJob, CommentState, ForgeSetting};
 pub use comments::PostedComment;
-pub use database::Trouble;
-pub use deleted::Deleted;
+pub use database::StoreErrorKind;
+pub use deleted::DeletedSession;
 pub use lines::PlacedRevision;
 pub use live_loads::{LiveLoad, LoadProgress};
-pub use merge::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
-pub use outbox::{Item, LONGEST_HOLD_MS, Owed, Wanted};
-pub use packs::{Searched, StoredCourse};
+pub use merge::{BlockOrigin, MergeOutcome, ParcelState, SessionMerger, StoredParcel};
+pub use outbox::{MAX_DELAY_MS, OutboxEntry, UploadSelection, UploadState};
+pub use packs::{SearchCache, SeriesPoints};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
-pub use projects::{Project, unfit_project};
-pub use recorder::Recorder;
-pub use reference::{Reference, ReferenceError};
-pub use retention::Keep;
+pub use projects::{StoredProject, project_name_problem};
+pub use recorder::SessionRecorder;
+pub use reference::{ReferenceError, SessionReference};
+pub use retention::RetentionRules;
 pub use selection::SessionFilter;
-pub use sessions::Overview;
-pub use tokens::{AuditLine, Scope, StoredToken};
-pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
+pub use sessions::SessionOverview;
+pub use tokens::{AuditEntry, StoredToken, TokenScope};
+pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, count_lines};
 
 /// The sessions of a project or of a user.
 ///
@@ -83,7 +83,7 @@ pub struct Store {
     database: Database,
     path: PathBuf,
     /// Keeps the temporary copy alive that is read instead of a read-only file.
-    _copy: Option<Scratch>,
+    _copy: Option<ScratchFolder>,
 }
 
 impl Store {
@@ -97,7 +97,7 @@ impl Store {
 pub(super) const FOLDER: &str = ".speedwell";
 
 /// A folder that contains one of these is the root of a project.
-const MARKS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
+const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
 
 impl Store {
     /// Returns the results file for work done in the folder `from`.
@@ -116,7 +116,7 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     }
     // A relative path has no ancestors to search; without a current folder it stays relative.
     let from = absolute(from).unwrap_or_else(|_| from.to_owned());
-    let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+    let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|mark| folder.join(mark).exists());
     match (from.ancestors().find(is_root), data_home) {
         (Some(root), _) => root.join(FOLDER).join("results.db"),
         (None, Some(home)) => home.join("speedwell").join("results.db"),
@@ -137,10 +137,10 @@ fn data_home() -> Option<PathBuf> {
 
 /// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
 /// that holds the file longer is unlikely to release it soon.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// URL schemes of a database server.
-const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
+const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 impl Store {
     /// Opens the results file at `path`, or the database at that address. Creates missing files,
@@ -151,24 +151,27 @@ impl Store {
     /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server
     /// cannot be reached or rejects the login.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
-        match Store::server(path) {
-            Some(address) => Store::on_server(address),
-            None => Store::open_waiting(path, PATIENCE),
+        match Store::server_address(path) {
+            Some(address) => Store::open_server(address),
+            None => Store::open_with_timeout(path, LOCK_TIMEOUT),
         }
     }
 
     /// Returns `path` as a server address, if it is one.
-    pub fn server(path: &Path) -> Option<&str> {
-        let is_server = |text: &&str| SERVERS.iter().any(|kind| text.starts_with(kind));
+    pub fn server_address(path: &Path) -> Option<&str> {
+        let is_server = |text: &&str| SERVER_SCHEMES.iter().any(|kind| text.starts_with(kind));
         path.to_str().filter(is_server)
     }
 
     #[cfg(feature = "postgres")]
-    fn on_server(address: &str) -> anyhow::Result<Store> {
-        let server = database::Postgres::open(address);
+    fn open_server(address: &str) -> anyhow::Result<Store> {
+        let server = database::PostgresConnection::open(address);
         Ok(Store {
             database: Database::Postgres(Box::new(server.with_context(|| {
-                format!("cannot open the results database '{}'", shown(address))
+                format!(
+                    "cannot open the results database '{}'",
+                    redact_address(address)
+                )
             })?)),
             path: PathBuf::from(address),
             _copy: None,
@@ -191,7 +194,7 @@ impl Store {
     /// The database fails.
     pub fn wait_for_disk(&self) -> anyhow::Result<()> {
         let done = self.database.wait_for_disk();
-        done.map_err(|error| self.explain(error))
+        done.map_err(|error| self.explain_error(error))
     }
 
     /// Creates a store in memory, lost when the process exits (`--no-save`).
@@ -200,15 +203,15 @@ impl Store {
     /// Only if memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
         Ok(Store {
-            database: Database::Sqlite(Sqlite::in_memory()?),
+            database: Database::Sqlite(SqliteConnection::in_memory()?),
             path: PathBuf::from(":memory:"),
             _copy: None,
         })
     }
 
-    pub(super) fn open_waiting(path: &Path, patience: Duration) -> anyhow::Result<Store> {
-        make_folder(path)?;
-        Sqlite::open(path, patience)
+    pub(super) fn open_with_timeout(path: &Path, patience: Duration) -> anyhow::Result<Store> {
+        create_parent(path)?;
+        SqliteConnection::open(path, patience)
             .map(|file| Store {
                 database: Database::Sqlite(file),
                 path: path.to_owned(),
@@ -218,44 +221,47 @@ impl Store {
     }
 
     /// Explains `error` if it comes from the database.
-    pub(in crate::store) fn in_words(&self, error: anyhow::Error) -> anyhow::Error {
+    pub(in crate::store) fn into_user_error(&self, error: anyhow::Error) -> anyhow::Error {
         match error.downcast::<Error>() {
-            Ok(error) => self.explain(error),
+            Ok(error) => self.explain_error(error),
             Err(other) => other,
         }
     }
 
     /// Converts a database error into a message for the user, for `map_err`.
-    pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
-        let trouble = error.trouble();
-        error.explain().context(Unusable {
+    pub(in crate::store) fn explain_error(&self, error: Error) -> anyhow::Error {
+        let trouble = error.kind();
+        error.explain_error().context(StoreError {
             trouble,
-            words: match Store::server(&self.path) {
-                Some(address) => format!("cannot use the results database '{}'", shown(address)),
+            words: match Store::server_address(&self.path) {
+                Some(address) => format!(
+                    "cannot use the results database '{}'",
+                    redact_address(address)
+                ),
                 None => format!("cannot use the results file '{}'", self.path.display()),
             },
         })
     }
 }
 
-/// The store could not be used. [`Trouble::of`] finds this in an error.
+/// The store could not be used. [`StoreErrorKind::from_error`] finds this in an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
-struct Unusable {
-    trouble: Trouble,
+struct StoreError {
+    trouble: StoreErrorKind,
     words: String,
 }
 
-impl Trouble {
+impl StoreErrorKind {
     /// Returns whether a retry may help after this error of a store.
-    pub fn of(error: &anyhow::Error) -> Trouble {
-        let unusable = error.downcast_ref::<Unusable>();
-        unusable.map_or(Trouble::Lasting, |unusable| unusable.trouble)
+    pub fn from_error(error: &anyhow::Error) -> StoreErrorKind {
+        let unusable = error.downcast_ref::<StoreError>();
+        unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.trouble)
     }
 }
 
 /// Returns an address without its password and options, for messages.
-fn shown(address: &str) -> String {
+fn redact_address(address: &str) -> String {
     let address = address.split_once('?').map_or(address, |(place, _)| place);
     match address.split_once("://") {
         Some((kind, rest)) => match rest.rsplit_once('@') {
@@ -271,7 +277,7 @@ fn shown(address: &str) -> String {
 
 /// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
 /// project's history: they belong to one machine.
-fn make_folder(path: &Path) -> anyhow::Result<()> {
+fn create_parent(path: &Path) -> anyhow::Result<()> {
     let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -337,7 +343,7 @@ mod tests {
         );
     }
 
-    fn words(result: anyhow::Result<Store>) -> String {
+    fn error_text(result: anyhow::Result<Store>) -> String {
         format!("{:#}", result.map(|_| "opened").unwrap_err())
     }
 
@@ -367,7 +373,7 @@ mod tests {
         let path = home.path().join("notes.txt");
         let text = "These are my notes about benchmarks.\n".repeat(50);
         fs::write(&path, &text).unwrap();
-        let words = words(Store::open(&path));
+        let words = error_text(Store::open(&path));
         assert!(words.contains(&path.display().to_string()), "{words}");
         assert!(
             words.contains("is not a database") && words.contains("hint: "),
@@ -379,12 +385,12 @@ mod tests {
     #[test]
     fn a_folder_in_place_of_the_file_is_named() {
         let home = tempfile::tempdir().unwrap();
-        assert!(words(Store::open(home.path())).contains("it is a folder"));
+        assert!(error_text(Store::open(home.path())).contains("it is a folder"));
     }
 
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
-        let words = words(Store::open(Path::new("/proc/nowhere/results.db")));
+        let words = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
         assert!(
             words.starts_with("cannot create the folder '/proc/nowhere'"),
             "{words}"

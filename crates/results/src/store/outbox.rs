@@ -2,14 +2,14 @@
 //!
 //! A row stays until its session was sent: only the server's confirmation makes it `sent`. Several
 //! processes may send at once; each claims a row for a limited time, so that a killed process does
-//! not block it for long. The transfer itself is implemented elsewhere. Start at [`Store::owe`].
+//! not block it for long. The transfer itself is implemented elsewhere. Start at [`Store::queue_upload`].
 
 use super::Store;
-use super::database::{Error, Row, given, sql};
+use super::database::{Error, SqlRow, sql, sql_params};
 
 /// State of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owed {
+pub enum UploadState {
     /// Not sent yet.
     Waiting,
     /// Rejected by the server permanently.
@@ -18,26 +18,26 @@ pub enum Owed {
     Sent,
 }
 
-impl Owed {
+impl UploadState {
     /// Returns the stored name.
     pub fn name(self) -> &'static str {
         match self {
-            Owed::Waiting => "waiting",
-            Owed::Refused => "refused",
-            Owed::Sent => "sent",
+            UploadState::Waiting => "waiting",
+            UploadState::Refused => "refused",
+            UploadState::Sent => "sent",
         }
     }
 
-    fn of(name: &str) -> Owed {
-        let all = [Owed::Refused, Owed::Sent];
+    fn from_name(name: &str) -> UploadState {
+        let all = [UploadState::Refused, UploadState::Sent];
         let known = all.into_iter().find(|state| state.name() == name);
-        known.unwrap_or(Owed::Waiting)
+        known.unwrap_or(UploadState::Waiting)
     }
 }
 
 /// An upload in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct OutboxEntry {
     /// Number of the session in this store.
     pub session: i64,
     /// Id of the session.
@@ -48,7 +48,7 @@ pub struct Item {
     /// Destination: address of the project on the server.
     pub url: String,
     /// State of the upload.
-    pub state: Owed,
+    pub state: UploadState,
     /// Number of attempts so far.
     pub attempts: u32,
     /// Time of the next attempt, in milliseconds since the Unix epoch.
@@ -63,11 +63,11 @@ pub struct Item {
 const CLAIM_MS: i64 = 60_000;
 /// Maximum delay of an upload in milliseconds, whatever the server asks for. A delay of more than
 /// twice this means that the clock was changed.
-pub const LONGEST_HOLD_MS: i64 = 3_600_000;
+pub const MAX_DELAY_MS: i64 = 3_600_000;
 
 /// Selects the uploads to claim.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct UploadSelection<'a> {
     /// Numbers of the sessions; empty for all complete sessions.
     pub sessions: &'a [i64],
     /// Limits the selection to one destination.
@@ -82,9 +82,14 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn owe(&mut self, session: i64, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.state(session)?;
-        self.change(|file| {
+    pub fn queue_upload(
+        &mut self,
+        session: i64,
+        url: &str,
+        now_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        self.session_state(session)?;
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
@@ -92,7 +97,7 @@ impl Store {
                          state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
                          next_unix_ms = 0, claimed_until_unix_ms = 0"
                 ),
-                given![session, url, now_unix_ms],
+                sql_params![session, url, now_unix_ms],
             )?;
             Ok(())
         })
@@ -102,24 +107,24 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn outbox(&self) -> anyhow::Result<Vec<Item>> {
+    pub fn list_uploads(&self) -> anyhow::Result<Vec<OutboxEntry>> {
         let sql = sql!(
             "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
                     next_unix_ms, reason, sent_unix_ms
              FROM outbox JOIN session ON session.number = outbox.session
              ORDER BY outbox.session, url COLLATE {{binary}}"
         );
-        self.rows(sql, given![], item_of)
+        self.query_rows(sql, sql_params![], read_entry)
     }
 
     /// Makes all waiting uploads due immediately, overriding backoff.
     ///
     /// # Errors
     /// The database fails.
-    pub fn hurry_outbox(&mut self) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
+        self.transact(|file| {
             let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
-            file.execute(sql, given![])?;
+            file.execute(sql, sql_params![])?;
             Ok(())
         })
     }
@@ -128,11 +133,11 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn hold_outbox(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
+        self.transact(|file| {
             let sql =
                 sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
-            file.execute(sql, given![until_unix_ms, url])?;
+            file.execute(sql, sql_params![until_unix_ms, url])?;
             Ok(())
         })
     }
@@ -142,11 +147,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn claim(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Option<Item>> {
+    pub fn claim_upload(
+        &mut self,
+        wanted: &UploadSelection<'_>,
+    ) -> anyhow::Result<Option<OutboxEntry>> {
         let numbers = serde_json::to_string(wanted.sessions)?;
-        self.change(|file| {
+        self.transact(|file| {
             // A time too far in the future was set before the clock was set back.
-            let found: Option<(i64, String)> = file.first(
+            let found: Option<(i64, String)> = file.query_first(
                 sql!(
                     "SELECT outbox.session, url FROM outbox
                      JOIN session ON session.number = outbox.session
@@ -159,9 +167,9 @@ impl Store {
                      AND (CAST($5 AS TEXT) IS NULL OR url = $5)
                      ORDER BY attempts, outbox.session, url COLLATE {{binary}} LIMIT 1"
                 ),
-                given![
+                sql_params![
                     wanted.now_unix_ms,
-                    wanted.now_unix_ms + 2 * LONGEST_HOLD_MS,
+                    wanted.now_unix_ms + 2 * MAX_DELAY_MS,
                     wanted.now_unix_ms + 2 * CLAIM_MS,
                     &numbers,
                     wanted.url
@@ -175,17 +183,17 @@ impl Store {
                 sql!(
                     "UPDATE outbox SET claimed_until_unix_ms = $1 WHERE session = $2 AND url = $3"
                 ),
-                given![wanted.now_unix_ms + CLAIM_MS, session, &url],
+                sql_params![wanted.now_unix_ms + CLAIM_MS, session, &url],
             )?;
-            Ok(file.first(
+            Ok(file.query_first(
                 sql!(
                     "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
                             next_unix_ms, reason, sent_unix_ms
                      FROM outbox JOIN session ON session.number = outbox.session
                      WHERE outbox.session = $1 AND url = $2"
                 ),
-                given![session, &url],
-                item_of,
+                sql_params![session, &url],
+                read_entry,
             )?)
         })
     }
@@ -194,15 +202,15 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn settle_owed(&mut self, item: &Item) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
                          sent_unix_ms = $5, claimed_until_unix_ms = 0
                      WHERE session = $6 AND url = $7"
                 ),
-                given![
+                sql_params![
                     item.state.name(),
                     item.attempts,
                     item.next_unix_ms,
@@ -217,13 +225,13 @@ impl Store {
     }
 }
 
-fn item_of(row: Row<'_>) -> Result<Item, Error> {
-    Ok(Item {
+fn read_entry(row: SqlRow<'_>) -> Result<OutboxEntry, Error> {
+    Ok(OutboxEntry {
         session: row.get(0)?,
         id: row.get(1)?,
         ended: row.get(2)?,
         url: row.get(3)?,
-        state: Owed::of(row.text(4)?),
+        state: UploadState::from_name(row.text(4)?),
         attempts: row.get(5)?,
         next_unix_ms: row.get(6)?,
         reason: row.get(7)?,

@@ -3,35 +3,35 @@
 //!
 //! Reading hundreds of points row by row costs more than searching them. Packs and detector states
 //! are derived from points: triggers delete a pack whose points change, and a state records which
-//! points it has seen. Start at [`Store::points`].
+//! points it has seen. Start at [`Store::load_points`].
 
 use super::Store;
-use super::database::{Database, Row, given, sql};
-use super::points::{StoredPoint, point_at};
-use speedwell_model::{Point, PointKind};
+use super::database::{Database, SqlRow, sql, sql_params};
+use super::points::{StoredPoint, read_point};
+use speedwell_model::{HistoryPoint, PointKind};
 
 /// Shorter series are not cached: reading and searching them from the beginning is as fast.
-const KEPT_FROM: usize = 128;
+const MIN_CACHED_POINTS: usize = 128;
 /// A pack is rebuilt once at least one in this number of points is outside it.
-const LOOSE_SHARE: usize = 16;
+const LOOSE_SHARE_DIVISOR: usize = 16;
 
 /// Marks a missing number: a quiet NaN with a payload that no arithmetic produces.
 const NO_NUMBER: u64 = 0x7ff8_0000_5350_574c;
 /// Marks a missing revision.
 const NO_REVISION: i64 = i64::MIN;
 /// Little-endian 8-byte words per point.
-const WORDS: usize = 9;
+const WORDS_PER_POINT: usize = 9;
 
 /// Cacheable results of a search, so that the next one can continue from there.
 #[derive(Debug, Default)]
-pub struct Searched {
-    packs: Vec<Pack>,
+pub struct SearchCache {
+    packs: Vec<PointPack>,
     walks: Vec<(i64, Vec<Vec<u8>>)>,
 }
 
 /// The packed points of a series up to one of its sessions.
 #[derive(Debug)]
-struct Pack {
+struct PointPack {
     series: i64,
     at_unix_ms: i64,
     session: i64,
@@ -39,22 +39,22 @@ struct Pack {
     packed: Vec<u8>,
 }
 
-impl Searched {
+impl SearchCache {
     /// Adds the detector states of a series with this number of points, one for each work.
-    pub fn add_walks(&mut self, series: i64, points: usize, walks: Vec<Vec<u8>>) {
-        if points >= KEPT_FROM {
+    pub fn add_detector_states(&mut self, series: i64, points: usize, walks: Vec<Vec<u8>>) {
+        if points >= MIN_CACHED_POINTS {
             self.walks.push((series, walks));
         }
     }
 
-    /// Packs the points of a series: all of them, as returned by [`Store::points`].
-    pub fn add_points(&mut self, course: &StoredCourse) {
+    /// Packs the points of a series: all of them, as returned by [`Store::load_points`].
+    pub fn pack_points(&mut self, course: &SeriesPoints) {
         let points = &course.points;
-        if points.len() < KEPT_FROM || LOOSE_SHARE * course.loose < points.len() {
+        if points.len() < MIN_CACHED_POINTS || LOOSE_SHARE_DIVISOR * course.loose < points.len() {
             return;
         }
-        if let (Some(last), Some(packed)) = (points.last(), pack(points)) {
-            self.packs.push(Pack {
+        if let (Some(last), Some(packed)) = (points.last(), encode_points(points)) {
+            self.packs.push(PointPack {
                 series: last.series,
                 at_unix_ms: last.at_unix_ms,
                 session: last.session,
@@ -67,7 +67,7 @@ impl Searched {
 
 /// The points of a series, ordered by the start of their sessions.
 #[derive(Debug, Default)]
-pub struct StoredCourse {
+pub struct SeriesPoints {
     /// Its points.
     pub points: Vec<StoredPoint>,
     /// Number of points outside the pack.
@@ -79,18 +79,23 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
-        Ok(self.course(series, usize::MAX)?.points)
+    pub fn load_points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
+        Ok(self.load_newest_points(series, usize::MAX)?.points)
     }
 
     /// Returns up to `most` points of a series, those of the latest sessions.
     ///
     /// # Errors
     /// The database fails.
-    pub fn course(&self, series: i64, most: usize) -> anyhow::Result<StoredCourse> {
+    pub fn load_newest_points(&self, series: i64, most: usize) -> anyhow::Result<SeriesPoints> {
         let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
-        let read = |row: Row<'_>| Ok(row.bytes_or_null(0)?.and_then(|pack| unpack(series, pack)));
-        let packed: Option<Option<Vec<StoredPoint>>> = self.first_row(sql, given![series], read)?;
+        let read = |row: SqlRow<'_>| {
+            Ok(row
+                .bytes_or_null(0)?
+                .and_then(|pack| decode_points(series, pack)))
+        };
+        let packed: Option<Option<Vec<StoredPoint>>> =
+            self.query_first(sql, sql_params![series], read)?;
         let mut points = packed.flatten().unwrap_or_default();
         let after = points.last().map(|last| (last.at_unix_ms, last.session));
         let (at, session) = after.unwrap_or((i64::MIN, i64::MIN));
@@ -102,14 +107,14 @@ impl Store {
         );
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let mut loose: Vec<StoredPoint> =
-            self.rows(sql, given![series, at, session, limit], |row| {
-                point_at(series, &row)
+            self.query_rows(sql, sql_params![series, at, session, limit], |row| {
+                read_point(series, &row)
             })?;
         loose.reverse();
         let count = loose.len();
         points.append(&mut loose);
         points.drain(..points.len().saturating_sub(most));
-        Ok(StoredCourse {
+        Ok(SeriesPoints {
             points,
             loose: count,
         })
@@ -119,35 +124,39 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn walks(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
         let sql = sql!("SELECT state FROM walk WHERE series = $1 AND branch = $2 ORDER BY place");
-        self.rows(sql, given![series, branch], |row| row.get(0))
+        self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
     }
 
     /// Stores the results of a search along a branch in one transaction.
     ///
     /// # Errors
     /// The database fails.
-    pub fn keep_searched(&mut self, branch: &str, searched: &Searched) -> anyhow::Result<()> {
-        let Searched { packs, walks } = searched;
+    pub fn store_search_cache(
+        &mut self,
+        branch: &str,
+        searched: &SearchCache,
+    ) -> anyhow::Result<()> {
+        let SearchCache { packs, walks } = searched;
         if packs.is_empty() && walks.is_empty() {
             return Ok(());
         }
-        self.change(|file| {
+        self.transact(|file| {
             for pack in packs {
-                keep_pack(file, pack)?;
+                store_pack(file, pack)?;
             }
             for (series, states) in walks {
                 file.execute(
                     sql!("DELETE FROM walk WHERE series = $1 AND branch = $2"),
-                    given![*series, branch],
+                    sql_params![*series, branch],
                 )?;
                 for (place, state) in (0_u32..).zip(states) {
                     file.execute(
                         sql!(
                             "INSERT INTO walk (series, branch, place, state) VALUES ($1, $2, $3, $4)"
                         ),
-                        given![*series, branch, place, state],
+                        sql_params![*series, branch, place, state],
                     )?;
                 }
             }
@@ -157,20 +166,20 @@ impl Store {
 }
 
 /// Stores a pack, unless the points have changed since it was built.
-fn keep_pack(file: &Database, pack: &Pack) -> anyhow::Result<()> {
-    let Pack {
+fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
+    let PointPack {
         series,
         at_unix_ms,
         session,
         points,
         packed,
     } = pack;
-    let count: i64 = file.one(
+    let count: i64 = file.query_value(
         sql!(
             "SELECT count(*) FROM point
              WHERE series = $1 AND (at_unix_ms, session) <= ($2, $3)"
         ),
-        given![*series, *at_unix_ms, *session],
+        sql_params![*series, *at_unix_ms, *session],
     )?;
     if usize::try_from(count) == Ok(*points) {
         file.execute(
@@ -180,17 +189,17 @@ fn keep_pack(file: &Database, pack: &Pack) -> anyhow::Result<()> {
                      at_unix_ms = excluded.at_unix_ms, session = excluded.session,
                      packed = excluded.packed"
             ),
-            given![*series, *at_unix_ms, *session, packed],
+            sql_params![*series, *at_unix_ms, *session, packed],
         )?;
     }
     Ok(())
 }
 
 /// Packs points: the works, each preceded by its length and terminated by a length of 0, then
-/// [`WORDS`] words per point. `None` if there are too many works or one with an empty name.
-fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
+/// [`WORDS_PER_POINT`] words per point. `None` if there are too many works or one with an empty name.
+fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
-    let mut words = Vec::with_capacity(points.len() * WORDS);
+    let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);
     for stored in points {
         let point = &stored.point;
         let work = match point.work.as_deref() {
@@ -235,7 +244,7 @@ fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
 }
 
 /// Unpacks points; `None` if the bytes are not a pack.
-fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
+fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
     let mut works: Vec<&str> = Vec::new();
     loop {
         let (length, rest) = packed.split_first_chunk()?;
@@ -249,7 +258,7 @@ fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
     let (words, []) = packed.as_chunks() else {
         return None;
     };
-    let (points, []) = words.as_chunks::<WORDS>() else {
+    let (points, []) = words.as_chunks::<WORDS_PER_POINT>() else {
         return None;
     };
     let unpacked = points.iter().map(|words| {
@@ -276,7 +285,7 @@ fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
             session: session as i64,
             revision: Some(revision as i64).filter(|number| *number != NO_REVISION),
             machine: machine as i64,
-            point: Point {
+            point: HistoryPoint {
                 value: f64::from_bits(value),
                 interval: number(low).zip(number(high)),
                 runs: small as u32,
@@ -292,33 +301,34 @@ fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::back_end_tests::places;
+    use super::super::back_end_tests::test_backends;
     use super::*;
-    use speedwell_fixtures::Story;
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::{
-        Better, Machine, Metric, Revision, SeriesKey, SessionPoint, SessionPoints, State,
+        Machine, Metric, MetricDirection, Revision, SeriesKey, SessionPoint, SessionPoints,
+        SessionState,
     };
 
     /// Stores a session that started at `at_unix_ms`, with a point of each kind in series 1.
-    fn measure(store: &mut Store, at_unix_ms: i64) -> i64 {
-        let mut session = Story::fixed(&["default"], 1).session();
+    fn store_session(store: &mut Store, at_unix_ms: i64) -> i64 {
+        let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
         session.runs.clear();
         session.id = format!("session of {at_unix_ms}");
-        session.state = State::Imported;
+        session.state = SessionState::Imported;
         session.started_unix_ms = at_unix_ms;
-        let number = store.insert(&session).unwrap();
+        let number = store.insert_session(&session).unwrap();
         let point = |place: usize| SessionPoint {
             series: SeriesKey {
                 case: "bench n=1".into(),
                 variant: "default".into(),
-                metric: Metric::new("time", "s", Better::Lower),
+                metric: Metric::new("time", "s", MetricDirection::Lower),
             },
             place: 0,
             revision: (place > 0).then(|| Revision {
                 id: format!("r{at_unix_ms}"),
                 ..Revision::default()
             }),
-            point: Point {
+            point: HistoryPoint {
                 value: at_unix_ms as f64 + 0.1,
                 interval: (place > 1).then_some((0.5, f64::INFINITY)),
                 runs: 3 + place as u32,
@@ -338,20 +348,20 @@ mod tests {
             circumstances: Vec::new(),
             points: (0..PointKind::NAMES.len()).map(point).collect(),
         };
-        store.keep_points(number, &points).unwrap();
+        store.store_points(number, &points).unwrap();
         number
     }
 
     #[test]
     fn a_session_dated_in_the_future_is_not_the_newest_for_ever() {
         const YEAR_2100: i64 = 4_102_444_800_000;
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
-            let wrong = measure(&mut store, YEAR_2100);
-            pack_all(&mut store);
-            let next = measure(&mut store, speedwell_process::unix_ms());
+            let wrong = store_session(&mut store, YEAR_2100);
+            pack_all_points(&mut store);
+            let next = store_session(&mut store, speedwell_process::unix_time_ms());
             let mut sessions: Vec<i64> = store
-                .points(1)
+                .load_points(1)
                 .unwrap()
                 .iter()
                 .map(|point| point.session)
@@ -363,7 +373,10 @@ mod tests {
                 "the next one is read, and is newer"
             );
             assert_eq!(store.sessions_in_future(9).unwrap(), [wrong]);
-            assert_eq!(store.session(wrong).unwrap().started_unix_ms, YEAR_2100);
+            assert_eq!(
+                store.load_session(wrong).unwrap().started_unix_ms,
+                YEAR_2100
+            );
         }
     }
 
@@ -377,29 +390,29 @@ mod tests {
         }
     }
 
-    fn pack_all(store: &mut Store) {
-        let mut searched = Searched::default();
-        searched.add_points(&store.course(1, usize::MAX).unwrap());
-        store.keep_searched("main", &searched).unwrap();
+    fn pack_all_points(store: &mut Store) {
+        let mut searched = SearchCache::default();
+        searched.pack_points(&store.load_newest_points(1, usize::MAX).unwrap());
+        store.store_search_cache("main", &searched).unwrap();
     }
 
     #[test]
     fn packed_points_are_those_that_were_stored() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for at in (10..400).step_by(10) {
-                measure(&mut store, at);
+                store_session(&mut store, at);
             }
-            let rows = store.course(1, usize::MAX).unwrap();
+            let rows = store.load_newest_points(1, usize::MAX).unwrap();
             assert_eq!((rows.points.len(), rows.loose), (195, 195));
-            pack_all(&mut store);
-            let packed = store.course(1, usize::MAX).unwrap();
+            pack_all_points(&mut store);
+            let packed = store.load_newest_points(1, usize::MAX).unwrap();
             assert_eq!((&packed.points, packed.loose), (&rows.points, 0));
-            let newest = store.course(1, 7).unwrap().points;
+            let newest = store.load_newest_points(1, 7).unwrap().points;
             assert_eq!(newest, rows.points[188..]);
 
-            measure(&mut store, 400);
-            let grown = store.course(1, usize::MAX).unwrap();
+            store_session(&mut store, 400);
+            let grown = store.load_newest_points(1, usize::MAX).unwrap();
             assert_eq!((grown.points.len(), grown.loose), (200, 5));
             assert_eq!(grown.points[..195], rows.points);
         }
@@ -407,21 +420,21 @@ mod tests {
 
     #[test]
     fn a_pack_goes_with_the_first_of_its_points_that_changes() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let sessions: Vec<i64> = (10..400)
                 .step_by(10)
-                .map(|at| measure(&mut store, at))
+                .map(|at| store_session(&mut store, at))
                 .collect();
-            pack_all(&mut store);
-            store.delete(sessions[3]).unwrap();
-            let left = store.course(1, usize::MAX).unwrap();
+            pack_all_points(&mut store);
+            store.delete_untracked(sessions[3]).unwrap();
+            let left = store.load_newest_points(1, usize::MAX).unwrap();
             assert_eq!((left.points.len(), left.loose), (190, 190));
 
-            pack_all(&mut store);
-            assert_eq!(store.course(1, usize::MAX).unwrap().loose, 0);
-            measure(&mut store, 15);
-            let more = store.course(1, usize::MAX).unwrap();
+            pack_all_points(&mut store);
+            assert_eq!(store.load_newest_points(1, usize::MAX).unwrap().loose, 0);
+            store_session(&mut store, 15);
+            let more = store.load_newest_points(1, usize::MAX).unwrap();
             assert_eq!((more.points.len(), more.loose), (195, 195));
             assert!(more.points.is_sorted_by_key(|point| point.at_unix_ms));
         }
@@ -429,30 +442,30 @@ mod tests {
 
     #[test]
     fn points_that_changed_while_they_were_searched_are_not_packed() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for at in (10..400).step_by(10) {
-                measure(&mut store, at);
+                store_session(&mut store, at);
             }
-            let mut searched = Searched::default();
-            searched.add_points(&store.course(1, usize::MAX).unwrap());
-            measure(&mut store, 15);
-            store.keep_searched("main", &searched).unwrap();
-            assert_eq!(store.course(1, usize::MAX).unwrap().loose, 200);
+            let mut searched = SearchCache::default();
+            searched.pack_points(&store.load_newest_points(1, usize::MAX).unwrap());
+            store_session(&mut store, 15);
+            store.store_search_cache("main", &searched).unwrap();
+            assert_eq!(store.load_newest_points(1, usize::MAX).unwrap().loose, 200);
         }
     }
 
     #[test]
     fn bytes_that_are_no_pack_are_not_read_as_one() {
-        let whole = pack(&[]).unwrap();
-        assert_eq!(unpack(1, &whole).unwrap(), []);
+        let whole = encode_points(&[]).unwrap();
+        assert_eq!(decode_points(1, &whole).unwrap(), []);
         for torn in [
             &[][..],
             &[1, 0, 0, 0],
             &[0, 0, 0, 0, 1],
             &[0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
         ] {
-            assert_eq!(unpack(1, torn), None);
+            assert_eq!(decode_points(1, torn), None);
         }
     }
 }

@@ -4,16 +4,17 @@
 //! queried.
 
 use super::Store;
-use super::browse::machine_at;
-use super::database::{Database, Error, Given, Row, given, sql};
-use super::read::{better_of, from_json};
-use super::session_writer::better_name;
+use super::browse::read_machine;
+use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
+use super::read::{parse_direction, parse_json};
+use super::session_writer::direction_name;
 use anyhow::Context;
 use serde::Deserialize;
 use speedwell_model::{
-    Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
+    HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
+    SessionPoints,
 };
-use speedwell_process::unix_ms;
+use speedwell_process::unix_time_ms;
 use std::collections::HashMap;
 
 /// How far clocks of machines may be ahead, in milliseconds, before one of them is wrong.
@@ -64,7 +65,7 @@ pub struct StoredPoint {
     /// Number of the machine.
     pub machine: i64,
     /// The point.
-    pub point: Point,
+    pub point: HistoryPoint,
 }
 
 impl Store {
@@ -72,9 +73,9 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
+    pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
         let sql = sql!("SELECT session FROM unsummarised ORDER BY session DESC");
-        self.rows(sql, given![], |row| row.get(0))
+        self.query_rows(sql, sql_params![], |row| row.get(0))
     }
 
     /// Numbers of sessions that are dated in the future, at most `most`.
@@ -85,37 +86,37 @@ impl Store {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
         );
-        let from = unix_ms().saturating_add(MAX_AHEAD_MS + 1);
-        self.rows(sql, given![from, most], |row| row.get(0))
+        let from = unix_time_ms().saturating_add(MAX_AHEAD_MS + 1);
+        self.query_rows(sql, sql_params![from, most], |row| row.get(0))
     }
 
     /// Stores the points of a session.
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn keep_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
-        self.change(|file| {
-            let at: i64 = file.one(
+    pub fn store_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
+        self.transact(|file| {
+            let at: i64 = file.query_value(
                 sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
-                given![session],
+                sql_params![session],
             )?;
-            let at = credible_start(at, unix_ms());
-            let machine = keep_machine(file, &of.machine, at)?;
+            let at = credible_start(at, unix_time_ms());
+            let machine = upsert_machine(file, &of.machine, at)?;
             file.execute(
                 sql!(
                     "INSERT INTO session_machine (session, machine, surroundings)
                      VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
                          machine = excluded.machine, surroundings = excluded.surroundings"
                 ),
-                given![session, machine, &serde_json::to_string(&of.circumstances)?],
+                sql_params![session, machine, &serde_json::to_string(&of.circumstances)?],
             )?;
             file.execute(
                 sql!("DELETE FROM point WHERE session = $1"),
-                given![session],
+                sql_params![session],
             )?;
-            let placed = place_points(file, &of.points)?;
+            let placed = locate_points(file, &of.points)?;
             let rows = of.points.iter().zip(&placed);
-            let rows: Vec<[Given<'_>; 14]> = rows
+            let rows: Vec<[SqlParam<'_>; 14]> = rows
                 .map(|(found, placed)| point_row((session, at, machine), found, placed))
                 .collect();
             file.insert(
@@ -134,7 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
+    pub fn revisions_measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
         let sql = sql!(
             "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
              JOIN machine ON machine.number = point.machine
@@ -142,7 +143,7 @@ impl Store {
              JOIN revision ON revision.number = point.revision
              WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
         );
-        self.rows(sql, given![machine], |row| {
+        self.query_rows(sql, sql_params![machine], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?])
         })
     }
@@ -151,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn failures_on(&self, branch: &str) -> anyhow::Result<LineFailures> {
+    pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
         // Join from the failures: they are fewer than the revisions of the line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
@@ -162,8 +163,8 @@ impl Store {
              AND line.revision = revision.number AND line.branch = $2
              AND skipped = 0 ORDER BY position, session.number"
         );
-        let read = |row: Row<'_>| {
-            let landmark = Landmark {
+        let read = |row: SqlRow<'_>| {
+            let landmark = RevisionMarker {
                 position: row.get(0)?,
                 committed_unix_ms: row.get(1)?,
                 revision: row.get(2)?,
@@ -171,13 +172,13 @@ impl Store {
             };
             Ok((landmark, row.get(4)?, row.get(5)?))
         };
-        let failed: Vec<(Landmark, String, String)> =
-            self.rows(sql, given![PROJECT, branch], read)?;
+        let failed: Vec<(RevisionMarker, String, String)> =
+            self.query_rows(sql, sql_params![PROJECT, branch], read)?;
         let mut all = Vec::new();
         for (landmark, detail, design) in failed {
-            let design: DesignKeys = from_json(&design)?;
+            let design: DesignKeys = parse_json(&design)?;
             if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
-                all.push((landmark, from_json(&detail)?));
+                all.push((landmark, parse_json(&detail)?));
             }
         }
         Ok(LineFailures { all })
@@ -196,16 +197,16 @@ impl Store {
              JOIN failure ON failure.session = session.number
              WHERE design LIKE '%backfill%' ORDER BY session.number, failure.place"
         );
-        let read = |row: Row<'_>| {
+        let read = |row: SqlRow<'_>| {
             let texts = [row.get(1)?, row.get(3)?, row.get(4)?];
             Ok((row.get(0)?, row.get(2)?, texts))
         };
-        let failed: Vec<(String, i64, [String; 3])> = self.rows(sql, given![], read)?;
+        let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
         let mut found: Vec<(String, String, i64)> = Vec::new();
         for (revision, session, [variants, design, detail]) in failed {
             let is_known = found.last().is_some_and(|(_, _, known)| *known == session);
-            let design: DesignKeys = from_json(&design)?;
-            let failure: FailureKeys = from_json(&detail)?;
+            let design: DesignKeys = parse_json(&design)?;
+            let failure: FailureKeys = parse_json(&detail)?;
             if !is_known
                 && design.purpose.as_deref() == Some("backfill")
                 && failure.step.as_deref() == Some("build")
@@ -220,23 +221,23 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn series(&self) -> anyhow::Result<Vec<StoredSeries>> {
+    pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, place FROM series
              WHERE project = $1 ORDER BY number"
         );
-        let read = |row: Row<'_>| {
+        let read = |row: SqlRow<'_>| {
             let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
             let better: String = row.get(5)?;
             Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
         };
         type Known = (i64, (String, String, String, String), String, bool);
-        let known: Vec<Known> = self.rows(sql, given![PROJECT], read)?;
+        let known: Vec<Known> = self.query_rows(sql, sql_params![PROJECT], read)?;
         known
             .into_iter()
             .map(
                 |(number, (case, variant, name, unit), better, is_primary)| {
-                    let better = better_of(&better, &name)?;
+                    let better = parse_direction(&better, &name)?;
                     let metric = Metric { name, unit, better };
                     Ok(StoredSeries {
                         number,
@@ -256,18 +257,18 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn machine_of(&self, session: i64) -> anyhow::Result<Option<i64>> {
+    pub fn session_machine(&self, session: i64) -> anyhow::Result<Option<i64>> {
         let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
-        self.first_row(sql, given![session], |row| row.get(0))
+        self.query_first(sql, sql_params![session], |row| row.get(0))
     }
 
     /// Returns a machine by its number.
     ///
     /// # Errors
     /// The database fails, or no machine has that number.
-    pub fn machine(&self, number: i64) -> anyhow::Result<Machine> {
+    pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
-        let found = self.first_row(sql, given![number], |row| machine_at(row, 0))?;
+        let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
         found.with_context(|| format!("there is no machine {number}"))
     }
 
@@ -275,10 +276,10 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn circumstances(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT surroundings FROM session_machine WHERE session = $1");
-        let text: Option<String> = self.first_row(sql, given![session], |row| row.get(0))?;
-        text.as_deref().map_or(Ok(Vec::new()), from_json)
+        let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
+        text.as_deref().map_or(Ok(Vec::new()), parse_json)
     }
 
     /// Returns the distinct sets of environment facts of some sessions, each with the sessions that
@@ -286,20 +287,20 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn circumstances_of(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
+    pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
         let sql = sql!(
             "SELECT surroundings, session FROM session_machine WHERE session IN {{numbers:1}}
              ORDER BY session"
         );
         let numbers = serde_json::to_string(sessions)?;
-        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let found: Vec<(String, i64)> = self.rows(sql, given![&numbers], read)?;
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found: Vec<(String, i64)> = self.query_rows(sql, sql_params![&numbers], read)?;
         let mut sets: HashMap<String, Vec<i64>> = HashMap::new();
         for (text, session) in found {
             sets.entry(text).or_default().push(session);
         }
         let sets = sets.into_iter();
-        sets.map(|(text, sessions)| Ok((from_json(&text)?, sessions)))
+        sets.map(|(text, sessions)| Ok((parse_json(&text)?, sessions)))
             .collect()
     }
 
@@ -307,20 +308,20 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn circumstances_on(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
+    pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
             "SELECT DISTINCT surroundings FROM (
                  SELECT surroundings FROM session_machine WHERE machine = $1
                  ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY surroundings"
         );
-        let texts: Vec<String> = self.rows(sql, given![machine], |row| row.get(0))?;
-        texts.iter().map(|text| from_json(text)).collect()
+        let texts: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
+        texts.iter().map(|text| parse_json(text)).collect()
     }
 }
 
-/// Reads a point from a row with the columns of [`Store::course`](super::Store::course).
-pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error> {
+/// Reads a point from a row with the columns of [`Store::load_newest_points`](super::Store::load_newest_points).
+pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {
         series,
@@ -328,12 +329,12 @@ pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error>
         session: row.get(1)?,
         revision: row.get(2)?,
         machine: row.get(3)?,
-        point: Point {
+        point: HistoryPoint {
             value: row.get(4)?,
             interval: low.zip(row.get(6)?),
             runs: row.get(7)?,
             spread: row.get(8)?,
-            kind: kind_of(row.text(9)?),
+            kind: parse_point_kind(row.text(9)?),
             is_dirty: row.get(10)?,
             work: row.get(11)?,
         },
@@ -342,7 +343,7 @@ pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error>
 
 /// Parses a point kind. An unknown kind of a later version maps to one that change detection
 /// ignores.
-fn kind_of(name: &str) -> PointKind {
+fn parse_point_kind(name: &str) -> PointKind {
     let known = PointKind::NAMES.iter().find(|(_, known)| *known == name);
     known.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
@@ -350,17 +351,17 @@ fn kind_of(name: &str) -> PointKind {
 /// Failures of the sessions on a line, in line order.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
-    all: Vec<(Landmark, FailureKeys)>,
+    all: Vec<(RevisionMarker, FailureKeys)>,
 }
 
 impl LineFailures {
     /// Returns the sessions in which a case of a variant failed.
-    pub fn of(&self, case: &str, variant: &str) -> Vec<Landmark> {
+    pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
         let own = self
             .all
             .iter()
-            .filter(|(_, keys)| keys.is_of(case, variant));
-        let mut found: Vec<Landmark> = own.map(|(landmark, _)| landmark.clone()).collect();
+            .filter(|(_, keys)| keys.concerns(case, variant));
+        let mut found: Vec<RevisionMarker> = own.map(|(landmark, _)| landmark.clone()).collect();
         found.dedup();
         found
     }
@@ -377,7 +378,7 @@ struct FailureKeys {
 impl FailureKeys {
     /// Returns whether the failure concerns the case and variant. A failed build affects all cases,
     /// and a failure without a variant all variants.
-    fn is_of(&self, case: &str, variant: &str) -> bool {
+    fn concerns(&self, case: &str, variant: &str) -> bool {
         let concerns_case =
             self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");
         concerns_case && self.variant.as_deref().is_none_or(|name| name == variant)
@@ -392,13 +393,13 @@ struct DesignKeys {
 
 /// Returns the build command of the first stored variant; empty if it is not built.
 fn build_command(variants: &str) -> anyhow::Result<String> {
-    let variants: serde_json::Value = from_json(variants)?;
+    let variants: serde_json::Value = parse_json(variants)?;
     let command = variants.pointer("/0/worktree/build/command");
     let command = command.and_then(serde_json::Value::as_str);
     Ok(command.unwrap_or_default().to_owned())
 }
 
-struct Placed {
+struct PointLocation {
     series: i64,
     revision: Option<i64>,
     /// Index in its series: a session with several revisions of one thing has several points there.
@@ -406,18 +407,18 @@ struct Placed {
 }
 
 /// Inserts the series and revisions of points. A revision that occurs repeatedly is inserted once.
-fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<Placed>> {
+fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
     let mut places: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
     let mut placed = Vec::with_capacity(points.len());
     for found in points {
-        let series = keep_series(file, &found.series, found.place)?;
+        let series = upsert_series(file, &found.series, found.place)?;
         let mut kept = None;
         if let Some(revision) = &found.revision {
             let known = revisions.get(&*revision.id);
             let number = match known.filter(|(known, _)| *known == revision) {
                 Some((_, number)) => *number,
-                None => keep_revision(file, revision)?,
+                None => upsert_revision(file, revision)?,
             };
             revisions.insert(&revision.id, (revision, number));
             kept = Some(number);
@@ -425,7 +426,7 @@ fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<
         let place = *(places.entry(series))
             .and_modify(|place| *place += 1)
             .or_insert(0);
-        placed.push(Placed {
+        placed.push(PointLocation {
             series,
             revision: kept,
             place,
@@ -438,10 +439,10 @@ fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<
 fn point_row<'p>(
     (session, at, machine): (i64, i64, i64),
     found: &'p SessionPoint,
-    placed: &Placed,
-) -> [Given<'p>; 14] {
+    placed: &PointLocation,
+) -> [SqlParam<'p>; 14] {
     let point = &found.point;
-    *given![
+    *sql_params![
         placed.series,
         at,
         session,
@@ -460,28 +461,28 @@ fn point_row<'p>(
 }
 
 /// Updates first: on PostgreSQL, an upsert that conflicts consumes a number and leaves a gap.
-fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
-    let known = file.first(
+fn upsert_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
+    let known = file.query_first(
         sql!(
             "UPDATE machine SET
                  first_unix_ms = CASE WHEN $1 < first_unix_ms THEN $1 ELSE first_unix_ms END,
                  last_unix_ms = CASE WHEN $1 > last_unix_ms THEN $1 ELSE last_unix_ms END
              WHERE id = $2 RETURNING number"
         ),
-        given![at, &machine.id],
+        sql_params![at, &machine.id],
         |row| row.get(0),
     )?;
     if let Some(number) = known {
         return Ok(number);
     }
-    file.one(
+    file.query_value(
         sql!(
             "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
              VALUES ($1, $2, $3, $4, $5, $5)
              ON CONFLICT (id) DO UPDATE SET last_unix_ms = excluded.last_unix_ms
              RETURNING number"
         ),
-        given![
+        sql_params![
             &machine.id,
             &machine.name,
             &machine.label,
@@ -493,17 +494,17 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
 
 /// Returns the number of a series, inserting it if needed; `place` is the index of its metric.
 /// Looks it up first, which is cheaper.
-pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
-    let row = given![
+pub(super) fn upsert_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
+    let row = sql_params![
         PROJECT,
         &key.case,
         &key.variant,
         &key.metric.name,
         &key.metric.unit,
-        better_name(key.metric.better),
+        direction_name(key.metric.better),
         place as i64,
     ];
-    let known = file.first(
+    let known = file.query_first(
         sql!(
             "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
              AND metric = $4 AND unit = $5 AND better = $6 AND place <= $7"
@@ -514,7 +515,7 @@ pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Res
     if let Some(number) = known {
         return Ok(number);
     }
-    file.one(
+    file.query_value(
         sql!(
             "INSERT INTO series (project, case_id, variant, metric, unit, better, place)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -529,14 +530,14 @@ pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Res
 
 /// Returns the number of a revision, inserting it if needed. Fills in missing facts and never drops
 /// known ones.
-pub(super) fn keep_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
-    let known = file.first(
+pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
+    let known = file.query_first(
         sql!(
             "SELECT number FROM revision WHERE project = $1 AND id = $2
              AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
              AND (committed_unix_ms IS NOT NULL OR CAST($4 AS BIGINT) IS NULL)"
         ),
-        given![
+        sql_params![
             PROJECT,
             &revision.id,
             &revision.tree,
@@ -548,7 +549,7 @@ pub(super) fn keep_revision(file: &Database, revision: &Revision) -> anyhow::Res
         return Ok(number);
     }
     let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
-    Ok(file.one(
+    Ok(file.query_value(
         sql!(
             "INSERT INTO revision (project, id, tree, parents, committed_unix_ms, subject)
              VALUES ($1, $2, $3, $4, $5, $6)
@@ -560,7 +561,7 @@ pub(super) fn keep_revision(file: &Database, revision: &Revision) -> anyhow::Res
                  subject = coalesce(excluded.subject, revision.subject)
              RETURNING number"
         ),
-        given![
+        sql_params![
             PROJECT,
             &revision.id,
             &revision.tree,

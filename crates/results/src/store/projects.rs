@@ -5,13 +5,13 @@
 //! only this one.
 
 use super::Store;
-use super::database::{Row, given, sql};
+use super::database::{SqlRow, sql, sql_params};
 use anyhow::{Context, ensure};
 use std::path::{Path, PathBuf};
 
 /// A project of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Project {
+pub struct StoredProject {
     /// Number of the project; 1 is the first project.
     pub number: i64,
     /// Name in URLs; empty for the first project.
@@ -21,21 +21,24 @@ pub struct Project {
 }
 
 /// Maximum length of a name.
-const LONGEST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Names that would clash with other paths.
-const RESERVED: [&str; 7] = [
+const RESERVED_NAMES: [&str; 7] = [
     "api", "static", "login", "logout", "settings", "health", "metrics",
 ];
 
 /// Returns why `name` cannot be a project name; `None` if it can.
-pub fn unfit_project(name: &str) -> Option<&'static str> {
+pub fn project_name_problem(name: &str) -> Option<&'static str> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let begins_well = name.bytes().next().is_some_and(is_letter);
-    if !begins_well || name.len() > LONGEST || !name.bytes().all(|b| is_letter(b) || b == b'-') {
+    if !begins_well
+        || name.len() > MAX_NAME_LENGTH
+        || !name.bytes().all(|b| is_letter(b) || b == b'-')
+    {
         return Some("a name has up to 64 small letters, digits and hyphens, no hyphen first");
     }
-    RESERVED
+    RESERVED_NAMES
         .contains(&name)
         .then_some("that name has a meaning of its own in addresses")
 }
@@ -45,42 +48,44 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn projects(&self) -> anyhow::Result<Vec<Project>> {
+    pub fn list_projects(&self) -> anyhow::Result<Vec<StoredProject>> {
         let sql = sql!(
             "SELECT number, name, is_public FROM project
              ORDER BY CASE WHEN number = 1 THEN 0 ELSE 1 END, name COLLATE {{binary}}"
         );
-        self.rows(sql, given![], project_of)
+        self.query_rows(sql, sql_params![], read_project)
     }
 
     /// Returns a project by its name.
     ///
     /// # Errors
     /// The database fails.
-    pub fn project(&self, name: &str) -> anyhow::Result<Option<Project>> {
+    pub fn find_project(&self, name: &str) -> anyhow::Result<Option<StoredProject>> {
         let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
-        self.first_row(sql, given![name], project_of)
+        self.query_first(sql, sql_params![name], read_project)
     }
 
     /// Creates a project and its tables, unless it exists.
     ///
     /// # Errors
     /// The name is invalid, the tables cannot be created, or the database fails.
-    pub fn add_project(&mut self, name: &str) -> anyhow::Result<Project> {
-        if let Some(why) = unfit_project(name) {
+    pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
+        if let Some(why) = project_name_problem(name) {
             anyhow::bail!("'{name}' cannot be a project: {why}");
         }
-        self.change(|file| {
+        self.transact(|file| {
             file.execute(
                 sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
-                given![name],
+                sql_params![name],
             )?;
             Ok(())
         })?;
-        let project = self.project(name)?.context("the project was removed")?;
+        let project = self
+            .find_project(name)?
+            .context("the project was removed")?;
         let made = self.database.make_schema(project.number);
-        made.map_err(|error| self.explain(error))?;
-        Store::open(&self.path_of(&project)?)?;
+        made.map_err(|error| self.explain_error(error))?;
+        Store::open(&self.project_path(&project)?)?;
         Ok(project)
     }
 
@@ -88,10 +93,10 @@ impl Store {
     ///
     /// # Errors
     /// The project does not exist, or the database fails.
-    pub fn publish(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
+        self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
-            let changed = file.execute(sql, given![is_public, name])?;
+            let changed = file.execute(sql, sql_params![is_public, name])?;
             ensure!(changed == 1, "there is no project '{name}'");
             Ok(())
         })
@@ -106,21 +111,21 @@ impl Store {
     ///
     /// # Errors
     /// The server cannot be asked for the schema of its address.
-    pub fn path_of(&self, project: &Project) -> anyhow::Result<PathBuf> {
+    pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());
         }
-        let schema = self.database.schema(project.number);
-        match (Store::server(&self.path), schema) {
-            (Some(address), Ok(schema)) => Ok(PathBuf::from(led_to(address, &schema))),
-            (Some(_), Err(error)) => Err(self.explain(error)),
-            (None, _) => Ok(beside(&self.path, &project.name)),
+        let schema = self.database.schema_name(project.number);
+        match (Store::server_address(&self.path), schema) {
+            (Some(address), Ok(schema)) => Ok(PathBuf::from(address_of_schema(address, &schema))),
+            (Some(_), Err(error)) => Err(self.explain_error(error)),
+            (None, _) => Ok(project_file(&self.path, &project.name)),
         }
     }
 }
 
-fn project_of(row: Row<'_>) -> Result<Project, super::database::Error> {
-    Ok(Project {
+fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error> {
+    Ok(StoredProject {
         number: row.get(0)?,
         name: row.get(1)?,
         is_public: row.get(2)?,
@@ -128,13 +133,13 @@ fn project_of(row: Row<'_>) -> Result<Project, super::database::Error> {
 }
 
 /// Returns `results.projects/core.db` beside `results.db`.
-fn beside(path: &Path, name: &str) -> PathBuf {
+fn project_file(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }
 
 /// Returns the address with a search path of `schema`. Of several such options, the last one
 /// counts.
-fn led_to(address: &str, schema: &str) -> String {
+fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
     let Some((place, options)) = address.split_once('?') else {
         return format!("{address}?options={option}");
@@ -159,33 +164,42 @@ fn led_to(address: &str, schema: &str) -> String {
 mod tests {
     use super::*;
     use crate::store::SessionFilter;
-    use crate::store::back_end_tests::places;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Session, State};
+    use crate::store::back_end_tests::test_backends;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionState};
 
     #[test]
     fn what_is_in_one_project_is_not_in_another() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let core = store.add_project("core").unwrap();
             let other = store.add_project("other").unwrap();
             assert_eq!(store.add_project("core").unwrap(), core, "it was here");
-            let open = |project: &Project| Store::open(&store.path_of(project).unwrap()).unwrap();
-            let mut session = Story::fixed(&["a"], 1).session();
-            session.state = State::Imported;
-            assert_eq!(open(&core).insert(&session).unwrap(), 1);
-            assert_eq!(open(&other).count(&SessionFilter::default()).unwrap(), 0);
-            assert_eq!(store.count(&SessionFilter::default()).unwrap(), 0);
+            let open = |project: &StoredProject| {
+                Store::open(&store.project_path(project).unwrap()).unwrap()
+            };
+            let mut session = FakeSession::with_fixed_blocks(&["a"], 1).build();
+            session.state = SessionState::Imported;
+            assert_eq!(open(&core).insert_session(&session).unwrap(), 1);
+            assert_eq!(
+                open(&other)
+                    .count_sessions(&SessionFilter::default())
+                    .unwrap(),
+                0
+            );
+            assert_eq!(store.count_sessions(&SessionFilter::default()).unwrap(), 0);
             // Inserting the same id does not reveal whether another project has it.
             let session = Session {
                 started_unix_ms: 7,
                 ..session
             };
-            assert_eq!(open(&other).insert(&session).unwrap(), 1);
-            let all = open(&core).selected(&SessionFilter::default(), 9).unwrap();
+            assert_eq!(open(&other).insert_session(&session).unwrap(), 1);
+            let all = open(&core)
+                .select_sessions(&SessionFilter::default(), 9)
+                .unwrap();
             assert_ne!(all[0].started_unix_ms, 7);
-            store.publish("core", true).unwrap();
-            let names: Vec<(String, bool)> = (store.projects().unwrap().into_iter())
+            store.set_project_visibility("core", true).unwrap();
+            let names: Vec<(String, bool)> = (store.list_projects().unwrap().into_iter())
                 .map(|project| (project.name, project.is_public))
                 .collect();
             let expected = [("", false), ("core", true), ("other", false)];
@@ -199,7 +213,7 @@ mod tests {
     #[test]
     fn names_are_fit_for_addresses_and_for_files() {
         for name in ["core", "a", "4x", "a-b", &"a".repeat(64)] {
-            assert_eq!(unfit_project(name), None, "{name}");
+            assert_eq!(project_name_problem(name), None, "{name}");
         }
         for name in [
             "",
@@ -213,7 +227,7 @@ mod tests {
             "é",
             &"a".repeat(65),
         ] {
-            assert!(unfit_project(name).is_some(), "{name}");
+            assert!(project_name_problem(name).is_some(), "{name}");
         }
     }
 
@@ -233,7 +247,7 @@ mod tests {
                 "postgres://h/d?options=-csearch_path%3Dt1%20-csearch_path%3Ds_2&a=b",
             ),
         ] {
-            assert_eq!(led_to(address, "s_2"), led);
+            assert_eq!(address_of_schema(address, "s_2"), led);
         }
     }
 }

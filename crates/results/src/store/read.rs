@@ -1,12 +1,16 @@
 //! Loads a session; round-trips exactly.
 
 use super::Store;
-use super::database::{Column, Database, Error, Given, Purpose, Row, Statement, given, sql};
-use super::samples::{Stored, Unpacking};
+use super::database::{
+    Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
+    sql_params,
+};
+use super::samples::{SampleUnpacker, StoredArrays};
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use speedwell_model::{
-    Better, Calibration, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
+    Case, Metric, MetricDirection, NoiseCalibration, ProfileRecording, ResourceUsage, Run, Sample,
+    Session, SessionState, StepFailure,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,57 +20,59 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails or holds data that this version cannot read.
-    pub fn session(&self, number: i64) -> anyhow::Result<Session> {
+    pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // One transaction, to get a consistent snapshot of a session that is being recorded.
-        let read = self
-            .database
-            .transaction(Purpose::Reading, |_| self.session_at_this_moment(number));
-        read.map_err(|error| self.in_words(error))
+        let read = self.database.transaction(TransactionPurpose::Reading, |_| {
+            self.load_in_transaction(number)
+        });
+        read.map_err(|error| self.into_user_error(error))
     }
 
     /// Loads a session without its runs, of which there may be millions.
     ///
     /// # Errors
-    /// As for [`Store::session`].
-    pub fn session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
-        let read = self
-            .database
-            .transaction(Purpose::Reading, |_| self.without_runs(number));
-        read.map_err(|error| self.in_words(error))
+    /// As for [`Store::load_session`].
+    pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
+        let read = self.database.transaction(TransactionPurpose::Reading, |_| {
+            self.load_header_and_failures(number)
+        });
+        read.map_err(|error| self.into_user_error(error))
     }
 
     /// Loads the runs of some slots of a session, in order of execution.
     ///
     /// # Errors
-    /// As for [`Store::session`].
-    pub fn runs_of_slots(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
-        let read = self.database.transaction(Purpose::Reading, |file| {
-            let session = self.header(number)?;
-            RunReader::new(file, &session).of_slots(number, slots)
-        });
-        read.map_err(|error| self.in_words(error))
+    /// As for [`Store::load_session`].
+    pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+        let read = self
+            .database
+            .transaction(TransactionPurpose::Reading, |file| {
+                let session = self.load_header(number)?;
+                RunReader::new(file, &session).slot_runs(number, slots)
+            });
+        read.map_err(|error| self.into_user_error(error))
     }
 
     /// Loads a session within an open transaction.
-    pub(super) fn session_at_this_moment(&self, number: i64) -> anyhow::Result<Session> {
-        let mut session = self.without_runs(number)?;
+    pub(super) fn load_in_transaction(&self, number: i64) -> anyhow::Result<Session> {
+        let mut session = self.load_header_and_failures(number)?;
         let mut reader = RunReader::new(&self.database, &session);
         session.runs = reader
-            .all(number)
+            .all_runs(number)
             .with_context(|| format!("cannot read the runs of session @{number}"))?;
         Ok(session)
     }
 
     /// Loads a session without its runs, within an open transaction.
-    pub(super) fn without_runs(&self, number: i64) -> anyhow::Result<Session> {
+    pub(super) fn load_header_and_failures(&self, number: i64) -> anyhow::Result<Session> {
         let file = &self.database;
-        let mut session = self.header(number)?;
+        let mut session = self.load_header(number)?;
         let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
-        session.failures = texts(file, failures, number)?
+        session.failures = load_texts(file, failures, number)?
             .iter()
-            .map(|detail| from_json::<Failure>(detail))
+            .map(|detail| parse_json::<StepFailure>(detail))
             .collect::<anyhow::Result<_>>()?;
-        session.profiles = profiles(file, number)?;
+        session.profiles = load_profiles(file, number)?;
         Ok(session)
     }
 
@@ -74,8 +80,8 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn plan(&self, number: i64) -> anyhow::Result<Option<String>> {
-        self.of_session(sql!("SELECT plan FROM session WHERE number = $1"), number)
+    pub fn session_plan(&self, number: i64) -> anyhow::Result<Option<String>> {
+        self.session_column(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
 
     /// Returns the completed slots, which will not run again.
@@ -83,7 +89,7 @@ impl Store {
     /// # Errors
     /// No such session, or the database fails.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
-        self.state(number)?;
+        self.session_state(number)?;
         // A slot is complete if its rows say so, or if it is recorded as empty.
         let sql = sql!(
             "SELECT slot FROM run WHERE session = $1 AND slot_done <> 0
@@ -91,17 +97,17 @@ impl Store {
              WHERE session = $1 AND slot_done <> 0 AND slot IS NOT NULL
              UNION SELECT slot FROM empty_slot WHERE session = $1"
         );
-        self.rows(sql, given![number], |row| row.get(0))
+        self.query_rows(sql, sql_params![number], |row| row.get(0))
     }
 
     /// Returns the completed slots that produced neither a run nor a failure.
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn silent_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
-        self.state(number)?;
+    pub fn empty_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+        self.session_state(number)?;
         let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
-        self.rows(sql, given![number], |row| row.get(0))
+        self.query_rows(sql, sql_params![number], |row| row.get(0))
     }
 
     /// Returns the ids of the cases that need no more runs, with the number of planned runs saved
@@ -110,9 +116,9 @@ impl Store {
     /// # Errors
     /// No such session, or the database fails.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
-        self.state(number)?;
+        self.session_state(number)?;
         let sql = sql!("SELECT id, saved_runs FROM case_decided WHERE session = $1");
-        self.rows(sql, given![number], |row| {
+        self.query_rows(sql, sql_params![number], |row| {
             Ok((row.get(0)?, row.get::<i64>(1)? as usize))
         })
     }
@@ -121,51 +127,51 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn state(&self, number: i64) -> anyhow::Result<State> {
+    pub fn session_state(&self, number: i64) -> anyhow::Result<SessionState> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
-        let name: String = self.of_session(sql, number)?;
-        state_of(&name)
+        let name: String = self.session_column(sql, number)?;
+        parse_state(&name)
     }
 
     /// Reads one column of the session's row.
-    fn of_session<T: Column>(
+    fn session_column<T: FromColumn>(
         &self,
-        statement: &'static Statement,
+        statement: &'static SqlStatement,
         number: i64,
     ) -> anyhow::Result<T> {
-        let found = self.first_row(statement, given![number], |row| row.get(0))?;
+        let found = self.query_first(statement, sql_params![number], |row| row.get(0))?;
         found.ok_or_else(|| anyhow!("there is no session @{number}"))
     }
 
     /// Returns the first row of a query.
-    pub(super) fn first_row<T>(
+    pub(super) fn query_first<T>(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
-        read: impl FnOnce(Row<'_>) -> Result<T, Error>,
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
+        read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<Option<T>> {
-        let first = self.database.first(statement, given, read);
-        first.map_err(|error| self.explain(error))
+        let first = self.database.query_first(statement, given, read);
+        first.map_err(|error| self.explain_error(error))
     }
 
     /// Returns the rows of a query.
-    pub(super) fn rows<T, C: FromIterator<T>>(
+    pub(super) fn query_rows<T, C: FromIterator<T>>(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
-        read: impl FnMut(Row<'_>) -> Result<T, Error>,
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
+        read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<C> {
         let rows = self.database.query(statement, given, read);
-        rows.map_err(|error| self.explain(error))
+        rows.map_err(|error| self.explain_error(error))
     }
 
-    fn header(&self, number: i64) -> anyhow::Result<Session> {
-        self.state(number)?;
+    fn load_header(&self, number: i64) -> anyhow::Result<Session> {
+        self.session_state(number)?;
         let sql = sql!(
             "SELECT id, started_unix_ms, state, command, design, variants, environment
              FROM session WHERE number = $1"
         );
-        let found = self.first_row(sql, given![number], |row| {
+        let found = self.query_first(sql, sql_params![number], |row| {
             let text = |at| row.get::<String>(at);
             Ok((
                 text(0)?,
@@ -175,48 +181,49 @@ impl Store {
         })?;
         let texts_of_it = found.ok_or_else(|| anyhow!("there is no session @{number}"))?;
         let sql = sql!("SELECT detail FROM origin WHERE session = $1");
-        let origin: Option<String> = self.first_row(sql, given![number], |row| row.get(0))?;
+        let origin: Option<String> =
+            self.query_first(sql, sql_params![number], |row| row.get(0))?;
         let (id, started_unix_ms, [state, command, design, variants, environment]) = texts_of_it;
         Ok(Session {
             id,
             number: Some(number),
             started_unix_ms,
-            state: state_of(&state)?,
-            tags: texts(
+            state: parse_state(&state)?,
+            tags: load_texts(
                 &self.database,
                 sql!("SELECT name FROM tag WHERE session = $1 ORDER BY place"),
                 number,
             )?,
-            command: from_json(&command)?,
-            design: from_json(&design)?,
-            variants: from_json(&variants)?,
-            metrics: metrics(&self.database, number)?,
-            environment: from_json(&environment)?,
-            origin: origin.as_deref().map(from_json).transpose()?,
+            command: parse_json(&command)?,
+            design: parse_json(&design)?,
+            variants: parse_json(&variants)?,
+            metrics: load_metrics(&self.database, number)?,
+            environment: parse_json(&environment)?,
+            origin: origin.as_deref().map(parse_json).transpose()?,
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
-            calibration: calibration(&self.database, number)?,
-            machines: texts(
+            calibration: load_calibration(&self.database, number)?,
+            machines: load_texts(
                 &self.database,
                 sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY place"),
                 number,
             )?
             .iter()
-            .map(|detail| from_json(detail))
+            .map(|detail| parse_json(detail))
             .collect::<anyhow::Result<_>>()?,
         })
     }
 }
 
 /// Returns the session's calibration of its machine, if it is a calibration session.
-fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Error> {
+fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
     let sql = sql!(
         "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
          FROM calibration WHERE session = $1"
     );
-    file.first(sql, given![session], |row| {
-        Ok(Calibration {
+    file.query_first(sql, sql_params![session], |row| {
+        Ok(NoiseCalibration {
             session,
             started_unix_ms: row.get(0)?,
             comparisons: row.get(1)?,
@@ -228,42 +235,42 @@ fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Err
 }
 
 /// Reads a text column from the rows of a session.
-fn texts(
+fn load_texts(
     file: &Database,
-    statement: &'static Statement,
+    statement: &'static SqlStatement,
     session: i64,
 ) -> Result<Vec<String>, Error> {
-    file.query(statement, given![session], |row| row.get(0))
+    file.query(statement, sql_params![session], |row| row.get(0))
 }
 
-fn metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
+fn load_metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
     let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY place");
     let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(given![session])?;
+    let mut rows = statement.query(sql_params![session])?;
     let mut metrics = Vec::new();
     while let Some(row) = rows.next()? {
         let (name, unit) = (row.get::<String>(0)?, row.get(1)?);
-        let better = better_of(row.text(2)?, &name)?;
+        let better = parse_direction(row.text(2)?, &name)?;
         metrics.push(Metric { name, unit, better });
     }
     Ok(metrics)
 }
 
 /// Parses the direction of a metric.
-pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
+pub(super) fn parse_direction(name: &str, metric: &str) -> anyhow::Result<MetricDirection> {
     match name {
-        "higher" => Ok(Better::Higher),
-        "lower" => Ok(Better::Lower),
-        "unknown" => Ok(Better::Unknown),
+        "higher" => Ok(MetricDirection::Higher),
+        "lower" => Ok(MetricDirection::Lower),
+        "unknown" => Ok(MetricDirection::Unknown),
         other => bail!("'{other}' is not a direction of the metric '{metric}'"),
     }
 }
 
 /// Reads runs with their samples, for a whole session or one case.
 pub(super) struct RunReader<'a> {
-    names: Names<'a>,
+    names: RunNames<'a>,
     metrics: Vec<Arc<str>>,
-    unpacking: Unpacking,
+    unpacking: SampleUnpacker,
 }
 
 impl<'a> RunReader<'a> {
@@ -271,16 +278,16 @@ impl<'a> RunReader<'a> {
     pub fn new(file: &'a Database, session: &Session) -> RunReader<'a> {
         let metrics = session.metrics.iter();
         RunReader {
-            names: Names::new(file),
+            names: RunNames::new(file),
             metrics: metrics.map(|metric| metric.name.as_str().into()).collect(),
-            unpacking: Unpacking::default(),
+            unpacking: SampleUnpacker::default(),
         }
     }
 
     /// Returns all runs in order of execution.
-    fn all(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
+    fn all_runs(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
         let mut found = Vec::new();
-        self.each(session, &mut |run| {
+        self.for_each_run(session, &mut |run| {
             found.push(run);
             Ok(())
         })?;
@@ -288,7 +295,7 @@ impl<'a> RunReader<'a> {
     }
 
     /// Passes all runs to `visit` in order of execution, one at a time.
-    pub fn each(
+    pub fn for_each_run(
         &mut self,
         session: i64,
         visit: &mut dyn FnMut(Run) -> anyhow::Result<()>,
@@ -305,11 +312,13 @@ impl<'a> RunReader<'a> {
             "SELECT place, metric, readings, elapsed_ns, iterations, positions
              FROM sample WHERE session = $1 ORDER BY place, metric"
         );
-        self.read([runs, samples], given![session], &mut |_, run| visit(run))
+        self.read_runs([runs, samples], sql_params![session], &mut |_, run| {
+            visit(run)
+        })
     }
 
     /// Returns the runs of one case in order of execution, each with its index in the session.
-    pub fn of_case(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
+    pub fn case_runs(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -326,15 +335,19 @@ impl<'a> RunReader<'a> {
              ORDER BY run.place, metric"
         );
         let mut found = Vec::new();
-        self.read([runs, samples], given![session, case], &mut |place, run| {
-            found.push((place, run));
-            Ok(())
-        })?;
+        self.read_runs(
+            [runs, samples],
+            sql_params![session, case],
+            &mut |place, run| {
+                found.push((place, run));
+                Ok(())
+            },
+        )?;
         Ok(found)
     }
 
     /// Returns the runs of some slots in order of execution.
-    fn of_slots(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+    fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -351,18 +364,22 @@ impl<'a> RunReader<'a> {
         );
         let numbers = serde_json::to_string(slots)?;
         let mut found = Vec::new();
-        self.read([runs, samples], given![session, &numbers], &mut |_, run| {
-            found.push(run);
-            Ok(())
-        })?;
+        self.read_runs(
+            [runs, samples],
+            sql_params![session, &numbers],
+            &mut |_, run| {
+                found.push(run);
+                Ok(())
+            },
+        )?;
         Ok(found)
     }
 
     /// Merges the two queries, reading each row once: both tables are clustered by session and run.
-    fn read(
+    fn read_runs(
         &mut self,
-        [runs, samples]: [&'static Statement; 2],
-        given: &[Given<'_>],
+        [runs, samples]: [&'static SqlStatement; 2],
+        given: &[SqlParam<'_>],
         visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let file = self.names.file;
@@ -378,51 +395,62 @@ impl<'a> RunReader<'a> {
             {
                 // Skip the samples of runs that were set aside.
                 if sample.get::<i64>(0)? == place {
-                    unpack(&sample, &self.metrics, &mut self.unpacking)?;
+                    unpack_samples(&sample, &self.metrics, &mut self.unpacking)?;
                 }
                 sample_row = samples.next()?;
             }
-            visit(place, run(&row, &mut self.names, self.unpacking.take())?)?;
+            visit(
+                place,
+                read_run(&row, &mut self.names, self.unpacking.take_samples())?,
+            )?;
         }
         Ok(())
     }
 }
 
-fn profiles(file: &Database, session: i64) -> anyhow::Result<Vec<Recording>> {
+fn load_profiles(file: &Database, session: i64) -> anyhow::Result<Vec<ProfileRecording>> {
     let sql = sql!(
         "SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY place"
     );
-    let mut names = Names::new(file);
+    let mut names = RunNames::new(file);
     let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(given![session])?;
+    let mut rows = statement.query(sql_params![session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Recording {
-            case: Case::clone(&*names.case(row.get(0)?)?),
+        found.push(ProfileRecording {
+            case: Case::clone(&*names.intern_case(row.get(0)?)?),
             variant: row.get(1)?,
-            profile: from_json(row.text(2)?)?,
+            profile: parse_json(row.text(2)?)?,
         });
     }
     Ok(found)
 }
 
-fn unpack(row: &Row<'_>, metrics: &[Arc<str>], into: &mut Unpacking) -> anyhow::Result<()> {
+fn unpack_samples(
+    row: &SqlRow<'_>,
+    metrics: &[Arc<str>],
+    into: &mut SampleUnpacker,
+) -> anyhow::Result<()> {
     let place: i64 = row.get(1)?;
     let metric = usize::try_from(place)
         .ok()
         .and_then(|place| metrics.get(place));
     let metric = metric.ok_or_else(|| anyhow!("there are samples of an unknown metric {place}"))?;
-    let stored = Stored {
+    let stored = StoredArrays {
         readings: row.bytes_or_null(2)?.unwrap_or_default(),
         elapsed_ns: row.bytes_or_null(3)?,
         iterations: row.bytes_or_null(4)?,
         positions: row.bytes_or_null(5)?,
     };
-    into.add(metric, &stored);
+    into.add_metric(metric, &stored);
     Ok(())
 }
 
-fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Result<Run> {
+fn read_run(
+    row: &SqlRow<'_>,
+    names: &mut RunNames<'_>,
+    samples: Vec<Sample>,
+) -> anyhow::Result<Run> {
     let unsigned = |at: usize| row.get::<i64>(at).map(i64::cast_unsigned);
     let known = |at: usize| {
         let count = row.get::<Option<i64>>(at);
@@ -430,7 +458,7 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
     };
     let usage = match row.get::<Option<i64>>(7)? {
         None => None,
-        Some(user_ns) => Some(Usage {
+        Some(user_ns) => Some(ResourceUsage {
             user_ns: user_ns.cast_unsigned(),
             system_ns: unsigned(8)?,
             max_rss_bytes: unsigned(9)?,
@@ -444,53 +472,53 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
     let notes = row.text_or_null(11)?;
     let surroundings = row.text_or_null(18)?;
     Ok(Run {
-        case: names.case(row.get(1)?)?,
-        variant: names.variant(row.text(2)?),
+        case: names.intern_case(row.get(1)?)?,
+        variant: names.intern_variant(row.text(2)?),
         slot: row.get(3)?,
         block: row.get(4)?,
         build: row.get(13)?,
         started_unix_ms: row.get(5)?,
         wall_ns: unsigned(6)?,
         usage,
-        surroundings: surroundings.map(from_json).transpose()?,
+        surroundings: surroundings.map(parse_json).transpose()?,
         disturbed: row.get(19)?,
         machine: row.get(20)?,
         samples,
-        notes: notes.map(from_json).transpose()?.unwrap_or_default(),
+        notes: notes.map(parse_json).transpose()?.unwrap_or_default(),
         load: row.text_or_null(12)?.map(Arc::from),
     })
 }
 
 /// Interns cases and variants: all runs of a case share one.
-struct Names<'a> {
+struct RunNames<'a> {
     file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,
     variants: Vec<Arc<str>>,
 }
 
-impl<'a> Names<'a> {
-    fn new(file: &'a Database) -> Names<'a> {
-        Names {
+impl<'a> RunNames<'a> {
+    fn new(file: &'a Database) -> RunNames<'a> {
+        RunNames {
             file,
             cases: HashMap::new(),
             variants: Vec::new(),
         }
     }
 
-    fn case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
+    fn intern_case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
         if let Some(case) = self.cases.get(&number) {
             return Ok(case.clone());
         }
         let sql = sql!("SELECT benchmark, parameters FROM benchmark_case WHERE number = $1");
-        let read = |row: Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
-        let found = self.file.first(sql, given![number], read)?;
+        let read = |row: SqlRow<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+        let found = self.file.query_first(sql, sql_params![number], read)?;
         let (benchmark, parameters) = found.ok_or(Error::NoRow)?;
-        let case = Arc::new(Case::new(benchmark, from_json(&parameters)?));
+        let case = Arc::new(Case::new(benchmark, parse_json(&parameters)?));
         self.cases.insert(number, case.clone());
         Ok(case)
     }
 
-    fn variant(&mut self, name: &str) -> Arc<str> {
+    fn intern_variant(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.variants.iter().find(|known| &***known == name) {
             return known.clone();
         }
@@ -500,16 +528,16 @@ impl<'a> Names<'a> {
     }
 }
 
-pub(super) fn state_of(name: &str) -> anyhow::Result<State> {
+pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
     Ok(match name {
-        "running" => State::Running,
-        "complete" => State::Complete,
-        "interrupted" => State::Interrupted,
-        "imported" => State::Imported,
+        "running" => SessionState::Running,
+        "complete" => SessionState::Complete,
+        "interrupted" => SessionState::Interrupted,
+        "imported" => SessionState::Imported,
         other => bail!("'{other}' is not a state of a session"),
     })
 }
 
-pub(super) fn from_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
     serde_json::from_str(text).with_context(|| format!("the stored text '{text}' is not readable"))
 }

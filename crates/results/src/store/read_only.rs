@@ -6,17 +6,17 @@
 //! [`Store::open_to_read`].
 
 use super::Store;
-use super::schema::{self, Kind};
-use crate::store::PATIENCE;
-use crate::store::database::{Database, Sqlite};
+use super::schema::{self, DatabaseOwner};
+use crate::store::LOCK_TIMEOUT;
+use crate::store::database::{Database, SqliteConnection};
 use anyhow::{Context, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use speedwell_process::Scratch;
+use speedwell_process::ScratchFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How often to copy a file that changes during the copy.
-const TRIES: usize = 5;
+const COPY_ATTEMPTS: usize = 5;
 
 impl Store {
     /// Opens the results file at `path` for reading. A read-only file is read in place or from a
@@ -25,10 +25,10 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`]; the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        if Store::server(path).is_some() || is_writable(path) {
+        if Store::server_address(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
-        read_only(path)
+        open_read_only(path)
             .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if Store::server(path).is_some() || is_writable(path) {
+        if Store::server_address(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
         Store::open_copy_to_derive(path)
@@ -50,8 +50,8 @@ impl Store {
     /// As for [`Store::open_to_read`]; or `path` is not a file.
     pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
         let copy = || {
-            let copy = copied(path)?;
-            let file = Sqlite::open(&copy.path("results.db"), PATIENCE)?;
+            let copy = copy_consistently(path)?;
+            let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
             anyhow::Ok(Store {
                 database: Database::Sqlite(file),
                 path: path.to_owned(),
@@ -68,15 +68,15 @@ fn is_writable(path: &Path) -> bool {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    !path.is_file() || (may_write(path) && may_write(folder))
+    !path.is_file() || (can_write(path) && can_write(folder))
 }
 
 /// Returns whether this process may write to `path` (faccessat(2)).
-fn may_write(path: &Path) -> bool {
+fn can_write(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-fn read_only(path: &Path) -> anyhow::Result<Store> {
+fn open_read_only(path: &Path) -> anyhow::Result<Store> {
     let store = |file, copy| Store {
         database: Database::Sqlite(file),
         path: path.to_owned(),
@@ -84,38 +84,38 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
     };
     // With a writer's files beside it, SQLite can read the database. Without pending changes in the
     // log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
-    let has_changes = fs::metadata(beside(path, "-wal")).is_ok_and(|data| data.len() > 0);
+    let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
     let forms: &[&str] = if has_changes {
         &["mode=ro"]
     } else {
         &["mode=ro", "immutable=1"]
     };
     for form in forms {
-        if let Ok(file) = Sqlite::open_read_only(path, form)
-            && let Ok(kind) = file.kind()
+        if let Ok(file) = SqliteConnection::open_read_only(path, form)
+            && let Ok(kind) = file.database_owner()
         {
             match kind {
-                Kind::Ours(version) if version == schema::STEPS.len() => {
+                DatabaseOwner::Ours(version) if version == schema::STEPS.len() => {
                     return Ok(store(file, None));
                 }
-                Kind::Ours(_) => break,
+                DatabaseOwner::Ours(_) => break,
                 // Report what is wrong as for any other file.
-                Kind::Newer(_) | Kind::Foreign => {
-                    return Ok(store(Sqlite::open(path, PATIENCE)?, None));
+                DatabaseOwner::Newer(_) | DatabaseOwner::Foreign => {
+                    return Ok(store(SqliteConnection::open(path, LOCK_TIMEOUT)?, None));
                 }
             }
         }
     }
-    let copy = copied(path)?;
-    let file = Sqlite::open(&copy.path("results.db"), PATIENCE)?;
+    let copy = copy_consistently(path)?;
+    let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
     Ok(store(file, Some(copy)))
 }
 
 /// Makes a copy that can be migrated, again if the original changed meanwhile.
-fn copied(path: &Path) -> anyhow::Result<Scratch> {
+fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
     let files = [
         (path.to_owned(), "results.db"),
-        (beside(path, "-wal"), "results.db-wal"),
+        (sibling_path(path, "-wal"), "results.db-wal"),
     ];
     let state = || {
         files.each_ref().map(|(file, _)| {
@@ -124,9 +124,9 @@ fn copied(path: &Path) -> anyhow::Result<Scratch> {
                 .map(|data| (data.len(), data.modified().ok()))
         })
     };
-    for _ in 0..TRIES {
+    for _ in 0..COPY_ATTEMPTS {
         let before = state();
-        let scratch = Scratch::new()?;
+        let scratch = ScratchFolder::new()?;
         for (file, name) in &files {
             if file.exists() {
                 let copied = fs::copy(file, scratch.path(name));
@@ -144,7 +144,7 @@ fn copied(path: &Path) -> anyhow::Result<Scratch> {
 }
 
 /// Returns the path of SQLite's file with this suffix beside the database.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
@@ -153,25 +153,34 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Reference, SessionFilter};
+    use crate::store::{SessionFilter, SessionReference};
 
     /// Creates a store with one session at schema version `steps`, and closes it.
-    fn results(folder: &Path, steps: usize) -> PathBuf {
+    fn create_results(folder: &Path, steps: usize) -> PathBuf {
         let path = folder.join("50% #1?.db");
-        let file = Sqlite::of_steps(&path, steps).unwrap();
+        let file = SqliteConnection::with_steps(&path, steps).unwrap();
         let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
                        VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
-        file.batch(session).unwrap();
+        file.execute_batch(session).unwrap();
         path
     }
 
     #[test]
     fn a_file_without_its_log_is_read_where_it_lies() {
         let folder = tempfile::tempdir().unwrap();
-        let path = results(folder.path(), schema::STEPS.len());
-        let store = read_only(&path).unwrap();
-        assert_eq!(store.find(&Reference::Latest).unwrap(), 1);
-        assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 1);
+        let path = create_results(folder.path(), schema::STEPS.len());
+        let store = open_read_only(&path).unwrap();
+        assert_eq!(
+            store.resolve_reference(&SessionReference::Latest).unwrap(),
+            1
+        );
+        assert_eq!(
+            store
+                .list_sessions(&SessionFilter::default())
+                .unwrap()
+                .len(),
+            1
+        );
         assert!(store._copy.is_none());
         let written = store.database.batch("DELETE FROM session");
         assert!(written.is_err(), "it is only read");
@@ -180,10 +189,16 @@ mod tests {
     #[test]
     fn a_file_of_an_earlier_version_is_read_from_a_copy() {
         let folder = tempfile::tempdir().unwrap();
-        let path = results(folder.path(), 2);
+        let path = create_results(folder.path(), 2);
         let before = fs::read(&path).unwrap();
-        let store = read_only(&path).unwrap();
-        assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 1);
+        let store = open_read_only(&path).unwrap();
+        assert_eq!(
+            store
+                .list_sessions(&SessionFilter::default())
+                .unwrap()
+                .len(),
+            1
+        );
         let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
         drop(store);
         assert!(copy.is_some_and(|copy| !copy.exists()));
@@ -193,17 +208,20 @@ mod tests {
     #[test]
     fn changes_that_are_only_in_the_log_are_read_too() {
         let folder = tempfile::tempdir().unwrap();
-        let path = results(folder.path(), schema::STEPS.len());
+        let path = create_results(folder.path(), schema::STEPS.len());
         // A killed writer: its log exists, but the index of the log does not.
-        let writer = Sqlite::open(&path, PATIENCE).unwrap();
+        let writer = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
         let later = "INSERT INTO session (number, id, started_unix_ms, state, command, design, variants, environment)
                      VALUES (7, 'b', 6, 'complete', '[]', '{}', '[]', '{}')";
-        writer.batch(later).unwrap();
+        writer.execute_batch(later).unwrap();
         let crashed = tempfile::tempdir().unwrap();
         let copy = crashed.path().join("results.db");
         fs::copy(&path, &copy).unwrap();
-        fs::copy(beside(&path, "-wal"), beside(&copy, "-wal")).unwrap();
-        let store = read_only(&copy).unwrap();
-        assert_eq!(store.find(&Reference::Latest).unwrap(), 7);
+        fs::copy(sibling_path(&path, "-wal"), sibling_path(&copy, "-wal")).unwrap();
+        let store = open_read_only(&copy).unwrap();
+        assert_eq!(
+            store.resolve_reference(&SessionReference::Latest).unwrap(),
+            7
+        );
     }
 }

@@ -1,30 +1,32 @@
 //! Records a session while it is being measured.
 
 use super::Store;
-use super::database::{Database, Purpose, given, sql};
+use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::session_writer::{SessionWriter, state_name};
 use anyhow::{Context, ensure};
-use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State, Variant};
-use speedwell_process::Identity;
+use speedwell_model::{
+    Metric, Run, Session, SessionEvent, SessionObserver, SessionState, StepFailure, Variant,
+};
+use speedwell_process::ProcessIdentity;
 use std::collections::BTreeMap;
 
 /// Observes a session and stores each slot as soon as it is complete.
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
-/// [`Event::SlotsDone`] and are then committed together. So a killed session holds only complete
+/// [`TestEvent::SlotsDone`] and are then committed together. So a killed session holds only complete
 /// slots, and resuming it repeats exactly the missing ones. Slots may overlap, as they do when
 /// variants run in parallel.
 #[derive(Debug)]
-pub struct Recorder<'a> {
+pub struct SessionRecorder<'a> {
     pub(super) store: &'a mut Store,
     writer: SessionWriter,
-    open_slots: BTreeMap<u32, Vec<Entry>>,
+    open_slots: BTreeMap<u32, Vec<SlotEntry>>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum SlotEntry {
     Run(Run),
-    Failure(Failure),
+    Failure(StepFailure),
 }
 
 impl Store {
@@ -34,23 +36,28 @@ impl Store {
     ///
     /// # Errors
     /// The session already has runs, its id or a tag is invalid, or the database fails.
-    pub fn begin(&mut self, session: &Session, plan: &str) -> anyhow::Result<Recorder<'_>> {
+    pub fn begin_recording(
+        &mut self,
+        session: &Session,
+        plan: &str,
+    ) -> anyhow::Result<SessionRecorder<'_>> {
         ensure!(
             session.runs.is_empty(),
             "a session that has runs cannot be begun"
         );
         for tag in &session.tags {
-            super::reference::check_tag(tag)?;
+            super::reference::validate_tag(tag)?;
         }
-        let writer = self.change(|file| {
-            let mut writer = SessionWriter::begin(file, session, State::Running, Some(plan))?;
-            writer.recorded_by(file, &Identity::own())?;
+        let writer = self.transact(|file| {
+            let mut writer =
+                SessionWriter::begin(file, session, SessionState::Running, Some(plan))?;
+            writer.set_recorder(file, &ProcessIdentity::current_process())?;
             for failure in &session.failures {
-                writer.failure(file, failure, true)?;
+                writer.insert_failure(file, failure, true)?;
             }
             Ok(writer)
         })?;
-        Ok(Recorder {
+        Ok(SessionRecorder {
             store: self,
             writer,
             open_slots: BTreeMap::new(),
@@ -63,25 +70,29 @@ impl Store {
     ///
     /// # Errors
     /// The session does not exist, has nothing left to do, or is being measured by another process.
-    pub fn resume(&mut self, number: i64) -> anyhow::Result<Recorder<'_>> {
-        match self.state(number)? {
-            State::Running | State::Interrupted => self.refuse_living(number)?,
-            State::Complete => anyhow::bail!("session @{number} is complete: nothing to resume"),
-            State::Imported => anyhow::bail!("session @{number} was imported: it has no plan"),
+    pub fn resume_recording(&mut self, number: i64) -> anyhow::Result<SessionRecorder<'_>> {
+        match self.session_state(number)? {
+            SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
+            SessionState::Complete => {
+                anyhow::bail!("session @{number} is complete: nothing to resume")
+            }
+            SessionState::Imported => {
+                anyhow::bail!("session @{number} was imported: it has no plan")
+            }
         }
-        let writer = self.change(|file| {
+        let writer = self.transact(|file| {
             for unfinished in [
                 sql!("DELETE FROM run WHERE session = $1 AND slot_done = 0"),
                 sql!("DELETE FROM failure WHERE session = $1 AND slot_done = 0"),
             ] {
-                file.execute(unfinished, given![number])?;
+                file.execute(unfinished, sql_params![number])?;
             }
-            set_state(file, number, State::Running)?;
+            set_state(file, number, SessionState::Running)?;
             let writer = SessionWriter::open(file, number)?;
-            writer.recorded_by(file, &Identity::own())?;
+            writer.set_recorder(file, &ProcessIdentity::current_process())?;
             Ok(writer)
         })?;
-        Ok(Recorder {
+        Ok(SessionRecorder {
             store: self,
             writer,
             open_slots: BTreeMap::new(),
@@ -89,13 +100,14 @@ impl Store {
     }
 
     /// Fails if another live process is measuring the session.
-    fn refuse_living(&self, number: i64) -> anyhow::Result<()> {
-        let Some(recorder) = self.recorder(number)? else {
+    fn ensure_not_running(&self, number: i64) -> anyhow::Result<()> {
+        let Some(recorder) = self.recording_process(number)? else {
             return Ok(());
         };
-        let is_alive = recorder.has_ended() == Some(false) && recorder != Identity::own();
+        let is_alive =
+            recorder.has_ended() == Some(false) && recorder != ProcessIdentity::current_process();
         ensure!(
-            !is_alive || self.state(number)? != State::Running,
+            !is_alive || self.session_state(number)? != SessionState::Running,
             "session @{number} is being measured by process {}\nhint: wait until it has ended",
             recorder.pid
         );
@@ -103,16 +115,16 @@ impl Store {
     }
 
     /// Runs `work` in one transaction, which commits only if `work` succeeds.
-    pub(super) fn change<T>(
+    pub(super) fn transact<T>(
         &mut self,
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let done = self.database.transaction(Purpose::Writing, work);
-        done.map_err(|error| self.in_words(error))
+        let done = self.database.transaction(TransactionPurpose::Writing, work);
+        done.map_err(|error| self.into_user_error(error))
     }
 }
 
-impl Recorder<'_> {
+impl SessionRecorder<'_> {
     /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
         self.writer.session()
@@ -123,16 +135,17 @@ impl Recorder<'_> {
     ///
     /// # Errors
     /// The session holds the metric with another unit or direction, or the database fails.
-    pub fn declare(&mut self, metric: &Metric) -> anyhow::Result<()> {
-        self.write(|writer, file| writer.declare(file, metric))
+    pub fn declare_metric(&mut self, metric: &Metric) -> anyhow::Result<()> {
+        self.write_with(|writer, file| writer.declare_metric(file, metric))
     }
 
     /// Queues the session for upload when it is complete, even if this process dies first.
     ///
     /// # Errors
     /// The database fails.
-    pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.store.owe(self.writer.session(), url, now_unix_ms)
+    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.store
+            .queue_upload(self.writer.session(), url, now_unix_ms)
     }
 
     /// Replaces the variants of the session, because a search finds more of them while it measures.
@@ -142,30 +155,30 @@ impl Recorder<'_> {
     /// The database fails.
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
-        self.write(|writer, file| {
+        self.write_with(|writer, file| {
             file.execute(
                 sql!("UPDATE session SET variants = $1 WHERE number = $2"),
-                given![&text, writer.session()],
+                sql_params![&text, writer.session()],
             )?;
             Ok(())
         })
     }
 
     /// Records that a case needs no more runs, and how many planned ones that saves.
-    pub(super) fn decide(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
-        self.write(|writer, file| {
+    pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
+        self.write_with(|writer, file| {
             file.execute(
                 sql!(
                     "INSERT INTO case_decided (session, id, saved_runs) VALUES ($1, $2, $3)
                      ON CONFLICT (session, id) DO UPDATE SET saved_runs = excluded.saved_runs"
                 ),
-                given![writer.session(), label, saved as i64],
+                sql_params![writer.session(), label, saved as i64],
             )?;
             Ok(())
         })
     }
 
-    fn keep(&mut self, slot: u32, entry: Entry) {
+    fn buffer_entry(&mut self, slot: u32, entry: SlotEntry) {
         self.open_slots.entry(slot).or_default().push(entry);
     }
 
@@ -174,17 +187,19 @@ impl Recorder<'_> {
             let entries = self.open_slots.remove(slot);
             (*slot, entries.unwrap_or_default())
         });
-        let closed: Vec<(u32, Vec<Entry>)> = closed.collect();
-        self.write(|writer, file| {
+        let closed: Vec<(u32, Vec<SlotEntry>)> = closed.collect();
+        self.write_with(|writer, file| {
             for (slot, entries) in &closed {
                 for entry in entries {
                     match entry {
-                        Entry::Run(run) => writer.runs(file, &[run], done)?,
-                        Entry::Failure(failure) => writer.failure(file, failure, done)?,
+                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], done)?,
+                        SlotEntry::Failure(failure) => {
+                            writer.insert_failure(file, failure, done)?
+                        }
                     }
                 }
                 if entries.is_empty() && done {
-                    writer.empty_slot(file, *slot)?;
+                    writer.mark_empty_slot(file, *slot)?;
                 }
             }
             Ok(())
@@ -197,26 +212,26 @@ impl Recorder<'_> {
 
     /// Also stores the results of incomplete slots: a user who never resumes has paid for them, and
     /// resuming drops them first.
-    pub(super) fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
         }
         let state = if interrupted {
-            State::Interrupted
+            SessionState::Interrupted
         } else {
-            State::Complete
+            SessionState::Complete
         };
-        self.write(|writer, file| set_state(file, writer.session(), state))
+        self.write_with(|writer, file| set_state(file, writer.session(), state))
     }
 
     /// Writes in one transaction, and resets the cached numbers if it fails.
-    pub(super) fn write<T>(
+    pub(super) fn write_with<T>(
         &mut self,
         work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let writer = &mut self.writer;
-        let done = self.store.change(|file| work(writer, file));
+        let done = self.store.transact(|file| work(writer, file));
         if done.is_err() {
             self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
         }
@@ -224,28 +239,32 @@ impl Recorder<'_> {
     }
 }
 
-impl Observer for Recorder<'_> {
-    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+impl SessionObserver for SessionRecorder<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
-            Event::RunFinished(run) => self.keep(run.slot, Entry::Run((*run).clone())),
-            Event::Failed(failure) => match failure.slot {
-                Some(slot) => self.keep(slot, Entry::Failure((*failure).clone())),
-                None => self.write(|writer, file| writer.failure_once(file, failure))?,
+            SessionEvent::RunFinished(run) => {
+                self.buffer_entry(run.slot, SlotEntry::Run((*run).clone()))
+            }
+            SessionEvent::Failed(failure) => match failure.slot {
+                Some(slot) => self.buffer_entry(slot, SlotEntry::Failure((*failure).clone())),
+                None => {
+                    self.write_with(|writer, file| writer.insert_failure_once(file, failure))?
+                }
             },
-            Event::SlotsDone(slots) => self.close_slots(slots, true)?,
-            Event::CaseDecided { label, saved } => self.decide(label, *saved)?,
-            Event::Declared(metric) => self.declare(metric)?,
-            Event::Finished { interrupted } => self.finish(*interrupted)?,
+            SessionEvent::SlotsDone(slots) => self.close_slots(slots, true)?,
+            SessionEvent::CaseDecided { label, saved } => self.record_decision(label, *saved)?,
+            SessionEvent::Declared(metric) => self.declare_metric(metric)?,
+            SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
             _ => {}
         }
         Ok(())
     }
 }
 
-fn set_state(file: &Database, session: i64, state: State) -> anyhow::Result<()> {
+fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
     file.execute(
         sql!("UPDATE session SET state = $1 WHERE number = $2"),
-        given![state_name(state), session],
+        sql_params![state_name(state), session],
     )?;
     Ok(())
 }

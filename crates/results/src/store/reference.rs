@@ -1,7 +1,7 @@
 //! References to stored sessions on the command line, and their resolution.
 
 use super::Store;
-use super::database::{Given, Statement, given, sql};
+use super::database::{SqlParam, SqlStatement, sql, sql_params};
 use anyhow::{anyhow, bail, ensure};
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// Reference to one session of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum SessionReference {
     /// `@latest`: the session started or imported last.
     Latest,
     /// `@prev`: the session before it.
@@ -29,7 +29,7 @@ pub enum Reference {
 }
 
 /// Minimum length of an id prefix.
-const SHORTEST: usize = 4;
+const MIN_ID_PREFIX: usize = 4;
 
 /// Why a text is not a session reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,17 +45,17 @@ pub enum ReferenceError {
     BadName(String, &'static str),
 }
 
-impl FromStr for Reference {
+impl FromStr for SessionReference {
     type Err = ReferenceError;
 
-    fn from_str(text: &str) -> Result<Reference, ReferenceError> {
+    fn from_str(text: &str) -> Result<SessionReference, ReferenceError> {
         let name = text
             .strip_prefix('@')
             .ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
         match name {
-            "latest" => Ok(Reference::Latest),
-            "prev" => Ok(Reference::Previous),
-            "base" => Ok(Reference::Base(None)),
+            "latest" => Ok(SessionReference::Latest),
+            "prev" => Ok(SessionReference::Previous),
+            "base" => Ok(SessionReference::Base(None)),
             _ if let Some((kind @ ("rev" | "branch" | "base"), of)) = name.split_once(':') => {
                 if of.is_empty() {
                     return Err(ReferenceError::BadName(
@@ -65,34 +65,34 @@ impl FromStr for Reference {
                 }
                 let of = of.to_owned();
                 Ok(match kind {
-                    "rev" => Reference::Revision(of),
-                    "branch" => Reference::Branch(of),
-                    _ => Reference::Base(Some(of)),
+                    "rev" => SessionReference::Revision(of),
+                    "branch" => SessionReference::Branch(of),
+                    _ => SessionReference::Base(Some(of)),
                 })
             }
             _ if is_number(name) => name
                 .parse()
-                .map(Reference::Number)
+                .map(SessionReference::Number)
                 .map_err(|_| ReferenceError::BadName(name.to_owned(), "the number is too large")),
-            _ => match unfit_tag(name) {
+            _ => match tag_problem(name) {
                 Some(reason) => Err(ReferenceError::BadName(name.to_owned(), reason)),
-                None => Ok(Reference::Tag(name.to_owned())),
+                None => Ok(SessionReference::Tag(name.to_owned())),
             },
         }
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for SessionReference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reference::Latest => out.write_str("@latest"),
-            Reference::Previous => out.write_str("@prev"),
-            Reference::Number(number) => write!(out, "@{number}"),
-            Reference::Tag(name) => write!(out, "@{name}"),
-            Reference::Revision(revision) => write!(out, "@rev:{revision}"),
-            Reference::Branch(name) => write!(out, "@branch:{name}"),
-            Reference::Base(None) => out.write_str("@base"),
-            Reference::Base(Some(branch)) => write!(out, "@base:{branch}"),
+            SessionReference::Latest => out.write_str("@latest"),
+            SessionReference::Previous => out.write_str("@prev"),
+            SessionReference::Number(number) => write!(out, "@{number}"),
+            SessionReference::Tag(name) => write!(out, "@{name}"),
+            SessionReference::Revision(revision) => write!(out, "@rev:{revision}"),
+            SessionReference::Branch(name) => write!(out, "@branch:{name}"),
+            SessionReference::Base(None) => out.write_str("@base"),
+            SessionReference::Base(Some(branch)) => write!(out, "@base:{branch}"),
         }
     }
 }
@@ -103,7 +103,7 @@ fn is_number(name: &str) -> bool {
 
 /// Returns why `name` cannot be a tag; `None` if it can. `[`, `]` and `:` separate the parts of a
 /// source, and a tag must not look like a number or a reserved word.
-fn unfit_tag(name: &str) -> Option<&'static str> {
+fn tag_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("the name is empty");
     }
@@ -115,9 +115,9 @@ fn unfit_tag(name: &str) -> Option<&'static str> {
         .then_some("blanks, quotes and @ [ ] : , are not allowed in a tag")
 }
 
-/// Rejects a name that no [`Reference`] could find.
-pub(super) fn check_tag(name: &str) -> anyhow::Result<()> {
-    match unfit_tag(name) {
+/// Rejects a name that no [`SessionReference`] could find.
+pub(super) fn validate_tag(name: &str) -> anyhow::Result<()> {
+    match tag_problem(name) {
         Some(reason) => bail!("'{name}' cannot be a tag: {reason}"),
         None => Ok(()),
     }
@@ -128,43 +128,43 @@ impl Store {
     ///
     /// # Errors
     /// No such session; the message lists alternatives: the range of numbers, or similar tags.
-    pub fn find(&self, reference: &Reference) -> anyhow::Result<i64> {
+    pub fn resolve_reference(&self, reference: &SessionReference) -> anyhow::Result<i64> {
         let found = match reference {
-            Reference::Latest => self.nth_latest(0),
-            Reference::Previous => self.nth_latest(1),
-            Reference::Number(number) => self.number_of(
+            SessionReference::Latest => self.nth_latest(0),
+            SessionReference::Previous => self.nth_latest(1),
+            SessionReference::Number(number) => self.query_number(
                 sql!("SELECT number FROM session WHERE number = $1"),
-                given![*number],
+                sql_params![*number],
             ),
-            Reference::Tag(name) => self.number_of(
+            SessionReference::Tag(name) => self.query_number(
                 sql!("SELECT max(session) FROM tag WHERE name = $1 HAVING count(*) > 0"),
-                given![name],
+                sql_params![name],
             ),
-            Reference::Revision(revision) => self.of_revision(revision),
-            Reference::Branch(name) => self.number_of(
+            SessionReference::Revision(revision) => self.latest_of_revision(revision),
+            SessionReference::Branch(name) => self.query_number(
                 sql!(
                     "SELECT max(session) FROM origin WHERE branch = $1 AND dirty = 0
                      HAVING count(*) > 0"
                 ),
-                given![name],
+                sql_params![name],
             ),
-            Reference::Base(_) => bail!("'{reference}' needs a repository"),
+            SessionReference::Base(_) => bail!("'{reference}' needs a repository"),
         };
         match found? {
             Some(number) => Ok(number),
-            None => Err(self.not_found(reference)?),
+            None => Err(self.not_found_error(reference)?),
         }
     }
 
     /// Returns the last session of a revision. An id prefix must be unambiguous.
-    fn of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
+    fn latest_of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
         let sql = sql!(
             "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
              HAVING count(*) > 0"
         );
-        let exact = self.number_of(sql, given![revision])?;
+        let exact = self.query_number(sql, sql_params![revision])?;
         let is_beginning =
-            revision.len() >= SHORTEST && revision.bytes().all(|b| b.is_ascii_hexdigit());
+            revision.len() >= MIN_ID_PREFIX && revision.bytes().all(|b| b.is_ascii_hexdigit());
         if exact.is_some() || !is_beginning {
             return Ok(exact);
         }
@@ -173,7 +173,7 @@ impl Store {
              WHERE lower(revision) LIKE $1 || '%' AND dirty = 0 GROUP BY revision"
         );
         let mut found: Vec<(String, i64)> =
-            self.rows(sql, given![&revision.to_lowercase()], |row| {
+            self.query_rows(sql, sql_params![&revision.to_lowercase()], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         found.sort();
@@ -196,7 +196,7 @@ impl Store {
     pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
         let sql =
             sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
-        self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the revisions of the last `most` sessions, each with its tree if known.
@@ -205,27 +205,27 @@ impl Store {
     /// The database fails.
     pub fn newest_revisions(&self, most: u32) -> anyhow::Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
-        self.rows(sql, given![most], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![most], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
-        self.number_of(
+        self.query_number(
             sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),
-            given![nth],
+            sql_params![nth],
         )
     }
 
-    fn number_of(
+    fn query_number(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
     ) -> anyhow::Result<Option<i64>> {
-        self.first_row(statement, given, |row| row.get(0))
+        self.query_first(statement, given, |row| row.get(0))
     }
 
-    fn not_found(&self, reference: &Reference) -> anyhow::Result<anyhow::Error> {
+    fn not_found_error(&self, reference: &SessionReference) -> anyhow::Result<anyhow::Error> {
         let sql = sql!("SELECT min(number), max(number) FROM session HAVING count(*) > 0");
-        let range = self.first_row(sql, given![], |row| {
+        let range = self.query_first(sql, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
         })?;
         let Some((first, last)) = range else {
@@ -236,11 +236,11 @@ impl Store {
             ));
         };
         let hint = match reference {
-            Reference::Tag(name) => match self.similar_tags(name)? {
+            SessionReference::Tag(name) => match self.similar_tags(name)? {
                 tags if tags.is_empty() => "no session is tagged; see speedwell history".to_owned(),
                 tags => format!("there are {}", tags.join(", ")),
             },
-            Reference::Revision(_) | Reference::Branch(_) => {
+            SessionReference::Revision(_) | SessionReference::Branch(_) => {
                 "speedwell history shows which revisions and branches were measured; sessions with uncommitted \
                  changes do not count"
                     .to_owned()
@@ -253,10 +253,11 @@ impl Store {
 
     /// Returns up to five existing tags, most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
-        let mut tags: Vec<String> =
-            self.rows(sql!("SELECT DISTINCT name FROM tag"), given![], |row| {
-                row.get(0)
-            })?;
+        let mut tags: Vec<String> = self.query_rows(
+            sql!("SELECT DISTINCT name FROM tag"),
+            sql_params![],
+            |row| row.get(0),
+        )?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())
@@ -270,15 +271,18 @@ mod tests {
     #[test]
     fn all_forms_are_read_and_printed() {
         for (text, meant) in [
-            ("@latest", Reference::Latest),
-            ("@prev", Reference::Previous),
-            ("@12", Reference::Number(12)),
-            ("@nightly-7", Reference::Tag("nightly-7".into())),
-            ("@v1.2/x", Reference::Tag("v1.2/x".into())),
-            ("@rev:main~2", Reference::Revision("main~2".into())),
-            ("@branch:fix/a", Reference::Branch("fix/a".into())),
-            ("@base", Reference::Base(None)),
-            ("@base:release", Reference::Base(Some("release".into()))),
+            ("@latest", SessionReference::Latest),
+            ("@prev", SessionReference::Previous),
+            ("@12", SessionReference::Number(12)),
+            ("@nightly-7", SessionReference::Tag("nightly-7".into())),
+            ("@v1.2/x", SessionReference::Tag("v1.2/x".into())),
+            ("@rev:main~2", SessionReference::Revision("main~2".into())),
+            ("@branch:fix/a", SessionReference::Branch("fix/a".into())),
+            ("@base", SessionReference::Base(None)),
+            (
+                "@base:release",
+                SessionReference::Base(Some("release".into())),
+            ),
         ] {
             assert_eq!(text.parse(), Ok(meant.clone()));
             assert_eq!(meant.to_string(), text);
@@ -288,7 +292,7 @@ mod tests {
     #[test]
     fn what_names_no_session_says_why() {
         assert_eq!(
-            "latest".parse::<Reference>(),
+            "latest".parse::<SessionReference>(),
             Err(ReferenceError::NoAt("latest".into()))
         );
         for wrong in [
@@ -300,7 +304,7 @@ mod tests {
             "@rev:",
             "@base:",
         ] {
-            let error = wrong.parse::<Reference>().unwrap_err().to_string();
+            let error = wrong.parse::<SessionReference>().unwrap_err().to_string();
             assert!(
                 error.contains(wrong) && error.contains("hint: use @latest"),
                 "{error}"
@@ -311,8 +315,8 @@ mod tests {
     #[test]
     fn a_tag_that_could_not_be_found_again_is_refused() {
         for wrong in ["", "12", "latest", "prev", "base", "rev:1", "a b", "x@y"] {
-            assert!(check_tag(wrong).is_err(), "{wrong}");
+            assert!(validate_tag(wrong).is_err(), "{wrong}");
         }
-        assert!(check_tag("12a").is_ok());
+        assert!(validate_tag("12a").is_ok());
     }
 }

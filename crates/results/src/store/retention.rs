@@ -1,14 +1,14 @@
 //! Selects the sessions that may be deleted.
 
 use super::Store;
-use super::database::{given, sql};
-use super::sessions::Overview;
-use speedwell_model::State;
+use super::database::{sql, sql_params};
+use super::sessions::SessionOverview;
+use speedwell_model::SessionState;
 
 /// Retention rules. Tagged sessions, those of the main branches, those that confirm a change and
 /// those still to be uploaded are always kept.
 #[derive(Debug, Clone, Copy)]
-pub struct Keep<'a> {
+pub struct RetentionRules<'a> {
     /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
     /// since the Unix epoch; `None` keeps all.
     pub failed_since: Option<i64>,
@@ -23,7 +23,10 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn not_kept(&self, keep: &Keep<'_>) -> anyhow::Result<Vec<(Overview, &'static str)>> {
+    pub fn expired_sessions(
+        &self,
+        keep: &RetentionRules<'_>,
+    ) -> anyhow::Result<Vec<(SessionOverview, &'static str)>> {
         let sql = sql!(
             "SELECT number FROM session
              WHERE state <> 'running' AND started_unix_ms < $1
@@ -33,12 +36,13 @@ impl Store {
              ORDER BY number"
         );
         let newest = keep.failed_since.max(keep.branches_since);
-        let numbers: Vec<i64> = self.rows(sql, given![newest.unwrap_or(0)], |row| row.get(0))?;
-        let old = |since: Option<i64>, session: &Overview| {
+        let numbers: Vec<i64> =
+            self.query_rows(sql, sql_params![newest.unwrap_or(0)], |row| row.get(0))?;
+        let old = |since: Option<i64>, session: &SessionOverview| {
             since.is_some_and(|since| session.started_unix_ms < since)
         };
         let mut found = Vec::new();
-        for session in self.numbered(&numbers)? {
+        for session in self.overviews(&numbers)? {
             let branch = session
                 .origin
                 .as_ref()
@@ -46,7 +50,7 @@ impl Store {
             if branch.is_some_and(|branch| keep.main.contains(branch)) {
                 continue;
             }
-            let has_failed = session.state == State::Interrupted || session.runs == 0;
+            let has_failed = session.state == SessionState::Interrupted || session.runs == 0;
             if has_failed && old(keep.failed_since, &session) {
                 found.push((session, "failed"));
             } else if branch.is_some() && old(keep.branches_since, &session) {

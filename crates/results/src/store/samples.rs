@@ -14,7 +14,7 @@ const NO_ITERATIONS: u64 = 0x7ff8_0000_5350_574c;
 
 /// All samples of a run and metric.
 #[derive(Debug, Default)]
-pub(super) struct Packed {
+pub(super) struct PackedSamples {
     /// Values.
     pub readings: Vec<u8>,
     /// Lengths of the observations, if any is known.
@@ -26,7 +26,7 @@ pub(super) struct Packed {
 }
 
 /// Groups a run's samples by metric, in the order of their first samples.
-pub(super) fn pack(run: &Run) -> Vec<(Arc<str>, Packed)> {
+pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples)> {
     let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
     for (at, sample) in run.samples.iter().enumerate() {
         match metrics
@@ -39,11 +39,11 @@ pub(super) fn pack(run: &Run) -> Vec<(Arc<str>, Packed)> {
     }
     metrics
         .into_iter()
-        .map(|(metric, at)| (metric, pack_one(&run.samples, &at)))
+        .map(|(metric, at)| (metric, pack_metric(&run.samples, &at)))
         .collect()
 }
 
-fn pack_one(samples: &[Sample], at: &[usize]) -> Packed {
+fn pack_metric(samples: &[Sample], at: &[usize]) -> PackedSamples {
     let of = |bits: fn(&Sample) -> u64| -> Vec<u8> {
         at.iter()
             .flat_map(|&at| bits(&samples[at]).to_le_bytes())
@@ -51,7 +51,7 @@ fn pack_one(samples: &[Sample], at: &[usize]) -> Packed {
     };
     let told = |tells: fn(&Sample) -> bool| at.iter().any(|&at| tells(&samples[at]));
     let in_front = at.iter().enumerate().all(|(expected, &at)| expected == at);
-    Packed {
+    PackedSamples {
         readings: of(|sample| sample.value.to_bits()),
         elapsed_ns: told(|sample| sample.elapsed_ns.is_some())
             .then(|| of(|sample| sample.elapsed_ns.unwrap_or(NO_ELAPSED))),
@@ -66,31 +66,31 @@ fn pack_one(samples: &[Sample], at: &[usize]) -> Packed {
 }
 
 /// Arrays of a metric, as read from the store.
-pub(super) struct Stored<'a> {
-    /// As in [`Packed`].
+pub(super) struct StoredArrays<'a> {
+    /// As in [`PackedSamples`].
     pub readings: &'a [u8],
-    /// As in [`Packed`].
+    /// As in [`PackedSamples`].
     pub elapsed_ns: Option<&'a [u8]>,
-    /// As in [`Packed`].
+    /// As in [`PackedSamples`].
     pub iterations: Option<&'a [u8]>,
-    /// As in [`Packed`].
+    /// As in [`PackedSamples`].
     pub positions: Option<&'a [u8]>,
 }
 
 /// Accumulates a run's samples from its metrics.
 #[derive(Default)]
-pub(super) struct Unpacking {
+pub(super) struct SampleUnpacker {
     samples: Vec<(u32, Sample)>,
     metrics: usize,
 }
 
-impl Unpacking {
+impl SampleUnpacker {
     /// Adds the samples of a metric.
-    pub fn add(&mut self, metric: &Arc<str>, stored: &Stored<'_>) {
-        let mut elapsed = stored.elapsed_ns.map(words);
-        let mut iterations = stored.iterations.map(words);
+    pub fn add_metric(&mut self, metric: &Arc<str>, stored: &StoredArrays<'_>) {
+        let mut elapsed = stored.elapsed_ns.map(le_words);
+        let mut iterations = stored.iterations.map(le_words);
         let mut positions = stored.positions.map(|bytes| bytes.as_chunks().0.iter());
-        for (at, value) in words(stored.readings).enumerate() {
+        for (at, value) in le_words(stored.readings).enumerate() {
             let position = positions.as_mut().and_then(Iterator::next);
             let elapsed = elapsed.as_mut().and_then(Iterator::next);
             let iterations = iterations.as_mut().and_then(Iterator::next);
@@ -109,7 +109,7 @@ impl Unpacking {
     }
 
     /// Removes and returns the samples in the order in which the run reported them.
-    pub fn take(&mut self) -> Vec<Sample> {
+    pub fn take_samples(&mut self) -> Vec<Sample> {
         if self.metrics > 1 {
             self.samples.sort_by_key(|(position, _)| *position);
         }
@@ -119,7 +119,7 @@ impl Unpacking {
 }
 
 /// Returns the 8-byte words of an array. An incomplete last word is dropped.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+fn le_words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes
         .as_chunks()
         .0
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use speedwell_model::Case;
 
-    fn sample(metric: &str, value: f64) -> Sample {
+    fn sample_of(metric: &str, value: f64) -> Sample {
         Sample {
             metric: metric.into(),
             value,
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    fn run(samples: Vec<Sample>) -> Run {
+    fn run_with(samples: Vec<Sample>) -> Run {
         Run {
             case: Arc::new(Case::new("g/b", Vec::new())),
             variant: "a".into(),
@@ -160,23 +160,23 @@ mod tests {
         }
     }
 
-    fn there_and_back(samples: Vec<Sample>) -> Vec<Sample> {
-        let mut unpacking = Unpacking::default();
-        for (metric, packed) in pack(&run(samples)) {
-            let stored = Stored {
+    fn round_trip(samples: Vec<Sample>) -> Vec<Sample> {
+        let mut unpacking = SampleUnpacker::default();
+        for (metric, packed) in pack_samples(&run_with(samples)) {
+            let stored = StoredArrays {
                 readings: &packed.readings,
                 elapsed_ns: packed.elapsed_ns.as_deref(),
                 iterations: packed.iterations.as_deref(),
                 positions: packed.positions.as_deref(),
             };
-            unpacking.add(&metric, &stored);
+            unpacking.add_metric(&metric, &stored);
         }
-        unpacking.take()
+        unpacking.take_samples()
     }
 
     #[test]
     fn bare_values_of_one_metric_cost_eight_bytes_each() {
-        let packed = pack(&run(vec![sample("t", 1.5), sample("t", 2.5)]));
+        let packed = pack_samples(&run_with(vec![sample_of("t", 1.5), sample_of("t", 2.5)]));
         let [(name, only)] = packed.as_slice() else {
             panic!("{packed:?}")
         };
@@ -190,17 +190,21 @@ mod tests {
         let samples: Vec<Sample> = ["t", "p99", "t", "errors", "p99", "t"]
             .iter()
             .zip(0..)
-            .map(|(metric, value)| sample(metric, f64::from(value)))
+            .map(|(metric, value)| sample_of(metric, f64::from(value)))
             .collect();
-        assert_eq!(there_and_back(samples.clone()), samples);
+        assert_eq!(round_trip(samples.clone()), samples);
     }
 
     #[test]
     fn what_one_sample_tells_and_another_does_not_is_kept_apart() {
-        let mut samples = vec![sample("t", 1.0), sample("t", 2.0), sample("t", 3.0)];
+        let mut samples = vec![
+            sample_of("t", 1.0),
+            sample_of("t", 2.0),
+            sample_of("t", 3.0),
+        ];
         samples[1].elapsed_ns = Some(0);
         samples[2].iterations = Some(1e6);
-        assert_eq!(there_and_back(samples.clone()), samples);
+        assert_eq!(round_trip(samples.clone()), samples);
     }
 
     #[test]
@@ -212,9 +216,9 @@ mod tests {
             -0.0,
             f64::MIN_POSITIVE / 4.0,
         ];
-        let mut samples: Vec<Sample> = odd.iter().map(|&value| sample("t", value)).collect();
+        let mut samples: Vec<Sample> = odd.iter().map(|&value| sample_of("t", value)).collect();
         samples[0].iterations = Some(f64::NAN);
-        let back = there_and_back(samples);
+        let back = round_trip(samples);
         let bits = |value: f64| value.to_bits();
         assert_eq!(
             back.iter().map(|s| bits(s.value)).collect::<Vec<_>>(),

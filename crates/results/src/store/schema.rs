@@ -12,11 +12,11 @@ use anyhow::bail;
     not(feature = "postgres"),
     expect(dead_code, reason = "a server alone needs what differs")
 )]
-pub(super) struct Step {
+pub(super) struct SchemaStep {
     /// SQL for SQLite.
     pub text: &'static str,
     /// How PostgreSQL differs, apart from types and other dialect.
-    pub differs: Differs,
+    pub differs: PostgresVariant,
 }
 
 /// How a migration differs on PostgreSQL.
@@ -25,7 +25,7 @@ pub(super) struct Step {
     not(feature = "postgres"),
     expect(dead_code, reason = "a server alone needs it")
 )]
-pub(super) enum Differs {
+pub(super) enum PostgresVariant {
     /// The same SQL, in its dialect.
     Not,
     /// Replaces the SQL.
@@ -34,18 +34,18 @@ pub(super) enum Differs {
     And(&'static str),
 }
 
-impl Step {
+impl SchemaStep {
     /// Creates a migration that is the same for both back ends.
-    pub const fn same(text: &'static str) -> Step {
-        Step {
+    pub const fn same(text: &'static str) -> SchemaStep {
+        SchemaStep {
             text,
-            differs: Differs::Not,
+            differs: PostgresVariant::Not,
         }
     }
 }
 
 /// Migration `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[Step] = &[
+pub(super) const STEPS: &[SchemaStep] = &[
     FIRST,
     CALIBRATION,
     LOAD,
@@ -68,91 +68,91 @@ pub(super) const STEPS: &[Step] = &[
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and appended only at its end. So storing a run touches two pages: its rows mark the slot
 /// as done, and only the rare slot without rows needs a row in another table.
-const FIRST: Step = Step::same(include_str!("steps/1-sessions.sql"));
+const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
 /// Counts of false alarms when a machine is compared with itself. The verdict follows from the
 /// counts and is never stored; the table exists for other programs.
-const CALIBRATION: Step = Step::same(include_str!("steps/2-calibration.sql"));
+const CALIBRATION: SchemaStep = SchemaStep::same(include_str!("steps/2-calibration.sql"));
 
 /// Details of an HTTP load run beyond its samples: histograms, counts of every outcome, the
 /// progress over time. A separate table, because only reports about that run read it.
-const LOAD: Step = Step::same(include_str!("steps/3-load.sql"));
+const LOAD: SchemaStep = SchemaStep::same(include_str!("steps/3-load.sql"));
 
 /// Profiles of cases, from runs that were recorded and not timed: folded stacks, or why there are
 /// none.
-const PROFILE: Step = Step::same(include_str!("steps/4-profile.sql"));
+const PROFILE: SchemaStep = SchemaStep::same(include_str!("steps/4-profile.sql"));
 
 /// Number of runs per case and session, so that listing sessions reads no runs. Triggers maintain
 /// it for every writer.
-const COUNTS: Step = Step {
+const COUNTS: SchemaStep = SchemaStep {
     text: include_str!("steps/5-counts.sql"),
-    differs: Differs::Instead(include_str!("steps/5-counts.postgres.sql")),
+    differs: PostgresVariant::Instead(include_str!("steps/5-counts.postgres.sql")),
 };
 
 /// The process that records a session, to tell a killed session from one in progress.
-const RECORDER: Step = Step::same(include_str!("steps/6-recorder.sql"));
+const RECORDER: SchemaStep = SchemaStep::same(include_str!("steps/6-recorder.sql"));
 
 /// The measured code of a session, if known.
-const ORIGIN: Step = Step::same(include_str!("steps/7-origin.sql"));
+const ORIGIN: SchemaStep = SchemaStep::same(include_str!("steps/7-origin.sql"));
 
 /// Which build of a source each run executed, and the spread between builds, against which later
 /// single-build sessions are compared.
-const BUILDS: Step = Step::same(include_str!("steps/8-builds.sql"));
+const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 
 /// Kernel counters of each run, and the rule by which it was rejected.
-const DISTURBANCE: Step = Step::same(include_str!("steps/9-disturbance.sql"));
+const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
 /// History: one point per session and series, the lines of revisions the points lie on, and the
 /// changes found there. Points and detector states are derived from sessions; triage, renames and
 /// notes are user input.
-const HISTORY: Step = Step {
+const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
-    differs: Differs::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
+    differs: PostgresVariant::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
 };
 
 /// Tables of a team server: tokens and the audit log, sessions that are being uploaded, queued for
 /// upload or deleted, posted comments. Each project has its own set of all tables; tokens and their
 /// audit log live in the set the server was started with.
-const SERVER: Step = Step::same(include_str!("steps/11-server.sql"));
+const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the parcels assigned to each, and the origin of
 /// every block. Runs of other sessions have no machine, as before.
-const FLEET: Step = Step::same(include_str!("steps/12-fleet.sql"));
+const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
 /// Comments that the server posts on pull requests, and which sessions measured each benchmark, so
 /// that listing benchmarks scans no sessions. Triggers maintain the latter for every writer.
-const SERVED: Step = Step {
+const SERVED: SchemaStep = SchemaStep {
     text: include_str!("steps/13-served.sql"),
-    differs: Differs::Instead(include_str!("steps/13-served.postgres.sql")),
+    differs: PostgresVariant::Instead(include_str!("steps/13-served.postgres.sql")),
 };
 
 /// Index of the runs of each case: a session with millions of runs is read case by case.
-const CASES: Step = Step::same(include_str!("steps/14-cases.sql"));
+const CASES: SchemaStep = SchemaStep::same(include_str!("steps/14-cases.sql"));
 
 /// Caches that avoid reading and searching a long series from the beginning. Both are derived from
 /// points; triggers delete outdated entries.
-const PACKS: Step = Step {
+const PACKS: SchemaStep = SchemaStep {
     text: include_str!("steps/15-packs.sql"),
-    differs: Differs::Instead(include_str!("steps/15-packs.postgres.sql")),
+    differs: PostgresVariant::Instead(include_str!("steps/15-packs.postgres.sql")),
 };
 
 /// Tables that avoid scanning all sessions: which of them have each variant, and which have no
 /// points yet. Triggers maintain them for every writer.
-const LOOKS: Step = Step {
+const LOOKS: SchemaStep = SchemaStep {
     text: include_str!("steps/16-looks.sql"),
-    differs: Differs::Instead(include_str!("steps/16-looks.postgres.sql")),
+    differs: PostgresVariant::Instead(include_str!("steps/16-looks.postgres.sql")),
 };
 
 /// Counts runs per statement on PostgreSQL. SQLite counts row by row just as fast.
-const COUNTS_TOGETHER: Step = Step {
+const COUNTS_TOGETHER: SchemaStep = SchemaStep {
     text: "",
-    differs: Differs::Instead(include_str!("steps/17-counts.postgres.sql")),
+    differs: PostgresVariant::Instead(include_str!("steps/17-counts.postgres.sql")),
 };
 
 /// Owner and version of a database, read from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DatabaseOwner {
     /// Created by this program, at this version. A file without tables is version 0.
     Ours(usize),
     /// Created by a newer version of this program.
@@ -162,15 +162,15 @@ pub(super) enum Kind {
 }
 
 /// Returns the schema version, if this program can use it.
-pub(super) fn known_version(kind: Kind) -> anyhow::Result<usize> {
+pub(super) fn supported_version(kind: DatabaseOwner) -> anyhow::Result<usize> {
     match kind {
-        Kind::Ours(version) => Ok(version),
-        Kind::Newer(version) => bail!(
+        DatabaseOwner::Ours(version) => Ok(version),
+        DatabaseOwner::Newer(version) => bail!(
             "it was written by a newer speedwell (format {version}, this one knows {})\n\
              hint: update speedwell, or choose another one with --db FILE",
             STEPS.len()
         ),
-        Kind::Foreign => {
+        DatabaseOwner::Foreign => {
             bail!("it is a database of another program\nhint: choose another file with --db FILE")
         }
     }

@@ -5,7 +5,7 @@
 //! are checked against the other filters. Start at [`Store::selected_numbers`].
 
 use super::Store;
-use super::database::{Given, given, sql};
+use super::database::{SqlParam, sql, sql_params};
 
 /// Filters for listing sessions; a field that is `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct SessionFilter {
 }
 
 /// Initial and maximum number of matches of the leading filter that are checked per batch.
-const AT_FIRST: usize = 256;
-const AT_MOST: usize = 4096;
+const INITIAL_BATCH: usize = 256;
+const MAX_BATCH: usize = 4096;
 
 impl Store {
     /// Returns the numbers of up to `most` matching sessions, newest first.
@@ -56,122 +56,132 @@ impl Store {
             };
             let mut numbers: Vec<i64> = numbers.iter().copied().filter(|n| *n < before).collect();
             numbers.sort_unstable_by(|one, other| other.cmp(one));
-            let mut found = self.narrowed(&numbers, &rest)?;
+            let mut found = self.apply_filter(&numbers, &rest)?;
             found.truncate(most);
             return Ok(found);
         }
-        let Some((leading, rest)) = leading(filter) else {
-            return self.newest(before, most);
+        let Some((leading, rest)) = split_leading(filter) else {
+            return self.newest_below(before, most);
         };
         if rest == SessionFilter::default() {
-            return self.led(&leading, before, most);
+            return self.leading_matches(&leading, before, most);
         }
-        let (mut found, mut before, mut size) = (Vec::new(), before, AT_FIRST);
+        let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
         loop {
-            let numbers = self.led(&leading, before, size)?;
-            found.extend(self.narrowed(&numbers, &rest)?);
+            let numbers = self.leading_matches(&leading, before, size)?;
+            found.extend(self.apply_filter(&numbers, &rest)?);
             match numbers.last() {
                 Some(last) if numbers.len() == size && found.len() < most => before = *last,
                 _ => break,
             }
-            size = (2 * size).min(AT_MOST);
+            size = (2 * size).min(MAX_BATCH);
         }
         found.truncate(most);
         Ok(found)
     }
 
     /// Returns the newest sessions below a number that match the leading filter.
-    fn led(&self, leading: &Leading, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+    fn leading_matches(
+        &self,
+        leading: &LeadingFilter,
+        before: i64,
+        most: usize,
+    ) -> anyhow::Result<Vec<i64>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let (sql, value) = match leading {
-            Leading::Pull(pull) => (
+            LeadingFilter::Pull(pull) => (
                 sql!(
                     "SELECT session FROM origin WHERE pull = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(pull),
+                SqlParam::from(pull),
             ),
-            Leading::Revision(beginning) => {
-                return self.led_by_revision(beginning, before, most);
+            LeadingFilter::Revision(beginning) => {
+                return self.matches_by_revision(beginning, before, most);
             }
-            Leading::Tag(name) => (
+            LeadingFilter::Tag(name) => (
                 sql!(
                     "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(name),
+                SqlParam::from(name),
             ),
-            Leading::Branch(name) => (
+            LeadingFilter::Branch(name) => (
                 sql!(
                     "SELECT session FROM origin WHERE branch = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(name),
+                SqlParam::from(name),
             ),
-            Leading::Benchmark(name) => (
+            LeadingFilter::Benchmark(name) => (
                 sql!(
                     "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(name),
+                SqlParam::from(name),
             ),
-            Leading::Machine(number) => (
+            LeadingFilter::Machine(number) => (
                 sql!(
                     "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(*number),
+                SqlParam::from(*number),
             ),
-            Leading::Variant(name) => (
+            LeadingFilter::Variant(name) => (
                 sql!(
                     "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
                      ORDER BY session DESC LIMIT $3"
                 ),
-                Given::from(name),
+                SqlParam::from(name),
             ),
-            Leading::State(name) => (
+            LeadingFilter::State(name) => (
                 sql!(
                     "SELECT number FROM session WHERE state = $1 AND number < $2
                      ORDER BY number DESC LIMIT $3"
                 ),
-                Given::from(name),
+                SqlParam::from(name),
             ),
-            Leading::Since(unix_ms) => return self.led_by_start(*unix_ms, before, most),
+            LeadingFilter::Since(unix_ms) => return self.matches_since(*unix_ms, before, most),
         };
-        self.rows(sql, &[value, before.into(), most.into()], |row| row.get(0))
+        self.query_rows(sql, &[value, before.into(), most.into()], |row| row.get(0))
     }
 
-    fn led_by_start(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
+    fn matches_since(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
         // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
              ORDER BY +number DESC LIMIT $3"
         );
-        self.rows(sql, given![unix_ms, before, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![unix_ms, before, most], |row| row.get(0))
     }
 
-    fn led_by_revision(&self, beginning: &str, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
+    fn matches_by_revision(
+        &self,
+        beginning: &str,
+        before: i64,
+        most: i64,
+    ) -> anyhow::Result<Vec<i64>> {
         // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
-        if is_of_a_commit(beginning) {
+        if is_commit_prefix(beginning) {
             let sql = sql!(
                 "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
                  AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND +session < $3
                  ORDER BY +session DESC LIMIT $4"
             );
-            let end = end_of_commits(beginning);
-            let given = given![beginning, &end, before, most];
-            return self.rows(sql, given, |row| row.get(0));
+            let end = commit_range_end(beginning);
+            let given = sql_params![beginning, &end, before, most];
+            return self.query_rows(sql, given, |row| row.get(0));
         }
         let sql = sql!(
             "SELECT session FROM origin
              WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
              ORDER BY session DESC LIMIT $3"
         );
-        self.rows(sql, given![beginning, before, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, before, most], |row| row.get(0))
     }
 
     /// Returns those of the given sessions that match the other filters, in the same order.
-    fn narrowed(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
+    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
                   SELECT 1 FROM origin WHERE session = number AND branch = $1))
@@ -193,7 +203,7 @@ impl Store {
              AND number IN {{numbers:10}} ORDER BY number DESC"
         );
         let numbers = serde_json::to_string(numbers)?;
-        let given = given![
+        let given = sql_params![
             &filter.branch,
             &filter.revision,
             &filter.state,
@@ -205,21 +215,21 @@ impl Store {
             &filter.pull,
             &numbers,
         ];
-        self.rows(sql, given, |row| row.get(0))
+        self.query_rows(sql, given, |row| row.get(0))
     }
 
     /// Returns the newest sessions below a number.
-    fn newest(&self, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+    fn newest_below(&self, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.rows(sql, given![before, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![before, most], |row| row.get(0))
     }
 }
 
 /// The filter whose index is scanned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Leading {
+enum LeadingFilter {
     Pull(String),
     Revision(String),
     Tag(String),
@@ -232,62 +242,62 @@ enum Leading {
 }
 
 /// Splits off the indexed filter that is usually most selective; returns it and the others.
-fn leading(filter: &SessionFilter) -> Option<(Leading, SessionFilter)> {
+fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
     let mut rest = SessionFilter {
         before: None,
         ..filter.clone()
     };
     let leading = if let Some(pull) = rest.pull.take() {
-        Leading::Pull(pull)
+        LeadingFilter::Pull(pull)
     } else if let Some(beginning) = rest.revision.take() {
-        Leading::Revision(beginning)
+        LeadingFilter::Revision(beginning)
     } else if let Some(name) = rest.tag.take() {
-        Leading::Tag(name)
+        LeadingFilter::Tag(name)
     } else if let Some(name) = rest.branch.take() {
-        Leading::Branch(name)
+        LeadingFilter::Branch(name)
     } else if let Some(name) = rest.benchmark.take() {
-        Leading::Benchmark(name)
+        LeadingFilter::Benchmark(name)
     } else if let Some(name) = rest.variant.take() {
-        Leading::Variant(name)
+        LeadingFilter::Variant(name)
     } else if let Some(number) = rest.machine.take() {
-        Leading::Machine(number)
+        LeadingFilter::Machine(number)
     } else if let Some(name) = rest.state.take() {
-        Leading::State(name)
+        LeadingFilter::State(name)
     } else {
-        Leading::Since(rest.since_unix_ms.take()?)
+        LeadingFilter::Since(rest.since_unix_ms.take()?)
     };
     Some((leading, rest))
 }
 
 /// Returns whether the ids with this prefix form a range of the index in any collation. That holds
 /// for commit ids; other names are few.
-pub(super) fn is_of_a_commit(beginning: &str) -> bool {
+pub(super) fn is_commit_prefix(beginning: &str) -> bool {
     !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns the exclusive upper bound of the commit ids with this prefix.
-pub(super) fn end_of_commits(beginning: &str) -> String {
+pub(super) fn commit_range_end(beginning: &str) -> String {
     format!("{beginning}g")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::{places, session};
-    use speedwell_model::{Machine, Origin, Session, SessionPoints, State, Variant};
+    use crate::store::back_end_tests::{imported_session, test_backends};
+    use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
 
     #[test]
     fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for id in ["a", "b", "c", "d", "e"] {
-                let mut session = session(id);
+                let mut session = imported_session(id);
                 if id == "c" {
                     session.variants = vec![Variant::plain("it's")];
                 }
-                store.insert(&session).unwrap();
+                store.insert_session(&session).unwrap();
             }
-            store.tag(2, "kept").unwrap();
+            store.tag_session(2, "kept").unwrap();
             let numbers =
                 |filter: &SessionFilter, most| store.selected_numbers(filter, most).unwrap();
             let mut filter = SessionFilter::default();
@@ -304,22 +314,22 @@ mod tests {
             };
             assert_eq!(numbers(&variant("it's"), 9), [3]);
             assert_eq!(numbers(&variant("it"), 9), [] as [i64; 0]);
-            let shown = store.selected(&SessionFilter::default(), 2).unwrap();
+            let shown = store.select_sessions(&SessionFilter::default(), 2).unwrap();
             let ids: Vec<&str> = shown.iter().map(|session| session.id.as_str()).collect();
             assert_eq!(ids, ["e", "d"]);
-            assert_eq!(store.neighbours(3).unwrap(), [Some(2), Some(4)]);
-            assert_eq!(store.neighbours(5).unwrap(), [Some(4), None]);
+            assert_eq!(store.neighbor_sessions(3).unwrap(), [Some(2), Some(4)]);
+            assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
         }
     }
 
     /// Every combination of filters finds its session among three hundred.
     #[test]
     fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
-            let all: Vec<Session> = (0..300).map(made).collect();
+            let all: Vec<Session> = (0..300).map(session_at).collect();
             for (at, session) in all.iter().enumerate() {
-                let number = store.insert(session).unwrap();
+                let number = store.insert_session(session).unwrap();
                 assert_eq!(number, at as i64 + 1);
                 let of = SessionPoints {
                     machine: Machine {
@@ -331,7 +341,7 @@ mod tests {
                     circumstances: Vec::new(),
                     points: Vec::new(),
                 };
-                store.keep_points(number, &of).unwrap();
+                store.store_points(number, &of).unwrap();
             }
             let mut drawn = 7_u64;
             for _ in 0..200 {
@@ -344,24 +354,24 @@ mod tests {
     }
 
     /// A session whose properties are derived from its index.
-    fn made(at: usize) -> Session {
-        let mut session = session(&format!("id{at}"));
+    fn session_at(at: usize) -> Session {
+        let mut session = imported_session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
         session.tags = at
             .is_multiple_of(7)
             .then(|| "seventh".to_owned())
             .into_iter()
             .collect();
-        session.state = [State::Imported, State::Complete][at % 2];
+        session.state = [SessionState::Imported, SessionState::Complete][at % 2];
         if at % 6 == 2 {
             session.variants.push(Variant::plain("a \"rare\" one"));
         }
         if !at.is_multiple_of(4) {
-            session.origin = Some(Origin {
+            session.origin = Some(CodeOrigin {
                 revision: format!("{:08x}", at * 2_654_435_761 % 4_294_967_296),
                 branch: Some(["main", "rare"][usize::from(at % 50 == 1)].to_owned()),
                 pull: at.is_multiple_of(5).then(|| "12".to_owned()),
-                ..Origin::default()
+                ..CodeOrigin::default()
             });
         }
         session

@@ -1,15 +1,16 @@
 //! Inserts the parts of one session. Every function expects an open transaction, so that callers
 //! decide what is atomic.
 
-use super::database::{Database, Error, Given, given, sql};
+use super::database::{Database, Error, SqlParam, sql, sql_params};
 use super::samples;
 use crate::formats::json_lines;
 use anyhow::Context;
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_model::{
-    Better, Case, Failure, Metric, Origin, Recording, Run, Session, SessionMachine, State, Usage,
+    Case, CodeOrigin, Metric, MetricDirection, ProfileRecording, ResourceUsage, Run, Session,
+    SessionMachine, SessionState, StepFailure,
 };
-use speedwell_process::Identity;
+use speedwell_process::ProcessIdentity;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(super) struct SessionWriter {
 }
 
 /// Low bits of a row index that count the rows of a block, if indices are derived from slots.
-const PLACES_OF_A_SLOT: u32 = 24;
+const ROW_BITS_PER_SLOT: u32 = 24;
 
 impl SessionWriter {
     /// Continues a stored session.
@@ -35,8 +36,8 @@ impl SessionWriter {
         let failures = sql!("SELECT coalesce(max(place) + 1, 0) FROM failure WHERE session = $1");
         Ok(SessionWriter {
             session,
-            runs: file.one(runs, given![session])?,
-            failures: file.one(failures, given![session])?,
+            runs: file.query_value(runs, sql_params![session])?,
+            failures: file.query_value(failures, sql_params![session])?,
             metrics: HashMap::new(),
             cases: HashMap::new(),
         })
@@ -46,16 +47,16 @@ impl SessionWriter {
     pub fn begin(
         file: &Database,
         session: &Session,
-        state: State,
+        state: SessionState,
         plan: Option<&str>,
     ) -> anyhow::Result<SessionWriter> {
-        let number = file.one(
+        let number = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                       environment, plan)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING number"
             ),
-            given![
+            sql_params![
                 &session.id,
                 session.started_unix_ms,
                 state_name(state),
@@ -70,28 +71,28 @@ impl SessionWriter {
         for (place, tag) in session.tags.iter().enumerate() {
             file.execute(
                 sql!("INSERT INTO tag (session, place, name) VALUES ($1, $2, $3)"),
-                given![writer.session, place as i64, tag],
+                sql_params![writer.session, place as i64, tag],
             )?;
         }
         for metric in &session.metrics {
-            writer.declare(file, metric)?;
+            writer.declare_metric(file, metric)?;
         }
         if let Some(origin) = &session.origin {
-            writer.origin(file, origin)?;
+            writer.insert_origin(file, origin)?;
         }
         for (place, machine) in (0..).zip(&session.machines) {
-            writer.machine(file, place, machine)?;
+            writer.upsert_machine(file, place, machine)?;
         }
         Ok(writer)
     }
 
-    fn origin(&self, file: &Database, origin: &Origin) -> anyhow::Result<()> {
+    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> anyhow::Result<()> {
         file.execute(
             sql!(
                 "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
                  VALUES ($1, $2, $3, $4, $5, $6)"
             ),
-            given![
+            sql_params![
                 self.session,
                 &origin.revision,
                 &origin.tree,
@@ -104,7 +105,7 @@ impl SessionWriter {
     }
 
     /// Inserts or replaces a machine of the session.
-    pub fn machine(
+    pub fn upsert_machine(
         &self,
         file: &Database,
         place: u32,
@@ -116,7 +117,7 @@ impl SessionWriter {
                  ON CONFLICT (session, place) DO UPDATE SET
                      id = excluded.id, detail = excluded.detail"
             ),
-            given![
+            sql_params![
                 self.session,
                 place,
                 &machine.id,
@@ -128,20 +129,25 @@ impl SessionWriter {
 
     /// Moves to the row indices of the block that starts at `slot`: blocks arrive in any order and
     /// are read in plan order.
-    pub fn at_slot(&mut self, slot: u32) {
-        let place = (i64::from(slot) + 1) << PLACES_OF_A_SLOT;
+    pub fn seek_to_slot(&mut self, slot: u32) {
+        let place = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
         (self.runs, self.failures) = (place, place);
     }
 
     /// Records where a metric was first reported. Blocks arrive in any order, and the first metric
     /// of a session is its primary one.
-    pub fn reported(&self, file: &Database, name: &str, first: i64) -> Result<(), Error> {
+    pub fn record_first_report(
+        &self,
+        file: &Database,
+        name: &str,
+        first: i64,
+    ) -> Result<(), Error> {
         file.execute(
             sql!(
                 "UPDATE metric SET first = $1 WHERE session = $2 AND name = $3
                  AND (first IS NULL OR first > $1)"
             ),
-            given![first, self.session, name],
+            sql_params![first, self.session, name],
         )?;
         Ok(())
     }
@@ -149,36 +155,36 @@ impl SessionWriter {
     /// Sorts the metrics of a session with merged blocks by first report.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
         let sql = sql!("SELECT place FROM metric WHERE session = $1 ORDER BY first, place");
-        let ordered: Vec<i64> = file.query(sql, given![self.session], |row| row.get(0))?;
+        let ordered: Vec<i64> = file.query(sql, sql_params![self.session], |row| row.get(0))?;
         if ordered.is_sorted() {
             return Ok(());
         }
         // Move via unused indices, because no two metrics may share one.
-        let away = 1 << PLACES_OF_A_SLOT;
+        let away = 1 << ROW_BITS_PER_SLOT;
         for (&place, new) in ordered.iter().zip(away..) {
             file.execute(
                 sql!("UPDATE metric SET place = $1 WHERE session = $2 AND place = $3"),
-                given![new, self.session, place],
+                sql_params![new, self.session, place],
             )?;
             file.execute(
                 sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
-                given![new, self.session, place],
+                sql_params![new, self.session, place],
             )?;
         }
         file.execute(
             sql!("UPDATE metric SET place = place - $1 WHERE session = $2"),
-            given![away, self.session],
+            sql_params![away, self.session],
         )?;
         file.execute(
             sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
-            given![away, self.session],
+            sql_params![away, self.session],
         )?;
         self.metrics.clear();
         Ok(())
     }
 
     /// Records which process records the session.
-    pub fn recorded_by(&self, file: &Database, process: &Identity) -> Result<(), Error> {
+    pub fn set_recorder(&self, file: &Database, process: &ProcessIdentity) -> Result<(), Error> {
         file.execute(
             sql!(
                 "INSERT INTO recorder (session, machine, boot, numbering, pid, started_ticks)
@@ -188,7 +194,7 @@ impl SessionWriter {
                      numbering = excluded.numbering, pid = excluded.pid,
                      started_ticks = excluded.started_ticks"
             ),
-            given![
+            sql_params![
                 self.session,
                 &process.machine,
                 &process.boot,
@@ -210,13 +216,13 @@ impl SessionWriter {
     /// # Errors
     /// The session holds values of that name with another unit or direction: one series would mix
     /// quantities.
-    pub fn declare(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
-        let known = file.first(
+    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
+        let known = file.query_first(
             sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
-            given![self.session, &metric.name],
+            sql_params![self.session, &metric.name],
             |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
         )?;
-        let better = better_name(metric.better);
+        let better = direction_name(metric.better);
         match known {
             None => Ok(self.add_metric(file, metric).map(drop)?),
             Some((unit, _)) if unit.is_empty() => {
@@ -224,7 +230,7 @@ impl SessionWriter {
                     sql!(
                         "UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"
                     ),
-                    given![&metric.unit, better, self.session, &metric.name],
+                    sql_params![&metric.unit, better, self.session, &metric.name],
                 )?;
                 Ok(())
             }
@@ -243,18 +249,18 @@ impl SessionWriter {
     }
 
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
-        let place = file.one(
+        let place = file.query_value(
             sql!(
                 "INSERT INTO metric (session, place, name, unit, better)
                  SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS TEXT),
                         CAST($3 AS TEXT), CAST($4 AS TEXT)
                  FROM metric WHERE session = $1 RETURNING place"
             ),
-            given![
+            sql_params![
                 self.session,
                 &metric.name,
                 &metric.unit,
-                better_name(metric.better)
+                direction_name(metric.better)
             ],
         )?;
         self.metrics.insert(metric.name.as_str().into(), place);
@@ -263,13 +269,13 @@ impl SessionWriter {
 
     /// Returns the index of a metric. An undeclared metric has no unit, and more of it counts as
     /// better.
-    fn metric(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
+    fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&place) = self.metrics.get(name) {
             return Ok(place);
         }
-        let known = file.first(
+        let known = file.query_first(
             sql!("SELECT place FROM metric WHERE session = $1 AND name = $2"),
-            given![self.session, name],
+            sql_params![self.session, name],
             |row| row.get(0),
         )?;
         match known {
@@ -278,14 +284,14 @@ impl SessionWriter {
                 Ok(place)
             }
             None if &**name == Metric::THROUGHPUT => self.add_metric(file, &Metric::throughput()),
-            None => self.add_metric(file, &Metric::new(&**name, "", Better::Higher)),
+            None => self.add_metric(file, &Metric::new(&**name, "", MetricDirection::Higher)),
         }
     }
 
     /// Returns the number of a case. Sessions share cases; the same case with its parameters in
     /// another order is a separate entry, because the order is displayed.
-    fn case(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
-        let parameters = serde_json::to_string(&json_lines::parameters(case))?;
+    fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
+        let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
         if let Some(&number) = self.cases.get(&key) {
             return Ok(number);
@@ -296,23 +302,28 @@ impl SessionWriter {
                 "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
                  ON CONFLICT DO NOTHING"
             ),
-            given![&id, &key.0, &key.1],
+            sql_params![&id, &key.0, &key.1],
         )?;
-        let number = file.one(
+        let number = file.query_value(
             sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2"),
-            given![&id, &key.1],
+            sql_params![&id, &key.1],
         )?;
         self.cases.insert(key, number);
         Ok(number)
     }
 
     /// Inserts runs with their samples. `done` marks their slot as complete.
-    pub fn runs(&mut self, file: &Database, runs: &[&Run], done: bool) -> anyhow::Result<()> {
-        let texts = runs.iter().map(|run| Texts::from_run(run));
-        let texts: Vec<Texts> = texts.collect::<anyhow::Result<_>>()?;
+    pub fn insert_runs(
+        &mut self,
+        file: &Database,
+        runs: &[&Run],
+        done: bool,
+    ) -> anyhow::Result<()> {
+        let texts = runs.iter().map(|run| RunJson::from_run(run));
+        let texts: Vec<RunJson> = texts.collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
-            let case = self.case(file, &run.case)?;
+            let case = self.case_number(file, &run.case)?;
             rows.push(self.run_row(place, case, run, texts, done));
         }
         let entered = file.insert(
@@ -325,13 +336,13 @@ impl SessionWriter {
             ),
             &rows,
         )?;
-        self.ensure_alone(entered == runs.len())?;
-        self.samples(file, runs)?;
+        self.ensure_sole_recorder(entered == runs.len())?;
+        self.insert_samples(file, runs)?;
         for (place, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
                 file.execute(
                     sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
-                    given![self.session, place, load],
+                    sql_params![self.session, place, load],
                 )?;
             }
         }
@@ -339,18 +350,19 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Returns the row of a run, with the columns of [`SessionWriter::runs`].
+    /// Returns the row of a run, with the columns of [`SessionWriter::insert_runs`].
     fn run_row<'a>(
         &self,
         place: i64,
         case: i64,
         run: &'a Run,
-        texts: &'a Texts,
+        texts: &'a RunJson,
         done: bool,
-    ) -> [Given<'a>; 22] {
+    ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
-        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
-        *given![
+        let count =
+            |of: fn(&ResourceUsage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
+        *sql_params![
             self.session,
             place,
             case,
@@ -376,17 +388,17 @@ impl SessionWriter {
         ]
     }
 
-    fn samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
         let mut packed = Vec::new();
         for (place, run) in (self.runs..).zip(runs) {
-            for (metric, samples) in samples::pack(run) {
-                packed.push((place, self.metric(file, &metric)?, samples));
+            for (metric, samples) in samples::pack_samples(run) {
+                packed.push((place, self.metric_index(file, &metric)?, samples));
             }
         }
-        let rows: Vec<[Given<'_>; 7]> = packed
+        let rows: Vec<[SqlParam<'_>; 7]> = packed
             .iter()
             .map(|(place, metric, packed)| {
-                *given![
+                *sql_params![
                     self.session,
                     *place,
                     *metric,
@@ -407,11 +419,11 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure; `done` as in [`SessionWriter::runs`].
-    pub fn failure(
+    /// Inserts a failure; `done` as in [`SessionWriter::insert_runs`].
+    pub fn insert_failure(
         &mut self,
         file: &Database,
-        failure: &Failure,
+        failure: &StepFailure,
         done: bool,
     ) -> anyhow::Result<()> {
         let entered = file.execute(
@@ -419,7 +431,7 @@ impl SessionWriter {
                 "INSERT INTO failure (session, place, slot, slot_done, skipped, detail)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
             ),
-            given![
+            sql_params![
                 self.session,
                 self.failures,
                 failure.slot,
@@ -428,31 +440,39 @@ impl SessionWriter {
                 &to_json("failure", failure)?,
             ],
         )?;
-        self.ensure_alone(entered == 1)?;
+        self.ensure_sole_recorder(entered == 1)?;
         self.failures += 1;
         Ok(())
     }
 
     /// Inserts a failure without a slot unless it exists: a resumed session encounters
     /// undescribable benchmarks again.
-    pub fn failure_once(&mut self, file: &Database, failure: &Failure) -> anyhow::Result<()> {
-        let known: bool = file.one(
+    pub fn insert_failure_once(
+        &mut self,
+        file: &Database,
+        failure: &StepFailure,
+    ) -> anyhow::Result<()> {
+        let known: bool = file.query_value(
             sql!(
                 "SELECT EXISTS (SELECT 1 FROM failure
                  WHERE session = $1 AND slot IS NULL AND detail = $2)"
             ),
-            given![self.session, &to_json("failure", failure)?],
+            sql_params![self.session, &to_json("failure", failure)?],
         )?;
         if known {
             Ok(())
         } else {
-            self.failure(file, failure, true)
+            self.insert_failure(file, failure, true)
         }
     }
 
     /// Inserts a profile, replacing an earlier one of the same case and variant.
-    pub fn profile(&mut self, file: &Database, recording: &Recording) -> anyhow::Result<()> {
-        let case = self.case(file, &recording.case)?;
+    pub fn upsert_profile(
+        &mut self,
+        file: &Database,
+        recording: &ProfileRecording,
+    ) -> anyhow::Result<()> {
+        let case = self.case_number(file, &recording.case)?;
         file.execute(
             sql!(
                 "INSERT INTO profile (session, place, benchmark_case, variant, detail)
@@ -462,7 +482,7 @@ impl SessionWriter {
                  ON CONFLICT (session, benchmark_case, variant)
                  DO UPDATE SET detail = excluded.detail"
             ),
-            given![
+            sql_params![
                 self.session,
                 case,
                 &recording.variant,
@@ -473,16 +493,16 @@ impl SessionWriter {
     }
 
     /// Records a completed slot without results.
-    pub fn empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
+    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
         file.execute(
             sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
-            given![self.session, slot],
+            sql_params![self.session, slot],
         )?;
         Ok(())
     }
 
     /// Fails if another recorder has taken the next row index of the session.
-    fn ensure_alone(&self, is_alone: bool) -> anyhow::Result<()> {
+    fn ensure_sole_recorder(&self, is_alone: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
             is_alone,
             "another speedwell is recording session @{}\nhint: wait until it has ended",
@@ -493,15 +513,15 @@ impl SessionWriter {
 }
 
 /// JSON columns of a run.
-struct Texts {
+struct RunJson {
     notes: Option<String>,
     surroundings: Option<String>,
 }
 
-impl Texts {
-    fn from_run(run: &Run) -> anyhow::Result<Texts> {
+impl RunJson {
+    fn from_run(run: &Run) -> anyhow::Result<RunJson> {
         let surroundings = run.surroundings.as_ref();
-        Ok(Texts {
+        Ok(RunJson {
             notes: (!run.notes.is_empty())
                 .then(|| to_json("notes", &run.notes))
                 .transpose()?,
@@ -521,19 +541,19 @@ fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Re
 }
 
 /// Returns the stored name of a state.
-pub(super) fn state_name(state: State) -> &'static str {
+pub(super) fn state_name(state: SessionState) -> &'static str {
     match state {
-        State::Running => "running",
-        State::Complete => "complete",
-        State::Interrupted => "interrupted",
-        State::Imported => "imported",
+        SessionState::Running => "running",
+        SessionState::Complete => "complete",
+        SessionState::Interrupted => "interrupted",
+        SessionState::Imported => "imported",
     }
 }
 
-pub(super) fn better_name(better: Better) -> &'static str {
+pub(super) fn direction_name(better: MetricDirection) -> &'static str {
     match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-        Better::Unknown => "unknown",
+        MetricDirection::Higher => "higher",
+        MetricDirection::Lower => "lower",
+        MetricDirection::Unknown => "unknown",
     }
 }

@@ -1,18 +1,21 @@
 //! Operations on whole sessions: insert, tag, list, delete; and calibrations of a machine, which is
 //! identified by host name, processor model and number of processors.
 
-use crate::formats::json_lines::Said;
+use crate::formats::json_lines::ParsedLine;
 use crate::store::Store;
-use crate::store::database::{Database, Error, Row, given, sql};
-use crate::store::read::{from_json, state_of};
-use crate::store::reference::check_tag;
+use crate::store::database::{Database, Error, SqlRow, sql, sql_params};
+use crate::store::read::{parse_json, parse_state};
+use crate::store::reference::validate_tag;
 use crate::store::session_writer::SessionWriter;
 use anyhow::ensure;
-use speedwell_model::{Calibration, Environment, Origin, Recording, Run, Session, State, Variant};
-use speedwell_process::Identity;
+use speedwell_model::{
+    CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
+    Variant,
+};
+use speedwell_process::ProcessIdentity;
 
 /// Runs per batch insert: few round trips to a server, and little memory compared with the session.
-const RUNS_AT_ONCE: usize = 256;
+const RUN_BATCH_SIZE: usize = 256;
 
 impl Store {
     /// Inserts a session that was measured elsewhere and returns its number here.
@@ -21,10 +24,10 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn insert(&mut self, session: &Session) -> anyhow::Result<i64> {
-        self.change(|file| match number_of_id(file, &session.id)? {
+    pub fn insert_session(&mut self, session: &Session) -> anyhow::Result<i64> {
+        self.transact(|file| match find_number_by_id(file, &session.id)? {
             Some(number) => Ok(number),
-            None => enter(file, session),
+            None => insert_whole(file, session),
         })
     }
 
@@ -32,27 +35,31 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn number_of_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
-        number_of_id(&self.database, id).map_err(|error| self.explain(error))
+    pub fn find_by_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
+        find_number_by_id(&self.database, id).map_err(|error| self.explain_error(error))
     }
 
     /// Adds a profile to a session, replacing an earlier one of the same case and variant.
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn keep_profile(&mut self, number: i64, recording: &Recording) -> anyhow::Result<()> {
-        self.state(number)?;
-        self.change(|file| SessionWriter::open(file, number)?.profile(file, recording))
+    pub fn store_profile(
+        &mut self,
+        number: i64,
+        recording: &ProfileRecording,
+    ) -> anyhow::Result<()> {
+        self.session_state(number)?;
+        self.transact(|file| SessionWriter::open(file, number)?.upsert_profile(file, recording))
     }
 
     /// Adds a tag to the session. Several sessions may carry a tag; `@TAG` means the last.
     ///
     /// # Errors
     /// No such session, a tag that could be mistaken for a number, or the database fails.
-    pub fn tag(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
-        check_tag(name)?;
-        self.state(number)?;
-        self.change(|file| {
+    pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
+        validate_tag(name)?;
+        self.session_state(number)?;
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO tag (session, place, name)
@@ -61,7 +68,7 @@ impl Store {
                             CAST($2 AS TEXT)
                      WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
                 ),
-                given![number, name],
+                sql_params![number, name],
             )?;
             Ok(())
         })
@@ -74,11 +81,11 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn delete(&mut self, number: i64) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
+        self.transact(|file| {
             let gone = file.execute(
                 sql!("DELETE FROM session WHERE number = $1"),
-                given![number],
+                sql_params![number],
             )?;
             ensure!(gone == 1, "there is no session @{number}");
             Ok(())
@@ -87,85 +94,85 @@ impl Store {
 }
 
 /// Returns the number of the session with that id, if it exists.
-pub(super) fn number_of_id(file: &Database, id: &str) -> Result<Option<i64>, Error> {
+pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>, Error> {
     let sql = sql!("SELECT number FROM session WHERE id = $1");
-    file.first(sql, given![id], |row| row.get(0))
+    file.query_first(sql, sql_params![id], |row| row.get(0))
 }
 
 /// Inserts a new session with all its content; returns its number.
-pub(super) fn enter(file: &Database, session: &Session) -> anyhow::Result<i64> {
-    let mut entering = Entering::begin(file, session)?;
+pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result<i64> {
+    let mut entering = SessionInserter::begin_insert(file, session)?;
     let runs: Vec<&Run> = session.runs.iter().collect();
-    for runs in runs.chunks(RUNS_AT_ONCE) {
-        entering.writer.runs(file, runs, true)?;
+    for runs in runs.chunks(RUN_BATCH_SIZE) {
+        entering.writer.insert_runs(file, runs, true)?;
     }
     for failure in &session.failures {
-        entering.writer.failure(file, failure, true)?;
+        entering.writer.insert_failure(file, failure, true)?;
     }
     for recording in &session.profiles {
-        entering.writer.profile(file, recording)?;
+        entering.writer.upsert_profile(file, recording)?;
     }
-    entering.end(file)
+    entering.finish_insert(file)
 }
 
 /// Incremental insertion of a session, so that its runs need not all be in memory.
-pub(super) struct Entering {
+pub(super) struct SessionInserter {
     writer: SessionWriter,
     waiting: Vec<Run>,
 }
 
-impl Entering {
+impl SessionInserter {
     /// Inserts the header of a session: everything but runs, failures and profiles.
-    pub fn begin(file: &Database, header: &Session) -> anyhow::Result<Entering> {
+    pub fn begin_insert(file: &Database, header: &Session) -> anyhow::Result<SessionInserter> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
         if let Some(found) = header.calibration {
-            let own = Calibration {
+            let own = NoiseCalibration {
                 session: writer.session(),
                 ..found
             };
-            enter_calibration(file, &header.environment, &own)?;
+            insert_calibration(file, &header.environment, &own)?;
         }
-        Ok(Entering {
+        Ok(SessionInserter {
             writer,
             waiting: Vec::new(),
         })
     }
 
     /// Inserts the content of a line. Runs are buffered into batches.
-    pub fn take(&mut self, file: &Database, said: Said) -> anyhow::Result<()> {
+    pub fn insert_item(&mut self, file: &Database, said: ParsedLine) -> anyhow::Result<()> {
         self.waiting.extend(said.run);
-        if self.waiting.len() >= RUNS_AT_ONCE {
-            self.enter_waiting(file)?;
+        if self.waiting.len() >= RUN_BATCH_SIZE {
+            self.flush_runs(file)?;
         }
         if let Some(failure) = &said.failure {
-            self.writer.failure(file, failure, true)?;
+            self.writer.insert_failure(file, failure, true)?;
         }
         if let Some(recording) = &said.profile {
-            self.writer.profile(file, recording)?;
+            self.writer.upsert_profile(file, recording)?;
         }
         Ok(())
     }
 
-    fn enter_waiting(&mut self, file: &Database) -> anyhow::Result<()> {
+    fn flush_runs(&mut self, file: &Database) -> anyhow::Result<()> {
         let runs = std::mem::take(&mut self.waiting);
         let runs: Vec<&Run> = runs.iter().collect();
-        self.writer.runs(file, &runs, true)
+        self.writer.insert_runs(file, &runs, true)
     }
 
     /// Inserts the rest; returns the number of the session.
-    pub fn end(mut self, file: &Database) -> anyhow::Result<i64> {
+    pub fn finish_insert(mut self, file: &Database) -> anyhow::Result<i64> {
         if !self.waiting.is_empty() {
-            self.enter_waiting(file)?;
+            self.flush_runs(file)?;
         }
         Ok(self.writer.session())
     }
 }
 
-/// Inserts a calibration, as in [`Store::keep_calibration`].
-fn enter_calibration(
+/// Inserts a calibration, as in [`Store::store_calibration`].
+fn insert_calibration(
     file: &Database,
     machine: &Environment,
-    found: &Calibration,
+    found: &NoiseCalibration,
 ) -> Result<(), Error> {
     file.execute(
         sql!(
@@ -180,7 +187,7 @@ fn enter_calibration(
                  expected_low = excluded.expected_low,
                  expected_high = excluded.expected_high"
         ),
-        given![
+        sql_params![
             found.session,
             &machine.host,
             &machine.cpu,
@@ -197,7 +204,7 @@ fn enter_calibration(
 
 /// Summary of a session, without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overview {
+pub struct SessionOverview {
     /// Number, as in `@NUMBER`.
     pub number: i64,
     /// Id, the same in every copy.
@@ -207,7 +214,7 @@ pub struct Overview {
     /// Time from the start to the end of the last run.
     pub elapsed_ms: u64,
     /// State of the session.
-    pub state: State,
+    pub state: SessionState,
     /// Whether the measuring process died without ending the session.
     pub is_killed: bool,
     /// Tags given by the user.
@@ -215,7 +222,7 @@ pub struct Overview {
     /// The command line.
     pub command: Vec<String>,
     /// The measured code, if known.
-    pub origin: Option<Origin>,
+    pub origin: Option<CodeOrigin>,
     /// Names of the variants in the given order.
     pub variants: Vec<String>,
     /// Names of the loads, if it is a load session.
@@ -234,7 +241,7 @@ pub struct Overview {
 
 impl Store {
     /// Returns the sessions with these numbers, oldest first.
-    pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
+    pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // Sum the counts in `session_case` instead of counting runs.
         let sql = sql!(
@@ -261,27 +268,27 @@ impl Store {
                          GROUP BY benchmark) AS met)
              FROM session WHERE number IN {{numbers:1}} ORDER BY number"
         );
-        let listed = || -> anyhow::Result<Vec<Overview>> {
+        let listed = || -> anyhow::Result<Vec<SessionOverview>> {
             let mut statement = self.database.prepare(sql)?;
-            let mut rows = statement.query(given![&numbers])?;
+            let mut rows = statement.query(sql_params![&numbers])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
-                all.push(self.overview_of(row)?);
+                all.push(self.read_overview(row)?);
             }
             Ok(all)
         };
-        listed().map_err(|error| self.in_words(error))
+        listed().map_err(|error| self.into_user_error(error))
     }
 
     /// Returns whether the recording process is known to have ended.
-    fn is_killed(&self, number: i64) -> anyhow::Result<bool> {
-        let recorder = self.recorder(number)?;
+    fn has_dead_recorder(&self, number: i64) -> anyhow::Result<bool> {
+        let recorder = self.recording_process(number)?;
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(true)))
     }
 
     /// Returns whether the recording process is known to run on this machine.
-    pub(super) fn is_recorded_here(&self, number: i64) -> anyhow::Result<bool> {
-        let recorder = self.recorder(number)?;
+    pub(super) fn has_live_recorder(&self, number: i64) -> anyhow::Result<bool> {
+        let recorder = self.recording_process(number)?;
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
     }
 
@@ -290,12 +297,12 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn recorder(&self, number: i64) -> anyhow::Result<Option<Identity>> {
+    pub fn recording_process(&self, number: i64) -> anyhow::Result<Option<ProcessIdentity>> {
         let sql = sql!(
             "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = $1"
         );
-        let read = |row: Row<'_>| {
-            Ok(Identity {
+        let read = |row: SqlRow<'_>| {
+            Ok(ProcessIdentity {
                 machine: row.get(0)?,
                 boot: row.get(1)?,
                 numbering: row.get(2)?,
@@ -303,26 +310,26 @@ impl Store {
                 started_ticks: row.get(4)?,
             })
         };
-        self.first_row(sql, given![number], read)
+        self.query_first(sql, sql_params![number], read)
     }
 
-    fn overview_of(&self, row: Row<'_>) -> anyhow::Result<Overview> {
+    fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
         let count = |at| row.get::<i64>(at).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
-        let state = state_of(row.text(3)?)?;
-        let variants: Vec<Variant> = from_json(row.text(5)?)?;
-        Ok(Overview {
-            origin: row.text_or_null(12)?.map(from_json).transpose()?,
+        let state = parse_state(row.text(3)?)?;
+        let variants: Vec<Variant> = parse_json(row.text(5)?)?;
+        Ok(SessionOverview {
+            origin: row.text_or_null(12)?.map(parse_json).transpose()?,
             number,
             id: row.get(1)?,
             started_unix_ms: row.get(2)?,
             elapsed_ms: count(11)? as u64,
             state,
-            is_killed: state == State::Running && self.is_killed(number)?,
-            command: from_json(row.text(4)?)?,
+            is_killed: state == SessionState::Running && self.has_dead_recorder(number)?,
+            command: parse_json(row.text(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
-            tags: from_json(row.text(13)?)?,
-            loads: from_json(row.text(14)?)?,
+            tags: parse_json(row.text(13)?)?,
+            loads: parse_json(row.text(14)?)?,
             benchmarks: count(6)?,
             cases: count(7)?,
             runs: count(8)?,
@@ -337,12 +344,12 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn keep_calibration(
+    pub fn store_calibration(
         &mut self,
         machine: &Environment,
-        found: &Calibration,
+        found: &NoiseCalibration,
     ) -> anyhow::Result<()> {
-        self.change(|file| Ok(enter_calibration(file, machine, found)?))
+        self.transact(|file| Ok(insert_calibration(file, machine, found)?))
     }
 
     /// Returns the newest calibration of the machine; `None` if there is none or the machine has no
@@ -350,7 +357,10 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn calibration_of(&self, machine: &Environment) -> anyhow::Result<Option<Calibration>> {
+    pub fn latest_calibration(
+        &self,
+        machine: &Environment,
+    ) -> anyhow::Result<Option<NoiseCalibration>> {
         if machine.host.is_none() {
             return Ok(None);
         }
@@ -359,11 +369,11 @@ impl Store {
              FROM calibration WHERE host = $1 AND cpu IS NOT DISTINCT FROM $2
              AND cpus IS NOT DISTINCT FROM $3 ORDER BY session DESC LIMIT 1"
         );
-        self.first_row(
+        self.query_first(
             sql,
-            given![&machine.host, &machine.cpu, machine.cpus],
+            sql_params![&machine.host, &machine.cpu, machine.cpus],
             |row| {
-                Ok(Calibration {
+                Ok(NoiseCalibration {
                     session: row.get(0)?,
                     started_unix_ms: row.get(1)?,
                     comparisons: row.get(2)?,
@@ -380,19 +390,19 @@ impl Store {
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn keep_layout_spread(
+    pub fn store_layout_spread(
         &mut self,
         session: i64,
         (case, metric): (&str, &str),
         (builds, sd): (usize, f64),
     ) -> anyhow::Result<()> {
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!(
                 "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
                  DO UPDATE SET builds = excluded.builds, sd = excluded.sd"
             );
-            file.execute(sql, given![session, case, metric, builds as i64, sd])?;
+            file.execute(sql, sql_params![session, case, metric, builds as i64, sd])?;
             Ok(())
         })
     }
@@ -402,12 +412,16 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn layout_spread(&self, case: &str, metric: &str) -> anyhow::Result<Option<(i64, f64)>> {
+    pub fn latest_layout_spread(
+        &self,
+        case: &str,
+        metric: &str,
+    ) -> anyhow::Result<Option<(i64, f64)>> {
         let sql = sql!(
             "SELECT session, sd FROM layout_spread WHERE case_id = $1 AND metric = $2
              ORDER BY session DESC LIMIT 1"
         );
-        self.first_row(sql, given![case, metric], |row| {
+        self.query_first(sql, sql_params![case, metric], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
     }

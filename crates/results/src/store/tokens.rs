@@ -4,8 +4,8 @@
 //! started with, not those of its projects.
 
 use super::Store;
-use super::database::{Error, Row, given, sql};
-use super::read::from_json;
+use super::database::{Error, SqlRow, sql, sql_params};
+use super::read::parse_json;
 use anyhow::{Context, ensure};
 
 /// Granularity in milliseconds with which the last use of a token is recorded: an hour.
@@ -13,7 +13,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// Permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum TokenScope {
     /// Read.
     Read,
     /// Upload, and read what was uploaded.
@@ -24,23 +24,23 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
+impl TokenScope {
     /// All scopes with their names.
-    pub const NAMES: [(&'static str, Scope); 4] = [
-        ("read", Scope::Read),
-        ("push", Scope::Push),
-        ("judge", Scope::Judge),
-        ("admin", Scope::Admin),
+    pub const NAMES: [(&'static str, TokenScope); 4] = [
+        ("read", TokenScope::Read),
+        ("push", TokenScope::Push),
+        ("judge", TokenScope::Judge),
+        ("admin", TokenScope::Admin),
     ];
 
     /// Returns the name of the scope.
     pub fn name(self) -> &'static str {
-        let known = Scope::NAMES.iter().find(|(_, scope)| *scope == self);
+        let known = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
         known.map_or("", |(name, _)| name)
     }
 
-    fn of(name: &str) -> Option<Scope> {
-        let known = Scope::NAMES.iter().find(|(known, _)| *known == name);
+    fn from_name(name: &str) -> Option<TokenScope> {
+        let known = TokenScope::NAMES.iter().find(|(known, _)| *known == name);
         known.map(|(_, scope)| *scope)
     }
 }
@@ -55,7 +55,7 @@ pub struct StoredToken {
     /// Display name.
     pub name: String,
     /// Permissions.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<TokenScope>,
     /// Project to which the token is limited; `None` for all.
     pub project: Option<String>,
     /// Branches whose sessions it may upload; `None` for all.
@@ -81,7 +81,7 @@ impl StoredToken {
 
 /// An entry of the audit log: an action that was performed or denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuditLine {
+pub struct AuditEntry {
     /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
     /// Name of the token, or a substitute.
@@ -111,14 +111,14 @@ impl Store {
         let (branches, machines) = (list(&token.branches), list(&token.machines));
         let (branches, machines) = (branches.transpose()?, machines.transpose()?);
         let scopes = serde_json::to_string(&names)?;
-        self.change(|file| {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
                                         created_unix_ms, expires_unix_ms)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
                 ),
-                given![
+                sql_params![
                     &token.id,
                     &token.digest,
                     &token.name,
@@ -138,26 +138,26 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
+    pub fn list_tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number DESC"
         );
-        let rows: Vec<TokenRow> = self.rows(sql, given![], TokenRow::read)?;
-        rows.into_iter().map(TokenRow::token).collect()
+        let rows: Vec<TokenRow> = self.query_rows(sql, sql_params![], TokenRow::read)?;
+        rows.into_iter().map(TokenRow::into_token).collect()
     }
 
     /// Returns a token by its id.
     ///
     /// # Errors
     /// The database fails.
-    pub fn token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1"
         );
-        let row = self.first_row(sql, given![id], TokenRow::read)?;
-        row.map(TokenRow::token).transpose()
+        let row = self.query_first(sql, sql_params![id], TokenRow::read)?;
+        row.map(TokenRow::into_token).transpose()
     }
 
     /// Returns a token by its id and digest. The response time does not reveal which of them is
@@ -165,13 +165,17 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn token_of(&self, id: &str, digest: &[u8]) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token_with_digest(
+        &self,
+        id: &str,
+        digest: &[u8],
+    ) -> anyhow::Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1 AND digest = $2"
         );
-        let row = self.first_row(sql, given![id, &digest.to_vec()], TokenRow::read)?;
-        row.map(TokenRow::token).transpose()
+        let row = self.query_first(sql, sql_params![id, &digest.to_vec()], TokenRow::read)?;
+        row.map(TokenRow::into_token).transpose()
     }
 
     /// Revokes all active tokens with this name or id, and returns their ids.
@@ -182,16 +186,16 @@ impl Store {
         let is_meant = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
         };
-        let mut tokens = self.tokens()?;
+        let mut tokens = self.list_tokens()?;
         tokens.retain(is_meant);
         ensure!(
             !tokens.is_empty(),
             "there is no token '{word}' that could be revoked\nhint: speedwell serve token list"
         );
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!("UPDATE token SET revoked_unix_ms = $1 WHERE id = $2");
             for token in &tokens {
-                file.execute(sql, given![unix_ms, &token.id])?;
+                file.execute(sql, sql_params![unix_ms, &token.id])?;
             }
             Ok(())
         })?;
@@ -202,14 +206,14 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn note_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
+    pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
         let hour = unix_ms - unix_ms.rem_euclid(HOUR_MS);
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
             return Ok(());
         }
-        self.change(|file| {
+        self.transact(|file| {
             let sql = sql!("UPDATE token SET used_unix_ms = $1 WHERE id = $2");
-            file.execute(sql, given![hour, &token.id])?;
+            file.execute(sql, sql_params![hour, &token.id])?;
             Ok(())
         })
     }
@@ -218,15 +222,15 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn note_in_audit(&mut self, line: &AuditLine) -> anyhow::Result<()> {
-        self.change(|file| {
+    pub fn append_audit(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
+        self.transact(|file| {
             file.execute(
                 sql!(
                     "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject,
                                         result)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
                 ),
-                given![
+                sql_params![
                     line.at_unix_ms,
                     &line.who,
                     &line.token,
@@ -245,13 +249,13 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn audit(&self, most: usize) -> anyhow::Result<Vec<AuditLine>> {
+    pub fn latest_audit_entries(&self, most: usize) -> anyhow::Result<Vec<AuditEntry>> {
         let sql = sql!(
             "SELECT at_unix_ms, who, token, address, project, what, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"
         );
-        self.rows(sql, given![most as i64], |row| {
-            Ok(AuditLine {
+        self.query_rows(sql, sql_params![most as i64], |row| {
+            Ok(AuditEntry {
                 at_unix_ms: row.get(0)?,
                 who: row.get(1)?,
                 token: row.get(2)?,
@@ -274,7 +278,7 @@ struct TokenRow {
 }
 
 impl TokenRow {
-    fn read(row: Row<'_>) -> Result<TokenRow, Error> {
+    fn read(row: SqlRow<'_>) -> Result<TokenRow, Error> {
         Ok(TokenRow {
             token: StoredToken {
                 id: row.get(0)?,
@@ -296,11 +300,14 @@ impl TokenRow {
     }
 
     /// Parses the lists. An unknown scope of a later version grants nothing.
-    fn token(self) -> anyhow::Result<StoredToken> {
-        let list = |text: &Option<String>| text.as_deref().map(from_json).transpose();
-        let scopes: Vec<String> = from_json(&self.scopes).context("a token's scopes")?;
+    fn into_token(self) -> anyhow::Result<StoredToken> {
+        let list = |text: &Option<String>| text.as_deref().map(parse_json).transpose();
+        let scopes: Vec<String> = parse_json(&self.scopes).context("a token's scopes")?;
         Ok(StoredToken {
-            scopes: scopes.iter().filter_map(|name| Scope::of(name)).collect(),
+            scopes: scopes
+                .iter()
+                .filter_map(|name| TokenScope::from_name(name))
+                .collect(),
             branches: list(&self.branches)?,
             machines: list(&self.machines)?,
             ..self.token
@@ -311,17 +318,17 @@ impl TokenRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
+    use crate::store::back_end_tests::test_backends;
 
     #[test]
     fn a_token_is_kept_found_and_ended_by_id_or_name() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             let token = StoredToken {
                 id: "abc".into(),
                 digest: vec![0, 255, 7],
                 name: "ci".into(),
-                scopes: vec![Scope::Push, Scope::Judge],
+                scopes: vec![TokenScope::Push, TokenScope::Judge],
                 project: Some("core".into()),
                 branches: Some(vec!["main".into(), "it's".into()]),
                 machines: None,
@@ -332,18 +339,18 @@ mod tests {
             };
             store.add_token(&token).unwrap();
             assert!(store.add_token(&token).is_err(), "the same id twice");
-            assert_eq!(store.token("abc").unwrap(), Some(token.clone()));
-            assert_eq!(store.token("ci").unwrap(), None, "a name is no id");
-            let presented = |id, digest: &[u8]| store.token_of(id, digest).unwrap();
+            assert_eq!(store.find_token("abc").unwrap(), Some(token.clone()));
+            assert_eq!(store.find_token("ci").unwrap(), None, "a name is no id");
+            let presented = |id, digest: &[u8]| store.find_token_with_digest(id, digest).unwrap();
             assert_eq!(presented("abc", &[0, 255, 7]), Some(token.clone()));
             assert_eq!(presented("abc", &[0, 255, 8]), None, "another secret");
             assert_eq!(presented("abd", &[0, 255, 7]), None, "another id");
             assert!(token.is_valid(HOUR_MS * 9 - 1) && !token.is_valid(HOUR_MS * 9));
-            store.note_use(&token, HOUR_MS + 7).unwrap();
-            let used = store.token("abc").unwrap().unwrap();
+            store.record_token_use(&token, HOUR_MS + 7).unwrap();
+            let used = store.find_token("abc").unwrap().unwrap();
             assert_eq!(used.used_unix_ms, Some(HOUR_MS));
             assert_eq!(store.revoke_tokens("ci", 77).unwrap(), ["abc"]);
-            assert!(!store.tokens().unwrap()[0].is_valid(78));
+            assert!(!store.list_tokens().unwrap()[0].is_valid(78));
             let again = store.revoke_tokens("abc", 78).unwrap_err().to_string();
             assert!(again.contains("no token 'abc'"), "{again}");
         }
@@ -351,17 +358,17 @@ mod tests {
 
     #[test]
     fn the_audit_gives_the_newest_lines_first() {
-        for place in places() {
+        for place in test_backends() {
             let mut store = place.open();
             for what in ["push", "judge", "login"] {
-                let line = AuditLine {
+                let line = AuditEntry {
                     what: what.into(),
                     result: "done".into(),
-                    ..AuditLine::default()
+                    ..AuditEntry::default()
                 };
-                store.note_in_audit(&line).unwrap();
+                store.append_audit(&line).unwrap();
             }
-            let whats: Vec<String> = (store.audit(2).unwrap().into_iter())
+            let whats: Vec<String> = (store.latest_audit_entries(2).unwrap().into_iter())
                 .map(|line| line.what)
                 .collect();
             assert_eq!(whats, ["login", "judge"]);

@@ -3,10 +3,10 @@
 //! A client that gets no response retries, so every operation is idempotent: existing data is
 //! neither duplicated nor replaced. Each function is one transaction and returns after the commit.
 //! The receiver decides what a part may contain. Start at [`Store::begin_upload`]; small sessions
-//! skip the parts and start at [`Store::take_in`].
+//! skip the parts and start at [`Store::accept_session`].
 
-use super::database::{Database, Error, Row, given, sql};
-use super::sessions::{enter, number_of_id};
+use super::database::{Database, Error, SqlRow, sql, sql_params};
+use super::sessions::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
 use crate::formats::json_lines;
 use anyhow::Context;
@@ -16,33 +16,33 @@ use std::fmt;
 
 /// SHA-256 of all lines of a session, including line ends, as they were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digest([u8; 32]);
+pub struct SessionDigest([u8; 32]);
 
-impl Digest {
+impl SessionDigest {
     /// Hashes the lines.
-    pub fn of(lines: &[u8]) -> Digest {
-        Digest::of_parts([lines])
+    pub fn hash_lines(lines: &[u8]) -> SessionDigest {
+        SessionDigest::hash_parts([lines])
     }
 
     /// Hashes lines given in several parts.
-    pub fn of_parts<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Digest {
+    pub fn hash_parts<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> SessionDigest {
         let mut context = digest::Context::new(&SHA256);
         for part in parts {
             context.update(part.as_ref());
         }
         let mut bytes = [0; 32];
         bytes.copy_from_slice(context.finish().as_ref());
-        Digest(bytes)
+        SessionDigest(bytes)
     }
 
     /// Parses 64 hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Digest> {
+    pub fn parse(text: &str) -> Option<SessionDigest> {
         let mut bytes = [0; 32];
         let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
         }
-        is_hex.then_some(Digest(bytes))
+        is_hex.then_some(SessionDigest(bytes))
     }
 
     /// Returns the raw bytes.
@@ -50,12 +50,12 @@ impl Digest {
         &self.0
     }
 
-    fn stored(bytes: &[u8]) -> Option<Digest> {
-        bytes.try_into().ok().map(Digest)
+    fn from_stored(bytes: &[u8]) -> Option<SessionDigest> {
+        bytes.try_into().ok().map(SessionDigest)
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for SessionDigest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
     }
@@ -63,7 +63,7 @@ impl fmt::Display for Digest {
 
 /// Sender of an upload, and the time.
 #[derive(Debug, Clone, Copy)]
-pub struct Sender<'a> {
+pub struct UploadSender<'a> {
     /// Id of the token.
     pub token: Option<&'a str>,
     /// Current time in milliseconds since the Unix epoch.
@@ -72,7 +72,7 @@ pub struct Sender<'a> {
 
 /// State of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arrival {
+pub enum UploadStatus {
     /// Incomplete; this number of lines has arrived.
     Arriving(u64),
     /// Already present, with this number.
@@ -82,7 +82,7 @@ pub enum Arrival {
     /// Conflicts with a different session of the same id.
     Differs {
         /// Digest of the existing session.
-        here: Digest,
+        here: SessionDigest,
     },
     /// Rejected because the session was deleted.
     Deleted,
@@ -90,7 +90,7 @@ pub enum Arrival {
 
 /// An incomplete upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arriving {
+pub struct IncompleteUpload {
     /// Id of the session.
     pub id: String,
     /// Number of lines received.
@@ -108,23 +108,24 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn arrival(&self, id: &str) -> anyhow::Result<Option<Arrival>> {
-        let found = arrival(&self.database, id);
-        found.map_err(|error| self.explain(error))
+    pub fn upload_status(&self, id: &str) -> anyhow::Result<Option<UploadStatus>> {
+        let found = find_status(&self.database, id);
+        found.map_err(|error| self.explain_error(error))
     }
 
     /// Returns the digest of a stored session: of the lines that were uploaded, or of its export.
     ///
     /// # Errors
     /// No such session, or the database fails.
-    pub fn digest(&self, number: i64) -> anyhow::Result<Digest> {
-        let sent = sent_digest(&self.database, number).map_err(|error| self.explain(error))?;
+    pub fn session_digest(&self, number: i64) -> anyhow::Result<SessionDigest> {
+        let sent =
+            sent_digest(&self.database, number).map_err(|error| self.explain_error(error))?;
         match sent {
             Some(digest) => Ok(digest),
             None => {
                 let mut lines = Vec::new();
-                json_lines::write(&self.session(number)?, &mut lines)?;
-                Ok(Digest::of(&lines))
+                json_lines::write(&self.load_session(number)?, &mut lines)?;
+                Ok(SessionDigest::hash_lines(&lines))
             }
         }
     }
@@ -138,16 +139,17 @@ impl Store {
         &mut self,
         id: &str,
         header: &[u8],
-        sender: &Sender<'_>,
-    ) -> anyhow::Result<Arrival> {
-        self.change(|file| {
-            match arrival(file, id)? {
-                Some(Arrival::Arriving(lines)) => {
-                    let first = part(file, id, 0)?;
-                    if first.is_some_and(|(_, digest)| digest == Digest::of(header)) {
-                        return Ok(Arrival::Arriving(lines));
+        sender: &UploadSender<'_>,
+    ) -> anyhow::Result<UploadStatus> {
+        self.transact(|file| {
+            match find_status(file, id)? {
+                Some(UploadStatus::Arriving(lines)) => {
+                    let first = find_part(file, id, 0)?;
+                    if first.is_some_and(|(_, digest)| digest == SessionDigest::hash_lines(header))
+                    {
+                        return Ok(UploadStatus::Arriving(lines));
                     }
-                    forget(file, id)?;
+                    delete_incomplete(file, id)?;
                 }
                 Some(other) => return Ok(other),
                 None => {}
@@ -157,10 +159,10 @@ impl Store {
                     "INSERT INTO upload (id, lines, bytes, token, begun_unix_ms, at_unix_ms)
                      VALUES ($1, 0, 0, $2, $3, $3)"
                 ),
-                given![id, sender.token, sender.at_unix_ms],
+                sql_params![id, sender.token, sender.at_unix_ms],
             )?;
-            add(file, id, 0, header, sender)?;
-            Ok(Arrival::Arriving(1))
+            add_part(file, id, 0, header, sender)?;
+            Ok(UploadStatus::Arriving(1))
         })
     }
 
@@ -174,21 +176,22 @@ impl Store {
         id: &str,
         at: u64,
         lines: &[u8],
-        sender: &Sender<'_>,
-    ) -> anyhow::Result<(Arrival, bool)> {
-        self.change(|file| {
-            let so_far = match arrival(file, id)? {
-                Some(Arrival::Arriving(lines)) => lines,
+        sender: &UploadSender<'_>,
+    ) -> anyhow::Result<(UploadStatus, bool)> {
+        self.transact(|file| {
+            let so_far = match find_status(file, id)? {
+                Some(UploadStatus::Arriving(lines)) => lines,
                 Some(other) => return Ok((other, true)),
                 None => anyhow::bail!("the session '{id}' was not begun"),
             };
             if at == so_far {
-                let lines = add(file, id, at, lines, sender)?;
-                return Ok((Arrival::Arriving(lines), true));
+                let lines = add_part(file, id, at, lines, sender)?;
+                return Ok((UploadStatus::Arriving(lines), true));
             }
-            let known = part(file, id, at)?;
-            let is_known = known.is_some_and(|(_, digest)| digest == Digest::of(lines));
-            Ok((Arrival::Arriving(so_far), is_known))
+            let known = find_part(file, id, at)?;
+            let is_known =
+                known.is_some_and(|(_, digest)| digest == SessionDigest::hash_lines(lines));
+            Ok((UploadStatus::Arriving(so_far), is_known))
         })
     }
 
@@ -196,12 +199,12 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn lines_so_far(&self, id: &str) -> anyhow::Result<Vec<u8>> {
+    pub fn received_lines(&self, id: &str) -> anyhow::Result<Vec<u8>> {
         let sql = sql!(
             "SELECT text FROM upload_part JOIN upload ON upload.number = upload
              WHERE id = $1 ORDER BY line"
         );
-        let parts: Vec<Vec<u8>> = self.rows(sql, given![id], |row| row.get(0))?;
+        let parts: Vec<Vec<u8>> = self.query_rows(sql, sql_params![id], |row| row.get(0))?;
         Ok(parts.concat())
     }
 
@@ -209,8 +212,8 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn drop_upload(&mut self, id: &str) -> anyhow::Result<()> {
-        self.change(|file| Ok(forget(file, id)?))
+    pub fn discard_upload(&mut self, id: &str) -> anyhow::Result<()> {
+        self.transact(|file| Ok(delete_incomplete(file, id)?))
     }
 
     /// Inserts a session whose lines have all arrived and were parsed, given their number and their
@@ -218,31 +221,31 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn take_in(
+    pub fn accept_session(
         &mut self,
         session: &Session,
-        digest: Digest,
+        digest: SessionDigest,
         (lines, bytes): (u64, u64),
-        sender: &Sender<'_>,
-    ) -> anyhow::Result<Arrival> {
-        if let Some(number) = self.number_of_id(&session.id)? {
+        sender: &UploadSender<'_>,
+    ) -> anyhow::Result<UploadStatus> {
+        if let Some(number) = self.find_by_id(&session.id)? {
             // Complete sessions never change, so reading before the transaction is safe.
-            return self.compared(number, digest);
+            return self.compare_with_stored(number, digest);
         }
-        let taken = self.change(|file| {
-            match arrival(file, &session.id)? {
-                Some(Arrival::Deleted) => return Ok(Arrival::Deleted),
-                Some(Arrival::Known(number)) => return Ok(Arrival::Known(number)),
+        let taken = self.transact(|file| {
+            match find_status(file, &session.id)? {
+                Some(UploadStatus::Deleted) => return Ok(UploadStatus::Deleted),
+                Some(UploadStatus::Known(number)) => return Ok(UploadStatus::Known(number)),
                 _ => {}
             }
-            forget(file, &session.id)?;
-            let number = enter(file, session)?;
+            delete_incomplete(file, &session.id)?;
+            let number = insert_whole(file, session)?;
             file.execute(
                 sql!(
                     "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
                          at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
                 ),
-                given![
+                sql_params![
                     &session.id,
                     number,
                     lines.cast_signed(),
@@ -252,27 +255,31 @@ impl Store {
                     sender.at_unix_ms,
                 ],
             )?;
-            comment_jobs::owe(
+            comment_jobs::queue_comment(
                 file,
                 session.origin.as_ref(),
                 Some(number),
                 sender.at_unix_ms,
             )?;
-            Ok(Arrival::Stored(number))
+            Ok(UploadStatus::Stored(number))
         })?;
         match taken {
             // Another sender was faster.
-            Arrival::Known(number) => self.compared(number, digest),
+            UploadStatus::Known(number) => self.compare_with_stored(number, digest),
             other => Ok(other),
         }
     }
 
-    fn compared(&self, number: i64, digest: Digest) -> anyhow::Result<Arrival> {
-        let here = self.digest(number)?;
+    fn compare_with_stored(
+        &self,
+        number: i64,
+        digest: SessionDigest,
+    ) -> anyhow::Result<UploadStatus> {
+        let here = self.session_digest(number)?;
         Ok(if here == digest {
-            Arrival::Known(number)
+            UploadStatus::Known(number)
         } else {
-            Arrival::Differs { here }
+            UploadStatus::Differs { here }
         })
     }
 
@@ -280,40 +287,40 @@ impl Store {
     ///
     /// # Errors
     /// The database fails.
-    pub fn arriving_one(&self, id: &str) -> anyhow::Result<Option<Arriving>> {
+    pub fn find_incomplete_upload(&self, id: &str) -> anyhow::Result<Option<IncompleteUpload>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload
              WHERE id = $1 AND session IS NULL"
         );
-        self.first_row(sql, given![id], arriving_of)
+        self.query_first(sql, sql_params![id], read_incomplete_upload)
     }
 
     /// Returns the incomplete uploads, newest first.
     ///
     /// # Errors
     /// The database fails.
-    pub fn arriving(&self) -> anyhow::Result<Vec<Arriving>> {
+    pub fn incomplete_uploads(&self) -> anyhow::Result<Vec<IncompleteUpload>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload WHERE session IS NULL
              ORDER BY at_unix_ms DESC, number DESC"
         );
-        self.rows(sql, given![], arriving_of)
+        self.query_rows(sql, sql_params![], read_incomplete_upload)
     }
 
     /// Discards incomplete uploads without activity since this time; returns their number.
     ///
     /// # Errors
     /// The database fails.
-    pub fn drop_uploads_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
-        self.change(|file| {
+    pub fn discard_uploads_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
+        self.transact(|file| {
             let sql = sql!("DELETE FROM upload WHERE session IS NULL AND at_unix_ms < $1");
-            Ok(file.execute(sql, given![unix_ms])?)
+            Ok(file.execute(sql, sql_params![unix_ms])?)
         })
     }
 }
 
-fn arriving_of(row: Row<'_>) -> Result<Arriving, Error> {
-    Ok(Arriving {
+fn read_incomplete_upload(row: SqlRow<'_>) -> Result<IncompleteUpload, Error> {
+    Ok(IncompleteUpload {
         id: row.get(0)?,
         lines: row.get::<i64>(1)?.cast_unsigned(),
         bytes: row.get::<i64>(2)?.cast_unsigned(),
@@ -322,55 +329,57 @@ fn arriving_of(row: Row<'_>) -> Result<Arriving, Error> {
     })
 }
 
-fn arrival(file: &Database, id: &str) -> Result<Option<Arrival>, Error> {
-    if let Some(number) = number_of_id(file, id)? {
-        return Ok(Some(Arrival::Known(number)));
+fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
+    if let Some(number) = find_number_by_id(file, id)? {
+        return Ok(Some(UploadStatus::Known(number)));
     }
     let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
     if file
-        .first(deleted, given![id], |row| row.get::<i64>(0))?
+        .query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?
         .is_some()
     {
-        return Ok(Some(Arrival::Deleted));
+        return Ok(Some(UploadStatus::Deleted));
     }
     let so_far = sql!("SELECT lines FROM upload WHERE id = $1 AND session IS NULL");
-    let lines = file.first(so_far, given![id], |row| row.get::<i64>(0))?;
-    Ok(lines.map(|lines| Arrival::Arriving(lines.cast_unsigned())))
+    let lines = file.query_first(so_far, sql_params![id], |row| row.get::<i64>(0))?;
+    Ok(lines.map(|lines| UploadStatus::Arriving(lines.cast_unsigned())))
 }
 
-fn sent_digest(file: &Database, number: i64) -> Result<Option<Digest>, Error> {
+fn sent_digest(file: &Database, number: i64) -> Result<Option<SessionDigest>, Error> {
     let sql = sql!("SELECT digest FROM upload WHERE session = $1");
-    let bytes: Option<Vec<u8>> = file.first(sql, given![number], |row| row.get(0))?.flatten();
-    Ok(bytes.as_deref().and_then(Digest::stored))
+    let bytes: Option<Vec<u8>> = file
+        .query_first(sql, sql_params![number], |row| row.get(0))?
+        .flatten();
+    Ok(bytes.as_deref().and_then(SessionDigest::from_stored))
 }
 
 /// Returns the number of lines and the digest of the part that starts at a line.
-fn part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, Digest)>, Error> {
+fn find_part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, SessionDigest)>, Error> {
     let sql = sql!(
         "SELECT upload_part.lines, upload_part.digest FROM upload_part
          JOIN upload ON upload.number = upload WHERE id = $1 AND line = $2"
     );
-    let read = |row: Row<'_>| {
+    let read = |row: SqlRow<'_>| {
         let bytes: Vec<u8> = row.get(1)?;
         Ok((row.get::<i64>(0)?.cast_unsigned(), bytes))
     };
-    let found = file.first(sql, given![id, line.cast_signed()], read)?;
-    Ok(found.and_then(|(lines, bytes)| Some((lines, Digest::stored(&bytes)?))))
+    let found = file.query_first(sql, sql_params![id, line.cast_signed()], read)?;
+    Ok(found.and_then(|(lines, bytes)| Some((lines, SessionDigest::from_stored(&bytes)?))))
 }
 
 /// Adds a part; returns the number of lines received so far.
-fn add(
+fn add_part(
     file: &Database,
     id: &str,
     at: u64,
     lines: &[u8],
-    sender: &Sender<'_>,
+    sender: &UploadSender<'_>,
 ) -> anyhow::Result<u64> {
-    let count = line_count(lines);
+    let count = count_lines(lines);
     let number: i64 = file
-        .first(
+        .query_first(
             sql!("SELECT number FROM upload WHERE id = $1"),
-            given![id],
+            sql_params![id],
             |row| row.get(0),
         )?
         .context("the session was not begun")?;
@@ -379,11 +388,11 @@ fn add(
             "INSERT INTO upload_part (upload, line, lines, digest, text)
              VALUES ($1, $2, $3, $4, $5)"
         ),
-        given![
+        sql_params![
             number,
             at.cast_signed(),
             count.cast_signed(),
-            &Digest::of(lines).0.to_vec(),
+            &SessionDigest::hash_lines(lines).0.to_vec(),
             &lines.to_vec(),
         ],
     )?;
@@ -392,7 +401,7 @@ fn add(
             "UPDATE upload SET lines = lines + $1, bytes = bytes + $2, at_unix_ms = $3
              WHERE number = $4"
         ),
-        given![
+        sql_params![
             count.cast_signed(),
             lines.len() as i64,
             sender.at_unix_ms,
@@ -402,14 +411,14 @@ fn add(
     Ok(at + count)
 }
 
-fn forget(file: &Database, id: &str) -> Result<(), Error> {
+fn delete_incomplete(file: &Database, id: &str) -> Result<(), Error> {
     let sql = sql!("DELETE FROM upload WHERE id = $1 AND session IS NULL");
-    file.execute(sql, given![id])?;
+    file.execute(sql, sql_params![id])?;
     Ok(())
 }
 
 /// Returns the number of lines of a text, including an unterminated last line.
-pub fn line_count(text: &[u8]) -> u64 {
+pub fn count_lines(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(text.last().is_some_and(|last| *last != b'\n'))
 }

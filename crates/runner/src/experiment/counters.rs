@@ -1,35 +1,35 @@
 //! Hardware and kernel counters, read while the load is sent.
 
-use super::Done;
-use super::figures::Counted;
+use super::RunReport;
+use super::figures::LoadCounters;
 use rustix::io::read;
-use speedwell_environment::Interval;
-use speedwell_model::assignment::Assignment;
+use speedwell_environment::ActivityInterval;
+use speedwell_model::assignment::RunAssignment;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Counters of a measurement in progress.
-pub struct Counting<'a> {
-    interval: Interval,
-    instructions: Option<(&'a Counter, u64)>,
+pub struct ActiveCounters<'a> {
+    interval: ActivityInterval,
+    instructions: Option<(&'a InstructionCounter, u64)>,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> ActiveCounters<'a> {
     /// Starts counting for the target whose root process is `pid`.
-    pub fn begin(pid: i32, counter: Option<&'a Counter>) -> Counting<'a> {
+    pub fn begin(pid: i32, counter: Option<&'a InstructionCounter>) -> ActiveCounters<'a> {
         let instructions = counter.and_then(|counter| Some((counter, counter.read()?)));
-        Counting {
+        ActiveCounters {
             instructions,
-            interval: Interval::begin(pid),
+            interval: ActivityInterval::start(pid),
         }
     }
 
-    pub fn end(self) -> Counted {
-        let spent = self.interval.end();
+    pub fn end(self) -> LoadCounters {
+        let spent = self.interval.finish();
         let instructions = self
             .instructions
             .and_then(|(counter, before)| Some(counter.read()?.saturating_sub(before)));
-        Counted {
+        LoadCounters {
             spent,
             instructions,
         }
@@ -53,7 +53,7 @@ const CLOSE_ON_EXEC: u64 = 1 << 3;
 /// First version of `perf_event_attr`, which every kernel accepts (`PERF_ATTR_SIZE_VER0`).
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -67,12 +67,15 @@ struct Attributes {
 }
 
 /// Opens an instruction counter if a metric needs it and the machine has one.
-pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
+pub fn open_if_wanted(
+    assignment: &RunAssignment,
+    done: &mut RunReport,
+) -> Option<InstructionCounter> {
     let wants = |name: &String| name.starts_with("instructions");
     if !assignment.also.iter().any(wants) {
         return None;
     }
-    Counter::open()
+    InstructionCounter::open()
         .map_err(|error| {
             done.performed.notes.push(format!(
                 "Instructions cannot be counted on this machine ({error}); processor time stands in their place."
@@ -83,24 +86,24 @@ pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
 
 /// Counts instructions in user mode.
 #[derive(Debug)]
-pub struct Counter(OwnedFd);
+pub struct InstructionCounter(OwnedFd);
 
-impl Counter {
+impl InstructionCounter {
     /// Opens a counter for the processes that this thread will start.
     ///
     /// # Errors
     /// The machine has no such counter, or access is denied.
-    pub fn open() -> io::Result<Counter> {
-        Counter::open_kind(HARDWARE, INSTRUCTIONS)
+    pub fn open() -> io::Result<InstructionCounter> {
+        InstructionCounter::open_kind(HARDWARE, INSTRUCTIONS)
     }
 
-    fn open_kind(kind: u32, config: u64) -> io::Result<Counter> {
-        let attributes = Attributes {
+    fn open_kind(kind: u32, config: u64) -> io::Result<InstructionCounter> {
+        let attributes = PerfEventAttributes {
             kind,
-            size: size_of::<Attributes>() as u32,
+            size: size_of::<PerfEventAttributes>() as u32,
             config,
             flags: DISABLED | INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | ENABLE_ON_EXEC,
-            ..Attributes::default()
+            ..PerfEventAttributes::default()
         };
         let flags = CLOSE_ON_EXEC;
         // SAFETY: the structure outlives the call, which only reads it. 0 and -1: this thread on
@@ -110,7 +113,9 @@ impl Counter {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor was just created and has no other owner.
-        Ok(Counter(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+        Ok(InstructionCounter(unsafe {
+            OwnedFd::from_raw_fd(fd as i32)
+        }))
     }
 
     /// Returns the count so far.
@@ -131,7 +136,7 @@ mod tests {
 
     #[test]
     fn children_are_counted_and_this_thread_is_not() {
-        let Ok(counter) = Counter::open_kind(SOFTWARE, TASK_CLOCK) else {
+        let Ok(counter) = InstructionCounter::open_kind(SOFTWARE, TASK_CLOCK) else {
             eprintln!("skipped: perf events are not permitted here");
             return;
         };

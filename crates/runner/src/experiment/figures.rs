@@ -1,31 +1,31 @@
 //! Metrics of a run, including one that ended early: their names, units and directions.
 
-use crate::profile::Recording;
-use speedwell_environment::Spent;
+use crate::profile::FinishedRecording;
+use speedwell_environment::IntervalUsage;
 use speedwell_load::measured::ThreadReport;
 use speedwell_model::Session;
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::performed::{Performed, Stage, StageFailure};
-use speedwell_model::{Better, Metric, Profile};
-use speedwell_process::Outcome;
+use speedwell_model::performed::{RunStage, StageFailure, StageReport};
+use speedwell_model::{Metric, MetricDirection, StackProfile};
+use speedwell_process::ProcessOutcome;
 use std::net::SocketAddr;
 
 /// Everything a run yielded.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct RunReport {
     /// Metrics, notes, and the failure if there was one.
-    pub performed: Performed,
+    pub performed: StageReport,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
     /// Profile, if the run was recorded instead of timed.
-    pub profile: Option<Profile>,
+    pub profile: Option<StackProfile>,
 }
 
 /// Result of a step that can end a run early.
-pub type Fallible<T> = Result<T, StageFailure>;
+pub type StageResult<T> = Result<T, StageFailure>;
 
 /// Builds the failure of a stage, without stderr.
-pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
+pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure {
     StageFailure {
         stage,
         reason: reason.into(),
@@ -34,7 +34,7 @@ pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
 }
 
 /// Observed when the server became ready.
-pub struct Ready {
+pub struct ServerReady {
     /// Time since its start.
     pub took_ns: u64,
     /// Listening address.
@@ -42,45 +42,45 @@ pub struct Ready {
 }
 
 /// Counters of the load phase.
-pub struct Counted {
+pub struct LoadCounters {
     /// Time, processor time, and other activity of the machine.
-    pub spent: Spent,
+    pub spent: IntervalUsage,
     /// Instructions of the target in user mode.
     pub instructions: Option<u64>,
 }
 
 /// Result of a load.
-pub struct Served {
+pub struct LoadResult {
     /// Metrics of the load from any client.
     pub session: Session,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
     /// Counters during the load.
-    pub counted: Counted,
+    pub counted: LoadCounters,
     /// Peak resident memory of all processes of the target together.
     pub peak_rss_bytes: Option<u64>,
     /// Recording of the load phase, if it was profiled.
-    pub recording: Option<Recording>,
+    pub recording: Option<FinishedRecording>,
 }
 
 /// Adds the metrics of a load and of its cost to the server.
-pub fn of_server(served: &Served, ready: &Ready, done: &mut Done) {
+pub fn add_server_metrics(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
     let run = served.session.runs.first();
     for sample in run.into_iter().flat_map(|run| &run.samples) {
         if let Some(metric) = served.session.metric(&sample.metric) {
-            done.performed.tell(metric.clone(), sample.value);
+            done.performed.add_metric(metric.clone(), sample.value);
         }
     }
     let notes = run.into_iter().flat_map(|run| run.notes.iter().cloned());
     done.performed.notes.extend(notes);
-    of_target(served, ready, done);
+    add_target_cost(served, ready, done);
     if let Some(load) = &served.load {
-        of_connections(load, done);
+        add_generator_metrics(load, done);
     }
 }
 
 /// Adds the cost of the load to the target, and other activity of the machine.
-fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
+fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
     let known = |name: &str| {
         let samples = served.session.runs.first().map(|run| &run.samples);
         let found = samples
@@ -109,39 +109,57 @@ fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
         .map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let figures = [
-        ("effective_concurrency", "", Better::Higher, under_way),
-        ("cpu_per_request", "ns", Better::Lower, each(spent.cpu_ns)),
+        (
+            "effective_concurrency",
+            "",
+            MetricDirection::Higher,
+            under_way,
+        ),
+        (
+            "cpu_per_request",
+            "ns",
+            MetricDirection::Lower,
+            each(spent.cpu_ns),
+        ),
         (
             "instructions_per_request",
             "",
-            Better::Lower,
+            MetricDirection::Lower,
             each(served.counted.instructions),
         ),
-        ("cpu_cores", "", Better::Lower, cores),
+        ("cpu_cores", "", MetricDirection::Lower, cores),
         (
             "max_rss",
             "B",
-            Better::Lower,
+            MetricDirection::Lower,
             served.peak_rss_bytes.map(|bytes| bytes as f64),
         ),
         (
             "server_ready",
             "ns",
-            Better::Lower,
+            MetricDirection::Lower,
             Some(ready.took_ns as f64),
         ),
-        ("pressure", "%", Better::Lower, percent(spent.pressure)),
-        ("steal", "%", Better::Lower, percent(spent.steal)),
+        (
+            "pressure",
+            "%",
+            MetricDirection::Lower,
+            percent(spent.pressure),
+        ),
+        ("steal", "%", MetricDirection::Lower, percent(spent.steal)),
     ];
-    tell(&figures, done);
+    add_metrics(&figures, done);
 }
 
 /// Adds metrics that only the built-in generator provides.
-fn of_connections(load: &LoadRun, done: &mut Done) {
+fn add_generator_metrics(load: &LoadRun, done: &mut RunReport) {
     let counts = &load.measured.totals.outcomes;
     let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
     let threads = &load.measured.threads;
-    let busy = threads.iter().map(ThreadReport::busy).fold(0.0, f64::max);
+    let busy = threads
+        .iter()
+        .map(ThreadReport::busy_share)
+        .fold(0.0, f64::max);
     let most = threads.iter().map(|thread| thread.most_requests).max();
     let fewest = threads.iter().map(|thread| thread.fewest_requests).min();
     let told = |count: Option<u64>| {
@@ -150,39 +168,58 @@ fn of_connections(load: &LoadRun, done: &mut Done) {
             .map(|count| count as f64)
     };
     let figures = [
-        ("bytes_per_response", "B", Better::Lower, Some(bytes)),
-        ("generator_busy", "%", Better::Lower, Some(busy * 100.0)),
+        (
+            "bytes_per_response",
+            "B",
+            MetricDirection::Lower,
+            Some(bytes),
+        ),
+        (
+            "generator_busy",
+            "%",
+            MetricDirection::Lower,
+            Some(busy * 100.0),
+        ),
         (
             "requests_per_connection_min",
             "",
-            Better::Higher,
+            MetricDirection::Higher,
             told(fewest),
         ),
-        ("requests_per_connection_max", "", Better::Lower, told(most)),
+        (
+            "requests_per_connection_max",
+            "",
+            MetricDirection::Lower,
+            told(most),
+        ),
     ];
-    tell(&figures, done);
+    add_metrics(&figures, done);
 }
 
-fn tell(figures: &[(&str, &str, Better, Option<f64>)], done: &mut Done) {
+fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], done: &mut RunReport) {
     for (name, unit, better, value) in figures {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             done.performed
-                .tell(Metric::new(*name, *unit, *better), value);
+                .add_metric(Metric::new(*name, *unit, *better), value);
         }
     }
 }
 
 /// Adds metrics of a server's shutdown.
-pub fn of_end(outcome: &Outcome, done: &mut Done) {
+pub fn add_shutdown_metrics(outcome: &ProcessOutcome, done: &mut RunReport) {
     if let Some(shutdown) = outcome.shutdown.filter(|shutdown| !shutdown.was_killed) {
-        let metric = Metric::new("server_exit", "ns", Better::Lower);
-        done.performed.tell(metric, shutdown.took_ns as f64);
+        let metric = Metric::new("server_exit", "ns", MetricDirection::Lower);
+        done.performed.add_metric(metric, shutdown.took_ns as f64);
     }
-    done.performed.notes.extend(outcome.leftovers());
+    done.performed.notes.extend(outcome.describe_leftovers());
 }
 
 /// Adds the resource usage of a command that has ended.
-pub fn of_command(outcome: &Outcome, instructions: Option<u64>, done: &mut Done) {
+pub fn add_command_metrics(
+    outcome: &ProcessOutcome,
+    instructions: Option<u64>,
+    done: &mut RunReport,
+) {
     let usage = &outcome.usage;
     let figures = [
         ("wall_time", "ns", Some(outcome.wall_ns)),
@@ -193,8 +230,8 @@ pub fn of_command(outcome: &Outcome, instructions: Option<u64>, done: &mut Done)
     ];
     for (name, unit, value) in figures {
         if let Some(value) = value {
-            let metric = Metric::new(name, unit, Better::Lower);
-            done.performed.tell(metric, value as f64);
+            let metric = Metric::new(name, unit, MetricDirection::Lower);
+            done.performed.add_metric(metric, value as f64);
         }
     }
 }

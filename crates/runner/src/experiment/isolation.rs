@@ -4,11 +4,11 @@
 //! (network_namespaces(7)). Entering affects the whole process, which must still be
 //! single-threaded.
 
-use super::Done;
+use super::RunReport;
 use rustix::ioctl::{Opcode, Setter, ioctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use speedwell_model::assignment::Shares;
+use speedwell_model::assignment::ProcessorShares;
 use speedwell_process::CpuSet;
 use std::io;
 
@@ -17,7 +17,7 @@ use std::io;
 ///
 /// # Errors
 /// It is not permitted, or the kernel does not support it.
-pub fn enter() -> io::Result<()> {
+pub fn enter_network_namespace() -> io::Result<()> {
     let network = UnshareFlags::NEWNET;
     // SAFETY: the file descriptor table stays shared, and this process still has one thread.
     unsafe {
@@ -48,23 +48,23 @@ fn raise_loopback() -> io::Result<()> {
 ///
 /// Returns `None`, which allows all processors, if no shares were assigned, or with a note if the
 /// system cannot provide them.
-pub fn divide(shares: Option<Shares>, done: &mut Done) -> Option<CpuSet> {
+pub fn divide_processors(shares: Option<ProcessorShares>, done: &mut RunReport) -> Option<CpuSet> {
     let shares = shares?;
-    let usable = match CpuSet::usable() {
+    let usable = match CpuSet::usable_by_thread() {
         Ok(usable) => usable,
-        Err(error) => return refused(done, &error.to_string()),
+        Err(error) => return note_undivided(done, &error.to_string()),
     };
-    let Some((target, load)) = parts(&usable, shares) else {
+    let Some((target, load)) = split_cpus(&usable, shares) else {
         let reason = format!("only {} can be used", usable.cpus().len());
-        return refused(done, &reason);
+        return note_undivided(done, &reason);
     };
-    match load.bind() {
+    match load.bind_thread() {
         Ok(()) => Some(target),
-        Err(error) => refused(done, &error.to_string()),
+        Err(error) => note_undivided(done, &error.to_string()),
     }
 }
 
-fn refused(done: &mut Done, reason: &str) -> Option<CpuSet> {
+fn note_undivided(done: &mut RunReport, reason: &str) -> Option<CpuSet> {
     let note =
         format!("The processors were not divided between the target and the load: {reason}.");
     done.performed.notes.push(note);
@@ -73,7 +73,7 @@ fn refused(done: &mut Done, reason: &str) -> Option<CpuSet> {
 
 /// Gives the target the first processors and the load the last: adjacent ones may be hyperthreads
 /// of one core.
-fn parts(usable: &CpuSet, shares: Shares) -> Option<(CpuSet, CpuSet)> {
+fn split_cpus(usable: &CpuSet, shares: ProcessorShares) -> Option<(CpuSet, CpuSet)> {
     let cpus = usable.cpus();
     let (target, load) = (shares.target as usize, shares.load as usize);
     let begin = cpus.len().checked_sub(load)?;
@@ -90,27 +90,27 @@ mod tests {
     #[test]
     fn the_target_has_the_first_and_the_load_the_last_of_those_that_can_be_used() {
         let usable: CpuSet = "2-5,8".parse().unwrap();
-        let shares = |target, load| Shares { target, load };
+        let shares = |target, load| ProcessorShares { target, load };
         let known = |(target, load): (CpuSet, CpuSet)| [String::from(target), String::from(load)];
-        let some = parts(&usable, shares(3, 1)).map(known);
+        let some = split_cpus(&usable, shares(3, 1)).map(known);
         assert_eq!(some, Some(["2,3,4", "8"].map(str::to_owned)));
-        let all = parts(&usable, shares(3, 2)).map(known);
+        let all = split_cpus(&usable, shares(3, 2)).map(known);
         assert_eq!(all, Some(["2,3,4", "5,8"].map(str::to_owned)));
         for (target, load) in [(5, 1), (1, 6)] {
-            assert_eq!(parts(&usable, shares(target, load)), None);
+            assert_eq!(split_cpus(&usable, shares(target, load)), None);
         }
     }
 
     #[test]
     fn a_share_that_is_not_there_is_remarked() {
-        let mut done = Done::default();
-        assert_eq!(divide(None, &mut done), None);
+        let mut done = RunReport::default();
+        assert_eq!(divide_processors(None, &mut done), None);
         assert_eq!(done.performed.notes, [""; 0]);
-        let shares = Shares {
+        let shares = ProcessorShares {
             target: 100_000,
             load: 1,
         };
-        assert_eq!(divide(Some(shares), &mut done), None);
+        assert_eq!(divide_processors(Some(shares), &mut done), None);
         let note = &done.performed.notes[0];
         assert!(note.contains("were not divided"), "{note}");
     }

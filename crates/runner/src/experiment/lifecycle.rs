@@ -1,22 +1,25 @@
 //! Lifecycle of a server under measurement, stage by stage. Every stage has its own time limit and
 //! failure.
 //!
-//! Start at [`live`], which lists the stages.
+//! Start at [`run_server`], which lists the stages.
 
-use super::counters::Counter;
-use super::counters::Counting;
-use super::figures::{Ready, Served};
-use super::profiling::{self, Profiler};
-use super::proof::Output;
-use super::proof::{self, Evidence};
-use super::{Done, Fallible, Site, counters, figures, stage_failure, target};
-use crate::profile::Attached;
-use crate::server::{Listener, Look, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready};
+use super::counters::ActiveCounters;
+use super::counters::InstructionCounter;
+use super::figures::{LoadResult, ServerReady};
+use super::profiling::{self, RunProfiler};
+use super::proof::CapturedOutput;
+use super::proof::{self, ProofSources};
+use super::{RunReport, RunSite, StageResult, counters, figures, stage_failure, target};
+use crate::profile::ActiveRecording;
+use crate::server::{
+    ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
+    free_port, wait_until_ready,
+};
 use crate::verify;
-use speedwell_load::load::Address;
-use speedwell_model::assignment::{Assignment, Service as Serving};
-use speedwell_model::performed::{Stage, StageFailure};
-use speedwell_process::{self as process, Clock, CpuSet, Service, Spec, tree_of};
+use speedwell_load::load::ServerAddress;
+use speedwell_model::assignment::{RunAssignment, ServerWork as Serving};
+use speedwell_model::performed::{RunStage, StageFailure};
+use speedwell_process::{self as process, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,70 +28,70 @@ use std::time::{Duration, Instant, SystemTime};
 ///
 /// # Errors
 /// The stage that failed. `done` holds what was measured before.
-pub fn live(
-    assignment: &Assignment,
+pub fn run_server(
+    assignment: &RunAssignment,
     serving: &Serving,
     pin: Option<CpuSet>,
-    run: (u64, &Site<'_>),
-    done: &mut Done,
-) -> Fallible<()> {
-    let port = port_of_run(serving.port, assignment.ports, run.1)?;
-    let counter = counters::wanted(assignment, done);
-    let mut spec = target::spec(&assignment.target, Some(port));
+    run: (u64, &RunSite<'_>),
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let port = pick_port(serving.port, assignment.ports, run.1)?;
+    let counter = counters::open_if_wanted(assignment, done);
+    let mut spec = target::target_spec(&assignment.target, Some(port));
     spec.shutdown = target::shutdown(&serving.stop);
     spec.pin = pin;
     let mut life = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
-    let ended = life.measured(counter.as_ref(), done);
+    let ended = life.measure(counter.as_ref(), done);
     let mut served = match ended {
         Ok(served) => served,
-        Err(why) => return Err(life.fallen(why)),
+        Err(why) => return Err(life.fail_with_exit(why)),
     };
     if let Some(recording) = served.recording.take() {
-        life.end(done)?;
-        return profiling::keep(recording, done);
+        life.stop_server(done)?;
+        return profiling::save_profile(recording, done);
     }
-    figures::of_server(&served, &life.ready, done);
+    figures::add_server_metrics(&served, &life.ready, done);
     done.load = served.load;
-    life.end(done)
+    life.stop_server(done)
 }
 
 /// A running server.
 pub(super) struct ServerLifecycle<'a> {
-    assignment: &'a Assignment,
+    assignment: &'a RunAssignment,
     pub(super) serving: &'a Serving,
     pub(super) seed: u64,
-    pub(super) site: &'a Site<'a>,
-    pub(super) service: Service,
-    output: Output,
+    pub(super) site: &'a RunSite<'a>,
+    pub(super) service: ServiceProcess,
+    output: CapturedOutput,
     port: u16,
     pub(super) url: String,
     started: SystemTime,
-    pub(super) ready: Ready,
-    profiler: Option<Profiler>,
+    pub(super) ready: ServerReady,
+    profiler: Option<RunProfiler>,
     /// Recording that began with the server.
-    attached: Option<Attached>,
+    attached: Option<ActiveRecording>,
 }
 
 impl<'a> ServerLifecycle<'a> {
     /// Starts the target and waits until it is ready.
     fn start(
-        assignment: &'a Assignment,
+        assignment: &'a RunAssignment,
         serving: &'a Serving,
-        (seed, site): (u64, &'a Site<'a>),
-        (port, mut spec): (u16, Spec),
-    ) -> Fallible<ServerLifecycle<'a>> {
-        let profiler = Profiler::wanted(assignment.profile.as_ref());
+        (seed, site): (u64, &'a RunSite<'a>),
+        (port, mut spec): (u16, ProcessSpec),
+    ) -> StageResult<ServerLifecycle<'a>> {
+        let profiler = RunProfiler::from_request(assignment.profile.as_ref());
         if let Some(profiler) = &profiler {
             profiler.prepare(&mut spec);
         }
-        let output = Output::default();
+        let output = CapturedOutput::default();
         let (started, begin) = (SystemTime::now(), Instant::now());
         let program = spec.program.display().to_string();
-        let service = Service::conversing(spec, output.clone())
-            .map_err(|error| stage_failure(Stage::Start, format!("'{program}': {error}")))?;
+        let service = ServiceProcess::start_with_conversation(spec, output.clone())
+            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
         let mut life = ServerLifecycle {
             url: serving.load.spec.url.replace("{port}", &port.to_string()),
-            ready: Ready {
+            ready: ServerReady {
                 took_ns: 0,
                 address: SocketAddr::new(site.host(), port),
             },
@@ -103,43 +106,43 @@ impl<'a> ServerLifecycle<'a> {
             profiler,
             attached: None,
         };
-        match life.attach(false) {
+        match life.attach_profiler(false) {
             Ok(attached) => life.attached = attached,
-            Err(why) => return Err(life.fallen(why)),
+            Err(why) => return Err(life.fail_with_exit(why)),
         }
         match life.wait_until_ready(begin) {
             Ok(ready) => life.ready = ready,
-            Err(why) => return Err(life.fallen(why)),
+            Err(why) => return Err(life.fail_with_exit(why)),
         }
         Ok(life)
     }
 
-    fn wait_until_ready(&self, begin: Instant) -> Fallible<Ready> {
+    fn wait_until_ready(&self, begin: Instant) -> StageResult<ServerReady> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
-        let found = wait_until_ready(&self.service, begin, limit, || self.look());
+        let found = wait_until_ready(&self.service, begin, limit, || self.check_ready());
         let (address, took_ns) =
-            found.map_err(|why| stage_failure(Stage::Ready, why.reason(limit)))?;
-        Ok(Ready { took_ns, address })
+            found.map_err(|why| stage_failure(RunStage::Ready, why.reason(limit)))?;
+        Ok(ServerReady { took_ns, address })
     }
 
     /// Checks whether the server is ready, and where it listens.
-    fn look(&self) -> Result<SocketAddr, Look> {
-        let address = listens(self.site, self.port, self.service.pid())?;
+    fn check_ready(&self) -> Result<SocketAddr, ReadinessFailure> {
+        let address = find_listener(self.site, self.port, self.service.pid())?;
         let ready = &self.serving.ready;
         if let Some(path) = &ready.path {
-            let url = verify::with_path(&self.url, path);
-            let probe = verify::get(&url).map_err(Look::NotYet)?;
+            let url = verify::replace_path(&self.url, path);
+            let probe = verify::send_get(&url).map_err(ReadinessFailure::NotYet)?;
             if probe.status != ready.status {
-                return Err(Look::NotYet(format!(
+                return Err(ReadinessFailure::NotYet(format!(
                     "'{url}' answers {} instead of {}",
                     probe.status, ready.status
                 )));
             }
         }
         if let Some(wanted) = self.serving.children {
-            let living = self.children().len();
+            let living = self.child_pids().len();
             if living != wanted as usize {
-                return Err(Look::NotYet(format!(
+                return Err(ReadinessFailure::NotYet(format!(
                     "it has {living} children instead of {wanted}"
                 )));
             }
@@ -148,13 +151,13 @@ impl<'a> ServerLifecycle<'a> {
     }
 
     /// Processes of the target except the root process.
-    fn children(&self) -> BTreeSet<i32> {
+    fn child_pids(&self) -> BTreeSet<i32> {
         let own = self.service.pid();
         tree_of(own).into_iter().filter(|pid| *pid != own).collect()
     }
 
     /// Starts a recording if it is due now.
-    fn attach(&self, is_warm: bool) -> Fallible<Option<Attached>> {
+    fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {
             Some(profiler) => profiler.attach(&self.service, home, is_warm),
@@ -163,24 +166,28 @@ impl<'a> ServerLifecycle<'a> {
     }
 
     /// Runs the stages from the variant's proof to the end of measuring.
-    fn measured(&mut self, counter: Option<&Counter>, done: &mut Done) -> Fallible<Served> {
-        self.prove(false)?;
-        self.verify(Stage::Verify)?;
+    fn measure(
+        &mut self,
+        counter: Option<&InstructionCounter>,
+        done: &mut RunReport,
+    ) -> StageResult<LoadResult> {
+        self.check_proofs(false)?;
+        self.verify_response(RunStage::Verify)?;
         self.warm_up(done)?;
-        let attached = self.attached.take().or(self.attach(true)?);
-        let before = self.children();
-        let counting = Counting::begin(self.service.pid(), counter);
-        let sent = self.load();
+        let attached = self.attached.take().or(self.attach_profiler(true)?);
+        let before = self.child_pids();
+        let counting = ActiveCounters::begin(self.service.pid(), counter);
+        let sent = self.measure_load();
         let counted = counting.end();
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
-        let recording = attached.map(Attached::stop).transpose();
+        let recording = attached.map(ActiveRecording::stop_recording).transpose();
         let (session, load) = sent?;
         let recording =
-            recording.map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))?;
-        self.all_served(&session, load.as_ref())?;
-        self.verify(Stage::VerifyAgain)?;
-        self.is_unchanged(&before)?;
-        Ok(Served {
+            recording.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?;
+        self.check_all_served(&session, load.as_ref())?;
+        self.verify_response(RunStage::VerifyAgain)?;
+        self.check_unchanged(&before)?;
+        Ok(LoadResult {
             session,
             load,
             counted,
@@ -189,32 +196,33 @@ impl<'a> ServerLifecycle<'a> {
         })
     }
 
-    fn prove(&self, at_exit: bool) -> Fallible<()> {
+    fn check_proofs(&self, at_exit: bool) -> StageResult<()> {
         let ask = |path: &str| {
-            let probe = verify::get(&verify::with_path(&self.url, path))?;
+            let probe = verify::send_get(&verify::replace_path(&self.url, path))?;
             Ok(String::from_utf8_lossy(&probe.body).into_owned())
         };
-        let evidence = Evidence {
+        let evidence = ProofSources {
             output: &self.output,
             directory: &self.assignment.target.directory,
             since: self.started,
             clock: self.service.clock(),
             ask: &ask,
         };
-        proof::check(&self.assignment.proofs, at_exit, &evidence)
+        proof::check_proofs(&self.assignment.proofs, at_exit, &evidence)
     }
 
-    fn verify(&self, stage: Stage) -> Fallible<()> {
+    fn verify_response(&self, stage: RunStage) -> StageResult<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
-        verify::check(rule, &traffic.spec, &self.url).map_err(|why| stage_failure(stage, why))
+        verify::check_response(rule, &traffic.spec, &self.url)
+            .map_err(|why| stage_failure(stage, why))
     }
 
     /// Checks that the server is alive and has the same children as before the load.
-    fn is_unchanged(&self, before: &BTreeSet<i32>) -> Fallible<()> {
+    fn check_unchanged(&self, before: &BTreeSet<i32>) -> StageResult<()> {
         if self.service.has_ended() {
-            return Err(stage_failure(Stage::Alive, "it ended after the load"));
+            return Err(stage_failure(RunStage::Alive, "it ended after the load"));
         }
-        let now = self.children();
+        let now = self.child_pids();
         if now == *before {
             return Ok(());
         }
@@ -223,13 +231,13 @@ impl<'a> ServerLifecycle<'a> {
             now.difference(before).count(),
         );
         let reason = format!("{lost} of its children ended during the load, {new} new ones began");
-        Err(stage_failure(Stage::Alive, reason))
+        Err(stage_failure(RunStage::Alive, reason))
     }
 
     /// Stops a target that failed, and adds its exit and last stderr lines to the reason.
-    fn fallen(self, mut why: StageFailure) -> StageFailure {
+    fn fail_with_exit(self, mut why: StageFailure) -> StageFailure {
         let has_ended = self.service.has_ended();
-        if let Ok(outcome) = self.service.stop() {
+        if let Ok(outcome) = self.service.stop_and_wait() {
             if has_ended {
                 why.reason = format!("{}: {}", why.reason, outcome.ended);
             }
@@ -239,32 +247,32 @@ impl<'a> ServerLifecycle<'a> {
     }
 
     /// Stops the target and checks how it ended.
-    fn end(self, done: &mut Done) -> Fallible<()> {
+    fn stop_server(self, done: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
         // Proofs at exit need its output after it has ended.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
             .service
-            .stop()
-            .map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
+            .stop_and_wait()
+            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
         let tail = || outcome.stderr.last_lines(TAIL_LINES);
         if has_ended {
             let reason = format!("it ended by itself: {}", outcome.ended);
             return Err(StageFailure {
                 stderr_tail: tail(),
-                ..stage_failure(Stage::Alive, reason)
+                ..stage_failure(RunStage::Alive, reason)
             });
         }
-        figures::of_end(&outcome, done);
-        let evidence = Evidence {
+        figures::add_shutdown_metrics(&outcome, done);
+        let evidence = ProofSources {
             output: &output,
             directory: &assignment.target.directory,
             since: started,
-            clock: Clock::REAL,
+            clock: WaitClock::REAL,
             ask: &|_| Err(format!("'{url}' has ended")),
         };
-        proof::check(&assignment.proofs, true, &evidence).map_err(|why| StageFailure {
+        proof::check_proofs(&assignment.proofs, true, &evidence).map_err(|why| StageFailure {
             stderr_tail: tail(),
             ..why
         })?;
@@ -277,16 +285,16 @@ impl<'a> ServerLifecycle<'a> {
             );
             return Err(StageFailure {
                 stderr_tail: tail(),
-                ..stage_failure(Stage::Stop, reason)
+                ..stage_failure(RunStage::Stop, reason)
             });
         }
         if site
-            .places(port)
+            .listen_addresses(port)
             .iter()
-            .any(|place| in_use_by(place).is_some())
+            .any(|place| describe_listeners(place).is_some())
         {
             let reason = format!("port {port} is still in use");
-            return Err(stage_failure(Stage::Stop, reason));
+            return Err(stage_failure(RunStage::Stop, reason));
         }
         Ok(())
     }
@@ -294,22 +302,26 @@ impl<'a> ServerLifecycle<'a> {
 
 /// Picks the port of the run: the given one, which must be free, or else any free one, within
 /// `ports` if given.
-pub(super) fn port_of_run(
+pub(super) fn pick_port(
     port: Option<u16>,
     ports: Option<(u16, u16)>,
-    site: &Site<'_>,
-) -> Fallible<u16> {
-    let holder = |port: u16| site.places(port).iter().find_map(in_use_by);
+    site: &RunSite<'_>,
+) -> StageResult<u16> {
+    let holder = |port: u16| {
+        site.listen_addresses(port)
+            .iter()
+            .find_map(describe_listeners)
+    };
     match (port, ports) {
         (Some(port), _) => match holder(port) {
             None => Ok(port),
             Some(names) => {
                 let reason = format!("{port} is in use already, by {names}");
-                Err(stage_failure(Stage::Port, reason))
+                Err(stage_failure(RunStage::Port, reason))
             }
         },
         (None, None) => {
-            let failed = |error| stage_failure(Stage::Port, format!("no port is free: {error}"));
+            let failed = |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
             free_port(site.host()).map_err(failed)
         }
         (None, Some((first, last))) => {
@@ -322,23 +334,27 @@ pub(super) fn port_of_run(
                 .map(nth)
                 .find(|port| holder(*port).is_none() && is_free(port));
             let reason = || format!("none of {first}-{last} is free");
-            free.ok_or_else(|| stage_failure(Stage::Port, reason()))
+            free.ok_or_else(|| stage_failure(RunStage::Port, reason()))
         }
     }
 }
 
 /// Returns where the process tree of `pid` listens.
-pub(super) fn listens(site: &Site<'_>, port: u16, pid: i32) -> Result<SocketAddr, Look> {
+pub(super) fn find_listener(
+    site: &RunSite<'_>,
+    port: u16,
+    pid: i32,
+) -> Result<SocketAddr, ReadinessFailure> {
     let nobody = match site.address {
         None => format!("nobody listens at port {port}"),
         Some(host) => format!("nobody listens at {}", SocketAddr::new(host, port)),
     };
-    let mut why = Look::NotYet(nobody);
-    for place in site.places(port) {
-        match (listener(&place, pid), place) {
-            (Listener::Own, Address::Internet(address)) => return Ok(address),
-            (Listener::Stranger(who), _) => {
-                why = Look::Never(format!(
+    let mut why = ReadinessFailure::NotYet(nobody);
+    for place in site.listen_addresses(port) {
+        match (find_listener_owner(&place, pid), place) {
+            (ListenerOwner::Own, ServerAddress::Internet(address)) => return Ok(address),
+            (ListenerOwner::Stranger(who), _) => {
+                why = ReadinessFailure::Never(format!(
                     "port {port} belongs to {who}, which the target did not start"
                 ));
             }

@@ -1,95 +1,96 @@
 //! Loads of runs: the warm-up load, the measured load, and the short form, which does what
 //! `speedwell load` does, including its own server if it has one.
 //!
-//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send`] for
+//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`] for
 //! the short form, at [`ServerLifecycle::warm_up`] for a server.
 
-use super::lifecycle::{ServerLifecycle, port_of_run};
-use super::{Done, Fallible, Site, stage_failure, target};
-use crate::load::{Notice, UNLIMITED, carry_out_beside, load_with_tool, load_with_tool_beside};
+use super::lifecycle::{ServerLifecycle, pick_port};
+use super::{RunReport, RunSite, StageResult, stage_failure, target};
+use crate::load::{
+    LoadNotice, UNLIMITED, load_with_tool, load_with_tool_beside, run_load_with_server,
+};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_model::assignment::{Target, Warmup};
+use speedwell_model::assignment::{LoadWarmup, TargetProgram};
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::load_spec::{Client, LoadSpec};
-use speedwell_model::performed::{Stage, StageFailure};
-use speedwell_model::{Better, Metric, Session};
-use speedwell_process::{self as process, CpuSet, Spec};
+use speedwell_model::load_spec::{LoadClient, LoadSpec};
+use speedwell_model::performed::{RunStage, StageFailure};
+use speedwell_model::{Metric, MetricDirection, Session};
+use speedwell_process::{self as process, CpuSet, ProcessSpec};
 use speedwell_results::formats::measured;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Names of the request rate: the built-in generator's and other tools'.
-const RATES: [&str; 2] = ["throughput", "requests_per_second"];
+const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
 
 /// Sends the load of the short form.
 ///
 /// # Errors
 /// The stage that failed.
-pub fn send(
-    target: &Target,
+pub fn send_load(
+    target: &TargetProgram,
     spec: &LoadSpec,
     pin: Option<CpuSet>,
     seed: u64,
-    done: &mut Done,
-) -> Fallible<()> {
-    let port = port_of_run(None, None, &Site::default())?;
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let port = pick_port(None, None, &RunSite::default())?;
     let spec = spec
         .clone()
-        .fill(&|text| text.replace("{port}", &port.to_string()));
+        .fill_placeholders(&|text| text.replace("{port}", &port.to_string()));
     let server = spec
         .serve
         .as_ref()
-        .map(|line| server(target, line, port, pin));
+        .map(|line| server_spec(target, line, port, pin));
     let mut stage = match server {
-        Some(_) => Stage::Ready,
-        None => Stage::Verify,
+        Some(_) => RunStage::Ready,
+        None => RunStage::Verify,
     };
     let mut notes = Vec::new();
-    let mut tell = |notice: Notice| match notice {
-        Notice::Served => stage = Stage::Verify,
-        Notice::Probed(..) => stage = Stage::Load,
-        Notice::Warning(warning) => notes.push(warning.to_owned()),
-        Notice::Standing(_) => {}
+    let mut tell = |notice: LoadNotice| match notice {
+        LoadNotice::Served => stage = RunStage::Verify,
+        LoadNotice::Probed(..) => stage = RunStage::Load,
+        LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
+        LoadNotice::Standing(_) => {}
     };
     let sent = match spec.client {
-        Client::Builtin => {
-            carry_out_beside(server, &spec, seed, &mut tell).map(|load| Sent::ByUs(Box::new(load)))
-        }
+        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut tell)
+            .map(|load| LoadOutcome::ByUs(Box::new(load))),
         _ => load_with_tool_beside(server, &spec, seed, &mut tell)
-            .map(|session| Sent::ByTool(session.map(Box::new))),
+            .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
     };
     done.performed.notes.extend(notes);
-    match sent.map_err(|error| failed(stage, &error))? {
-        Sent::ByUs(load) => keep(&load, done),
-        Sent::ByTool(None) => Err(stage_failure(Stage::Load, "interrupted")),
-        Sent::ByTool(Some(session)) => {
-            all_served_by_tool(&session)?;
-            tell_figures(&session, done)
+    match sent.map_err(|error| load_failure(stage, &error))? {
+        LoadOutcome::ByUs(load) => record_load(&load, done),
+        LoadOutcome::ByTool(None) => Err(stage_failure(RunStage::Load, "interrupted")),
+        LoadOutcome::ByTool(Some(session)) => {
+            check_tool_errors(&session)?;
+            add_load_metrics(&session, done)
         }
     }
 }
 
 /// Result of a load, by its client.
-enum Sent {
+enum LoadOutcome {
     ByUs(Box<LoadRun>),
     ByTool(Option<Box<Session>>),
 }
 
-fn server(target: &Target, line: &str, port: u16, pin: Option<CpuSet>) -> Spec {
+fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
     let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
-    let target = Target {
+    let target = TargetProgram {
         command,
         ..target.clone()
     };
-    Spec {
+    ProcessSpec {
         limit: UNLIMITED,
         pin,
-        ..target::spec(&target, Some(port))
+        ..target::target_spec(&target, Some(port))
     }
 }
 
 /// Puts the reason on one line; hints and the server's last output follow as stderr.
-fn failed(stage: Stage, error: &anyhow::Error) -> StageFailure {
+fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
     let texts: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
     let reasons: Vec<String> = texts.iter().map(first).collect();
@@ -102,37 +103,37 @@ fn failed(stage: Stage, error: &anyhow::Error) -> StageFailure {
 }
 
 /// Rejects a load that did not complete or that had failed requests.
-fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
-    if process::interrupted() {
-        return Err(stage_failure(Stage::Load, "interrupted"));
+fn record_load(load: &LoadRun, done: &mut RunReport) -> StageResult<()> {
+    if process::is_interrupt_requested() {
+        return Err(stage_failure(RunStage::Load, "interrupted"));
     }
     if let Some(server) = &load.server
         && let Some(died) = &server.died
     {
         return Err(StageFailure {
             stderr_tail: server.stderr_tail.clone(),
-            ..stage_failure(Stage::Load, format!("the server {died} during the load"))
+            ..stage_failure(RunStage::Load, format!("the server {died} during the load"))
         });
     }
     if load.is_partial {
-        return Err(stage_failure(Stage::Load, load.warnings.join(" ")));
+        return Err(stage_failure(RunStage::Load, load.warnings.join(" ")));
     }
-    refuse_failed(load)?;
-    let session = session_of(load).map_err(|error| failed(Stage::Figures, &error))?;
-    tell_figures(&session, done)?;
-    tell_server(load, done);
+    check_no_failures(load)?;
+    let session = load_session(load).map_err(|error| load_failure(RunStage::Figures, &error))?;
+    add_load_metrics(&session, done)?;
+    add_own_server_metrics(load, done);
     Ok(())
 }
 
 /// Adds the metrics of a load: its rate first, then all others.
-fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
-    let missing = |what: &str| stage_failure(Stage::Figures, what);
+fn add_load_metrics(session: &Session, done: &mut RunReport) -> StageResult<()> {
+    let missing = |what: &str| stage_failure(RunStage::Figures, what);
     if let Some(failure) = session.failures.first() {
         return Err(missing(&failure.cause.to_string()));
     }
     let run = session.runs.first();
     let run = run.ok_or_else(|| missing("nothing was measured"))?;
-    let is_rate = |name: &str| RATES.contains(&name);
+    let is_rate = |name: &str| RATE_METRICS.contains(&name);
     let rate = run.samples.iter().find(|sample| is_rate(&sample.metric));
     let mut rate = rate
         .ok_or_else(|| missing("there is no throughput among the figures"))?
@@ -141,10 +142,10 @@ fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
     let counted = rate.value * elapsed_ns as f64 / 1e9;
     rate.iterations = Some(rate.iterations.unwrap_or(counted).round());
     rate.elapsed_ns = Some(elapsed_ns);
-    done.performed.tell_sample(Metric::throughput(), &rate);
+    done.performed.add_sample(Metric::throughput(), &rate);
     for sample in run.samples.iter().filter(|s| !is_rate(&s.metric)) {
         if let Some(metric) = session.metric(&sample.metric) {
-            done.performed.tell(metric.clone(), sample.value);
+            done.performed.add_metric(metric.clone(), sample.value);
         }
     }
     done.performed.notes.extend(run.notes.iter().cloned());
@@ -153,7 +154,7 @@ fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
 
 /// Adds metrics of our own server: startup time, and processor time per request, which varies less
 /// than any wall time on a busy machine.
-fn tell_server(load: &LoadRun, done: &mut Done) {
+fn add_own_server_metrics(load: &LoadRun, done: &mut RunReport) {
     let Some(server) = &load.server else {
         return;
     };
@@ -165,8 +166,8 @@ fn tell_server(load: &LoadRun, done: &mut Done) {
     ];
     for (name, value) in figures {
         if let Some(value) = value {
-            let metric = Metric::new(name, "ns", Better::Lower);
-            done.performed.tell(metric, value);
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            done.performed.add_metric(metric, value);
         }
     }
 }
@@ -175,34 +176,34 @@ fn tell_server(load: &LoadRun, done: &mut Done) {
 const STEADY_PERCENT: f64 = 5.0;
 
 /// Success statuses, which every load expects.
-const SUCCESS: (u16, u16) = (200, 299);
+const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
 /// Interval for polling a server under load.
-const PULSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl ServerLifecycle<'_> {
     /// Sends the warm-up load, always with the built-in generator.
-    pub(super) fn warm_up(&self, done: &mut Done) -> Fallible<()> {
+    pub(super) fn warm_up(&self, done: &mut RunReport) -> StageResult<()> {
         let traffic = &self.serving.load;
         let spec = LoadSpec {
-            client: Client::Builtin,
+            client: LoadClient::Builtin,
             count: None,
             time: None,
-            ..self.spec()
+            ..self.load_spec()
         };
         let (spec, limit_ms) = match traffic.warmup {
-            Warmup::None => return Ok(()),
+            LoadWarmup::None => return Ok(()),
             // Fewer requests than connections would leave some connections unused.
-            Warmup::Requests(count) => {
+            LoadWarmup::Requests(count) => {
                 let count = count.max(u64::from(traffic.in_flight()));
                 let count = Some(count);
                 (LoadSpec { count, ..spec }, None)
             }
-            Warmup::DurationMs(ms) => {
+            LoadWarmup::DurationMs(ms) => {
                 let time = Some(Duration::from_millis(ms));
                 (LoadSpec { time, ..spec }, None)
             }
-            Warmup::SteadyMs(ms) => {
+            LoadWarmup::SteadyMs(ms) => {
                 let steady = LoadSpec {
                     time: Some(Duration::from_millis(ms)),
                     until_steady: Some(STEADY_PERCENT),
@@ -211,7 +212,7 @@ impl ServerLifecycle<'_> {
                 (steady, Some(ms))
             }
         };
-        let run = self.sent_by_us(Stage::Warmup, &spec)?;
+        let run = self.send_builtin(RunStage::Warmup, &spec)?;
         if let Some(ms) = limit_ms
             && run.measured.elapsed_ns >= ms * 1_000_000
         {
@@ -223,46 +224,46 @@ impl ServerLifecycle<'_> {
         Ok(())
     }
 
-    pub(super) fn load(&self) -> Fallible<(Session, Option<LoadRun>)> {
-        let failed = |error: anyhow::Error| stage_failure(Stage::Load, format!("{error:#}"));
-        let spec = self.spec();
-        if spec.client != Client::Builtin {
+    pub(super) fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
+        let failed = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
+        let spec = self.load_spec();
+        if spec.client != LoadClient::Builtin {
             let spec = LoadSpec {
                 no_verify: true,
                 ..spec
             };
             let session = load_with_tool(&spec, self.seed, &mut |_| ()).map_err(failed)?;
-            let session = session.ok_or_else(|| stage_failure(Stage::Load, "interrupted"))?;
+            let session = session.ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));
         }
-        let run = self.sent_by_us(Stage::Load, &spec)?;
-        Ok((session_of(&run).map_err(failed)?, Some(run)))
+        let run = self.send_builtin(RunStage::Load, &spec)?;
+        Ok((load_session(&run).map_err(failed)?, Some(run)))
     }
 
     /// The load, addressed to this server. Expects the statuses of the verification, unless that
     /// requests another path.
-    fn spec(&self) -> LoadSpec {
+    fn load_spec(&self) -> LoadSpec {
         let mut spec = self.serving.load.spec.clone();
         spec.url.clone_from(&self.url);
         let rules = &self.serving.verify;
-        if rules.path.is_none() && rules.statuses != [SUCCESS] {
+        if rules.path.is_none() && rules.statuses != [SUCCESS_STATUSES] {
             let ranges = rules.statuses.iter().map(|(from, to)| *from..=*to);
             spec.expect_status = ranges.collect();
         }
         spec
     }
 
-    fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
+    fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
         let failed = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let service = &self.service;
         let sent = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if process::interrupted() || service.has_ended() {
+                    if process::is_interrupt_requested() || service.has_ended() {
                         stop.store(true, Ordering::Relaxed);
                     }
-                    std::thread::sleep(PULSE);
+                    std::thread::sleep(POLL_INTERVAL);
                 }
             });
             let to = self.ready.address;
@@ -287,19 +288,23 @@ impl ServerLifecycle<'_> {
     }
 
     /// Checks that every request succeeded, and that their number is as requested.
-    pub(super) fn all_served(&self, session: &Session, load: Option<&LoadRun>) -> Fallible<()> {
+    pub(super) fn check_all_served(
+        &self,
+        session: &Session,
+        load: Option<&LoadRun>,
+    ) -> StageResult<()> {
         let Some(load) = load else {
-            return all_served_by_tool(session);
+            return check_tool_errors(session);
         };
-        refuse_failed(load)?;
+        check_no_failures(load)?;
         let counts = &load.measured.totals.outcomes;
         match self.serving.load.spec.count {
             Some(wanted) if counts.succeeded() != wanted => {
                 let reason = format!("{} requests instead of {wanted}", counts.succeeded());
-                Err(stage_failure(Stage::Served, reason))
+                Err(stage_failure(RunStage::Served, reason))
             }
             _ if counts.succeeded() == 0 => {
-                Err(stage_failure(Stage::Served, "no request was answered"))
+                Err(stage_failure(RunStage::Served, "no request was answered"))
             }
             _ => Ok(()),
         }
@@ -307,12 +312,12 @@ impl ServerLifecycle<'_> {
 }
 
 /// Fails a load with failed requests: the server does not work.
-pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
+pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {
         return Ok(());
     }
-    let classes = ErrorClass::every()
+    let classes = ErrorClass::all_classes()
         .filter(|class| counts.errors(*class) > 0)
         .map(|class| format!("{} {}", counts.errors(class), class.name()));
     let classes: Vec<String> = classes.collect();
@@ -322,11 +327,11 @@ pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
         counts.attempts(),
         classes.join(", ")
     );
-    Err(stage_failure(Stage::Served, reason))
+    Err(stage_failure(RunStage::Served, reason))
 }
 
 /// Fails if another tool reports failed requests.
-pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
+pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
     let samples = session.runs.iter().flat_map(|run| &run.samples);
     let failed = samples
         .filter(|sample| matches!(&*sample.metric, "http_errors" | "http_non2xx"))
@@ -334,7 +339,7 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     match failed {
         Some(sample) => {
             let reason = format!("{}: {} requests", sample.metric, sample.value);
-            Err(stage_failure(Stage::Served, reason))
+            Err(stage_failure(RunStage::Served, reason))
         }
         None => Ok(()),
     }
@@ -342,8 +347,8 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
 
 /// Converts a load into metrics of a run. The run defines the expected statuses: if it expects 404,
 /// a 404 is not an error.
-pub(super) fn session_of(load: &LoadRun) -> anyhow::Result<Session> {
-    let mut session = measured::session("load", std::slice::from_ref(load), &mut Vec::new())?;
+pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
+    let mut session = measured::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;
     let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
     let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
     for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {

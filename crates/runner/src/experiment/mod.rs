@@ -2,8 +2,8 @@
 //! measures it, and stops all of it.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows neither definition
-//! files nor plans: an [`Assignment`] is the whole input, [`Performed`] the result. Needs a process
-//! of its own, since it may enter another network namespace. Start at [`perform`]; `lifecycle.rs`
+//! files nor plans: an [`RunAssignment`] is the whole input, [`StageReport`] the result. Needs a process
+//! of its own, since it may enter another network namespace. Start at [`perform_run`]; `lifecycle.rs`
 //! has the stages of a server.
 
 mod command;
@@ -18,18 +18,18 @@ mod services;
 mod site;
 mod target;
 
-pub use figures::{Done, Fallible, stage_failure};
-pub use services::{Backing, keep, watch};
-pub use site::{Here, SendsLoads, Site};
-use speedwell_model::assignment::{Assignment, Work};
+pub use figures::{RunReport, StageResult, stage_failure};
+pub use services::{RunningService, run_shared_services, wait_for_loss};
+pub use site::{LoadSender, LocalSender, RunSite};
+use speedwell_model::assignment::{RunAssignment, TargetWork};
 
 /// Performs a run on this machine, drawing random choices from `seed`. Reports failure as part of
 /// the result.
-pub fn perform(assignment: &Assignment, seed: u64) -> Done {
-    let site = Site::default();
-    let mut done = Done::default();
-    let ended = match enter_network(assignment, &mut done) {
-        Ok(()) => beside_services(assignment, &site, seed, &mut done),
+pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
+    let site = RunSite::default();
+    let mut done = RunReport::default();
+    let ended = match enter_private_network(assignment, &mut done) {
+        Ok(()) => run_with_services(assignment, &site, seed, &mut done),
         Err(why) => Err(why),
     };
     done.performed.failure = ended.err();
@@ -37,12 +37,12 @@ pub fn perform(assignment: &Assignment, seed: u64) -> Done {
 }
 
 /// Enters the private network while this process still has a single thread.
-fn enter_network(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
-    let Work::Server(service) = &assignment.work else {
+fn enter_private_network(assignment: &RunAssignment, done: &mut RunReport) -> StageResult<()> {
+    let TargetWork::Server(service) = &assignment.work else {
         return Ok(());
     };
     if service.private_network
-        && let Err(error) = isolation::enter()
+        && let Err(error) = isolation::enter_network_namespace()
     {
         done.performed.notes.push(format!(
             "A network of its own is not permitted here ({error}); the run used that of the machine."
@@ -52,18 +52,18 @@ fn enter_network(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
 }
 
 /// Starts the backing services, runs the target, and stops the services in reverse order.
-fn beside_services(
-    assignment: &Assignment,
-    site: &Site<'_>,
+fn run_with_services(
+    assignment: &RunAssignment,
+    site: &RunSite<'_>,
     seed: u64,
-    done: &mut Done,
-) -> Fallible<()> {
-    let mut blanks = site.blanks();
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let mut blanks = site.placeholders();
     blanks.extend_from_slice(&assignment.kept);
     let services = services::start_all(&assignment.services, site, assignment.ports, &mut blanks)?;
-    let filled = assignment.clone().fill(&blanks);
-    let ended = perform_at(&filled, site, seed, done);
-    let lost = services::lost(&services);
+    let filled = assignment.clone().fill_placeholders(&blanks);
+    let ended = run_target(&filled, site, seed, done);
+    let lost = services::find_lost_service(&services);
     let stopped = services::stop_all(services, done);
     // A lost service is reported first: a target whose database is gone fails because of that.
     match lost {
@@ -76,16 +76,18 @@ fn beside_services(
 ///
 /// # Errors
 /// The stage that failed. `done` holds what was measured before.
-pub fn perform_at(
-    assignment: &Assignment,
-    site: &Site<'_>,
+pub fn run_target(
+    assignment: &RunAssignment,
+    site: &RunSite<'_>,
     seed: u64,
-    done: &mut Done,
-) -> Fallible<()> {
-    let own = isolation::divide(assignment.processors, done);
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let own = isolation::divide_processors(assignment.processors, done);
     match &assignment.work {
-        Work::Command => command::live(assignment, own, done),
-        Work::Server(service) => lifecycle::live(assignment, service, own, (seed, site), done),
-        Work::Load(spec) => loads::send(&assignment.target, spec, own, seed, done),
+        TargetWork::Command => command::run_command(assignment, own, done),
+        TargetWork::Server(service) => {
+            lifecycle::run_server(assignment, service, own, (seed, site), done)
+        }
+        TargetWork::Load(spec) => loads::send_load(&assignment.target, spec, own, seed, done),
     }
 }

@@ -3,27 +3,27 @@
 //! Decides which tool may be used and when a server is recorded; `runner/profile` does the
 //! recording.
 
-use super::{Done, Fallible, stage_failure};
-use crate::profile::{Attached, Recorder, Recording, Tool};
-use speedwell_model::assignment::{Profiling, ProfilingTool};
-use speedwell_model::performed::Stage;
-use speedwell_process::{Conversation, Outcome, Service, Spec};
+use super::{RunReport, StageResult, stage_failure};
+use crate::profile::{ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool};
+use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
+use speedwell_model::performed::RunStage;
+use speedwell_process::{ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess};
 use std::path::Path;
 use std::time::Duration;
 
 /// Profiles one run with the requested tool.
-pub struct Profiler {
-    recorder: Recorder,
-    wanted: Profiling,
+pub struct RunProfiler {
+    recorder: ProfileRecorder,
+    wanted: ProfilingOptions,
 }
 
-impl Profiler {
+impl RunProfiler {
     /// Returns the requested profiler, if any.
-    pub fn wanted(profiling: Option<&Profiling>) -> Option<Profiler> {
-        profiling.map(|wanted| Profiler {
+    pub fn from_request(profiling: Option<&ProfilingOptions>) -> Option<RunProfiler> {
+        profiling.map(|wanted| RunProfiler {
             recorder: match wanted.tool {
-                ProfilingTool::Auto | ProfilingTool::Perf => Recorder::new(),
-                ProfilingTool::V8 => Recorder::without_perf("the tool is 'v8'"),
+                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::new(),
+                ProfilingTool::V8 => ProfileRecorder::without_perf("the tool is 'v8'"),
             },
             wanted: *wanted,
         })
@@ -35,15 +35,17 @@ impl Profiler {
     /// No tool can record it, or it produced no samples.
     pub fn record(
         &self,
-        spec: Spec,
-        output: &mut dyn Conversation,
-        done: &mut Done,
-    ) -> Fallible<Outcome> {
-        let failed = |error: anyhow::Error| stage_failure(Stage::Profile, format!("{error:#}"));
-        let tool = self.recorder.tool(&spec.program).map_err(failed)?;
-        if tool == Tool::V8 && self.wanted.tool == ProfilingTool::Perf {
+        spec: ProcessSpec,
+        output: &mut dyn ChildConversation,
+        done: &mut RunReport,
+    ) -> StageResult<ProcessOutcome> {
+        let failed = |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
+        let tool = self.recorder.select_tool(&spec.program).map_err(failed)?;
+        if tool == RecordingTool::V8 && self.wanted.tool == ProfilingTool::Perf {
             // For any other program, the recorder says why perf is unavailable.
-            self.recorder.tool(Path::new("perf")).map_err(failed)?;
+            self.recorder
+                .select_tool(Path::new("perf"))
+                .map_err(failed)?;
         }
         let recorded = self
             .recorder
@@ -54,7 +56,7 @@ impl Profiler {
     }
 
     /// Prepares a server for recording before it starts.
-    pub fn prepare(&self, spec: &mut Spec) {
+    pub fn prepare(&self, spec: &mut ProcessSpec) {
         self.recorder.prepare(spec);
     }
 
@@ -64,21 +66,21 @@ impl Profiler {
     /// Only perf can record a running program, and it is unavailable.
     pub fn attach(
         &self,
-        service: &Service,
+        service: &ServiceProcess,
         home: &Path,
         is_warm: bool,
-    ) -> Fallible<Option<Attached>> {
+    ) -> StageResult<Option<ActiveRecording>> {
         if is_warm != self.wanted.after_warmup {
             return Ok(None);
         }
         if self.wanted.tool == ProfilingTool::V8 {
             let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
-            return Err(stage_failure(Stage::Profile, reason));
+            return Err(stage_failure(RunStage::Profile, reason));
         }
         let attached = self.recorder.attach(service.pid(), home);
         attached
             .map(Some)
-            .map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))
+            .map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
     }
 }
 
@@ -86,9 +88,9 @@ impl Profiler {
 ///
 /// # Errors
 /// Nothing was recorded.
-pub fn keep(recording: Recording, done: &mut Done) -> Fallible<()> {
-    let profile = recording.profile();
+pub fn save_profile(recording: FinishedRecording, done: &mut RunReport) -> StageResult<()> {
+    let profile = recording.read_profile();
     done.profile =
-        Some(profile.map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))?);
+        Some(profile.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?);
     Ok(())
 }

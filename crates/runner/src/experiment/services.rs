@@ -1,74 +1,75 @@
 //! Services a target depends on, such as a database: ready before the target starts, and stopped
 //! after it.
 //!
-//! Start at [`Backing::start`]; [`keep`] runs services that several runs share.
+//! Start at [`RunningService::run_tool`]; [`run_shared_services`] runs services that several runs share.
 
-use super::lifecycle::{listens, port_of_run};
-use super::{Done, Fallible, Site, stage_failure, target};
+use super::lifecycle::{find_listener, pick_port};
+use super::{RunReport, RunSite, StageResult, stage_failure, target};
 use crate::load::UNLIMITED;
-use crate::server::{Look, NotReady, TAIL_LINES, wait_until_ready};
-use speedwell_model::assignment::{BackingService, Blank, Keeping, filled};
-use speedwell_model::performed::{Stage, StageFailure};
-use speedwell_process::{self as process, Ended, Service, Spec};
+use crate::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
+use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
+use speedwell_model::performed::{RunStage, StageFailure};
+use speedwell_process::{self as process, ProcessEnd, ProcessSpec, ServiceProcess};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval for polling services.
-const PULSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Timeout of one readiness command.
-const QUESTION: Duration = Duration::from_secs(10);
+const READY_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service that is ready.
 #[derive(Debug)]
-pub struct Backing {
+pub struct RunningService {
     name: String,
-    service: Service,
+    service: ServiceProcess,
     host: String,
     port: u16,
 }
 
-impl Backing {
+impl RunningService {
     /// Starts a service and waits until it is ready.
     ///
     /// # Errors
     /// The stage that failed.
     pub fn start(
         own: &BackingService,
-        site: &Site<'_>,
+        site: &RunSite<'_>,
         ports: Option<(u16, u16)>,
-    ) -> Fallible<Backing> {
-        let port = port_of_run(None, ports, site)?;
+    ) -> StageResult<RunningService> {
+        let port = pick_port(None, ports, site)?;
         let host = site.host().to_string();
         let blanks = [("host".to_owned(), host.clone()), port_blank(port)];
-        let mut spec = target::spec(&own.program.clone().fill(&blanks), Some(port));
+        let mut spec =
+            target::target_spec(&own.program.clone().fill_placeholders(&blanks), Some(port));
         spec.shutdown = target::shutdown(&own.stop);
         spec.limit = UNLIMITED;
-        let asked = own.ready.as_ref().map(|words| Spec {
-            limit: QUESTION,
-            ..question(&spec, words, &blanks)
+        let asked = own.ready.as_ref().map(|words| ProcessSpec {
+            limit: READY_COMMAND_TIMEOUT,
+            ..ready_command(&spec, words, &blanks)
         });
         let program = spec.program.display().to_string();
         let begin = Instant::now();
-        let service = Service::start(spec)
-            .map_err(|error| stage_failure(Stage::Start, format!("'{program}': {error}")))?;
+        let service = ServiceProcess::start(spec)
+            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
         let limit = Duration::from_millis(own.within_ms);
         let found = wait_until_ready(&service, begin, limit, || match &asked {
-            Some(spec) => answers(spec),
-            None => listens(site, port, service.pid()).map(drop),
+            Some(spec) => run_ready_command(spec),
+            None => find_listener(site, port, service.pid()).map(drop),
         });
         match found {
-            Ok(_) => Ok(Backing {
+            Ok(_) => Ok(RunningService {
                 name: own.name.clone(),
                 service,
                 host,
                 port,
             }),
-            Err(why) => Err(unready(service, &why, limit)),
+            Err(why) => Err(stop_unready(service, &why, limit)),
         }
     }
 
     /// Placeholders for the address of the service.
-    pub fn blanks(&self) -> [Blank; 2] {
+    pub fn placeholders(&self) -> [PlaceholderValue; 2] {
         [
             (format!("{}.host", self.name), self.host.clone()),
             (format!("{}.port", self.name), self.port.to_string()),
@@ -86,24 +87,24 @@ impl Backing {
     }
 
     /// Returns a failure if the service has ended by itself.
-    pub fn lost(&self) -> Option<StageFailure> {
-        let has_ended = self.service.has_ended() && !process::interrupted();
-        has_ended.then(|| stage_failure(Stage::Alive, "it ended by itself"))
+    pub fn find_failure(&self) -> Option<StageFailure> {
+        let has_ended = self.service.has_ended() && !process::is_interrupt_requested();
+        has_ended.then(|| stage_failure(RunStage::Alive, "it ended by itself"))
     }
 
     /// Stops the service.
     ///
     /// # Errors
     /// It had to be killed.
-    pub fn stop(self, done: &mut Done) -> Fallible<()> {
-        let outcome = self.service.stop();
-        let outcome = outcome.map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
-        done.performed.notes.extend(outcome.leftovers());
+    pub fn stop(self, done: &mut RunReport) -> StageResult<()> {
+        let outcome = self.service.stop_and_wait();
+        let outcome = outcome.map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        done.performed.notes.extend(outcome.describe_leftovers());
         if outcome.shutdown.is_some_and(|own| own.was_killed) {
             let reason = "it did not end when it was asked to, and was killed";
             return Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
-                ..stage_failure(Stage::Stop, reason)
+                ..stage_failure(RunStage::Stop, reason)
             });
         }
         Ok(())
@@ -111,7 +112,7 @@ impl Backing {
 }
 
 /// Attributes a failure to a service.
-fn of_service(name: &str, why: StageFailure) -> StageFailure {
+fn name_service(name: &str, why: StageFailure) -> StageFailure {
     StageFailure {
         reason: format!("service '{name}': {}", why.reason),
         ..why
@@ -122,32 +123,32 @@ fn of_service(name: &str, why: StageFailure) -> StageFailure {
 /// `blanks`.
 pub(super) fn start_all(
     services: &[BackingService],
-    site: &Site<'_>,
+    site: &RunSite<'_>,
     ports: Option<(u16, u16)>,
-    blanks: &mut Vec<Blank>,
-) -> Fallible<Vec<Backing>> {
+    blanks: &mut Vec<PlaceholderValue>,
+) -> StageResult<Vec<RunningService>> {
     let mut started = Vec::new();
     for service in services {
-        let own = Backing::start(&service.clone().fill(blanks), site, ports);
-        let own: Backing = own.map_err(|why| of_service(&service.name, why))?;
-        blanks.extend(own.blanks());
+        let own = RunningService::start(&service.clone().fill_placeholders(blanks), site, ports);
+        let own: RunningService = own.map_err(|why| name_service(&service.name, why))?;
+        blanks.extend(own.placeholders());
         started.push(own);
     }
     Ok(started)
 }
 
 /// Returns the failure of the first service that has ended by itself.
-pub(super) fn lost(services: &[Backing]) -> Option<StageFailure> {
-    let lost = |own: &Backing| own.lost().map(|why| of_service(own.name(), why));
+pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
+    let lost = |own: &RunningService| own.find_failure().map(|why| name_service(own.name(), why));
     services.iter().find_map(lost)
 }
 
 /// Stops services in reverse order.
-pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> {
+pub(super) fn stop_all(services: Vec<RunningService>, done: &mut RunReport) -> StageResult<()> {
     let mut stopped = Ok(());
     for own in services.into_iter().rev() {
         let name = own.name().to_owned();
-        stopped = stopped.and(own.stop(done).map_err(|why| of_service(&name, why)));
+        stopped = stopped.and(own.stop(done).map_err(|why| name_service(&name, why)));
     }
     stopped
 }
@@ -157,14 +158,18 @@ pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> 
 ///
 /// # Errors
 /// The stage that failed, or a service ended by itself.
-pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank]), done: &mut Done) -> Fallible<()> {
-    let site = Site::default();
-    let mut blanks = site.blanks();
+pub fn run_shared_services(
+    keeping: &ScopedServices,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+    done: &mut RunReport,
+) -> StageResult<()> {
+    let site = RunSite::default();
+    let mut blanks = site.placeholders();
     blanks.extend_from_slice(&keeping.kept);
     let known = blanks.len();
     let services = start_all(&keeping.services, &site, keeping.ports, &mut blanks)?;
     ready(&blanks[known..]);
-    let ended = watch(|| lost(&services));
+    let ended = wait_for_loss(|| find_lost_service(&services));
     let stopped = stop_all(services, done);
     ended.and(stopped)
 }
@@ -173,39 +178,40 @@ pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank]), done: &mut Done)
 ///
 /// # Errors
 /// The failure returned by `lost`.
-pub fn watch(lost: impl Fn() -> Option<StageFailure>) -> Fallible<()> {
-    while !process::interrupted() {
+pub fn wait_for_loss(lost: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
+    while !process::is_interrupt_requested() {
         if let Some(why) = lost() {
             return Err(why);
         }
-        thread::sleep(PULSE);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-fn port_blank(port: u16) -> Blank {
+fn port_blank(port: u16) -> PlaceholderValue {
     ("port".to_owned(), port.to_string())
 }
 
 /// Builds a command with the directory and environment of the service.
-fn question(like: &Spec, words: &[String], blanks: &[Blank]) -> Spec {
-    let mut words = words.iter().map(|word| filled(word, blanks));
-    let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
+fn ready_command(like: &ProcessSpec, words: &[String], blanks: &[PlaceholderValue]) -> ProcessSpec {
+    let mut words = words.iter().map(|word| fill_text(word, blanks));
+    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
     spec.directory.clone_from(&like.directory);
     spec.environment.clone_from(&like.environment);
     spec.unset.clone_from(&like.unset);
     spec
 }
 
-fn answers(question: &Spec) -> Result<(), Look> {
+fn run_ready_command(question: &ProcessSpec) -> Result<(), ReadinessFailure> {
     let program = question.program.display();
-    let outcome = process::run(question, &mut ())
-        .map_err(|error| Look::Never(format!("'{program}' cannot be started: {error}")))?;
+    let outcome = process::run_child(question, &mut ()).map_err(|error| {
+        ReadinessFailure::Never(format!("'{program}' cannot be started: {error}"))
+    })?;
     match outcome.ended {
-        Ended::Exit(0) => Ok(()),
+        ProcessEnd::Exit(0) => Ok(()),
         _ => {
             let said = outcome.stderr.last_lines(1);
-            Err(Look::NotYet(format!(
+            Err(ReadinessFailure::NotYet(format!(
                 "'{program}': {} {said}",
                 outcome.ended
             )))
@@ -213,12 +219,12 @@ fn answers(question: &Spec) -> Result<(), Look> {
     }
 }
 
-fn unready(service: Service, why: &NotReady, limit: Duration) -> StageFailure {
+fn stop_unready(service: ServiceProcess, why: &StartFailure, limit: Duration) -> StageFailure {
     let reason = why.reason(limit);
-    let outcome = service.stop();
-    let mut failure = stage_failure(Stage::Ready, reason);
+    let outcome = service.stop_and_wait();
+    let mut failure = stage_failure(RunStage::Ready, reason);
     if let Ok(outcome) = outcome {
-        if matches!(why, NotReady::Ended) {
+        if matches!(why, StartFailure::Ended) {
             failure.reason = format!("{}: {}", failure.reason, outcome.ended);
         }
         failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);

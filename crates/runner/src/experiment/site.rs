@@ -1,17 +1,17 @@
 //! Where a run takes place: the address at which others reach it, and who sends its loads. Start at
-//! [`Site`].
+//! [`RunSite`].
 
-use crate::load::{self, as_run, generate};
+use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;
-use speedwell_load::load::{Address, Part};
-use speedwell_model::assignment::Blank;
+use speedwell_load::load::{LoadShare, ServerAddress};
+use speedwell_model::assignment::PlaceholderValue;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 /// Sends the loads of a server.
-pub trait SendsLoads: Sync {
+pub trait LoadSender: Sync {
     /// Sends a load to the server listening at `to`, until it is complete or `stop` is set.
     ///
     /// # Errors
@@ -27,9 +27,9 @@ pub trait SendsLoads: Sync {
 
 /// Sends loads from this process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Here;
+pub struct LocalSender;
 
-impl SendsLoads for Here {
+impl LoadSender for LocalSender {
     fn send(
         &self,
         spec: &LoadSpec,
@@ -37,40 +37,40 @@ impl SendsLoads for Here {
         to: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
-        let mut job = load::job(spec, seed, Part::WHOLE)?;
+        let mut job = load::build_job(spec, seed, LoadShare::ONLY)?;
         // A name such as 'localhost' can resolve to several addresses; use the one on which the
         // server listens.
-        job.load.target.addresses = vec![Address::Internet(to)];
-        let measured = generate(&job, stop, &mut |_| ())?;
-        Ok(as_run(&job, measured))
+        job.load.target.addresses = vec![ServerAddress::Internet(to)];
+        let measured = send_load(&job, stop, &mut |_| ())?;
+        Ok(wrap_measured(&job, measured))
     }
 }
 
 /// Location of a run, as seen from its machine.
-pub struct Site<'a> {
+pub struct RunSite<'a> {
     /// Address of this machine for others, on which servers must listen; loopback if `None`.
     pub address: Option<IpAddr>,
     /// Sends the loads of the run.
-    pub sender: &'a dyn SendsLoads,
+    pub sender: &'a dyn LoadSender,
 }
 
-impl Default for Site<'_> {
+impl Default for RunSite<'_> {
     fn default() -> Self {
-        Site {
+        RunSite {
             address: None,
-            sender: &Here,
+            sender: &LocalSender,
         }
     }
 }
 
-impl Site<'_> {
+impl RunSite<'_> {
     /// Address of this machine for others.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
     /// Placeholders for the address of this machine, which runs the target.
-    pub(super) fn blanks(&self) -> Vec<Blank> {
+    pub(super) fn placeholders(&self) -> Vec<PlaceholderValue> {
         let host = self.host().to_string();
         vec![
             ("host".to_owned(), host.clone()),
@@ -79,13 +79,13 @@ impl Site<'_> {
     }
 
     /// Addresses where a server with this port may listen.
-    pub fn places(&self, port: u16) -> Vec<Address> {
+    pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
         let usual = [
             IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(Ipv6Addr::LOCALHOST),
         ];
         let own = self.address.map_or(usual.to_vec(), |address| vec![address]);
-        let place = |ip: IpAddr| Address::Internet(SocketAddr::new(ip, port));
+        let place = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
         own.into_iter().map(place).collect()
     }
 }

@@ -1,52 +1,58 @@
 //! Builds the command for a [`Target`]: expands its arguments and applies changes of variables.
 
 use rustix::process::Signal;
-use speedwell_model::assignment::{Change, Target};
-use speedwell_process::{Shutdown, Spec};
+use speedwell_model::assignment::{EnvVarChange, TargetProgram};
+use speedwell_process::{ProcessSpec, ShutdownPolicy};
 use std::time::Duration;
 
 /// `{port}` in arguments and variables is replaced by `port`.
-pub fn spec(target: &Target, port: Option<u16>) -> Spec {
+pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     let filled = |text: &String| match port {
         Some(port) => text.replace("{port}", &port.to_string()),
         None => text.clone(),
     };
     let mut words = target.command.iter().map(filled);
     let program = words.next().unwrap_or_default();
-    let mut spec = Spec::new(program).args(words);
+    let mut spec = ProcessSpec::new(program).args(words);
     spec.directory = Some(target.directory.clone());
     spec.limit = Duration::from_millis(target.limit_ms);
     // The target may be a harness, too, and must not inherit this process's private channel.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
-        apply(change, &mut spec, &filled);
+        apply_change(change, &mut spec, &filled);
     }
     spec
 }
 
 /// How to stop a server. Definition files accept only named signals.
-pub fn shutdown(stop: &speedwell_model::assignment::Stop) -> Shutdown {
-    Shutdown {
+pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolicy {
+    ShutdownPolicy {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
         grace: Duration::from_millis(stop.grace_ms),
     }
 }
 
-fn apply(change: &Change, spec: &mut Spec, filled: &dyn Fn(&String) -> String) {
+fn apply_change(change: &EnvVarChange, spec: &mut ProcessSpec, filled: &dyn Fn(&String) -> String) {
     let (name, value) = match change {
-        Change::Unset(name) => {
+        EnvVarChange::Unset(name) => {
             spec.environment.retain(|(known, _)| known != name);
             spec.unset.push(name.clone());
             return;
         }
-        Change::Set(name, value) => (name, filled(value)),
-        Change::Append(name, value) => {
+        EnvVarChange::Set(name, value) => (name, filled(value)),
+        EnvVarChange::Append(name, value) => {
             let value = filled(value);
-            (name, joined(name, current(spec, name), Some(value)))
+            (
+                name,
+                join_values(name, current_value(spec, name), Some(value)),
+            )
         }
-        Change::Prepend(name, value) => {
+        EnvVarChange::Prepend(name, value) => {
             let value = filled(value);
-            (name, joined(name, Some(value), current(spec, name)))
+            (
+                name,
+                join_values(name, Some(value), current_value(spec, name)),
+            )
         }
     };
     spec.environment.retain(|(known, _)| known != name);
@@ -54,7 +60,7 @@ fn apply(change: &Change, spec: &mut Spec, filled: &dyn Fn(&String) -> String) {
 }
 
 /// Returns the value of the variable so far.
-fn current(spec: &Spec, name: &str) -> Option<String> {
+fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
     let own = spec.environment.iter().find(|(known, _)| known == name);
     let own = own.map(|(_, value)| value.clone());
     let is_unset = spec.unset.iter().any(|known| known == name);
@@ -63,7 +69,7 @@ fn current(spec: &Spec, name: &str) -> Option<String> {
 }
 
 /// Joins both with the separator of this variable: a colon for path lists, a space for options.
-fn joined(name: &str, first: Option<String>, second: Option<String>) -> String {
+fn join_values(name: &str, first: Option<String>, second: Option<String>) -> String {
     let separator = if name.ends_with("PATH") { ":" } else { " " };
     let parts: Vec<String> = [first, second].into_iter().flatten().collect();
     parts.join(separator)
@@ -73,8 +79,8 @@ fn joined(name: &str, first: Option<String>, second: Option<String>) -> String {
 mod tests {
     use super::*;
 
-    fn target(environment: Vec<Change>) -> Target {
-        Target {
+    fn target(environment: Vec<EnvVarChange>) -> TargetProgram {
+        TargetProgram {
             command: ["node", "--port={port}"].map(str::to_owned).to_vec(),
             directory: "/x".into(),
             environment,
@@ -87,13 +93,13 @@ mod tests {
     fn changes_of_a_variable_follow_each_other() {
         let text = |a: &str| a.to_owned();
         let changes = vec![
-            Change::Set(text("OPTIONS"), text("-a")),
-            Change::Append(text("OPTIONS"), text("--port {port}")),
-            Change::Prepend(text("MY_PATH"), text("/new")),
-            Change::Append(text("MY_PATH"), text("/last")),
-            Change::Unset(text("HOME")),
+            EnvVarChange::Set(text("OPTIONS"), text("-a")),
+            EnvVarChange::Append(text("OPTIONS"), text("--port {port}")),
+            EnvVarChange::Prepend(text("MY_PATH"), text("/new")),
+            EnvVarChange::Append(text("MY_PATH"), text("/last")),
+            EnvVarChange::Unset(text("HOME")),
         ];
-        let spec = spec(&target(changes), Some(81));
+        let spec = target_spec(&target(changes), Some(81));
         assert_eq!(spec.arguments, ["--port=81"]);
         assert_eq!(
             spec.environment,

@@ -1,13 +1,13 @@
-//! Start barrier for generator processes. Start reading at [`Begin`].
+//! Start barrier for generator processes. Start reading at [`StartSignal`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A sleep may overshoot by this much, so the last part of a wait spins.
-const LAST_NS: i64 = 2_000_000;
+const SPIN_NS: i64 = 2_000_000;
 
 /// When generators begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartSignal {
     /// Immediately.
     Now,
     /// When this machine's clock shows this time, in nanoseconds since 1970.
@@ -16,31 +16,31 @@ pub enum Begin {
     Never,
 }
 
-impl Begin {
+impl StartSignal {
     /// Line of the worker protocol that announces it to a generator.
-    pub(super) fn line(self) -> Vec<u8> {
+    pub(super) fn to_line(self) -> Vec<u8> {
         match self {
-            Begin::Now => b"go\n".to_vec(),
-            Begin::At(ns) => format!("start {ns}\n").into_bytes(),
-            Begin::Never => b"stop\n".to_vec(),
+            StartSignal::Now => b"go\n".to_vec(),
+            StartSignal::At(ns) => format!("start {ns}\n").into_bytes(),
+            StartSignal::Never => b"stop\n".to_vec(),
         }
     }
 
     /// Parses a line without its newline.
-    pub fn from_line(line: &str) -> Begin {
+    pub fn from_line(line: &str) -> StartSignal {
         match line.split_once(' ') {
-            None if line == "go" => Begin::Now,
-            Some(("start", ns)) => ns.parse().map_or(Begin::Never, Begin::At),
-            _ => Begin::Never,
+            None if line == "go" => StartSignal::Now,
+            Some(("start", ns)) => ns.parse().map_or(StartSignal::Never, StartSignal::At),
+            _ => StartSignal::Never,
         }
     }
 
     /// Waits for the moment and returns the time then, or `None` if it will never come.
     pub fn wait(self) -> Option<i64> {
         match self {
-            Begin::Now => Some(now_ns()),
-            Begin::At(ns) => Some(wait_until(ns)),
-            Begin::Never => None,
+            StartSignal::Now => Some(now_ns()),
+            StartSignal::At(ns) => Some(wait_until(ns)),
+            StartSignal::Never => None,
         }
     }
 }
@@ -51,7 +51,7 @@ fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
         let left_ns = at_ns.saturating_sub(now_ns);
-        match u64::try_from(left_ns.saturating_sub(LAST_NS)) {
+        match u64::try_from(left_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if left_ns <= 0 => {
                 // Lets other waiters on this processor notice the moment before this generator

@@ -2,15 +2,19 @@
 //! resolves names.
 //!
 //! Decides which options contradict each other. A drop-in builds the types of `crates/load` itself.
-//! Start at [`job`].
+//! Start at [`build_job`].
 
-use super::{Url, requests, target};
+use super::{TargetUrl, requests, target};
 use anyhow::ensure;
-use speedwell_load::load::Steady;
+use speedwell_load::load::SteadinessRule;
 use speedwell_load::load::{
-    Batching, BodyRule, ConnectionRules, Http, Load, Part, Success, Timeouts, TlsOptions,
+    BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare, RequestTimeouts,
+    SuccessRule, TlsOptions,
 };
-use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
+use speedwell_load::pace::{
+    ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
+    StopCondition, ThinkTime,
+};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::CpuSet;
 use std::time::Duration;
@@ -19,9 +23,9 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct LoadJob {
     /// URL of the specification.
-    pub url: Url,
+    pub url: TargetUrl,
     /// What the generator executes.
-    pub load: Load,
+    pub load: LoadConfig,
     /// Specification it was built from.
     pub spec: LoadSpec,
     /// Seed of random choices.
@@ -36,52 +40,55 @@ impl LoadJob {
 }
 
 /// Default number of requests in flight, as in wrk and autocannon.
-const CONCURRENCY: u32 = 10;
+const DEFAULT_CONCURRENCY: u32 = 10;
 
 /// Default duration of a load without an end of its own, as in wrk and autocannon.
-pub const TIME: Duration = Duration::from_secs(10);
+pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// Default request timeout, and the drain time of loads without one.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit of connections in an open load.
-const MOST_CONNECTIONS: u32 = 1000;
+const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 
 /// Builds the load that a specification describes; `part` is the share of this generator process.
 ///
 /// # Errors
 /// An invalid URL, contradictory options, unreadable files, or a host that does not resolve.
-pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
-    let url = Url::parse(&spec.url)?;
-    check(spec, &url)?;
+pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<LoadJob> {
+    let url = TargetUrl::parse(&spec.url)?;
+    check_conflicts(spec, &url)?;
     let streams = spec.streams_per_connection();
-    let pace = pace(spec, seed)?;
-    let (connections, most_connections) = connections(spec, &pace, streams)?;
-    let rules = rules(spec);
-    let threads = threads(spec, &pace, streams)?;
-    let load = Load {
-        target: target::target(spec, &url)?,
-        kinds: requests::kinds(spec, &url)?,
+    let pace = build_pace(spec, seed)?;
+    let (connections, most_connections) = connection_range(spec, &pace, streams)?;
+    let rules = connection_rules(spec);
+    let threads = thread_count(spec, &pace, streams)?;
+    let load = LoadConfig {
+        target: target::resolve_target(spec, &url)?,
+        kinds: requests::build_kinds(spec, &url)?,
         http: match (spec.http2, spec.http3) {
-            (true, _) => Http::Two {
+            (true, _) => HttpVersion::Two {
                 table_bytes: spec.h2_table_size.unwrap_or(0),
             },
-            (_, true) => Http::Three,
-            _ => Http::One,
+            (_, true) => HttpVersion::Three,
+            _ => HttpVersion::One,
         },
-        stop: stop(spec),
-        warmup_ns: spec.warmup.map_or(0, ns),
-        drain_ns: ns(spec.drain.unwrap_or_else(|| limit(spec).unwrap_or(TIMEOUT))),
+        stop: stop_condition(spec),
+        warmup_ns: spec.warmup.map_or(0, saturating_nanos),
+        drain_ns: saturating_nanos(
+            spec.drain
+                .unwrap_or_else(|| request_timeout(spec).unwrap_or(DEFAULT_TIMEOUT)),
+        ),
         rules,
-        success: success(spec),
-        processors: processors(spec, part, threads)?,
+        success: success_criteria(spec),
+        processors: assign_processors(spec, part, threads)?,
         keeps_rows: spec.log_requests.is_some(),
-        steady: spec.until_steady.map(|percent| Steady {
+        steady: spec.until_steady.map(|percent| SteadinessRule {
             within: percent / 100.0,
         }),
         pace,
         connections,
-        most_connections,
+        max_connections: most_connections,
         streams_per_connection: streams,
         threads,
         part,
@@ -95,12 +102,12 @@ pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
 }
 
 /// Nanoseconds of a duration, saturating at 584 years.
-fn ns(duration: Duration) -> u64 {
+fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Rejects what clap cannot: conflicts that depend on the URL or on several options.
-fn check(spec: &LoadSpec, url: &Url) -> anyhow::Result<()> {
+fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     let is_open = spec.is_open();
     ensure!(
         is_open || !spec.poisson,
@@ -117,7 +124,7 @@ fn check(spec: &LoadSpec, url: &Url) -> anyhow::Result<()> {
          requests do not wait for answers"
     );
     ensure!(
-        url.is_tls || target::tls(spec) == TlsOptions::default(),
+        url.is_tls || target::tls_options(spec) == TlsOptions::default(),
         "there is no TLS with '{url}', so --insecure, --cacert, --cert and --sni have no meaning\n\
          hint: https://"
     );
@@ -128,9 +135,9 @@ fn check(spec: &LoadSpec, url: &Url) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<Pace> {
+fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
     if !spec.is_open() {
-        let concurrency = spec.concurrency.unwrap_or(CONCURRENCY);
+        let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
         let count = spec
             .count
             .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -144,59 +151,63 @@ fn pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<Pace> {
         }
         let fitting = concurrency.min(count.unwrap_or(concurrency));
         let think = match spec.think {
-            None => Think::None,
-            Some(pause) if pause.is_random => Think::Exponential {
-                mean_ns: ns(pause.length),
+            None => ThinkTime::None,
+            Some(pause) if pause.is_random => ThinkTime::Exponential {
+                mean_ns: saturating_nanos(pause.length),
                 seed,
             },
-            Some(pause) => Think::Fixed(ns(pause.length)),
+            Some(pause) => ThinkTime::Fixed(saturating_nanos(pause.length)),
         };
-        return Ok(Pace::Closed(Closed::new(fitting, think)?));
+        return Ok(PacingModel::Closed(ClosedPace::new(fitting, think)?));
     }
     let mut stages = Vec::new();
     for ramp in &spec.ramp {
-        stages.push(Stage {
-            from: Rate::per_second(ramp.from)?,
-            to: Rate::per_second(ramp.to)?,
-            duration_ns: ns(ramp.duration),
+        stages.push(ScheduleStage {
+            from: RequestRate::per_second(ramp.from)?,
+            to: RequestRate::per_second(ramp.to)?,
+            duration_ns: saturating_nanos(ramp.duration),
         });
     }
     if let Some(rate) = spec.rate {
-        stages.push(Stage::constant(Rate::per_second(rate)?));
+        stages.push(ScheduleStage::constant(RequestRate::per_second(rate)?));
     }
     let spacing = if spec.poisson {
-        Spacing::Poisson { seed }
+        ArrivalSpacing::Poisson { seed }
     } else {
-        Spacing::Even
+        ArrivalSpacing::Even
     };
-    Ok(Pace::Open(Schedule::new(stages, spacing)?))
+    Ok(PacingModel::Open(RateSchedule::new(stages, spacing)?))
 }
 
 /// Returns when the load stops. Ramps have an end of their own unless a rate follows them.
-pub fn stop(spec: &LoadSpec) -> Stop {
+pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     let ends_itself = !spec.ramp.is_empty() && spec.rate.is_none();
-    let usual = (spec.count.is_none() && !ends_itself).then_some(TIME);
+    let usual = (spec.count.is_none() && !ends_itself).then_some(DEFAULT_DURATION);
     let time = spec.time.or(usual);
-    Stop {
+    StopCondition {
         after_requests: spec.count,
-        after_ns: time.map(ns),
+        after_ns: time.map(saturating_nanos),
     }
 }
 
 /// The same, counted from the start of the warm-up, for the live view.
-pub fn stop_with_warmup(spec: &LoadSpec) -> Stop {
-    let stop = stop(spec);
-    let warmup_ns = spec.warmup.map_or(0, ns);
-    Stop {
+pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
+    let stop = stop_condition(spec);
+    let warmup_ns = spec.warmup.map_or(0, saturating_nanos);
+    StopCondition {
         after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
         ..stop
     }
 }
 
 /// Initial and maximum number of connections.
-fn connections(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<(u32, u32)> {
+fn connection_range(
+    spec: &LoadSpec,
+    pace: &PacingModel,
+    streams: u32,
+) -> anyhow::Result<(u32, u32)> {
     match pace {
-        Pace::Closed(closed) => {
+        PacingModel::Closed(closed) => {
             ensure!(
                 streams <= closed.concurrency,
                 "{streams} requests cannot be in flight on one connection when {} are in flight in \
@@ -206,25 +217,25 @@ fn connections(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<(u3
             let connections = closed.concurrency.div_ceil(streams);
             Ok((connections, connections))
         }
-        Pace::Open(_) => {
+        PacingModel::Open(_) => {
             let most = spec.max_connections;
-            let first = spec.concurrency.unwrap_or(CONCURRENCY);
+            let first = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
             if let (Some(most), Some(first)) = (most, spec.concurrency) {
                 ensure!(
                     first <= most,
                     "{first} connections at the beginning are more than --max-connections {most}"
                 );
             }
-            let most = most.unwrap_or(MOST_CONNECTIONS.max(first));
+            let most = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
             Ok((first.min(most), most))
         }
     }
 }
 
-fn threads(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<u32> {
+fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Result<u32> {
     let threads = spec.threads.unwrap_or(1);
     let processes = spec.clients.unwrap_or(1);
-    if let Pace::Closed(closed) = pace {
+    if let PacingModel::Closed(closed) = pace {
         let all = threads.saturating_mul(processes);
         let connections = closed.concurrency.div_ceil(streams);
         ensure!(
@@ -238,7 +249,7 @@ fn threads(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<u32> {
 
 /// Gives every thread of every generator process a processor of its own, as long as there are
 /// enough.
-fn processors(spec: &LoadSpec, part: Part, threads: u32) -> anyhow::Result<Vec<usize>> {
+fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
     let Some(set) = &spec.pin else {
         return Ok(Vec::new());
     };
@@ -249,29 +260,29 @@ fn processors(spec: &LoadSpec, part: Part, threads: u32) -> anyhow::Result<Vec<u
 }
 
 /// Request timeout; `None` if disabled with zero.
-fn limit(spec: &LoadSpec) -> Option<Duration> {
-    let limit = spec.timeout.unwrap_or(TIMEOUT);
+fn request_timeout(spec: &LoadSpec) -> Option<Duration> {
+    let limit = spec.timeout.unwrap_or(DEFAULT_TIMEOUT);
     (!limit.is_zero()).then_some(limit)
 }
 
-fn rules(spec: &LoadSpec) -> ConnectionRules {
+fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
     let usual = ConnectionRules::default();
-    let total = limit(spec);
+    let total = request_timeout(spec);
     ConnectionRules {
-        most_requests: if spec.no_keepalive {
+        max_requests: if spec.no_keepalive {
             Some(1)
         } else {
             spec.requests_per_connection.map(u64::from)
         },
-        lifetime_ns: spec.connection_lifetime.map(ns),
-        timeouts: Timeouts {
-            connect_ns: spec.connect_timeout.or(total).map(ns),
-            first_byte_ns: spec.first_byte_timeout.map(ns),
-            total_ns: total.map(ns),
+        lifetime_ns: spec.connection_lifetime.map(saturating_nanos),
+        timeouts: RequestTimeouts {
+            connect_ns: spec.connect_timeout.or(total).map(saturating_nanos),
+            first_byte_ns: spec.first_byte_timeout.map(saturating_nanos),
+            total_ns: total.map(saturating_nanos),
         },
         retries_stale: spec.retry_stale_keepalive,
         batching: if spec.no_batching || spec.busy_poll {
-            Batching::Off
+            BatchingMode::Off
         } else {
             usual.batching
         },
@@ -279,10 +290,10 @@ fn rules(spec: &LoadSpec) -> ConnectionRules {
     }
 }
 
-fn success(spec: &LoadSpec) -> Success {
+fn success_criteria(spec: &LoadSpec) -> SuccessRule {
     let text = spec.expect_body.as_ref();
     let body = text.map(|text| BodyRule::Contains(text.as_bytes().to_vec()));
-    Success {
+    SuccessRule {
         statuses: spec.expect_status.clone(),
         body: body.or(spec.expect_length.map(BodyRule::Length)),
     }

@@ -1,93 +1,97 @@
 //! Runs one load from begin to end: starts the server, verifies one request, sends the load, and
 //! stops the server.
 //!
-//! Decides the order of steps, and when a load ends early. Start at [`carry_out`].
+//! Decides the order of steps, and when a load ends early. Start at [`run_load`].
 
 use super::{
-    Begin, LoadJob, LoadRun, ProbeFacts, Sent, ServerOutcome, Share, Snapshot, Url, build, facts,
-    processes, target,
+    CombinedResult, GeneratorShare, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome,
+    StartSignal, TargetUrl, build, facts, processes, target,
 };
-use crate::server::{Served, shell};
+use crate::server::{LoadServer, shell_server};
 use crate::verify;
-use speedwell_load::load::Part;
-use speedwell_load::measured::Measured;
+use speedwell_load::load::LoadShare;
+use speedwell_load::measured::LoadMeasurement;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process::{self as process, Spec};
+use speedwell_process::{self as process, ProcessSpec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Interval for checking whether the load must end early.
-const PULSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Default time limit until the server accepts connections.
-const SERVE_LIMIT: Duration = Duration::from_secs(30);
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Progress notice of a load.
 #[derive(Debug)]
-pub enum Notice<'a> {
+pub enum LoadNotice<'a> {
     /// The server accepts connections.
     Served,
     /// The probe request was answered, at this URL, with this protocol.
-    Probed(&'a Url, &'a ProbeFacts, &'static str),
+    Probed(&'a TargetUrl, &'a ProbeFacts, &'static str),
     /// Progress snapshot.
-    Standing(&'a Snapshot),
+    Standing(&'a LoadSnapshot),
     /// Warning for readers of the results.
     Warning(&'a str),
 }
 
 /// A load that is ready to send: its server runs and passed verification.
 #[derive(Debug)]
-pub struct Ready {
+pub struct PreparedLoad {
     /// What to send, with redirects followed.
     pub job: LoadJob,
     /// Result of the probe request.
     pub seen: Option<ProbeFacts>,
     /// Warnings so far for readers of the results.
     pub warnings: Vec<String>,
-    server: Option<Served>,
+    server: Option<LoadServer>,
 }
 
-impl Ready {
+impl PreparedLoad {
     /// Starts the server, if any, and verifies it.
     ///
     /// # Errors
     /// Missing permission, or a server that does not start, answer or succeed.
-    pub fn make(
+    pub fn prepare(
         mut job: LoadJob,
-        server: Option<Spec>,
-        tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<Ready> {
+        server: Option<ProcessSpec>,
+        tell: &mut dyn FnMut(LoadNotice),
+    ) -> anyhow::Result<PreparedLoad> {
         if job.spec.rt {
             // Fails before anything is started if not permitted; the generator requests it again.
-            drop(processes::real_time()?);
+            drop(processes::enter_real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
         let mut server = match (server, &job.spec.serve) {
             (Some(server), Some(command)) => {
-                let limit = job.spec.serve_timeout.unwrap_or(SERVE_LIMIT);
-                let server = Served::start(server, command, limit, addresses, &mut warnings)?;
-                tell(Notice::Served);
+                let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
+                let server = LoadServer::start(server, command, limit, addresses, &mut warnings)?;
+                tell(LoadNotice::Served);
                 Some(server)
             }
             _ => None,
         };
         let mut seen = None;
-        warnings.extend(target::keep_reachable(&mut job.load));
+        warnings.extend(target::drop_unreachable(&mut job.load));
         if !job.spec.no_verify {
-            let (settled, found) = verify::verify(job)?;
+            let (settled, found) = verify::verify_target(job)?;
             job = settled;
             if !found.redirected_from.is_empty() {
-                warnings.extend(target::keep_reachable(&mut job.load));
+                warnings.extend(target::drop_unreachable(&mut job.load));
             }
-            let facts = facts::probe_facts_of(&found);
-            tell(Notice::Probed(&job.url, &facts, facts::protocol(&job.load)));
+            let facts = facts::probe_facts(&found);
+            tell(LoadNotice::Probed(
+                &job.url,
+                &facts,
+                facts::protocol_name(&job.load),
+            ));
             seen = Some(facts);
         }
         if let Some(server) = &mut server {
-            server.begin();
+            server.start_counting();
         }
-        Ok(Ready {
+        Ok(PreparedLoad {
             job,
             seen,
             warnings,
@@ -99,73 +103,74 @@ impl Ready {
     ///
     /// # Errors
     /// Waiting for its end failed.
-    pub fn end(self) -> anyhow::Result<Option<ServerOutcome>> {
-        self.server.map(Served::stop).transpose()
+    pub fn stop_server(self) -> anyhow::Result<Option<ServerOutcome>> {
+        self.server.map(LoadServer::stop).transpose()
     }
 }
 
-/// Runs one load with a server of its own; see [`build::job`] and [`Ready::make`].
+/// Runs one load with a server of its own; see [`run_build::build_job`] and [`PreparedLoad::prepare`].
 ///
 /// # Errors
 /// The load could not begin. Later problems are part of the [`LoadRun`].
-pub fn carry_out(
+pub fn run_load(
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(Notice),
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    carry_out_beside(server_of(spec), spec, seed, tell)
+    run_load_with_server(server_of(spec), spec, seed, tell)
 }
 
 /// Command of the server that the load starts itself.
-pub(super) fn server_of(spec: &LoadSpec) -> Option<Spec> {
-    spec.serve.as_deref().map(shell)
+pub(super) fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
+    spec.serve.as_deref().map(shell_server)
 }
 
 /// Sends a prepared load and reports progress until it is complete or `stop` is set.
-pub type Sender<'s> =
-    dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&Snapshot)) -> anyhow::Result<Sent> + 's;
+pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<CombinedResult>
+    + 's;
 
 /// Runs one load that `send` sends; its server, if any, is started and verified here.
 ///
 /// # Errors
-/// As for [`carry_out`].
-pub fn carry_out_by(
+/// As for [`run_load`].
+pub fn run_load_with_sender(
     spec: &LoadSpec,
     seed: u64,
-    send: &mut Sender<'_>,
-    tell: &mut dyn FnMut(Notice),
+    send: &mut SendLoad<'_>,
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    carry_out_with(server_of(spec), spec, seed, send, tell)
+    run_prepared_load(server_of(spec), spec, seed, send, tell)
 }
 
 /// Runs one load and starts `server` for it, if given.
 ///
 /// # Errors
-/// As for [`carry_out`].
-pub fn carry_out_beside(
-    server: Option<Spec>,
+/// As for [`run_load`].
+pub fn run_load_with_server(
+    server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(Notice),
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    carry_out_with(server, spec, seed, &mut send_from_here, tell)
+    run_prepared_load(server, spec, seed, &mut send_locally, tell)
 }
 
-fn carry_out_with(
-    server: Option<Spec>,
+fn run_prepared_load(
+    server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
-    send: &mut Sender<'_>,
-    tell: &mut dyn FnMut(Notice),
+    send: &mut SendLoad<'_>,
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, server, tell)?;
-    let sent = measure(&ready.job, ready.server.as_ref(), send, tell)?;
-    let mut run = as_run(&ready.job, sent.measured);
+    let mut ready =
+        PreparedLoad::prepare(build::build_job(spec, seed, LoadShare::ONLY)?, server, tell)?;
+    let sent = send_watched(&ready.job, ready.server.as_ref(), send, tell)?;
+    let mut run = wrap_measured(&ready.job, sent.measured);
     run.probe = ready.seen.take();
     let is_lost = sent.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
         // The remaining generators were stopped, which looks to them like a user's interrupt.
-        run.measured.is_interrupted = process::interrupted();
+        run.measured.is_interrupted = process::is_interrupt_requested();
     }
     run.is_partial = is_lost || !sent.losses.is_empty();
     run.parts = sent.parts;
@@ -173,9 +178,9 @@ fn carry_out_with(
     run.warnings.extend(sent.losses);
     if run.measured.has_lost_server() {
         // Waits for a dying server, so that its end is not attributed to our signal.
-        let _ = ready.server.as_ref().map(Served::is_dying);
+        let _ = ready.server.as_ref().map(LoadServer::is_dying);
     }
-    run.server = ready.end()?;
+    run.server = ready.stop_server()?;
     let died = run.server.as_ref().and_then(|server| server.died.clone());
     if let Some(died) = died {
         run.is_partial = true;
@@ -183,19 +188,19 @@ fn carry_out_with(
             "The server {died} during the load, and the load was stopped."
         ));
         // The generator cannot tell whether the user or the watcher stopped it.
-        run.measured.is_interrupted = process::interrupted();
+        run.measured.is_interrupted = process::is_interrupt_requested();
     }
     Ok(run)
 }
 
 /// Wraps measured results in a run without probe, server or parts.
-pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
+pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),
         url: job.url.to_string(),
         round: 0,
         slot: 0,
-        requested: facts::facts_of(job),
+        requested: facts::load_facts(job),
         probe: None,
         measured,
         server: None,
@@ -206,23 +211,23 @@ pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
 }
 
 /// Sends the load from this machine, with one or several generators.
-fn send_from_here(
+fn send_locally(
     job: &LoadJob,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot),
-) -> anyhow::Result<Sent> {
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> anyhow::Result<CombinedResult> {
     let count = job.processes();
     if count > 1 {
-        let share = Share {
+        let share = GeneratorShare {
             first: 0,
             count,
             of: count,
-            begin: &|| Begin::Now,
+            begin: &|| StartSignal::Now,
         };
-        return processes::run(job, &share, stop, watch);
+        return processes::run_workers(job, &share, stop, watch);
     }
-    let measured = processes::generate(job, stop, watch)?;
-    Ok(Sent {
+    let measured = processes::send_load(job, stop, watch)?;
+    Ok(CombinedResult {
         measured,
         losses: Vec::new(),
         parts: Vec::new(),
@@ -231,25 +236,25 @@ fn send_from_here(
 }
 
 /// Sends the load while watching the server.
-fn measure(
+fn send_watched(
     job: &LoadJob,
-    server: Option<&Served>,
-    send: &mut Sender<'_>,
-    tell: &mut dyn FnMut(Notice),
-) -> anyhow::Result<Sent> {
+    server: Option<&LoadServer>,
+    send: &mut SendLoad<'_>,
+    tell: &mut dyn FnMut(LoadNotice),
+) -> anyhow::Result<CombinedResult> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         // Started before the priority is raised, so as not to compete with the generator.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                if process::interrupted() || server.is_some_and(Served::has_ended) {
+                if process::is_interrupt_requested() || server.is_some_and(LoadServer::has_ended) {
                     stop.store(true, Ordering::Relaxed);
                 }
-                std::thread::sleep(PULSE);
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
-        let sent = send(job, &stop, &mut |snapshot: &Snapshot| {
-            tell(Notice::Standing(snapshot));
+        let sent = send(job, &stop, &mut |snapshot: &LoadSnapshot| {
+            tell(LoadNotice::Standing(snapshot));
         });
         over.store(true, Ordering::Relaxed);
         sent

@@ -1,33 +1,35 @@
 //! Describes a load for reports: [`LoadFacts`] and [`ProbeFacts`].
 
-use super::{LoadJob, shown_address};
-use crate::verify::Probed;
-use speedwell_load::http1::{Connection, Version};
-use speedwell_load::load::{Batching, BodyRule, Http, Kind, Load};
-use speedwell_load::pace::{Closed, FOREVER_NS, Pace, Schedule, Spacing, Think};
+use super::{LoadJob, format_address};
+use crate::verify::ProbeResult;
+use speedwell_load::http1::{ConnectionOption, Http1Version};
+use speedwell_load::load::{BatchingMode, BodyRule, HttpVersion, LoadConfig, RequestKind};
+use speedwell_load::pace::{
+    ArrivalSpacing, ClosedPace, FOREVER_NS, PacingModel, RateSchedule, ThinkTime,
+};
 use speedwell_model::load_run::{
     KindFacts, LoadFacts, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts, TlsFacts,
 };
 
 /// Describes the requested load.
-pub fn facts_of(job: &LoadJob) -> LoadFacts {
+pub fn load_facts(job: &LoadJob) -> LoadFacts {
     let load = &job.load;
     let limits = &load.rules.timeouts;
     LoadFacts {
-        pace: pace(load),
+        pace: pace_facts(load),
         requests: load.stop.after_requests,
         time_ns: load.stop.after_ns,
         warmup_ns: load.warmup_ns,
         drain_ns: load.drain_ns,
-        kinds: load.kinds.entries().iter().map(kind).collect(),
-        protocol: protocol(load).to_owned(),
+        kinds: load.kinds.kinds().iter().map(kind_facts).collect(),
+        protocol: protocol_name(load).to_owned(),
         h2_table_bytes: match load.http {
-            Http::One | Http::Three => None,
-            Http::Two { table_bytes } => Some(table_bytes),
+            HttpVersion::One | HttpVersion::Three => None,
+            HttpVersion::Two { table_bytes } => Some(table_bytes),
         },
         streams_per_connection: load.streams_per_connection,
         keeps_alive: keeps_alive(load),
-        most_requests_per_connection: load.rules.most_requests,
+        most_requests_per_connection: load.rules.max_requests,
         connection_lifetime_ns: load.rules.lifetime_ns,
         timeouts: TimeoutFacts {
             connect_ns: limits.connect_ns,
@@ -35,40 +37,40 @@ pub fn facts_of(job: &LoadJob) -> LoadFacts {
             total_ns: limits.total_ns,
         },
         retries_stale: load.rules.retries_stale,
-        success: rule(load),
+        success: success_facts(load),
         threads: load.threads,
         processes: job.processes(),
         processors: load.processors.clone(),
         is_realtime: job.spec.rt,
         busy_polls: load.rules.busy_poll,
         batching_ns: match load.rules.batching {
-            Batching::Off => None,
-            Batching::Adaptive { most_ns } => Some(most_ns),
+            BatchingMode::Off => None,
+            BatchingMode::Adaptive { max_delay_ns } => Some(max_delay_ns),
         },
     }
 }
 
-fn pace(load: &Load) -> PaceFacts {
+fn pace_facts(load: &LoadConfig) -> PaceFacts {
     match &load.pace {
-        Pace::Closed(closed) => closed_pace(closed),
-        Pace::Open(schedule) => PaceFacts::Open {
-            stages: stages(schedule),
-            is_poisson: schedule.spacing() != Spacing::Even,
+        PacingModel::Closed(closed) => closed_pace(closed),
+        PacingModel::Open(schedule) => PaceFacts::Open {
+            stages: stage_facts(schedule),
+            is_poisson: schedule.spacing() != ArrivalSpacing::Even,
             seed: match schedule.spacing() {
-                Spacing::Even => 0,
-                Spacing::Poisson { seed } => seed,
+                ArrivalSpacing::Even => 0,
+                ArrivalSpacing::Poisson { seed } => seed,
             },
             connections: load.connections,
-            most_connections: load.most_connections,
+            most_connections: load.max_connections,
         },
     }
 }
 
-fn closed_pace(closed: &Closed) -> PaceFacts {
+fn closed_pace(closed: &ClosedPace) -> PaceFacts {
     let (think_ns, seed) = match closed.think {
-        Think::None => (0, None),
-        Think::Fixed(ns) => (ns, None),
-        Think::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
+        ThinkTime::None => (0, None),
+        ThinkTime::Fixed(ns) => (ns, None),
+        ThinkTime::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
     };
     PaceFacts::Closed {
         concurrency: closed.concurrency,
@@ -78,7 +80,7 @@ fn closed_pace(closed: &Closed) -> PaceFacts {
     }
 }
 
-fn stages(schedule: &Schedule) -> Vec<StageFacts> {
+fn stage_facts(schedule: &RateSchedule) -> Vec<StageFacts> {
     let stages = schedule.stages().iter();
     stages
         .map(|stage| StageFacts {
@@ -89,7 +91,7 @@ fn stages(schedule: &Schedule) -> Vec<StageFacts> {
         .collect()
 }
 
-fn kind(kind: &Kind) -> KindFacts {
+fn kind_facts(kind: &RequestKind) -> KindFacts {
     KindFacts {
         name: kind.name.clone(),
         weight: kind.weight,
@@ -100,22 +102,22 @@ fn kind(kind: &Kind) -> KindFacts {
 }
 
 /// Name of the protocol used by the requests.
-pub fn protocol(load: &Load) -> &'static str {
-    let is_old = |kind: &Kind| kind.version == Version::Http10;
+pub fn protocol_name(load: &LoadConfig) -> &'static str {
+    let is_old = |kind: &RequestKind| kind.version == Http1Version::Http10;
     match load.http {
-        Http::Three => "HTTP/3",
-        Http::Two { .. } => "HTTP/2",
-        Http::One if load.kinds.entries().iter().all(is_old) => "HTTP/1.0",
-        Http::One => "HTTP/1.1",
+        HttpVersion::Three => "HTTP/3",
+        HttpVersion::Two { .. } => "HTTP/2",
+        HttpVersion::One if load.kinds.kinds().iter().all(is_old) => "HTTP/1.0",
+        HttpVersion::One => "HTTP/1.1",
     }
 }
 
-fn keeps_alive(load: &Load) -> bool {
-    let closes = |kind: &Kind| kind.connection == Connection::Close;
-    load.rules.most_requests != Some(1) && !load.kinds.entries().iter().all(closes)
+fn keeps_alive(load: &LoadConfig) -> bool {
+    let closes = |kind: &RequestKind| kind.connection == ConnectionOption::Close;
+    load.rules.max_requests != Some(1) && !load.kinds.kinds().iter().all(closes)
 }
 
-fn rule(load: &Load) -> RuleFacts {
+fn success_facts(load: &LoadConfig) -> RuleFacts {
     let statuses = load.success.statuses.iter();
     let mut rule = RuleFacts {
         statuses: statuses
@@ -134,10 +136,10 @@ fn rule(load: &Load) -> RuleFacts {
 }
 
 /// Describes the result of the probe request.
-pub fn probe_facts_of(seen: &Probed) -> ProbeFacts {
+pub fn probe_facts(seen: &ProbeResult) -> ProbeFacts {
     let probe = &seen.probe;
     ProbeFacts {
-        address: shown_address(&probe.address),
+        address: format_address(&probe.address),
         tls: probe.tls.as_ref().map(|tls| TlsFacts {
             version: tls.version.clone(),
             cipher: tls.cipher.clone(),

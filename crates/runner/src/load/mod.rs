@@ -1,6 +1,6 @@
 //! Runs HTTP loads, beginning with a probe request outside the measurement.
 //!
-//! Knows neither the command line, the store nor reports. Start reading at [`carry_out`], one load
+//! Knows neither the command line, the store nor reports. Start reading at [`run_load`], one load
 //! from server start to end; [`LoadRun`] is its complete result.
 
 mod begin;
@@ -12,19 +12,22 @@ mod requests;
 mod target;
 mod tool;
 
-pub use begin::Begin;
-pub use build::{LoadJob, job, stop, stop_with_warmup};
-pub use carry_out::{Notice, Sender, as_run, carry_out, carry_out_beside, carry_out_by};
-pub use facts::protocol;
+pub use begin::StartSignal;
+pub use build::{LoadJob, build_job, stop_condition, stop_condition_with_warmup};
+pub use carry_out::{
+    LoadNotice, SendLoad, run_load, run_load_with_sender, run_load_with_server, wrap_measured,
+};
+pub use facts::protocol_name;
 pub use processes::{
-    Sent, Share, Snapshot, WORKER_COMMAND, WorkerOrder, generate, private_line, run, work,
+    CombinedResult, GeneratorShare, LoadSnapshot, WORKER_COMMAND, WorkerAssignment,
+    open_private_channel, run_worker, run_workers, send_load,
 };
 pub use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,
     StageFacts, TimeoutFacts, TlsFacts,
 };
-pub use target::shown_address;
-pub use target::{Url, host_and_port};
+pub use target::format_address;
+pub use target::{TargetUrl, parse_host_and_port};
 pub use tool::{load_with_tool, load_with_tool_beside};
 
 /// Longer than any load: servers are stopped; tools and generators end by themselves or on Ctrl-C.

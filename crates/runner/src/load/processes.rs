@@ -1,19 +1,22 @@
 //! Sends one load from several generator processes, started together and summed at the end.
 //!
-//! The protocol is line-based. A worker receives its [`WorkerOrder`] as JSON and answers `ready`;
+//! The protocol is line-based. A worker receives its [`WorkerAssignment`] as JSON and answers `ready`;
 //! it receives `go`, or `start NS` by its clock, and answers `began NS`, then `at SNAPSHOT`
 //! periodically, and `measured MEASURED` at the end; `stop` ends it early. If a worker dies, its
-//! part is lost and the others' results are kept. Start at [`run`]; [`work`] is the worker's side.
+//! part is lost and the others' results are kept. Start at [`run_workers`]; [`run_worker`] is the worker's side.
 
-use super::{Begin, LoadJob, LoadPart, UNLIMITED, build, target};
+use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
-use speedwell_load::generator::{self, Progress};
-use speedwell_load::load::Part;
-use speedwell_load::measured::{Measured, Tick};
+use speedwell_load::generator::{self, ProgressReport};
+use speedwell_load::load::LoadShare;
+use speedwell_load::measured::{LoadMeasurement, TimelineTick};
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process::{self as process, Channel, Conversation, Next, Outcome, RealTime, Spec};
+use speedwell_process::{
+    self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
+    RealTimeGuard,
+};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{BufRead, BufReader, Write};
@@ -22,20 +25,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Interval for combining snapshots, the same as that of a generator's reports.
-const PULSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time a worker may take to report its results after the stop command.
-const GRACE: Duration = Duration::from_secs(20);
+const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// Time a worker may take to exit after its last line.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Hidden command of a worker, which calls [`super::work`].
+/// Hidden command of a worker, which calls [`super::run_worker`].
 pub const WORKER_COMMAND: &str = "load-worker";
 
 /// Assignment of a worker: the whole load, and which part of it is the worker's.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct WorkerOrder {
+pub struct WorkerAssignment {
     /// The load, with redirects followed.
     pub spec: LoadSpec,
     /// Seed of random choices.
@@ -53,22 +56,22 @@ fn one() -> u32 {
     1
 }
 
-impl WorkerOrder {
+impl WorkerAssignment {
     /// Builds the load, of which the worker sends its part.
     ///
     /// # Errors
     /// It cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
         let (index, of) = (self.index, self.of);
-        let mut job = build::job(&self.spec, self.seed, Part { index, of })?;
+        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count: of })?;
         // The parent process has already reported unreachable addresses.
-        drop(target::keep_reachable(&mut job.load));
+        drop(target::drop_unreachable(&mut job.load));
         Ok(job)
     }
 }
 
 /// The generators that this process starts, out of all generators of a load.
-pub struct Share<'a> {
+pub struct GeneratorShare<'a> {
     /// Index of the first one.
     pub first: u32,
     /// Number of generators to start.
@@ -76,14 +79,14 @@ pub struct Share<'a> {
     /// Total number of generators of the load.
     pub of: u32,
     /// Called once, as soon as all of these generators are ready.
-    pub begin: &'a (dyn Fn() -> Begin + Sync),
+    pub begin: &'a (dyn Fn() -> StartSignal + Sync),
 }
 
 /// Combined result of a load that several generators sent.
 #[derive(Debug)]
-pub struct Sent {
+pub struct CombinedResult {
     /// Sum of their measurements.
-    pub measured: Measured,
+    pub measured: LoadMeasurement,
     /// One sentence for each generator whose part is missing.
     pub losses: Vec<String>,
     /// Result of each machine, if there were several.
@@ -94,55 +97,55 @@ pub struct Sent {
 
 /// State of one worker.
 #[derive(Debug, Default)]
-struct Worker {
+struct WorkerState {
     is_ready: bool,
     has_ended: bool,
     began_ns: Option<i64>,
-    snapshot: Option<Snapshot>,
-    measured: Option<Measured>,
+    snapshot: Option<LoadSnapshot>,
+    measured: Option<LoadMeasurement>,
 }
 
 /// State shared by the listener threads.
-struct Shared<'a> {
-    workers: Mutex<Vec<Worker>>,
+struct WorkerTable<'a> {
+    workers: Mutex<Vec<WorkerState>>,
     changed: Condvar,
     stop: &'a AtomicBool,
-    begin: &'a (dyn Fn() -> Begin + Sync),
+    begin: &'a (dyn Fn() -> StartSignal + Sync),
     /// Result of `begin`, once it has been called.
-    begins: Mutex<Option<Begin>>,
+    begins: Mutex<Option<StartSignal>>,
 }
 
 /// Sends a share of a load from processes of this machine.
 ///
 /// # Errors
 /// None could be started, or none measured anything.
-pub fn run(
+pub fn run_workers(
     job: &LoadJob,
-    share: &Share<'_>,
+    share: &GeneratorShare<'_>,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot),
-) -> anyhow::Result<Sent> {
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> anyhow::Result<CombinedResult> {
     let count = share.count as usize;
-    let shared = Shared {
-        workers: Mutex::new((0..count).map(|_| Worker::default()).collect()),
+    let shared = WorkerTable {
+        workers: Mutex::new((0..count).map(|_| WorkerState::default()).collect()),
         changed: Condvar::new(),
         stop,
         begin: share.begin,
         begins: Mutex::new(None),
     };
-    let outcomes: Vec<io::Result<Outcome>> = std::thread::scope(|scope| {
+    let outcomes: Vec<io::Result<ProcessOutcome>> = std::thread::scope(|scope| {
         let listeners: Vec<_> = (0..count)
             .map(|index| {
                 let shared = &shared;
-                let order = order(job, share, index);
+                let order = worker_assignment(job, share, index);
                 scope.spawn(move || {
-                    let mut talk = Talk {
+                    let mut talk = WorkerConversation {
                         shared,
                         index,
                         order,
                     };
-                    let outcome = process::run(&spec(), &mut talk);
-                    shared.change(|workers| workers[index].has_ended = true);
+                    let outcome = process::run_child(&worker_spec(), &mut talk);
+                    shared.update(|workers| workers[index].has_ended = true);
                     outcome
                 })
             })
@@ -159,19 +162,19 @@ pub fn run(
         .workers
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    add_up(workers, outcomes)
+    combine_results(workers, outcomes)
 }
 
-fn spec() -> Spec {
-    Spec {
+fn worker_spec() -> ProcessSpec {
+    ProcessSpec {
         limit: UNLIMITED,
-        channel: Channel::Harness,
-        ..Spec::new(own_program()).args([WORKER_COMMAND])
+        channel: ChannelKind::Harness,
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND])
     }
 }
 
-fn order(job: &LoadJob, share: &Share<'_>, index: usize) -> WorkerOrder {
-    WorkerOrder {
+fn worker_assignment(job: &LoadJob, share: &GeneratorShare<'_>, index: usize) -> WorkerAssignment {
+    WorkerAssignment {
         spec: job.spec.clone(),
         seed: job.seed,
         index: share.first + index as u32,
@@ -180,37 +183,38 @@ fn order(job: &LoadJob, share: &Share<'_>, index: usize) -> WorkerOrder {
     }
 }
 
-impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Worker>> {
+impl WorkerTable<'_> {
+    fn lock(&self) -> MutexGuard<'_, Vec<WorkerState>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Worker>)) {
+    fn update(&self, change: impl FnOnce(&mut Vec<WorkerState>)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
     /// Reports combined snapshots until all workers have ended.
-    fn watch(&self, watch: &mut dyn FnMut(&Snapshot)) {
+    fn watch(&self, watch: &mut dyn FnMut(&LoadSnapshot)) {
         let mut workers = self.lock();
         while workers.iter().any(|worker| !worker.has_ended) {
-            let waited = self.changed.wait_timeout(workers, PULSE);
+            let waited = self.changed.wait_timeout(workers, POLL_INTERVAL);
             workers = waited.unwrap_or_else(PoisonError::into_inner).0;
-            let parts: Vec<Snapshot> = workers.iter().filter_map(|w| w.snapshot.clone()).collect();
+            let parts: Vec<LoadSnapshot> =
+                workers.iter().filter_map(|w| w.snapshot.clone()).collect();
             if parts.len() == workers.len() {
-                watch(&Snapshot::together(&parts));
+                watch(&LoadSnapshot::combine(&parts));
             }
         }
     }
 
     /// Returns when the workers begin; calls `begin` once for all of them.
-    fn begins(&self) -> Begin {
+    fn start_signal(&self) -> StartSignal {
         let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
         *begins.get_or_insert_with(self.begin)
     }
 
     /// Waits until all are ready. Returns `false` if one ended or the load was stopped.
-    fn all_ready(&self) -> bool {
+    fn wait_until_ready(&self) -> bool {
         let mut workers = self.lock();
         loop {
             if self.stop.load(Ordering::Relaxed) || workers.iter().any(|worker| worker.has_ended) {
@@ -219,28 +223,28 @@ impl Shared<'_> {
             if workers.iter().all(|worker| worker.is_ready) {
                 return true;
             }
-            let waited = self.changed.wait_timeout(workers, PULSE);
+            let waited = self.changed.wait_timeout(workers, POLL_INTERVAL);
             workers = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
 /// Conversation with one worker.
-struct Talk<'a, 'b> {
-    shared: &'a Shared<'b>,
+struct WorkerConversation<'a, 'b> {
+    shared: &'a WorkerTable<'b>,
     index: usize,
-    order: WorkerOrder,
+    order: WorkerAssignment,
 }
 
-impl Conversation for Talk<'_, '_> {
-    fn opening(&mut self) -> Vec<u8> {
+impl ChildConversation for WorkerConversation<'_, '_> {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         // Serializing strings and numbers cannot fail.
         let mut line = serde_json::to_vec(&self.order).unwrap_or_default();
         line.push(b'\n');
         line
     }
 
-    fn received(&mut self, line: &[u8]) -> Next {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         let (word, rest) = match line.iter().position(|byte| *byte == b' ') {
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &line[..0]),
@@ -248,78 +252,83 @@ impl Conversation for Talk<'_, '_> {
         let index = self.index;
         match word {
             b"ready" => {
-                self.shared.change(|workers| workers[index].is_ready = true);
+                self.shared.update(|workers| workers[index].is_ready = true);
                 // Workers become ready at different times, so all wait for one start signal.
-                let begins = if self.shared.all_ready() {
-                    self.shared.begins()
+                let begins = if self.shared.wait_until_ready() {
+                    self.shared.start_signal()
                 } else {
-                    Begin::Never
+                    StartSignal::Never
                 };
-                Next::Send(begins.line())
+                NextStep::Send(begins.to_line())
             }
             b"began" => {
                 let began_ns = serde_json::from_slice(rest).ok();
                 self.shared.lock()[index].began_ns = began_ns;
-                Next::Wait
+                NextStep::Wait
             }
             b"at" => {
                 if let Ok(snapshot) = serde_json::from_slice(rest) {
                     self.shared.lock()[index].snapshot = Some(snapshot);
                 }
                 if self.shared.stop.load(Ordering::Relaxed) {
-                    Next::Send(b"stop\n".to_vec())
+                    NextStep::Send(b"stop\n".to_vec())
                 } else {
-                    Next::Wait
+                    NextStep::Wait
                 }
             }
             b"measured" => {
                 let measured = serde_json::from_slice(rest).ok();
                 self.shared
-                    .change(|workers| workers[index].measured = measured);
-                Next::Linger(FAREWELL)
+                    .update(|workers| workers[index].measured = measured);
+                NextStep::Linger(EXIT_GRACE)
             }
-            _ => Next::Wait,
+            _ => NextStep::Wait,
         }
     }
 
-    fn stopping(&mut self) -> Option<(Vec<u8>, Duration)> {
-        Some((b"stop\n".to_vec(), GRACE))
+    fn stop_request(&mut self) -> Option<(Vec<u8>, Duration)> {
+        Some((b"stop\n".to_vec(), STOP_GRACE))
     }
 }
 
-fn add_up(workers: Vec<Worker>, outcomes: Vec<io::Result<Outcome>>) -> anyhow::Result<Sent> {
+fn combine_results(
+    workers: Vec<WorkerState>,
+    outcomes: Vec<io::Result<ProcessOutcome>>,
+) -> anyhow::Result<CombinedResult> {
     let count = workers.len();
     let began_ns = workers.iter().filter_map(|worker| worker.began_ns);
     let began_ns = began_ns.collect();
-    let mut all: Option<Measured> = None;
+    let mut all: Option<LoadMeasurement> = None;
     let mut deaths = Vec::new();
     for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
         match (worker.measured, &mut all) {
             (Some(measured), Some(all)) => all.merge(measured),
             (Some(measured), all) => *all = Some(measured),
-            (None, _) => deaths.push(death(index, count, outcome)),
+            (None, _) => deaths.push(describe_death(index, count, outcome)),
         }
     }
     match all {
-        Some(measured) => Ok(Sent {
+        Some(measured) => Ok(CombinedResult {
             measured,
             losses: deaths,
             parts: Vec::new(),
             began_ns,
         }),
-        None if process::interrupted() => bail!("interrupted before anything was measured"),
+        None if process::is_interrupt_requested() => {
+            bail!("interrupted before anything was measured")
+        }
         None => Err(anyhow::anyhow!(deaths.join("\n")))
             .context("no generator process measured anything"),
     }
 }
 
-fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
+fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
     let which = format!("generator process {} of {count}", index + 1);
     match outcome {
         Err(error) => format!("The {which} could not be started or heard: {error}."),
         Ok(outcome) => {
             let how = outcome
-                .cause(UNLIMITED)
+                .failure_cause(UNLIMITED)
                 .map_or("ended".to_owned(), |cause| cause.to_string());
             let tail = outcome.stderr.last_lines(5);
             let wrote = if tail.is_empty() { "" } else { "; it wrote: " };
@@ -333,17 +342,18 @@ fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
 ///
 /// # Errors
 /// This process was not started as a worker, or the load could not begin.
-pub fn work() -> anyhow::Result<()> {
-    let (orders, mut answers) = private_line().context("this is no generator process")?;
+pub fn run_worker() -> anyhow::Result<()> {
+    let (orders, mut answers) = open_private_channel().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
     let mut line = String::new();
     orders.read_line(&mut line)?;
-    let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
+    let order: WorkerAssignment =
+        serde_json::from_str(&line).context("the order cannot be read")?;
     let job = order.job()?;
     writeln!(answers, "ready")?;
     let mut word = String::new();
     orders.read_line(&mut word)?;
-    let Some(began_ns) = Begin::from_line(word.trim()).wait() else {
+    let Some(began_ns) = StartSignal::from_line(word.trim()).wait() else {
         return Ok(());
     };
     writeln!(answers, "began {began_ns}")?;
@@ -354,7 +364,7 @@ pub fn work() -> anyhow::Result<()> {
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
-    let measured = generate(&job, &stop, &mut |snapshot| {
+    let measured = send_load(&job, &stop, &mut |snapshot| {
         // A lost snapshot is harmless, and without a parent the load is stopped anyway.
         if let Ok(text) = serde_json::to_string(snapshot) {
             let _ = writeln!(answers, "at {text}");
@@ -370,7 +380,7 @@ pub fn work() -> anyhow::Result<()> {
 ///
 /// # Errors
 /// This process was started without a private channel.
-pub fn private_line() -> anyhow::Result<(File, File)> {
+pub fn open_private_channel() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
     let (orders, answers) = names
         .split_once(',')
@@ -384,7 +394,7 @@ pub fn private_line() -> anyhow::Result<(File, File)> {
 
 /// Progress of a running load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct LoadSnapshot {
     /// Nanoseconds since the start, including the warm-up.
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
@@ -396,13 +406,13 @@ pub struct Snapshot {
     /// Length of the last interval in nanoseconds.
     pub interval_ns: u64,
     /// Results of the last interval.
-    pub tick: Tick,
+    pub tick: TimelineTick,
 }
 
-impl Snapshot {
+impl LoadSnapshot {
     /// Converts the progress of one generator.
-    pub fn from_progress(progress: &Progress) -> Snapshot {
-        Snapshot {
+    pub fn from_progress(progress: &ProgressReport) -> LoadSnapshot {
+        LoadSnapshot {
             at_ns: progress.at_ns,
             is_warmup: progress.is_warmup,
             attempted: progress.so_far.outcomes.attempts(),
@@ -413,8 +423,8 @@ impl Snapshot {
     }
 
     /// Combines the progress of generators that send parts of the same load.
-    pub fn together(parts: &[Snapshot]) -> Snapshot {
-        let mut all = Snapshot::default();
+    pub fn combine(parts: &[LoadSnapshot]) -> LoadSnapshot {
+        let mut all = LoadSnapshot::default();
         for part in parts {
             all.at_ns = all.at_ns.max(part.at_ns);
             all.is_warmup |= part.is_warmup;
@@ -435,24 +445,24 @@ impl Snapshot {
 ///
 /// # Errors
 /// The load could not begin.
-pub fn generate(
+pub fn send_load(
     job: &LoadJob,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot),
-) -> anyhow::Result<Measured> {
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> anyhow::Result<LoadMeasurement> {
     let _priority = if job.spec.rt {
-        Some(real_time()?)
+        Some(enter_real_time()?)
     } else {
         None
     };
     let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&Snapshot::from_progress(progress));
+        watch(&LoadSnapshot::from_progress(progress));
     });
     measured.with_context(|| format!("cannot load '{}'", job.url))
 }
 
-pub(super) fn real_time() -> anyhow::Result<RealTime> {
-    RealTime::enter().context(
+pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
+    RealTimeGuard::raise_priority().context(
         "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
          limit: 'ulimit -r' of at least 10",
     )

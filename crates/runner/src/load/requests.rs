@@ -14,32 +14,32 @@
 //! ```
 //!
 //! Settings of the command line apply to all requests that do not override them. Start at
-//! [`kinds`].
+//! [`build_kinds`].
 
-use super::{Url, target};
+use super::{TargetUrl, target};
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use speedwell_load::http1::{Connection, Version};
-use speedwell_load::load::{Kind, Kinds, Rows};
+use speedwell_load::http1::{ConnectionOption, Http1Version};
+use speedwell_load::load::{DataTable, RequestKind, RequestKinds};
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_model::{Value, ValueKind};
-use speedwell_results::formats::node_csv::record::{Scan, scan};
+use speedwell_model::{ParameterValue, ValueKind};
+use speedwell_results::formats::node_csv::record::{ScanResult, scan_record};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RequestFile {
     #[serde(default)]
-    request: Vec<Entry>,
+    request: Vec<RequestEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Entry {
+struct RequestEntry {
     name: Option<String>,
     #[serde(default = "one")]
     weight: u32,
@@ -60,10 +60,14 @@ fn one() -> u32 {
 ///
 /// # Errors
 /// It is unreadable or invalid, or holds no request.
-fn read_kinds(file: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
+fn read_kinds(
+    file: &Path,
+    plain: &RequestKind,
+    url: &TargetUrl,
+) -> anyhow::Result<Vec<RequestKind>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
-        let number = Value::parse(&shown.to_string(), ValueKind::Number);
+        let number = ParameterValue::parse(&shown.to_string(), ValueKind::Number);
         let hint = number.map_or(
             "",
             |_| "\nhint: --requests names a file; the number of requests is -n",
@@ -74,15 +78,21 @@ fn read_kinds(file: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>>
     parse_kinds(&text, folder, plain, url).with_context(|| format!("in the requests of '{shown}'"))
 }
 
-fn parse_kinds(text: &str, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
-    let file: File = toml::from_str(text).map_err(|error| hinted(&error))?;
+fn parse_kinds(
+    text: &str,
+    folder: &Path,
+    plain: &RequestKind,
+    url: &TargetUrl,
+) -> anyhow::Result<Vec<RequestKind>> {
+    let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
         "there is no request in it\nhint: each begins with a line [[request]]"
     );
-    let mut kinds: Vec<Kind> = Vec::new();
+    let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
-        let kind = kind(entry, folder, plain, url).with_context(|| format!("request {number}"))?;
+        let kind =
+            build_kind(entry, folder, plain, url).with_context(|| format!("request {number}"))?;
         if kinds.iter().any(|known| known.name == kind.name) {
             bail!("two requests are named '{}'", kind.name);
         }
@@ -92,7 +102,7 @@ fn parse_kinds(text: &str, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Re
 }
 
 /// Adds a hint to a parse error. The library's message gives the position in several lines.
-fn hinted(error: &toml::de::Error) -> anyhow::Error {
+fn add_hint(error: &toml::de::Error) -> anyhow::Error {
     const KNOWN: [&str; 7] = [
         "name",
         "weight",
@@ -110,7 +120,12 @@ fn hinted(error: &toml::de::Error) -> anyhow::Error {
     anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
 }
 
-fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Kind> {
+fn build_kind(
+    entry: RequestEntry,
+    folder: &Path,
+    plain: &RequestKind,
+    url: &TargetUrl,
+) -> anyhow::Result<RequestKind> {
     let body = match (entry.body, entry.body_file) {
         (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
         (Some(text), None) => Some(text.into_bytes()),
@@ -129,7 +144,7 @@ fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<
     };
     let usual = if body.is_some() { "POST" } else { "GET" };
     let method = entry.method.unwrap_or_else(|| usual.to_owned());
-    let mut kind = Kind {
+    let mut kind = RequestKind {
         name: entry.name.unwrap_or_else(|| format!("{method} {path}")),
         weight: entry.weight,
         method,
@@ -138,70 +153,73 @@ fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<
         ..plain.clone()
     };
     for (name, value) in &entry.headers {
-        replace(&mut kind, name, Some(value.as_str()));
+        set_header(&mut kind, name, Some(value.as_str()));
     }
     Ok(kind)
 }
 
 /// Header fields of a request, in order.
-pub type Fields = Vec<(String, Vec<u8>)>;
+pub type HeaderFields = Vec<(String, Vec<u8>)>;
 
 /// Builds all requests of the load to a URL.
 ///
 /// # Errors
 /// Files that cannot be read, or requests that cannot be encoded.
-pub(super) fn kinds(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kinds> {
-    let plain = plain(spec, url)?;
+pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
+    let plain = plain_request(spec, url)?;
     let kinds = match &spec.requests {
         Some(file) => read_kinds(file, &plain, url)?,
         None => vec![plain],
     };
     let mut kinds = kinds;
-    if let Some(proxy) = target::proxy(spec, url)? {
+    if let Some(proxy) = target::find_proxy(spec, url)? {
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
             if let Some((name, password)) = &proxy.credentials {
-                let field = ("Proxy-Authorization".to_owned(), basic(name, password));
+                let field = (
+                    "Proxy-Authorization".to_owned(),
+                    encode_basic(name, password),
+                );
                 kind.headers.push(field);
             }
         }
     }
     let rows = match &spec.data_rows {
         Some(file) => read_rows(file)?,
-        None => Rows::default(),
+        None => DataTable::default(),
     };
-    Kinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
+    RequestKinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
 }
 
 /// Builds the request that the options describe.
-fn plain(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kind> {
-    let body = body(spec)?;
+fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind> {
+    let body = request_body(spec)?;
     let usual = if body.is_some() { "POST" } else { "GET" };
     let method = spec.request.as_deref().unwrap_or(usual);
-    let mut kind = Kind {
+    let mut kind = RequestKind {
         name: format!("{method} {}", url.path),
         method: method.to_owned(),
-        headers: usual_fields(spec, url)?,
+        headers: default_headers(spec, url)?,
         body,
         version: if spec.http10 {
-            Version::Http10
+            Http1Version::Http10
         } else {
-            Version::Http11
+            Http1Version::Http11
         },
         connection: if spec.no_keepalive {
-            Connection::Close
+            ConnectionOption::Close
         } else {
-            Connection::KeepAlive
+            ConnectionOption::KeepAlive
         },
-        ..Kind::get(&url.authority(), &url.path)
+        ..RequestKind::get(&url.authority(), &url.path)
     };
     for text in &spec.header {
-        apply(&mut kind, text).with_context(|| format!("in --header '{text}'"))?;
+        apply_header(&mut kind, text).with_context(|| format!("in --header '{text}'"))?;
     }
     Ok(kind)
 }
 
-fn body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
+fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
     let file = match (&spec.data, &spec.body_file) {
         (Some(text), _) => match text.strip_prefix('@') {
             Some(file) => Path::new(file),
@@ -222,23 +240,29 @@ pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Default header fields, which `--header` may override.
-fn usual_fields(spec: &LoadSpec, url: &Url) -> anyhow::Result<Fields> {
+fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<HeaderFields> {
     let own = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(own);
-    let mut fields = vec![field("User-Agent", agent), field("Accept", "*/*")];
+    let mut fields = vec![
+        header_field("User-Agent", agent),
+        header_field("Accept", "*/*"),
+    ];
     if spec.data.is_some() {
-        fields.push(field("Content-Type", "application/x-www-form-urlencoded"));
+        fields.push(header_field(
+            "Content-Type",
+            "application/x-www-form-urlencoded",
+        ));
     }
-    if let Some((name, password)) = credentials(spec, url)? {
-        fields.push(("Authorization".to_owned(), basic(&name, &password)));
+    if let Some((name, password)) = basic_credentials(spec, url)? {
+        fields.push(("Authorization".to_owned(), encode_basic(&name, &password)));
     }
     if !spec.cookie.is_empty() {
-        fields.push(field("Cookie", &spec.cookie.join("; ")));
+        fields.push(header_field("Cookie", &spec.cookie.join("; ")));
     }
     Ok(fields)
 }
 
-fn credentials(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<(String, String)>> {
+fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<(String, String)>> {
     match &spec.user {
         None => Ok(url.credentials.clone()),
         Some(text) => match text.split_once(':') {
@@ -248,12 +272,12 @@ fn credentials(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<(String, Str
     }
 }
 
-fn field(name: &str, value: &str) -> (String, Vec<u8>) {
+fn header_field(name: &str, value: &str) -> (String, Vec<u8>) {
     (name.to_owned(), value.as_bytes().to_vec())
 }
 
 /// Encodes basic credentials (RFC 7617).
-fn basic(name: &str, password: &str) -> Vec<u8> {
+fn encode_basic(name: &str, password: &str) -> Vec<u8> {
     let words = STANDARD.encode(format!("{name}:{password}"));
     format!("Basic {words}").into_bytes()
 }
@@ -263,7 +287,7 @@ fn basic(name: &str, password: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// It has none of these forms.
-pub fn apply(kind: &mut Kind, text: &str) -> anyhow::Result<()> {
+pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
         None => match text.strip_suffix(';') {
@@ -271,12 +295,12 @@ pub fn apply(kind: &mut Kind, text: &str) -> anyhow::Result<()> {
             None => bail!("it has not the form 'Name: value'"),
         },
     };
-    replace(kind, name, value);
+    set_header(kind, name, value);
     Ok(())
 }
 
 /// Sets a field, or removes it if `value` is `None`.
-pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
+pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
         // Host is special: HTTP/2 sends it as :authority.
         if let Some(value) = value {
@@ -296,7 +320,7 @@ pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
     if let Some(value) = value {
-        kind.headers.push(field(name, value));
+        kind.headers.push(header_field(name, value));
     }
 }
 
@@ -304,14 +328,14 @@ pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
 ///
 /// # Errors
 /// It is unreadable, of an unknown format, or has rows that do not match the columns.
-fn read_rows(file: &Path) -> anyhow::Result<Rows> {
+fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     let shown = file.display();
     let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let ending = file.extension().and_then(|ending| ending.to_str());
     let rows = match ending {
-        Some("csv") => csv(bytes),
-        Some("jsonl" | "ndjson") => json_lines(bytes),
+        Some("csv") => parse_csv(bytes),
+        Some("jsonl" | "ndjson") => parse_json_lines(bytes),
         _ => bail!("'{shown}' is neither a .csv nor a .jsonl file"),
     };
     let rows = rows.with_context(|| format!("in the rows of '{shown}'"))?;
@@ -319,11 +343,11 @@ fn read_rows(file: &Path) -> anyhow::Result<Rows> {
     Ok(rows)
 }
 
-fn csv(bytes: &[u8]) -> anyhow::Result<Rows> {
-    let mut rows = Rows::default();
+fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
+    let mut rows = DataTable::default();
     let (mut rest, mut fields, mut number) = (bytes, Vec::new(), 0);
     while !rest.is_empty() {
-        let Scan::Record(length) = scan(rest, true, &mut fields) else {
+        let ScanResult::Record(length) = scan_record(rest, true, &mut fields) else {
             bail!("record {} cannot be read: is a quote missing?", number + 1);
         };
         let record: Vec<String> = fields
@@ -351,9 +375,9 @@ fn csv(bytes: &[u8]) -> anyhow::Result<Rows> {
 }
 
 /// Parses one JSON object per line; the first one defines the columns.
-fn json_lines(bytes: &[u8]) -> anyhow::Result<Rows> {
+fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
-    let mut rows = Rows::default();
+    let mut rows = DataTable::default();
     for (line, number) in text.lines().zip(1..) {
         if line.trim().is_empty() {
             continue;
@@ -378,11 +402,11 @@ fn json_lines(bytes: &[u8]) -> anyhow::Result<Rows> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> anyhow::Result<Vec<Kind>> {
-        let url = Url::parse("http://h/base").unwrap();
-        let plain = Kind {
+    fn parse_test_kinds(text: &str) -> anyhow::Result<Vec<RequestKind>> {
+        let url = TargetUrl::parse("http://h/base").unwrap();
+        let plain = RequestKind {
             headers: vec![("Accept".into(), b"*/*".to_vec())],
-            ..Kind::get("h", "/base")
+            ..RequestKind::get("h", "/base")
         };
         parse_kinds(text, Path::new("."), &plain, &url)
     }
@@ -392,7 +416,7 @@ mod tests {
         let text = "[[request]]\nname = 'read'\nweight = 9\npath = '/users/{{id}}'\n\
                     [[request]]\npath = '/users'\nheaders = { Accept = 'text/plain', 'X-A' = '1' }\n\
                     body = '{\"a\": 1}'\n";
-        let kinds = read(text).unwrap();
+        let kinds = parse_test_kinds(text).unwrap();
         assert_eq!((kinds[0].name.as_str(), kinds[0].weight), ("read", 9));
         assert_eq!(kinds[0].target, "/users/{{id}}");
         assert_eq!(
@@ -407,7 +431,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_place() {
-        let told = |text: &str| format!("{:#}", read(text).unwrap_err());
+        let told = |text: &str| format!("{:#}", parse_test_kinds(text).unwrap_err());
         assert!(told("").contains("there is no request in it"));
         let unknown = told("[[request]]\nbodyfile = 'x'\n");
         assert!(
@@ -425,19 +449,20 @@ mod data_rows_tests {
 
     #[test]
     fn csv_has_a_header_and_quotes() {
-        let rows = csv(b"id,name\r\n1,\"a, b\"\r\n2,\"say \"\"x\"\"\"\n").unwrap();
+        let rows = parse_csv(b"id,name\r\n1,\"a, b\"\r\n2,\"say \"\"x\"\"\"\n").unwrap();
         assert_eq!(rows.names, ["id", "name"]);
         assert_eq!(rows.values, [["1", "a, b"], ["2", "say \"x\""]]);
-        let error = csv(b"a,b\n1\n").unwrap_err().to_string();
+        let error = parse_csv(b"a,b\n1\n").unwrap_err().to_string();
         assert_eq!(error, "record 2 has 1 fields, but there are 2 columns");
     }
 
     #[test]
     fn json_lines_name_their_columns() {
-        let rows = json_lines(b"{\"id\":1,\"n\":\"x\"}\n\n{\"n\":\"y\",\"id\":[2]}\n").unwrap();
+        let rows =
+            parse_json_lines(b"{\"id\":1,\"n\":\"x\"}\n\n{\"n\":\"y\",\"id\":[2]}\n").unwrap();
         assert_eq!(rows.names, ["id", "n"]);
         assert_eq!(rows.values, [["1", "x"], ["[2]", "y"]]);
-        let error = json_lines(b"{\"id\":1}\n{\"x\":1}\n").unwrap_err();
+        let error = parse_json_lines(b"{\"id\":1}\n{\"x\":1}\n").unwrap_err();
         assert_eq!(error.to_string(), "line 2 has no 'id'");
     }
 }

@@ -1,9 +1,11 @@
 //! Resolves a URL to the addresses that connections are made to.
 //!
-//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at [`target`].
+//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at [`resolve_target`].
 
 use anyhow::{Context, bail, ensure};
-use speedwell_load::load::{Address, Identity, Load, Target, TlsOptions, Trust};
+use speedwell_load::load::{
+    ClientIdentity, LoadConfig, LoadTarget, ServerAddress, TlsOptions, TrustSource,
+};
 use speedwell_model::load_spec::LoadSpec;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -11,31 +13,31 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Timeout for checking whether an address accepts connections, if there are several.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Resolves where the requests for a URL go.
 ///
 /// # Errors
 /// A host that does not resolve, or an invalid rule.
-pub(super) fn target(spec: &LoadSpec, url: &Url) -> anyhow::Result<Target> {
-    Ok(Target {
+pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<LoadTarget> {
+    Ok(LoadTarget {
         host: url.host.clone(),
         port: url.port,
-        addresses: addresses(spec, url)?,
+        addresses: resolve_addresses(spec, url)?,
         local: spec.bind,
-        tls: url.is_tls.then(|| tls(spec)),
+        tls: url.is_tls.then(|| tls_options(spec)),
     })
 }
 
 /// TLS settings of the connections.
-pub(super) fn tls(spec: &LoadSpec) -> TlsOptions {
+pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
     TlsOptions {
         trust: match (spec.insecure, &spec.cacert) {
-            (true, _) => Trust::Anyone,
-            (false, Some(file)) => Trust::Authority(file.clone()),
-            (false, None) => Trust::System,
+            (true, _) => TrustSource::Anyone,
+            (false, Some(file)) => TrustSource::Authority(file.clone()),
+            (false, None) => TrustSource::System,
         },
-        identity: spec.cert.as_ref().map(|cert| Identity {
+        identity: spec.cert.as_ref().map(|cert| ClientIdentity {
             certificates: cert.clone(),
             key: spec.key.as_ref().unwrap_or(cert).clone(),
         }),
@@ -47,11 +49,11 @@ pub(super) fn tls(spec: &LoadSpec) -> TlsOptions {
 ///
 /// # Errors
 /// It cannot be used for this URL.
-pub(super) fn proxy(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<Url>> {
+pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
     let Some(text) = &spec.proxy else {
         return Ok(None);
     };
-    let proxy = Url::parse(text).context("in --proxy")?;
+    let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(
         !proxy.is_tls,
         "TLS is not spoken with a proxy: '{text}'\nhint: http://"
@@ -64,46 +66,47 @@ pub(super) fn proxy(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<Url>> {
     Ok(Some(proxy))
 }
 
-fn addresses(spec: &LoadSpec, url: &Url) -> anyhow::Result<Vec<Address>> {
+fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<ServerAddress>> {
     if let Some(path) = &spec.unix_socket {
-        return Ok(vec![Address::Unix(path.clone())]);
+        return Ok(vec![ServerAddress::Unix(path.clone())]);
     }
-    let (mut host, mut port) = match proxy(spec, url)? {
+    let (mut host, mut port) = match find_proxy(spec, url)? {
         Some(proxy) => (proxy.host, proxy.port),
         None => (url.host.clone(), url.port),
     };
     for text in &spec.connect_to {
-        let rule = ConnectTo::parse(text).with_context(|| format!("in --connect-to '{text}'"))?;
-        if rule.fits(&host, port) {
+        let rule =
+            ConnectToRule::parse(text).with_context(|| format!("in --connect-to '{text}'"))?;
+        if rule.matches(&host, port) {
             (host, port) = (rule.to_host.unwrap_or(host), rule.to_port.unwrap_or(port));
             break;
         }
     }
     for text in &spec.resolve {
-        let rule = Resolve::parse(text).with_context(|| format!("in --resolve '{text}'"))?;
+        let rule = ResolveRule::parse(text).with_context(|| format!("in --resolve '{text}'"))?;
         if rule.host.eq_ignore_ascii_case(&host) && rule.port == port {
             let sockets = rule.addresses.into_iter();
             return Ok(sockets
-                .map(|ip| Address::Internet(SocketAddr::new(ip, port)))
+                .map(|ip| ServerAddress::Internet(SocketAddr::new(ip, port)))
                 .collect());
         }
     }
-    Target::resolve(&host, port).with_context(|| format!("cannot load '{url}'"))
+    LoadTarget::resolve_host(&host, port).with_context(|| format!("cannot load '{url}'"))
 }
 
 /// A rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
 /// `HOST2:PORT2` for every host.
 #[derive(Debug, PartialEq, Eq)]
-struct ConnectTo {
+struct ConnectToRule {
     host: Option<String>,
     port: Option<u16>,
     to_host: Option<String>,
     to_port: Option<u16>,
 }
 
-impl ConnectTo {
-    fn parse(text: &str) -> anyhow::Result<ConnectTo> {
-        let parts = parts(text)?;
+impl ConnectToRule {
+    fn parse(text: &str) -> anyhow::Result<ConnectToRule> {
+        let parts = split_rule(text)?;
         let text = |at: usize| Some(parts[at].to_owned()).filter(|part| !part.is_empty());
         let port = |at: usize| match parts[at] {
             "" => Ok(None),
@@ -113,13 +116,13 @@ impl ConnectTo {
                 .with_context(|| format!("'{digits}' is not a port")),
         };
         match parts.len() {
-            2 => Ok(ConnectTo {
+            2 => Ok(ConnectToRule {
                 host: None,
                 port: None,
                 to_host: text(0),
                 to_port: port(1)?,
             }),
-            4 => Ok(ConnectTo {
+            4 => Ok(ConnectToRule {
                 host: text(0),
                 port: port(1)?,
                 to_host: text(2),
@@ -129,7 +132,7 @@ impl ConnectTo {
         }
     }
 
-    fn fits(&self, host: &str, port: u16) -> bool {
+    fn matches(&self, host: &str, port: u16) -> bool {
         let same_host = self
             .host
             .as_ref()
@@ -139,14 +142,14 @@ impl ConnectTo {
 }
 
 /// A rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
-struct Resolve {
+struct ResolveRule {
     host: String,
     port: u16,
     addresses: Vec<IpAddr>,
 }
 
-impl Resolve {
-    fn parse(text: &str) -> anyhow::Result<Resolve> {
+impl ResolveRule {
+    fn parse(text: &str) -> anyhow::Result<ResolveRule> {
         let form = "it is not of the form HOST:PORT:ADDRESS[,ADDRESS...]";
         let after_host = match text.strip_prefix('[') {
             Some(rest) => text.len() - rest.len() + rest.find(']').context(form)? + 1,
@@ -154,14 +157,14 @@ impl Resolve {
         };
         let digits_end = text[after_host..].get(1..).and_then(|rest| rest.find(':'));
         let split = after_host + 1 + digits_end.context(form)?;
-        let (host, port) = host_and_port(&text[..split])?;
+        let (host, port) = parse_host_and_port(&text[..split])?;
         let mut addresses = Vec::new();
         for address in text[split + 1..].split(',') {
             let bare = address.trim_matches(['[', ']']);
             let ip = bare.parse();
             addresses.push(ip.with_context(|| format!("'{address}' is not an IP address"))?);
         }
-        Ok(Resolve {
+        Ok(ResolveRule {
             host,
             port: port.context(form)?,
             addresses,
@@ -170,7 +173,7 @@ impl Resolve {
 }
 
 /// Splits at colons, except within the brackets of an IPv6 address.
-fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
+fn split_rule(text: &str) -> anyhow::Result<Vec<&str>> {
     let mut parts = Vec::new();
     let mut rest = text;
     loop {
@@ -191,7 +194,7 @@ fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
 
 /// A parsed target URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Url {
+pub struct TargetUrl {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
     /// Name and password, decoded.
@@ -204,14 +207,14 @@ pub struct Url {
     pub path: String,
 }
 
-impl Url {
+impl TargetUrl {
     /// Parses a URL. The scheme defaults to `http`, the path to `/`. Spaces and non-ASCII
     /// characters in the path are percent-encoded; the fragment is dropped, since it is never sent.
     /// Text between double braces is left alone.
     ///
     /// # Errors
     /// It is not an HTTP URL; the message gives an example.
-    pub fn parse(text: &str) -> anyhow::Result<Url> {
+    pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -223,20 +226,23 @@ impl Url {
         let (credentials, place) = match authority.rsplit_once('@') {
             Some((user, place)) => {
                 let (name, password) = user.split_once(':').unwrap_or((user, ""));
-                (Some((decoded(name), decoded(password))), place)
+                (
+                    Some((percent_decode(name), percent_decode(password))),
+                    place,
+                )
             }
             None => (None, authority),
         };
-        let (host, port) = host_and_port(place).with_context(|| {
+        let (host, port) = parse_host_and_port(place).with_context(|| {
             format!("'{text}' is not an address such as http://localhost:8080/path")
         })?;
         let usual = if is_tls { 443 } else { 80 };
-        Ok(Url {
+        Ok(TargetUrl {
             is_tls,
             credentials,
             host,
             port: port.unwrap_or(usual),
-            path: whole_path(path),
+            path: encode_path(path),
         })
     }
 
@@ -244,13 +250,13 @@ impl Url {
     ///
     /// # Errors
     /// It is not an HTTP URL.
-    pub fn join(&self, reference: &str) -> anyhow::Result<Url> {
+    pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
         if reference.contains("://") {
-            return Ok(Url::parse(reference)?.with_credentials_of(self));
+            return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
         }
         if let Some(rest) = reference.strip_prefix("//") {
             let scheme = if self.is_tls { "https" } else { "http" };
-            return Ok(Url::parse(&format!("{scheme}://{rest}"))?.with_credentials_of(self));
+            return Ok(TargetUrl::parse(&format!("{scheme}://{rest}"))?.inherit_credentials(self));
         }
         let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let path = match reference.chars().next() {
@@ -262,8 +268,8 @@ impl Url {
                 format!("{folder}{reference}")
             }
         };
-        Ok(Url {
-            path: without_dots(&whole_path(&path)),
+        Ok(TargetUrl {
+            path: remove_dot_segments(&encode_path(&path)),
             ..self.clone()
         })
     }
@@ -271,11 +277,11 @@ impl Url {
     /// `host` or `host:port`, as in the Host header: a default port is left out.
     pub fn authority(&self) -> String {
         // A zone name is meaningful on this machine only (RFC 6874, section 1).
-        self.place(self.host.split('%').next().unwrap_or_default())
+        self.authority_of(self.host.split('%').next().unwrap_or_default())
     }
 
     /// The same for the given spelling of the host.
-    fn place(&self, host: &str) -> String {
+    fn authority_of(&self, host: &str) -> String {
         let usual = if self.is_tls { 443 } else { 80 };
         let host = if host.contains(':') {
             format!("[{host}]")
@@ -289,43 +295,46 @@ impl Url {
         }
     }
 
-    /// The whole URL with name and password, for [`Url::parse`]. It must never be shown.
-    pub fn in_full(&self) -> String {
+    /// The whole URL with name and password, for [`TargetUrl::parse`]. It must never be shown.
+    pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let user = self
-            .credentials
-            .as_ref()
-            .map(|(name, password)| format!("{}:{}@", encoded(name), encoded(password)));
+        let user = self.credentials.as_ref().map(|(name, password)| {
+            format!("{}:{}@", percent_encode(name), percent_encode(password))
+        });
         let user = user.unwrap_or_default();
-        format!("{scheme}://{user}{}{}", self.place(&self.host), self.path)
+        format!(
+            "{scheme}://{user}{}{}",
+            self.authority_of(&self.host),
+            self.path
+        )
     }
 
     /// Keeps name and password only for the place they are meant for: the same scheme, host and
     /// port.
-    fn with_credentials_of(self, from: &Url) -> Url {
-        let place = |url: &Url| (url.is_tls, url.host.clone(), url.port);
+    fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
+        let place = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
         let own = self.credentials.clone();
         let handed_on = from
             .credentials
             .clone()
             .filter(|_| place(&self) == place(from));
-        Url {
+        TargetUrl {
             credentials: own.or(handed_on),
             ..self
         }
     }
 
     /// The same URL with another path.
-    pub fn with_path(&self, path: &str) -> Url {
-        Url {
-            path: whole_path(path),
+    pub fn with_path(&self, path: &str) -> TargetUrl {
+        TargetUrl {
+            path: encode_path(path),
             ..self.clone()
         }
     }
 }
 
 /// Omits name and password.
-impl fmt::Display for Url {
+impl fmt::Display for TargetUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(out, "{scheme}://{}{}", self.authority(), self.path)
@@ -336,7 +345,7 @@ impl fmt::Display for Url {
 ///
 /// # Errors
 /// An invalid host or port.
-pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
+pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').context("a '[' is not closed")?;
@@ -385,7 +394,7 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
 }
 
 /// Encodes a path as it is sent.
-fn whole_path(text: &str) -> String {
+fn encode_path(text: &str) -> String {
     let (text, _) = text.split_once('#').unwrap_or((text, ""));
     let mut path = String::with_capacity(text.len() + 1);
     if !text.starts_with('/') {
@@ -396,17 +405,17 @@ fn whole_path(text: &str) -> String {
         let Some((name, after)) = inside.split_once("}}") else {
             break;
         };
-        encode(before, &mut path);
+        percent_encode_path(before, &mut path);
         path.push_str("{{");
         path.push_str(name);
         path.push_str("}}");
         rest = after;
     }
-    encode(rest, &mut path);
+    percent_encode_path(rest, &mut path);
     path
 }
 
-fn encode(text: &str, out: &mut String) {
+fn percent_encode_path(text: &str, out: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_graphic() {
             out.push(byte as char)
@@ -417,8 +426,8 @@ fn encode(text: &str, out: &mut String) {
 }
 
 /// Percent-encodes everything but the unreserved characters (RFC 3986, section 2.3); the inverse of
-/// [`decoded`].
-fn encoded(text: &str) -> String {
+/// [`percent_decode`].
+fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {
@@ -430,7 +439,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -445,7 +454,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
-fn without_dots(path: &str) -> String {
+fn remove_dot_segments(path: &str) -> String {
     let (path, query) = match path.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (path, None),
@@ -470,37 +479,39 @@ fn without_dots(path: &str) -> String {
 }
 
 /// Formats an address for people.
-pub fn shown_address(address: &Address) -> String {
+pub fn format_address(address: &ServerAddress) -> String {
     match address {
-        Address::Internet(socket) => socket.to_string(),
-        Address::Unix(path) => path.display().to_string(),
+        ServerAddress::Internet(socket) => socket.to_string(),
+        ServerAddress::Unix(path) => path.display().to_string(),
     }
 }
 
 /// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
 /// addresses, and many servers listen on one. Returns a warning about dropped addresses, unless all
 /// are local.
-pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
+pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;
     }
-    let accepts = |address: &Address| match address {
-        Address::Internet(socket) => TcpStream::connect_timeout(socket, PATIENCE).is_ok(),
-        Address::Unix(_) => true,
+    let accepts = |address: &ServerAddress| match address {
+        ServerAddress::Internet(socket) => {
+            TcpStream::connect_timeout(socket, CONNECT_CHECK_TIMEOUT).is_ok()
+        }
+        ServerAddress::Unix(_) => true,
     };
     let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
     if kept.is_empty() || left.is_empty() {
         return None;
     }
     load.target.addresses = kept;
-    let is_here = |address: &Address| match address {
-        Address::Internet(socket) => socket.ip().is_loopback(),
-        Address::Unix(_) => true,
+    let is_here = |address: &ServerAddress| match address {
+        ServerAddress::Internet(socket) => socket.ip().is_loopback(),
+        ServerAddress::Unix(_) => true,
     };
     if left.iter().all(is_here) {
         return None;
     }
-    let left: Vec<String> = left.iter().map(shown_address).collect();
+    let left: Vec<String> = left.iter().map(format_address).collect();
     Some(format!(
         "'{}' has addresses that accept no connection and were left out: {}.",
         load.target.host,
@@ -513,12 +524,12 @@ mod tests {
     use super::*;
 
     fn addresses_with(spec: LoadSpec, url: &str) -> Vec<String> {
-        let found = addresses(&spec, &Url::parse(url).unwrap()).unwrap();
+        let found = resolve_addresses(&spec, &TargetUrl::parse(url).unwrap()).unwrap();
         found
             .into_iter()
             .map(|address| match address {
-                Address::Internet(socket) => socket.to_string(),
-                Address::Unix(path) => path.display().to_string(),
+                ServerAddress::Internet(socket) => socket.to_string(),
+                ServerAddress::Unix(path) => path.display().to_string(),
             })
             .collect()
     }
@@ -554,10 +565,10 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_read_are_refused() {
-        assert!(ConnectTo::parse("a:b:c").is_err());
-        assert!(ConnectTo::parse("a:99999:b:1").is_err());
+        assert!(ConnectToRule::parse("a:b:c").is_err());
+        assert!(ConnectToRule::parse("a:99999:b:1").is_err());
         for wrong in ["a", "a:80", "a:80:b", "a:x:127.0.0.1"] {
-            assert!(Resolve::parse(wrong).is_err(), "{wrong}");
+            assert!(ResolveRule::parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -567,14 +578,14 @@ mod tests {
             proxy: Some("http://127.0.0.1:3128".into()),
             ..LoadSpec::default()
         };
-        let plain = Url::parse("http://example.com/").unwrap();
-        let found = addresses(&spec, &plain).unwrap();
+        let plain = TargetUrl::parse("http://example.com/").unwrap();
+        let found = resolve_addresses(&spec, &plain).unwrap();
         assert_eq!(
             found,
-            [Address::Internet("127.0.0.1:3128".parse().unwrap())]
+            [ServerAddress::Internet("127.0.0.1:3128".parse().unwrap())]
         );
-        let tls = Url::parse("https://example.com/").unwrap();
-        assert!(addresses(&spec, &tls).is_err());
+        let tls = TargetUrl::parse("https://example.com/").unwrap();
+        assert!(resolve_addresses(&spec, &tls).is_err());
     }
 }
 
@@ -582,13 +593,13 @@ mod tests {
 mod url_tests {
     use super::*;
 
-    fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
+    fn url(text: &str) -> TargetUrl {
+        TargetUrl::parse(text).unwrap()
     }
 
     #[test]
     fn the_zone_of_an_address_is_an_interface() {
-        let told = Url::parse("http://[fe80::1%25nothere]:80/").unwrap_err();
+        let told = TargetUrl::parse("http://[fe80::1%25nothere]:80/").unwrap_err();
         let told = format!("{told:#}");
         assert!(told.contains("no network interface 'nothere'"), "{told}");
         for zone in ["%25lo", "%lo", "%251"] {
@@ -598,7 +609,7 @@ mod url_tests {
                 "[::1]",
                 "a server knows no zones of others"
             );
-            assert_eq!(url(&found.in_full()), found);
+            assert_eq!(url(&found.to_full_string()), found);
             assert!(found.host.starts_with("::1%"));
         }
     }
@@ -632,7 +643,7 @@ mod url_tests {
             "https://anna@[::1]/",
             "http://h",
         ] {
-            assert_eq!(url(&url(text).in_full()), url(text), "{text}");
+            assert_eq!(url(&url(text).to_full_string()), url(text), "{text}");
         }
     }
 
@@ -661,7 +672,7 @@ mod url_tests {
 
     #[test]
     fn mistakes_are_named() {
-        let told = |text: &str| format!("{:#}", Url::parse(text).unwrap_err());
+        let told = |text: &str| format!("{:#}", TargetUrl::parse(text).unwrap_err());
         assert!(told("ftp://h/").contains("the scheme 'ftp'"));
         assert!(told("http://h:99999/").contains("'99999' is not a port"));
         assert!(told("http:///x").contains("the host is missing"));

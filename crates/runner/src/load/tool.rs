@@ -4,16 +4,18 @@
 //! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
 //! and 8.
 
-use super::build::TIME;
-use super::carry_out::{Ready, server_of};
-use super::{LoadJob, Notice, UNLIMITED, build};
+use super::build::DEFAULT_DURATION;
+use super::carry_out::{PreparedLoad, server_of};
+use super::{LoadJob, LoadNotice, UNLIMITED, build};
 use anyhow::{Context, bail, ensure};
-use speedwell_load::http1::Connection;
-use speedwell_load::load::{Kind, Part};
-use speedwell_load::pace::Pace;
-use speedwell_model::load_spec::{Client, LoadSpec};
+use speedwell_load::http1::ConnectionOption;
+use speedwell_load::load::{LoadShare, RequestKind};
+use speedwell_load::pace::PacingModel;
+use speedwell_model::load_spec::{LoadClient, LoadSpec};
 use speedwell_model::{Case, Sample, Session};
-use speedwell_process::{self as process, Ended, Outcome, Scratch, Spec, resolve};
+use speedwell_process::{
+    self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
+};
 use speedwell_results::formats;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 /// Options handled by Speedwell, not by the tool. The built-in generator sends the probe request
 /// and checks its response.
-const OURS: [&str; 10] = [
+const OWN_OPTIONS: [&str; 10] = [
     "client",
     "serve",
     "serve-timeout",
@@ -35,17 +37,17 @@ const OURS: [&str; 10] = [
 ];
 
 /// Statuses that the built-in generator counts as success.
-const SUCCESS: RangeInclusive<u16> = 200..=299;
+const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 
 /// Every tool can set header fields.
-const HEADERS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
+const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
 /// Requests per second for which ab reserves memory if no count is given: it requires one, and no
 /// single thread sends more.
-const MOST_PER_SECOND: u64 = 250_000;
+const MAX_AB_RATE: u64 = 250_000;
 
-/// A tool: its name, and the options it supports besides [`OURS`] and [`HEADERS`].
-struct Tool {
+/// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
+struct ToolSupport {
     name: &'static str,
     can: &'static [&'static str],
     /// Statuses that the tool counts as success. It makes no finer distinction.
@@ -55,7 +57,7 @@ struct Tool {
     why_not: &'static [(&'static str, &'static str)],
 }
 
-const AB: Tool = Tool {
+const AB_SUPPORT: ToolSupport = ToolSupport {
     name: "ab",
     can: &[
         "count",
@@ -68,12 +70,12 @@ const AB: Tool = Tool {
         "http1.0",
         "bind",
     ],
-    good: SUCCESS,
+    good: SUCCESS_STATUSES,
     counts_others: true,
     why_not: &[("threads", "it has one thread")],
 };
 
-const WRK: Tool = Tool {
+const WRK_SUPPORT: ToolSupport = ToolSupport {
     name: "wrk",
     can: &["time", "threads", "no-keepalive", "timeout"],
     good: 200..=399,
@@ -85,7 +87,7 @@ const WRK: Tool = Tool {
     ],
 };
 
-const H2LOAD: Tool = Tool {
+const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
     name: "h2load",
     can: &[
         "count",
@@ -100,12 +102,12 @@ const H2LOAD: Tool = Tool {
         "timeout",
         "unix-socket",
     ],
-    good: SUCCESS,
+    good: SUCCESS_STATUSES,
     counts_others: false,
     why_not: &[("rate", "its rate is one for each connection")],
 };
 
-const AUTOCANNON: Tool = Tool {
+const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
     name: "autocannon",
     can: &[
         "count",
@@ -119,7 +121,7 @@ const AUTOCANNON: Tool = Tool {
         "no-keepalive",
         "unix-socket",
     ],
-    good: SUCCESS,
+    good: SUCCESS_STATUSES,
     counts_others: true,
     why_not: &[(
         "rate",
@@ -135,19 +137,19 @@ pub(super) struct ToolCommand {
     pub arguments: Vec<String>,
 }
 
-fn tool_of(client: Client) -> anyhow::Result<Tool> {
+fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
     match client {
-        Client::Ab => Ok(AB),
-        Client::Wrk => Ok(WRK),
-        Client::H2load => Ok(H2LOAD),
-        Client::Autocannon => Ok(AUTOCANNON),
-        Client::Builtin => bail!("our own generator needs no command"),
+        LoadClient::Ab => Ok(AB_SUPPORT),
+        LoadClient::Wrk => Ok(WRK_SUPPORT),
+        LoadClient::H2load => Ok(H2LOAD_SUPPORT),
+        LoadClient::Autocannon => Ok(AUTOCANNON_SUPPORT),
+        LoadClient::Builtin => bail!("our own generator needs no command"),
     }
 }
 
 /// Which of a tool's two counts are the expected responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum ExpectedCount {
     /// Responses that the tool counts as success.
     Good,
     /// The other responses.
@@ -156,7 +158,10 @@ enum Expected {
 
 /// Decides which of the two counts holds the expected responses; the expected statuses must not
 /// span both.
-fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Expected> {
+fn select_expected(
+    tool: &ToolSupport,
+    statuses: &[RangeInclusive<u16>],
+) -> anyhow::Result<ExpectedCount> {
     let is_inside = |range: &RangeInclusive<u16>| {
         tool.good.contains(range.start()) && tool.good.contains(range.end())
     };
@@ -164,10 +169,10 @@ fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Exp
         range.end() < tool.good.start() || range.start() > tool.good.end()
     };
     if statuses.iter().all(is_inside) {
-        return Ok(Expected::Good);
+        return Ok(ExpectedCount::Good);
     }
     if tool.counts_others && statuses.iter().all(is_outside) {
-        return Ok(Expected::Others);
+        return Ok(ExpectedCount::Others);
     }
     let shown = statuses
         .iter()
@@ -192,8 +197,8 @@ fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Exp
 
 /// Turns the count of other statuses into the count of unexpected ones, if the other statuses are
 /// expected.
-fn count_unexpected(samples: &mut [Sample], expected: Expected) {
-    if expected == Expected::Good {
+fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
+    if expected == ExpectedCount::Good {
         return;
     }
     let answers = samples.first().and_then(|sample| sample.iterations);
@@ -209,17 +214,17 @@ fn count_unexpected(samples: &mut [Sample], expected: Expected) {
 ///
 /// # Errors
 /// The tool does not support an option.
-pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
+pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
     let spec = &job.spec;
-    let tool = tool_of(spec.client)?;
-    refuse_what_it_cannot(&tool, &spec.option_names())?;
-    expected(&tool, &spec.expect_status)?;
-    let request = Request::from_job(job, body)?;
+    let tool = tool_support(spec.client)?;
+    check_supported(&tool, &spec.option_names())?;
+    select_expected(&tool, &spec.expect_status)?;
+    let request = ToolRequest::from_job(job, body)?;
     let arguments = match spec.client {
-        Client::Ab => ab(spec, &request)?,
-        Client::Wrk => wrk(spec, &request)?,
-        Client::H2load => h2load(spec, &request),
-        _ => autocannon(spec, &request)?,
+        LoadClient::Ab => ab_arguments(spec, &request)?,
+        LoadClient::Wrk => wrk_arguments(spec, &request)?,
+        LoadClient::H2load => h2load_arguments(spec, &request),
+        _ => autocannon_arguments(spec, &request)?,
     };
     Ok(ToolCommand {
         name: tool.name,
@@ -227,9 +232,10 @@ pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand>
     })
 }
 
-fn refuse_what_it_cannot(tool: &Tool, given: &[String]) -> anyhow::Result<()> {
-    let known =
-        |name: &str| OURS.contains(&name) || HEADERS.contains(&name) || tool.can.contains(&name);
+fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
+    let known = |name: &str| {
+        OWN_OPTIONS.contains(&name) || HEADER_OPTIONS.contains(&name) || tool.can.contains(&name)
+    };
     let refused: Vec<&String> = given.iter().filter(|name| !known(name)).collect();
     let Some(first) = refused.first() else {
         return Ok(());
@@ -245,23 +251,23 @@ fn refuse_what_it_cannot(tool: &Tool, given: &[String]) -> anyhow::Result<()> {
 }
 
 /// The request, ready for a command line.
-struct Request {
+struct ToolRequest {
     url: String,
-    kind: Kind,
+    kind: RequestKind,
     concurrency: u32,
     body: Option<PathBuf>,
 }
 
-impl Request {
-    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
-        let [kind] = job.load.kinds.entries() else {
+impl ToolRequest {
+    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
+        let [kind] = job.load.kinds.kinds() else {
             bail!("other tools send one kind of request");
         };
-        let Pace::Closed(closed) = &job.load.pace else {
+        let PacingModel::Closed(closed) = &job.load.pace else {
             bail!("other tools are only started for clients that wait for their answers");
         };
         let client = job.spec.client;
-        let has_method = matches!(client, Client::Ab | Client::Autocannon);
+        let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
         let usual = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
             has_method || kind.method == usual,
@@ -275,7 +281,7 @@ impl Request {
                 Some(body.to_owned())
             }
         };
-        Ok(Request {
+        Ok(ToolRequest {
             url: job.url.to_string(),
             kind: kind.clone(),
             concurrency: closed.concurrency,
@@ -284,19 +290,19 @@ impl Request {
     }
 
     /// Header fields as name and value. A connection to be closed adds one of its own.
-    fn fields(&self) -> Vec<(String, String)> {
+    fn header_pairs(&self) -> Vec<(String, String)> {
         let own = self.kind.headers.iter();
         let mut fields: Vec<(String, String)> = own
             .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
             .collect();
-        if self.kind.connection == Connection::Close {
+        if self.kind.connection == ConnectionOption::Close {
             fields.push(("Connection".to_owned(), "close".to_owned()));
         }
         fields
     }
 
-    fn is_closing(&self) -> bool {
-        self.kind.connection == Connection::Close
+    fn closes_connection(&self) -> bool {
+        self.kind.connection == ConnectionOption::Close
     }
 }
 
@@ -309,148 +315,148 @@ fn whole_seconds(tool: &str, what: &str, time: Duration) -> anyhow::Result<u64> 
     Ok(time.as_secs())
 }
 
-fn seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
-    let usual = spec.count.is_none().then_some(TIME);
+fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+    let usual = spec.count.is_none().then_some(DEFAULT_DURATION);
     let time = spec.time.or(usual);
     time.map(|time| whole_seconds(tool, "time", time))
         .transpose()
 }
 
-fn timeout(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
     let limit = spec.timeout;
     limit
         .map(|time| whole_seconds(tool, "timeout", time))
         .transpose()
 }
 
-fn push(words: &mut Vec<String>, option: &str, value: impl ToString) {
+fn push_option(words: &mut Vec<String>, option: &str, value: impl ToString) {
     words.extend([option.to_owned(), value.to_string()]);
 }
 
-fn ab(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
+fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
     // -r continues after errors and -l accepts bodies of any length; without them ab gives up, or
     // counts good responses as failed.
     let mut words: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
-    if !request.is_closing() {
+    if !request.closes_connection() {
         words.push("-k".to_owned());
     }
-    push(&mut words, "-c", request.concurrency);
-    let seconds = seconds(spec, "ab")?;
+    push_option(&mut words, "-c", request.concurrency);
+    let seconds = duration_seconds(spec, "ab")?;
     if let Some(seconds) = seconds {
         // -t sets a count of its own, which a later -n replaces.
-        push(&mut words, "-t", seconds);
+        push_option(&mut words, "-t", seconds);
     }
-    let most = seconds.unwrap_or(0).saturating_mul(MOST_PER_SECOND);
-    push(&mut words, "-n", spec.count.unwrap_or(most));
-    if let Some(seconds) = timeout(spec, "ab")? {
-        push(&mut words, "-s", seconds);
+    let most = seconds.unwrap_or(0).saturating_mul(MAX_AB_RATE);
+    push_option(&mut words, "-n", spec.count.unwrap_or(most));
+    if let Some(seconds) = timeout_seconds(spec, "ab")? {
+        push_option(&mut words, "-s", seconds);
     }
     if let Some(address) = spec.bind {
-        push(&mut words, "-B", address);
+        push_option(&mut words, "-B", address);
     }
-    for (name, value) in request.fields() {
+    for (name, value) in request.header_pairs() {
         match name.to_ascii_lowercase().as_str() {
             "connection" => {}
-            "content-type" if request.body.is_some() => push(&mut words, "-T", value),
-            _ => push(&mut words, "-H", format!("{name}: {value}")),
+            "content-type" if request.body.is_some() => push_option(&mut words, "-T", value),
+            _ => push_option(&mut words, "-H", format!("{name}: {value}")),
         }
     }
     if let Some(body) = &request.body {
-        push(&mut words, "-p", body.display());
+        push_option(&mut words, "-p", body.display());
     }
     if request.kind.method != "GET" {
-        push(&mut words, "-m", &request.kind.method);
+        push_option(&mut words, "-m", &request.kind.method);
     }
     words.push(request.url.clone());
     Ok(words)
 }
 
-fn wrk(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
+fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
     let mut words = vec!["--latency".to_owned()];
-    push(&mut words, "-c", request.concurrency);
-    push(&mut words, "-t", spec.threads.unwrap_or(1));
-    if let Some(seconds) = seconds(spec, "wrk")? {
-        push(&mut words, "-d", format!("{seconds}s"));
+    push_option(&mut words, "-c", request.concurrency);
+    push_option(&mut words, "-t", spec.threads.unwrap_or(1));
+    if let Some(seconds) = duration_seconds(spec, "wrk")? {
+        push_option(&mut words, "-d", format!("{seconds}s"));
     }
-    if let Some(seconds) = timeout(spec, "wrk")? {
-        push(&mut words, "--timeout", format!("{seconds}s"));
+    if let Some(seconds) = timeout_seconds(spec, "wrk")? {
+        push_option(&mut words, "--timeout", format!("{seconds}s"));
     }
-    for (name, value) in request.fields() {
-        push(&mut words, "-H", format!("{name}: {value}"));
+    for (name, value) in request.header_pairs() {
+        push_option(&mut words, "-H", format!("{name}: {value}"));
     }
     words.push(request.url.clone());
     Ok(words)
 }
 
-fn h2load(spec: &LoadSpec, request: &Request) -> Vec<String> {
+fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     let milliseconds = |time: Duration| format!("{}ms", time.as_millis());
     let mut words = Vec::new();
     if !spec.http2 {
         words.push("--h1".to_owned());
     }
     let streams = spec.streams_per_connection();
-    push(&mut words, "-c", request.concurrency.div_ceil(streams));
-    push(&mut words, "-m", streams);
-    push(&mut words, "-t", spec.threads.unwrap_or(1));
+    push_option(&mut words, "-c", request.concurrency.div_ceil(streams));
+    push_option(&mut words, "-m", streams);
+    push_option(&mut words, "-t", spec.threads.unwrap_or(1));
     match (spec.count, spec.time) {
-        (Some(count), None) => push(&mut words, "-n", count),
+        (Some(count), None) => push_option(&mut words, "-n", count),
         (_, time) => {
-            let time = time.unwrap_or(TIME);
-            push(&mut words, "-D", milliseconds(time));
+            let time = time.unwrap_or(DEFAULT_DURATION);
+            push_option(&mut words, "-D", milliseconds(time));
             if let Some(warmup) = spec.warmup {
-                push(&mut words, "--warm-up-time", milliseconds(warmup));
+                push_option(&mut words, "--warm-up-time", milliseconds(warmup));
             }
         }
     }
     if let Some(limit) = spec.timeout.filter(|limit| !limit.is_zero()) {
-        push(&mut words, "-N", milliseconds(limit));
+        push_option(&mut words, "-N", milliseconds(limit));
     }
-    for (name, value) in request.fields() {
-        push(
+    for (name, value) in request.header_pairs() {
+        push_option(
             &mut words,
             "-H",
             format!("{}: {value}", name.to_ascii_lowercase()),
         );
     }
     if let Some(body) = &request.body {
-        push(&mut words, "-d", body.display());
+        push_option(&mut words, "-d", body.display());
     }
     if let Some(path) = &spec.unix_socket {
-        push(&mut words, "-B", format!("unix:{}", path.display()));
+        push_option(&mut words, "-B", format!("unix:{}", path.display()));
     }
     words.push(request.url.clone());
     words
 }
 
-fn autocannon(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
+fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
     let mut words: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
-    push(&mut words, "-c", request.concurrency);
+    push_option(&mut words, "-c", request.concurrency);
     match spec.count {
-        Some(count) => push(&mut words, "-a", count),
+        Some(count) => push_option(&mut words, "-a", count),
         None => {
-            if let Some(seconds) = seconds(spec, "autocannon")? {
-                push(&mut words, "-d", seconds);
+            if let Some(seconds) = duration_seconds(spec, "autocannon")? {
+                push_option(&mut words, "-d", seconds);
             }
         }
     }
     if let Some(threads) = spec.threads {
-        push(&mut words, "-w", threads);
+        push_option(&mut words, "-w", threads);
     }
     if let Some(streams) = spec.pipeline {
-        push(&mut words, "-p", streams);
+        push_option(&mut words, "-p", streams);
     }
-    if let Some(seconds) = timeout(spec, "autocannon")? {
-        push(&mut words, "-t", seconds);
+    if let Some(seconds) = timeout_seconds(spec, "autocannon")? {
+        push_option(&mut words, "-t", seconds);
     }
-    push(&mut words, "-m", &request.kind.method);
-    for (name, value) in request.fields() {
-        push(&mut words, "-H", format!("{name}={value}"));
+    push_option(&mut words, "-m", &request.kind.method);
+    for (name, value) in request.header_pairs() {
+        push_option(&mut words, "-H", format!("{name}={value}"));
     }
     if let Some(body) = &request.body {
-        push(&mut words, "-i", body.display());
+        push_option(&mut words, "-i", body.display());
     }
     if let Some(path) = &spec.unix_socket {
-        push(&mut words, "-S", path.display());
+        push_option(&mut words, "-S", path.display());
     }
     words.push(request.url.clone());
     Ok(words)
@@ -463,7 +469,7 @@ fn autocannon(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>>
 pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(Notice),
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<Option<Session>> {
     load_with_tool_beside(server_of(spec), spec, seed, tell)
 }
@@ -473,32 +479,32 @@ pub fn load_with_tool(
 /// # Errors
 /// As for [`load_with_tool`].
 pub fn load_with_tool_beside(
-    server: Option<Spec>,
+    server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(Notice),
+    tell: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<Option<Session>> {
-    let scratch = Scratch::new()?;
+    let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
-    let job = build::job(spec, seed, Part::WHOLE)?;
+    let job = build::build_job(spec, seed, LoadShare::ONLY)?;
     let url = job.url.to_string();
     // Rejects unsupported options before a server is started.
-    let command = command(&job, &body)?;
-    resolve(Path::new(command.name))
+    let command = build_command(&job, &body)?;
+    resolve_program(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
-    let ready = Ready::make(job, server, tell)?;
+    let ready = PreparedLoad::prepare(job, server, tell)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
-        tell(Notice::Warning(&format!(
+        tell(LoadNotice::Warning(&format!(
             "{} does not look at bodies: only the answer before the load was checked.",
             command.name
         )));
     }
     for warning in &ready.warnings {
-        tell(Notice::Warning(warning));
+        tell(LoadNotice::Warning(warning));
     }
-    let command = self::command(&ready.job, &body)?;
-    let outcome = start(&command)?;
-    if let Some(server) = ready.end()?
+    let command = self::build_command(&ready.job, &body)?;
+    let outcome = run_tool(&command)?;
+    if let Some(server) = ready.stop_server()?
         && let Some(died) = &server.died
     {
         bail!(
@@ -506,7 +512,7 @@ pub fn load_with_tool_beside(
             server.stderr_tail
         );
     }
-    if outcome.ended == Ended::Interrupted {
+    if outcome.ended == ProcessEnd::Interrupted {
         return Ok(None);
     }
     let text = outcome.stdout.text();
@@ -516,13 +522,13 @@ pub fn load_with_tool_beside(
     };
     let label = format!("{} {url}", command.name);
     let mut warnings = Vec::new();
-    let sessions = formats::read_noting(&label, text.as_bytes(), &mut warnings);
+    let sessions = formats::read_with_warnings(&label, text.as_bytes(), &mut warnings);
     let sessions = sessions.with_context(failed)?;
     for warning in &warnings {
-        tell(Notice::Warning(warning));
+        tell(LoadNotice::Warning(warning));
     }
     let mut session = sessions.into_iter().next().with_context(failed)?;
-    let expected = expected(&tool_of(spec.client)?, &spec.expect_status)?;
+    let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
         count_unexpected(&mut run.samples, expected);
         // Some tools do not print the URL.
@@ -538,38 +544,44 @@ pub fn load_with_tool_beside(
     Ok(Some(session))
 }
 
-fn start(command: &ToolCommand) -> anyhow::Result<Outcome> {
-    let spec = Spec {
+fn run_tool(command: &ToolCommand) -> anyhow::Result<ProcessOutcome> {
+    let spec = ProcessSpec {
         limit: UNLIMITED,
-        ..Spec::new(command.name).args(command.arguments.iter().cloned())
+        ..ProcessSpec::new(command.name).args(command.arguments.iter().cloned())
     };
-    process::run(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
+    process::run_child(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn expected_of(client: Client, statuses: &[RangeInclusive<u16>]) -> Result<Expected, String> {
-        let tool = tool_of(client).unwrap();
-        expected(&tool, statuses).map_err(|error| error.to_string())
+    fn expected_of(
+        client: LoadClient,
+        statuses: &[RangeInclusive<u16>],
+    ) -> Result<ExpectedCount, String> {
+        let tool = tool_support(client).unwrap();
+        select_expected(&tool, statuses).map_err(|error| error.to_string())
     }
 
     #[test]
     fn an_expected_status_is_one_that_the_tool_counts() {
-        use Client::{Ab, Autocannon, H2load, Wrk};
+        use LoadClient::{Ab, Autocannon, H2load, Wrk};
         for client in [Ab, Wrk, H2load, Autocannon] {
-            assert_eq!(expected_of(client, &[]), Ok(Expected::Good));
-            assert_eq!(expected_of(client, &[200..=200]), Ok(Expected::Good));
+            assert_eq!(expected_of(client, &[]), Ok(ExpectedCount::Good));
+            assert_eq!(expected_of(client, &[200..=200]), Ok(ExpectedCount::Good));
             assert_eq!(
                 expected_of(client, &[200..=204, 206..=206]),
-                Ok(Expected::Good)
+                Ok(ExpectedCount::Good)
             );
         }
-        assert_eq!(expected_of(Ab, &[404..=404]), Ok(Expected::Others));
-        assert_eq!(expected_of(Autocannon, &[304..=304]), Ok(Expected::Others));
-        assert_eq!(expected_of(Wrk, &[304..=304]), Ok(Expected::Good));
-        assert_eq!(expected_of(Wrk, &[500..=599]), Ok(Expected::Others));
+        assert_eq!(expected_of(Ab, &[404..=404]), Ok(ExpectedCount::Others));
+        assert_eq!(
+            expected_of(Autocannon, &[304..=304]),
+            Ok(ExpectedCount::Others)
+        );
+        assert_eq!(expected_of(Wrk, &[304..=304]), Ok(ExpectedCount::Good));
+        assert_eq!(expected_of(Wrk, &[500..=599]), Ok(ExpectedCount::Others));
         for (client, statuses) in [
             (Ab, vec![200..=200, 404..=404]),
             (Ab, vec![200..=399]),
@@ -592,7 +604,7 @@ mod tests {
             elapsed_ns: None,
             iterations,
         };
-        for (which, count) in [(Expected::Good, 97.0), (Expected::Others, 3.0)] {
+        for (which, count) in [(ExpectedCount::Good, 97.0), (ExpectedCount::Others, 3.0)] {
             let mut samples = [
                 sample("throughput", 50.0, Some(100.0)),
                 sample("http_non2xx", 97.0, None),

@@ -6,8 +6,8 @@
 use super::perf;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
-use speedwell_model::Profile;
-use speedwell_process::{Scratch, Service, Spec, tree_of};
+use speedwell_model::StackProfile;
+use speedwell_process::{ProcessSpec, ScratchFolder, ServiceProcess, tree_of};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,27 +15,27 @@ use std::time::Duration;
 
 /// Time perf may take to start or stop: it reads the maps of every process, possibly on a machine
 /// under load.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PERF_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest recording: a server under load for minutes fills gigabytes.
-const LONGEST: Duration = Duration::from_secs(600);
-const PAUSE: Duration = Duration::from_millis(5);
+const MAX_RECORDING: Duration = Duration::from_secs(600);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A recording in progress. Dropping it discards the recording.
 #[derive(Debug)]
-pub struct Attached {
+pub struct ActiveRecording {
     perf: PathBuf,
-    service: Service,
+    service: ServiceProcess,
     orders: File,
-    scratch: Scratch,
+    scratch: ScratchFolder,
     home: PathBuf,
 }
 
-impl Attached {
+impl ActiveRecording {
     /// Starts recording a process and its tree; returns when the first sample can be taken.
-    pub(super) fn begin(perf: &Path, pid: i32, home: &Path) -> Result<Attached> {
-        let scratch = Scratch::new()?;
-        let orders = pipe(&scratch.path("orders"))?;
-        let answers = pipe(&scratch.path("answers"))?;
+    pub(super) fn attach(perf: &Path, pid: i32, home: &Path) -> Result<ActiveRecording> {
+        let scratch = ScratchFolder::new()?;
+        let orders = create_pipe(&scratch.path("orders"))?;
+        let answers = create_pipe(&scratch.path("answers"))?;
         let tree: Vec<String> = tree_of(pid).iter().map(ToString::to_string).collect();
         if tree.is_empty() {
             bail!("process {pid} has ended");
@@ -46,23 +46,23 @@ impl Attached {
             scratch.path("answers").display()
         );
         // -D -1 starts perf with recording disabled, until it receives `enable`.
-        let spec = perf::record(perf, &scratch)
+        let spec = perf::perf_record_command(perf, &scratch)
             .args(["-D", "-1", "-p", &tree.join(",")])
             .args([control]);
-        let service = Service::start(Spec {
-            limit: LONGEST,
+        let service = ServiceProcess::start(ProcessSpec {
+            limit: MAX_RECORDING,
             ..spec
         });
         let service = service.context("cannot start perf")?;
-        let mut attached = Attached {
+        let mut attached = ActiveRecording {
             perf: perf.to_owned(),
             service,
             orders,
             scratch,
             home: home.to_owned(),
         };
-        attached.order("enable\n")?;
-        attached.await_answer(answers)?;
+        attached.send_command("enable\n")?;
+        attached.wait_for_ack(answers)?;
         Ok(attached)
     }
 
@@ -70,16 +70,19 @@ impl Attached {
     ///
     /// # Errors
     /// Waiting for perf failed.
-    pub fn stop(mut self) -> Result<Recording> {
+    pub fn stop_recording(mut self) -> Result<FinishedRecording> {
         // A closed pipe means that perf ended with the program; its recording is complete.
-        let _ = self.order("stop\n");
+        let _ = self.send_command("stop\n");
         let clock = self.service.clock();
-        let until = clock.now() + PATIENCE;
+        let until = clock.now() + PERF_TIMEOUT;
         while !self.service.has_ended() && clock.now() < until {
-            clock.wait(PAUSE);
+            clock.wait(POLL_INTERVAL);
         }
-        let outcome = self.service.stop().context("cannot wait for perf")?;
-        Ok(Recording {
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .context("cannot wait for perf")?;
+        Ok(FinishedRecording {
             perf: self.perf,
             scratch: self.scratch,
             home: self.home,
@@ -87,16 +90,16 @@ impl Attached {
         })
     }
 
-    fn order(&mut self, order: &str) -> Result<()> {
+    fn send_command(&mut self, order: &str) -> Result<()> {
         self.orders
             .write_all(order.as_bytes())
             .context("cannot tell perf what to do")
     }
 
     /// Waits until perf acknowledges a command with `ack`.
-    fn await_answer(&self, mut answers: File) -> Result<()> {
+    fn wait_for_ack(&self, mut answers: File) -> Result<()> {
         let clock = self.service.clock();
-        let until = clock.now() + PATIENCE;
+        let until = clock.now() + PERF_TIMEOUT;
         let mut heard = [0; 16];
         loop {
             if answers.read(&mut heard).is_ok_and(|length| length > 0) {
@@ -108,29 +111,29 @@ impl Attached {
             if clock.now() > until {
                 bail!("perf does not begin to record");
             }
-            clock.wait(PAUSE);
+            clock.wait(POLL_INTERVAL);
         }
     }
 }
 
 /// A finished recording that has not been read yet.
 #[derive(Debug)]
-pub struct Recording {
+pub struct FinishedRecording {
     perf: PathBuf,
-    scratch: Scratch,
+    scratch: ScratchFolder,
     home: PathBuf,
     /// Last line of perf's stderr.
     last_line: String,
 }
 
-impl Recording {
+impl FinishedRecording {
     /// Reads the recording. Best called after the program has ended, so that reading disturbs no
     /// measurement and files its runtime wrote for perf are removed.
     ///
     /// # Errors
     /// Nothing was recorded, or it cannot be read.
-    pub fn profile(self) -> Result<Profile> {
-        let script = perf::profile(&self.perf, &self.scratch, &self.home);
+    pub fn read_profile(self) -> Result<StackProfile> {
+        let script = perf::read_profile(&self.perf, &self.scratch, &self.home);
         let reason = || match self.last_line.as_str() {
             "" => "perf recorded nothing".to_owned(),
             line => format!("perf recorded nothing, and said '{line}'"),
@@ -141,7 +144,7 @@ impl Recording {
 
 /// Creates a named pipe and opens it in both directions, which does not block until the other end
 /// opens.
-fn pipe(path: &Path) -> Result<File> {
+fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot make a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;

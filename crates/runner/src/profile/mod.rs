@@ -2,8 +2,8 @@
 //! program.
 //!
 //! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Must
-//! not know why a program is recorded. Start at [`Recorder`]: [`Recorder::record`] for a program
-//! that runs to its end, [`Recorder::prepare`] and [`Recorder::attach`] for part of a server's
+//! not know why a program is recorded. Start at [`ProfileRecorder`]: [`ProfileRecorder::perf_record_command`] for a program
+//! that runs to its end, [`ProfileRecorder::prepare_slot`] and [`ProfileRecorder::attach_profiler`] for part of a server's
 //! lifetime.
 
 mod attached;
@@ -11,17 +11,19 @@ mod perf;
 mod runtime;
 
 use anyhow::{Context, Result, bail};
-pub use attached::{Attached, Recording};
-use runtime::{is_node, name_code};
-use speedwell_model::Profile;
-use speedwell_process::{self as process, Conversation, Outcome, Scratch, Spec};
+pub use attached::{ActiveRecording, FinishedRecording};
+use runtime::{enable_symbols, is_node};
+use speedwell_model::StackProfile;
+use speedwell_process::{
+    self as process, ChildConversation, ProcessOutcome, ProcessSpec, ScratchFolder,
+};
 use speedwell_results::foreign::profile::FrameNames;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Recording tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub enum RecordingTool {
     /// Linux perf: native code and scripts.
     Perf,
     /// V8's own profiler: JavaScript functions only, and only for the whole run.
@@ -30,31 +32,31 @@ pub enum Tool {
 
 /// Recording of a program that ran to its end.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct ProfiledRun {
     /// Where its time went.
-    pub profile: Profile,
+    pub profile: StackProfile,
     /// How the program ended. Its times include the cost of recording.
-    pub outcome: Outcome,
+    pub outcome: ProcessOutcome,
 }
 
 /// Records programs with the tool this machine has.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct ProfileRecorder {
     /// Path of perf, or why it cannot be used.
     perf: Result<PathBuf, String>,
 }
 
-impl Recorder {
+impl ProfileRecorder {
     /// Detects available tools; tries perf once, which takes a fraction of a second.
-    pub fn new() -> Recorder {
-        Recorder {
-            perf: perf::tried(),
+    pub fn new() -> ProfileRecorder {
+        ProfileRecorder {
+            perf: perf::find_usable_perf(),
         }
     }
 
     /// Creates a recorder that does not use perf, for the given reason.
-    pub fn without_perf(reason: impl Into<String>) -> Recorder {
-        Recorder {
+    pub fn without_perf(reason: impl Into<String>) -> ProfileRecorder {
+        ProfileRecorder {
             perf: Err(reason.into()),
         }
     }
@@ -63,10 +65,10 @@ impl Recorder {
     ///
     /// # Errors
     /// No tool can; the message gives the reason.
-    pub fn tool(&self, program: &Path) -> Result<Tool> {
+    pub fn select_tool(&self, program: &Path) -> Result<RecordingTool> {
         match &self.perf {
-            Ok(_) => Ok(Tool::Perf),
-            Err(_) if is_node(program) => Ok(Tool::V8),
+            Ok(_) => Ok(RecordingTool::Perf),
+            Err(_) if is_node(program) => Ok(RecordingTool::V8),
             Err(reason) => bail!("{reason}"),
         }
     }
@@ -76,47 +78,51 @@ impl Recorder {
     ///
     /// # Errors
     /// No tool can record it, or it wrote no samples.
-    pub fn record(&self, spec: Spec, skip: Duration) -> Result<Recorded> {
+    pub fn record(&self, spec: ProcessSpec, skip: Duration) -> Result<ProfiledRun> {
         self.record_while(spec, skip, &mut ())
     }
 
-    /// Records as [`Recorder::record`] does, while holding a conversation with the program.
+    /// Records as [`ProfileRecorder::perf_record_command`] does, while holding a conversation with the program.
     ///
     /// # Errors
-    /// As for [`Recorder::record`].
+    /// As for [`ProfileRecorder::perf_record_command`].
     pub fn record_while(
         &self,
-        mut spec: Spec,
+        mut spec: ProcessSpec,
         skip: Duration,
-        conversation: &mut dyn Conversation,
-    ) -> Result<Recorded> {
-        let home = home(&spec);
-        let scratch = Scratch::new()?;
+        conversation: &mut dyn ChildConversation,
+    ) -> Result<ProfiledRun> {
+        let home = working_folder(&spec);
+        let scratch = ScratchFolder::new()?;
         let program = spec.program.display().to_string();
-        let (profile, outcome) = match (self.tool(&spec.program)?, &self.perf) {
-            (Tool::Perf, Ok(perf)) => {
-                name_code(&mut spec);
-                let outcome = run(&perf::recorded(perf, &scratch, spec, skip), conversation)?;
-                let script = perf::profile(perf, &scratch, &home);
+        let (profile, outcome) = match (self.select_tool(&spec.program)?, &self.perf) {
+            (RecordingTool::Perf, Ok(perf)) => {
+                enable_symbols(&mut spec);
+                let outcome = run_recorded(
+                    &perf::wrap_with_perf(perf, &scratch, spec, skip),
+                    conversation,
+                )?;
+                let script = perf::read_profile(perf, &scratch, &home);
                 (script.map(|script| script.profile), outcome)
             }
             (_, perf) => {
-                let outcome = run(&runtime::recorded(&scratch, spec), conversation)?;
-                let mut profile = runtime::profile(&scratch, &FrameNames::from(&home));
+                let outcome =
+                    run_recorded(&runtime::with_v8_profiler(&scratch, spec), conversation)?;
+                let mut profile = runtime::read_v8_profile(&scratch, &FrameNames::from_home(&home));
                 if let (Ok(profile), Err(reason)) = (&mut profile, perf) {
-                    profile.remarks = runtime::remarks(reason, skip);
+                    profile.remarks = runtime::fallback_notes(reason, skip);
                 }
                 (profile, outcome)
             }
         };
-        let profile = profile.with_context(|| unrecorded(&program, &outcome))?;
-        Ok(Recorded { profile, outcome })
+        let profile = profile.with_context(|| describe_unrecorded(&program, &outcome))?;
+        Ok(ProfiledRun { profile, outcome })
     }
 
-    /// Prepares a program for [`Recorder::attach`] before it starts.
-    pub fn prepare(&self, spec: &mut Spec) {
+    /// Prepares a program for [`ProfileRecorder::attach_profiler`] before it starts.
+    pub fn prepare(&self, spec: &mut ProcessSpec) {
         if self.perf.is_ok() {
-            name_code(spec);
+            enable_symbols(spec);
         }
     }
 
@@ -124,26 +130,29 @@ impl Recorder {
     ///
     /// # Errors
     /// perf is unavailable, or cannot attach to the process.
-    pub fn attach(&self, pid: i32, home: &Path) -> Result<Attached> {
+    pub fn attach(&self, pid: i32, home: &Path) -> Result<ActiveRecording> {
         match &self.perf {
-            Ok(perf) => Attached::begin(perf, pid, home),
+            Ok(perf) => ActiveRecording::attach(perf, pid, home),
             Err(reason) => bail!("{reason}; a running process can be recorded by perf only"),
         }
     }
 }
 
-impl Default for Recorder {
-    fn default() -> Recorder {
-        Recorder::new()
+impl Default for ProfileRecorder {
+    fn default() -> ProfileRecorder {
+        ProfileRecorder::new()
     }
 }
 
-fn run(spec: &Spec, conversation: &mut dyn Conversation) -> Result<Outcome> {
+fn run_recorded(
+    spec: &ProcessSpec,
+    conversation: &mut dyn ChildConversation,
+) -> Result<ProcessOutcome> {
     let program = || format!("cannot start '{}'", spec.program.display());
-    process::run(spec, conversation).with_context(program)
+    process::run_child(spec, conversation).with_context(program)
 }
 
-fn unrecorded(program: &str, outcome: &Outcome) -> String {
+fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
     match outcome.stderr.last_lines(1) {
         line if line.is_empty() => format!("'{program}' was not recorded"),
         line => format!("'{program}' was not recorded, and said '{line}'"),
@@ -151,7 +160,7 @@ fn unrecorded(program: &str, outcome: &Outcome) -> String {
 }
 
 /// Folder to which displayed paths are relative: the program's.
-fn home(spec: &Spec) -> PathBuf {
+fn working_folder(spec: &ProcessSpec) -> PathBuf {
     let folder = spec
         .directory
         .clone()

@@ -7,7 +7,7 @@
 //! without frame pointers are missing.
 
 use anyhow::{Context, Result, bail};
-use speedwell_process::{self as process, Ended, Outcome, Scratch, Spec};
+use speedwell_process::{self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
 use speedwell_results::foreign::profile::{FrameNames, PerfScript, read_perf_script};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,22 +17,22 @@ use std::time::Duration;
 
 /// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
 /// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
-const SAMPLES_PER_SECOND: &str = "997";
+const SAMPLING_RATE: &str = "997";
 /// Time limit for converting a recording to text: symbols of large programs are read anew every
 /// time.
-const TEXT_LIMIT: Duration = Duration::from_secs(300);
+const CONVERSION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Where perf looks for symbols of code compiled at run time, by process (perf-script(1), jit
 /// interface).
-const MAPS: &str = "/tmp";
+const SYMBOL_MAP_FOLDER: &str = "/tmp";
 
 /// Data file in a recording's folder.
-const DATA: &str = "perf.data";
+const DATA_FILE: &str = "perf.data";
 
 /// Builds a perf command that records into the scratch folder; the caller adds what it records.
-pub fn record(perf: &Path, scratch: &Scratch) -> Spec {
+pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
     // -B and -N: build ids require reading every file at the end, and their cache grows in the
     // user's home.
-    Spec::new(perf)
+    ProcessSpec::new(perf)
         .args([
             "record",
             "-q",
@@ -41,15 +41,20 @@ pub fn record(perf: &Path, scratch: &Scratch) -> Spec {
             "-e",
             "cpu-clock",
             "-F",
-            SAMPLES_PER_SECOND,
+            SAMPLING_RATE,
         ])
         .args(["--call-graph", "fp", "-o"])
-        .args([scratch.path(DATA).to_string_lossy()])
+        .args([scratch.path(DATA_FILE).to_string_lossy()])
 }
 
 /// Wraps a program to be recorded from its start, or from `skip` later on, to its end.
-pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> Spec {
-    let mut around = record(perf, scratch);
+pub fn wrap_with_perf(
+    perf: &Path,
+    scratch: &ScratchFolder,
+    spec: ProcessSpec,
+    skip: Duration,
+) -> ProcessSpec {
+    let mut around = perf_record_command(perf, scratch);
     if !skip.is_zero() {
         around = around.args(["-D".to_owned(), skip.as_millis().to_string()]);
     }
@@ -57,7 +62,7 @@ pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> S
     let around = around
         .args(["--".to_owned(), program])
         .args(spec.arguments.clone());
-    Spec {
+    ProcessSpec {
         program: around.program,
         arguments: around.arguments,
         ..spec
@@ -65,16 +70,16 @@ pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> S
 }
 
 /// Checks whether perf can record here. If not, returns the reason.
-pub fn tried() -> Result<PathBuf, String> {
+pub fn find_usable_perf() -> Result<PathBuf, String> {
     let perf = PathBuf::from("perf");
-    let attempt = || -> Result<Outcome> {
-        let scratch = Scratch::new()?;
-        let spec = record(&perf, &scratch).args(["--", "true"]);
-        Ok(process::run(&spec, &mut ())?)
+    let attempt = || -> Result<ProcessOutcome> {
+        let scratch = ScratchFolder::new()?;
+        let spec = perf_record_command(&perf, &scratch).args(["--", "true"]);
+        Ok(process::run_child(&spec, &mut ())?)
     };
     match attempt() {
-        Ok(outcome) if outcome.ended == Ended::Exit(0) => Ok(perf),
-        Ok(outcome) => Err(refusal(&outcome)),
+        Ok(outcome) if outcome.ended == ProcessEnd::Exit(0) => Ok(perf),
+        Ok(outcome) => Err(explain_refusal(&outcome)),
         Err(error) => match error.downcast_ref::<std::io::Error>() {
             Some(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err("there is no perf in PATH".to_owned())
@@ -85,7 +90,7 @@ pub fn tried() -> Result<PathBuf, String> {
 }
 
 /// Explains why perf does not record: the kernel's setting is clearer than perf's own message.
-fn refusal(outcome: &Outcome) -> String {
+fn explain_refusal(outcome: &ProcessOutcome) -> String {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let level: Option<i32> = level.ok().and_then(|text| text.trim().parse().ok());
     let told = outcome.stderr.text();
@@ -105,8 +110,8 @@ fn refusal(outcome: &Outcome) -> String {
 ///
 /// # Errors
 /// perf cannot read it, or it is empty.
-pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript> {
-    let data = scratch.path(DATA);
+pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<PerfScript> {
+    let data = scratch.path(DATA_FILE);
     if !data.is_file() {
         bail!("perf wrote no recording");
     }
@@ -116,31 +121,31 @@ pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let words = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
-    let spec = Spec {
-        limit: TEXT_LIMIT,
-        ..Spec::new("/bin/sh").args(["-c", script]).args(words)
+    let spec = ProcessSpec {
+        limit: CONVERSION_TIMEOUT,
+        ..ProcessSpec::new("/bin/sh").args(["-c", script]).args(words)
     };
-    let outcome = process::run(&spec, &mut ()).context("cannot start perf")?;
-    if outcome.ended != Ended::Exit(0) {
+    let outcome = process::run_child(&spec, &mut ()).context("cannot start perf")?;
+    if outcome.ended != ProcessEnd::Exit(0) {
         bail!(
             "perf cannot read its recording: {}",
             outcome.stderr.last_lines(1)
         );
     }
     let file = File::open(&text).context("cannot read what perf wrote")?;
-    let script = read_perf_script(BufReader::new(file), &FrameNames::from(home))?;
-    remove_maps(&script.processes, home);
+    let script = read_perf_script(BufReader::new(file), &FrameNames::from_home(home))?;
+    remove_symbol_maps(&script.processes, home);
     Ok(script)
 }
 
 /// Removes symbol maps that runtimes of ended processes wrote for perf: a later process with the
 /// same pid would get their names. Node.js also leaves a useless log in its folder.
-fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
+fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();
     let logs: Vec<PathBuf> = files
         .map(|file| file.path())
-        .filter(|file| is_log(file))
+        .filter(|file| is_v8_log(file))
         .collect();
     for pid in processes.iter().filter(has_ended) {
         let ending = format!("-{pid}-v8.log");
@@ -153,13 +158,13 @@ fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
         }
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
             // Most processes have none.
-            let _ = std::fs::remove_file(Path::new(MAPS).join(name));
+            let _ = std::fs::remove_file(Path::new(SYMBOL_MAP_FOLDER).join(name));
         }
     }
 }
 
 /// Whether it is a log of a V8 isolate: `isolate-0x2c97abc0-1478-v8.log`.
-fn is_log(file: &Path) -> bool {
+fn is_v8_log(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("isolate-0x") && name.ends_with("-v8.log")
 }

@@ -1,16 +1,16 @@
 //! Configures language runtimes so that a recording shows functions of the language.
 
 use anyhow::{Context, Result, bail};
-use speedwell_model::Profile;
-use speedwell_process::{Scratch, Spec};
-use speedwell_results::foreign::profile::{FrameNames, read};
+use speedwell_model::StackProfile;
+use speedwell_process::{ProcessSpec, ScratchFolder};
+use speedwell_results::foreign::profile::{FrameNames, read_profile};
 use std::path::Path;
 use std::time::Duration;
 
 /// Variables that make runtimes export symbols of compiled code and keep stacks walkable, each with
 /// the text to append. Set for every program: any runtime may run behind a shell script, and others
 /// ignore them.
-const NAMING: [(&str, &str); 3] = [
+const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
         "NODE_OPTIONS",
@@ -24,14 +24,14 @@ const NAMING: [(&str, &str); 3] = [
 ];
 
 /// Makes the program's runtime export symbols.
-pub fn name_code(spec: &mut Spec) {
-    for (name, more) in NAMING {
-        append(spec, name, more);
+pub fn enable_symbols(spec: &mut ProcessSpec) {
+    for (name, more) in SYMBOL_VARIABLES {
+        append_variable(spec, name, more);
     }
 }
 
 /// Appends to the value of a variable in the spec or in our own environment.
-fn append(spec: &mut Spec, name: &str, more: &str) {
+fn append_variable(spec: &mut ProcessSpec, name: &str, more: &str) {
     let known = spec
         .environment
         .iter()
@@ -62,7 +62,7 @@ pub fn is_node(program: &Path) -> bool {
 
 /// Makes Node.js record the program from start to end. Node.js accepts these options only on its
 /// command line, before the script.
-pub fn recorded(scratch: &Scratch, mut spec: Spec) -> Spec {
+pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> ProcessSpec {
     let folder = format!("--cpu-prof-dir={}", scratch.folder().display());
     spec.arguments
         .splice(0..0, ["--cpu-prof".to_owned(), folder]);
@@ -73,14 +73,14 @@ pub fn recorded(scratch: &Scratch, mut spec: Spec) -> Spec {
 ///
 /// # Errors
 /// There are none because the program was killed, or one cannot be read.
-pub fn profile(scratch: &Scratch, names: &FrameNames) -> Result<Profile> {
+pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackProfile> {
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut whole: Option<Profile> = None;
+    let mut whole: Option<StackProfile> = None;
     for file in files {
         let bytes = std::fs::read(&file).context("cannot read a recording")?;
-        let Some(profile) = read(&bytes, names)? else {
+        let Some(profile) = read_profile(&bytes, names)? else {
             continue;
         };
         match &mut whole {
@@ -98,7 +98,7 @@ pub fn profile(scratch: &Scratch, names: &FrameNames) -> Result<Profile> {
 
 /// Notes on a recording by V8's profiler, used because perf is unavailable, which cannot skip the
 /// beginning.
-pub fn remarks(no_perf: &str, skip: Duration) -> Vec<String> {
+pub fn fallback_notes(no_perf: &str, skip: Duration) -> Vec<String> {
     let mut remarks = vec![format!("V8's profiler was used because {no_perf}.")];
     if !skip.is_zero() {
         remarks.push("It records a program from its start, warm-up included.".to_owned());
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn flags_are_appended_to_those_of_the_program_and_once_only() {
-        let mut spec = Spec::new("node").env("NODE_OPTIONS", "--require=./module.js");
-        name_code(&mut spec);
-        name_code(&mut spec);
+        let mut spec = ProcessSpec::new("node").env("NODE_OPTIONS", "--require=./module.js");
+        enable_symbols(&mut spec);
+        enable_symbols(&mut spec);
         let options = spec
             .environment
             .iter()

@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 /// One event: a name and data of any number of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ServerEvent {
     name: String,
     data: String,
     pub(super) id: Option<u64>,
 }
 
-impl Event {
+impl ServerEvent {
     /// Creates an event that gets the next id.
-    pub fn new(name: impl Into<String>, data: impl Into<String>) -> Event {
-        Event {
+    pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
+        ServerEvent {
             name: name.into(),
             data: data.into(),
             id: None,
@@ -23,13 +23,13 @@ impl Event {
 
     /// Sets an explicit id: an offset in something stored that only grows.
     #[must_use]
-    pub fn at(mut self, id: u64) -> Event {
+    pub fn with_id(mut self, id: u64) -> ServerEvent {
         self.id = Some(id);
         self
     }
 
     /// Encodes the event. Every line break in the data starts a new `data:` line.
-    pub(super) fn text(&self, id: Option<u64>) -> Bytes {
+    pub(super) fn encode(&self, id: Option<u64>) -> Bytes {
         let mut text = String::with_capacity(self.data.len() + 64);
         let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
         // Writing to a string cannot fail.

@@ -1,6 +1,6 @@
 //! Event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
-//! A [`Hub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects sends
+//! A [`EventHub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects sends
 //! the id of the last event it has seen and gets those after it, if they are still kept; otherwise
 //! it gets the initial events like a new viewer. A viewer more than 64 events behind is
 //! disconnected and reconnects the same way.
@@ -8,10 +8,10 @@
 mod event;
 mod viewer;
 
-pub use event::Event;
-pub use viewer::Viewer;
+pub use event::ServerEvent;
+pub use viewer::EventViewer;
 
-use crate::stopper::{EndsAsWell, Stopper};
+use crate::stopper::{ServerStopper, StopListener};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use hyper::body::Bytes;
@@ -20,12 +20,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use viewer::{BEHIND, Queue, lock};
+use viewer::{MAX_EVENTS_BEHIND, ViewerQueue, lock};
 
 /// Events kept for viewers that reconnect.
-const KEPT: usize = 256;
+const MAX_REPLAYED_EVENTS: usize = 256;
 /// Interval of comments that show proxies and browsers that the stream is alive.
-const BEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Broadcasts events to all viewers. Clones are the same hub; sending never blocks.
 ///
@@ -44,12 +44,12 @@ const BEAT: Duration = Duration::from_secs(15);
 /// hub.send(Event::new("progress", "4 of 10"));
 /// ```
 #[derive(Clone)]
-pub struct Hub {
-    state: Arc<Mutex<State>>,
+pub struct EventHub {
+    state: Arc<Mutex<HubState>>,
 }
 
-struct State {
-    viewers: Vec<Weak<Mutex<Queue>>>,
+struct HubState {
+    viewers: Vec<Weak<Mutex<ViewerQueue>>>,
     kept: VecDeque<(u64, Bytes)>,
     /// The newest id sent, and the newest id no longer kept.
     newest: u64,
@@ -60,58 +60,58 @@ struct State {
 }
 
 /// Reference from a stopper to a hub that does not keep the hub alive.
-struct WeakHub(Weak<Mutex<State>>);
+struct WeakHub(Weak<Mutex<HubState>>);
 
-impl EndsAsWell for WeakHub {
+impl StopListener for WeakHub {
     fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }
 
-    fn end(&self) {
+    fn on_stop(&self) {
         if let Some(state) = self.0.upgrade() {
-            Hub { state }.end();
+            EventHub { state }.end_streams();
         }
     }
 }
 
-impl Default for Hub {
-    fn default() -> Hub {
-        Hub::new()
+impl Default for EventHub {
+    fn default() -> EventHub {
+        EventHub::new()
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")
-            .field("viewers", &self.viewers())
+            .field("viewers", &self.count_viewers())
             .finish()
     }
 }
 
-impl Hub {
+impl EventHub {
     /// Creates a hub without viewers.
-    pub fn new() -> Hub {
+    pub fn new() -> EventHub {
         // Ids start with the time, so that an id of an earlier process counts as no longer kept.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let first = u64::try_from(since.as_millis()).unwrap_or_default() << 10;
-        Hub {
-            state: Arc::new(Mutex::new(State {
+        EventHub {
+            state: Arc::new(Mutex::new(HubState {
                 viewers: Vec::new(),
                 kept: VecDeque::new(),
                 newest: first,
                 forgotten: first,
                 last: None,
-                beat: BEAT,
+                beat: HEARTBEAT_INTERVAL,
                 is_over: false,
             })),
         }
     }
 
     /// Creates a hub whose ids are offsets in something stored, which currently ends at `place`.
-    pub fn at(place: u64) -> Hub {
-        let hub = Hub::new();
+    pub fn starting_at(place: u64) -> EventHub {
+        let hub = EventHub::new();
         {
             let mut state = lock(&hub.state);
             state.newest = place;
@@ -122,21 +122,21 @@ impl Hub {
 
     /// Ends the streams when the server stops, with `last` as their final event.
     #[must_use]
-    pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
-        lock(&self.state).last = Some(last.text(None));
-        stopper.also_ends(WeakHub(Arc::downgrade(&self.state)));
+    pub fn end_with_stopper(self, stopper: &ServerStopper, last: ServerEvent) -> EventHub {
+        lock(&self.state).last = Some(last.encode(None));
+        stopper.add_listener(WeakHub(Arc::downgrade(&self.state)));
         self
     }
 
     /// Sets the time without an event after which a comment is sent; the default is 15 s.
     #[must_use]
-    pub fn beat(self, after: Duration) -> Hub {
+    pub fn with_heartbeat(self, after: Duration) -> EventHub {
         lock(&self.state).beat = after;
         self
     }
 
     /// Returns the number of connected viewers.
-    pub fn viewers(&self) -> usize {
+    pub fn count_viewers(&self) -> usize {
         lock(&self.state)
             .viewers
             .iter()
@@ -146,7 +146,7 @@ impl Hub {
 
     /// Sends an event to all viewers and returns its id. An event whose id is not beyond the newest
     /// one has been sent already and is skipped.
-    pub fn send(&self, event: Event) -> u64 {
+    pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {
             let mut state = lock(&self.state);
@@ -154,10 +154,10 @@ impl Hub {
             if id <= state.newest || state.is_over {
                 return state.newest;
             }
-            let text = event.text(Some(id));
+            let text = event.encode(Some(id));
             state.newest = id;
             state.kept.push_back((id, text.clone()));
-            if state.kept.len() > KEPT
+            if state.kept.len() > MAX_REPLAYED_EVENTS
                 && let Some((gone, _)) = state.kept.pop_front()
             {
                 state.forgotten = gone;
@@ -169,7 +169,7 @@ impl Hub {
                 let mut queue = lock(&viewer);
                 if queue.waiting.len() >= queue.limit {
                     queue.waiting.clear();
-                    queue.end(None);
+                    queue.finish_with(None);
                 } else {
                     queue.waiting.push_back(text.clone());
                 }
@@ -183,7 +183,7 @@ impl Hub {
     }
 
     /// Ends the streams of all viewers, and of those that connect later.
-    pub fn end(&self) {
+    pub fn end_streams(&self) {
         let mut wakers = Vec::new();
         {
             let mut state = lock(&self.state);
@@ -195,51 +195,56 @@ impl Hub {
                 .filter_map(|viewer| viewer.upgrade())
             {
                 let mut queue = lock(&viewer);
-                queue.end(last.as_ref());
+                queue.finish_with(last.as_ref());
                 wakers.extend(queue.waker.take());
             }
         }
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the stream of one viewer as the response of a handler: [`Hub::watch`] for handlers
+    /// Returns the stream of one viewer as the response of a handler: [`EventHub::add_viewer`] for handlers
     /// that can produce the initial events without waiting.
-    pub fn stream(&self, asked: &HeaderMap, first: impl FnOnce() -> Vec<Event>) -> Response {
-        let viewer = self.watch(asked);
-        let first = if viewer.begins_anew() {
+    pub fn stream_response(
+        &self,
+        asked: &HeaderMap,
+        first: impl FnOnce() -> Vec<ServerEvent>,
+    ) -> Response {
+        let viewer = self.add_viewer(asked);
+        let first = if viewer.needs_initial_events() {
             first()
         } else {
             Vec::new()
         };
-        viewer.answer(&first)
+        viewer.into_stream_response(&first)
     }
 
     /// Registers a viewer that receives everything sent from now on. It starts with the events
     /// after the `Last-Event-ID` of the request if all of them are kept; otherwise it [starts
     /// anew](Viewer::begins_anew).
-    pub fn watch(&self, asked: &HeaderMap) -> Viewer {
-        let mut queue = Queue::default();
+    pub fn add_viewer(&self, asked: &HeaderMap) -> EventViewer {
+        let mut queue = ViewerQueue::default();
         let mut state = lock(&self.state);
-        let seen = seen(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
+        let seen =
+            last_event_id(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
         if let Some(seen) = seen {
             let missed = state.kept.iter().filter(|(id, _)| *id > seen);
             queue.waiting.extend(missed.map(|(_, text)| text.clone()));
         }
         // A reconnecting viewer may be further behind than others, by the events it has missed.
-        queue.limit = BEHIND + queue.waiting.len();
+        queue.limit = MAX_EVENTS_BEHIND + queue.waiting.len();
         if state.is_over {
-            queue.end(state.last.as_ref());
+            queue.finish_with(state.last.as_ref());
         }
         let queue = Arc::new(Mutex::new(queue));
         if !state.is_over {
             state.viewers.push(Arc::downgrade(&queue));
         }
         let since = seen.is_none().then_some(state.newest);
-        Viewer::new(queue, since, state.beat)
+        EventViewer::new(queue, since, state.beat)
     }
 }
 
-fn seen(asked: &HeaderMap) -> Option<u64> {
+fn last_event_id(asked: &HeaderMap) -> Option<u64> {
     asked
         .get("last-event-id")?
         .to_str()

@@ -1,6 +1,6 @@
 //! One viewer: its pending events and the body of its response.
 
-use super::event::Event;
+use super::event::ServerEvent;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
@@ -15,19 +15,19 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Maximum number of events that a viewer may be behind.
-pub(super) const BEHIND: usize = 64;
+pub(super) const MAX_EVENTS_BEHIND: usize = 64;
 
 /// Events that one viewer has not received yet.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct ViewerQueue {
     pub waiting: VecDeque<Bytes>,
     pub limit: usize,
     pub waker: Option<Waker>,
     pub is_over: bool,
 }
 
-impl Queue {
-    pub fn end(&mut self, last: Option<&Bytes>) {
+impl ViewerQueue {
+    pub fn finish_with(&mut self, last: Option<&Bytes>) {
         self.waiting.extend(last.cloned());
         self.is_over = true;
     }
@@ -52,8 +52,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///     Ok(viewer.answer(&first))
 /// }
 /// ```
-pub struct Viewer {
-    queue: Arc<Mutex<Queue>>,
+pub struct EventViewer {
+    queue: Arc<Mutex<ViewerQueue>>,
     /// Initial events: the state when the viewer connected.
     first: Option<Bytes>,
     /// The newest event when the viewer connected, for viewers that start anew.
@@ -63,7 +63,7 @@ pub struct Viewer {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl fmt::Debug for Viewer {
+impl fmt::Debug for EventViewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Viewer")
             .field("since", &self.since)
@@ -71,9 +71,13 @@ impl fmt::Debug for Viewer {
     }
 }
 
-impl Viewer {
-    pub(super) fn new(queue: Arc<Mutex<Queue>>, since: Option<u64>, beat: Duration) -> Viewer {
-        Viewer {
+impl EventViewer {
+    pub(super) fn new(
+        queue: Arc<Mutex<ViewerQueue>>,
+        since: Option<u64>,
+        beat: Duration,
+    ) -> EventViewer {
+        EventViewer {
             queue,
             first: None,
             since,
@@ -83,21 +87,21 @@ impl Viewer {
     }
 
     /// Sets the initial events, if there are any.
-    pub(super) fn show(&mut self, first: &[Event]) {
+    pub(super) fn set_initial_events(&mut self, first: &[ServerEvent]) {
         // They stand for everything up to `since`, the id that the viewer sends when it reconnects.
-        let first: Vec<Bytes> = first.iter().map(|event| event.text(self.since)).collect();
+        let first: Vec<Bytes> = first.iter().map(|event| event.encode(self.since)).collect();
         self.first = (!first.is_empty()).then(|| first.concat().into());
     }
 
     /// Whether it needs the initial events, because it has seen nothing yet or was away for too
     /// long.
-    pub fn begins_anew(&self) -> bool {
+    pub fn needs_initial_events(&self) -> bool {
         self.since.is_some()
     }
 
     /// Returns the response of a handler: `first`, then the events sent since the viewer connected.
-    pub fn answer(mut self, first: &[Event]) -> Response {
-        self.show(first);
+    pub fn into_stream_response(mut self, first: &[ServerEvent]) -> Response {
+        self.set_initial_events(first);
         let mut response = Response::new(Body::new(self));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -119,7 +123,7 @@ impl Viewer {
                 }
                 // All pending events go out together.
                 _ => {
-                    queue.limit = BEHIND;
+                    queue.limit = MAX_EVENTS_BEHIND;
                     Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())
                 }
             }
@@ -138,7 +142,7 @@ impl Viewer {
     }
 }
 
-impl hyper::body::Body for Viewer {
+impl hyper::body::Body for EventViewer {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

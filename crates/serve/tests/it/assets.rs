@@ -1,6 +1,6 @@
 //! T1: no part of a path reaches the disk.
 
-use super::served::{STYLE, Served};
+use super::served::{STYLE, TestServer};
 use std::process::Command;
 
 /// Forty paths that are not in the table.
@@ -49,9 +49,9 @@ const PATHS: [&str; 40] = [
 
 #[test]
 fn forty_ways_out_of_the_folder_lead_nowhere() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     for path in PATHS {
-        let answer = served.ask(&format!("GET {path}"), &[]);
+        let answer = served.send_request(&format!("GET {path}"), &[]);
         assert!(
             matches!(answer.status, 404 | 400),
             "{path}: {}",
@@ -70,12 +70,15 @@ fn forty_ways_out_of_the_folder_lead_nowhere() {
         known.replace("style", "%73tyle"),
     ] {
         assert_eq!(
-            served.ask(&format!("GET {path}"), &[]).status,
+            served.send_request(&format!("GET {path}"), &[]).status,
             404,
             "{path}"
         );
     }
-    assert_eq!(served.ask(&format!("GET {known}"), &[]).body, STYLE);
+    assert_eq!(
+        served.send_request(&format!("GET {known}"), &[]).body,
+        STYLE
+    );
 }
 
 /// Repeats the test above under strace, recording every file it opens.
@@ -115,15 +118,15 @@ fn the_kernel_is_never_asked_for_such_a_file() {
 
 #[test]
 fn files_are_kept_for_good_and_come_packed_to_those_who_take_it() {
-    let served = Served::local();
-    let plain = served.ask(&format!("GET {}", served.style), &[]);
+    let served = TestServer::start_local();
+    let plain = served.send_request(&format!("GET {}", served.style), &[]);
     assert_eq!(
         plain.headers["cache-control"],
         "public, max-age=31536000, immutable"
     );
     assert_eq!(plain.headers["content-type"], "text/css; charset=utf-8");
     assert_eq!(plain.headers["vary"], "accept-encoding");
-    let packed = served.ask(&format!("GET {}", served.style), &["Accept-Encoding: gzip"]);
+    let packed = served.send_request(&format!("GET {}", served.style), &["Accept-Encoding: gzip"]);
     assert_eq!(packed.headers["content-encoding"], "gzip");
     let mut read = Vec::new();
     std::io::copy(
@@ -134,7 +137,7 @@ fn files_are_kept_for_good_and_come_packed_to_those_who_take_it() {
     assert_eq!(read, STYLE);
     assert_eq!(
         served
-            .ask(&format!("POST {}", served.style), &["Content-Length: 0"])
+            .send_request(&format!("POST {}", served.style), &["Content-Length: 0"])
             .status,
         405
     );

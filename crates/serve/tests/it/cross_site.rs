@@ -1,10 +1,10 @@
 //! T8: pages of other sites can neither change nor read anything.
 
-use super::served::Served;
+use super::served::TestServer;
 
 #[test]
 fn no_page_of_another_site_changes_anything() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let ours = format!("Origin: http://{}", served.address());
     let foreign: [&[&str]; 6] = [
         &["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"],
@@ -16,30 +16,30 @@ fn no_page_of_another_site_changes_anything() {
     ];
     for fields in foreign {
         for method in ["POST", "PUT", "PATCH", "DELETE", "MADEUP"] {
-            let answer = served.ask(&format!("{method} /"), fields);
+            let answer = served.send_request(&format!("{method} /"), fields);
             assert_eq!(answer.status, 403, "{method} {fields:?}");
         }
     }
-    assert_eq!(served.requests(), 0);
+    assert_eq!(served.request_count(), 0);
     for fields in [
         &[&ours[..], "Sec-Fetch-Site: same-origin", "Cookie: a=b"][..],
         &[],
     ] {
         let fields = [fields, &["Content-Length: 0"]].concat();
-        assert_eq!(served.ask("POST /", &fields).text(), "changed");
+        assert_eq!(served.send_request("POST /", &fields).text(), "changed");
     }
 }
 
 #[test]
 fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let from_elsewhere = |path: &str, mode: &str, kind: &str| {
         let (mode, kind) = (
             format!("Sec-Fetch-Mode: {mode}"),
             format!("Sec-Fetch-Dest: {kind}"),
         );
         served
-            .ask(
+            .send_request(
                 &format!("GET {path}"),
                 &["Sec-Fetch-Site: cross-site", &mode, &kind],
             )
@@ -54,12 +54,12 @@ fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
 
 #[test]
 fn nobody_else_is_given_leave_to_read() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let asked = [
         "Origin: http://evil.example",
         "Access-Control-Request-Method: POST",
     ];
-    let answer = served.ask("OPTIONS /", &asked);
+    let answer = served.send_request("OPTIONS /", &asked);
     assert_eq!(answer.status, 403);
     assert!(
         !answer

@@ -1,12 +1,12 @@
 //! Tests the server with curl, an independent client.
 
-use super::served::{Served, limits, local};
+use super::served::{TestServer, local_options, test_limits};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use speedwell_serve::{Listen, Options, Tls};
+use speedwell_serve::{ListenAddress, ServerOptions, TlsIdentity};
 use std::process::Command;
 
 /// Returns curl's output, or `None` if curl is not installed.
-fn curl(words: &[&str]) -> Option<String> {
+fn run_curl(words: &[&str]) -> Option<String> {
     let output = Command::new("curl")
         .args(["-sS", "--max-time", "60"])
         .args(words)
@@ -25,23 +25,23 @@ fn curl(words: &[&str]) -> Option<String> {
 
 #[test]
 fn curl_gets_pages_by_tcp_and_unpacks_them() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let url = |path: &str| format!("http://{}{path}", served.address());
-    let Some(text) = curl(&["--compressed", "-D", "-", &url("/text")]) else {
+    let Some(text) = run_curl(&["--compressed", "-D", "-", &url("/text")]) else {
         return;
     };
     assert!(text.to_lowercase().contains("content-encoding: gzip"));
     assert!(text.ends_with(&"0123456789 ".repeat(1000)));
-    assert_eq!(curl(&["--http1.0", &url("/")]).unwrap(), "hello");
+    assert_eq!(run_curl(&["--http1.0", &url("/")]).unwrap(), "hello");
     let name = format!("http://localhost:{}/", served.address().port());
-    assert_eq!(curl(&[&name]).unwrap(), "hello");
-    let twice = curl(&["-w", "%{num_connects} ", &url("/"), &url("/")]).unwrap();
+    assert_eq!(run_curl(&[&name]).unwrap(), "hello");
+    let twice = run_curl(&["-w", "%{num_connects} ", &url("/"), &url("/")]).unwrap();
     assert_eq!(twice, "hello1 hello0 ", "one connection for both");
 }
 
 #[test]
 fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let folder = tempfile::tempdir().unwrap();
     let file = |bytes: usize| {
         let path = folder.path().join(bytes.to_string());
@@ -50,13 +50,13 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
     };
     let url = format!("http://{}/read", served.address());
     let status = "-w%{http_code}";
-    let Some(said) = curl(&["--data-binary", &file(3_000_000), &url]) else {
+    let Some(said) = run_curl(&["--data-binary", &file(3_000_000), &url]) else {
         return;
     };
     assert_eq!(said, "3000000 bytes");
     // With and without `Expect`: the second sends everything, and reads the response nevertheless.
     for expect in ["Expect: 100-continue", "Expect:"] {
-        let said = curl(&[
+        let said = run_curl(&[
             "-H",
             expect,
             status,
@@ -68,7 +68,7 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
         assert!(said.ends_with("413"), "{said}");
     }
     let chunked = "Transfer-Encoding: chunked";
-    let said = curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
+    let said = run_curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
     assert!(
         said.starts_with("the body of the request comes without its length"),
         "{said}"
@@ -84,10 +84,10 @@ fn curl_speaks_tls_and_to_a_unix_socket() {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
     std::fs::write(file("cert.pem"), cert.pem()).unwrap();
     std::fs::write(file("key.pem"), signing_key.serialize_pem()).unwrap();
-    let tls = Tls::from_files(&file("cert.pem"), &file("key.pem")).unwrap();
-    let secured = Served::start(Options {
+    let tls = TlsIdentity::from_files(&file("cert.pem"), &file("key.pem")).unwrap();
+    let secured = TestServer::start(ServerOptions {
         tls: Some(tls),
-        ..local()
+        ..local_options()
     });
     let url = format!("https://{}/text", secured.address());
     let authority = file("cert.pem");
@@ -100,21 +100,21 @@ fn curl_speaks_tls_and_to_a_unix_socket() {
             &["--cacert", authority.to_str().unwrap(), &url],
         ]
         .concat();
-        let Some(text) = curl(&ask) else { return };
+        let Some(text) = run_curl(&ask) else { return };
         assert_eq!(text.len(), 11_000);
     }
 
     let socket = file("socket");
-    let listen = vec![Listen::Unix(socket.clone())];
-    let _served = Served::start(Options {
+    let listen = vec![ListenAddress::Unix(socket.clone())];
+    let _served = TestServer::start(ServerOptions {
         listen,
-        limits: limits(),
-        ..Options::default()
+        limits: test_limits(),
+        ..ServerOptions::default()
     });
     let ask = [
         "--unix-socket",
         socket.to_str().unwrap(),
         "http://localhost/",
     ];
-    assert_eq!(curl(&ask).unwrap(), "hello");
+    assert_eq!(run_curl(&ask).unwrap(), "hello");
 }

@@ -1,18 +1,18 @@
 //! Event streams over a real connection.
 
-use super::served::{Served, Wire, limits};
-use speedwell_serve::Limits;
-use speedwell_serve::events::Event;
+use super::served::{TestConnection, TestServer, test_limits};
+use speedwell_serve::ServerLimits;
+use speedwell_serve::events::ServerEvent;
 use std::net::TcpStream;
 use std::time::Duration;
 
-fn watch(served: &Served, fields: &str) -> Wire<TcpStream> {
+fn watch_events(served: &TestServer, fields: &str) -> TestConnection<TcpStream> {
     let mut wire = served.connect();
     let host = served.address();
     wire.send(format!(
         "GET /events HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\n{fields}\r\n"
     ));
-    let head = wire.head().unwrap();
+    let head = wire.read_head().unwrap();
     assert_eq!(head.headers["content-type"], "text/event-stream");
     assert!(!head.headers.contains_key("content-encoding"));
     wire
@@ -20,8 +20,8 @@ fn watch(served: &Served, fields: &str) -> Wire<TcpStream> {
 
 #[test]
 fn a_viewer_sees_how_things_are_and_what_happens_then() {
-    let served = Served::local();
-    let mut viewers = [watch(&served, ""), watch(&served, "")];
+    let served = TestServer::start_local();
+    let mut viewers = [watch_events(&served, ""), watch_events(&served, "")];
     for viewer in &mut viewers {
         assert!(
             viewer
@@ -30,7 +30,7 @@ fn a_viewer_sees_how_things_are_and_what_happens_then() {
                 .contains("event: now\nid: 0\n")
         );
     }
-    served.hub.send(Event::new("case", "faster"));
+    served.hub.send_event(ServerEvent::new("case", "faster"));
     for viewer in &mut viewers {
         assert!(
             viewer
@@ -43,39 +43,41 @@ fn a_viewer_sees_how_things_are_and_what_happens_then() {
 
 #[test]
 fn a_viewer_that_comes_back_goes_on_where_it_was() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     for number in 1..=5 {
-        served.hub.send(Event::new("n", number.to_string()));
+        served
+            .hub
+            .send_event(ServerEvent::new("n", number.to_string()));
     }
-    let mut viewer = watch(&served, "Last-Event-ID: 3\r\n");
+    let mut viewer = watch_events(&served, "Last-Event-ID: 3\r\n");
     let text = viewer.read_to("data: 5\n\n").unwrap();
     assert!(text.contains("id: 4\n") && !text.contains("id: 3\n") && !text.contains("first"));
 }
 
 #[test]
 fn a_viewer_that_leaves_is_forgotten() {
-    let served = Served::local();
-    let viewers: Vec<_> = (0..50).map(|_| watch(&served, "")).collect();
-    assert_eq!(served.hub.viewers(), 50);
+    let served = TestServer::start_local();
+    let viewers: Vec<_> = (0..50).map(|_| watch_events(&served, "")).collect();
+    assert_eq!(served.hub.count_viewers(), 50);
     drop(viewers);
     for _ in 0..50 {
         assert!(served.log_line().contains(" GET /events 200 "));
     }
-    assert_eq!(served.hub.viewers(), 0);
+    assert_eq!(served.hub.count_viewers(), 0);
 }
 
 /// Sends more than the socket buffers hold; the server keeps at most 64 events of it.
 #[test]
 fn a_viewer_that_does_not_read_is_cut_off() {
-    let limits = Limits {
+    let limits = ServerLimits {
         stalled_answer: Duration::from_millis(100),
-        ..limits()
+        ..test_limits()
     };
-    let served = Served::with(limits);
-    let _silent = watch(&served, "");
+    let served = TestServer::start_with_limits(limits);
+    let _silent = watch_events(&served, "");
     let event = "x".repeat(100_000);
-    while served.hub.viewers() > 0 {
-        served.hub.send(Event::new("large", &event[..]));
+    while served.hub.count_viewers() > 0 {
+        served.hub.send_event(ServerEvent::new("large", &event[..]));
         std::thread::yield_now();
     }
     assert!(served.log_line().ends_with(", cut off"));

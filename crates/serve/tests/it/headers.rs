@@ -1,12 +1,12 @@
 //! Security headers, compression and the request log.
 
-use super::served::{Answer, Served, local};
+use super::served::{TestResponse, TestServer, local_options};
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
-use speedwell_serve::{Log, Options, Refusal};
+use speedwell_serve::{HttpError, RequestLog, ServerOptions};
 use std::sync::Arc;
 
-fn is_protected(answer: &Answer) {
+fn is_protected(answer: &TestResponse) {
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
@@ -22,7 +22,7 @@ fn is_protected(answer: &Answer) {
 
 #[test]
 fn every_answer_is_protected_whoever_gives_it() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     for (request, status) in [
         ("GET /", 200),
         ("HEAD /", 200),
@@ -37,32 +37,32 @@ fn every_answer_is_protected_whoever_gives_it() {
             "{request} HTTP/1.1\r\nHost: {}\r\n\r\n",
             served.address()
         ));
-        let answer = wire.head().unwrap();
+        let answer = wire.read_head().unwrap();
         assert_eq!(answer.status, status, "{request}");
         is_protected(&answer);
     }
-    is_protected(&served.ask_plainly("GET /", &["Host: evil.example"]));
-    is_protected(&served.ask("POST /", &["Origin: null"]));
+    is_protected(&served.send_raw_request("GET /", &["Host: evil.example"]));
+    is_protected(&served.send_request("POST /", &["Origin: null"]));
 }
 
 #[test]
 fn a_panic_ends_one_request_and_nothing_else() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
     wire.send(format!("GET /panic HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-    assert_eq!(wire.answer().status, 500);
+    assert_eq!(wire.read_response().status, 500);
     wire.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-    assert_eq!(wire.answer().text(), "hello");
+    assert_eq!(wire.read_response().text(), "hello");
 }
 
 #[test]
 fn long_texts_are_packed_for_those_who_take_it() {
-    let served = Served::local();
-    let plain = served.ask("GET /text", &[]);
+    let served = TestServer::start_local();
+    let plain = served.send_request("GET /text", &[]);
     assert_eq!(plain.body.len(), 11_000);
     assert_eq!(plain.headers["vary"], "accept-encoding");
-    let packed = served.ask("GET /text", &["Accept-Encoding: br, gzip"]);
+    let packed = served.send_request("GET /text", &["Accept-Encoding: br, gzip"]);
     assert_eq!(packed.headers["content-encoding"], "gzip");
     let mut read = Vec::new();
     std::io::copy(
@@ -75,27 +75,27 @@ fn long_texts_are_packed_for_those_who_take_it() {
 
 #[test]
 fn the_log_has_a_line_for_each_request_and_no_secret() {
-    let served = Served::local();
-    served.ask(
+    let served = TestServer::start_local();
+    served.send_request(
         "GET /?key=secret",
         &["Authorization: Bearer spw_secret", "Cookie: a=secret"],
     );
     let line = served.log_line();
     assert!(line.contains(" 127.0.0.1 GET / 200 5 B "), "{line}");
     assert!(line.ends_with(" ms") && !line.contains("secret"), "{line}");
-    served.ask("GET /spw_secret", &[]);
+    served.send_request("GET /spw_secret", &[]);
     assert!(served.log_line().contains(" GET /... 404 "));
-    served.ask_plainly("GET /x", &["Host: evil.example"]);
+    served.send_raw_request("GET /x", &["Host: evil.example"]);
     assert!(served.log_line().contains(" GET /x 421 "));
 }
 
 #[test]
 fn the_log_may_be_json() {
-    let served = Served::start(Options {
-        log: Log::off().as_json(),
-        ..local()
+    let served = TestServer::start(ServerOptions {
+        log: RequestLog::off().as_json(),
+        ..local_options()
     });
-    served.ask("GET /", &[]);
+    served.send_request("GET /", &[]);
     let line: serde_json::Value = serde_json::from_str(&served.log_line()).unwrap();
     assert_eq!(line["path"], "/");
     assert_eq!(line["status"], 200);
@@ -106,13 +106,13 @@ fn the_log_may_be_json() {
 
 #[test]
 fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     for (accept, kind) in [
         ("*/*", "text/plain; charset=utf-8"),
         ("application/json", "application/problem+json"),
         ("text/html, application/json", "text/plain; charset=utf-8"),
     ] {
-        let answer = served.ask("GET /refused", &[&format!("Accept: {accept}")]);
+        let answer = served.send_request("GET /refused", &[&format!("Accept: {accept}")]);
         assert_eq!(answer.status, 401);
         assert_eq!(answer.headers["content-type"], kind);
         assert_eq!(answer.headers["set-cookie"], "a=b, c=d");
@@ -124,12 +124,12 @@ fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
 #[test]
 fn an_application_may_show_refusals_its_own_way() {
     let render =
-        |refusal: &Refusal, _: &HeaderMap| format!("<p>{}</p>", refusal.what).into_response();
-    let served = Served::start(Options {
+        |refusal: &HttpError, _: &HeaderMap| format!("<p>{}</p>", refusal.message).into_response();
+    let served = TestServer::start(ServerOptions {
         render: Some(Arc::new(render)),
-        ..local()
+        ..local_options()
     });
-    let answer = served.ask("POST /", &["Origin: null"]);
+    let answer = served.send_request("POST /", &["Origin: null"]);
     assert_eq!(answer.status, 403);
     assert_eq!(
         answer.text(),

@@ -1,11 +1,11 @@
 //! T9: a page that has rebound its own name to this server gets no response.
 
-use super::served::{Served, local};
-use speedwell_serve::{Hosts, Options, Proxy};
+use super::served::{TestServer, local_options};
+use speedwell_serve::{AllowedHosts, ServerOptions, TrustedProxy};
 
 #[test]
 fn no_route_answers_to_another_name() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let port = served.address().port();
     let own = format!("127.0.0.1:{port}");
     let foreign = [
@@ -31,21 +31,22 @@ fn no_route_answers_to_another_name() {
         &style,
     ] {
         for name in &foreign {
-            let answer = served.ask_plainly(request, &[&format!("Host: {name}")]);
+            let answer = served.send_raw_request(request, &[&format!("Host: {name}")]);
             assert_eq!(answer.status, 421, "{request} {name}");
         }
-        let refused = |lines: &[&str]| assert_eq!(served.ask_plainly(request, lines).status, 421);
+        let refused =
+            |lines: &[&str]| assert_eq!(served.send_raw_request(request, lines).status, 421);
         refused(&[]);
         refused(&[&format!("Host: {own}"), "Host: evil.example"]);
         refused(&["Host: evil.example", &format!("Host: {own}")]);
         refused(&[&format!("Host: {own}"), &format!("Host: {own}")]);
         refused(&["Host: evil.example", &format!("X-Forwarded-Host: {own}")]);
     }
-    assert_eq!(served.requests(), 0);
+    assert_eq!(served.request_count(), 0);
     for name in [own, format!("localhost:{port}"), format!("[::1]:{port}")] {
         assert_eq!(
             served
-                .ask_plainly("GET /", &[&format!("Host: {name}")])
+                .send_raw_request("GET /", &[&format!("Host: {name}")])
                 .status,
             200
         );
@@ -54,11 +55,11 @@ fn no_route_answers_to_another_name() {
 
 #[test]
 fn a_target_in_absolute_form_counts_as_the_name() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let host = format!("Host: {}", served.address());
     let ask = |target: &str| {
         served
-            .ask_plainly(&format!("GET {target}"), &[&host])
+            .send_raw_request(&format!("GET {target}"), &[&host])
             .status
     };
     assert_eq!(ask("http://evil.example/"), 421);
@@ -67,20 +68,23 @@ fn a_target_in_absolute_form_counts_as_the_name() {
 
 #[test]
 fn a_request_of_http_1_0_without_a_name_is_refused() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let mut wire = served.connect();
     wire.send("GET / HTTP/1.0\r\n\r\n");
-    assert_eq!(wire.answer().status, 421);
-    assert_eq!(wire.rest(), "");
+    assert_eq!(wire.read_response().status, 421);
+    assert_eq!(wire.read_to_end(), "");
 }
 
 #[test]
 fn a_published_name_is_served_and_its_pages_may_change_things() {
-    let hosts = Hosts::public("https://perf.example").unwrap();
-    let served = Served::start(Options { hosts, ..local() });
+    let hosts = AllowedHosts::public("https://perf.example").unwrap();
+    let served = TestServer::start(ServerOptions {
+        hosts,
+        ..local_options()
+    });
     let change = |origin: &str| {
         let fields = ["Host: perf.example", origin, "Content-Length: 0"];
-        served.ask_plainly("POST /", &fields).status
+        served.send_raw_request("POST /", &fields).status
     };
     assert_eq!(change("Origin: https://perf.example"), 200);
     assert_eq!(change("Origin: http://perf.example"), 403);
@@ -95,16 +99,19 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
         "X-Forwarded-Host: perf.example",
     ];
     let ask = |proxy| {
-        let hosts = Hosts::public("https://perf.example").unwrap();
-        let served = Served::start(Options {
+        let hosts = AllowedHosts::public("https://perf.example").unwrap();
+        let served = TestServer::start(ServerOptions {
             hosts,
             proxy,
-            ..local()
+            ..local_options()
         });
-        let said = served.ask("GET /client", &fields).text().to_owned();
+        let said = served
+            .send_request("GET /client", &fields)
+            .text()
+            .to_owned();
         (said, served.log_line())
     };
-    let (said, logged) = ask(Some(Proxy::Address("127.0.0.1".parse().unwrap())));
+    let (said, logged) = ask(Some(TrustedProxy::Address("127.0.0.1".parse().unwrap())));
     assert!(
         said.contains("203.0.113.7") && said.contains("secure: true"),
         "{said}"
@@ -118,7 +125,10 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
     );
     assert!(logged.contains(" 127.0.0.1 GET "), "{logged}");
     // Requests that bypass the TLS-terminating proxy are rejected in plain text.
-    for proxy in [Proxy::Unix, Proxy::Address("127.0.0.9".parse().unwrap())] {
+    for proxy in [
+        TrustedProxy::Unix,
+        TrustedProxy::Address("127.0.0.9".parse().unwrap()),
+    ] {
         let (said, logged) = ask(Some(proxy));
         assert!(
             said.contains("only the proxy that has TLS may ask here"),

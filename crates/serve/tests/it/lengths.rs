@@ -1,7 +1,7 @@
 //! T7: requests whose end is ambiguous are rejected, and nothing after them is parsed as a request.
 
-use super::served::{Served, limits};
-use speedwell_serve::Limits;
+use super::served::{TestServer, test_limits};
+use speedwell_serve::ServerLimits;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
@@ -42,7 +42,7 @@ const UNCLEAR: [(&str, &str); 21] = [
 
 #[test]
 fn nothing_is_smuggled_in_behind_an_unclear_end() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let host = served.address();
     for (fields, body) in UNCLEAR {
         let mut wire = served.connect();
@@ -50,35 +50,35 @@ fn nothing_is_smuggled_in_behind_an_unclear_end() {
             "POST /read HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n\r\n{body}\
              GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"
         ));
-        let answer = wire.answer();
+        let answer = wire.read_response();
         assert!(
             (400..500).contains(&answer.status),
             "{fields:?}: {}",
             answer.status
         );
-        assert_eq!(wire.rest(), "", "{fields:?}: more than one answer");
+        assert_eq!(wire.read_to_end(), "", "{fields:?}: more than one answer");
     }
-    assert_eq!(served.requests(), 0);
+    assert_eq!(served.request_count(), 0);
 }
 
 #[test]
 fn a_length_that_is_too_short_ends_the_connection_with_the_next_request() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
     wire.send(format!(
         "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123456789"
     ));
-    assert_eq!(wire.answer().text(), "5 bytes");
+    assert_eq!(wire.read_response().text(), "5 bytes");
     wire.send(" / HTTP/1.1\r\n\r\n");
-    let rest = wire.rest();
+    let rest = wire.read_to_end();
     assert!(rest.starts_with("HTTP/1.1 4"), "{rest}");
-    assert_eq!(served.requests(), 1);
+    assert_eq!(served.request_count(), 1);
 }
 
 #[test]
 fn a_body_that_ends_before_its_length_is_no_body() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();
         let host = served.address();
@@ -87,18 +87,18 @@ fn a_body_that_ends_before_its_length_is_no_body() {
         ));
         wire.socket.shutdown(Shutdown::Write).unwrap();
         // A client that has closed its side may be gone, so a response is optional.
-        let answer = wire.maybe_answer();
+        let answer = wire.try_read_response();
         assert!(answer.is_none_or(|answer| answer.status == 400));
-        assert_eq!(wire.rest(), "");
+        assert_eq!(wire.read_to_end(), "");
     }
 }
 
 #[test]
 fn what_is_no_request_is_refused_and_the_connection_closed() {
     let head_bytes = 16 << 10;
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         head_bytes,
-        ..limits()
+        ..test_limits()
     });
     let host = served.address();
     let head = |start: &str, field: &str| format!("{start}\r\nHost: {host}\r\n{field}\r\n\r\n");
@@ -122,22 +122,22 @@ fn what_is_no_request_is_refused_and_the_connection_closed() {
     ] {
         let mut wire = served.connect();
         wire.send(bytes);
-        let answer = wire.answer();
+        let answer = wire.read_response();
         assert!(
             (400..500).contains(&answer.status),
             "{name}: {}",
             answer.status
         );
-        assert_eq!(wire.rest(), "", "{name}");
+        assert_eq!(wire.read_to_end(), "", "{name}");
     }
     let mut wire = served.connect();
     wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     assert_eq!(
-        wire.rest(),
+        wire.read_to_end(),
         "",
         "HTTP/2 has no answer that both sides would understand"
     );
-    assert_eq!(served.requests(), 0);
+    assert_eq!(served.request_count(), 0);
 }
 
 /// Reads everything the client sends, so that its connection ends without a reset, which would make
@@ -145,7 +145,10 @@ fn what_is_no_request_is_refused_and_the_connection_closed() {
 #[test]
 fn a_refused_upload_is_answered_although_it_is_still_being_sent() {
     let linger = Duration::from_secs(60);
-    let served = Served::with(Limits { linger, ..limits() });
+    let served = TestServer::start_with_limits(ServerLimits {
+        linger,
+        ..test_limits()
+    });
     let mut wire = served.connect();
     let host = served.address();
     wire.send(format!(
@@ -154,18 +157,18 @@ fn a_refused_upload_is_answered_although_it_is_still_being_sent() {
     for _ in 0..50 {
         wire.socket.write_all(&[0; 1_000_000]).unwrap();
     }
-    assert_eq!(wire.answer().status, 413);
+    assert_eq!(wire.read_response().status, 413);
     assert_eq!(wire.socket.read(&mut [0; 1]).unwrap(), 0, "a proper end");
 }
 
 #[test]
 fn a_body_that_nobody_reads_is_not_waited_for() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
     wire.send(format!(
         "POST /ignore HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5000000\r\n\r\n123"
     ));
-    assert_eq!(wire.answer().text(), "not read");
-    assert_eq!(wire.rest(), "");
+    assert_eq!(wire.read_response().text(), "not read");
+    assert_eq!(wire.read_to_end(), "");
 }

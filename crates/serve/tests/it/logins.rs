@@ -1,33 +1,35 @@
 //! T6: guessing tokens.
 
-use super::served::Wire;
+use super::served::TestConnection;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use speedwell_serve::failures::Failures;
-use speedwell_serve::token::{Presented, Token, bearer};
-use speedwell_serve::{Address, Client, Listen, Options, Refusal, Server};
+use speedwell_serve::failures::FailureLimiter;
+use speedwell_serve::token::{AccessToken, PresentedToken, bearer_token};
+use speedwell_serve::{
+    BoundAddress, ClientInfo, HttpError, HttpServer, ListenAddress, ServerOptions,
+};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-fn check(
-    token: &Token,
-    failures: &Failures,
-    client: &Client,
+fn check_login(
+    token: &AccessToken,
+    failures: &FailureLimiter,
+    client: &ClientInfo,
     headers: &HeaderMap,
-) -> Result<&'static str, Refusal> {
+) -> Result<&'static str, HttpError> {
     let now = Instant::now();
-    failures.check(client.address, now)?;
-    if let Presented::Token(presented) = bearer(headers) {
+    failures.check_address(client.address, now)?;
+    if let PresentedToken::Token(presented) = bearer_token(headers) {
         let digest = token.digest();
         let stored = (presented.id() == token.id()).then_some(&digest);
-        if presented.is(stored) {
+        if presented.matches_digest(stored) {
             return Ok("come in");
         }
     }
-    failures.add(client.address, now);
-    Err(Refusal::new(
+    failures.record_failure(client.address, now);
+    Err(HttpError::new(
         StatusCode::UNAUTHORIZED,
         "there is no such token",
     ))
@@ -35,29 +37,29 @@ fn check(
 
 #[test]
 fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
-    let token = Token::new().unwrap();
+    let token = AccessToken::new().unwrap();
     let right = token.expose().to_owned();
-    let failures = Arc::new(Failures::default());
-    let handler = move |client: Extension<Client>, headers: HeaderMap| async move {
-        check(&token, &failures, &client, &headers)
+    let failures = Arc::new(FailureLimiter::default());
+    let handler = move |client: Extension<ClientInfo>, headers: HeaderMap| async move {
+        check_login(&token, &failures, &client, &headers)
     };
-    let options = Options {
-        listen: vec![Listen::Address("127.0.0.1:0".parse().unwrap())],
-        ..Options::default()
+    let options = ServerOptions {
+        listen: vec![ListenAddress::Address("127.0.0.1:0".parse().unwrap())],
+        ..ServerOptions::default()
     };
-    let server = Server::bind(options, axum::Router::new().route("/", get(handler))).unwrap();
-    let Address::Tcp(address) = server.addresses()[0].clone() else {
+    let server = HttpServer::bind(options, axum::Router::new().route("/", get(handler))).unwrap();
+    let BoundAddress::Tcp(address) = server.addresses()[0].clone() else {
         unreachable!()
     };
     let stopper = server.stopper();
     let thread = std::thread::spawn(move || server.run().unwrap());
     {
-        let mut wire = Wire::new(TcpStream::connect(address).unwrap());
+        let mut wire = TestConnection::new(TcpStream::connect(address).unwrap());
         let mut ask = |token: &str| {
             wire.send(format!(
                 "GET / HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
             ));
-            wire.answer()
+            wire.read_response()
         };
         assert_eq!(ask(&right).text(), "come in");
         let mut wrong_secret = right.clone();
@@ -70,7 +72,7 @@ fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
             },
         );
         let mut answers = vec![ask(&wrong_secret), ask("spw_malformed")];
-        answers.extend((0..998).map(|_| ask(Token::new().unwrap().expose())));
+        answers.extend((0..998).map(|_| ask(AccessToken::new().unwrap().expose())));
         let first = answers[0].text().to_owned();
         let refused: Vec<_> = answers
             .iter()

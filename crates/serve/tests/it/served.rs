@@ -7,9 +7,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
-use speedwell_serve::assets::Assets;
-use speedwell_serve::events::{Event, Hub};
-use speedwell_serve::{Address, Client, Limits, Listen, Log, Options, Refusal, Server, Stopper};
+use speedwell_serve::assets::AssetTable;
+use speedwell_serve::events::{EventHub, ServerEvent};
+use speedwell_serve::{
+    BoundAddress, ClientInfo, HttpError, HttpServer, ListenAddress, RequestLog, ServerLimits,
+    ServerOptions, ServerStopper,
+};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,13 +23,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longer than a busy machine needs: exceeding it is a bug.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 pub const STYLE: &[u8] =
     b"body { margin: 0 } body { margin: 0 } body { margin: 0 } body { margin: 0 }";
 
 /// What reached the router and the handlers.
 #[derive(Default)]
-pub struct Seen {
+pub struct ObservedRequests {
     /// Requests that reached the router.
     pub requests: AtomicUsize,
     /// Body bytes read by handlers.
@@ -34,42 +37,43 @@ pub struct Seen {
 }
 
 /// Server on a thread of this process, stopped on drop.
-pub struct Served {
-    pub addresses: Vec<Address>,
-    pub stopper: Stopper,
-    pub seen: Arc<Seen>,
-    pub hub: Hub,
+pub struct TestServer {
+    pub addresses: Vec<BoundAddress>,
+    pub stopper: ServerStopper,
+    pub seen: Arc<ObservedRequests>,
+    pub hub: EventHub,
     pub style: String,
     lines: Mutex<Receiver<String>>,
     thread: Option<JoinHandle<()>>,
 }
 
-pub fn local() -> Options {
-    Options {
-        listen: vec![Listen::Loopback { first: 0, last: 0 }],
-        limits: limits(),
-        ..Options::default()
+pub fn local_options() -> ServerOptions {
+    ServerOptions {
+        listen: vec![ListenAddress::Loopback { first: 0, last: 0 }],
+        limits: test_limits(),
+        ..ServerOptions::default()
     }
 }
 
 /// Limits that a test does not hit by accident.
-pub fn limits() -> Limits {
-    Limits {
-        head: PATIENCE,
-        body_grace: PATIENCE,
-        stalled_answer: PATIENCE,
+pub fn test_limits() -> ServerLimits {
+    ServerLimits {
+        head_timeout: TEST_TIMEOUT,
+        body_grace: TEST_TIMEOUT,
+        stalled_answer: TEST_TIMEOUT,
         connections_per_address: 512,
-        ..Limits::default()
+        ..ServerLimits::default()
     }
 }
 
-impl Served {
-    pub fn start(mut options: Options) -> Served {
-        let seen = Arc::new(Seen::default());
-        let hub = Hub::at(0).ends_with(&options.stopper, Event::new("over", ""));
-        let assets = Assets::new("/static/", [("style.css", STYLE)]);
-        let style = assets.path("style.css").unwrap().to_owned();
-        let router = router(&seen, &hub).merge(assets.router());
+impl TestServer {
+    pub fn start(mut options: ServerOptions) -> TestServer {
+        let seen = Arc::new(ObservedRequests::default());
+        let hub = EventHub::starting_at(0)
+            .end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
+        let assets = AssetTable::new("/static/", [("style.css", STYLE)]);
+        let style = assets.asset_path("style.css").unwrap().to_owned();
+        let router = test_router(&seen, &hub).merge(assets.router());
         let counting = Arc::clone(&seen);
         let router = router.layer(middleware::from_fn(
             move |request: Request, next: middleware::Next| {
@@ -79,12 +83,12 @@ impl Served {
         ));
         let (line, lines) = channel();
         let json = format!("{:?}", options.log).contains("json: true");
-        options.log = Log::to(move |text| drop(line.send(text.to_owned())));
+        options.log = RequestLog::with_sink(move |text| drop(line.send(text.to_owned())));
         if json {
             options.log = options.log.as_json();
         }
-        let server = Server::bind(options, router).unwrap();
-        Served {
+        let server = HttpServer::bind(options, router).unwrap();
+        TestServer {
             addresses: server.addresses().to_vec(),
             stopper: server.stopper(),
             seen,
@@ -95,57 +99,64 @@ impl Served {
         }
     }
 
-    pub fn local() -> Served {
-        Served::start(local())
+    pub fn start_local() -> TestServer {
+        TestServer::start(local_options())
     }
 
-    pub fn with(limits: Limits) -> Served {
-        Served::start(Options { limits, ..local() })
+    pub fn start_with_limits(limits: ServerLimits) -> TestServer {
+        TestServer::start(ServerOptions {
+            limits,
+            ..local_options()
+        })
     }
 
     pub fn address(&self) -> SocketAddr {
         match &self.addresses[0] {
-            Address::Tcp(address) => *address,
-            Address::Unix(path) => panic!("a Unix socket: {path:?}"),
+            BoundAddress::Tcp(address) => *address,
+            BoundAddress::Unix(path) => panic!("a Unix socket: {path:?}"),
         }
     }
 
-    pub fn connect(&self) -> Wire<TcpStream> {
+    pub fn connect(&self) -> TestConnection<TcpStream> {
         let socket = TcpStream::connect(self.address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        Wire::new(socket)
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        socket.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
+        TestConnection::new(socket)
     }
 
     /// Sends one request on a new connection: `GET /path`, and header lines besides `Host`.
-    pub fn ask(&self, request: &str, lines: &[&str]) -> Answer {
+    pub fn send_request(&self, request: &str, lines: &[&str]) -> TestResponse {
         let host = format!("Host: {}", self.address());
-        self.ask_plainly(request, &[&[&host[..]], lines].concat())
+        self.send_raw_request(request, &[&[&host[..]], lines].concat())
     }
 
-    /// Like [`Served::ask`], without a `Host`.
-    pub fn ask_plainly(&self, request: &str, lines: &[&str]) -> Answer {
+    /// Like [`TestServer::send_request`], without a `Host`.
+    pub fn send_raw_request(&self, request: &str, lines: &[&str]) -> TestResponse {
         let mut wire = self.connect();
         let head: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         wire.send(format!("{request} HTTP/1.1\r\n{head}\r\n"));
-        wire.answer()
+        wire.read_response()
     }
 
     pub fn log_line(&self) -> String {
-        self.lines.lock().unwrap().recv_timeout(PATIENCE).unwrap()
+        self.lines
+            .lock()
+            .unwrap()
+            .recv_timeout(TEST_TIMEOUT)
+            .unwrap()
     }
 
-    pub fn requests(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.seen.requests.load(Ordering::SeqCst)
     }
 
     /// Waits until the server has ended by itself.
-    pub fn join(&mut self) {
+    pub fn wait_for_end(&mut self) {
         self.thread.take().unwrap().join().unwrap();
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(thread) = self.thread.take() {
@@ -154,60 +165,65 @@ impl Drop for Served {
     }
 }
 
-fn router(seen: &Arc<Seen>, hub: &Hub) -> Router {
+fn test_router(seen: &Arc<ObservedRequests>, hub: &EventHub) -> Router {
     let (reading, watched) = (Arc::clone(seen), hub.clone());
     Router::new()
         .route("/", get(|| async { "hello" }).post(|| async { "changed" }))
         .route("/text", get(|| async { "0123456789 ".repeat(1000) }))
-        .route("/refused", get(refused))
+        .route("/refused", get(refused_handler))
         .route("/endless", get(|| async { vec![b'x'; 256 << 20] }))
-        .route("/panic", get(panicking))
+        .route("/panic", get(panic_handler))
         .route(
             "/client",
-            get(|client: Extension<Client>| async move { format!("{:?}", client.0) }),
+            get(|client: Extension<ClientInfo>| async move { format!("{:?}", client.0) }),
         )
         .route(
             "/known",
-            get(|client: Extension<Client>, headers: HeaderMap| async move {
-                let known = headers
-                    .get("authorization")
-                    .is_some_and(|word| word == "right");
-                if known {
-                    client.note_login();
-                }
-                format!("{known}")
-            }),
+            get(
+                |client: Extension<ClientInfo>, headers: HeaderMap| async move {
+                    let known = headers
+                        .get("authorization")
+                        .is_some_and(|word| word == "right");
+                    if known {
+                        client.record_login();
+                    }
+                    format!("{known}")
+                },
+            ),
         )
         .route(
             "/read",
             post(|body: Bytes| async move { format!("{} bytes", body.len()) }),
         )
         .route("/ignore", post(|| async { "not read" }))
-        .route("/pieces", post(move |body: Body| pieces(body, reading)))
+        .route(
+            "/pieces",
+            post(move |body: Body| count_pieces(body, reading)),
+        )
         .route(
             "/events",
             get(move |headers: HeaderMap| async move {
-                watched.stream(&headers, || vec![Event::new("now", "first")])
+                watched.stream_response(&headers, || vec![ServerEvent::new("now", "first")])
             }),
         )
 }
 
-async fn panicking() -> &'static str {
+async fn panic_handler() -> &'static str {
     std::panic::resume_unwind(Box::new("on purpose"))
 }
 
-async fn refused() -> impl IntoResponse {
+async fn refused_handler() -> impl IntoResponse {
     let cookies = [(SET_COOKIE, "a=b"), (SET_COOKIE, "c=d")];
-    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "there is no such token");
+    let refusal = HttpError::new(StatusCode::UNAUTHORIZED, "there is no such token");
     (
         AppendHeaders(cookies),
-        refusal.hint("make one").retry_after(7),
+        refusal.with_hint("make one").with_retry_after(7),
     )
 }
 
 /// Counts the bytes that arrive before the body is rejected, and responds as if nothing had
 /// happened.
-async fn pieces(mut body: Body, seen: Arc<Seen>) -> &'static str {
+async fn count_pieces(mut body: Body, seen: Arc<ObservedRequests>) -> &'static str {
     use axum::body::HttpBody;
     let mut body = std::pin::Pin::new(&mut body);
     while let Some(Ok(frame)) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -218,14 +234,14 @@ async fn pieces(mut body: Body, seen: Arc<Seen>) -> &'static str {
 }
 
 /// Connection with a read buffer.
-pub struct Wire<S> {
+pub struct TestConnection<S> {
     pub socket: S,
     ahead: Vec<u8>,
 }
 
-impl<S: Read + Write> Wire<S> {
-    pub fn new(socket: S) -> Wire<S> {
-        Wire {
+impl<S: Read + Write> TestConnection<S> {
+    pub fn new(socket: S) -> TestConnection<S> {
+        TestConnection {
             socket,
             ahead: Vec::new(),
         }
@@ -282,7 +298,7 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Reads the head of the next response.
-    pub fn head(&mut self) -> Option<Answer> {
+    pub fn read_head(&mut self) -> Option<TestResponse> {
         let text = self.read_to("\r\n\r\n")?;
         let mut lines = text.lines();
         let status = lines
@@ -299,7 +315,7 @@ impl<S: Read + Write> Wire<S> {
             let comma = if seen.is_empty() { "" } else { ", " };
             *seen = format!("{seen}{comma}{value}");
         }
-        Some(Answer {
+        Some(TestResponse {
             status,
             headers,
             body: Vec::new(),
@@ -307,13 +323,13 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Reads the next response.
-    pub fn answer(&mut self) -> Answer {
-        self.maybe_answer()
+    pub fn read_response(&mut self) -> TestResponse {
+        self.try_read_response()
             .expect("the connection was closed without an answer")
     }
 
-    pub fn maybe_answer(&mut self) -> Option<Answer> {
-        let mut answer = self.head()?;
+    pub fn try_read_response(&mut self) -> Option<TestResponse> {
+        let mut answer = self.read_head()?;
         if let Some(length) = answer.headers.get("content-length") {
             let length = length.parse().unwrap();
             answer.body = self.read_bytes(length);
@@ -332,20 +348,20 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Waits until the server closes the connection, and returns what came before.
-    pub fn rest(&mut self) -> String {
+    pub fn read_to_end(&mut self) -> String {
         while self.read() {}
         String::from_utf8_lossy(&self.ahead).into_owned()
     }
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub status: u16,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl TestResponse {
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }

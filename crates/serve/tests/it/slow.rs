@@ -1,7 +1,7 @@
 //! T5: clients that send nothing or little, or read nothing, and too many of them.
 
-use super::served::{Served, Wire, limits};
-use speedwell_serve::{Limits, Listen, Options};
+use super::served::{TestConnection, TestServer, test_limits};
+use speedwell_serve::{ListenAddress, ServerLimits, ServerOptions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -10,50 +10,54 @@ use tokio::net::TcpSocket;
 use tokio::runtime::Builder;
 
 /// Longer than a busy machine needs: exceeding it is a bug.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 const SHORT: Duration = Duration::from_millis(100);
 
 #[test]
 fn who_says_nothing_is_not_waited_for() {
-    let served = Served::with(Limits {
-        head: SHORT,
-        ..limits()
+    let served = TestServer::start_with_limits(ServerLimits {
+        head_timeout: SHORT,
+        ..test_limits()
     });
-    assert_eq!(served.connect().rest(), "");
+    assert_eq!(served.connect().read_to_end(), "");
     let mut wire = served.connect();
     wire.send("GET / HTTP/1.1\r\nHos");
-    assert_eq!(wire.rest(), "", "half a head");
+    assert_eq!(wire.read_to_end(), "", "half a head");
     let mut wire = served.connect();
     wire.send(format!(
         "GET / HTTP/1.1\r\nHost: {}\r\n\r\n",
         served.address()
     ));
-    assert_eq!(wire.answer().text(), "hello");
-    assert_eq!(wire.rest(), "", "a connection without a further request");
+    assert_eq!(wire.read_response().text(), "hello");
+    assert_eq!(
+        wire.read_to_end(),
+        "",
+        "a connection without a further request"
+    );
 }
 
 /// Each byte is progress, but none of them buys more time.
 #[test]
 fn a_head_that_drips_is_not_waited_for() {
-    let served = Served::with(Limits {
-        head: SHORT,
-        ..limits()
+    let served = TestServer::start_with_limits(ServerLimits {
+        head_timeout: SHORT,
+        ..test_limits()
     });
     let mut wire = served.connect();
     wire.send("GET / HTTP/1.1\r\n");
     while wire.socket.write_all(b"X: y\r\n").is_ok() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(wire.rest(), "");
-    assert_eq!(served.requests(), 0);
+    assert_eq!(wire.read_to_end(), "");
+    assert_eq!(served.request_count(), 0);
 }
 
 #[test]
 fn a_body_that_does_not_come_is_refused() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         body_grace: SHORT,
-        ..limits()
+        ..test_limits()
     });
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();
@@ -61,22 +65,22 @@ fn a_body_that_does_not_come_is_refused() {
         wire.send(format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\n1234"
         ));
-        let answer = wire.answer();
+        let answer = wire.read_response();
         assert_eq!(answer.status, 408);
         assert!(
             answer.text().contains("1000 bytes a second"),
             "{}",
             answer.text()
         );
-        assert_eq!(wire.rest(), "");
+        assert_eq!(wire.read_to_end(), "");
     }
 }
 
 #[test]
 fn an_answer_that_is_not_read_is_given_up() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         stalled_answer: SHORT,
-        ..limits()
+        ..test_limits()
     });
     let mut wire = served.connect();
     wire.send(format!(
@@ -95,15 +99,15 @@ fn an_answer_that_is_not_read_is_given_up() {
 fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let served = Served::start(Options {
-        listen: vec![Listen::Unix(path.clone())],
-        limits: Limits {
+    let served = TestServer::start(ServerOptions {
+        listen: vec![ListenAddress::Unix(path.clone())],
+        limits: ServerLimits {
             stalled_answer: SHORT,
-            ..limits()
+            ..test_limits()
         },
-        ..Options::default()
+        ..ServerOptions::default()
     });
-    let mut wire = Wire::new(UnixStream::connect(&path).unwrap());
+    let mut wire = TestConnection::new(UnixStream::connect(&path).unwrap());
     wire.send("GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let line = served.log_line();
     assert!(
@@ -114,18 +118,18 @@ fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
 
 #[test]
 fn an_address_has_so_many_connections_and_gets_them_back() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         connections_per_address: 3,
-        ..limits()
+        ..test_limits()
     });
     has_room_for_three(&served);
 }
 
 #[test]
 fn all_together_have_so_many_connections() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         connections: 3,
-        ..limits()
+        ..test_limits()
     });
     has_room_for_three(&served);
 }
@@ -134,10 +138,10 @@ fn all_together_have_so_many_connections() {
 /// connect even when that is exhausted.
 #[test]
 fn those_that_log_in_have_places_of_their_own() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         connections_per_address: 2,
         connections_logged_in: 8,
-        ..limits()
+        ..test_limits()
     });
     let ask = |path: &str, field: &str| {
         let mut wire = served.connect();
@@ -145,7 +149,7 @@ fn those_that_log_in_have_places_of_their_own() {
         wire.send(format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n"
         ));
-        let status = wire.answer().status;
+        let status = wire.read_response().status;
         (status, wire)
     };
     let known = || ask("/known", "Authorization: right\r\n");
@@ -156,46 +160,46 @@ fn those_that_log_in_have_places_of_their_own() {
     assert_eq!(ask("/", "").0, 503, "anybody may have two");
     // A connection with wrong credentials gets one response and is closed.
     let (status, mut wrong) = ask("/known", "Authorization: wrong\r\n");
-    assert_eq!((status, wrong.rest().as_str()), (200, ""));
+    assert_eq!((status, wrong.read_to_end().as_str()), (200, ""));
     drop(team);
     assert_eq!(known().0, 200);
     assert_eq!(ask("/", "").0, 503, "the team's places are not for anybody");
 }
 
-fn has_room_for_three(served: &Served) {
+fn has_room_for_three(served: &TestServer) {
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
     let mut open: Vec<_> = (0..3).map(|_| served.connect()).collect();
     for wire in &mut open {
         wire.send(&request);
-        assert_eq!(wire.answer().text(), "hello");
+        assert_eq!(wire.read_response().text(), "hello");
     }
     let mut further = served.connect();
     further.send(&request);
-    let answer = further.answer();
+    let answer = further.read_response();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
     assert_eq!(answer.text().trim_end(), "there are too many connections");
-    assert_eq!(further.rest(), "");
+    assert_eq!(further.read_to_end(), "");
     open.pop();
     // The server notices the closed connection a moment later.
     let answered = (0..1000).any(|_| {
         let mut wire = served.connect();
         wire.send(&request);
         std::thread::sleep(Duration::from_millis(1));
-        wire.maybe_answer()
+        wire.try_read_response()
             .is_some_and(|answer| answer.status == 200)
     });
     assert!(answered);
     open[0].send(&request);
     assert_eq!(
-        open[0].answer().text(),
+        open[0].read_response().text(),
         "hello",
         "those who were there stay"
     );
 }
 
 /// Connects from an address of the loopback network.
-fn connect_from(last: u8, served: &Served) -> Wire<TcpStream> {
+fn connect_from(last: u8, served: &TestServer) -> TestConnection<TcpStream> {
     let runtime = Builder::new_current_thread().enable_io().build().unwrap();
     let socket = runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();
@@ -205,23 +209,23 @@ fn connect_from(last: u8, served: &Served) -> Wire<TcpStream> {
         stream.into_std().unwrap()
     });
     socket.set_nonblocking(false).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    Wire::new(socket)
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    TestConnection::new(socket)
 }
 
 /// Silent clients fill their per-address quotas and all slots. A client that sends its request at
 /// once is answered nevertheless, and connections that were answered before keep their slots.
 #[test]
 fn slow_clients_from_many_addresses_make_room_for_others() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         connections: 64,
         connections_per_address: 4,
-        ..limits()
+        ..test_limits()
     });
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
     let mut before = connect_from(1, &served);
     before.send(&request);
-    assert_eq!(before.answer().text(), "hello");
+    assert_eq!(before.read_response().text(), "hello");
     let starts = ["", "GET", "GET / HTTP/1.1\r\nHost: x\r\nX: "];
     let mut slow: Vec<_> = (0..4 * 63)
         .map(|number| {
@@ -236,42 +240,46 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
         slow[usize::from(number)] = connect_from(last, &served);
         let mut other = connect_from(100 + number % 100, &served);
         other.send(&request);
-        assert_eq!(other.answer().text(), "hello", "{number}");
+        assert_eq!(other.read_response().text(), "hello", "{number}");
     }
     before.send(&request);
-    assert_eq!(before.answer().text(), "hello", "who was there is still");
+    assert_eq!(
+        before.read_response().text(),
+        "hello",
+        "who was there is still"
+    );
     // A single address does not gain from it.
     let greedy: Vec<_> = (0..4).map(|_| connect_from(99, &served)).collect();
     let mut further = connect_from(99, &served);
     further.send(&request);
-    assert_eq!(further.answer().status, 503);
+    assert_eq!(further.read_response().status, 503);
     drop((slow, greedy));
 }
 
 /// Connections that have sent a request are not closed in favor of new ones.
 #[test]
 fn whoever_is_being_answered_keeps_the_place() {
-    let served = Served::with(Limits {
+    let served = TestServer::start_with_limits(ServerLimits {
         connections: 2,
-        ..limits()
+        ..test_limits()
     });
     let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
     let mut first = served.connect();
     first.send(request("/"));
-    assert_eq!(first.answer().text(), "hello");
+    assert_eq!(first.read_response().text(), "hello");
     let mut second = served.connect();
     second.send(request("/endless"));
     second.socket.read_exact(&mut [0; 9]).unwrap();
     let mut further = served.connect();
     further.send(request("/"));
-    assert_eq!(further.answer().status, 503);
+    assert_eq!(further.read_response().status, 503);
     first.send(request("/"));
-    assert_eq!(first.answer().text(), "hello");
+    assert_eq!(first.read_response().text(), "hello");
 }
 
 #[test]
 fn a_page_is_answered_while_hundreds_are_slow() {
-    let served = Served::local();
+    let served = TestServer::start_local();
     let slow: Vec<_> = (0..300)
         .map(|number| {
             let mut wire = served.connect();
@@ -285,7 +293,7 @@ fn a_page_is_answered_while_hundreds_are_slow() {
         })
         .collect();
     for _ in 0..50 {
-        assert_eq!(served.ask("GET /", &[]).text(), "hello");
+        assert_eq!(served.send_request("GET /", &[]).text(), "hello");
     }
     drop(slow);
 }

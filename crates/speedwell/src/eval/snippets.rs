@@ -4,7 +4,7 @@ use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::snippet;
 use speedwell_measure::eval::NamedSnippet;
-use speedwell_model::{Case, Language, Nodes, Snippet, Value};
+use speedwell_model::{Case, ErlangNodes, ParameterValue, Snippet, SnippetLanguage};
 use std::path::{Path, PathBuf};
 
 /// Returns the snippets in the order typed.
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 /// Fails if the number of hooks or names is neither one nor one per snippet, or if a file cannot be
 /// read.
 pub fn read(
-    language: Language,
+    language: SnippetLanguage,
     texts: &[String],
     args: &SnippetArgs,
-    parameters: &[(String, Vec<Value>)],
+    parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
     let count = texts.len();
-    let inits = spread("--init", &args.init, count)?;
-    let init_workers = spread("--init-worker", &args.init_worker, count)?;
-    let prepares = spread("--prepare", &args.prepare, count)?;
+    let inits = hook_per_snippet("--init", &args.init, count)?;
+    let init_workers = hook_per_snippet("--init-worker", &args.init_worker, count)?;
+    let prepares = hook_per_snippet("--prepare", &args.prepare, count)?;
     ensure!(
-        args.prepare.is_empty() || language == Language::Sh,
+        args.prepare.is_empty() || language == SnippetLanguage::Sh,
         "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
     );
-    let dones = spread("--done", &args.done, count)?;
+    let dones = hook_per_snippet("--done", &args.done, count)?;
     let given = &args.name;
     ensure!(
         given.is_empty() || given.len() == count,
         "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
-        times(given.len())
+        count_in_words(given.len())
     );
-    let paths = args.path.iter().map(|path| folder(path));
+    let paths = args.path.iter().map(|path| resolve_folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
-    let nodes = nodes(language, args)?;
+    let nodes = remote_nodes(language, args)?;
     let mut named: Vec<NamedSnippet> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
         let runner = text_of(text)?;
@@ -51,7 +51,7 @@ pub fn read(
         };
         let name = given.get(at).unwrap_or(&usual);
         named.push(NamedSnippet {
-            name: unlike(name, &named),
+            name: unique_name(name, &named),
             snippet: Snippet {
                 init: inits[at].clone(),
                 init_worker: init_workers[at].clone(),
@@ -63,18 +63,18 @@ pub fn read(
             },
         });
     }
-    compare_in_shell(&mut named, &Case::combinations(parameters)?);
+    compare_in_shell(&mut named, &Case::cartesian_product(parameters)?);
     Ok(named)
 }
 
 /// If one of several commands needs a shell, runs all of them in one, so that every side has the
 /// same overhead. Whether a command needs one is known only with the values of a case filled in;
 /// `rows` holds those of all cases.
-fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, Value)>]) {
+fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
     let needs_one = |one: &NamedSnippet| {
-        let filled = |row: &Vec<(String, Value)>| one.snippet.filled(row);
+        let filled = |row: &Vec<(String, ParameterValue)>| one.snippet.with_defaults(row);
         let mut filled = rows.iter().map(filled);
-        one.snippet.language == Language::Sh
+        one.snippet.language == SnippetLanguage::Sh
             && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
     if named.len() * rows.len() > 1 && named.iter().any(needs_one) {
@@ -89,16 +89,19 @@ pub fn on_one_line(text: &str) -> String {
 }
 
 /// Returns the other nodes that the snippets need.
-fn nodes(language: Language, args: &SnippetArgs) -> anyhow::Result<Option<Nodes>> {
+fn remote_nodes(
+    language: SnippetLanguage,
+    args: &SnippetArgs,
+) -> anyhow::Result<Option<ErlangNodes>> {
     let nodes = match (args.nodes, &args.node) {
-        (Some(count), _) => Some(Nodes::Local(count)),
-        (_, Some(name)) => Some(Nodes::Remote {
+        (Some(count), _) => Some(ErlangNodes::Local(count)),
+        (_, Some(name)) => Some(ErlangNodes::Remote {
             name: name.clone(),
             cookie: args.node_cookie.clone(),
         }),
         _ => None,
     };
-    let is_distributed = matches!(language, Language::Erlang | Language::Elixir);
+    let is_distributed = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);
     ensure!(
         nodes.is_none() || is_distributed,
         "--nodes and --node are for Erlang and Elixir, not for {language}"
@@ -107,7 +110,11 @@ fn nodes(language: Language, args: &SnippetArgs) -> anyhow::Result<Option<Nodes>
 }
 
 /// Returns a hook for each snippet: one for all, or one for each.
-fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Option<String>>> {
+fn hook_per_snippet(
+    option: &str,
+    given: &[String],
+    count: usize,
+) -> anyhow::Result<Vec<Option<String>>> {
     let texts = given.iter().map(|text| text_of(text).map(Some));
     let texts: Vec<Option<String>> = texts
         .collect::<anyhow::Result<_>>()
@@ -119,7 +126,7 @@ fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Op
         more => bail!(
             "{option} is given {} for {count} snippet(s)\nhint: once for all snippets, or once for each, in \
              their order; an empty one is none",
-            times(more.len())
+            count_in_words(more.len())
         ),
     }
     .into_iter()
@@ -138,7 +145,7 @@ fn text_of(word: &str) -> anyhow::Result<String> {
     }
 }
 
-fn folder(path: &Path) -> anyhow::Result<PathBuf> {
+fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();
     let found =
         std::fs::canonicalize(path).with_context(|| format!("cannot find '{shown}' of --path"))?;
@@ -150,7 +157,7 @@ fn folder(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Appends a number to the name if another snippet has it.
-fn unlike(name: &str, others: &[NamedSnippet]) -> String {
+fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
     let taken = |name: &str| others.iter().any(|other| other.name == name);
     if !taken(name) {
         return name.to_owned();
@@ -161,7 +168,7 @@ fn unlike(name: &str, others: &[NamedSnippet]) -> String {
     free.next().unwrap_or_default()
 }
 
-fn times(count: usize) -> String {
+fn count_in_words(count: usize) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -173,17 +180,18 @@ fn times(count: usize) -> String {
 mod tests {
     use super::*;
 
-    fn named(runner: &str) -> NamedSnippet {
+    fn named_snippet(runner: &str) -> NamedSnippet {
         NamedSnippet {
             name: runner.to_owned(),
-            snippet: Snippet::new(Language::Sh, runner),
+            snippet: Snippet::new(SnippetLanguage::Sh, runner),
         }
     }
 
     #[test]
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
-            let mut all: Vec<NamedSnippet> = runners.iter().map(|runner| named(runner)).collect();
+            let mut all: Vec<NamedSnippet> =
+                runners.iter().map(|runner| named_snippet(runner)).collect();
             compare_in_shell(&mut all, &[Vec::new()]);
             all.iter().map(|one| one.snippet.in_shell).collect()
         };

@@ -1,35 +1,35 @@
 //! `eval --watch`: prints a line per second with throughput, the runtime's own gauges, and the
 //! machine's load.
 //!
-//! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
+//! Lines are data: they go to standard output as text, CSV or JSON. Start at [`perform_run`].
 
 use super::snippets::on_one_line;
 use crate::options::EvalArgs;
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
-use speedwell_environment::Watch;
-use speedwell_harness::snippet::{self, Answer, Gone, Live};
-use speedwell_harness::{self as harness, Job, Message};
-use speedwell_measure::Plans;
-use speedwell_measure::eval::{EvalRequest, plans};
-use speedwell_model::{Length, Samples, Variant};
+use speedwell_environment::ProcessWatch;
+use speedwell_harness::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
+use speedwell_harness::{self as harness, BenchmarkJob, ProtocolMessage};
+use speedwell_measure::PreparedPlan;
+use speedwell_measure::eval::{EvalRequest, plan_snippets};
+use speedwell_model::{SampleDivision, SampleLength, Variant};
 use speedwell_process as process;
-use speedwell_report::{Format, WatchLine, WatchLines};
+use speedwell_report::{ReportFormat, WatchLine, WatchLines};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
 /// Default length of a window.
-const WINDOW: Duration = Duration::from_secs(1);
+const DEFAULT_WINDOW: Duration = Duration::from_secs(1);
 
 /// Stands for an unlimited duration.
-const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 3600);
+const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Watches until the user interrupts, or until the requested number of lines is printed.
 ///
 /// # Errors
 /// Fails on options that conflict with watching, and on output that cannot be written.
-pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
+pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.sampling.iterations.is_none(),
         "--watch shows windows of time, so --iterations has no meaning\nhint: -t 2s"
@@ -38,20 +38,21 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
         !args.variants.is_any(),
         "--watch shows one program\nhint: leave out --variant, --old and --new, or --watch"
     );
-    let interval = args.sampling.time.unwrap_or(WINDOW);
-    let samples = Samples {
+    let interval = args.sampling.time.unwrap_or(DEFAULT_WINDOW);
+    let samples = SampleDivision {
         count: args.sampling.samples.unwrap_or(u32::MAX),
-        length: Length::TimeNs(interval.as_nanos() as u64),
+        length: SampleLength::TimeNs(interval.as_nanos() as u64),
         warmup_ns: args
             .sampling
             .warmup
             .map_or(0, |warmup| warmup.as_nanos() as u64),
     };
-    let Plans { plan, .. } = plans(request, &mut args.task().progress())?;
+    let PreparedPlan { plan, .. } =
+        plan_snippets(request, &mut args.eval_task().progress_display())?;
     if let Some(pin) = &plan.pin {
         pin.check_usable().context("in --pin")?;
     }
-    let snippets = snippets(&plan.jobs, &plan.variants);
+    let snippets = watched_snippets(&plan.jobs, &plan.variants);
     if snippets.len() > 1 && args.language().is_compiled() {
         bail!(
             "{} is compiled, so every snippet is a program of its own, and one program is watched\n\
@@ -59,22 +60,22 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
             args.language()
         );
     }
-    let format = args.output.format().unwrap_or(Format::Text);
-    let watched = watch(&snippets, &plan.jobs[0], &samples, interval, format)?;
+    let format = args.output.output_format().unwrap_or(ReportFormat::Text);
+    let watched = watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format)?;
     Ok(match watched {
-        Ok(()) => Status::DONE,
+        Ok(()) => CommandStatus::DONE,
         Err(gone) => {
-            tell(&gone, &plan.jobs[0], &plan.variants[0]);
-            Status::COULD_NOT
+            warn_failure(&gone, &plan.jobs[0], &plan.variants[0]);
+            CommandStatus::COULD_NOT
         }
     })
 }
 
 /// Lists every snippet with its name and worker count.
-fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
+fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedSnippet> {
     let mut snippets = Vec::new();
     for job in jobs {
-        let workers = job.workers();
+        let workers = job.worker_count();
         match &job.snippet {
             Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {
@@ -87,25 +88,25 @@ fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
 }
 
 /// A snippet with its name and worker count.
-type Watched = (String, speedwell_model::Snippet, u32);
+type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
 /// Watches until the reader of the lines is gone. The inner result reports a failure of the
 /// process, the outer one a failure to write.
-fn watch(
-    snippets: &[Watched],
-    job: &Job,
-    samples: &Samples,
+fn watch_snippets(
+    snippets: &[WatchedSnippet],
+    job: &BenchmarkJob,
+    samples: &SampleDivision,
     interval: Duration,
-    format: Format,
-) -> anyhow::Result<Result<(), Gone>> {
+    format: ReportFormat,
+) -> anyhow::Result<Result<(), HarnessFailure>> {
     let names: Vec<String> = (0..snippets.len()).map(|at| format!("code{at}")).collect();
-    let (mut live, gauges, first) = match open(snippets, &names, job, interval) {
+    let (mut live, gauges, first) = match open_process(snippets, &names, job, interval) {
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
     let own = snippets.iter().map(|snippet| snippet.0.clone()).collect();
-    let mut state = State {
-        machine: Some(Watch::new(live.pid())),
+    let mut state = WatchState {
+        machine: Some(ProcessWatch::new(live.pid())),
         pid: live.pid(),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
@@ -113,71 +114,74 @@ fn watch(
         lines: WatchLines::new(format, own, &gauges),
     };
     for event in &first.events {
-        state.hear(event, &names)?;
+        state.apply_event(event, &names)?;
     }
     let mut written = Ok(());
-    let answer = live.run(&names, samples, true, Some(FOR_EVER / 4), &mut |event| {
+    let answer = live.run_jobs(&names, samples, true, Some(UNLIMITED / 4), &mut |event| {
         if written.is_ok() {
-            written = state.hear(event, &names);
+            written = state.apply_event(event, &names);
             if written.is_err() {
-                process::interrupt();
+                process::request_interrupt();
             }
         }
     });
     if written.is_err() {
-        let ended = live.end();
-        status::heard(written)?;
+        let ended = live.shut_down();
+        status::ignore_closed_pipe(written)?;
         return Ok(ended.map(drop));
     }
     let answer = match answer {
         Ok(answer) => answer,
         Err(gone) => return Ok(Err(gone)),
     };
-    let fault = names.iter().find_map(|name| answer.fault(name));
+    let fault = names.iter().find_map(|name| answer.find_fault(name));
     if let Some(cause) = fault {
-        return Ok(Err(Gone::new(cause)));
+        return Ok(Err(HarnessFailure::new(cause)));
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let told = state
             .lines
-            .conclusion(name, answer.timing(job, samples).as_ref());
+            .format_conclusion(name, answer.timing(job, samples).as_ref());
         if let Some(told) = told {
-            status::note(&told);
+            status::print_note(&told);
         }
     }
-    Ok(live.end().map(drop))
+    Ok(live.shut_down().map(drop))
 }
 
 /// Starts a process with all snippets loaded and gauges enabled. Returns it with the names of the
 /// gauges and their first values.
-fn open(
-    snippets: &[Watched],
+fn open_process(
+    snippets: &[WatchedSnippet],
     names: &[String],
-    job: &Job,
+    job: &BenchmarkJob,
     interval: Duration,
-) -> Result<(Live, Vec<String>, Answer), Gone> {
-    let program = harness::for_kind(job.source.kind).usual_program(&job.source);
+) -> Result<(LiveHarness, Vec<String>, CommandAnswer), HarnessFailure> {
+    let program = harness::harness_for(job.source.kind).default_program(&job.source);
     let plain = Variant::plain("watched");
-    let mut spec = snippet::start(&snippets[0].1, &program, &plain)?;
+    let mut spec = snippet::build_process(&snippets[0].1, &program, &plain)?;
     spec.directory = Some(job.source.directory.clone());
-    spec.limit = FOR_EVER;
-    let (mut live, ready) = Live::start(spec)?;
+    spec.limit = UNLIMITED;
+    let (mut live, ready) = LiveHarness::start(spec)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
     for (name, (_, own, workers)) in names.iter().zip(snippets) {
-        for answer in [live.load(name, own)?, live.workers(name, *workers)?] {
-            if let Some(cause) = answer.fault(name) {
-                return Err(Gone::new(cause));
+        for answer in [
+            live.load_snippet(name, own)?,
+            live.set_workers(name, *workers)?,
+        ] {
+            if let Some(cause) = answer.find_fault(name) {
+                return Err(HarnessFailure::new(cause));
             }
         }
     }
-    let first = live.monitor(interval)?;
+    let first = live.start_gauges(interval)?;
     Ok((live, gauges.unwrap_or_default(), first))
 }
 
 /// What was received since the last line.
-struct State {
+struct WatchState {
     /// `None` if the measured process runs on another machine.
-    machine: Option<Watch>,
+    machine: Option<ProcessWatch>,
     /// The measured process.
     pid: i32,
     /// Time and count of each job at its last sample.
@@ -188,20 +192,20 @@ struct State {
     lines: WatchLines,
 }
 
-impl State {
+impl WatchState {
     /// Follows the process that is measured, which need not be the harness: it may be an existing
     /// node.
-    fn follow(&mut self, pid: Option<i32>) {
+    fn follow_process(&mut self, pid: Option<i32>) {
         let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
             return;
         };
         self.pid = pid;
-        self.machine = (pid > 0).then(|| Watch::new(pid));
+        self.machine = (pid > 0).then(|| ProcessWatch::new(pid));
     }
 
-    fn hear(&mut self, event: &Message, jobs: &[String]) -> anyhow::Result<()> {
+    fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> anyhow::Result<()> {
         if event.verb == "gauge" {
-            self.follow(event.number("pid"));
+            self.follow_process(event.parse_number("pid"));
             let told = event
                 .keys()
                 .filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
@@ -214,16 +218,17 @@ impl State {
             return Ok(());
         }
         let job = event.get("job").unwrap_or_default();
-        let (Some(t_ns), Some(count)) = (event.number("t_ns"), event.number("count")) else {
+        let (Some(t_ns), Some(count)) = (event.parse_number("t_ns"), event.parse_number("count"))
+        else {
             return Ok(());
         };
         let (from_ns, before) = self
             .counts
             .insert(job.clone(), (t_ns, count))
             .unwrap_or((0, 0));
-        let workers = event.number::<u32>("workers").unwrap_or(1);
+        let workers = event.parse_number::<u32>("workers").unwrap_or(1);
         let seconds = t_ns.saturating_sub(from_ns) as f64 / 1e9;
-        let first = event.number::<u64>("k") == Some(0);
+        let first = event.parse_number::<u64>("k") == Some(0);
         if first || seconds <= 0.0 {
             return Ok(());
         }
@@ -239,25 +244,29 @@ impl State {
                 .filter_map(|job| rates.get(job).copied())
                 .collect(),
             gauges: self.gauges.clone(),
-            machine: self.machine.as_mut().map(Watch::look).unwrap_or_default(),
+            machine: self
+                .machine
+                .as_mut()
+                .map(ProcessWatch::take_snapshot)
+                .unwrap_or_default(),
         };
         let mut out = std::io::stdout().lock();
-        out.write_all(self.lines.line(&line).as_bytes())?;
+        out.write_all(self.lines.format_line(&line).as_bytes())?;
         Ok(out.flush()?)
     }
 }
 
 /// Reports on standard error what went wrong.
-fn tell(gone: &Gone, job: &Job, variant: &Variant) {
+fn warn_failure(gone: &HarnessFailure, job: &BenchmarkJob, variant: &Variant) {
     let text = gone.cause.to_string();
-    status::warn(&format!(
+    status::print_warning(&format!(
         "{}: {text}",
         job.snippet
             .as_ref()
             .map_or(&variant.name, |snippet| &snippet.runner)
     ));
     if !gone.stderr_tail.is_empty() {
-        let tail = speedwell_report::visible(gone.stderr_tail.trim_end());
+        let tail = speedwell_report::escape_controls(gone.stderr_tail.trim_end());
         let _ = writeln!(std::io::stderr(), "{tail}");
     }
 }

@@ -3,20 +3,20 @@
 mod placed;
 mod sessions;
 
-pub use sessions::left;
+pub use sessions::report_detached;
 
 use super::options::{OutputArgs, fleet_file};
-use super::{Status, status};
+use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use speedwell_fleet::check::{self, Checked};
-use speedwell_fleet::clock::Offset;
-use speedwell_fleet::{Engine, FleetMachine, MachineState, program};
+use speedwell_fleet::check::{self, MachineReport};
+use speedwell_fleet::clock::ClockOffset;
+use speedwell_fleet::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
-use speedwell_suite::labels::Labels;
+use speedwell_suite::labels::MachineSelector;
 
 /// Clock offset that is worth a remark. No result depends on it.
-const FAR_OFF_NS: u64 = 1_000_000_000;
+const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet, and check whether they are fit to measure
 ///
@@ -36,7 +36,7 @@ pub struct FleetArgs {
     command: Option<FleetCommand>,
     /// Only these machines
     #[arg(value_name = "LABELS")]
-    labels: Option<Labels>,
+    labels: Option<MachineSelector>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -64,7 +64,7 @@ enum FleetCommand {
 struct CheckArgs {
     /// Only these machines
     #[arg(value_name = "LABELS")]
-    labels: Option<Labels>,
+    labels: Option<MachineSelector>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -73,37 +73,40 @@ struct CheckArgs {
 ///
 /// # Errors
 /// If there is no fleet, its file is invalid, or its engine does not respond.
-pub fn run(args: &FleetArgs) -> Result<Status> {
+pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
     match &args.command {
-        None => list(args.labels.as_ref(), &args.output),
-        Some(FleetCommand::Check(args)) => check(args),
-        Some(FleetCommand::Status(args)) => sessions::show(args),
-        Some(FleetCommand::Collect(args)) => sessions::collect(args),
-        Some(FleetCommand::Cancel(args)) => sessions::cancel(args),
-        Some(FleetCommand::Clean(args)) => sessions::clean(args),
+        None => list_machines(args.labels.as_ref(), &args.output),
+        Some(FleetCommand::Check(args)) => check_machines(args),
+        Some(FleetCommand::Status(args)) => sessions::show_status(args),
+        Some(FleetCommand::Collect(args)) => sessions::collect_session(args),
+        Some(FleetCommand::Cancel(args)) => sessions::cancel_session(args),
+        Some(FleetCommand::Clean(args)) => sessions::clean_machines(args),
     }
 }
 
-fn list(labels: Option<&Labels>, output: &OutputArgs) -> Result<Status> {
-    let mut engine = Engine::of_file(&fleet_file()?);
-    let lines: Vec<FleetLine> = chosen(&mut engine, labels)?.iter().map(line).collect();
-    output.print(&report::fleet_machines(&lines))?;
-    Ok(Status::DONE)
+fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Result<CommandStatus> {
+    let mut engine = FleetEngine::from_file(&fleet_file()?);
+    let lines: Vec<FleetLine> = select_machines(&mut engine, labels)?
+        .iter()
+        .map(machine_line)
+        .collect();
+    output.print_document(&report::list_fleet_machines(&lines))?;
+    Ok(CommandStatus::DONE)
 }
 
-fn check(args: &CheckArgs) -> Result<Status> {
-    let mut engine = Engine::of_file(&fleet_file()?);
+fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
+    let mut engine = FleetEngine::from_file(&fleet_file()?);
     let own = std::env::current_exe().context("this program has no file")?;
-    let own = program::sendable(&own);
+    let own = program::program_to_send(&own);
     let mut lines = Vec::new();
-    for machine in chosen(&mut engine, args.labels.as_ref())? {
-        let mut line = line(&machine);
+    for machine in select_machines(&mut engine, args.labels.as_ref())? {
+        let mut line = machine_line(&machine);
         if !matches!(machine.state, MachineState::Unfit(_)) {
-            status::note(&format!("checking {}", machine.name));
-            let asked = program::send(&mut engine, &machine, &own)
-                .and_then(|program| check::ask(&mut engine, &machine, &program));
+            status::print_note(&format!("checking {}", machine.name));
+            let asked = program::send_program(&mut engine, &machine, &own)
+                .and_then(|program| check::check_machine(&mut engine, &machine, &program));
             match asked {
-                Ok((offset, checked)) => add(&mut line, offset, &checked),
+                Ok((offset, checked)) => add_check_results(&mut line, offset, &checked),
                 Err(error) => {
                     line.state = "unfit".to_owned();
                     let said = format!("{error:#}").replace('\n', ", ");
@@ -113,18 +116,26 @@ fn check(args: &CheckArgs) -> Result<Status> {
         }
         lines.push(line);
     }
-    tell_clones(&mut lines);
-    args.output.print(&report::fleet_machines(&lines))?;
+    warn_about_clones(&mut lines);
+    args.output
+        .print_document(&report::list_fleet_machines(&lines))?;
     let is_unfit = lines.iter().any(|line| line.state == "unfit");
-    Ok(if is_unfit { Status::NO } else { Status::DONE })
+    Ok(if is_unfit {
+        CommandStatus::NO
+    } else {
+        CommandStatus::DONE
+    })
 }
 
 /// Returns the machines that match the labels; all without labels.
 ///
 /// # Errors
 /// If the engine does not respond, a label is unknown, or no machine matches.
-fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
-    let mut machines = engine.machines()?;
+fn select_machines(
+    engine: &mut FleetEngine,
+    labels: Option<&MachineSelector>,
+) -> Result<Vec<FleetMachine>> {
+    let mut machines = engine.list_machines()?;
     if let Some(labels) = labels {
         let mut known: Vec<String> = Vec::new();
         for machine in &machines {
@@ -135,15 +146,16 @@ fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachi
         known.dedup();
         labels.ensure_known(&known)?;
         machines.retain(|machine| {
-            labels
-                .fits(&|name| machine.name == name || machine.labels.iter().any(|own| own == name))
+            labels.matches_machine(&|name| {
+                machine.name == name || machine.labels.iter().any(|own| own == name)
+            })
         });
         anyhow::ensure!(!machines.is_empty(), "no machine is '{labels}'");
     }
     Ok(machines)
 }
 
-fn line(machine: &FleetMachine) -> FleetLine {
+fn machine_line(machine: &FleetMachine) -> FleetLine {
     let (state, remarks) = match &machine.state {
         MachineState::Free => ("free", Vec::new()),
         MachineState::Busy => ("busy", Vec::new()),
@@ -159,7 +171,7 @@ fn line(machine: &FleetMachine) -> FleetLine {
 }
 
 /// Adds the results of a check.
-fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
+fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &MachineReport) {
     let checks = || checked.checks.iter();
     line.state = match () {
         () if checks().any(|check| check.is_problem) => "unfit",
@@ -177,7 +189,7 @@ fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
         format!("{}: {}{remedy}", check.name, check.found)
     }));
     line.remarks.extend(checked.identity.remark.clone());
-    if offset.offset_ns.unsigned_abs() > FAR_OFF_NS {
+    if offset.offset_ns.unsigned_abs() > MAX_CLOCK_OFFSET_NS {
         line.remarks
             .push("its clock is more than a second off; no figure depends on it".to_owned());
     }
@@ -191,7 +203,7 @@ fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
 }
 
 /// Warns about machines that share an identity: their histories would be merged.
-fn tell_clones(lines: &mut [FleetLine]) {
+fn warn_about_clones(lines: &mut [FleetLine]) {
     let id = |line: &FleetLine| line.known.as_ref().map(|known| known.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();
     for at in 0..lines.len() {

@@ -1,85 +1,90 @@
 //! The same commands for experiments whose roles run on several machines: another process measures
 //! them and holds the connections to their machines.
 
-use crate::conclude::conclude_stored;
-use crate::options::{OutputArgs, Task};
-use crate::{Status, status};
+use crate::conclude::report_stored;
+use crate::options::{MeasureTask, OutputArgs};
+use crate::{CommandStatus, status};
 use anyhow::Result;
-use speedwell_measure::roles::{Measured, PlacedSession};
-use speedwell_report::{self as report, PartRow};
+use speedwell_measure::roles::{MeasuringProcess, PlacedSession};
+use speedwell_report::{self as report, RoleRow};
 use speedwell_results::store::Store;
 
 /// Shows the machine of each role, and who measures.
-pub fn show(
+pub fn show_roles(
     store: &Store,
     number: i64,
     own: &PlacedSession,
     output: &OutputArgs,
-) -> Result<Status> {
-    let measured = own.measured(store)?;
+) -> Result<CommandStatus> {
+    let measured = own.measuring_process(store)?;
     let state = match measured {
-        Measured::Here(_) | Measured::Elsewhere => "running",
-        Measured::Interrupted => "interrupted",
-        Measured::Complete => "done",
+        MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere => "running",
+        MeasuringProcess::Interrupted => "interrupted",
+        MeasuringProcess::Complete => "done",
     };
-    let rows: Vec<PartRow> = (own.parts()?.into_iter())
-        .map(|part| PartRow {
-            part: part.part,
+    let rows: Vec<RoleRow> = (own.role_statuses()?.into_iter())
+        .map(|part| RoleRow {
+            part: part.role,
             machine: part.machine,
             address: part.address,
             state: state.to_owned(),
-            said: part.said.unwrap_or_default(),
+            said: part.engine_status.unwrap_or_default(),
         })
         .collect();
-    output.print(&report::fleet_parts(&rows))?;
+    output.print_document(&report::list_fleet_roles(&rows))?;
     let done = store.finished_slots(number)?.len();
-    status::note(&format!(
+    status::print_note(&format!(
         "session @{number}: {done} of {} runs are done; {}",
         own.planned,
-        follows(number, measured)
+        next_step(number, measured)
     ));
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Describes what can be done with a session.
-fn follows(number: i64, measured: Measured) -> String {
+fn next_step(number: i64, measured: MeasuringProcess) -> String {
     match measured {
-        Measured::Here(process) => format!(
+        MeasuringProcess::Here(process) => format!(
             "process {process} measures it, and 'speedwell fleet cancel @{number}' ends that"
         ),
-        Measured::Elsewhere => "a process of another machine measures it".to_owned(),
-        Measured::Interrupted => {
+        MeasuringProcess::Elsewhere => "a process of another machine measures it".to_owned(),
+        MeasuringProcess::Interrupted => {
             format!("have the rest measured with: speedwell run --resume @{number}")
         }
-        Measured::Complete => format!("'speedwell report @{number}' shows it"),
+        MeasuringProcess::Complete => format!("'speedwell report @{number}' shows it"),
     }
 }
 
 /// Waits for the end of a session, and reports it.
-pub fn collect(store: &Store, number: i64, own: &PlacedSession, task: &Task) -> Result<Status> {
+pub fn collect_session(
+    store: &Store,
+    number: i64,
+    own: &PlacedSession,
+    task: &MeasureTask,
+) -> Result<CommandStatus> {
     let measured = own.wait(store)?;
-    let ended = if measured == Measured::Complete {
-        Status::DONE
+    let ended = if measured == MeasuringProcess::Complete {
+        CommandStatus::DONE
     } else {
-        status::note(&follows(number, measured));
-        Status::INTERRUPTED
+        status::print_note(&next_step(number, measured));
+        CommandStatus::INTERRUPTED
     };
-    Ok(ended.or(conclude_stored((store, number), task)?))
+    Ok(ended.worse_of(report_stored((store, number), task)?))
 }
 
 /// Ends a session, and says what is kept.
-pub fn cancel(
+pub fn cancel_session(
     store: &Store,
     number: i64,
     own: &PlacedSession,
     output: &OutputArgs,
-) -> Result<Status> {
+) -> Result<CommandStatus> {
     own.cancel(store)?;
     if !output.quiet {
-        status::note(&format!(
+        status::print_note(&format!(
             "the machines of session @{number} are free again; {}",
-            follows(number, own.measured(store)?)
+            next_step(number, own.measuring_process(store)?)
         ));
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }

@@ -1,18 +1,18 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`, for sessions with detached workers.
 
 use super::placed;
-use crate::conclude::conclude_stored;
-use crate::options::{ComparisonArgs, OutputArgs, StoreArgs, Task, fleet_file};
-use crate::progress::Progress;
-use crate::{Status, status};
+use crate::conclude::report_stored;
+use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
+use crate::progress::ProgressDisplay;
+use crate::{CommandStatus, status};
 use anyhow::Result;
 use clap::Args;
-use speedwell_analysis::Settings;
-use speedwell_measure::fleet::{Attendance, ParcelStatus, attend, clean_up};
+use speedwell_analysis::AnalysisSettings;
+use speedwell_measure::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
 use speedwell_measure::reference;
 use speedwell_measure::roles::PlacedSession;
 use speedwell_model::Session;
-use speedwell_report::{self as report, ParcelRow};
+use speedwell_report::{self as report, ShardRow};
 use speedwell_results::store::{ParcelState, Store};
 
 /// Session to show.
@@ -43,13 +43,13 @@ pub struct CollectArgs {
 
 impl CollectArgs {
     /// Returns what to report, and how.
-    fn task(&self) -> Task {
-        Task {
-            settings: self.comparison.settings(&[], None),
+    fn collect_task(&self) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(&[], None),
             fail_on: self.comparison.fail_on,
             output: self.output.clone(),
             store: self.store.clone(),
-            ..Task::default()
+            ..MeasureTask::default()
         }
     }
 }
@@ -82,89 +82,95 @@ pub struct CleanArgs {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn left(session: &Session, ended: Status) -> Result<Status> {
-    if ended == Status::COULD_NOT {
+pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
+    if ended == CommandStatus::COULD_NOT {
         return Ok(ended);
     }
     let number = session.number.unwrap_or_default();
-    status::say(format!("@{number}\n"))?;
-    status::note(&format!(
+    status::write_stdout(format!("@{number}\n"))?;
+    status::print_note(&format!(
         "the work is handed out; 'speedwell fleet status @{number}' shows how far it is, 'speedwell fleet collect \
          @{number}' waits for its end and reports"
     ));
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Shows the progress of a session.
 ///
 /// # Errors
 /// If there is no such session, or its machines do not respond.
-pub fn show(args: &StatusArgs) -> Result<Status> {
+pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::show(&store, number, &own, &args.output);
+        return placed::show_roles(&store, number, &own, &args.output);
     }
-    let parcels = attended(
-        (args.session.as_str(), Attendance::Look),
+    let parcels = attend_session(
+        (args.session.as_str(), DetachedAction::Report),
         &args.store,
-        &Settings::default(),
-        &mut Progress::new(&args.output),
+        &AnalysisSettings::default(),
+        &mut ProgressDisplay::new(&args.output),
     )?;
     args.output
-        .print(&report::fleet_parcels(&rows(&parcels.2)))?;
-    Ok(Status::DONE)
+        .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels.2)))?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Waits for the end of a session, and reports it.
 ///
 /// # Errors
 /// If there is no such session, or its machines do not respond.
-pub fn collect(args: &CollectArgs) -> Result<Status> {
+pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::collect(&store, number, &own, &args.task());
+        return placed::collect_session(&store, number, &own, &args.collect_task());
     }
-    let task = args.task();
-    let asked = (args.session.as_str(), Attendance::Wait);
-    let (store, number, parcels) =
-        attended(asked, &args.store, &task.settings, &mut task.progress())?;
+    let task = args.collect_task();
+    let asked = (args.session.as_str(), DetachedAction::Wait);
+    let (store, number, parcels) = attend_session(
+        asked,
+        &args.store,
+        &task.settings,
+        &mut task.progress_display(),
+    )?;
     let is_open = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
-    let ended = if parcels.iter().any(|one| is_open(one.parcel.state)) {
-        status::note(&format!(
+    let ended = if parcels.iter().any(|one| is_open(one.shard.state)) {
+        status::print_note(&format!(
             "its workers go on; wait for them with: speedwell fleet collect @{number}"
         ));
-        Status::INTERRUPTED
+        CommandStatus::INTERRUPTED
     } else {
-        Status::DONE
+        CommandStatus::DONE
     };
-    Ok(ended.of_gate(conclude_stored((&store, number), &task)?))
+    Ok(ended.of_gate(report_stored((&store, number), &task)?))
 }
 
 /// Cancels a session.
 ///
 /// # Errors
 /// If there is no such session, it has ended, or its machines do not respond.
-pub fn cancel(args: &CancelArgs) -> Result<Status> {
+pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::cancel(&store, number, &own, &args.output);
+        return placed::cancel_session(&store, number, &own, &args.output);
     }
-    let asked = (args.session.as_str(), Attendance::Cancel);
-    let progress = &mut Progress::new(&args.output);
-    let (_, number, parcels) = attended(asked, &args.store, &Settings::default(), progress)?;
-    args.output.print(&report::fleet_parcels(&rows(&parcels)))?;
-    status::note(&format!(
+    let asked = (args.session.as_str(), DetachedAction::Cancel);
+    let progress = &mut ProgressDisplay::new(&args.output);
+    let (_, number, parcels) =
+        attend_session(asked, &args.store, &AnalysisSettings::default(), progress)?;
+    args.output
+        .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels)))?;
+    status::print_note(&format!(
         "what was measured is kept, resume with: speedwell run --resume @{number}"
     ));
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Removes the files that sessions left on machines.
 ///
 /// # Errors
 /// If the session is still being measured, or a machine cannot be reached.
-pub fn clean(args: &CleanArgs) -> Result<Status> {
+pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let cleaned = match &args.session {
         Some(session) => {
             let store = args.store.open_to_read()?;
-            let number = reference::find(&store, session)?.number;
+            let number = reference::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
                 Some(own) => own.clean(&store)?,
                 None => clean_up(Some((&store, number)), &fleet_file()?)?,
@@ -175,41 +181,42 @@ pub fn clean(args: &CleanArgs) -> Result<Status> {
     let rows = cleaned.into_iter();
     let rows = rows.map(|(machine, gone)| (machine, gone.sessions, gone.bytes));
     let rows: Vec<(String, u32, u64)> = rows.collect();
-    args.output.print(&report::fleet_cleaned(&rows))?;
-    Ok(Status::DONE)
+    args.output
+        .print_document(&report::list_fleet_cleaned(&rows))?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Returns the session, if its roles run on several machines.
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
-    let number = reference::find(&store, session)?.number;
+    let number = reference::find_session(&store, session)?.number;
     let own = PlacedSession::find(&store, number)?;
     Ok(own.map(|own| (store, number, own)))
 }
 
 /// Shows, waits for or cancels a session of the store.
-fn attended(
-    (session, how): (&str, Attendance),
+fn attend_session(
+    (session, how): (&str, DetachedAction),
     store: &StoreArgs,
-    settings: &Settings,
-    progress: &mut Progress,
-) -> Result<(Store, i64, Vec<ParcelStatus>)> {
-    let mut store = store.open()?;
-    let number = reference::find(&store, session)?.number;
+    settings: &AnalysisSettings,
+    progress: &mut ProgressDisplay,
+) -> Result<(Store, i64, Vec<ShardStatus>)> {
+    let mut store = store.open_store()?;
+    let number = reference::find_session(&store, session)?.number;
     let file = fleet_file()?;
-    let (_, parcels) = attend(&mut store, number, &file, (settings, how), progress)?;
+    let (_, parcels) = reattach_session(&mut store, number, &file, (settings, how), progress)?;
     Ok((store, number, parcels))
 }
 
-fn rows(parcels: &[ParcelStatus]) -> Vec<ParcelRow> {
-    let row = |(place, own): (u32, &ParcelStatus)| ParcelRow {
+fn parcel_rows(parcels: &[ShardStatus]) -> Vec<ShardRow> {
+    let row = |(place, own): (u32, &ShardStatus)| ShardRow {
         place,
         machine: own.machine.clone(),
-        state: own.parcel.state.name().to_owned(),
-        cases: own.parcel.jobs.len(),
+        state: own.shard.state.name().to_owned(),
+        cases: own.shard.jobs.len(),
         blocks: own.blocks,
-        attempt: own.parcel.attempt,
-        said: own.said.clone().unwrap_or_default(),
+        attempt: own.shard.attempt,
+        said: own.engine_status.clone().unwrap_or_default(),
     };
     (0..).zip(parcels).map(row).collect()
 }

@@ -2,19 +2,19 @@
 //! over time.
 
 use crate::confirm;
-use crate::gate::Gate;
-use crate::options::{BuildArgs, FailOn, OutputArgs, SeriesArgs, StoreArgs, Task, parse};
-use crate::{Status, status};
+use crate::gate::CommandGate;
+use crate::options::{BuildArgs, FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
+use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::gate::GateOutcome;
-use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::Search;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::TrendSearch;
 use speedwell_measure::MeasureRequest;
 use speedwell_measure::history;
-use speedwell_measure::reference::position;
-use speedwell_model::{Better, Change, ChangeState, Verdict};
-use speedwell_report::{self as report, Subject};
+use speedwell_measure::reference::line_position;
+use speedwell_model::{ChangeState, MetricDirection, RecordedChange, Verdict};
+use speedwell_report::{self as report, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
@@ -56,53 +56,53 @@ pub struct ChangesArgs {
 /// # Errors
 /// If the store cannot be read, there is no such branch, revision or metric, or no series could be
 /// searched for the gate.
-pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
-    args.output.check(Subject::Changes)?;
+pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Changes)?;
     let mut store = args.store.open_to_derive()?;
-    let request = args.series.request()?;
+    let request = args.series.history_request()?;
     history::check_metrics(&mut store, &request)?;
-    let mut history = history::history(&mut store, &request)?;
+    let mut history = history::load_history(&mut store, &request)?;
     let since = match &args.since {
-        Some(word) => Some(position(&store, &history.line, word)?),
+        Some(word) => Some(line_position(&store, &history.line, word)?),
         None => None,
     };
-    let is_shown = |series: &SeriesTrend, change: &Change| {
+    let is_shown = |series: &SeriesTrend, change: &RecordedChange| {
         let is_new = since.is_none_or(|since| {
             series
                 .trend
-                .position(&change.after)
+                .revision_position(&change.after)
                 .is_none_or(|at| at > since)
         });
         is_new && (!args.open || change.is_open())
     };
-    let mut measured = Status::DONE;
+    let mut measured = CommandStatus::DONE;
     if args.confirm {
-        measured = confirmed(&args, &mut store, &history, &is_shown)?;
-        history = history::history(&mut store, &request)?;
+        measured = confirm_changes(&args, &mut store, &history, &is_shown)?;
+        history = history::load_history(&mut store, &request)?;
     }
-    let mut document = report::changes(&history, &is_shown, &args.output.settings());
-    let gate = judge(&history, &is_shown, &args);
+    let mut document = report::report_changes(&history, &is_shown, &args.output.report_settings());
+    let gate = evaluate_gate(&history, &is_shown, &args);
     if let Ok(gate) = &gate {
         gate.add_to(&mut document, &args.output);
     }
-    args.output.print(&document)?;
-    Ok(measured.of_gate(gate?.status()))
+    args.output.print_document(&document)?;
+    Ok(measured.of_gate(gate?.exit_status()))
 }
 
 /// Measures open changes for the worse again, if both sides can be named; also the newest point of
 /// a series if it lies far off, although no search reports it yet. A refuted change is not a
 /// failure.
-fn confirmed(
+fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,
-    history: &History,
-    is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
-) -> anyhow::Result<Status> {
+    history: &ProjectHistory,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+) -> anyhow::Result<CommandStatus> {
     let mut numbers = Vec::new();
     for series in &history.series {
-        let is_wanted = |change: &&Change| {
+        let is_wanted = |change: &&RecordedChange| {
             let is_settled = change.state == ChangeState::Confirmed || change.is_drift;
-            let is_worse = series.verdict(change, history.threshold) == Verdict::Worse;
+            let is_worse = series.change_verdict(change, history.threshold) == Verdict::Worse;
             is_shown(series, change) && change.is_open() && is_worse && !is_settled
         };
         let wanted = series.trend.changes.iter().filter(is_wanted);
@@ -111,66 +111,66 @@ fn confirmed(
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
             // The outcome is stored as for any other change, so it needs a number.
             let all = [&series.trend.changes[..], &[newest]].concat();
-            let kept = store.keep_changes(series.number, &history.line, &all)?;
+            let kept = store.replace_changes(series.number, &history.line, &all)?;
             numbers.extend(kept.last().map(|change| change.number));
         }
     }
-    let task = confirm::confirming(Task {
+    let task = confirm::confirm_task(MeasureTask {
         store: args.store.clone(),
-        ..Task::default()
+        ..MeasureTask::default()
     });
     let mut request = MeasureRequest::default();
-    request.variants.build = args.build.request();
-    let status = confirm::changes(&numbers, &request, store, &task)?;
-    Ok(if status == Status::NO {
-        Status::DONE
+    request.variants.build = args.build.build_request();
+    let status = confirm::confirm_changes(&numbers, &request, store, &task)?;
+    Ok(if status == CommandStatus::NO {
+        CommandStatus::DONE
     } else {
         status
     })
 }
 
 /// Whether any series was searched; if allowed, a history that is too short passes.
-fn is_searchable(history: &History, allow_short_history: bool) -> anyhow::Result<bool> {
-    let has = |is_one: fn(&Search) -> bool| {
+fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
+    let has = |is_one: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();
         series.any(|series| is_one(&series.trend.search))
     };
-    if has(|search| *search == Search::Done) {
+    if has(|search| *search == TrendSearch::Done) {
         return Ok(true);
     }
-    let is_young = has(|search| matches!(search, Search::TooShort(_)));
+    let is_young = has(|search| matches!(search, TrendSearch::TooShort(_)));
     let words = "nothing could be compared: no series has points enough";
     ensure!(
         is_young && allow_short_history,
         "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions at once; \
          --allow-short-history lets a young history pass"
     );
-    status::note(words);
+    status::print_note(words);
     Ok(false)
 }
 
 /// Evaluates the gate over time.
-fn judge(
-    history: &History,
-    is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
+fn evaluate_gate(
+    history: &ProjectHistory,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
     args: &ChangesArgs,
-) -> anyhow::Result<Gate> {
+) -> anyhow::Result<CommandGate> {
     let fail_on = args.fail_on;
     if fail_on == FailOn::Never {
-        return Ok(Gate::default());
+        return Ok(CommandGate::default());
     }
     if !is_searchable(history, args.allow_short_history)? {
-        return Ok(Gate::default());
+        return Ok(CommandGate::default());
     }
-    let is_refused = |series: &SeriesTrend, change: &Change| {
+    let is_refused = |series: &SeriesTrend, change: &RecordedChange| {
         let is_counted = match change.state {
             ChangeState::Confirmed => true,
             _ if args.confirm => false,
             ChangeState::Suspected => fail_on == FailOn::Unclear,
             _ => true,
         };
-        let verdict = series.verdict(change, history.threshold);
-        is_shown(series, change) && change.is_open() && is_counted && fail_on.refuses(verdict)
+        let verdict = series.change_verdict(change, history.threshold);
+        is_shown(series, change) && change.is_open() && is_counted && fail_on.fails_on(verdict)
     };
     let changes = |series: &SeriesTrend| {
         let changes = series.trend.changes.iter();
@@ -181,7 +181,7 @@ fn judge(
         (history.series.iter()).partition(|series| series.trend.is_searched());
     let undirected = searched
         .iter()
-        .filter(|series| series.key.metric.better == Better::Unknown);
+        .filter(|series| series.key.metric.better == MetricDirection::Unknown);
     let undirected: BTreeSet<&str> = undirected.map(|one| one.key.metric.name.as_str()).collect();
     let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
     let failing = (refused > 0).then(|| match args.fail_on {
@@ -189,7 +189,7 @@ fn judge(
         _ => format!("{refused} worse changes"),
     });
     let is_impossible =
-        |series: &&&SeriesTrend| matches!(series.trend.search, Search::Impossible(_));
+        |series: &&&SeriesTrend| matches!(series.trend.search, TrendSearch::Impossible(_));
     let impossible = short.iter().filter(is_impossible).count();
     let mut obstacles: Vec<String> = undirected.iter().map(direction).collect();
     if impossible > 0 {
@@ -207,5 +207,8 @@ fn judge(
         obstacles,
         remarks: left_out.into_iter().collect(),
     };
-    Ok(Gate::of(Some(outcome), Status::DONE))
+    Ok(CommandGate::from_outcome(
+        Some(outcome),
+        CommandStatus::DONE,
+    ))
 }

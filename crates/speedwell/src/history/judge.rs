@@ -1,21 +1,21 @@
 //! Annotations of the history: `history judge`, `history rename` and `history note`.
 
-use crate::Status;
+use crate::CommandStatus;
 use crate::options::StoreArgs;
 use crate::status;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
-use speedwell_environment::Git;
-use speedwell_measure::history::summarise;
-use speedwell_model::{Change, Judgement, check_note};
-use speedwell_process::unix_ms;
+use speedwell_environment::GitRepository;
+use speedwell_measure::history::summarize_sessions;
+use speedwell_model::{ChangeTriage, RecordedChange, check_note};
+use speedwell_process::unix_time_ms;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 /// Timeout of git.
-const LIMIT: Duration = Duration::from_secs(2);
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Say of a change that it is accepted, wrong, fixed or open again
 #[derive(Debug, Args)]
@@ -49,28 +49,28 @@ enum JudgementName {
 ///
 /// # Errors
 /// If the note is too long, there is no such change, or the store cannot be written.
-pub fn run(args: JudgeArgs) -> anyhow::Result<Status> {
+pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
     check_note(args.note.as_deref().unwrap_or_default())?;
-    let mut store = args.store.open()?;
+    let mut store = args.store.open_store()?;
     let judgement = match args.judgement {
-        JudgementName::Accepted => Judgement::Accepted,
-        JudgementName::Wrong => Judgement::Wrong,
-        JudgementName::Fixed => Judgement::Fixed,
-        JudgementName::Open => Judgement::Open,
+        JudgementName::Accepted => ChangeTriage::Accepted,
+        JudgementName::Wrong => ChangeTriage::Wrong,
+        JudgementName::Fixed => ChangeTriage::Fixed,
+        JudgementName::Open => ChangeTriage::Open,
     };
-    let known = store.change_numbered(args.change)?;
-    let by = Git::at(Path::new("."), LIMIT)
-        .ask(&["config", "user.name"])
+    let known = store.find_change(args.change)?;
+    let by = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
+        .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
-    store.judge(&Change {
+    store.store_triage(&RecordedChange {
         judgement,
         note: args.note.or(known.change.note),
         judged_by: by,
-        judged_unix_ms: Some(unix_ms()),
+        judged_unix_ms: Some(unix_time_ms()),
         ..known.change
     })?;
-    status::note(&format!("change {} is {judgement}", args.change));
-    Ok(Status::DONE)
+    status::print_note(&format!("change {} is {judgement}", args.change));
+    Ok(CommandStatus::DONE)
 }
 
 /// Join the history of a benchmark or a case with that under another name
@@ -95,20 +95,20 @@ pub struct RenameArgs {
 ///
 /// # Errors
 /// If nothing has that name, the renames form a cycle, or the store cannot be written.
-pub fn rename(args: RenameArgs) -> anyhow::Result<Status> {
-    let mut store = args.store.open()?;
+pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = args.store.open_store()?;
     let Some(new) = args.new else {
         ensure!(
             store.undo_rename(&args.old)?,
             "'{}' was not renamed",
             args.old
         );
-        status::note(&format!("'{}' is called so again", args.old));
-        return Ok(Status::DONE);
+        status::print_note(&format!("'{}' is called so again", args.old));
+        return Ok(CommandStatus::DONE);
     };
-    summarise(&mut store, usize::MAX)?;
+    summarize_sessions(&mut store, usize::MAX)?;
     let cases: BTreeSet<String> = store
-        .series()?
+        .list_series()?
         .into_iter()
         .map(|series| series.key.case)
         .collect();
@@ -137,10 +137,10 @@ pub fn rename(args: RenameArgs) -> anyhow::Result<Status> {
         );
     }
     for (old, new) in &pairs {
-        store.rename(old, new)?;
-        status::note(&format!("'{old}' is now '{new}'"));
+        store.add_rename(old, new)?;
+        status::print_note(&format!("'{old}' is now '{new}'"));
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Keep a remark on a revision; trends show it
@@ -158,10 +158,10 @@ pub struct NoteArgs {
 ///
 /// # Errors
 /// If the note is too long, or the store cannot be written.
-pub fn note(args: NoteArgs) -> anyhow::Result<Status> {
+pub fn add_note(args: NoteArgs) -> anyhow::Result<CommandStatus> {
     check_note(&args.text)?;
-    let mut store = args.store.open()?;
-    let id = Git::at(Path::new("."), LIMIT).commit_id(&args.revision);
-    store.remark(&id.unwrap_or(args.revision), &args.text)?;
-    Ok(Status::DONE)
+    let mut store = args.store.open_store()?;
+    let id = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT).commit_id(&args.revision);
+    store.add_note(&id.unwrap_or(args.revision), &args.text)?;
+    Ok(CommandStatus::DONE)
 }

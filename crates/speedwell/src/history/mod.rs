@@ -4,12 +4,12 @@ mod changes;
 mod judge;
 mod trend;
 
-use super::Status;
+use super::CommandStatus;
 use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
 use regex::Regex;
 use speedwell_measure::listed::{self, ListRequest};
-use speedwell_report::{self as report, Format, Page};
+use speedwell_report::{self as report, ReportFormat, SessionsPage};
 use speedwell_results::store::SessionFilter;
 
 /// List the sessions in the store, newest last; or show how results went over time
@@ -55,14 +55,17 @@ enum HistoryCommand {
 }
 
 /// Default number of sessions on a page.
-const USUAL_LIMIT: u32 = 30;
+const DEFAULT_LIMIT: u32 = 30;
 
 impl HistoryArgs {
     /// Returns the number of sessions on a page, or `None` for all. Formats for programs default to
     /// all.
-    fn limit(&self, format: Option<Format>) -> Option<u32> {
-        let is_for_people = matches!(format, None | Some(Format::Text | Format::Markdown));
-        let usual = (is_for_people || self.page > 1).then_some(USUAL_LIMIT);
+    fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
+        let is_for_people = matches!(
+            format,
+            None | Some(ReportFormat::Text | ReportFormat::Markdown)
+        );
+        let usual = (is_for_people || self.page > 1).then_some(DEFAULT_LIMIT);
         self.limit.or(usual).filter(|limit| *limit > 0)
     }
 }
@@ -71,37 +74,37 @@ impl HistoryArgs {
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
+pub fn run(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     match args.command {
-        None => list(args),
+        None => list_sessions(args),
         Some(HistoryCommand::Trend(args)) => trend::run(*args),
         Some(HistoryCommand::Changes(args)) => changes::run(*args),
         Some(HistoryCommand::Judge(args)) => judge::run(args),
-        Some(HistoryCommand::Rename(args)) => judge::rename(args),
-        Some(HistoryCommand::Note(args)) => judge::note(args),
+        Some(HistoryCommand::Rename(args)) => judge::rename_case(args),
+        Some(HistoryCommand::Note(args)) => judge::add_note(args),
     }
 }
 
-fn list(args: HistoryArgs) -> anyhow::Result<Status> {
+fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let store = args.store.open_to_read()?;
-    let output = args.output.settings();
-    let limit = args.limit(output.format);
+    let output = args.output.report_settings();
+    let limit = args.page_limit(output.format);
     let wanted = ListRequest {
         branch: args.branch,
         since: args.since,
         filters: args.filter,
     };
-    let filter = listed::filter(&store, &wanted)?;
+    let filter = listed::build_filter(&store, &wanted)?;
     let sessions = match limit {
-        Some(limit) => store.page(&filter, limit, args.page - 1)?,
-        None => store.list(&filter)?,
+        Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
+        None => store.list_sessions(&filter)?,
     };
-    let page = Page {
+    let page = SessionsPage {
         sessions: &sessions,
         number: args.page,
-        all: store.count(&filter)?,
+        all: store.count_sessions(&filter)?,
         is_chosen: filter != SessionFilter::default(),
     };
-    args.output.print(&report::sessions(&page))?;
-    Ok(Status::DONE)
+    args.output.print_document(&report::list_sessions(&page))?;
+    Ok(CommandStatus::DONE)
 }

@@ -1,12 +1,12 @@
 //! `speedwell history trend`: results of cases along a line of revisions.
 
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use speedwell_analysis::history::History;
-use speedwell_measure::history::{HistoryRequest, check_metrics, history};
-use speedwell_report::{self as report, CourseAxis, Exported, Subject};
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_measure::history::{HistoryRequest, check_metrics, load_history};
+use speedwell_report::{self as report, ExportedHistory, ReportSubject, TrendXAxis};
 
 /// Show the course of cases, revision by revision, with what changed
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct TrendArgs {
     x_axis: XAxis,
     /// Write the points for another program instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
-    export: Option<Export>,
+    export: Option<ExportFormat>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct TrendArgs {
 
 /// Programs that read results over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Export {
+enum ExportFormat {
     /// CSV for Otava: time, commit and machine, and a column for each series.
     Otava,
     /// The data.js that the pages of github-action-benchmark show.
@@ -51,47 +51,47 @@ enum XAxis {
 ///
 /// # Errors
 /// If the store cannot be read, or there is no such branch or metric.
-pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
-    args.output.check(Subject::Trend)?;
+pub fn run(args: TrendArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Trend)?;
     let mut store = args.store.open_to_derive()?;
     let request = HistoryRequest {
         relative: args.relative.clone(),
-        whole_course: true,
-        ..args.series.request()?
+        includes_details: true,
+        ..args.series.history_request()?
     };
     check_metrics(&mut store, &request)?;
-    let history = history(&mut store, &request)?;
+    let history = load_history(&mut store, &request)?;
     match args.export {
-        Some(Export::Otava) => return export_table(&history),
-        Some(Export::DataJs) => {
-            let text = report::data_js(&history);
-            status::say(text)?;
-            return Ok(Status::DONE);
+        Some(ExportFormat::Otava) => return export_table(&history),
+        Some(ExportFormat::DataJs) => {
+            let text = report::export_data_js(&history);
+            status::write_stdout(text)?;
+            return Ok(CommandStatus::DONE);
         }
         None => {}
     }
     let axis = match args.x_axis {
-        XAxis::Revision => CourseAxis::Revision,
-        XAxis::Time => CourseAxis::Time,
+        XAxis::Revision => TrendXAxis::Revision,
+        XAxis::Time => TrendXAxis::Time,
     };
-    let document = report::trend(&history, axis, usize::MAX, &args.output.settings());
-    args.output.print(&document)?;
-    Ok(Status::DONE)
+    let document = report::report_trend(&history, axis, usize::MAX, &args.output.report_settings());
+    args.output.print_document(&document)?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Writes the points of all series as one table.
-fn export_table(history: &History) -> anyhow::Result<Status> {
-    let Exported { text, left_out } = report::otava(history);
+fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
+    let ExportedHistory { text, left_out } = report::export_otava(history);
     ensure!(
         text.lines().count() > 1,
         "there is no session with a point of every series\nhint: a pattern picks cases that were measured together"
     );
     if left_out > 0 {
-        status::warn(&format!(
+        status::print_warning(&format!(
             "{left_out} sessions lack a point of some series and were left out, because Otava reads no gaps; a pattern picks \
              cases that were measured together."
         ));
     }
-    status::say(text)?;
-    Ok(Status::DONE)
+    status::write_stdout(text)?;
+    Ok(CommandStatus::DONE)
 }

@@ -2,38 +2,38 @@
 //!
 //! Prints one line of JSON with the figures that HTTP tools have in common. Sends no probe request
 //! before the load, which these programs do not expect, and stores nothing, because the caller
-//! does. Start at [`run`].
+//! does. Start at [`perform_run`].
 
 use crate::options::LoadArgs;
-use crate::status::{self, Status};
+use crate::status::{self, CommandStatus};
 use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_model::{Run, Session};
 use speedwell_process as process;
 use speedwell_results::formats::measured;
-use speedwell_runner::load::carry_out;
+use speedwell_runner::load::run_load;
 
 /// Sends the load and prints the line.
 ///
 /// # Errors
 /// Fails if the load cannot be started, or no request succeeded.
-pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
+pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
     if args.urls.len() != 1 {
         bail!("an HTTP benchmark loads one address");
     }
     let spec = LoadSpec {
         no_verify: true,
         serve: None,
-        ..args.spec(0)
+        ..args.load_spec(0)
     };
-    let load = carry_out(&spec, seed, &mut |_| ())?;
-    if process::interrupted() {
-        return Ok(Status::INTERRUPTED);
+    let load = run_load(&spec, seed, &mut |_| ())?;
+    if process::is_interrupt_requested() {
+        return Ok(CommandStatus::INTERRUPTED);
     }
-    let session = measured::session("load", &[load], &mut Vec::new())?;
-    status::say(format!("{}\n", line(only_run(&session)?)))?;
-    Ok(Status::DONE)
+    let session = measured::load_session("load", &[load], &mut Vec::new())?;
+    status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Returns the run of a session with a single load.
@@ -48,7 +48,7 @@ pub fn only_run(session: &Session) -> anyhow::Result<&Run> {
 }
 
 /// Formats the figures of one run under the names that HTTP tools share.
-fn line(run: &Run) -> Json {
+fn result_line(run: &Run) -> Json {
     let value = |name: &str| {
         let sample = run.samples.iter().find(|sample| &*sample.metric == name);
         sample.map(|sample| sample.value)

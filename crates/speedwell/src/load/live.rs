@@ -1,18 +1,18 @@
 //! Live view of a load on the terminal: one line on stderr, redrawn a few times a second.
 
-use crate::progress::clock;
+use crate::progress::clock_text;
 use crate::status_line::{clear_line, draw_line};
-use speedwell_load::pace::Stop;
-use speedwell_report::{Uncertainty, quantity};
-use speedwell_runner::load::Snapshot;
+use speedwell_load::pace::StopCondition;
+use speedwell_report::{Uncertainty, format_quantity};
+use speedwell_runner::load::LoadSnapshot;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Redraw interval: short enough to show a stalled server, long enough not to disturb it.
-const PULSE: Duration = Duration::from_millis(250);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Number of throughputs in the sparkline.
-const CURVE: usize = 24;
+const SPARKLINE_LENGTH: usize = 24;
 
 /// Heights of the sparkline, lowest first.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -21,15 +21,15 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 #[derive(Debug)]
 pub struct LiveView {
     is_visible: bool,
-    stop: Stop,
+    stop: StopCondition,
     drawn: Option<Instant>,
-    since: Collected,
+    since: SnapshotTotals,
     curve: VecDeque<f64>,
 }
 
 /// Totals since the line was last drawn.
 #[derive(Debug, Default)]
-struct Collected {
+struct SnapshotTotals {
     ok: u64,
     ns: u64,
     p50_ns: Option<u64>,
@@ -38,32 +38,35 @@ struct Collected {
 
 impl LiveView {
     /// Creates a line for a load with this stop condition, shown only if `is_visible`.
-    pub fn new(is_visible: bool, stop: Stop) -> LiveView {
+    pub fn new(is_visible: bool, stop: StopCondition) -> LiveView {
         LiveView {
             is_visible,
             stop,
             drawn: None,
-            since: Collected::default(),
+            since: SnapshotTotals::default(),
             curve: VecDeque::new(),
         }
     }
 
     /// Adds a snapshot, and redraws if the interval has passed.
-    pub fn show(&mut self, snapshot: &Snapshot) {
+    pub fn show_snapshot(&mut self, snapshot: &LoadSnapshot) {
         if !self.is_visible {
             return;
         }
         self.since.add(snapshot);
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < PULSE) {
+        if self
+            .drawn
+            .is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL)
+        {
             return;
         }
         self.drawn = Some(Instant::now());
         let since = std::mem::take(&mut self.since);
         self.curve.push_back(since.throughput());
-        if self.curve.len() > CURVE {
+        if self.curve.len() > SPARKLINE_LENGTH {
             self.curve.pop_front();
         }
-        let line = line(snapshot, &since, &self.curve, &self.stop);
+        let line = status_text(snapshot, &since, &self.curve, &self.stop);
         draw_line(&line);
     }
 }
@@ -76,8 +79,8 @@ impl Drop for LiveView {
     }
 }
 
-impl Collected {
-    fn add(&mut self, snapshot: &Snapshot) {
+impl SnapshotTotals {
+    fn add(&mut self, snapshot: &LoadSnapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
         // Medians of several short intervals cannot be merged, so the last one is shown.
@@ -93,27 +96,32 @@ impl Collected {
     }
 }
 
-fn line(snapshot: &Snapshot, since: &Collected, curve: &VecDeque<f64>, stop: &Stop) -> String {
-    let figure = |value: f64, unit: &str| quantity(value, unit, Uncertainty::Unknown);
+fn status_text(
+    snapshot: &LoadSnapshot,
+    since: &SnapshotTotals,
+    curve: &VecDeque<f64>,
+    stop: &StopCondition,
+) -> String {
+    let figure = |value: f64, unit: &str| format_quantity(value, unit, Uncertainty::Unknown);
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| figure(ns as f64, "ns"));
     let phase = if snapshot.is_warmup {
         "warm-up".to_owned()
     } else {
         share_done(snapshot, stop)
     };
-    let elapsed = clock(Duration::from_nanos(snapshot.at_ns));
+    let elapsed = clock_text(Duration::from_nanos(snapshot.at_ns));
     format!(
         "[{elapsed}|{phase}] {}  p50 {}  p99 {}  {} errors  {}",
         figure(since.throughput(), "1/s"),
         time(since.p50_ns),
         time(since.p99_ns),
         snapshot.errors,
-        sparkline(curve)
+        draw_sparkline(curve)
     )
 }
 
 /// Formats the fraction done, by whichever stop condition comes first.
-fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
+fn share_done(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop
         .after_ns
         .map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
@@ -127,7 +135,7 @@ fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
 }
 
 /// Draws values as a sparkline from zero to the maximum.
-fn sparkline(values: &VecDeque<f64>) -> String {
+fn draw_sparkline(values: &VecDeque<f64>) -> String {
     let greatest = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| {
         if greatest > 0.0 {
@@ -142,33 +150,33 @@ fn sparkline(values: &VecDeque<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::measured::Tick;
+    use speedwell_load::measured::TimelineTick;
 
     #[test]
     fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {
-        let snapshot = Snapshot {
+        let snapshot = LoadSnapshot {
             at_ns: 2_500_000_000,
             attempted: 25_000,
             errors: 3,
             interval_ns: 100_000_000,
-            tick: Tick {
+            tick: TimelineTick {
                 ok: 1000,
                 p50_ns: Some(500_000),
                 p99_ns: Some(2_000_000),
-                ..Tick::default()
+                ..TimelineTick::default()
             },
-            ..Snapshot::default()
+            ..LoadSnapshot::default()
         };
-        let stop = Stop {
+        let stop = StopCondition {
             after_requests: None,
             after_ns: Some(10_000_000_000),
         };
-        let mut since = Collected::default();
+        let mut since = SnapshotTotals::default();
         since.add(&snapshot);
         since.add(&snapshot);
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
-            line(&snapshot, &since, &curve, &stop),
+            status_text(&snapshot, &since, &curve, &stop),
             "[0:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }

@@ -1,6 +1,6 @@
 //! `speedwell load`: from options to loads, their progress on the terminal, and the results.
 //!
-//! Decides what is printed meanwhile. Start at [`run`]; `measure/load/` decides which loads run in
+//! Decides what is printed meanwhile. Start at [`perform_run`]; `measure/load/` decides which loads run in
 //! which order, and `runner/load/build.rs` fills in defaults.
 
 mod benchmarker;
@@ -10,68 +10,70 @@ mod watched;
 mod written;
 
 use super::options::{ComparisonArgs, LoadArgs};
-use super::{Status, serve, status};
+use super::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::LiveView;
 use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
-use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, machines};
-use speedwell_model::load_spec::Client;
-use speedwell_model::{State, parse_duration};
+use speedwell_measure::load::{
+    LoadEvent, LoadMode, LoadRequest, load_with_tools, machines, run_loads,
+};
+use speedwell_model::load_spec::LoadClient;
+use speedwell_model::{SessionState, parse_duration};
 use speedwell_process as process;
-use speedwell_report::session::{StudyChoice, document_of};
+use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;
-use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
-use watched::Watched;
-use written::conclude;
+use speedwell_runner::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
+use watched::LivePublisher;
+use written::report_loads;
 
 /// Runs the loads and reports the results.
 ///
 /// # Errors
 /// Fails on invalid options, and on a server that cannot be started or does not respond
 /// successfully.
-pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
+pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
-    process::on_interrupt()?;
+    process::install_handlers()?;
     let seed = args.pace.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
         return benchmarker::run(args, seed);
     }
-    check(args)?;
-    let request = args.request(seed)?;
-    if args.generator.client != Client::Builtin {
+    check_options(args)?;
+    let request = args.load_request(seed)?;
+    if args.generator.client != LoadClient::Builtin {
         return with_tool(args, &request);
     }
     let dashboard = args
         .dashboard
-        .then(|| args.store.database.path())
+        .then(|| args.store.database.database_path())
         .transpose()?;
-    serve::beside(dashboard.as_deref(), || carry_out(args, &request))
+    serve::with_dashboard(dashboard.as_deref(), || run_and_report(args, &request))
 }
 
 /// Runs the loads, stores them and reports.
-fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
+fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
     let loaded = {
-        let mut teller = Teller::new(args);
-        load(request, &mut |event| teller.hear(event))
+        let mut teller = LoadReporter::new(args);
+        run_loads(request, &mut |event| teller.handle_event(event))
     };
-    let interrupted = if process::interrupted() {
-        Status::INTERRUPTED
+    let interrupted = if process::is_interrupt_requested() {
+        CommandStatus::INTERRUPTED
     } else {
-        Status::DONE
+        CommandStatus::DONE
     };
     let status = match &loaded.ended {
         Ok(()) => interrupted,
         Err(error) => {
-            status::tell(error);
-            interrupted.or(Status::COULD_NOT)
+            status::print_error(error);
+            interrupted.worse_of(CommandStatus::COULD_NOT)
         }
     };
     if loaded.runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.of_gate(finish(args, request, &loaded.runs)?))
+        Ok(status.of_gate(finish_loads(args, request, &loaded.runs)?))
     }
 }
 
@@ -79,20 +81,20 @@ fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// Fails if no load was requested, or if it could not be started.
-pub fn work() -> anyhow::Result<Status> {
+pub fn run_generator() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
-    process::on_interrupt()?;
-    runner::load::work().map(|()| Status::DONE)
+    process::install_handlers()?;
+    runner::load::run_worker().map(|()| CommandStatus::DONE)
 }
 
 /// Sends this machine's share of a load, which is described on standard input.
 ///
 /// # Errors
 /// Fails if the connection is lost, or if the load cannot be sent from here.
-pub fn perform() -> anyhow::Result<Status> {
+pub fn perform_share() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
-    process::on_interrupt()?;
-    machines::worker::perform().map(|()| Status::DONE)
+    process::install_handlers()?;
+    machines::worker::perform_load().map(|()| CommandStatus::DONE)
 }
 
 /// Rejects a body that looks like a duration: `-d` is the duration in other load generators, and
@@ -112,7 +114,7 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails on options that conflict.
-fn check(args: &LoadArgs) -> anyhow::Result<()> {
+fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let (servers, urls) = (args.serving.serve.len(), args.urls.len());
     if servers > 1 && servers != urls {
         bail!(
@@ -129,7 +131,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
         ("fail-on", !args.fail_on.is_empty()),
     ];
     if let Some((name, _)) = ours.iter().find(|(_, is_given)| *is_given)
-        && client != Client::Builtin
+        && client != LoadClient::Builtin
     {
         bail!(
             "{} cannot do --{name}\nhint: leave it out, or leave out --client",
@@ -137,7 +139,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     for url in &args.urls {
-        Url::parse(url)?;
+        TargetUrl::parse(url)?;
     }
     check_conditions(args)?;
     if args.fleet.from.is_none()
@@ -145,16 +147,16 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     {
         pin.check_usable().context("in --pin")?;
     }
-    args.output.check(search::subject(args))?;
+    args.output.check_report(search::report_subject(args))?;
     for file in [&args.hdr, &args.log_requests].into_iter().flatten() {
         report::check_writable(file)?;
     }
     let is_repeated = args.runs.is_some_and(|runs| runs > 1);
     ensure!(
-        args.output.chart.is_none() || is_repeated || client != Client::Builtin,
+        args.output.chart.is_none() || is_repeated || client != LoadClient::Builtin,
         "a single load is drawn as what it is, and --chart shows runs\nhint: --runs 5 repeats it, or leave out --chart"
     );
-    search::check(args)
+    search::check_options(args)
 }
 
 /// Rejects a condition on a percentile that needs more requests than the load has.
@@ -174,80 +176,83 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
 }
 
 /// Runs the load with another tool, stores its results, and shows them.
-fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
-    let mut teller = Teller {
+fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+    let mut teller = LoadReporter {
         args,
         live: None,
         watched: None,
     };
-    let session = load_with_tools(request, &args.store.session(&args.origin), &mut |event| {
-        teller.hear(event)
-    })?;
+    let session = load_with_tools(
+        request,
+        &args.store.session_request(&args.origin),
+        &mut |event| teller.handle_event(event),
+    )?;
     // Show the results even if they cannot be stored.
     let kept = args
         .store
-        .open()
-        .and_then(|mut store| store.insert(&session));
-    let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
-    let findings = analysis::analyse(&session, &settings);
-    let output = args.output.settings();
+        .open_store()
+        .and_then(|mut store| store.insert_session(&session));
+    let settings = ComparisonArgs::default().analysis_settings(&["all".to_owned()], None);
+    let findings = analysis::analyze_session(&session, &settings);
+    let output = args.output.report_settings();
     let study = StudyChoice::default();
-    let document = document_of(&session, &findings, &study, &settings, &output)?;
-    args.output.print(&document)?;
+    let document = report_requested(&session, &findings, &study, &settings, &output)?;
+    args.output.print_document(&document)?;
     kept.map(|_| match session.state {
-        State::Interrupted => Status::INTERRUPTED,
-        _ => Status::DONE,
+        SessionState::Interrupted => CommandStatus::INTERRUPTED,
+        _ => CommandStatus::DONE,
     })
 }
 
 /// Shows the progress of loads.
-struct Teller<'a> {
+struct LoadReporter<'a> {
     args: &'a LoadArgs,
     live: Option<LiveView>,
-    watched: Option<Watched>,
+    watched: Option<LivePublisher>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> LoadReporter<'a> {
     /// Creates a reporter whose loads also appear in browsers that watch the store, unless nothing
     /// is stored.
-    fn new(args: &'a LoadArgs) -> Teller<'a> {
+    fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
         let path = args
             .store
             .database
-            .path()
+            .database_path()
             .ok()
             .filter(|_| !args.store.no_save);
-        Teller {
+        LoadReporter {
             args,
             live: None,
-            watched: path.map(|path| Watched::begin(path, std::env::args().collect())),
+            watched: path
+                .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
         }
     }
 }
 
-impl Teller<'_> {
-    fn hear(&mut self, event: LoadEvent<'_>) {
+impl LoadReporter<'_> {
+    fn handle_event(&mut self, event: LoadEvent<'_>) {
         let args = self.args;
         match event {
-            LoadEvent::Begins(stop) => {
+            LoadEvent::Started(stop) => {
                 if let Some(watched) = &mut self.watched {
                     watched.next(&stop);
                 }
-                self.live = Some(LiveView::new(args.output.progress(), stop));
+                self.live = Some(LiveView::new(args.output.shows_progress(), stop));
             }
-            LoadEvent::Notice(Notice::Served) => {}
-            LoadEvent::Notice(Notice::Standing(snapshot)) => {
+            LoadEvent::Notice(LoadNotice::Served) => {}
+            LoadEvent::Notice(LoadNotice::Standing(snapshot)) => {
                 if let Some(live) = &mut self.live {
-                    live.show(snapshot);
+                    live.show_snapshot(snapshot);
                 }
                 if let Some(watched) = &mut self.watched {
-                    watched.look(snapshot);
+                    watched.add_snapshot(snapshot);
                 }
             }
-            LoadEvent::Notice(Notice::Probed(url, seen, protocol)) => {
+            LoadEvent::Notice(LoadNotice::Probed(url, seen, protocol)) => {
                 tell_seen(args, url, seen, protocol);
             }
-            LoadEvent::Notice(Notice::Warning(warning)) => status::warn(warning),
+            LoadEvent::Notice(LoadNotice::Warning(warning)) => status::print_warning(warning),
             LoadEvent::Ended => self.live = None,
             LoadEvent::Visited(level, throughput) => tell_visit(args, level, throughput),
         }
@@ -255,22 +260,22 @@ impl Teller<'_> {
 }
 
 fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
-    if args.output.progress() {
-        let figure = |value: f64| report::quantity(value, "1/s", Uncertainty::Unknown);
+    if args.output.shows_progress() {
+        let figure = |value: f64| report::format_quantity(value, "1/s", Uncertainty::Unknown);
         let given = throughput.map_or("nothing".to_owned(), figure);
-        status::note(&match args.pace.rate {
+        status::print_note(&match args.pace.rate {
             Some(_) => format!("rate {}: {given}", figure(level)),
             None => format!("concurrency {level}: {given}"),
         });
     }
 }
 
-fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
+fn tell_seen(args: &LoadArgs, url: &TargetUrl, seen: &ProbeFacts, protocol: &str) {
     if args.output.quiet {
         return;
     }
     for from in &seen.redirected_from {
-        status::note(&format!("'{from}' redirects"));
+        status::print_note(&format!("'{from}' redirects"));
     }
     let server = seen.server.as_ref();
     let server = server.map_or(String::new(), |name| format!(", server '{name}'"));
@@ -278,34 +283,40 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     let tls = tls.map_or(String::new(), |tls| {
         format!(", {} {}", tls.version, tls.cipher)
     });
-    status::note(&format!(
+    status::print_note(&format!(
         "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
         seen.status, seen.body_bytes
     ));
 }
 
 /// Stores and reports the results.
-fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
-    if request.wish != Wish::Loads {
-        return search::finish(args, request, runs);
+fn finish_loads(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+) -> anyhow::Result<CommandStatus> {
+    if request.mode != LoadMode::AsSpecified {
+        return search::finish_search(args, request, runs);
     }
-    let gate = conclude(args, request, runs, |_, _| true)?;
-    let outcomes = runs.iter().map(outcome);
-    Ok(outcomes.fold(Status::DONE, Status::or).of_gate(gate))
+    let gate = report_loads(args, request, runs, |_, _| true)?;
+    let outcomes = runs.iter().map(load_status);
+    Ok(outcomes
+        .fold(CommandStatus::DONE, CommandStatus::worse_of)
+        .of_gate(gate))
 }
 
 /// Returns the exit status of one load.
-fn outcome(run: &LoadRun) -> Status {
+fn load_status(run: &LoadRun) -> CommandStatus {
     let nothing = run.measured.totals.outcomes.succeeded() == 0;
     if run.measured.is_interrupted {
-        return Status::INTERRUPTED;
+        return CommandStatus::INTERRUPTED;
     }
     if nothing {
-        status::warn(&format!("No request to '{}' was answered well.", run.url));
+        status::print_warning(&format!("No request to '{}' was answered well.", run.url));
     }
     if nothing || run.is_partial {
-        Status::COULD_NOT
+        CommandStatus::COULD_NOT
     } else {
-        Status::DONE
+        CommandStatus::DONE
     }
 }

@@ -3,22 +3,22 @@
 //!
 //! Decides which options conflict with a search, and which of its loads the limits apply to.
 
-use super::written::conclude;
-use crate::Status;
-use crate::options::{Concurrency, LoadArgs, wish};
+use super::written::report_loads;
+use crate::CommandStatus;
+use crate::options::{Concurrency, LoadArgs, load_mode};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::LoadFindings;
-use speedwell_measure::load::{LoadRequest, Wish};
-use speedwell_model::load_spec::Client;
-use speedwell_report::Subject;
+use speedwell_measure::load::{LoadMode, LoadRequest};
+use speedwell_model::load_spec::LoadClient;
+use speedwell_report::ReportSubject;
 use speedwell_runner::load::LoadRun;
 
-pub fn subject(args: &LoadArgs) -> Subject {
-    match wish(args) {
-        Wish::Rate => Subject::LoadRates,
-        Wish::Concurrency(_) | Wish::Levels(_) => Subject::LoadLevels,
-        Wish::Loads => Subject::Loads,
+pub fn report_subject(args: &LoadArgs) -> ReportSubject {
+    match load_mode(args) {
+        LoadMode::Rate => ReportSubject::LoadRates,
+        LoadMode::Concurrency(_) | LoadMode::Levels(_) => ReportSubject::LoadLevels,
+        LoadMode::AsSpecified => ReportSubject::Loads,
     }
 }
 
@@ -26,27 +26,27 @@ pub fn subject(args: &LoadArgs) -> Subject {
 ///
 /// # Errors
 /// Fails if there are any.
-pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
-    let wish = wish(args);
+pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
+    let wish = load_mode(args);
     let options = &args.search;
     ensure!(
-        matches!(wish, Wish::Concurrency(_))
+        matches!(wish, LoadMode::Concurrency(_))
             || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
         "--step, --patience and --concurrency-limit are for a search of the concurrency\nhint: -c max"
     );
-    if wish == Wish::Loads {
+    if wish == LoadMode::AsSpecified {
         return Ok(());
     }
     let pace = &args.pace;
     let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
-    if wish != Wish::Rate && is_open {
+    if wish != LoadMode::Rate && is_open {
         bail!(
             "with --rate and --ramp the server does not decide how many requests are in flight, so there \
              are no levels of concurrency\nhint: -c with one number is then the connections at the \
              beginning"
         );
     }
-    if wish == Wish::Rate {
+    if wish == LoadMode::Rate {
         let is_single =
             !matches!(&pace.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
         ensure!(
@@ -67,7 +67,7 @@ pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
         "visits of several levels last equally long, so --count has no meaning\nhint: -t 2s"
     );
     ensure!(
-        args.generator.client == Client::Builtin,
+        args.generator.client == LoadClient::Builtin,
         "several levels or rates need the builtin client: what other tools print does not tell whether the \
          level was kept"
     );
@@ -75,36 +75,40 @@ pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
 }
 
 /// Stores and reports a search. Limits apply to its answer, not to the levels tried on the way.
-pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
-    let wish = &request.wish;
-    let decides = |all: &[LoadFindings], load: &LoadFindings| decides(wish, all, load);
-    let status = conclude(args, request, runs, decides)?;
+pub fn finish_search(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+) -> anyhow::Result<CommandStatus> {
+    let wish = &request.mode;
+    let decides = |all: &[LoadFindings], load: &LoadFindings| limits_apply(wish, all, load);
+    let status = report_loads(args, request, runs, decides)?;
     let nothing = runs
         .iter()
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
-    let refused = *wish == Wish::Rate && is_refused(args, runs);
+    let refused = *wish == LoadMode::Rate && is_refused(args, runs);
     let own = if nothing || partial || refused {
-        Status::COULD_NOT
+        CommandStatus::COULD_NOT
     } else {
-        Status::DONE
+        CommandStatus::DONE
     };
     Ok(own.of_gate(status))
 }
 
 /// Returns whether the load generator was the bottleneck, so that there is no answer.
 fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
-    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyse).collect();
-    let rates = analysis::load::rates(&loads, &args.fail_on);
+    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
+    let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
 /// Returns whether limits apply to this load.
-fn decides(wish: &Wish, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
-    if !matches!(wish, Wish::Concurrency(_)) {
-        return *wish != Wish::Rate;
+fn limits_apply(wish: &LoadMode, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
+    if !matches!(wish, LoadMode::Concurrency(_)) {
+        return *wish != LoadMode::Rate;
     }
-    let levels = analysis::load::levels(all);
+    let levels = analysis::load::group_by_level(all);
     let own = levels.iter().find(|levels| levels.label == load.run.label);
     let scaling = own.and_then(|levels| levels.scaling.as_ref());
     let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);

@@ -1,24 +1,24 @@
 //! Publishes the progress of a load for browsers: a thread writes it to the store once a second,
-//! and the load never waits for that thread. Start at [`Watched::begin`].
+//! and the load never waits for that thread. Start at [`LivePublisher::start_publishing`].
 
-use speedwell_load::pace::Stop;
-use speedwell_process::unix_ms;
+use speedwell_load::pace::StopCondition;
+use speedwell_process::unix_time_ms;
 use speedwell_results::store::{LoadProgress, Store};
-use speedwell_runner::load::Snapshot;
+use speedwell_runner::load::LoadSnapshot;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Interval between writes.
-const KEPT: Duration = Duration::from_secs(1);
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of rates kept: one minute.
-const RATES: usize = 60;
+const MAX_RATES: usize = 60;
 
 /// Live progress of the loads of one command; dropping it marks them as finished.
 #[derive(Debug)]
-pub struct Watched {
+pub struct LivePublisher {
     progress: LoadProgress,
     told: Option<SyncSender<LoadProgress>>,
     keeper: Option<JoinHandle<()>>,
@@ -28,13 +28,13 @@ pub struct Watched {
     ns: u64,
 }
 
-impl Watched {
+impl LivePublisher {
     /// Starts publishing. Nothing is written in the first second of a load. A failed write loses
     /// only the live view.
-    pub fn begin(path: PathBuf, command: Vec<String>) -> Watched {
+    pub fn start_publishing(path: PathBuf, command: Vec<String>) -> LivePublisher {
         let (told, heard) = sync_channel(1);
-        let keeper = std::thread::spawn(move || keep(&path, &heard));
-        Watched {
+        let keeper = std::thread::spawn(move || write_progress(&path, &heard));
+        LivePublisher {
             progress: LoadProgress {
                 command,
                 ..LoadProgress::default()
@@ -48,7 +48,7 @@ impl Watched {
     }
 
     /// Starts the next load, with this stop condition.
-    pub fn next(&mut self, stop: &Stop) {
+    pub fn next(&mut self, stop: &StopCondition) {
         self.progress = LoadProgress {
             command: std::mem::take(&mut self.progress.command),
             load: self.progress.load + 1,
@@ -61,30 +61,30 @@ impl Watched {
     }
 
     /// Adds a snapshot, and publishes if the interval has passed.
-    pub fn look(&mut self, snapshot: &Snapshot) {
+    pub fn add_snapshot(&mut self, snapshot: &LoadSnapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
         // Medians of several short intervals cannot be merged, so the last one is shown.
         self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
         self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
-        if self.last.elapsed() < KEPT || self.ns == 0 {
+        if self.last.elapsed() < PUBLISH_INTERVAL || self.ns == 0 {
             return;
         }
         let rate = self.ok as f64 / (self.ns as f64 / 1e9);
         (self.ok, self.ns) = (0, 0);
         let progress = &mut self.progress;
         progress.rates.push(rate);
-        if progress.rates.len() > RATES {
+        if progress.rates.len() > MAX_RATES {
             progress.rates.remove(0);
         }
         progress.elapsed_ms = snapshot.at_ns / 1_000_000;
         progress.is_warmup = snapshot.is_warmup;
         progress.attempted = snapshot.attempted;
         progress.errors = snapshot.errors;
-        self.tell();
+        self.send_progress();
     }
 
-    fn tell(&mut self) {
+    fn send_progress(&mut self) {
         self.last = Instant::now();
         if let Some(told) = &self.told {
             // If the store is still busy with the previous one, this one is dropped.
@@ -93,7 +93,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for LivePublisher {
     fn drop(&mut self) {
         drop(self.told.take());
         if let Some(keeper) = self.keeper.take() {
@@ -102,16 +102,16 @@ impl Drop for Watched {
     }
 }
 
-fn keep(path: &std::path::Path, heard: &Receiver<LoadProgress>) {
+fn write_progress(path: &std::path::Path, heard: &Receiver<LoadProgress>) {
     let Ok(first) = heard.recv() else { return };
     let Ok(mut store) = Store::open(path) else {
         return;
     };
-    let Ok(number) = store.begin_load(&first, unix_ms()) else {
+    let Ok(number) = store.begin_load(&first, unix_time_ms()) else {
         return;
     };
     for progress in heard {
-        let _ = store.keep_load(number, &progress, unix_ms());
+        let _ = store.update_load(number, &progress, unix_time_ms());
     }
     let _ = store.end_load(number);
 }

@@ -1,15 +1,15 @@
 //! Results of a load: the stored session, the report, and files with a row per request and with
 //! histograms.
 
-use crate::gate::Gate;
+use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
-use speedwell_analysis::{self as analysis, Findings};
-use speedwell_load::latency::{LogRow, write_log};
-use speedwell_load::measured::{Latency, RequestRecord};
-use speedwell_measure::load::{LoadRequest, session};
+use speedwell_analysis::{self as analysis, AnalysisFindings};
+use speedwell_load::latency::{HistogramLogRow, write_log};
+use speedwell_load::measured::{LoadLatency, RequestRecord};
+use speedwell_measure::load::{LoadRequest, build_session};
 use speedwell_model::Session;
 use speedwell_report as report;
 use speedwell_runner::load::LoadRun;
@@ -27,13 +27,13 @@ const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end
 pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     for (at, run) in runs.iter().enumerate() {
         if let Some(file) = &args.log_requests {
-            let file = numbered(file, at);
-            requests(&file, run)
+            let file = numbered_path(file, at);
+            write_requests(&file, run)
                 .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
         }
         if let Some(file) = &args.hdr {
-            let file = numbered(file, at);
-            let text = histograms(run)?;
+            let file = numbered_path(file, at);
+            let text = histogram_log(run)?;
             std::fs::write(&file, text)
                 .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
         }
@@ -42,7 +42,7 @@ pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
 }
 
 /// `a.csv`, `a-2.csv`, `a-3.csv` ...
-fn numbered(file: &Path, at: usize) -> PathBuf {
+fn numbered_path(file: &Path, at: usize) -> PathBuf {
     if at == 0 {
         return file.to_owned();
     }
@@ -52,22 +52,26 @@ fn numbered(file: &Path, at: usize) -> PathBuf {
     file.with_file_name(format!("{stem}-{}{ending}", at + 1))
 }
 
-fn requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
+fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::fs::File::create(file)?);
     writeln!(out, "{COLUMNS}")?;
     for row in &run.measured.rows {
         let kind = run.requested.kinds.get(usize::from(row.kind));
-        writeln!(out, "{}", line(row, kind.map_or("", |kind| &kind.name)))?;
+        writeln!(
+            out,
+            "{}",
+            request_row(row, kind.map_or("", |kind| &kind.name))
+        )?;
     }
     out.flush()?;
     Ok(())
 }
 
-fn line(row: &RequestRecord, kind: &str) -> String {
+fn request_row(row: &RequestRecord, kind: &str) -> String {
     let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
     let fields = [
         row.index.to_string(),
-        quoted(kind),
+        quote_field(kind),
         or_empty(row.intended_ns),
         row.begun_ns.to_string(),
         or_empty(row.sent_ns),
@@ -83,7 +87,7 @@ fn line(row: &RequestRecord, kind: &str) -> String {
 }
 
 /// Quotes a CSV field (RFC 4180).
-fn quoted(text: &str) -> String {
+fn quote_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -93,76 +97,92 @@ fn quoted(text: &str) -> String {
 
 /// Returns every histogram of a load: service times and first bytes by outcome, connections, and
 /// for an open load response times and lags.
-fn histograms(run: &LoadRun) -> anyhow::Result<String> {
+fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
     let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
     let latency = &measured.totals.latency;
     let mut rows = Vec::new();
     for (outcome, times) in latency.by_outcome() {
-        rows.push(LogRow::new(outcome.name(), start, length, &times.service));
-        rows.push(LogRow::new(
+        rows.push(HistogramLogRow::new(
+            outcome.name(),
+            start,
+            length,
+            &times.service,
+        ));
+        rows.push(HistogramLogRow::new(
             outcome.name(),
             start,
             length,
             &times.first_byte,
         ));
     }
-    rows.push(LogRow::new("all", start, length, latency.connect()));
-    if let Latency::Open(open) = latency {
+    rows.push(HistogramLogRow::new(
+        "all",
+        start,
+        length,
+        latency.connect_times(),
+    ));
+    if let LoadLatency::Open(open) = latency {
         for (outcome, times) in open.requests.iter() {
-            rows.push(LogRow::new(outcome.name(), start, length, &times.response));
+            rows.push(HistogramLogRow::new(
+                outcome.name(),
+                start,
+                length,
+                &times.response,
+            ));
         }
-        rows.push(LogRow::new("all", start, length, &open.lag));
-        rows.push(LogRow::new("all", start, length, &open.own_lag));
+        rows.push(HistogramLogRow::new("all", start, length, &open.lag));
+        rows.push(HistogramLogRow::new("all", start, length, &open.own_lag));
     }
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
 /// Writes the requested files, stores and reports the results, and checks the loads that `decides`
 /// selects against the limits.
-pub fn conclude(
+pub fn report_loads(
     args: &LoadArgs,
     request: &LoadRequest,
     runs: &[LoadRun],
     decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<CommandStatus> {
     write(args, runs)?;
-    let session = session(request, runs, &args.store.session(&args.origin))?;
+    let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Show the results even if they cannot be stored.
     let kept = args
         .store
-        .open()
-        .and_then(|mut store| store.insert(&session));
-    let findings: Vec<_> = runs.iter().map(analysis::load::analyse).collect();
-    let settings = ComparisonArgs::default().settings(&metrics(&session), None);
-    let output = args.output.settings();
-    let mut document = report::session::load_document(&session, &findings, &settings, &output)?;
-    document.append(report::circumstances(
+        .open_store()
+        .and_then(|mut store| store.insert_session(&session));
+    let findings: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
+    let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
+    let output = args.output.report_settings();
+    let mut document =
+        report::session::report_load_session(&session, &findings, &settings, &output)?;
+    document.append_document(report::report_circumstances(
         &[(None, &session)],
-        &Findings::default(),
+        &AnalysisFindings::default(),
     ));
     let decisive = findings.iter().filter(|load| decides(&findings, load));
     let decisive: Vec<_> = decisive.cloned().collect();
-    let judged = gate::judge(&args.fail_on, &decisive);
+    let judged = gate::judge_conditions(&args.fail_on, &decisive);
     report::load::add_gate(&judged, &mut document);
-    let gate = Gate::of(gate::outcome(&judged), Status::DONE);
-    args.output.print(&document)?;
+    let gate = CommandGate::from_outcome(gate::gate_outcome(&judged), CommandStatus::DONE);
+    args.output.print_document(&document)?;
     runs.iter().for_each(tell_server);
     kept?;
-    Ok(gate.status())
+    Ok(gate.exit_status())
 }
 
 /// Prints the last output of a server that died.
 fn tell_server(run: &LoadRun) {
     let tail = run.server.as_ref().map(|server| &server.stderr_tail);
     if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
-        status::note(&format!("the server of '{}' wrote:\n{tail}", run.url));
+        status::print_note(&format!("the server of '{}' wrote:\n{tail}", run.url));
     }
 }
 
 /// Returns the metrics to compare when loads were repeated: throughput, and the times by which a
 /// load is judged.
-pub fn metrics(session: &Session) -> Vec<String> {
+pub fn compared_metrics(session: &Session) -> Vec<String> {
     let has = |name: &&str| session.metric(name).is_some();
     let wanted = [
         ["throughput", "requests_per_second"],
@@ -178,11 +198,15 @@ pub fn metrics(session: &Session) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::latency::Outcome;
+    use speedwell_load::latency::RequestOutcome;
 
     #[test]
     fn later_files_have_numbers() {
-        let name = |at| numbered(Path::new("out/a.csv"), at).display().to_string();
+        let name = |at| {
+            numbered_path(Path::new("out/a.csv"), at)
+                .display()
+                .to_string()
+        };
         assert_eq!(
             (name(0), name(2)),
             ("out/a.csv".into(), "out/a-3.csv".into())
@@ -199,13 +223,13 @@ mod tests {
             sent_ns: Some(11),
             first_byte_ns: None,
             end_ns: 30,
-            outcome: Outcome::Unsent,
+            outcome: RequestOutcome::Unsent,
             status: 0,
             body_bytes: 0,
             wire_bytes: 5,
             is_reused: true,
         };
-        let line = line(&row, "a \"b\", c");
+        let line = request_row(&row, "a \"b\", c");
         assert_eq!(line, "7,\"a \"\"b\"\", c\",,10,11,,30,unsent,,0,5,true");
         assert_eq!(COLUMNS.split(',').count(), 12);
     }

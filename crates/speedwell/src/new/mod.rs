@@ -1,6 +1,6 @@
 //! `speedwell new`: creates starter files that work as they are and are explained in comments.
 //!
-//! Decides what is written and suggests the next step; it measures nothing. Start at [`run`]. Each
+//! Decides what is written and suggests the next step; it measures nothing. Start at [`perform_run`]. Each
 //! kind of file has a module that builds its text, and `written.rs` writes the files. `--schema`
 //! prints the JSON Schema of definition files.
 
@@ -12,11 +12,11 @@ mod written;
 pub use overhead::OverheadArgs;
 pub use servers::{ServersArgs, TopologyArgs};
 pub use suite::{AdapterArgs, SuiteArgs};
-pub use written::Written;
+pub use written::StarterFiles;
 
 use super::status;
 use clap::{Args, Subcommand};
-use written::write;
+use written::write_files;
 
 /// Create starter files: an experiment, benchmarks, or an adapter for a suite
 #[derive(Debug, Args)]
@@ -26,11 +26,11 @@ pub struct NewArgs {
     #[arg(long)]
     schema: bool,
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<StarterKind>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum StarterKind {
     Overhead(OverheadArgs),
     Topology(TopologyArgs),
     Servers(ServersArgs),
@@ -43,37 +43,41 @@ enum What {
 ///
 /// # Errors
 /// Fails if a file exists already or cannot be written.
-pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
+pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
     let Some(what) = args.what.filter(|_| !args.schema) else {
-        status::say(speedwell_suite::experiment::schema())?;
+        status::write_stdout(speedwell_suite::experiment::definition_schema())?;
         return Ok(None);
     };
     let (written, force, looks) = match &what {
-        What::Overhead(args) => (
-            overhead::files(args)?,
+        StarterKind::Overhead(args) => (
+            overhead::overhead_files(args)?,
             args.place.force,
             !args.place.no_look,
         ),
-        What::Topology(args) => (
+        StarterKind::Topology(args) => (
             servers::topology_files(args),
             args.place.force,
             !args.place.no_look,
         ),
-        What::Servers(args) => (servers::files(args)?, args.place.force, !args.place.no_look),
-        What::Suite(args) => (suite::folder(args)?, args.force, false),
-        What::Adapter(args) => (suite::adapter(args)?, args.force, args.looks()),
+        StarterKind::Servers(args) => (
+            servers::server_files(args)?,
+            args.place.force,
+            !args.place.no_look,
+        ),
+        StarterKind::Suite(args) => (suite::suite_files(args)?, args.force, false),
+        StarterKind::Adapter(args) => (suite::adapter_files(args)?, args.force, args.wants_trial()),
     };
-    write(&written, force)?;
+    write_files(&written, force)?;
     for (path, _) in &written.files {
-        status::say(format!("{}\n", path.display()))?;
+        status::write_stdout(format!("{}\n", path.display()))?;
     }
     if looks {
         return Ok(Some(written));
     }
     let target = written.quoted_target();
-    status::note(&format!(
+    status::print_note(&format!(
         "next: speedwell run {target} --test   # does everything work?"
     ));
-    status::note(&format!("then: speedwell run {target}          # measure"));
+    status::print_note(&format!("then: speedwell run {target}          # measure"));
     Ok(None)
 }

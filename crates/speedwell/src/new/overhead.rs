@@ -1,10 +1,10 @@
 //! `speedwell new overhead`: an experiment that measures what loading a module costs a program.
 
-use super::written::{PlaceArgs, Written};
-use super::written::{fill, list, quoted, requirement, requires};
+use super::written::{PlaceArgs, StarterFiles};
+use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};
 use anyhow::{Result, bail};
 use clap::Args;
-use speedwell_suite::escape;
+use speedwell_suite::escape_text;
 use std::path::{Path, PathBuf};
 
 const TEMPLATE: &str = include_str!("templates/overhead.toml");
@@ -29,7 +29,7 @@ pub struct OverheadArgs {
 }
 
 /// How to load a module into a program.
-struct Loading {
+struct ModuleLoading {
     /// The line that sets environment variables of the variant.
     env: String,
     /// Additional files, with paths relative to the folder of the definition file.
@@ -42,38 +42,41 @@ struct Loading {
 ///
 /// # Errors
 /// Fails if it is unknown how to load such a module.
-pub fn files(args: &OverheadArgs) -> Result<Written> {
-    let file = args.place.file("overhead.toml");
-    let folder = args.place.folder("overhead.toml");
+pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
+    let file = args.place.definition_file("overhead.toml");
+    let folder = args.place.definition_folder("overhead.toml");
     let here = std::env::current_dir()?;
     let is_here = std::path::absolute(here.join(&folder))? == here;
-    let loading = loading(&args.require, is_here.then_some("{root}"), &here)?;
+    let loading = module_loading(&args.require, is_here.then_some("{root}"), &here)?;
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
-    let lines: Vec<String> = requirement(&args.command).into_iter().collect();
+    let lines: Vec<String> = program_requirement(&args.command).into_iter().collect();
     let cwd = if is_here {
         String::new()
     } else {
-        format!("cwd = {}\n", quoted(&escape(&here.to_string_lossy())))
+        format!(
+            "cwd = {}\n",
+            quote_toml(&escape_text(&here.to_string_lossy()))
+        )
     };
-    let text = fill(
+    let text = fill_template(
         TEMPLATE,
         &[
             ("FILE", &shell_words::quote(&file.to_string_lossy())),
-            ("QUESTION", &quoted(&question)),
-            ("REQUIRES", &requires(&lines)),
-            ("LABEL", &quoted(&format!("with {module}"))),
+            ("QUESTION", &quote_toml(&question)),
+            ("REQUIRES", &requires_table(&lines)),
+            ("LABEL", &quote_toml(&format!("with {module}"))),
             ("HOW", loading.how),
             ("ENV", &loading.env),
-            ("COMMAND", &list(&args.command)),
+            ("COMMAND", &toml_array(&args.command)),
             ("CWD", &cwd),
         ],
     );
     let mut files = vec![(file.clone(), text)];
     let more = loading.files.into_iter();
     files.extend(more.map(|(path, text)| (folder.join(path), text)));
-    Ok(Written {
+    Ok(StarterFiles {
         files,
         target: file,
         beside: None,
@@ -83,18 +86,18 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
 
 /// Decides how to load a module. `root` is what the definition file calls the folder `here`, if it
 /// lies in it.
-fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
+fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<ModuleLoading> {
     let path = here.join(module);
     let is_file = path.is_file();
     let root = match root {
         Some(root) if Path::new(module).is_relative() => root.to_owned(),
-        _ => escape(&here.to_string_lossy()),
+        _ => escape_text(&here.to_string_lossy()),
     };
     let inside = module.trim_start_matches("./");
     let shown = if Path::new(module).is_absolute() {
-        escape(module)
+        escape_text(module)
     } else {
-        format!("{root}/{}", escape(inside))
+        format!("{root}/{}", escape_text(inside))
     };
     let ending = Path::new(module)
         .extension()
@@ -105,22 +108,25 @@ fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
             bail!("there is no file '{module}', which is to be loaded")
         }
-        "so" => Ok(Loading {
-            env: format!("env = {{ LD_PRELOAD = {{ append = {} }} }}", quoted(&shown)),
+        "so" => Ok(ModuleLoading {
+            env: format!(
+                "env = {{ LD_PRELOAD = {{ append = {} }} }}",
+                quote_toml(&shown)
+            ),
             files: Vec::new(),
             how: "The loader of the system takes the library in before the program begins.",
         }),
-        "py" => Ok(python(&shown, module)),
-        "js" | "cjs" | "mjs" => Ok(node(&shown, ending == "mjs")),
+        "py" => Ok(load_in_python(&shown, module)),
+        "js" | "cjs" | "mjs" => Ok(load_in_node(&shown, ending == "mjs")),
         _ if is_file || module.starts_with(['.', '/']) => bail!(
             "it is not known how '{module}' is loaded\n\
              hint: .js .cjs .mjs .py .so are; for others, write the variant's env or args by hand"
         ),
-        _ => Ok(node(&escape(module), false)),
+        _ => Ok(load_in_node(&escape_text(module), false)),
     }
 }
 
-fn node(module: &str, is_import: bool) -> Loading {
+fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     let option = if is_import { "--import" } else { "--require" };
     // Node.js splits the variable at spaces outside double quotes.
     let word = if module.contains(' ') || module.contains("{root}") {
@@ -128,10 +134,10 @@ fn node(module: &str, is_import: bool) -> Loading {
     } else {
         format!("{option}={module}")
     };
-    Loading {
+    ModuleLoading {
         env: format!(
             "env = {{ NODE_OPTIONS = {{ append = {} }} }}",
-            quoted(&word)
+            quote_toml(&word)
         ),
         files: Vec::new(),
         how: "Node.js loads the module before the program. What is in NODE_OPTIONS already, stays.",
@@ -140,7 +146,7 @@ fn node(module: &str, is_import: bool) -> Loading {
 
 /// Python imports a module named `sitecustomize` at startup if it finds one (docs.python.org,
 /// "site").
-fn python(shown: &str, module: &str) -> Loading {
+fn load_in_python(shown: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module)
         .file_stem()
         .unwrap_or_default()
@@ -148,9 +154,9 @@ fn python(shown: &str, module: &str) -> Loading {
     let parent = Path::new(shown).parent().unwrap_or(Path::new("."));
     let values = format!(
         "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
-        quoted(&format!("{}/{stem}", parent.display()))
+        quote_toml(&format!("{}/{stem}", parent.display()))
     );
-    Loading {
+    ModuleLoading {
         env: values,
         files: vec![(
             PathBuf::from(PRELOAD).join("sitecustomize.py"),

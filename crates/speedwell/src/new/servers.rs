@@ -1,8 +1,8 @@
 //! `speedwell new servers` and `speedwell new topology`: experiments that compare HTTP servers, and
 //! ways to divide a server into processes.
 
-use super::written::{PlaceArgs, Written};
-use super::written::{fill, list, quoted, requirement, requires};
+use super::written::{PlaceArgs, StarterFiles};
+use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
@@ -27,11 +27,11 @@ pub struct ServersArgs {
 ///
 /// # Errors
 /// Fails if a server is not of the form NAME=COMMAND, or if there is only one.
-pub fn files(args: &ServersArgs) -> Result<Written> {
-    let file = args.place.file("servers.toml");
+pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
+    let file = args.place.definition_file("servers.toml");
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();
     for text in &args.servers {
-        let (name, command) = server(text)?;
+        let (name, command) = parse_server(text)?;
         let is_new = servers.iter().all(|(known, _)| *known != name);
         ensure!(is_new, "two servers have the name '{name}'");
         servers.push((name, command));
@@ -43,38 +43,41 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     ensure!(is_path, "'{}' is not a path such as '/'", args.path);
     let lines = servers
         .iter()
-        .filter_map(|(_, command)| requirement(command));
+        .filter_map(|(_, command)| program_requirement(command));
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     lines.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
     let here = std::env::current_dir()?;
-    let folder = std::path::absolute(here.join(args.place.folder("servers.toml")))?;
+    let folder = std::path::absolute(here.join(args.place.definition_folder("servers.toml")))?;
     let cwd = if folder == here {
         "# cwd = \".\"\n".to_owned()
     } else {
         format!(
             "cwd = {}\n",
-            quoted(&speedwell_suite::escape(&here.to_string_lossy()))
+            quote_toml(&speedwell_suite::escape_text(&here.to_string_lossy()))
         )
     };
-    let variants: Vec<String> = servers.iter().map(variant).collect();
+    let variants: Vec<String> = servers.iter().map(variant_table).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
-    let text = fill(
+    let text = fill_template(
         TEMPLATE,
         &[
             ("FILE", &shell_words::quote(&file.to_string_lossy())),
             (
                 "QUESTION",
-                &quoted(&format!("Which answers faster: {}?", names.join(", "))),
+                &quote_toml(&format!("Which answers faster: {}?", names.join(", "))),
             ),
-            ("REQUIRES", &requires(&lines)),
+            ("REQUIRES", &requires_table(&lines)),
             ("VARIANTS", &variants.join("\n")),
             ("CWD", &cwd),
-            ("PATH", &quoted(&speedwell_suite::escape(&args.path))),
-            ("FIRST", &quoted(names[0])),
+            (
+                "PATH",
+                &quote_toml(&speedwell_suite::escape_text(&args.path)),
+            ),
+            ("FIRST", &quote_toml(names[0])),
         ],
     );
-    Ok(Written {
+    Ok(StarterFiles {
         files: vec![(file.clone(), text)],
         target: file,
         beside: None,
@@ -82,7 +85,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     })
 }
 
-fn server(text: &str) -> Result<(String, Vec<String>)> {
+fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
     let (name, command) = text
         .split_once('=')
         .with_context(|| format!("'{text}' is not of the form NAME=COMMAND"))?;
@@ -101,11 +104,11 @@ fn server(text: &str) -> Result<(String, Vec<String>)> {
 }
 
 /// Formats a variant. The port is the only placeholder of a command; other braces are literal.
-fn variant((name, command): &(String, Vec<String>)) -> String {
-    let command = list(command).replace("{{port}}", "{port}");
+fn variant_table((name, command): &(String, Vec<String>)) -> String {
+    let command = toml_array(command).replace("{{port}}", "{port}");
     format!(
         "[[variant]]\nname = {}\ncommand = {command}\n",
-        quoted(name)
+        quote_toml(name)
     )
 }
 
@@ -120,13 +123,16 @@ pub struct TopologyArgs {
 }
 
 /// Builds the definition file, and `server.js` beside it.
-pub fn topology_files(args: &TopologyArgs) -> Written {
-    let file = args.place.file("topology.toml");
+pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
+    let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
-    let server = args.place.folder("topology.toml").join("server.js");
-    Written {
+    let server = args
+        .place
+        .definition_folder("topology.toml")
+        .join("server.js");
+    StarterFiles {
         files: vec![
-            (file.clone(), fill(TOPOLOGY, &[("FILE", &name)])),
+            (file.clone(), fill_template(TOPOLOGY, &[("FILE", &name)])),
             (server, SERVER.to_owned()),
         ],
         target: file,

@@ -1,7 +1,7 @@
 //! `speedwell new suite`: a folder with a benchmark for every installed language; and
 //! `speedwell new adapter`: a table that describes a foreign suite.
 
-use super::written::{Written, fill};
+use super::written::{StarterFiles, fill_template};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 ///
 /// # Errors
 /// Fails if no language for benchmarks is installed.
-pub fn folder(args: &SuiteArgs) -> Result<Written> {
+pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
     let found = LANGUAGES
         .iter()
         .filter(|(programs, ..)| programs.iter().any(|name| is_there(name)));
@@ -50,7 +50,7 @@ pub fn folder(args: &SuiteArgs) -> Result<Written> {
     if files.is_empty() {
         bail!("there is none of node, python3, c++, g++, clang++ in PATH");
     }
-    Ok(Written {
+    Ok(StarterFiles {
         files,
         target: args.folder.clone(),
         beside: None,
@@ -88,7 +88,7 @@ pub struct AdapterArgs {
 
 impl AdapterArgs {
     /// Whether to try the adapter after writing it.
-    pub fn looks(&self) -> bool {
+    pub fn wants_trial(&self) -> bool {
         self.target.is_some() && !self.no_look
     }
 }
@@ -97,7 +97,7 @@ impl AdapterArgs {
 ///
 /// # Errors
 /// Fails if the name cannot be a bare TOML key.
-pub fn adapter(args: &AdapterArgs) -> Result<Written> {
+pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(
         !args.name.is_empty() && args.name.chars().all(is_plain),
@@ -113,8 +113,8 @@ pub fn adapter(args: &AdapterArgs) -> Result<Written> {
         ("FILE", &shown),
         ("TARGET", target),
     ];
-    let text = fill(include_str!("templates/adapter.toml"), &values);
-    Ok(Written {
+    let text = fill_template(include_str!("templates/adapter.toml"), &values);
+    Ok(StarterFiles {
         files: vec![(file.clone(), text)],
         beside: Some(file.clone()),
         target: PathBuf::from(format!("{}:{target}", args.name)),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use speedwell_suite::escape;
+use speedwell_suite::escape_text;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ pub struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    pub fn file(&self, usual: &str) -> PathBuf {
+    pub fn definition_file(&self, usual: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
     }
 
-    pub fn folder(&self, usual: &str) -> PathBuf {
-        self.file(usual)
+    pub fn definition_folder(&self, usual: &str) -> PathBuf {
+        self.definition_file(usual)
             .parent()
             .unwrap_or(Path::new(""))
             .to_owned()
@@ -34,7 +34,7 @@ impl PlaceArgs {
 }
 
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct StarterFiles {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
     /// A file named before the target on the command line: it describes the target's suite.
@@ -45,7 +45,7 @@ pub struct Written {
     pub shortened: &'static [&'static str],
 }
 
-impl Written {
+impl StarterFiles {
     pub fn quoted_target(&self) -> String {
         let targets = self.beside.iter().chain([&self.target]);
         shell_words::join(targets.map(|path| path.to_string_lossy()))
@@ -66,7 +66,7 @@ impl Written {
 /// # Errors
 /// Fails if one of them exists and `force` is not set, in which case nothing is written, or if one
 /// cannot be written.
-pub fn write(written: &Written, force: bool) -> Result<()> {
+pub fn write_files(written: &StarterFiles, force: bool) -> Result<()> {
     let there = written.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = there.filter(|_| !force) {
         bail!(
@@ -86,7 +86,7 @@ pub fn write(written: &Written, force: bool) -> Result<()> {
 }
 
 /// Replaces the names in a template.
-pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
+pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
         text = text.replace(&format!("@{name}@"), value);
@@ -95,7 +95,7 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
 }
 
 /// Quotes a text for TOML, placeholders unchanged. JSON's escapes are valid in TOML.
-pub fn quoted(text: &str) -> String {
+pub fn quote_toml(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
         format!("'{text}'")
@@ -107,13 +107,13 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// Formats texts as a TOML array, with braces escaped so that they are not placeholders.
-pub fn list(words: &[String]) -> String {
-    let words = words.iter().map(|word| quoted(&escape(word)));
+pub fn toml_array(words: &[String]) -> String {
+    let words = words.iter().map(|word| quote_toml(&escape_text(word)));
     format!("[{}]", words.collect::<Vec<_>>().join(", "))
 }
 
 /// Formats the `[requires]` table; empty without lines.
-pub fn requires(lines: &[String]) -> String {
+pub fn requires_table(lines: &[String]) -> String {
     if lines.is_empty() {
         String::new()
     } else {
@@ -126,7 +126,7 @@ pub fn requires(lines: &[String]) -> String {
 
 /// Returns a requirement for the program that a command starts, if it is one whose version can be
 /// queried.
-pub fn requirement(command: &[String]) -> Option<String> {
+pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
     let known = [
@@ -135,7 +135,7 @@ pub fn requirement(command: &[String]) -> Option<String> {
     if !known.contains(&name) {
         return None;
     }
-    let words = list(&[program.clone(), "--version".to_owned()]);
+    let words = toml_array(&[program.clone(), "--version".to_owned()]);
     Some(format!(
         "{name} = {{ command = {words}, match = '(?P<version>\\d+\\.\\S*)' }}"
     ))
@@ -157,7 +157,7 @@ mod tests {
             "ä😀",
             "\u{7f}\u{1}",
         ] {
-            let parsed: toml::Table = format!("x = {}", quoted(text)).parse().unwrap();
+            let parsed: toml::Table = format!("x = {}", quote_toml(text)).parse().unwrap();
             assert_eq!(parsed["x"].as_str(), Some(text), "{text:?}");
         }
     }

@@ -4,8 +4,8 @@ use super::parse;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::gate::FailOn;
-use speedwell_analysis::{Correction, Method, Settings};
-use speedwell_model::{Better, quote};
+use speedwell_analysis::{AnalysisSettings, StatisticalMethod, TestingCorrection};
+use speedwell_model::{MetricDirection, quote};
 
 /// Comparison options.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,7 +41,7 @@ pub struct ComparisonArgs {
     ///
     /// Needed where neither the unit nor the framework tells: a change of such a metric has no verdict.
     #[arg(long, value_name = "METRIC=higher|lower", value_parser = parse::better)]
-    pub better: Vec<(String, Better)>,
+    pub better: Vec<(String, MetricDirection)>,
 }
 
 /// Selectable tests.
@@ -71,7 +71,7 @@ pub enum CorrectionName {
 impl ComparisonArgs {
     /// Formats the options of the gate as typed, such as ` --fail-on worse --threshold 5%`; empty
     /// without a gate.
-    pub fn gate_words(&self, metrics: &[String]) -> String {
+    pub fn gate_options(&self, metrics: &[String]) -> String {
         if self.fail_on == FailOn::Never {
             return String::new();
         }
@@ -88,7 +88,7 @@ impl ComparisonArgs {
         options.extend(correct.map(|rule| ("correct", rule)));
         options.extend(self.threshold.map(|share| ("threshold", percent(share))));
         for (metric, better) in &self.better {
-            let direction = if *better == Better::Higher {
+            let direction = if *better == MetricDirection::Higher {
                 "higher"
             } else {
                 "lower"
@@ -109,19 +109,23 @@ impl ComparisonArgs {
 
     /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so
     /// `--fail-on` changes the default correction to Holm.
-    pub fn settings(&self, metrics: &[String], baseline: Option<&str>) -> Settings {
+    pub fn analysis_settings(
+        &self,
+        metrics: &[String],
+        baseline: Option<&str>,
+    ) -> AnalysisSettings {
         let correction = match self.correct {
-            Some(CorrectionName::Holm) => Correction::Holm,
-            Some(CorrectionName::None) => Correction::None,
-            None if self.fail_on != FailOn::Never => Correction::Holm,
-            Some(CorrectionName::Bh) | None => Correction::BenjaminiHochberg,
+            Some(CorrectionName::Holm) => TestingCorrection::Holm,
+            Some(CorrectionName::None) => TestingCorrection::None,
+            None if self.fail_on != FailOn::Never => TestingCorrection::Holm,
+            Some(CorrectionName::Bh) | None => TestingCorrection::BenjaminiHochberg,
         };
-        Settings {
+        AnalysisSettings {
             method: self.method.map(|name| match name {
-                MethodName::Rank => Method::Rank,
-                MethodName::Welch => Method::Welch,
-                MethodName::MannWhitney => Method::MannWhitney,
-                MethodName::Bootstrap => Method::Bootstrap,
+                MethodName::Rank => StatisticalMethod::Rank,
+                MethodName::Welch => StatisticalMethod::Welch,
+                MethodName::MannWhitney => StatisticalMethod::MannWhitney,
+                MethodName::Bootstrap => StatisticalMethod::Bootstrap,
             }),
             confidence: self.confidence,
             correction,
@@ -130,7 +134,7 @@ impl ComparisonArgs {
             better: self.better.iter().cloned().collect(),
             baseline: baseline.map(str::to_owned),
             with_own_benchmarks: self.with_own_benchmarks,
-            ..Settings::default()
+            ..AnalysisSettings::default()
         }
     }
 }
@@ -145,15 +149,15 @@ mod tests {
             fail_on: FailOn::Unclear,
             threshold: Some(0.05),
             correct: Some(CorrectionName::Bh),
-            better: vec![("misses/s".to_owned(), Better::Lower)],
+            better: vec![("misses/s".to_owned(), MetricDirection::Lower)],
             ..ComparisonArgs::default()
         };
-        let words = gate.gate_words(&["cpu_time".to_owned()]);
+        let words = gate.gate_options(&["cpu_time".to_owned()]);
         assert!(
             words.starts_with(" --fail-on unclear --metric cpu_time --correct bh --threshold 5%"),
             "{words}"
         );
         assert!(words.contains("misses/s=lower"), "{words}");
-        assert_eq!(ComparisonArgs::default().gate_words(&[]), "");
+        assert_eq!(ComparisonArgs::default().gate_options(&[]), "");
     }
 }

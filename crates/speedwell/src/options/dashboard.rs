@@ -77,7 +77,7 @@ pub struct DashboardArgs {
 
 impl DashboardArgs {
     /// Returns the first and last port to try; 0 stands for any free port.
-    pub fn ports(&self) -> (u16, u16) {
+    pub fn port_range(&self) -> (u16, u16) {
         self.port.map_or((7600, 7609), |port| (port, port))
     }
 }

@@ -2,18 +2,18 @@
 
 use super::{
     ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OrderName,
-    OriginArgs, OutputArgs, Owing, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs,
-    parse,
+    OriginArgs, OutputArgs, PushTarget, SamplingArgs, SearchArgs, StoreArgs, StudyArgs,
+    VariantArgs, parse,
 };
-use crate::options::Task;
+use crate::options::MeasureTask;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use regex::Regex;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_harness::discover::Selection;
-use speedwell_measure::eval::parameters::{list, range, values};
+use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_measure::eval::parameters::{infer_values, parse_list, parse_range};
 use speedwell_measure::eval::{EvalRequest, NamedSnippet};
-use speedwell_model::{Case, Language, Value};
+use speedwell_model::{Case, ParameterValue, SnippetLanguage};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -41,7 +41,7 @@ pub struct EvalArgs {
         required_unless_present = "resume",
         conflicts_with = "resume"
     )]
-    pub language: Option<Language>,
+    pub language: Option<SnippetLanguage>,
     /// What one iteration executes; '@FILE' reads it from a file
     #[arg(
         index = 2,
@@ -139,14 +139,14 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub origin: OriginArgs,
     #[command(flatten)]
-    pub owing: Owing,
+    pub owing: PushTarget,
 }
 
 impl EvalArgs {
     /// Returns the language of all snippets. Resumed sessions bring their snippets along and ignore
     /// it.
-    pub fn language(&self) -> Language {
-        self.language.unwrap_or(Language::Sh)
+    pub fn language(&self) -> SnippetLanguage {
+        self.language.unwrap_or(SnippetLanguage::Sh)
     }
 
     /// Builds the request.
@@ -154,25 +154,26 @@ impl EvalArgs {
     /// # Errors
     /// If variants cannot be parsed, the layout options conflict, or options for commands are used
     /// with another language.
-    pub fn request(
+    pub fn eval_request(
         &self,
         mut snippets: Vec<NamedSnippet>,
-        parameters: Vec<(String, Vec<Value>)>,
+        parameters: Vec<(String, Vec<ParameterValue>)>,
     ) -> anyhow::Result<EvalRequest> {
         ensure!(
-            (self.warmup_count.is_none() && !self.show_output) || self.language() == Language::Sh,
+            (self.warmup_count.is_none() && !self.show_output)
+                || self.language() == SnippetLanguage::Sh,
             "--warmup-count and --show-output are for 'sh', where an iteration is a process\nhint: elsewhere, --warmup 100ms"
         );
         for named in &mut snippets {
             named.snippet.warmup = self.warmup_count;
             named.snippet.shows_output = self.show_output;
         }
-        let mut plan = self
-            .execution
-            .plan(&self.sampling, &self.comparison, &self.metric.names);
-        plan.layout = self.layout.layout()?;
-        plan.sampling.fewest_runs = self.min_runs;
-        plan.sampling.most_runs = self.max_runs;
+        let mut plan =
+            self.execution
+                .plan_request(&self.sampling, &self.comparison, &self.metric.names);
+        plan.layout = self.layout.build_layout()?;
+        plan.sampling.min_runs = self.min_runs;
+        plan.sampling.max_runs = self.max_runs;
         let has_usual_warmup = plan.sampling.divides_runs() && plan.sampling.warmup_ns.is_none();
         if self.warmup_count.is_some() && has_usual_warmup {
             plan.sampling.warmup_ns = Some(0);
@@ -181,16 +182,16 @@ impl EvalArgs {
             language: self.language(),
             snippets,
             parameters,
-            selection: Selection {
+            selection: BenchmarkSelection {
                 filters: self.filter.clone(),
                 excludes: self.exclude.clone(),
-                ..Selection::default()
+                ..BenchmarkSelection::default()
             },
             levels: match &self.concurrency {
                 Some(Concurrency::Levels(levels)) => levels.clone(),
                 _ => Vec::new(),
             },
-            variants: self.variants.request(&self.arguments)?,
+            variants: self.variants.variant_request(&self.arguments)?,
             plan,
             shares_process: self.shared || self.execution.order == OrderName::Parallel,
             is_trial: self.execution.test,
@@ -198,14 +199,14 @@ impl EvalArgs {
     }
 
     /// Returns what to do with the results.
-    pub fn task(&self) -> Task {
-        Task {
+    pub fn eval_task(&self) -> MeasureTask {
+        MeasureTask {
             settings: self
                 .comparison
-                .settings(&self.execution.metrics(&self.metric.names), None),
+                .analysis_settings(&self.execution.report_metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
-            gate_words: self.comparison.gate_words(&self.metric.names),
-            divides_runs: self.sampling.request().divides_runs(),
+            gate_options: self.comparison.gate_options(&self.metric.names),
+            divides_runs: self.sampling.sampling_request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
@@ -218,7 +219,7 @@ impl EvalArgs {
             owing: self.owing.clone(),
             style: self.style,
             // The stored plan contains the snippets, so `run` resumes every session.
-            resumed_by: "run",
+            resume_command: "run",
         }
     }
 }
@@ -236,9 +237,12 @@ fn style(word: &str) -> Result<Style, String> {
 ///
 /// # Errors
 /// If there is no such language; the message lists the known ones.
-pub fn language(word: &str) -> Result<Language, String> {
-    Language::of_word(&word.to_lowercase()).ok_or_else(|| {
-        let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
+pub fn language(word: &str) -> Result<SnippetLanguage, String> {
+    SnippetLanguage::of_word(&word.to_lowercase()).ok_or_else(|| {
+        let all: Vec<&str> = SnippetLanguage::ALL
+            .into_iter()
+            .map(SnippetLanguage::keyword)
+            .collect();
         let meant = match word.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",
@@ -325,9 +329,9 @@ impl ParameterArgs {
     ///
     /// # Errors
     /// If a name is invalid or repeated, a number is invalid, or a range is empty.
-    pub fn parameters(&self) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
-        let mut parameters: Vec<(String, Vec<Value>)> = Vec::new();
-        let mut add = |name: &str, values: Vec<Value>| -> anyhow::Result<()> {
+    pub fn snippet_parameters(&self) -> anyhow::Result<Vec<(String, Vec<ParameterValue>)>> {
+        let mut parameters: Vec<(String, Vec<ParameterValue>)> = Vec::new();
+        let mut add = |name: &str, values: Vec<ParameterValue>| -> anyhow::Result<()> {
             let refused = match name {
                 "code" | "concurrency" => {
                     Some("every snippet has a parameter of this name already")
@@ -354,13 +358,14 @@ impl ParameterArgs {
         );
         for (at, scan) in scans.enumerate() {
             let step = steps.get(at).or(steps.first()).map(String::as_str);
-            let numbers = range(&scan[1], &scan[2], step);
+            let numbers = parse_range(&scan[1], &scan[2], step);
             let numbers = numbers.with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
             let numbers = numbers.iter().filter_map(|text| text.parse().ok());
-            add(&scan[0], numbers.map(Value::Number).collect()).context("in --parameter-scan")?;
+            add(&scan[0], numbers.map(ParameterValue::Number).collect())
+                .context("in --parameter-scan")?;
         }
         for pair in self.parameter_list.chunks_exact(2) {
-            add(&pair[0], values(&list(&pair[1]))).context("in --parameter-list")?;
+            add(&pair[0], infer_values(&parse_list(&pair[1]))).context("in --parameter-list")?;
         }
         Ok(parameters)
     }

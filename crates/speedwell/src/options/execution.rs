@@ -1,9 +1,12 @@
 //! How runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
-use speedwell_harness::Trial;
+use speedwell_harness::TrialMode;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Counting, Layout, Length, Metric, Order, Purpose, Rules, SteadyRule};
+use speedwell_model::{
+    ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
+    SampleLength, SessionPurpose, SteadyRule,
+};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -35,7 +38,7 @@ pub struct ExecutionArgs {
     /// Runs that exceed these limits of the kernel's counters are set aside and repeated, e.g.
     /// 'steal>1%,involuntary>50/s'.
     #[arg(long, value_name = "RULES")]
-    pub reject: Option<Rules>,
+    pub reject: Option<RejectRules>,
     /// With --metric instructions: estimate cycles, too
     ///
     /// They come from a model of caches, and no verdict rests on them.
@@ -62,7 +65,7 @@ pub struct ExecutionArgs {
 
 impl ExecutionArgs {
     /// Returns the metrics to report: `named`, and the estimate of cycles if requested.
-    pub fn metrics(&self, named: &[String]) -> Vec<String> {
+    pub fn report_metrics(&self, named: &[String]) -> Vec<String> {
         let estimate = self
             .with_cache_model
             .then(|| Metric::CYCLES_ESTIMATE.to_owned());
@@ -70,42 +73,42 @@ impl ExecutionArgs {
     }
 
     /// Whether cases are only tried out.
-    pub fn trial(&self) -> Trial {
+    pub fn trial_mode(&self) -> TrialMode {
         if self.test {
-            Trial::EveryWord
+            TrialMode::EveryWord
         } else {
-            Trial::No
+            TrialMode::No
         }
     }
 
     /// Builds the plan of runs; `metrics` are those requested.
-    pub fn plan(
+    pub fn plan_request(
         &self,
         sampling: &SamplingArgs,
         comparison: &ComparisonArgs,
         metrics: &[String],
     ) -> PlanRequest {
         PlanRequest {
-            sampling: sampling.request(),
+            sampling: sampling.sampling_request(),
             order: self.order.into(),
-            clock: self.clock.map(Clock::from).unwrap_or_default(),
+            clock: self.clock.map(ComparedClock::from).unwrap_or_default(),
             seed: self.seed,
             pin: self.pin.clone(),
             budget: self.budget,
             confidence: comparison.confidence,
             threshold: comparison.threshold,
             reject: self.reject.clone().unwrap_or_default(),
-            counting: counting(metrics, self.with_cache_model),
-            layout: Layout::default(),
-            purpose: Purpose::Measured,
+            counting: instruction_counting(metrics, self.with_cache_model),
+            layout: LayoutVariation::default(),
+            purpose: SessionPurpose::Measured,
         }
     }
 }
 
 /// Returns how to count instructions, if they are among the requested metrics.
-pub fn counting(metrics: &[String], cache_model: bool) -> Option<Counting> {
+pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
     let has = |known: &str| metrics.iter().any(|name| name == known);
-    has(Metric::INSTRUCTIONS).then(|| Counting {
+    has(Metric::INSTRUCTIONS).then(|| InstructionCounting {
         tool: String::new(),
         cache_model,
         times: Metric::TIMES.into_iter().any(has),
@@ -159,22 +162,22 @@ impl SamplingArgs {
     /// Returns the rule that finds the steady part of every run; `None` without `--steady`.
     pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
         self.steady.then(|| SteadyRule {
-            clock: clock.map(Clock::from),
+            clock: clock.map(ComparedClock::from),
             is_metric: true,
             ..SteadyRule::default()
         })
     }
 
-    pub fn request(&self) -> SamplingRequest {
+    pub fn sampling_request(&self) -> SamplingRequest {
         let ns = |time: Duration| time.as_nanos() as u64;
-        let time = self.time.map(|time| Length::TimeNs(ns(time)));
+        let time = self.time.map(|time| SampleLength::TimeNs(ns(time)));
         let iterations = self
             .iterations
-            .map(|count| Length::Iterations(count.into()));
+            .map(|count| SampleLength::Iterations(count.into()));
         SamplingRequest {
             runs: self.runs,
-            fewest_runs: None,
-            most_runs: None,
+            min_runs: None,
+            max_runs: None,
             precision: self.precision,
             samples: self.samples,
             length: iterations.or(time),
@@ -193,11 +196,11 @@ pub enum ClockName {
     Cpu,
 }
 
-impl From<ClockName> for Clock {
-    fn from(name: ClockName) -> Clock {
+impl From<ClockName> for ComparedClock {
+    fn from(name: ClockName) -> ComparedClock {
         match name {
-            ClockName::Wall => Clock::Wall,
-            ClockName::Cpu => Clock::Cpu,
+            ClockName::Wall => ComparedClock::Wall,
+            ClockName::Cpu => ComparedClock::Cpu,
         }
     }
 }
@@ -216,13 +219,13 @@ pub enum OrderName {
     Parallel,
 }
 
-impl From<OrderName> for Order {
-    fn from(name: OrderName) -> Order {
+impl From<OrderName> for RunOrder {
+    fn from(name: OrderName) -> RunOrder {
         match name {
-            OrderName::Blocks => Order::Blocks,
-            OrderName::Paired => Order::Paired,
-            OrderName::Alternate => Order::Alternate,
-            OrderName::Parallel => Order::Parallel,
+            OrderName::Blocks => RunOrder::Blocks,
+            OrderName::Paired => RunOrder::Paired,
+            OrderName::Alternate => RunOrder::Alternate,
+            OrderName::Parallel => RunOrder::Parallel,
         }
     }
 }
@@ -231,33 +234,39 @@ impl From<OrderName> for Order {
 mod tests {
     use super::*;
     use clap::Parser;
-    use speedwell_model::Samples;
+    use speedwell_model::SampleDivision;
 
     #[derive(Parser)]
-    struct Line {
+    struct SamplingCli {
         #[command(flatten)]
         sampling: SamplingArgs,
     }
 
     fn args(words: &[&str]) -> SamplingRequest {
-        Line::parse_from([&["x"], words].concat())
+        SamplingCli::parse_from([&["x"], words].concat())
             .sampling
-            .request()
+            .sampling_request()
     }
 
     #[test]
     fn a_run_is_divided_as_asked_and_usually_as_always() {
-        assert_eq!(args(&[]).sampling(1).samples, Samples::default());
+        assert_eq!(
+            args(&[]).sampling_options(1).samples,
+            SampleDivision::default()
+        );
         assert!(!args(&["--runs", "3"]).divides_runs());
         let asked = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
-        let expected = Samples {
+        let expected = SampleDivision {
             count: 9,
-            length: Length::TimeNs(2_000_000),
+            length: SampleLength::TimeNs(2_000_000),
             warmup_ns: 0,
         };
-        assert_eq!(asked.sampling(2).samples, expected);
+        assert_eq!(asked.sampling_options(2).samples, expected);
         let fixed = args(&["-i", "10k"]);
-        assert_eq!(fixed.sampling(1).samples.length, Length::Iterations(10_000));
+        assert_eq!(
+            fixed.sampling_options(1).samples.length,
+            SampleLength::Iterations(10_000)
+        );
         assert!(asked.divides_runs() && fixed.divides_runs());
     }
 }

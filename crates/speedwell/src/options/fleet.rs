@@ -3,8 +3,8 @@
 use anyhow::Context;
 use clap::Args;
 use speedwell_measure::fleet::FleetRequest;
-use speedwell_suite::fleet::{FleetFile, NAME};
-use speedwell_suite::labels::Labels;
+use speedwell_suite::fleet::{FLEET_FILE_NAME, FleetFile};
+use speedwell_suite::labels::MachineSelector;
 use std::path::PathBuf;
 
 /// Fleet options.
@@ -36,16 +36,16 @@ impl FleetArgs {
     ///
     /// # Errors
     /// If there is no fleet, its file cannot be read, or the labels are invalid.
-    pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
+    pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(on) = &self.on else {
             return Ok(None);
         };
-        let on: Labels = on.parse().with_context(|| format!("in --on '{on}'"))?;
+        let on: MachineSelector = on.parse().with_context(|| format!("in --on '{on}'"))?;
         Ok(Some(FleetRequest {
-            file: file()?,
-            on: Some(on),
+            file: find_fleet_file()?,
+            labels: Some(on),
             machines: self.machines,
-            each: self.each,
+            on_each_machine: self.each,
             detach: self.detach,
         }))
     }
@@ -54,12 +54,12 @@ impl FleetArgs {
     ///
     /// # Errors
     /// If there is no fleet, or its file cannot be read.
-    pub fn resumed() -> anyhow::Result<FleetRequest> {
+    pub fn resumed_fleet() -> anyhow::Result<FleetRequest> {
         Ok(FleetRequest {
-            file: file()?,
-            on: None,
+            file: find_fleet_file()?,
+            labels: None,
             machines: None,
-            each: false,
+            on_each_machine: false,
             detach: false,
         })
     }
@@ -84,18 +84,18 @@ impl FromArgs {
     ///
     /// # Errors
     /// If there is no fleet, its file cannot be read, or the labels are invalid.
-    pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
+    pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(from) = &self.from else {
             return Ok(None);
         };
-        let from: Labels = from
+        let from: MachineSelector = from
             .parse()
             .with_context(|| format!("in --from '{from}'"))?;
         Ok(Some(FleetRequest {
-            file: file()?,
-            on: Some(from),
+            file: find_fleet_file()?,
+            labels: Some(from),
             machines: self.machines,
-            each: false,
+            on_each_machine: false,
             detach: false,
         }))
     }
@@ -105,13 +105,13 @@ impl FromArgs {
 ///
 /// # Errors
 /// If there is none, or it is invalid.
-pub fn file() -> anyhow::Result<FleetFile> {
+pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     let here = std::env::current_dir().context("there is no current folder")?;
-    let settings = settings();
+    let settings = config_folder();
     FleetFile::find(&here, settings.as_deref())?.with_context(|| {
-        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(NAME);
+        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(FLEET_FILE_NAME);
         format!(
-            "there is no '{NAME}', which names the machines, in this project or of yours\nhint: write {NAME} here, or {}:\n  \
+            "there is no '{FLEET_FILE_NAME}', which names the machines, in this project or of yours\nhint: write {FLEET_FILE_NAME} here, or {}:\n  \
              engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
             user.display()
         )
@@ -120,7 +120,7 @@ pub fn file() -> anyhow::Result<FleetFile> {
 
 /// Returns the user's configuration folder by the XDG base directory specification, which requires
 /// relative paths to be ignored.
-fn settings() -> Option<PathBuf> {
+fn config_folder() -> Option<PathBuf> {
     let folder = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)

@@ -4,7 +4,7 @@ use super::{MetricArgs, parse};
 use clap::Args;
 use regex::Regex;
 use speedwell_measure::history::HistoryRequest;
-use speedwell_suite::project::Project;
+use speedwell_suite::project::ProjectFile;
 
 /// Series selection.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl SeriesArgs {
     ///
     /// # Errors
     /// If the project file cannot be read.
-    pub fn request(&self) -> anyhow::Result<HistoryRequest> {
+    pub fn history_request(&self) -> anyhow::Result<HistoryRequest> {
         Ok(HistoryRequest {
             branch: self.branch.clone(),
             filters: self.patterns.clone(),
@@ -47,9 +47,9 @@ impl SeriesArgs {
             metrics: self.metric.names.clone(),
             threshold: match self.threshold {
                 Some(threshold) => threshold,
-                None => usual_threshold()?,
+                None => default_threshold()?,
             },
-            same_work: self.same_work,
+            ignores_benchmark_changes: self.same_work,
             ..HistoryRequest::default()
         })
     }
@@ -59,8 +59,8 @@ impl SeriesArgs {
 ///
 /// # Errors
 /// If the project file cannot be read.
-pub fn usual_threshold() -> anyhow::Result<f64> {
-    let project = Project::find(&std::env::current_dir()?)?;
+pub fn default_threshold() -> anyhow::Result<f64> {
+    let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     Ok(project
         .and_then(|project| project.history.threshold)
         .unwrap_or(0.0))

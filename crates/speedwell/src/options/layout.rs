@@ -3,7 +3,7 @@
 use super::parse;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use speedwell_model::Layout;
+use speedwell_model::LayoutVariation;
 
 /// Layout options.
 #[derive(Debug, Clone, Default, Args)]
@@ -48,7 +48,7 @@ impl LayoutArgs {
     ///
     /// # Errors
     /// If options conflict.
-    pub fn layout(&self) -> anyhow::Result<Layout> {
+    pub fn build_layout(&self) -> anyhow::Result<LayoutVariation> {
         use LayoutPart::*;
         let has = |part| self.layout.contains(&part);
         let by_default = self.layout.is_empty() && self.builds.is_some();
@@ -64,7 +64,7 @@ impl LayoutArgs {
             self.builds.is_none() || by_default || has(Sections),
             "builds differ in the order of their sections, which '--layout' leaves out\nhint: --layout sections,env,stack"
         );
-        Ok(Layout {
+        Ok(LayoutVariation {
             builds: self.builds.unwrap_or(0),
             env: by_default || has(Env),
             stack: by_default || has(Stack),

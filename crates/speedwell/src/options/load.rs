@@ -5,9 +5,9 @@ use super::{
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use speedwell_analysis::load::gate::Condition;
-use speedwell_measure::load::{LoadRequest, Wish};
-use speedwell_model::load_spec::{Client, LoadSpec, Pause, Ramp, parse_statuses};
+use speedwell_analysis::load::gate::LoadCondition;
+use speedwell_measure::load::{LoadMode, LoadRequest};
+use speedwell_model::load_spec::{LoadClient, LoadSpec, RateStage, ThinkPause, parse_statuses};
 use speedwell_process::CpuSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -57,7 +57,7 @@ pub struct LoadArgs {
     pub runs: Option<u32>,
     /// Exit with status 1 if so, e.g. p99>20ms, errors>1% (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
-    pub fail_on: Vec<Condition>,
+    pub fail_on: Vec<LoadCondition>,
     /// Write a row for every request to this CSV file
     ///
     /// Each row needs memory until the load has ended.
@@ -87,11 +87,11 @@ impl LoadArgs {
     ///
     /// # Errors
     /// If the machines that send them are unknown.
-    pub fn request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
+    pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
-            from: self.fleet.request()?,
-            specs: (0..self.urls.len()).map(|at| self.spec(at)).collect(),
-            wish: wish(self),
+            generators: self.fleet.fleet_request()?,
+            specs: (0..self.urls.len()).map(|at| self.load_spec(at)).collect(),
+            mode: load_mode(self),
             runs: self.runs,
             conditions: self.fail_on.clone(),
             seed,
@@ -100,7 +100,7 @@ impl LoadArgs {
 
     /// Returns the load of the address `at`. For several levels or a search, concurrency or rate
     /// stay unset.
-    pub fn spec(&self, at: usize) -> LoadSpec {
+    pub fn load_spec(&self, at: usize) -> LoadSpec {
         let servers = &self.serving.serve;
         let LoadArgs {
             pace,
@@ -110,7 +110,7 @@ impl LoadArgs {
         } = self;
         LoadSpec {
             url: self.urls.get(at).cloned().unwrap_or_default(),
-            concurrency: pace.clients(),
+            concurrency: pace.fixed_concurrency(),
             rate: pace.fixed_rate(),
             ramp: pace.ramp.clone(),
             poisson: pace.poisson,
@@ -141,12 +141,12 @@ impl LoadArgs {
             serve: servers.get(at).or(servers.first()).cloned(),
             serve_timeout: self.serving.serve_timeout,
             log_requests: self.log_requests.clone(),
-            ..self.transport()
+            ..self.transport_spec()
         }
     }
 
     /// Returns the part of the load that concerns connections and the generator.
-    fn transport(&self) -> LoadSpec {
+    fn transport_spec(&self) -> LoadSpec {
         let LoadArgs {
             connection,
             tls,
@@ -296,12 +296,12 @@ pub struct GeneratorArgs {
     ///
     /// The figures of the other tool are read.
     #[arg(long, value_name = "TOOL", default_value = "builtin", value_parser = clients())]
-    pub client: Client,
+    pub client: LoadClient,
 }
 
-fn clients() -> impl TypedValueParser<Value = Client> {
-    let names = Client::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Client>())
+fn clients() -> impl TypedValueParser<Value = LoadClient> {
+    let names = LoadClient::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<LoadClient>())
 }
 
 /// Pace options.
@@ -331,7 +331,7 @@ pub struct PaceArgs {
     ///
     /// Repeatable: ramps follow one another, then comes --rate, if it is given.
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
-    pub ramp: Vec<Ramp>,
+    pub ramp: Vec<RateStage>,
     /// Send at random moments instead of evenly, as independent users do
     #[arg(long)]
     pub poisson: bool,
@@ -339,7 +339,7 @@ pub struct PaceArgs {
     ///
     /// With 'DUR exp' pauses are random, from an exponential distribution.
     #[arg(long, value_name = "DUR[ exp]")]
-    pub think: Option<Pause>,
+    pub think: Option<ThinkPause>,
     /// Stop early, once throughput and median are steady [default: 5]
     ///
     /// Those of a second are then within PCT of those of the second before.
@@ -367,7 +367,7 @@ pub struct PaceArgs {
 impl PaceArgs {
     /// Returns the concurrency if a single one was typed. `None` for the default, and for several
     /// levels or a search, where each load gets its own.
-    pub fn clients(&self) -> Option<u32> {
+    pub fn fixed_concurrency(&self) -> Option<u32> {
         match &self.concurrency {
             Some(Concurrency::Levels(levels)) => levels.first().copied(),
             Some(Concurrency::Max) | None => None,
@@ -490,14 +490,16 @@ pub struct TrafficArgs {
 }
 
 /// Returns the kind of measurement that the options request.
-pub fn wish(args: &LoadArgs) -> Wish {
-    let climb = || Wish::Concurrency(args.search.request(args.runs));
+pub fn load_mode(args: &LoadArgs) -> LoadMode {
+    let climb = || LoadMode::Concurrency(args.search.search_request(args.runs));
     match (&args.pace.concurrency, args.pace.rate) {
-        (_, Some(RateChoice::Max)) => Wish::Rate,
+        (_, Some(RateChoice::Max)) => LoadMode::Rate,
         _ if args.search.squeeze => climb(),
         (Some(Concurrency::Max), _) => climb(),
-        (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => Wish::Levels(levels.clone()),
-        _ => Wish::Loads,
+        (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => {
+            LoadMode::Levels(levels.clone())
+        }
+        _ => LoadMode::AsSpecified,
     }
 }
 
@@ -506,33 +508,37 @@ mod tests {
     use super::*;
     use clap::Parser;
     use speedwell_load::load::{
-        Address, Batching, BodyRule, ConnectionRules, Http, Load, Part, Steady, Timeouts,
+        BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
+        RequestTimeouts, ServerAddress, SteadinessRule,
     };
-    use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
-    use speedwell_runner::load::job;
+    use speedwell_load::pace::{
+        ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
+        StopCondition, ThinkTime,
+    };
+    use speedwell_runner::load::build_job;
     use std::net::SocketAddr;
 
     #[derive(Parser)]
-    struct Line {
+    struct LoadCli {
         #[command(flatten)]
         load: LoadArgs,
     }
 
-    fn part(words: &str, part: Part) -> Load {
+    fn part(words: &str, part: LoadShare) -> LoadConfig {
         let words = format!("x http://127.0.0.1:81/ {words}");
-        let line = Line::try_parse_from(words.split_whitespace()).unwrap();
-        job(&line.load.spec(0), 7, part).unwrap().load
+        let line = LoadCli::try_parse_from(words.split_whitespace()).unwrap();
+        build_job(&line.load.load_spec(0), 7, part).unwrap().load
     }
 
-    fn load(words: &str) -> Load {
-        part(words, Part::WHOLE)
+    fn load(words: &str) -> LoadConfig {
+        part(words, LoadShare::ONLY)
     }
 
     #[test]
     fn ten_clients_wait_for_their_answers_for_ten_seconds() {
         let usual = load("");
-        let closed = Closed::new(10, Think::None).unwrap();
-        assert_eq!(usual.pace, Pace::Closed(closed));
+        let closed = ClosedPace::new(10, ThinkTime::None).unwrap();
+        assert_eq!(usual.pace, PacingModel::Closed(closed));
         assert_eq!(
             (
                 usual.connections,
@@ -544,7 +550,7 @@ mod tests {
         assert_eq!(usual.stop.after_ns, Some(10_000_000_000));
         assert_eq!(usual.rules.timeouts.total_ns, Some(30_000_000_000));
         assert_eq!(usual.drain_ns, 30_000_000_000);
-        let address = Address::Internet(SocketAddr::from(([127, 0, 0, 1], 81)));
+        let address = ServerAddress::Internet(SocketAddr::from(([127, 0, 0, 1], 81)));
         assert_eq!(usual.target.addresses, [address]);
         // The default number of clients is reduced to the number of requests.
         assert_eq!(load("-n 3").connections, 3);
@@ -559,37 +565,37 @@ mod tests {
             (load.warmup_ns, load.drain_ns),
             (2_000_000_000, 1_000_000_000)
         );
-        assert_eq!(load.rules.timeouts, Timeouts::default());
+        assert_eq!(load.rules.timeouts, RequestTimeouts::default());
         assert_eq!(super::tests::load("-n 1k").stop.after_ns, None);
     }
 
     #[test]
     fn ramps_end_by_themselves_and_a_rate_goes_on_after_them() {
-        let ramp = |from: f64, to: f64, seconds: u64| Stage {
-            from: Rate::per_second(from).unwrap(),
-            to: Rate::per_second(to).unwrap(),
+        let ramp = |from: f64, to: f64, seconds: u64| ScheduleStage {
+            from: RequestRate::per_second(from).unwrap(),
+            to: RequestRate::per_second(to).unwrap(),
             duration_ns: seconds * 1_000_000_000,
         };
         let alone = load("--ramp 0-1k:30s --stage 1k:1m");
-        assert_eq!(alone.stop, Stop::default());
+        assert_eq!(alone.stop, StopCondition::default());
         let stages = vec![ramp(0.0, 1000.0, 30), ramp(1000.0, 1000.0, 60)];
-        let schedule = Schedule::new(stages, Spacing::Even).unwrap();
-        assert_eq!(alone.pace, Pace::Open(schedule));
-        assert_eq!((alone.connections, alone.most_connections), (10, 1000));
+        let schedule = RateSchedule::new(stages, ArrivalSpacing::Even).unwrap();
+        assert_eq!(alone.pace, PacingModel::Open(schedule));
+        assert_eq!((alone.connections, alone.max_connections), (10, 1000));
         let then = load("--ramp 0-1k:30s --rate 500 --poisson -c 2000");
         assert_eq!(then.stop.after_ns, Some(10_000_000_000));
         let stages = vec![
             ramp(0.0, 1000.0, 30),
-            Stage::constant(Rate::per_second(500.0).unwrap()),
+            ScheduleStage::constant(RequestRate::per_second(500.0).unwrap()),
         ];
-        let schedule = Schedule::new(stages, Spacing::Poisson { seed: 7 }).unwrap();
-        assert_eq!(then.pace, Pace::Open(schedule));
-        assert_eq!((then.connections, then.most_connections), (2000, 2000));
+        let schedule = RateSchedule::new(stages, ArrivalSpacing::Poisson { seed: 7 }).unwrap();
+        assert_eq!(then.pace, PacingModel::Open(schedule));
+        assert_eq!((then.connections, then.max_connections), (2000, 2000));
     }
 
     #[test]
     fn seconds_are_alike_within_a_percentage() {
-        let within = |words: &str| load(words).steady.map(|Steady { within }| within);
+        let within = |words: &str| load(words).steady.map(|SteadinessRule { within }| within);
         assert_eq!(within(""), None);
         assert_eq!(within("--until-steady"), Some(0.05));
         assert_eq!(within("--until-steady=2%"), Some(0.02));
@@ -599,24 +605,24 @@ mod tests {
     fn clients_share_connections_where_these_carry_several_requests() {
         let load = load("-c 25 --http2 --streams 10 --h2-table-size 4096");
         assert_eq!((load.connections, load.streams_per_connection), (3, 10));
-        assert_eq!(load.http, Http::Two { table_bytes: 4096 });
+        assert_eq!(load.http, HttpVersion::Two { table_bytes: 4096 });
     }
 
     #[test]
     fn processes_take_turns_with_the_processors() {
         let words = "--threads 2 --clients 2 --pin 0-3";
-        let of = |index| part(words, Part { index, of: 2 }).processors;
+        let of = |index| part(words, LoadShare { index, count: 2 }).processors;
         assert_eq!((of(0), of(1)), (vec![0, 1, 2, 3], vec![2, 3, 0, 1]));
     }
 
     #[test]
     fn rules_of_connections_are_those_asked_for() {
         let rules = load("--no-keepalive --busy-poll --first-byte-timeout 1s").rules;
-        assert_eq!((rules.most_requests, rules.busy_poll), (Some(1), true));
-        assert_eq!(rules.batching, Batching::Off);
+        assert_eq!((rules.max_requests, rules.busy_poll), (Some(1), true));
+        assert_eq!(rules.batching, BatchingMode::Off);
         assert_eq!(rules.timeouts.first_byte_ns, Some(1_000_000_000));
         let rules = load("--requests-per-connection 100 --connection-lifetime 1m").rules;
-        assert_eq!(rules.most_requests, Some(100));
+        assert_eq!(rules.max_requests, Some(100));
         assert_eq!(rules.lifetime_ns, Some(60_000_000_000));
         assert_eq!(rules.batching, ConnectionRules::default().batching);
     }

@@ -4,29 +4,29 @@ use super::LoadArgs;
 use clap::Parser;
 use rand::{Rng, SeedableRng, seq::IndexedRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::load_spec::{Client, LoadSpec, Pause, Ramp};
+use speedwell_model::load_spec::{LoadClient, LoadSpec, RateStage, ThinkPause};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Parser)]
-struct Line {
+struct RoundTripCli {
     #[command(flatten)]
     load: LoadArgs,
 }
 
 /// Generates random option values; each option is present half of the time.
-struct Draw(Xoshiro256PlusPlus);
+struct OptionGenerator(Xoshiro256PlusPlus);
 
-impl Draw {
+impl OptionGenerator {
     fn flag(&mut self) -> bool {
         self.0.random()
     }
 
-    fn maybe<T>(&mut self, value: impl FnOnce(&mut Draw) -> T) -> Option<T> {
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut OptionGenerator) -> T) -> Option<T> {
         self.flag().then(|| value(self))
     }
 
-    fn list<T>(&mut self, value: impl Fn(&mut Draw) -> T) -> Vec<T> {
+    fn list<T>(&mut self, value: impl Fn(&mut OptionGenerator) -> T) -> Vec<T> {
         let count = self.0.random_range(0..3);
         (0..count).map(|_| value(self)).collect()
     }
@@ -50,7 +50,7 @@ impl Draw {
     }
 
     fn time_or_none(&mut self) -> Duration {
-        self.maybe(Draw::time).unwrap_or_default()
+        self.maybe(OptionGenerator::time).unwrap_or_default()
     }
 
     /// Characters that are special to a shell or to this grammar, and others.
@@ -66,17 +66,17 @@ impl Draw {
         PathBuf::from(format!("-{}", self.text()))
     }
 
-    fn ramp(&mut self) -> Ramp {
+    fn ramp(&mut self) -> RateStage {
         let [from, to] = [self.number(), self.number()];
-        Ramp {
+        RateStage {
             from,
             to,
             duration: self.time(),
         }
     }
 
-    fn pause(&mut self) -> Pause {
-        Pause {
+    fn pause(&mut self) -> ThinkPause {
+        ThinkPause {
             length: self.time(),
             is_random: self.flag(),
         }
@@ -87,36 +87,36 @@ impl Draw {
         let (several, verified) = (self.flag(), self.flag());
         LoadSpec {
             url: format!("http://127.0.0.1/{}", self.text()),
-            client: Client::NAMES.choose(&mut self.0).unwrap().1,
-            concurrency: self.maybe(Draw::count),
-            rate: self.maybe(Draw::number),
-            ramp: self.list(Draw::ramp),
+            client: LoadClient::NAMES.choose(&mut self.0).unwrap().1,
+            concurrency: self.maybe(OptionGenerator::count),
+            rate: self.maybe(OptionGenerator::number),
+            ramp: self.list(OptionGenerator::ramp),
             poisson: self.flag(),
-            think: self.maybe(Draw::pause),
-            count: self.maybe(Draw::count).map(u64::from),
-            time: self.maybe(Draw::time),
-            warmup: self.maybe(Draw::time_or_none),
-            drain: self.maybe(Draw::time_or_none),
-            request: self.maybe(Draw::text).filter(|_| !several),
-            data: self.maybe(Draw::text).filter(|_| !several),
+            think: self.maybe(OptionGenerator::pause),
+            count: self.maybe(OptionGenerator::count).map(u64::from),
+            time: self.maybe(OptionGenerator::time),
+            warmup: self.maybe(OptionGenerator::time_or_none),
+            drain: self.maybe(OptionGenerator::time_or_none),
+            request: self.maybe(OptionGenerator::text).filter(|_| !several),
+            data: self.maybe(OptionGenerator::text).filter(|_| !several),
             requests: several.then(|| self.path()),
             location: !several && verified && self.flag(),
             no_verify: !verified,
-            header: self.list(Draw::text),
-            user: self.maybe(Draw::text),
-            cookie: self.list(Draw::text),
-            user_agent: self.maybe(Draw::text),
-            data_rows: self.maybe(Draw::path),
+            header: self.list(OptionGenerator::text),
+            user: self.maybe(OptionGenerator::text),
+            cookie: self.list(OptionGenerator::text),
+            user_agent: self.maybe(OptionGenerator::text),
+            data_rows: self.maybe(OptionGenerator::path),
             expect_status: self.list(|draw| {
                 let first = draw.0.random_range(200..1000);
                 first..=draw.0.random_range(first..1000)
             }),
-            expect_body: self.maybe(Draw::text),
-            timeout: self.maybe(Draw::time_or_none),
-            connect_timeout: self.maybe(Draw::time),
-            first_byte_timeout: self.maybe(Draw::time),
+            expect_body: self.maybe(OptionGenerator::text),
+            timeout: self.maybe(OptionGenerator::time_or_none),
+            connect_timeout: self.maybe(OptionGenerator::time),
+            first_byte_timeout: self.maybe(OptionGenerator::time),
             retry_stale_keepalive: self.flag(),
-            log_requests: self.maybe(Draw::path),
+            log_requests: self.maybe(OptionGenerator::path),
             ..self.transport()
         }
     }
@@ -126,47 +126,52 @@ impl Draw {
         let (http, steady, own_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
         let is_multiplexed = http >= 2;
         let no_keepalive = self.flag();
-        let (cert, serve) = (self.maybe(Draw::path), self.maybe(Draw::text));
+        let (cert, serve) = (
+            self.maybe(OptionGenerator::path),
+            self.maybe(OptionGenerator::text),
+        );
         let insecure = self.flag();
         LoadSpec {
             http10: http == 1,
             http2: http == 2,
             http3: http == 3,
-            h2_table_size: self.maybe(Draw::count).filter(|_| http == 2),
+            h2_table_size: self.maybe(OptionGenerator::count).filter(|_| http == 2),
             no_keepalive,
             streams: self
-                .maybe(Draw::count)
+                .maybe(OptionGenerator::count)
                 .filter(|_| is_multiplexed && !no_keepalive),
             pipeline: self
-                .maybe(Draw::count)
+                .maybe(OptionGenerator::count)
                 .filter(|_| http == 0 && !no_keepalive),
-            requests_per_connection: self.maybe(Draw::count).filter(|_| !no_keepalive),
-            connection_lifetime: self.maybe(Draw::time),
-            max_connections: self.maybe(Draw::count),
-            until_steady: self.maybe(Draw::number).filter(|_| steady),
-            clients: self.maybe(Draw::count).filter(|_| !steady),
+            requests_per_connection: self.maybe(OptionGenerator::count).filter(|_| !no_keepalive),
+            connection_lifetime: self.maybe(OptionGenerator::time),
+            max_connections: self.maybe(OptionGenerator::count),
+            until_steady: self.maybe(OptionGenerator::number).filter(|_| steady),
+            clients: self.maybe(OptionGenerator::count).filter(|_| !steady),
             unix_socket: own_socket.then(|| self.path()),
             connect_to: if own_socket {
                 Vec::new()
             } else {
-                self.list(Draw::text)
+                self.list(OptionGenerator::text)
             },
             resolve: if own_socket {
                 Vec::new()
             } else {
-                self.list(Draw::text)
+                self.list(OptionGenerator::text)
             },
             bind: (!own_socket).then(|| self.0.random::<u128>().to_ne_bytes().into()),
-            proxy: self.maybe(Draw::text).filter(|_| !own_socket),
+            proxy: self.maybe(OptionGenerator::text).filter(|_| !own_socket),
             insecure,
-            cacert: self.maybe(Draw::path).filter(|_| !insecure),
-            key: self.maybe(Draw::path).filter(|_| cert.is_some()),
+            cacert: self.maybe(OptionGenerator::path).filter(|_| !insecure),
+            key: self.maybe(OptionGenerator::path).filter(|_| cert.is_some()),
             cert,
-            sni: self.maybe(Draw::text),
+            sni: self.maybe(OptionGenerator::text),
             expect_length: self.maybe(|draw| draw.0.random()),
-            serve_timeout: self.maybe(Draw::time).filter(|_| serve.is_some()),
+            serve_timeout: self
+                .maybe(OptionGenerator::time)
+                .filter(|_| serve.is_some()),
             serve,
-            threads: self.maybe(Draw::count),
+            threads: self.maybe(OptionGenerator::count),
             pin: self.maybe(|draw| draw.0.random_range(0..64).to_string()),
             rt: self.flag(),
             busy_poll: self.flag(),
@@ -178,18 +183,18 @@ impl Draw {
 
 #[test]
 fn arguments_of_a_load_are_read_as_the_same_load() {
-    let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(13));
+    let mut draw = OptionGenerator(Xoshiro256PlusPlus::seed_from_u64(13));
     for _ in 0..300 {
         let mut spec = draw.load();
         spec.expect_body = spec.expect_body.filter(|_| spec.expect_length.is_none());
         // A body from a file instead of one from the command line.
         if spec.data.is_none() && spec.requests.is_none() {
-            spec.body_file = draw.maybe(Draw::path);
+            spec.body_file = draw.maybe(OptionGenerator::path);
         }
         let args = spec.to_args();
         let words = ["load".to_owned()].into_iter().chain(args.clone());
-        match Line::try_parse_from(words) {
-            Ok(line) => assert_eq!(line.load.spec(0), spec, "{args:?}"),
+        match RoundTripCli::try_parse_from(words) {
+            Ok(line) => assert_eq!(line.load.load_spec(0), spec, "{args:?}"),
             Err(refusal) => panic!("{args:?}\n{refusal}"),
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::{output_files, status};
 use clap::{Args, ValueEnum};
-use speedwell_compat::console::columns;
+use speedwell_compat::console::terminal_columns;
 use speedwell_report::{
-    self as report, ChartKind, Document, Format, Output, Subject, UnitChoice, Verbosity,
+    self as report, ChartKind, Document, OutputOptions, ReportFormat, ReportSubject, UnitChoice,
+    Verbosity,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub struct OutputArgs {
     pub output: Vec<PathBuf>,
     /// Format of standard output: text, md, adoc, org, csv, json or html
     #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    pub format: Option<ReportFormat>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -43,7 +44,7 @@ pub struct OutputArgs {
     pub verbose: bool,
     /// Colour: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: When,
+    pub color: ColorChoice,
     /// No progress line
     #[arg(long)]
     pub no_progress: bool,
@@ -51,7 +52,7 @@ pub struct OutputArgs {
 
 /// When to use a terminal feature.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum When {
+pub enum ColorChoice {
     /// On a terminal.
     #[default]
     Auto,
@@ -63,17 +64,17 @@ pub enum When {
 
 impl OutputArgs {
     /// Returns the settings for reports.
-    pub fn settings(&self) -> Output {
+    pub fn report_settings(&self) -> OutputOptions {
         let terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Output {
+        OutputOptions {
             files: self.output.clone(),
-            format: self.format(),
+            format: self.output_format(),
             unit: self.unit,
             color: match self.color {
-                When::Always => true,
-                When::Never => false,
-                When::Auto => terminal && !no_color,
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+                ColorChoice::Auto => terminal && !no_color,
             },
             width: terminal.then(crate::options::terminal_width),
             chart: self.chart,
@@ -88,16 +89,16 @@ impl OutputArgs {
     }
 
     /// Returns the format of standard output, if one was requested.
-    pub fn format(&self) -> Option<Format> {
-        self.format.or(self.json.then_some(Format::Json))
+    pub fn output_format(&self) -> Option<ReportFormat> {
+        self.format.or(self.json.then_some(ReportFormat::Json))
     }
 
     /// Checks, before measuring, that the report can be written.
     ///
     /// # Errors
     /// If the sort column is unknown, or a file cannot be written.
-    pub fn check(&self, measured: Subject) -> anyhow::Result<()> {
-        report::check(&self.settings(), measured)
+    pub fn check_report(&self, measured: ReportSubject) -> anyhow::Result<()> {
+        report::check_output(&self.report_settings(), measured)
     }
 
     /// Rejects inputs that a file of `-o` would overwrite.
@@ -115,25 +116,29 @@ impl OutputArgs {
     ///
     /// # Errors
     /// If a file has an unknown kind or cannot be written.
-    pub fn print(&self, document: &Document) -> anyhow::Result<()> {
-        let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
+    pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
+        let written = report::print_document(
+            document,
+            &self.report_settings(),
+            &mut std::io::stdout().lock(),
+        )?;
         for file in written {
             if !self.quiet {
                 let shows = file.shows.map(|shows| format!(" ({shows})"));
                 let shows = shows.unwrap_or_default();
-                status::note(&format!("wrote '{}'{shows}", file.path.display()));
+                status::print_note(&format!("wrote '{}'{shows}", file.path.display()));
             }
         }
         Ok(())
     }
 
     /// Whether to show a progress line.
-    pub fn progress(&self) -> bool {
+    pub fn shows_progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }
 }
 
 /// Returns the width of the terminal on stderr, or 80 if unknown.
 pub fn terminal_width() -> usize {
-    columns(std::io::stderr()).unwrap_or(80)
+    terminal_columns(std::io::stderr()).unwrap_or(80)
 }

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::gate::FailOn;
-use speedwell_model::Better;
+use speedwell_model::MetricDirection;
 use std::time::Duration;
 
 /// Parses a whole number of at least 1; accepts `10k`, `2M`, `1e6`.
@@ -11,8 +11,10 @@ use std::time::Duration;
 /// For anything else, with an example.
 pub fn count(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a whole number of at least 1, such as 30, 10k or 1e6");
-    match speedwell_model::Value::parse(text, speedwell_model::ValueKind::Number) {
-        Some(speedwell_model::Value::Number(n)) if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 => {
+    match speedwell_model::ParameterValue::parse(text, speedwell_model::ValueKind::Number) {
+        Some(speedwell_model::ParameterValue::Number(n))
+            if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 =>
+        {
             Ok(n as u32)
         }
         _ => Err(wrong()),
@@ -34,7 +36,7 @@ pub fn percentage(text: &str) -> Result<f64, String> {
 /// Parses a percentage as a fraction: `5%` and `5` are 0.05.
 ///
 /// # Errors
-/// As for [`percentage`].
+/// As for [`format_percentage`].
 pub fn percent(text: &str) -> Result<f64, String> {
     Ok(percentage(text)? / 100.0)
 }
@@ -72,11 +74,11 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
 ///
 /// # Errors
 /// If no direction follows the last `=`.
-pub fn better(text: &str) -> Result<(String, Better), String> {
+pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
     let (name, direction) = text.rsplit_once('=').unwrap_or((text, ""));
     let better = match direction {
-        "higher" => Better::Higher,
-        "lower" => Better::Lower,
+        "higher" => MetricDirection::Higher,
+        "lower" => MetricDirection::Lower,
         _ => {
             return Err(format!(
                 "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower', instead of '{text}'"
@@ -106,7 +108,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
 }
 
-/// Parses a duration as in [`duration`], or `0`.
+/// Parses a duration as in [`format_duration`], or `0`.
 ///
 /// # Errors
 /// For anything else, with an example.

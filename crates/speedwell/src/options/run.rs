@@ -1,13 +1,13 @@
 //! The options of `run`, which `compare` and `doctor --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs, Owing,
-    SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
+    PushTarget, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
-use speedwell_analysis::Settings;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
 use speedwell_model::SteadyRule;
@@ -69,7 +69,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub origin: OriginArgs,
     #[command(flatten)]
-    pub owing: Owing,
+    pub owing: PushTarget,
 }
 
 impl RunArgs {
@@ -77,9 +77,9 @@ impl RunArgs {
     ///
     /// # Errors
     /// If settings or variants cannot be parsed.
-    pub fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let plan = self.plan()?;
-        self.selection.request(
+    pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+        let plan = self.plan_request()?;
+        self.selection.measure_request(
             &self.targets,
             &self.arguments,
             &self.variants,
@@ -92,10 +92,10 @@ impl RunArgs {
     ///
     /// # Errors
     /// If layout options conflict.
-    pub fn plan(&self) -> anyhow::Result<PlanRequest> {
+    pub fn plan_request(&self) -> anyhow::Result<PlanRequest> {
         Ok(PlanRequest {
-            layout: self.layout.layout()?,
-            ..self.execution.plan(
+            layout: self.layout.build_layout()?,
+            ..self.execution.plan_request(
                 &self.sampling,
                 &self.comparison,
                 &self.selection.metric.names,
@@ -104,14 +104,15 @@ impl RunArgs {
     }
 
     /// Returns what to do with the results.
-    pub fn task(&self) -> Task {
-        Task {
-            settings: self
-                .comparison
-                .settings(&self.execution.metrics(&self.selection.metric.names), None),
+    pub fn measure_task(&self) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(
+                &self.execution.report_metrics(&self.selection.metric.names),
+                None,
+            ),
             fail_on: self.comparison.fail_on,
-            gate_words: self.comparison.gate_words(&self.selection.metric.names),
-            divides_runs: self.sampling.request().divides_runs(),
+            gate_options: self.comparison.gate_options(&self.selection.metric.names),
+            divides_runs: self.sampling.sampling_request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
@@ -123,19 +124,19 @@ impl RunArgs {
             origin: self.origin.clone(),
             owing: self.owing.clone(),
             style: None,
-            resumed_by: "run",
+            resume_command: "run",
         }
     }
 }
 
 /// What to do with plans and their results, whichever command made the plans.
 #[derive(Debug, Default)]
-pub struct Task {
-    pub settings: Settings,
+pub struct MeasureTask {
+    pub settings: AnalysisSettings,
     /// When the gate fails.
     pub fail_on: FailOn,
     /// The options of the gate as typed, for resuming the session.
-    pub gate_words: String,
+    pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,
     /// The rule that finds the steady part of every run; `None` without `--steady`.
@@ -152,14 +153,14 @@ pub struct Task {
     /// Origin of the measured code as given by the user.
     pub origin: OriginArgs,
     /// Whether and where to push the session.
-    pub owing: Owing,
+    pub owing: PushTarget,
     /// Alternative style of the report.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
-    pub resumed_by: &'static str,
+    pub resume_command: &'static str,
 }
 
-impl Task {
+impl MeasureTask {
     /// Opens the store for sessions; in memory if cases are only listed or tried.
     ///
     /// # Errors
@@ -168,24 +169,24 @@ impl Task {
         if self.execution.list || self.execution.test {
             Store::in_memory()
         } else {
-            let opened = self.store.open();
+            let opened = self.store.open_store();
             opened.context("cannot keep the session\nhint: --no-save keeps nothing")
         }
     }
 
-    pub fn progress(&self) -> Progress {
-        Progress::new(&self.output)
+    pub fn progress_display(&self) -> ProgressDisplay {
+        ProgressDisplay::new(&self.output)
     }
 
     /// Builds the request for the session.
-    pub fn session(&self) -> SessionRequest {
+    pub fn session_request(&self) -> SessionRequest {
         SessionRequest {
             settings: self.settings.clone(),
             has_given_order: self.has_given_order,
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
-            push: self.owing.url(),
-            ..self.store.session(&self.origin)
+            push: self.owing.push_url(),
+            ..self.store.session_request(&self.origin)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parse;
 use clap::Args;
-use speedwell_analysis::scaling::Rules;
+use speedwell_analysis::scaling::SaturationRules;
 use speedwell_measure::SearchRequest;
 use speedwell_model::load_spec::parse_rate;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub struct SearchArgs {
 
 impl SearchArgs {
     /// Builds the search, with `visits` measurements of each level.
-    pub fn request(&self, visits: Option<u32>) -> SearchRequest {
+    pub fn search_request(&self, visits: Option<u32>) -> SearchRequest {
         SearchRequest {
             step: self.step,
             limit: self.concurrency_limit,
@@ -39,14 +39,14 @@ impl SearchArgs {
     /// Default maximum of workers that execute code concurrently. Each may be an operating system
     /// process or a thread with its own virtual machine, so it is lower than the maximum of
     /// connections.
-    pub const MOST_WORKERS: u32 = 256;
+    pub const MAX_WORKERS: u32 = 256;
 }
 
 fn limit_help() -> String {
     format!(
         "The highest concurrency that '-c max' tries [default: {} workers of code, {} connections]",
-        SearchArgs::MOST_WORKERS,
-        Rules::default().limit
+        SearchArgs::MAX_WORKERS,
+        SaturationRules::default().limit
     )
 }
 
@@ -108,11 +108,14 @@ mod tests {
         let eval = words(include_str!("../../../../docs/guide/eval.md"));
         let limit = format!(
             "`--concurrency-limit` is the highest number tried ({})",
-            SearchArgs::MOST_WORKERS
+            SearchArgs::MAX_WORKERS
         );
         assert!(eval.contains(&limit), "{limit}");
         let load = words(include_str!("../../../../docs/guide/load-search.md"));
-        let limit = format!("up to `--concurrency-limit` ({})", Rules::default().limit);
+        let limit = format!(
+            "up to `--concurrency-limit` ({})",
+            SaturationRules::default().limit
+        );
         assert!(load.contains(&limit), "{limit}");
     }
 

@@ -4,8 +4,8 @@ use super::{ExecutionArgs, VariantArgs};
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
-use speedwell_harness::Trial;
-use speedwell_harness::discover::Selection;
+use speedwell_harness::TrialMode;
+use speedwell_harness::discover::BenchmarkSelection;
 use speedwell_measure::{MeasureRequest, PlanRequest};
 use speedwell_report::session::StudyChoice;
 use std::path::Path;
@@ -49,7 +49,7 @@ impl SelectionArgs {
     ///
     /// # Errors
     /// If settings or variants cannot be parsed.
-    pub fn request(
+    pub fn measure_request(
         &self,
         words: &[String],
         arguments: &[String],
@@ -61,11 +61,11 @@ impl SelectionArgs {
         let (values, targets): (Vec<String>, _) = words.iter().cloned().partition(is_value);
         Ok(MeasureRequest {
             targets,
-            selection: self.selection(&values, execution.trial())?,
-            variants: variants.request(arguments)?,
+            selection: self.build_selection(&values, execution.trial_mode())?,
+            variants: variants.variant_request(arguments)?,
             plan,
             only_lists: execution.list,
-            fleet: Some(super::fleet::file),
+            fleet: Some(super::fleet::find_fleet_file),
         })
     }
 
@@ -73,12 +73,16 @@ impl SelectionArgs {
     ///
     /// # Errors
     /// If a setting is not of the form NAME=VALUE.
-    pub fn selection(&self, more: &[String], trial: Trial) -> anyhow::Result<Selection> {
-        let mut selection = Selection {
+    pub fn build_selection(
+        &self,
+        more: &[String],
+        trial: TrialMode,
+    ) -> anyhow::Result<BenchmarkSelection> {
+        let mut selection = BenchmarkSelection {
             filters: self.filter.clone(),
             excludes: self.exclude.clone(),
             trial,
-            ..Selection::default()
+            ..BenchmarkSelection::default()
         };
         for text in &self.set {
             match text.strip_prefix('@') {
@@ -89,11 +93,11 @@ impl SelectionArgs {
                     .context("in --set")?,
                 None => selection
                     .sets
-                    .extend(Selection::parse_set(text).context("in --set")?),
+                    .extend(BenchmarkSelection::parse_set(text).context("in --set")?),
             }
         }
         for text in more {
-            selection.sets.extend(Selection::parse_set(text)?);
+            selection.sets.extend(BenchmarkSelection::parse_set(text)?);
         }
         Ok(selection)
     }
@@ -116,7 +120,7 @@ pub struct StudyArgs {
 
 impl StudyArgs {
     /// Converts the options for the report.
-    pub fn choice(&self) -> StudyChoice {
+    pub fn study_choice(&self) -> StudyChoice {
         StudyChoice {
             x_axis: self.x_axis.clone(),
             by: self.by.clone(),

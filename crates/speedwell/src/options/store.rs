@@ -1,17 +1,17 @@
 //! Where sessions are stored, and their origin.
 
 use clap::Args;
-use speedwell_analysis::Findings;
+use speedwell_analysis::AnalysisFindings;
 use speedwell_environment as environment;
 use speedwell_measure::SessionRequest;
-use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session, quote};
-use speedwell_push::Place;
+use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
+use speedwell_push::UploadTarget;
 use speedwell_report::mark_known;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
 /// Reads an environment variable. An empty one counts as unset, as scripts do to omit one.
-pub fn variable(name: &str) -> Option<String> {
+pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -30,15 +30,15 @@ impl DatabaseArgs {
     ///
     /// # Errors
     /// If there is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
+    pub fn database_path(&self) -> anyhow::Result<PathBuf> {
         // Not with clap's `env`: the variable must not conflict with options such as --no-save.
         let chosen = self.db.clone();
-        let chosen = chosen.or_else(|| variable("SPEEDWELL_DB").map(PathBuf::from));
+        let chosen = chosen.or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
         Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
     }
 
     /// Formats the option as typed, with a leading space; empty if it was not given.
-    pub fn words(&self) -> String {
+    pub fn db_option(&self) -> String {
         let words = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
         self.db.as_ref().map(words).unwrap_or_default()
     }
@@ -84,31 +84,31 @@ pub struct MachineArgs {
 
 impl MachineArgs {
     /// Returns the name, if one is given.
-    pub fn name(&self) -> Option<String> {
+    pub fn machine_name(&self) -> Option<String> {
         let given = self.machine.clone();
-        given.or_else(|| variable("SPEEDWELL_MACHINE"))
+        given.or_else(|| env_variable("SPEEDWELL_MACHINE"))
     }
 }
 
 impl OriginArgs {
     /// Adds the user's data to a session that was measured elsewhere.
-    pub fn say(&self, session: &mut Session) {
+    pub fn apply_to(&self, session: &mut Session) {
         if let Some(revision) = &self.revision {
-            session.origin = Some(Origin {
+            session.origin = Some(CodeOrigin {
                 revision: revision.clone(),
                 source: OriginSource::Option,
-                ..Origin::default()
+                ..CodeOrigin::default()
             });
         }
         if let Some(origin) = &mut session.origin {
             origin.branch = self.branch.clone().or(origin.branch.take());
         }
-        if let Some(name) = self.machine.name() {
+        if let Some(name) = self.machine.machine_name() {
             session.environment.machine = Some(name);
         }
     }
 
-    pub fn request(&self) -> OriginRequest {
+    pub fn origin_request(&self) -> OriginRequest {
         OriginRequest {
             revision: self.revision.clone(),
             branch: self.branch.clone(),
@@ -119,20 +119,20 @@ impl OriginArgs {
 /// Push options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
-pub struct Owing {
+pub struct PushTarget {
     /// Send the session to this project on a server when it is over
     ///
     /// The token is read from SPEEDWELL_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "no_save")]
-    push: Option<Place>,
+    push: Option<UploadTarget>,
     /// Exit with status 2 if the session could not be sent
     #[arg(long, requires = "push")]
     pub push_required: bool,
 }
 
-impl Owing {
+impl PushTarget {
     /// Returns the URL to push to.
-    pub fn url(&self) -> Option<String> {
+    pub fn push_url(&self) -> Option<String> {
         self.push.as_ref().map(ToString::to_string)
     }
 }
@@ -140,12 +140,12 @@ impl Owing {
 impl StoreArgs {
     /// Builds the request for the session, with the command line as typed. With `--no-save`, the
     /// revision of the code is not looked up.
-    pub fn session(&self, origin: &OriginArgs) -> SessionRequest {
+    pub fn session_request(&self, origin: &OriginArgs) -> SessionRequest {
         SessionRequest {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
-            origin: (!self.no_save).then(|| origin.request()),
-            machine: origin.machine.name(),
+            origin: (!self.no_save).then(|| origin.origin_request()),
+            machine: origin.machine.machine_name(),
             ..SessionRequest::default()
         }
     }
@@ -154,11 +154,11 @@ impl StoreArgs {
     ///
     /// # Errors
     /// If it cannot be opened or is not a Speedwell database.
-    pub fn open(&self) -> anyhow::Result<Store> {
+    pub fn open_store(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open(&self.database.path()?)
+        Store::open(&self.database.database_path()?)
     }
 
     /// Opens the database for reading; it need not be writable.
@@ -169,7 +169,7 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open_to_read(&self.database.path()?)
+        Store::open_to_read(&self.database.database_path()?)
     }
 
     /// Opens the database for reading and storing derived data; opens a copy if it is not writable.
@@ -180,16 +180,16 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open_to_derive(&self.database.path()?)
+        Store::open_to_derive(&self.database.database_path()?)
     }
 
     /// Opens the database if it exists, so that reading creates no file.
     ///
     /// # Errors
     /// If it cannot be opened or is not a Speedwell database.
-    pub fn existing(&self) -> anyhow::Result<Option<Store>> {
-        let path = self.database.path()?;
-        (path.is_file() || Store::server(&path).is_some())
+    pub fn open_existing(&self) -> anyhow::Result<Option<Store>> {
+        let path = self.database.database_path()?;
+        (path.is_file() || Store::server_address(&path).is_some())
             .then(|| Store::open_to_read(&path))
             .transpose()
     }
@@ -197,22 +197,24 @@ impl StoreArgs {
     /// Marks comparisons with what the store knows from calibrations of this machine and of cases.
     ///
     /// A comparison of files needs no store, so an unreadable one is ignored.
-    pub fn mark<'s>(
+    pub fn mark_findings<'s>(
         &self,
-        findings: &mut Findings,
+        findings: &mut AnalysisFindings,
         sessions: impl IntoIterator<Item = &'s Session>,
     ) {
         if findings.comparisons.is_empty() {
             return;
         }
-        if let Ok(Some(store)) = self.existing() {
+        if let Ok(Some(store)) = self.open_existing() {
             mark_known(findings, sessions, &store);
         }
     }
 
     /// Returns the calibration of this machine.
-    pub fn calibration_of_this_machine(&self) -> Option<Calibration> {
-        let store = self.existing().ok()??;
-        store.calibration_of(&environment::capture(&[])).ok()?
+    pub fn calibration_of_this_machine(&self) -> Option<NoiseCalibration> {
+        let store = self.open_existing().ok()??;
+        store
+            .latest_calibration(&environment::capture_environment(&[]))
+            .ok()?
     }
 }

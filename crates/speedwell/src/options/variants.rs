@@ -5,12 +5,12 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_measure::{BuildRequest, RevisionRequest, VariantRequest};
 use speedwell_model::Variant;
-use speedwell_process::resolve;
+use speedwell_process::resolve_program;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The merge base of the checkout with a branch: `@base`, or `@base:BRANCH`.
-const BASE: &str = "@base";
+const BASE_REVISION: &str = "@base";
 
 /// Variant options.
 #[derive(Debug, Clone, Default, Args)]
@@ -53,7 +53,7 @@ pub struct BuildArgs {
 }
 
 impl BuildArgs {
-    pub fn request(&self) -> BuildRequest {
+    pub fn build_request(&self) -> BuildRequest {
         BuildRequest {
             command: self.build.clone(),
             limit: self.build_timeout,
@@ -71,8 +71,8 @@ impl VariantArgs {
     ///
     /// # Errors
     /// If a variant cannot be parsed, or a program is missing.
-    pub fn request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
-        let typed: Vec<Typed> = match (&self.old, &self.new) {
+    pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
+        let typed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             _ => self
                 .variant
@@ -83,7 +83,7 @@ impl VariantArgs {
         let (given, places): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
         let numbered = places.into_iter().enumerate();
         let revisions: Vec<_> = numbered
-            .filter_map(|(variant, place)| Some(place?.request(variant, self.old.is_some())))
+            .filter_map(|(variant, place)| Some(place?.into_request(variant, self.old.is_some())))
             .collect();
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
@@ -92,7 +92,7 @@ impl VariantArgs {
         Ok(VariantRequest {
             given,
             revisions,
-            build: self.build.request(),
+            build: self.build.build_request(),
             baseline: self.baseline.clone(),
             arguments: arguments.to_vec(),
         })
@@ -100,18 +100,18 @@ impl VariantArgs {
 }
 
 /// A variant, and the revision to build it from.
-type Typed = (Variant, Option<Revision>);
+type TypedVariant = (Variant, Option<TypedRevision>);
 
 /// A revision as typed: `rev:REV[:PROGRAM]`.
 #[derive(Debug, PartialEq, Eq)]
-struct Revision {
+struct TypedRevision {
     typed: String,
     program: Option<PathBuf>,
 }
 
-impl Revision {
+impl TypedRevision {
     /// Parses a revision; `None` if the word is a program.
-    fn parse(word: &str) -> anyhow::Result<Option<Revision>> {
+    fn parse_revision(word: &str) -> anyhow::Result<Option<TypedRevision>> {
         let Some(rest) = word.strip_prefix("rev:") else {
             return Ok(None);
         };
@@ -125,7 +125,7 @@ impl Revision {
             Some(end) => (&rest[..end], Some(&rest[end + 1..])),
             None => (rest, None),
         };
-        let (typed, program) = match program.filter(|_| typed == BASE) {
+        let (typed, program) = match program.filter(|_| typed == BASE_REVISION) {
             // The name of a branch comes first; if it is empty, the default branch is meant.
             Some(of) if !of.is_empty() => {
                 let (branch, program) = of
@@ -136,7 +136,7 @@ impl Revision {
                 } else {
                     1 + branch.len()
                 };
-                (&rest[..BASE.len() + end], program)
+                (&rest[..BASE_REVISION.len() + end], program)
             }
             _ => (typed, program),
         };
@@ -146,16 +146,16 @@ impl Revision {
             "'{}' is not of the form rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
             word.escape_debug()
         );
-        Ok(Some(Revision {
+        Ok(Some(TypedRevision {
             typed: typed.to_owned(),
             program: program.map(PathBuf::from),
         }))
     }
 
-    fn request(self, variant: usize, names_variant: bool) -> RevisionRequest {
+    fn into_request(self, variant: usize, names_variant: bool) -> RevisionRequest {
         RevisionRequest {
             variant,
-            typed: self.typed,
+            revision: self.typed,
             program: self.program,
             names_variant,
         }
@@ -163,7 +163,7 @@ impl Revision {
 }
 
 /// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
-fn parse_variant(text: &str) -> anyhow::Result<Typed> {
+fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     let form = || format!("'{text}' is not of the form NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let Some((name, rest)) = text.split_once('=') else {
         return program_alone(text).with_context(form);
@@ -174,15 +174,15 @@ fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     let words = shell_words::split(rest).with_context(form)?;
     let mut variant = Variant::plain(name);
     let mut words = words.into_iter().peekable();
-    while let Some((variable, value)) = words.peek().and_then(|word| assignment(word)) {
+    while let Some((variable, value)) = words.peek().and_then(|word| parse_env_assignment(word)) {
         variant.environment.push((variable, value));
         words.next();
     }
     let mut revision = None;
     if let Some(program) = words.next_if(|word| !word.starts_with('-')) {
-        revision = Revision::parse(&program)?;
+        revision = TypedRevision::parse_revision(&program)?;
         if revision.is_none() {
-            variant.program = Some(resolve(Path::new(&program))?);
+            variant.program = Some(resolve_program(Path::new(&program))?);
         }
     }
     variant.arguments.extend(words);
@@ -190,7 +190,7 @@ fn parse_variant(text: &str) -> anyhow::Result<Typed> {
 }
 
 /// Parses a program alone, whose name becomes that of the variant.
-fn program_alone(text: &str) -> anyhow::Result<Typed> {
+fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
     let name = path.file_name().map(|name| name.to_string_lossy());
     let name = name.filter(|name| !name.contains(char::is_whitespace));
@@ -199,7 +199,7 @@ fn program_alone(text: &str) -> anyhow::Result<Typed> {
 }
 
 /// Parses `VAR=value`, where VAR is a valid name of a shell variable.
-fn assignment(word: &str) -> Option<(String, String)> {
+fn parse_env_assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let first = name.chars().next()?;
     let named = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -207,11 +207,15 @@ fn assignment(word: &str) -> Option<(String, String)> {
     valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
-fn with_program(name: &str, program: &Path) -> anyhow::Result<Typed> {
+fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
-    let revision = program.to_str().map(Revision::parse).transpose()?.flatten();
+    let revision = program
+        .to_str()
+        .map(TypedRevision::parse_revision)
+        .transpose()?
+        .flatten();
     if revision.is_none() {
-        variant.program = Some(resolve(program)?);
+        variant.program = Some(resolve_program(program)?);
     }
     Ok((variant, revision))
 }
@@ -221,7 +225,7 @@ mod tests {
     use super::*;
 
     fn variants(args: &VariantArgs) -> anyhow::Result<Vec<Variant>> {
-        args.request(&[])?.variants(Vec::new())
+        args.variant_request(&[])?.build_variants(Vec::new())
     }
 
     #[test]
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn a_revision_ends_at_a_colon_outside_of_braces() {
         let read = |text: &str| {
-            let revision = Revision::parse(text).unwrap()?;
+            let revision = TypedRevision::parse_revision(text).unwrap()?;
             Some((revision.typed, revision.program))
         };
         let found = |typed: &str, program: Option<&str>| {
@@ -290,7 +294,9 @@ mod tests {
             "rev:main:",
             "rev:a\nb",
         ] {
-            let told = Revision::parse(broken).unwrap_err().to_string();
+            let told = TypedRevision::parse_revision(broken)
+                .unwrap_err()
+                .to_string();
             assert!(told.contains("rev:REVISION[:PROGRAM]"), "{told}");
         }
     }

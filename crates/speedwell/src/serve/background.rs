@@ -1,31 +1,35 @@
 //! Background work of a server: computes missing points of sessions, so that no page waits for
 //! them.
 
-use speedwell_measure::history::summarise;
+use speedwell_measure::history::summarize_sessions;
 use speedwell_results::store::Store;
-use speedwell_serve::Stopper;
-use speedwell_serve::blocking::give_way;
-use speedwell_web::Site;
+use speedwell_serve::ServerStopper;
+use speedwell_serve::blocking::lower_priority;
+use speedwell_web::SiteState;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Sessions summarized before other writers get their turn.
-const AT_ONCE: usize = 20;
+const SESSIONS_PER_WRITE: usize = 20;
 /// How often to look for new sessions.
-const LOOKED: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until the server stops. Failures are retried; pages report what is wrong with a store.
-pub fn keep_up(site: Arc<Site>, stopper: Stopper) {
+pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
-        give_way();
+        lower_priority();
         while !stopper.is_stopped() {
-            let stores = site.stores().unwrap_or_default();
+            let stores = site.store_paths().unwrap_or_default();
             let left: usize = stores
                 .iter()
-                .map(|path| summarised(path).unwrap_or(0))
+                .map(|path| summarize_store(path).unwrap_or(0))
                 .sum();
-            let waits = if left > 0 { Duration::ZERO } else { LOOKED };
+            let waits = if left > 0 {
+                Duration::ZERO
+            } else {
+                CHECK_INTERVAL
+            };
             for _ in 0..waits.as_millis() / 100 {
                 if stopper.is_stopped() {
                     return;
@@ -38,16 +42,16 @@ pub fn keep_up(site: Arc<Site>, stopper: Stopper) {
 
 /// Summarizes some sessions of a store; returns how many are left. Does nothing during a
 /// measurement, which it would disturb.
-fn summarised(path: &Path) -> anyhow::Result<usize> {
-    if Store::server(path).is_none() && !path.is_file() {
+fn summarize_store(path: &Path) -> anyhow::Result<usize> {
+    if Store::server_address(path).is_none() && !path.is_file() {
         return Ok(0);
     }
     let viewed = Store::open_to_view(path)?;
-    let is_measured = viewed.running(1)?;
+    let is_measured = viewed.running_sessions(1)?;
     let is_measured = is_measured.iter().any(|session| !session.is_killed);
-    if is_measured || viewed.sessions_without_points()?.is_empty() {
+    if is_measured || viewed.find_sessions_without_points()?.is_empty() {
         return Ok(0);
     }
     drop(viewed);
-    summarise(&mut Store::open(path)?, AT_ONCE)
+    summarize_sessions(&mut Store::open(path)?, SESSIONS_PER_WRITE)
 }

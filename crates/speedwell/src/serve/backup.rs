@@ -2,13 +2,15 @@
 //! ends read.
 
 use crate::options::DatabaseArgs;
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_measure::history;
-use speedwell_process::{Scratch, unix_ms};
-use speedwell_report::count;
-use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup, end_backup};
+use speedwell_process::{ScratchFolder, unix_time_ms};
+use speedwell_report::format_count;
+use speedwell_results::store::{
+    BackupLines, RestoreSummary, Store, StoredProject, end_backup, write_backup_header,
+};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -44,8 +46,8 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// If the store cannot be read, or the file cannot be written.
-pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
-    let path = args.store.path()?;
+pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
+    let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
     let named = args.file.display();
     // Never overwrite an earlier backup, and write to another name first, so that half a backup is
@@ -57,50 +59,50 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
     let part = args.file.with_extension("part");
     let file = File::create(&part).with_context(|| format!("cannot write '{}'", part.display()))?;
     let mut out = BufWriter::new(file);
-    begin_backup(&mut out, unix_ms())?;
+    write_backup_header(&mut out, unix_time_ms())?;
     let mut sessions = 0;
-    let projects = store.projects()?;
+    let projects = store.list_projects()?;
     for project in &projects {
         let of = (project.name.as_str(), project.is_public);
         sessions += match project.number {
-            1 => store.back_up(of, &mut out)?,
-            _ => Store::open_to_read(&store.path_of(project)?)?.back_up(of, &mut out)?,
+            1 => store.write_backup(of, &mut out)?,
+            _ => Store::open_to_read(&store.project_path(project)?)?.write_backup(of, &mut out)?,
         };
     }
     end_backup(&mut out, (projects.len(), sessions))?;
     out.flush()?;
     out.get_ref().sync_all()?;
     std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
-    let of = count(projects.len(), "project", "projects");
-    let sessions = count(sessions, "session", "sessions");
-    status::note(&format!("wrote {sessions} of {of} to '{named}'"));
-    Ok(Status::DONE)
+    let of = format_count(projects.len(), "project", "projects");
+    let sessions = format_count(sessions, "session", "sessions");
+    status::print_note(&format!("wrote {sessions} of {of} to '{named}'"));
+    Ok(CommandStatus::DONE)
 }
 
 /// Restores a backup, after checking all of it.
 ///
 /// # Errors
 /// If it is not a valid backup, or the store cannot be written.
-pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
+pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     let named = args.file.display();
     let read = || format!("cannot restore '{named}'");
-    let scratch = Scratch::new()?;
+    let scratch = ScratchFolder::new()?;
     let mut file =
-        seekable(&args.file, &scratch).with_context(|| format!("cannot read '{named}'"))?;
+        open_seekable(&args.file, &scratch).with_context(|| format!("cannot read '{named}'"))?;
     BackupLines::new(BufReader::new(&file))
-        .and_then(BackupLines::check)
+        .and_then(BackupLines::validate)
         .with_context(read)?;
     file.rewind()?;
     let lines = BackupLines::new(BufReader::new(&file)).with_context(read)?;
     let has_end = lines.has_end();
-    let path = args.store.path()?;
-    let is_new = Store::server(&path).is_none() && !path.exists();
+    let path = args.store.database_path()?;
+    let is_new = Store::server_address(&path).is_none() && !path.exists();
     let restored = restore_all(&path, lines);
     if is_new && restored.is_err() {
-        remove(&path);
+        remove_store(&path);
     }
     let all = restored.with_context(read)?;
-    let sessions = |number| count(number, "session", "sessions");
+    let sessions = |number| format_count(number, "session", "sessions");
     let mut words = format!("restored {}", sessions(all.sessions));
     if all.known > 0 {
         words += &format!("; already here: {}", sessions(all.known));
@@ -108,18 +110,18 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
     if all.deleted > 0 {
         words += &format!("; deleted here, and still so: {}", sessions(all.deleted));
     }
-    status::note(&words);
+    status::print_note(&words);
     if !has_end {
-        status::note(&format!(
+        status::print_note(&format!(
             "'{named}' was written by an older version and has no last line that counts its sessions: compare the number above \
              with what 'speedwell serve backup' printed"
         ));
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Opens a file for reading twice. Input from a pipe is copied to a file first.
-fn seekable(path: &Path, scratch: &Scratch) -> std::io::Result<File> {
+fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> {
     let mut file = File::open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
@@ -136,17 +138,20 @@ fn seekable(path: &Path, scratch: &Scratch) -> std::io::Result<File> {
 }
 
 /// Restores all projects.
-fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> anyhow::Result<Restored> {
+fn restore_all(
+    path: &Path,
+    mut lines: BackupLines<BufReader<&File>>,
+) -> anyhow::Result<RestoreSummary> {
     let mut first = Store::open(path)?;
-    let mut all = Restored::default();
-    while let Some((name, is_public)) = lines.project()? {
+    let mut all = RestoreSummary::default();
+    while let Some((name, is_public)) = lines.next_project()? {
         let done = match name.as_str() {
-            "" => restored(&mut first, &mut lines)?,
+            "" => restore_project(&mut first, &mut lines)?,
             name => {
-                let project: Project = first.add_project(name)?;
-                first.publish(name, is_public)?;
-                let mut store = Store::open(&first.path_of(&project)?)?;
-                restored(&mut store, &mut lines)?
+                let project: StoredProject = first.add_project(name)?;
+                first.set_project_visibility(name, is_public)?;
+                let mut store = Store::open(&first.project_path(&project)?)?;
+                restore_project(&mut store, &mut lines)?
             }
         };
         all.sessions += done.sessions;
@@ -158,7 +163,7 @@ fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> anyhow:
 
 /// Removes the files of a store that this restore has created. Failures to remove them are ignored:
 /// the error that is reported says why half a store remains.
-fn remove(path: &Path) {
+fn remove_store(path: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -168,13 +173,13 @@ fn remove(path: &Path) {
 }
 
 /// Restores one project and computes the points of its sessions.
-fn restored(
+fn restore_project(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,
-) -> anyhow::Result<Restored> {
-    let done = store.restore(lines)?;
-    for number in store.sessions_without_points()? {
-        history::keep_points(store, number)?;
+) -> anyhow::Result<RestoreSummary> {
+    let done = store.restore_project(lines)?;
+    for number in store.find_sessions_without_points()? {
+        history::store_points(store, number)?;
     }
     Ok(done)
 }
@@ -183,14 +188,14 @@ fn restored(
 ///
 /// # Errors
 /// If there is no such project.
-pub fn of_project(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
+pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
     let first = Store::open(path)?;
     let Some(name) = name else {
         return Ok(first);
     };
-    let project = first.project(name)?;
+    let project = first.find_project(name)?;
     let project = project.with_context(|| {
         format!("there is no project '{name}'\nhint: speedwell serve project list shows all")
     })?;
-    Store::open(&first.path_of(&project)?)
+    Store::open(&first.project_path(&project)?)
 }

@@ -1,11 +1,11 @@
 //! The dashboard of a command that measures (`--dashboard`): it starts with the command, and stops
 //! once nobody watches any more.
 
-use super::served::Ready;
+use super::served::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};
 use crate::status;
 use speedwell_process as process;
-use speedwell_web::Site;
+use speedwell_web::SiteState;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the dashboard stays up after the last viewer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How soon a viewer, a pressed key or an interrupt is noticed.
-const NOTICED: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A dashboard served by its own thread.
-pub struct Beside {
-    site: Arc<Site>,
-    stopper: speedwell_serve::Stopper,
+pub struct DashboardThread {
+    site: Arc<SiteState>,
+    stopper: speedwell_serve::ServerStopper,
     serving: Option<JoinHandle<()>>,
 }
 
-impl Beside {
+impl DashboardThread {
     /// Serves the store at a path to users of this machine.
     ///
     /// # Errors
     /// If the store cannot be read, or no port is free.
-    pub fn start(path: &Path) -> anyhow::Result<Beside> {
+    pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs {
                 db: Some(path.to_owned()),
             },
             ..DashboardArgs::default()
         };
-        let ready = Ready::of(&args)?;
-        ready.tell(false, "while it is measured");
-        let Ready {
+        let ready = ReadyServer::from_args(&args)?;
+        ready.announce_url(false, "while it is measured");
+        let ReadyServer {
             server,
             site,
             stopper,
@@ -47,10 +47,10 @@ impl Beside {
         } = ready;
         let serving = std::thread::spawn(move || {
             if let Err(error) = server.run() {
-                status::warn(&format!("The dashboard has ended: {error}."));
+                status::print_warning(&format!("The dashboard has ended: {error}."));
             }
         });
-        Ok(Beside {
+        Ok(DashboardThread {
             site,
             stopper,
             serving: Some(serving),
@@ -59,12 +59,12 @@ impl Beside {
 
     /// Keeps serving until Enter or Ctrl-C, or for a minute after the last viewer. Without a
     /// terminal and without viewers, it returns at once.
-    pub fn linger(self) {
+    pub fn wait_for_viewers(self) {
         let is_attended = std::io::stdin().is_terminal();
-        if !is_attended && !self.site.was_seen() {
+        if !is_attended && !self.site.has_responded() {
             return;
         }
-        status::note(
+        status::print_note(
             "the dashboard is served on until Enter, or for a minute after the last viewer",
         );
         let is_over = Arc::new(AtomicBool::new(false));
@@ -77,18 +77,18 @@ impl Beside {
         }
         let mut seen = Instant::now();
         while !is_over.load(Ordering::Relaxed)
-            && !process::interrupted()
-            && seen.elapsed() < PATIENCE
+            && !process::is_interrupt_requested()
+            && seen.elapsed() < IDLE_TIMEOUT
         {
-            if self.site.viewers() > 0 {
+            if self.site.count_viewers() > 0 {
                 seen = Instant::now();
             }
-            std::thread::sleep(NOTICED);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-impl Drop for Beside {
+impl Drop for DashboardThread {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(serving) = self.serving.take() {

@@ -3,22 +3,25 @@
 //!
 //! Pending updates are in the store, so a server that is killed continues where it was, and updates
 //! are retried while the forge is unreachable. `pull_answer.rs` decides on the text. Start at
-//! [`keep_saying`].
+//! [`spawn_commenter`].
 
-use super::forge::{options_of, place, token};
-use super::lookups::{LOOKUPS, compared, comparison};
-use crate::pull_answer::{self, Answer};
+use super::forge::{options_of, parse_pull_request, read_token};
+use super::lookups::{LOOKUPS, compare_sources, parse_comparison};
+use crate::pull_answer::{self, PullAnswer};
 use crate::status;
 use anyhow::{Context, bail};
 use speedwell_analysis as analysis;
-use speedwell_forge::{Client, Error, Posted, PullUpdate, Stamp, State, Status, Text};
-use speedwell_model::{Origin, Session, short_revision};
-use speedwell_process::unix_ms;
-use speedwell_results::store::{
-    CommentJob, ForgeSetting, PostedComment, Said, SessionFilter, Store,
+use speedwell_forge::{
+    CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, PullUpdate,
+    ResultStamp,
 };
-use speedwell_serve::Stopper;
-use speedwell_web::{Site, Source};
+use speedwell_model::{CodeOrigin, Session, short_revision};
+use speedwell_process::unix_time_ms;
+use speedwell_results::store::{
+    CommentJob, CommentState, ForgeSetting, PostedComment, SessionFilter, Store,
+};
+use speedwell_serve::ServerStopper;
+use speedwell_web::{ComparisonSource, SiteState};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,114 +29,119 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How soon a pushed session is noticed.
-const NOTICED: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often to look for sessions received by other servers, and for updates to retry.
-const LOOKED: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after the first failed attempt; doubled each time.
 const FIRST_WAIT_MS: i64 = 60_000;
 const LONGEST_WAIT_MS: i64 = 3_600_000;
 /// Sessions of a pull request from which the order of its revisions is derived.
-const SESSIONS: usize = 200;
+const MAX_SESSIONS: usize = 200;
 
 /// Posts pending updates until the server stops. Links use the public URL.
-pub fn keep_saying(site: Arc<Site>, stopper: Stopper, public_url: Option<String>) {
+pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url: Option<String>) {
     std::thread::spawn(move || {
         let mut seen = 0;
         let mut looked: Option<Instant> = None;
         while !stopper.is_stopped() {
-            let arrived = site.arrived();
-            if arrived != seen || looked.is_none_or(|last| last.elapsed() >= LOOKED) {
+            let arrived = site.upload_count();
+            if arrived != seen || looked.is_none_or(|last| last.elapsed() >= CHECK_INTERVAL) {
                 seen = arrived;
-                say_all(&site, public_url.as_deref());
+                post_all(&site, public_url.as_deref());
                 looked = Some(Instant::now());
             }
-            std::thread::sleep(NOTICED);
+            std::thread::sleep(POLL_INTERVAL);
         }
     });
 }
 
 /// Posts the pending updates of all projects. Store failures are retried, and their pages report
 /// them.
-fn say_all(site: &Site, public_url: Option<&str>) {
-    for (project, _) in site.projects().unwrap_or_default() {
+fn post_all(site: &SiteState, public_url: Option<&str>) {
+    for (project, _) in site.list_projects().unwrap_or_default() {
         let setting = project.exists().then(|| {
-            project.read(|store| {
-                let is_owed = store.owes_comments(unix_ms())?;
-                Ok(store.forge()?.filter(|_| is_owed))
+            project.with_reader(|store| {
+                let is_owed = store.has_due_comments(unix_time_ms())?;
+                Ok(store.forge_setting()?.filter(|_| is_owed))
             })
         });
         let Some(Ok(Some(setting))) = setting else {
             continue;
         };
         let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
-        let teller = Teller {
+        let teller = CommentPoster {
             site,
             project: &project.name,
             setting: &setting,
             link,
         };
-        if let Err(why) = teller.say_what_is_owed(project.path()) {
-            status::warn(&format!("Comments of '{}': {why:#}.", project.name));
+        if let Err(why) = teller.post_pending(project.path()) {
+            status::print_warning(&format!("Comments of '{}': {why:#}.", project.name));
         }
     }
 }
 
 /// Posts the updates of one project.
-struct Teller<'a> {
-    site: &'a Site,
+struct CommentPoster<'a> {
+    site: &'a SiteState,
     project: &'a str,
     setting: &'a ForgeSetting,
     link: Option<String>,
 }
 
-impl Teller<'_> {
-    fn say_what_is_owed(&self, path: &Path) -> anyhow::Result<()> {
+impl CommentPoster<'_> {
+    fn post_pending(&self, path: &Path) -> anyhow::Result<()> {
         let mut store = Store::open(path)?;
-        while let Some(job) = store.claim_comment(unix_ms())? {
-            let done = self.say(&mut store, &job);
+        while let Some(job) = store.claim_comment(unix_time_ms())? {
+            let done = self.post_update(&mut store, &job);
             let result = match &done {
                 Ok(()) => "done".to_owned(),
                 Err(why) => format!("{why:#}"),
             };
             let pull = format!("{}#{}", self.setting.repository, job.pull);
-            self.site.note_own(self.project, "comment", &pull, &result);
+            self.site
+                .record_server_action(self.project, "comment", &pull, &result);
             if done.is_err() {
-                status::warn(&format!("No comment on {pull}: {result}."));
+                status::print_warning(&format!("No comment on {pull}: {result}."));
             }
-            store.settle_comment(&settled(job, done.err()))?;
+            store.finish_comment(&job_after_attempt(job, done.err()))?;
         }
         Ok(())
     }
 
     /// Posts one update.
-    fn say(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
-        let place = place(&self.setting.repository, &job.pull)?;
-        let token = token(Path::new(&self.setting.token_file))?;
-        let client = Client::new(place.clone(), token);
+    fn post_update(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
+        let place = parse_pull_request(&self.setting.repository, &job.pull)?;
+        let token = read_token(Path::new(&self.setting.token_file))?;
+        let client = ForgeClient::new(place.clone(), token);
         let answer = match job.session {
-            Some(number) => Some(self.answer(store, job, number)?),
+            Some(number) => Some(self.build_answer(store, job, number)?),
             None => None,
         };
-        let comment = answer.as_ref().map(|answer| Text {
+        let comment = answer.as_ref().map(|answer| CommentText {
             marker: format!("speedwell:{}:{}", self.project, self.setting.check),
             stamp: answer.stamp.clone(),
             body: answer.body.clone(),
         });
         let update = PullUpdate {
             comment,
-            status: Some(self.status(job, answer.as_ref())),
+            status: Some(self.commit_status(job, answer.as_ref())),
         };
-        let known = parents(store, &job.pull)?;
-        let outcome = client.post(&update, &|one, other| order(&known, one, other));
+        let known = revision_parents(store, &job.pull)?;
+        let outcome =
+            client.post_update(&update, &|one, other| order_revisions(&known, one, other));
         let posted = &outcome.comment;
-        let is_new = matches!(posted, Some(Ok(Posted::Created(_) | Posted::Edited(_))));
+        let is_new = matches!(
+            posted,
+            Some(Ok(CommentOutcome::Created(_) | CommentOutcome::Edited(_)))
+        );
         if let Some(answer) = answer.filter(|_| is_new) {
-            store.keep_comment(&PostedComment {
+            store.store_comment(&PostedComment {
                 forge: place.forge.to_string(),
                 repository: place.repository.clone(),
                 pull: job.pull.clone(),
                 revision: job.revision.clone(),
-                posted_unix_ms: unix_ms(),
+                posted_unix_ms: unix_time_ms(),
                 text: answer.body,
             })?;
         }
@@ -143,41 +151,46 @@ impl Teller<'_> {
         }
     }
 
-    fn page(&self, job: &CommentJob) -> Option<String> {
+    fn page_url(&self, job: &CommentJob) -> Option<String> {
         let link = self.link.as_ref()?;
         Some(format!("{link}/pulls/{}", job.pull))
     }
 
-    fn status(&self, job: &CommentJob, answer: Option<&Answer>) -> Status {
+    fn commit_status(&self, job: &CommentJob, answer: Option<&PullAnswer>) -> CommitStatus {
         let arriving = "measured; the results are arriving";
-        Status {
+        CommitStatus {
             revision: job.revision.clone(),
             context: format!("speedwell/{}", self.setting.check),
-            state: answer.map_or(State::Pending, |answer| answer.state),
+            state: answer.map_or(CommitState::Pending, |answer| answer.state),
             description: answer
                 .map_or(arriving, |answer| &answer.description)
                 .to_owned(),
             at_unix_ms: answer.map(|answer| answer.stamp.at_unix_ms),
-            link: self.page(job),
+            link: self.page_url(job),
         }
     }
 
     /// Builds the text: the comparison of a session with its base, or why there is none.
-    fn answer(&self, store: &mut Store, job: &CommentJob, number: i64) -> anyhow::Result<Answer> {
-        let started_unix_ms = store.session_without_runs(number)?.started_unix_ms;
+    fn build_answer(
+        &self,
+        store: &mut Store,
+        job: &CommentJob,
+        number: i64,
+    ) -> anyhow::Result<PullAnswer> {
+        let started_unix_ms = store.load_session_without_runs(number)?.started_unix_ms;
         let options = options_of(self.setting);
-        let compared = comparison(&options).and_then(|comparison| {
-            let found = sources(store, number)?;
-            compared(store, &found, &comparison)
+        let compared = parse_comparison(&options).and_then(|comparison| {
+            let found = comparison_sources(store, number)?;
+            compare_sources(store, &found, &comparison)
         });
         let mut answer = compared.unwrap_or_else(pull_answer::not_compared);
         // Set even if nothing could be compared: the newer update is the one measured later.
-        answer.stamp = Stamp {
+        answer.stamp = ResultStamp {
             revision: job.revision.clone(),
             at_unix_ms: pull_answer::measured_at(started_unix_ms),
         };
-        if let Some(page) = self.page(job) {
-            let line = pull_answer::leads_to("all figures", &page);
+        if let Some(page) = self.page_url(job) {
+            let line = pull_answer::small_link("all figures", &page);
             answer.body.push_str(&line);
         }
         Ok(answer)
@@ -186,15 +199,17 @@ impl Teller<'_> {
 
 /// Returns the sources to compare: the variants of the session, or the newest session of its base
 /// on the same machine and this one.
-fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
-    let session = store.session_without_runs(number)?;
+fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<ComparisonSource>> {
+    let session = store.load_session_without_runs(number)?;
     if session.variants.len() > 1 {
         return (LOOKUPS.sources)(store, &[format!("@{number}")]);
     }
-    let base = base(store, &session)?;
-    let other = store.overview(base)?.and_then(|session| session.origin);
-    let [old, new] =
-        [other.as_ref(), session.origin.as_ref()].map(|origin| origin.map_or("?", Origin::short));
+    let base = base_session(store, &session)?;
+    let other = store
+        .find_overview(base)?
+        .and_then(|session| session.origin);
+    let [old, new] = [other.as_ref(), session.origin.as_ref()]
+        .map(|origin| origin.map_or("?", CodeOrigin::short));
     let mut found = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
     if let [first, second] = &mut found[..]
         && old != new
@@ -206,7 +221,7 @@ fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
 }
 
 /// Returns the newest session of the base revision from the same machine.
-fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
+fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     let base = session
         .origin
         .as_ref()
@@ -215,16 +230,20 @@ fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         bail!("the session does not say which revision it is based on");
     };
     let number = session.number.context("the session has no number")?;
-    if store.machine_of(number)?.is_none() {
+    if store.session_machine(number)?.is_none() {
         // The server that received the session has not computed its points yet.
-        store.keep_points(number, &analysis::points(session))?;
+        store.store_points(number, &analysis::session_points(session))?;
     }
     let filter = SessionFilter {
-        machine: Some(store.machine_of(number)?.context("nothing was measured")?),
+        machine: Some(
+            store
+                .session_machine(number)?
+                .context("nothing was measured")?,
+        ),
         revision: Some(base.clone()),
         ..SessionFilter::default()
     };
-    let measured = store.selected(&filter, SESSIONS)?;
+    let measured = store.select_sessions(&filter, MAX_SESSIONS)?;
     // A session that belongs to a pull request itself may have been measured with other options.
     let whole = measured
         .iter()
@@ -243,12 +262,12 @@ fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
 }
 
 /// Returns the parents of each revision of a pull request.
-fn parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
+fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
     let filter = SessionFilter {
         pull: Some(pull.to_owned()),
         ..SessionFilter::default()
     };
-    let sessions = store.selected(&filter, SESSIONS)?;
+    let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
     let origins = sessions.into_iter().filter_map(|session| session.origin);
     Ok(origins
         .map(|origin| (origin.revision, origin.parents))
@@ -256,7 +275,11 @@ fn parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<Stri
 }
 
 /// Orders two revisions, if sessions show that one is an ancestor of the other.
-fn order(parents: &HashMap<String, Vec<String>>, one: &str, other: &str) -> Option<Ordering> {
+fn order_revisions(
+    parents: &HashMap<String, Vec<String>>,
+    one: &str,
+    other: &str,
+) -> Option<Ordering> {
     let leads_to = |from: &str, to: &str| {
         let mut waiting = vec![from];
         let mut seen: Vec<&str> = Vec::new();
@@ -282,10 +305,10 @@ fn order(parents: &HashMap<String, Vec<String>>, one: &str, other: &str) -> Opti
 
 /// Returns the job after an attempt. Retries with exponential backoff if the forge was unreachable.
 /// A rejected update is only retried after a new session or `serve forge set`.
-fn settled(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
+fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {
-            state: Said::Said,
+            state: CommentState::Said,
             reason: None,
             ..job
         };
@@ -295,12 +318,12 @@ fn settled(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let wait = FIRST_WAIT_MS.saturating_mul(1 << job.attempts.min(10));
     CommentJob {
         state: if is_passing {
-            Said::Waiting
+            CommentState::Waiting
         } else {
-            Said::Refused
+            CommentState::Refused
         },
         attempts: job.attempts + 1,
-        next_unix_ms: unix_ms() + wait.min(LONGEST_WAIT_MS),
+        next_unix_ms: unix_time_ms() + wait.min(LONGEST_WAIT_MS),
         reason: Some(format!("{failure:#}").replace("\nhint: ", "; ")),
         ..job
     }
@@ -315,10 +338,14 @@ mod tests {
         let known: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
             .map(|(one, parent)| (one.to_owned(), vec![parent.to_owned()]))
             .into();
-        assert_eq!(order(&known, "c", "a"), Some(Ordering::Greater));
-        assert_eq!(order(&known, "b", "c"), Some(Ordering::Less));
-        assert_eq!(order(&known, "b", "b"), Some(Ordering::Equal));
-        assert_eq!(order(&known, "x", "a"), None, "another line of work");
+        assert_eq!(order_revisions(&known, "c", "a"), Some(Ordering::Greater));
+        assert_eq!(order_revisions(&known, "b", "c"), Some(Ordering::Less));
+        assert_eq!(order_revisions(&known, "b", "b"), Some(Ordering::Equal));
+        assert_eq!(
+            order_revisions(&known, "x", "a"),
+            None,
+            "another line of work"
+        );
     }
 
     #[test]
@@ -329,7 +356,7 @@ mod tests {
             session: Some(1),
             attempts: 0,
             next_unix_ms: 0,
-            state: Said::Waiting,
+            state: CommentState::Waiting,
             reason: None,
         };
         let away = Error::Unreachable {
@@ -337,11 +364,11 @@ mod tests {
             what: "write a comment",
             reason: "status 502".into(),
         };
-        let again = settled(job.clone(), Some(away.into()));
-        assert_eq!((again.state, again.attempts), (Said::Waiting, 1));
-        assert!(again.next_unix_ms > unix_ms());
-        let refused = settled(job.clone(), Some(anyhow::anyhow!("no token")));
-        assert_eq!(refused.state, Said::Refused);
-        assert_eq!(settled(job, None).state, Said::Said);
+        let again = job_after_attempt(job.clone(), Some(away.into()));
+        assert_eq!((again.state, again.attempts), (CommentState::Waiting, 1));
+        assert!(again.next_unix_ms > unix_time_ms());
+        let refused = job_after_attempt(job.clone(), Some(anyhow::anyhow!("no token")));
+        assert_eq!(refused.state, CommentState::Refused);
+        assert_eq!(job_after_attempt(job, None).state, CommentState::Said);
     }
 }

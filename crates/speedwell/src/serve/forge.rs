@@ -1,16 +1,16 @@
 //! `speedwell serve forge`: where the server comments on the pull requests of a project.
 //!
 //! Only users with access to the server's command line can change that: no page and no session can
-//! name another place. Start at [`run`].
+//! name another place. Start at [`perform_run`].
 
-use super::backup::of_project;
-use super::lookups::comparison;
-use super::project::note;
+use super::backup::open_project_store;
+use super::lookups::parse_comparison;
+use super::project::record_action;
 use crate::options::DatabaseArgs;
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
-use speedwell_forge::{Misplaced, Place, Token};
+use speedwell_forge::{ForgeToken, ParsePullRequestError, PullRequestRef};
 use speedwell_results::store::{ForgeSetting, Store};
 use speedwell_web::project_name;
 use std::fs;
@@ -77,12 +77,12 @@ struct ShowArgs {
 
 impl ShowArgs {
     /// Opens the stores of the project and of the audit log.
-    fn open(&self) -> anyhow::Result<(Store, Store)> {
-        let path = self.store.path()?;
+    fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
+        let path = self.store.database_path()?;
         // The first project can also be selected by its name in addresses.
         let own = project_name(&path);
         let named = self.project.as_deref().filter(|name| *name != own);
-        Ok((of_project(&path, named)?, Store::open(&path)?))
+        Ok((open_project_store(&path, named)?, Store::open(&path)?))
     }
 }
 
@@ -90,21 +90,21 @@ impl ShowArgs {
 ///
 /// # Errors
 /// If the store cannot be written, or the repository is not valid.
-pub fn run(args: &ForgeArgs) -> anyhow::Result<Status> {
+pub fn run(args: &ForgeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
-        ForgeCommand::Set(args) => set(args),
-        ForgeCommand::Show(args) => show(args),
-        ForgeCommand::Remove(args) => remove(args),
+        ForgeCommand::Set(args) => set_forge(args),
+        ForgeCommand::Show(args) => show_forge(args),
+        ForgeCommand::Remove(args) => remove_forge(args),
     }
 }
 
-fn set(args: &SetArgs) -> anyhow::Result<Status> {
-    place(&args.repository, "1")?;
+fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
+    parse_pull_request(&args.repository, "1")?;
     ensure!(!args.check.trim().is_empty(), "a check needs a name");
     let file = absolute(&args.token_file)?;
-    match token(&file) {
+    match read_token(&file) {
         Err(why) if file.exists() => return Err(why),
-        Err(_) => status::warn(&format!(
+        Err(_) => status::print_warning(&format!(
             "There is no '{}' yet: nothing is said before the server can read it.",
             file.display()
         )),
@@ -124,36 +124,36 @@ fn set(args: &SetArgs) -> anyhow::Result<Status> {
         check: args.check.clone(),
         options,
     };
-    comparison(&options_of(&setting))?;
-    let (mut tables, mut first) = args.project.open()?;
+    parse_comparison(&options_of(&setting))?;
+    let (mut tables, mut first) = args.project.open_stores()?;
     tables.set_forge(Some(&setting))?;
-    note(&mut first, "forge set", &setting.repository)?;
-    status::note(&format!(
+    record_action(&mut first, "forge set", &setting.repository)?;
+    status::print_note(&format!(
         "the server comments on pull requests of {} when sessions of them are pushed",
         setting.repository
     ));
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
-fn show(args: &ShowArgs) -> anyhow::Result<Status> {
-    let (tables, _) = args.open()?;
-    let Some(setting) = tables.forge()? else {
-        status::note("the server does not comment on pull requests of this project");
-        return Ok(Status::NO);
+fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+    let (tables, _) = args.open_stores()?;
+    let Some(setting) = tables.forge_setting()? else {
+        status::print_note("the server does not comment on pull requests of this project");
+        return Ok(CommandStatus::NO);
     };
-    status::say(serde_json::to_string_pretty(&setting)? + "\n")?;
-    Ok(Status::DONE)
+    status::write_stdout(serde_json::to_string_pretty(&setting)? + "\n")?;
+    Ok(CommandStatus::DONE)
 }
 
-fn remove(args: &ShowArgs) -> anyhow::Result<Status> {
-    let (mut tables, mut first) = args.open()?;
-    let Some(setting) = tables.forge()? else {
+fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+    let (mut tables, mut first) = args.open_stores()?;
+    let Some(setting) = tables.forge_setting()? else {
         bail!("the server does not comment on pull requests of this project");
     };
     tables.set_forge(None)?;
-    note(&mut first, "forge remove", &setting.repository)?;
-    status::note("the server comments there no longer; what it has said stays");
-    Ok(Status::DONE)
+    record_action(&mut first, "forge remove", &setting.repository)?;
+    status::print_note("the server comments there no longer; what it has said stays");
+    Ok(CommandStatus::DONE)
 }
 
 /// Returns the comparison options as name and value.
@@ -168,13 +168,13 @@ pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 ///
 /// # Errors
 /// If the repository is not valid, or its server would receive the token unencrypted.
-pub fn place(repository: &str, pull: &str) -> anyhow::Result<Place> {
-    let place = format!("{repository}#{pull}").parse::<Place>();
+pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRequestRef> {
+    let place = format!("{repository}#{pull}").parse::<PullRequestRef>();
     place.map_err(|why| match why {
-        Misplaced::Form(_) => anyhow!(
+        ParsePullRequestError::InvalidForm(_) => anyhow!(
             "'{repository}' names no repository\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
         ),
-        Misplaced::InTheOpen(_) => why.into(),
+        ParsePullRequestError::Unencrypted(_) => why.into(),
     })
 }
 
@@ -182,7 +182,7 @@ pub fn place(repository: &str, pull: &str) -> anyhow::Result<Place> {
 ///
 /// # Errors
 /// If the file cannot be read, is empty, or is readable by others.
-pub fn token(file: &Path) -> anyhow::Result<Token> {
+pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
     let named = file.display();
     let data = fs::metadata(file).with_context(|| format!("cannot read the token in '{named}'"))?;
     ensure!(
@@ -192,5 +192,5 @@ pub fn token(file: &Path) -> anyhow::Result<Token> {
     let text = fs::read_to_string(file);
     let text = text.with_context(|| format!("cannot read the token in '{named}'"))?;
     ensure!(!text.trim().is_empty(), "there is no token in '{named}'");
-    Ok(Token::new(text))
+    Ok(ForgeToken::new(text))
 }

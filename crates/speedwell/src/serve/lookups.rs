@@ -1,92 +1,102 @@
 //! Connects pages to the functions of the command line, with its references and defaults.
 
-use crate::options::{ComparisonArgs, usual_threshold};
-use crate::pull_answer::{self, Answer};
-use crate::{Status, operand, source};
+use crate::options::{ComparisonArgs, default_threshold};
+use crate::pull_answer::{self, PullAnswer};
+use crate::{CommandStatus, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
-use speedwell_analysis::Settings;
-use speedwell_analysis::history::History;
-use speedwell_forge::State;
-use speedwell_harness::plan::Plan;
-use speedwell_measure::history::{HistoryRequest, history, summarise};
+use speedwell_analysis::AnalysisSettings;
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_forge::CommitState;
+use speedwell_harness::plan::SessionPlan;
+use speedwell_measure::history::{HistoryRequest, load_history, summarize_sessions};
 use speedwell_measure::reference;
 use speedwell_report::mark_known;
-use speedwell_report::sources::Labelled;
-use speedwell_results::store::{Store, Trouble};
-use speedwell_web::{Course, Gate, Lookups, Planned, Source};
+use speedwell_report::sources::LabelledSession;
+use speedwell_results::store::{Store, StoreErrorKind};
+use speedwell_web::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 use std::path::Path;
 
 /// Functions that pages call.
-pub const LOOKUPS: Lookups = Lookups {
-    session: |store, word| Ok(reference::find(store, word)?.number),
-    sources,
-    settings,
-    gate,
-    planned,
-    summarise: |path| derive(path, |store| summarise(store, AT_ONCE)),
-    history: course,
+pub const LOOKUPS: CommandLookups = CommandLookups {
+    session: |store, word| Ok(reference::find_session(store, word)?.number),
+    sources: read_sources,
+    settings: build_settings,
+    gate: evaluate_gate,
+    planned: read_plan_summary,
+    summarize: |path| {
+        with_derived_store(path, |store| {
+            summarize_sessions(store, SESSIONS_PER_REQUEST)
+        })
+    },
+    history: load_trend,
 };
 
 /// Sessions summarized while a request waits; the background thread handles the rest.
-const AT_ONCE: usize = 200;
+const SESSIONS_PER_REQUEST: usize = 200;
 
 /// Maximum number of points per series on a page.
-const POINTS: usize = 5_000;
+const MAX_POINTS: usize = 5_000;
 
-fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
+fn read_sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
     let operands = operand::parse_stored(words)?;
     let sources = source::read_stored(&operands, store)?;
-    let named = sources.into_iter().map(|(source, taken_for)| Source {
-        label: source.label,
-        session: source.session,
-        variant: source.variant,
-        taken_for,
-    });
+    let named = sources
+        .into_iter()
+        .map(|(source, taken_for)| ComparisonSource {
+            label: source.label,
+            session: source.session,
+            variant: source.variant,
+            resolved_as: taken_for,
+        });
     Ok(named.collect())
 }
 
-fn gate(store: &Store, words: &[String], options: &[(&str, &str)]) -> anyhow::Result<Gate> {
-    let comparison = comparison(options)?;
-    let answer = compared(store, &sources(store, words)?, &comparison)?;
-    Ok(Gate {
+fn evaluate_gate(
+    store: &Store,
+    words: &[String],
+    options: &[(&str, &str)],
+) -> anyhow::Result<GateResult> {
+    let comparison = parse_comparison(options)?;
+    let answer = compare_sources(store, &read_sources(store, words)?, &comparison)?;
+    Ok(GateResult {
         status: match answer.state {
-            State::Failure => Status::NO.code(),
-            State::Error => Status::COULD_NOT.code(),
-            State::Success | State::Pending => Status::DONE.code(),
+            CommitState::Failure => CommandStatus::NO.code(),
+            CommitState::Error => CommandStatus::COULD_NOT.code(),
+            CommitState::Success | CommitState::Pending => CommandStatus::DONE.code(),
         },
-        words: answer.description,
+        message: answer.description,
     })
 }
 
 /// Compares the sources.
-pub(super) fn compared(
+pub(super) fn compare_sources(
     store: &Store,
-    found: &[Source],
+    found: &[ComparisonSource],
     comparison: &ComparisonArgs,
-) -> anyhow::Result<Answer> {
-    let labelled: Vec<Labelled<'_>> = found
+) -> anyhow::Result<PullAnswer> {
+    let labelled: Vec<LabelledSession<'_>> = found
         .iter()
         .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
         .collect();
     let sessions = found.iter().map(|one| &one.session);
-    let settings = comparison.settings(&[], None);
+    let settings = comparison.analysis_settings(&[], None);
     pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, sessions, store);
     })
 }
 
 /// Builds the settings from comparison options.
-fn settings(options: &[(&str, &str)]) -> anyhow::Result<Settings> {
-    Ok(comparison(options)?.settings(&[], None))
+fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> {
+    Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
 /// Parses comparison options like the command line.
 ///
 /// # Errors
 /// If there is no such option, or its value is invalid.
-pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
+pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let words = options
         .iter()
         .map(|(name, value)| format!("--{name}={value}"));
@@ -100,42 +110,48 @@ pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     })
 }
 
-fn course(path: &Path, course: &Course, missing: usize) -> anyhow::Result<History> {
+fn load_trend(path: &Path, course: &TrendQuery, missing: usize) -> anyhow::Result<ProjectHistory> {
     let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
         branch: course.branch.clone(),
         filters: course.case.iter().map(exactly).collect::<Result<_, _>>()?,
         metrics: course.metrics.clone(),
-        threshold: usual_threshold()?,
-        whole_course: course.is_whole,
-        missing: Some(missing),
-        most_points: Some(POINTS),
+        threshold: default_threshold()?,
+        includes_details: course.includes_details,
+        sessions_without_points: Some(missing),
+        max_points: Some(MAX_POINTS),
         ..HistoryRequest::default()
     };
-    derive(path, |store| history(store, &request))
+    with_derived_store(path, |store| load_history(store, &request))
 }
 
 /// Runs `work`, which stores derived data. If the disk is full, it runs on a copy of the store, so
 /// that results can still be viewed.
-fn derive<T>(path: &Path, work: impl Fn(&mut Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn with_derived_store<T>(
+    path: &Path,
+    work: impl Fn(&mut Store) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let done = work(&mut Store::open_to_derive(path)?);
     match done {
-        Err(error) if Trouble::of(&error) == Trouble::Full && Store::server(path).is_none() => {
+        Err(error)
+            if StoreErrorKind::from_error(&error) == StoreErrorKind::DiskFull
+                && Store::server_address(path).is_none() =>
+        {
             work(&mut Store::open_copy_to_derive(path)?)
         }
         done => done,
     }
 }
 
-fn planned(store: &Store, number: i64) -> anyhow::Result<Planned> {
-    let Some(text) = store.plan(number)? else {
-        return Ok(Planned::default());
+fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> {
+    let Some(text) = store.session_plan(number)? else {
+        return Ok(PlanSummary::default());
     };
     // The plan may have an unknown version; the runs can still be shown.
-    let Ok(plan) = serde_json::from_str::<Plan>(&text) else {
-        return Ok(Planned::default());
+    let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
+        return Ok(PlanSummary::default());
     };
-    Ok(Planned {
+    Ok(PlanSummary {
         slots: if plan.is_search {
             0
         } else {

@@ -23,7 +23,7 @@ mod served;
 #[cfg(feature = "serve")]
 mod token;
 
-use super::Status;
+use super::CommandStatus;
 use super::options::DashboardArgs;
 use clap::{Args, Subcommand};
 use std::path::Path;
@@ -67,14 +67,14 @@ enum ServeCommand {
 /// # Errors
 /// If the store cannot be read, or the address cannot be served.
 #[cfg(feature = "serve")]
-pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
+pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         None => served::run(&args.dashboard),
         Some(ServeCommand::Token(args)) => token::run(args),
         Some(ServeCommand::Project(args)) => project::run(args),
         Some(ServeCommand::Forge(args)) => forge::run(args),
         Some(ServeCommand::Backup(args)) => backup::back_up(args),
-        Some(ServeCommand::Restore(args)) => backup::restore(args),
+        Some(ServeCommand::Restore(args)) => backup::restore_backup(args),
         Some(ServeCommand::Prune(args)) => prune::run(args),
     }
 }
@@ -84,7 +84,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
 /// # Errors
 /// Always.
 #[cfg(not(feature = "serve"))]
-pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
+pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     let _ = (&args.dashboard, &args.command);
     anyhow::bail!(
         "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
@@ -95,16 +95,16 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// If the dashboard cannot be served, or `work` fails.
-pub fn beside<T>(
+pub fn with_dashboard<T>(
     path: Option<&Path>,
     work: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = beside::Beside::start(path)?;
+        let dashboard = beside::DashboardThread::start(path)?;
         let done = work()?;
-        dashboard.linger();
+        dashboard.wait_for_viewers();
         Ok(done)
     }
     #[cfg(not(feature = "serve"))]

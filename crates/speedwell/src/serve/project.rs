@@ -1,12 +1,12 @@
 //! `speedwell serve project`: creates and lists the projects of a server.
 
 use crate::options::{DatabaseArgs, OutputArgs};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use speedwell_process::unix_ms;
-use speedwell_report::{ServedProject, projects_served};
-use speedwell_results::store::{AuditLine, Project, SessionFilter, Store};
+use speedwell_process::unix_time_ms;
+use speedwell_report::{ServedProject, list_served_projects};
+use speedwell_results::store::{AuditEntry, SessionFilter, Store, StoredProject};
 use speedwell_web::project_name;
 use std::path::Path;
 
@@ -49,10 +49,10 @@ struct ListArgs {
 ///
 /// # Errors
 /// If the store cannot be written, or the name is not valid.
-pub fn run(args: &ProjectArgs) -> anyhow::Result<Status> {
+pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
-        ProjectCommand::Add(args) => add(args),
-        ProjectCommand::List(args) => list(args),
+        ProjectCommand::Add(args) => add_project(args),
+        ProjectCommand::List(args) => list_projects(args),
     }
 }
 
@@ -61,32 +61,32 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<Status> {
 ///
 /// # Errors
 /// If the name is not valid, or the store cannot be written.
-pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<Project> {
+pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<StoredProject> {
     if name != project_name(path) {
         return store.add_project(name);
     }
     store
-        .project("")?
+        .find_project("")?
         .context("the tables have no first project")
 }
 
-fn add(args: &AddArgs) -> anyhow::Result<Status> {
-    let path = args.store.path()?;
+fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
+    let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
     let project = ensure_project(&mut store, &path, &args.name)?;
-    store.publish(&project.name, args.public)?;
-    note(&mut store, "project add", &args.name)?;
+    store.set_project_visibility(&project.name, args.public)?;
+    record_action(&mut store, "project add", &args.name)?;
     let who = if args.public { "everybody" } else { "tokens" };
-    status::note(&format!("the project '{}' is read by {who}", args.name));
-    Ok(Status::DONE)
+    status::print_note(&format!("the project '{}' is read by {who}", args.name));
+    Ok(CommandStatus::DONE)
 }
 
-fn list(args: &ListArgs) -> anyhow::Result<Status> {
-    let path = args.store.path()?;
+fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
+    let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
     let mut projects = Vec::new();
-    for project in store.projects()? {
-        let own = store.path_of(&project)?;
+    for project in store.list_projects()? {
+        let own = store.project_path(&project)?;
         let tables = Store::open_to_read(&own)?;
         let name = match project.number {
             1 => project_name(&path),
@@ -95,23 +95,24 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
         projects.push(ServedProject {
             name,
             is_public: project.is_public,
-            sessions: tables.count(&SessionFilter::default())?,
+            sessions: tables.count_sessions(&SessionFilter::default())?,
             bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
-            forge: tables.forge()?.map(|forge| forge.repository),
+            forge: tables.forge_setting()?.map(|forge| forge.repository),
         });
     }
-    args.output.print(&projects_served(&projects))?;
-    Ok(Status::DONE)
+    args.output
+        .print_document(&list_served_projects(&projects))?;
+    Ok(CommandStatus::DONE)
 }
 
 /// Records an action on the server's command line in the audit log.
-pub fn note(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
-    store.note_in_audit(&AuditLine {
-        at_unix_ms: unix_ms(),
+pub fn record_action(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
+    store.append_audit(&AuditEntry {
+        at_unix_ms: unix_time_ms(),
         who: "command line".into(),
         what: what.to_owned(),
         subject: Some(subject.to_owned()),
         result: "done".into(),
-        ..AuditLine::default()
+        ..AuditEntry::default()
     })
 }

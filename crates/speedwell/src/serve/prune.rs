@@ -1,19 +1,19 @@
 //! `speedwell serve prune`: deletes sessions that the retention rules no longer keep.
 
-use super::backup::of_project;
+use super::backup::open_project_store;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
-use speedwell_process::unix_ms;
-use speedwell_report::{self as report, count};
-use speedwell_results::store::{Keep, Overview};
+use speedwell_process::unix_time_ms;
+use speedwell_report::{self as report, format_count};
+use speedwell_results::store::{RetentionRules, SessionOverview};
 use std::time::Duration;
 
 /// How long a deletion can be undone.
-const TAKEN_BACK: Duration = Duration::from_secs(7 * 86_400);
+const UNDELETE_PERIOD: Duration = Duration::from_secs(7 * 86_400);
 /// Age after which an unfinished upload is dropped.
-const ARRIVING: Duration = Duration::from_secs(7 * 86_400);
+const UPLOAD_EXPIRY: Duration = Duration::from_secs(7 * 86_400);
 
 /// Delete sessions that need not be kept: failed ones and those of branches, after some days
 ///
@@ -65,54 +65,55 @@ fn days(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// If the store cannot be written, or there is no such session.
-pub fn run(args: &PruneArgs) -> anyhow::Result<Status> {
-    let mut store = of_project(&args.store.path()?, args.project.as_deref())?;
+pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {
-        let number = store.undelete(id)?;
-        status::note(&format!("session '{id}' is here again, as @{number}"));
-        return Ok(Status::DONE);
+        let number = store.restore_deleted(id)?;
+        status::print_note(&format!("session '{id}' is here again, as @{number}"));
+        return Ok(CommandStatus::DONE);
     }
     ensure!(
         args.failed.is_some() || args.branches.is_some(),
         "nothing is to be deleted\nhint: --failed 90d, --branches 30d; --dry-run lists what that means"
     );
-    let now = unix_ms();
+    let now = unix_time_ms();
     let before = |age: Option<Duration>| age.map(|age| now - age.as_millis() as i64);
-    let keep = Keep {
+    let keep = RetentionRules {
         failed_since: before(args.failed),
         branches_since: before(args.branches),
         main: &args.main,
     };
-    let all = store.not_kept(&keep)?;
+    let all = store.expired_sessions(&keep)?;
     if args.dry_run {
-        let sessions: Vec<Overview> = all.iter().map(|(session, _)| session.clone()).collect();
-        let page = report::Page {
+        let sessions: Vec<SessionOverview> =
+            all.iter().map(|(session, _)| session.clone()).collect();
+        let page = report::SessionsPage {
             sessions: &sessions,
             number: 1,
             all: sessions.len(),
             is_chosen: true,
         };
-        args.output.print(&report::sessions(&page))?;
-        return Ok(Status::DONE);
+        args.output.print_document(&report::list_sessions(&page))?;
+        return Ok(CommandStatus::DONE);
     }
     for (session, why) in &all {
-        store.put_away(session.number, "command line", why, now)?;
+        store.delete_session(session.number, "command line", why, now)?;
     }
-    let old = store.forget_deleted_before(now - TAKEN_BACK.as_millis() as i64)?;
-    let dropped = store.drop_uploads_before(now - ARRIVING.as_millis() as i64)?;
-    status::note(&format!(
+    let old = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
+    let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
+    status::print_note(&format!(
         "deleted {}",
-        count(all.len(), "session", "sessions")
+        format_count(all.len(), "session", "sessions")
     ));
     if old > 0 {
-        status::note(&format!(
+        status::print_note(&format!(
             "{old} earlier deletions can no longer be taken back"
         ));
     }
     if dropped > 0 {
-        status::note(&format!(
+        status::print_note(&format!(
             "{dropped} sessions that never arrived were dropped"
         ));
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }

@@ -1,18 +1,21 @@
 //! Starts the dashboard: address, access and lookups.
 //!
-//! `web` builds the pages, `serve` enforces limits. Start at [`run`].
+//! `web` builds the pages, `serve` enforces limits. Start at [`perform_run`].
 
 use super::lookups::LOOKUPS;
 use super::{background, commenting};
 use crate::options::{DashboardArgs, LogName};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_process as process;
-use speedwell_report::html::Assets as AssetAddresses;
+use speedwell_report::html::AssetPaths as AssetAddresses;
 use speedwell_results::store::Store;
-use speedwell_serve::assets::Assets;
-use speedwell_serve::{Address, Hosts, Limits, Listen, Log, Options, Proxy, Server, Stopper, Tls};
-use speedwell_web::{Rules, Site, api, assets, router};
+use speedwell_serve::assets::AssetTable;
+use speedwell_serve::{
+    AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
+    ServerStopper, TlsIdentity, TrustedProxy,
+};
+use speedwell_web::{AccessRules, SiteState, api, asset_files, router};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,39 +23,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon an interrupt is noticed.
-const NOTICED: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves until interrupted.
 ///
 /// # Errors
 /// If the store cannot be read, the address cannot be served, or others could reach it without
 /// protection.
-pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
-    let ready = Ready::of(args)?;
-    ready.tell(args.open, "until Ctrl-C");
-    background::keep_up(ready.site.clone(), ready.stopper.clone());
-    commenting::keep_saying(
+pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
+    let ready = ReadyServer::from_args(args)?;
+    ready.announce_url(args.open, "until Ctrl-C");
+    background::spawn_summarizer(ready.site.clone(), ready.stopper.clone());
+    commenting::spawn_commenter(
         ready.site.clone(),
         ready.stopper.clone(),
         args.public_url.clone(),
     );
-    process::on_interrupt()?;
+    process::install_handlers()?;
     let stopper = ready.stopper.clone();
     std::thread::spawn(move || {
-        while !process::interrupted() {
-            std::thread::sleep(NOTICED);
+        while !process::is_interrupt_requested() {
+            std::thread::sleep(POLL_INTERVAL);
         }
         stopper.stop();
     });
     ready.server.run()?;
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 /// Server that is listening already, and answers once it runs.
-pub struct Ready {
-    pub server: Server,
-    pub site: Arc<Site>,
-    pub stopper: Stopper,
+pub struct ReadyServer {
+    pub server: HttpServer,
+    pub site: Arc<SiteState>,
+    pub stopper: ServerStopper,
     path: PathBuf,
     /// URL for users.
     url: String,
@@ -60,41 +63,42 @@ pub struct Ready {
     behind: String,
 }
 
-impl Ready {
+impl ReadyServer {
     /// # Errors
-    /// As for [`run`].
-    pub fn of(args: &DashboardArgs) -> anyhow::Result<Ready> {
-        let path = args.store.path()?;
-        if path.is_file() || Store::server(&path).is_some() {
+    /// As for [`perform_run`].
+    pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
+        let path = args.store.database_path()?;
+        if path.is_file() || Store::server_address(&path).is_some() {
             // Report a broken store now instead of on every page, and migrate an old one.
             Store::open_to_read(&path)?;
         }
-        let door = Door::of(args)?;
-        let stopper = Stopper::new();
-        let files = Assets::new(
+        let door = ListenPlan::from_args(args)?;
+        let stopper = ServerStopper::new();
+        let files = AssetTable::new(
             "/static/",
-            assets().map(|(name, text)| (name, text.as_bytes())),
+            asset_files().map(|(name, text)| (name, text.as_bytes())),
         );
-        let rules = door.rules(args);
-        let site = Site::new(&path, LOOKUPS, addresses(&files)?, rules, &stopper)?;
+        let rules = door.access_rules(args);
+        let site = SiteState::new(&path, LOOKUPS, asset_addresses(&files)?, rules, &stopper)?;
         let site = Arc::new(site);
         let router = router(site.clone())
             .merge(api(site.clone())?)
             .merge(files.router());
-        let options = Options {
+        let options = ServerOptions {
             has_token: door.is_local || has_token(&path)?,
             stopper: stopper.clone(),
-            ..door.options(args)?
+            ..door.server_options(args)?
         };
         ensure!(
             options.has_token || args.behind_proxy.is_none(),
             "others come in through the proxy, so nothing is served there before there is a token\n{}",
             how_to_add(&path)
         );
-        let server = Server::bind(options, router).map_err(|error| in_words(&error, &path))?;
-        Ok(Ready {
-            url: door.url(server.addresses()),
-            behind: door.behind(server.addresses()),
+        let server =
+            HttpServer::bind(options, router).map_err(|error| into_user_error(&error, &path))?;
+        Ok(ReadyServer {
+            url: door.user_url(server.addresses()),
+            behind: door.listen_note(server.addresses()),
             server,
             site,
             stopper,
@@ -103,28 +107,28 @@ impl Ready {
     }
 
     /// Prints the URL, and opens it in a browser if requested.
-    pub fn tell(&self, opens: bool, until: &str) {
-        let Ready { url, behind, .. } = self;
-        status::note(&format!(
+    pub fn announce_url(&self, opens: bool, until: &str) {
+        let ReadyServer { url, behind, .. } = self;
+        status::print_note(&format!(
             "the dashboard of {} is at {url}{behind} {until}",
-            shown(&self.path)
+            display_store(&self.path)
         ));
-        let with_key = self.site.access.key();
+        let with_key = self.site.access.startup_key();
         let with_key = with_key.map(|key| format!("{url}login?key={key}"));
         match (with_key, opens) {
-            (Some(address), false) => status::note(&format!(
+            (Some(address), false) => status::print_note(&format!(
                 "whoever may also change things opens {address} (it works once)"
             )),
-            (address, true) => open(address.as_deref().unwrap_or(url), url),
+            (address, true) => open_browser(address.as_deref().unwrap_or(url), url),
             (None, false) => {}
         }
     }
 }
 
 /// Formats a store for display, without the query of a database URL.
-fn shown(path: &Path) -> String {
+fn display_store(path: &Path) -> String {
     let text = path.display().to_string();
-    let text = match Store::server(path) {
+    let text = match Store::server_address(path) {
         Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
         None => text,
     };
@@ -132,17 +136,17 @@ fn shown(path: &Path) -> String {
 }
 
 fn has_token(path: &Path) -> anyhow::Result<bool> {
-    let now = process::unix_ms();
-    let tokens = Store::open_to_read(path)?.tokens()?;
+    let now = process::unix_time_ms();
+    let tokens = Store::open_to_read(path)?.list_tokens()?;
     Ok(tokens.iter().any(|token| token.is_valid(now)))
 }
 
 fn how_to_add(path: &Path) -> String {
-    let db = shown(path);
+    let db = display_store(path);
     format!("hint: speedwell serve token add NAME --scope admin --db {db}")
 }
 
-fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
+fn into_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
     use speedwell_serve::Error;
     match error {
         Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
@@ -155,26 +159,26 @@ fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 }
 
 /// Where to listen, and who can connect.
-struct Door {
-    listen: Listen,
-    proxy: Option<Proxy>,
+struct ListenPlan {
+    listen: ListenAddress,
+    proxy: Option<TrustedProxy>,
     /// Whether only users of this machine can connect, without a proxy that forwards others.
     is_local: bool,
     public: Option<String>,
 }
 
-impl Door {
+impl ListenPlan {
     /// # Errors
     /// If options conflict, or an address is invalid.
-    fn of(args: &DashboardArgs) -> anyhow::Result<Door> {
+    fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
-                let (first, last) = args.ports();
-                Listen::Loopback { first, last }
+                let (first, last) = args.port_range();
+                ListenAddress::Loopback { first, last }
             }
             Some(place) => match place.strip_prefix("unix:") {
-                Some(path) => Listen::Unix(path.into()),
-                None => Listen::Address(place.parse().map_err(|_| {
+                Some(path) => ListenAddress::Unix(path.into()),
+                None => ListenAddress::Address(place.parse().map_err(|_| {
                     anyhow!(
                         "'{place}' is no address to listen at\n\
                          hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
@@ -183,12 +187,12 @@ impl Door {
             },
         };
         let reaches_only_here = match &listen {
-            Listen::Address(address) => address.ip().to_canonical().is_loopback(),
-            Listen::Loopback { .. } | Listen::Unix(_) => true,
+            ListenAddress::Address(address) => address.ip().to_canonical().is_loopback(),
+            ListenAddress::Loopback { .. } | ListenAddress::Unix(_) => true,
         };
         let is_local = reaches_only_here && args.behind_proxy.is_none();
         if let Some(url) = args.public_url.as_deref().filter(|_| is_local) {
-            refuse_others(url, &listen)?;
+            reject_public_name(url, &listen)?;
         }
         ensure!(
             is_local || args.public_url.is_some(),
@@ -196,8 +200,8 @@ impl Door {
              hint: say under which it is reached: --public-url https://perf.example"
         );
         let proxy = args.behind_proxy.as_deref();
-        let proxy = proxy.map(|proxy| proxy_at(proxy, &listen)).transpose()?;
-        Ok(Door {
+        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        Ok(ListenPlan {
             listen,
             proxy,
             is_local,
@@ -205,9 +209,9 @@ impl Door {
         })
     }
 
-    fn rules(&self, args: &DashboardArgs) -> Rules {
-        Rules {
-            reads_freely: self.is_local && !args.private,
+    fn access_rules(&self, args: &DashboardArgs) -> AccessRules {
+        AccessRules {
+            allows_anonymous_reads: self.is_local && !args.private,
             has_key: self.is_local,
             has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
         }
@@ -215,55 +219,57 @@ impl Door {
 
     /// # Errors
     /// If the certificate or its key cannot be read, or an address is invalid.
-    fn options(&self, args: &DashboardArgs) -> anyhow::Result<Options> {
+    fn server_options(&self, args: &DashboardArgs) -> anyhow::Result<ServerOptions> {
         let tls = match (&args.cert, &args.key) {
-            (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
+            (Some(cert), Some(key)) => Some(TlsIdentity::from_files(cert, key)?),
             _ => None,
         };
         let hosts = match &self.public {
-            Some(url) => Hosts::public(url)?,
-            None => Hosts::local(),
+            Some(url) => AllowedHosts::public(url)?,
+            None => AllowedHosts::local(),
         };
         let log = match (args.log, self.is_local) {
-            (Some(LogName::Off), _) | (None, true) => Log::off(),
-            (Some(LogName::Text), _) | (None, false) => Log::stderr(),
-            (Some(LogName::Json), _) => Log::stderr().as_json(),
+            (Some(LogName::Off), _) | (None, true) => RequestLog::off(),
+            (Some(LogName::Text), _) | (None, false) => RequestLog::stderr(),
+            (Some(LogName::Json), _) => RequestLog::stderr().as_json(),
         };
-        let mut limits = Limits::default();
+        let mut limits = ServerLimits::default();
         if let Some(connections) = args.connections_per_address.map(usize::from) {
             limits.connections_per_address = connections;
             limits.connections = limits
                 .connections
                 .max(connections + limits.connections_logged_in);
         }
-        Ok(Options {
+        Ok(ServerOptions {
             listen: vec![self.listen.clone()],
             limits,
             hosts,
             tls,
             proxy: self.proxy,
             log,
-            ..Options::default()
+            ..ServerOptions::default()
         })
     }
 
     /// Describes the listening address, if it differs from the URL for users.
-    fn behind(&self, addresses: &[Address]) -> String {
+    fn listen_note(&self, addresses: &[BoundAddress]) -> String {
         match (addresses.first(), &self.public) {
-            (Some(Address::Tcp(address)), Some(_)) => format!(", listening at {address},"),
-            (Some(Address::Unix(path)), Some(_)) => format!(", listening at '{}',", path.display()),
+            (Some(BoundAddress::Tcp(address)), Some(_)) => format!(", listening at {address},"),
+            (Some(BoundAddress::Unix(path)), Some(_)) => {
+                format!(", listening at '{}',", path.display())
+            }
             _ => String::new(),
         }
     }
 
     /// Returns the URL for users, with a trailing slash.
-    fn url(&self, addresses: &[Address]) -> String {
+    fn user_url(&self, addresses: &[BoundAddress]) -> String {
         if let Some(url) = &self.public {
             return format!("{}/", url.trim_end_matches('/'));
         }
         match addresses.first() {
-            Some(Address::Tcp(address)) => format!("http://{address}/"),
-            Some(Address::Unix(path)) => format!("unix:{}:http://localhost/", path.display()),
+            Some(BoundAddress::Tcp(address)) => format!("http://{address}/"),
+            Some(BoundAddress::Unix(path)) => format!("unix:{}:http://localhost/", path.display()),
             None => String::new(),
         }
     }
@@ -271,13 +277,13 @@ impl Door {
 
 /// Rejects a public URL that names another machine, if everyone who reaches the socket counts as a
 /// user of this machine: whatever forwards requests under that name forwards those of everyone.
-fn refuse_others(url: &str, listen: &Listen) -> anyhow::Result<()> {
-    let hosts = Hosts::public(url)?;
-    let Some(name) = hosts.elsewhere() else {
+fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
+    let hosts = AllowedHosts::public(url)?;
+    let Some(name) = hosts.public_name() else {
         return Ok(());
     };
     let proxy = match listen {
-        Listen::Unix(_) => "unix",
+        ListenAddress::Unix(_) => "unix",
         _ => "127.0.0.1",
     };
     bail!(
@@ -291,15 +297,15 @@ fn refuse_others(url: &str, listen: &Listen) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// If it is not the address of one machine, or cannot connect to the listening address.
-fn proxy_at(proxy: &str, listen: &Listen) -> anyhow::Result<Proxy> {
-    let is_socket = matches!(listen, Listen::Unix(_));
+fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
+    let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {
         ensure!(
             is_socket,
             "--behind-proxy unix is for a proxy that connects to a socket\n\
              hint: --bind unix:/run/speedwell.socket, or the address of the proxy after --behind-proxy"
         );
-        return Ok(Proxy::Unix);
+        return Ok(TrustedProxy::Unix);
     }
     let address: IpAddr = proxy.parse().map_err(|_| {
         anyhow!("cannot parse the address of the proxy '{proxy}'\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
@@ -316,7 +322,7 @@ fn proxy_at(proxy: &str, listen: &Listen) -> anyhow::Result<Proxy> {
         "a proxy at '{proxy}' does not connect to a socket\nhint: --behind-proxy unix"
     );
     let is_here = match listen {
-        Listen::Address(at) => at.ip().to_canonical().is_loopback(),
+        ListenAddress::Address(at) => at.ip().to_canonical().is_loopback(),
         _ => true,
     };
     ensure!(
@@ -324,11 +330,11 @@ fn proxy_at(proxy: &str, listen: &Listen) -> anyhow::Result<Proxy> {
         "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
          hint: --bind ADDRESS:PORT with an address that it reaches, or --behind-proxy 127.0.0.1"
     );
-    Ok(Proxy::Address(address))
+    Ok(TrustedProxy::Address(address))
 }
 
-fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
-    let [style, early_script, script] = assets().map(|(name, _)| files.path(name));
+fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
+    let [style, early_script, script] = asset_files().map(|(name, _)| files.asset_path(name));
     let known = |path: Option<&str>| {
         let path = path.context("a file of the pages has no address")?;
         anyhow::Ok(path.to_owned())
@@ -341,7 +347,7 @@ fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
 }
 
 /// Opens an address in the user's browser; `url` is the same without the key.
-fn open(address: &str, url: &str) {
+fn open_browser(address: &str, url: &str) {
     let begun = Command::new("xdg-open")
         .arg(address)
         .stdin(Stdio::null())
@@ -349,7 +355,7 @@ fn open(address: &str, url: &str) {
         .stderr(Stdio::null())
         .spawn();
     if begun.is_err() {
-        status::warn(&format!(
+        status::print_warning(&format!(
             "No browser could be opened, because there is no xdg-open; the address is {url}."
         ));
     }

@@ -1,14 +1,14 @@
 //! `speedwell serve token`: permissions on a server.
 
-use super::project::{ensure_project, note};
+use super::project::{ensure_project, record_action};
 use crate::options::{DatabaseArgs, OutputArgs, parse};
-use crate::{Status, status};
+use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
-use speedwell_process::unix_ms;
+use speedwell_process::unix_time_ms;
 use speedwell_report as report;
-use speedwell_results::store::{Scope, Store, StoredToken};
-use speedwell_serve::token::Token;
+use speedwell_results::store::{Store, StoredToken, TokenScope};
+use speedwell_serve::token::AccessToken;
 use std::time::Duration;
 
 /// Make, list and revoke the tokens of a server
@@ -81,13 +81,13 @@ enum ScopeName {
     Admin,
 }
 
-impl From<ScopeName> for Scope {
-    fn from(name: ScopeName) -> Scope {
+impl From<ScopeName> for TokenScope {
+    fn from(name: ScopeName) -> TokenScope {
         match name {
-            ScopeName::Read => Scope::Read,
-            ScopeName::Push => Scope::Push,
-            ScopeName::Judge => Scope::Judge,
-            ScopeName::Admin => Scope::Admin,
+            ScopeName::Read => TokenScope::Read,
+            ScopeName::Push => TokenScope::Push,
+            ScopeName::Judge => TokenScope::Judge,
+            ScopeName::Admin => TokenScope::Admin,
         }
     }
 }
@@ -109,20 +109,20 @@ fn lifetime(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// If the store cannot be written, or there is no such token.
-pub fn run(args: &TokenArgs) -> anyhow::Result<Status> {
+pub fn run(args: &TokenArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
-        TokenCommand::Add(args) => add(args),
-        TokenCommand::List(args) => list(args),
-        TokenCommand::Revoke(args) => revoke(args),
+        TokenCommand::Add(args) => add_token(args),
+        TokenCommand::List(args) => list_tokens(args),
+        TokenCommand::Revoke(args) => revoke_token(args),
     }
 }
 
-fn add(args: &AddArgs) -> anyhow::Result<Status> {
+fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     ensure!(!args.name.trim().is_empty(), "a token needs a name");
-    let path = args.store.path()?;
+    let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
-    let mut scopes: Vec<Scope> = Vec::new();
-    for scope in args.scope.iter().map(|name| Scope::from(*name)) {
+    let mut scopes: Vec<TokenScope> = Vec::new();
+    for scope in args.scope.iter().map(|name| TokenScope::from(*name)) {
         if !scopes.contains(&scope) {
             scopes.push(scope);
         }
@@ -130,8 +130,8 @@ fn add(args: &AddArgs) -> anyhow::Result<Status> {
     if let Some(project) = &args.project {
         ensure_project(&mut store, &path, project)?;
     }
-    let token = Token::new()?;
-    let now = unix_ms();
+    let token = AccessToken::new()?;
+    let now = unix_time_ms();
     let some = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
     store.add_token(&StoredToken {
         id: token.id().to_owned(),
@@ -146,26 +146,28 @@ fn add(args: &AddArgs) -> anyhow::Result<Status> {
         used_unix_ms: None,
         revoked_unix_ms: None,
     })?;
-    note(&mut store, "token add", token.id())?;
-    status::say(format!("{}\n", token.expose()))?;
-    status::note("this is the only time that the token is shown; who has it may do what it allows");
-    Ok(Status::DONE)
+    record_action(&mut store, "token add", token.id())?;
+    status::write_stdout(format!("{}\n", token.expose()))?;
+    status::print_note(
+        "this is the only time that the token is shown; who has it may do what it allows",
+    );
+    Ok(CommandStatus::DONE)
 }
 
-fn list(args: &ListArgs) -> anyhow::Result<Status> {
-    let store = Store::open_to_read(&args.store.path()?)?;
+fn list_tokens(args: &ListArgs) -> anyhow::Result<CommandStatus> {
+    let store = Store::open_to_read(&args.store.database_path()?)?;
     args.output
-        .print(&report::tokens(&store.tokens()?, unix_ms()))?;
-    Ok(Status::DONE)
+        .print_document(&report::list_tokens(&store.list_tokens()?, unix_time_ms()))?;
+    Ok(CommandStatus::DONE)
 }
 
-fn revoke(args: &RevokeArgs) -> anyhow::Result<Status> {
-    let mut store = Store::open(&args.store.path()?)?;
-    for id in store.revoke_tokens(&args.token, unix_ms())? {
-        note(&mut store, "token revoke", &id)?;
-        status::note(&format!("the token {id} is revoked"));
+fn revoke_token(args: &RevokeArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = Store::open(&args.store.database_path()?)?;
+    for id in store.revoke_tokens(&args.token, unix_time_ms())? {
+        record_action(&mut store, "token revoke", &id)?;
+        status::print_note(&format!("the token {id} is revoked"));
     }
-    Ok(Status::DONE)
+    Ok(CommandStatus::DONE)
 }
 
 #[cfg(test)]

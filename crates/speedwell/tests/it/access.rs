@@ -1,12 +1,12 @@
 //! Access control, tested on the running server with both back ends. The threat numbers are those
 //! of docs/reference/security.md.
 
-use super::back_ends::{Place, on_both};
-use super::dashboard::{Dashboard, Reply};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::dashboard::{HttpReply, TestDashboard};
+use super::project::TempProject;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_stats::test::{Method, mann_whitney};
+use speedwell_stats::test::{PValueMethod, mann_whitney};
 use std::time::Instant;
 
 on_both! {
@@ -18,8 +18,8 @@ on_both! {
 }
 
 /// A team's server: two projects with a session each, one of them public, and a change in neither.
-fn team(place: &Place) -> Project {
-    let project = Project::new().storing_in(place);
+fn team(place: &StorePlace) -> TempProject {
+    let project = TempProject::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
     let add = |name: &str, more: &[&str]| {
         let words = [&["serve", "project", "add", name][..], more].concat();
@@ -30,7 +30,7 @@ fn team(place: &Place) -> Project {
     project
 }
 
-fn token(project: &Project, words: &[&str]) -> String {
+fn token(project: &TempProject, words: &[&str]) -> String {
     let words = [&["serve", "token", "add", "t"][..], words].concat();
     let made = project.run(&words).expect_status(0);
     made.stdout.trim().to_owned()
@@ -55,7 +55,7 @@ const PAGES: [&str; 14] = [
 ];
 
 /// Threat T10: a token for one project grants nothing in another, on any page.
-fn each_token_opens_its_project_and_no_other(place: &Place) {
+fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
     let project = team(place);
     // The expired one comes last: after too many attempts with it, the client is locked out
     // altogether.
@@ -69,8 +69,8 @@ fn each_token_opens_its_project_and_no_other(place: &Place) {
         ("ended", &["--scope", "admin", "--expires", "1ms"]),
     ]
     .map(|(name, words)| (name, token(&project, words)));
-    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
-    let is_let_in = |reply: &Reply| match reply.status {
+    let dashboard = TestDashboard::with(&project, &["--port", "0", "--private"]);
+    let is_let_in = |reply: &HttpReply| match reply.status {
         200 | 303 | 404 => true,
         // Repeated use of an invalid token locks the client out.
         401 | 403 | 429 => false,
@@ -120,7 +120,7 @@ fn each_token_opens_its_project_and_no_other(place: &Place) {
 }
 
 /// Anonymous visitors see public pages, and are redirected to the login.
-fn who_is_unknown_sees_what_is_public(dashboard: &Dashboard) {
+fn who_is_unknown_sees_what_is_public(dashboard: &TestDashboard) {
     assert_eq!(dashboard.get("/open/").status, 200);
     assert_eq!(dashboard.get("/core/sessions.json").status, 401);
     let led = dashboard.request(
@@ -138,7 +138,7 @@ fn who_is_unknown_sees_what_is_public(dashboard: &Dashboard) {
 }
 
 /// Returns the path and query of the form on a page, and the selected number.
-fn judged_in(page: &Reply) -> (String, String) {
+fn judged_in(page: &HttpReply) -> (String, String) {
     let form = page
         .body
         .split_once("method=\"post\" aria-label=\"Judge a change\"");
@@ -150,7 +150,7 @@ fn judged_in(page: &Reply) -> (String, String) {
 }
 
 /// Returns the cookie as a browser would send it back.
-fn cookie(reply: &Reply) -> String {
+fn cookie(reply: &HttpReply) -> String {
     let set = reply
         .field("set-cookie")
         .unwrap_or_else(|| panic!("no cookie in {reply:?}"));
@@ -162,13 +162,13 @@ fn cookie(reply: &Reply) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
-fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
+fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
     let project = super::serve::long_project(120, place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let alerts = format!("/{name}/alerts");
     // On the local machine reading is free, changing is not.
-    let read = dashboard.patiently(&alerts).expect(200, &["▼ worse"]);
+    let read = dashboard.get_when_ready(&alerts).expect(200, &["▼ worse"]);
     assert!(!read.body.contains("Judge a change"));
     let refused = dashboard.request("POST", &alerts, &[], "change=1&judgement=wrong");
     assert_eq!(refused.status, 401, "{refused:?}");
@@ -180,7 +180,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         ("Cookie", cookie.as_str()),
         ("Sec-Fetch-Site", "same-origin"),
     ];
-    let page = dashboard.patiently_with(&alerts, &ours);
+    let page = dashboard.get_when_ready_with(&alerts, &ours);
     let (action, number) = judged_in(&page);
     let wrong = dashboard.request(
         "POST",
@@ -195,7 +195,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         (done.status, done.field("location")),
         (303, Some(alerts.clone()))
     );
-    let page = dashboard.patiently_with(&alerts, &ours);
+    let page = dashboard.get_when_ready_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
     // A judged change stays in the form, so that the judgement can be withdrawn.
     assert_eq!(judged_in(&page).1, number);
@@ -215,13 +215,15 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     // Both pages count what is open in one way, and say which change would have been seen.
     let both_say = |words: &str| {
         for path in [format!("/{name}/"), alerts.clone()] {
-            let page = dashboard.patiently_with(&path, &ours);
+            let page = dashboard.get_when_ready_with(&path, &ours);
             assert!(page.body.contains(words), "{words} at {path}: {page:?}");
         }
     };
     both_say("no open change in 1 series");
     both_say("or more would show some 20 points later");
-    let settings = dashboard.patiently_with("/settings.json", &ours).json();
+    let settings = dashboard
+        .get_when_ready_with("/settings.json", &ours)
+        .json();
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()
@@ -241,19 +243,19 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     let done = dashboard.request("POST", &action, &ours, &form);
     assert_eq!(done.status, 303, "{done:?}");
     both_say("1 open change in 1 series");
-    let page = dashboard.patiently_with(&alerts, &ours);
+    let page = dashboard.get_when_ready_with(&alerts, &ours);
     assert!(!page.body.contains("(accepted)</option>"), "{page:?}");
 }
 
 /// Threat T6: guessing locks the client out, even with a correct guess, and reveals nothing before.
-fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
+fn guessing_ends_after_ten_tries_and_tells_nothing(place: &StorePlace) {
     let project = team(place);
     let right = token(&project, &["--scope", "read"]);
     let other = token(&project, &["--scope", "read"]);
     // The id of one token with the secret of another fails the checksum, so it is not even a valid
     // token.
     let mixed = format!("{}{}", &right[..16], &other[16..]);
-    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
+    let dashboard = TestDashboard::with(&project, &["--port", "0", "--private"]);
     assert_eq!(dashboard.with_token("/core/", &right).status, 200);
     let mut words = Vec::new();
     // The tenth attempt within a minute is the last, so a slow machine may allow more.
@@ -284,11 +286,11 @@ fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
 }
 
 /// Threats T8 and T9: a page of another site, and another name for this server.
-fn pages_of_other_sites_change_nothing(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn pages_of_other_sites_change_nothing(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let alerts = format!("/{name}/alerts");
     let cookie = cookie(&dashboard.get(&dashboard.key));
@@ -367,7 +369,7 @@ pub const PROXIED: [&str; 6] = [
     "https://perf.example",
 ];
 
-fn people_log_in_with_a_token_and_out_again(place: &Place) {
+fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     let project = team(place);
     let words = [&["serve"][..], &PROXIED].concat();
     project
@@ -375,7 +377,7 @@ fn people_log_in_with_a_token_and_out_again(place: &Place) {
         .expect_status(2)
         .expect_stderr(&["before there is a token", "speedwell serve token add"]);
     let token = token(&project, &["--scope", "judge", "--project", "core"]);
-    let dashboard = Dashboard::with(&project, &PROXIED);
+    let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
     let by_proxy = [
         ("Host", "perf.example"),
@@ -424,10 +426,10 @@ fn people_log_in_with_a_token_and_out_again(place: &Place) {
 /// Threat T12: a token or key is neither logged nor stored, whichever way it arrives.
 #[test]
 fn no_secret_is_in_the_log_or_in_the_store() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = team(&place);
     let token = token(&project, &["--scope", "admin"]);
-    let dashboard = Dashboard::with(&project, &["--port", "0", "--log", "text"]);
+    let dashboard = TestDashboard::with(&project, &["--port", "0", "--log", "text"]);
     let key = dashboard.key.clone();
     assert_eq!(dashboard.get(&key).status, 303);
     assert_eq!(dashboard.with_token("/core/", &token).status, 200);
@@ -458,7 +460,7 @@ fn no_secret_is_in_the_log_or_in_the_store() {
 
 #[test]
 fn others_are_not_served_without_tls_and_a_token() {
-    let project = Project::new();
+    let project = TempProject::new();
     let serve = |options: &[&str]| {
         project
             .run(&[&["serve"], options].concat())
@@ -480,7 +482,7 @@ fn others_are_not_served_without_tls_and_a_token() {
 
 #[test]
 fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
-    let project = Project::new();
+    let project = TempProject::new();
     token(&project, &["--scope", "read"]);
     let refused = |options: &[&str], texts: &[&str]| {
         let public = ["serve", "--public-url", "https://perf.example"];
@@ -529,11 +531,11 @@ fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
 
 #[test]
 fn past_the_proxy_nobody_is_answered_in_the_clear() {
-    let project = Project::new();
+    let project = TempProject::new();
     let token = token(&project, &["--scope", "read"]);
     let behind = ["--bind", "0.0.0.0:0", "--behind-proxy", "10.0.0.7"];
     let public = ["--public-url", "https://perf.example"];
-    let mut dashboard = Dashboard::with(&project, &[&behind[..], &public].concat());
+    let mut dashboard = TestDashboard::with(&project, &[&behind[..], &public].concat());
     dashboard.address = dashboard.address.replace("0.0.0.0", "127.0.0.1");
     let as_proxy = [
         ("Host", "perf.example"),
@@ -557,8 +559,8 @@ fn past_the_proxy_nobody_is_answered_in_the_clear() {
 
 #[test]
 fn a_revoked_token_locks_out_nobody_else() {
-    let place = Place::file();
-    let project = Project::new().storing_in(&place);
+    let place = StorePlace::file();
+    let project = TempProject::new().storing_in(&place);
     let add = |name: &str| {
         let add = ["serve", "token", "add", name, "--scope", "read"];
         project.run(&add).expect_status(0).stdout.trim().to_owned()
@@ -566,12 +568,12 @@ fn a_revoked_token_locks_out_nobody_else() {
     let (old, new) = (add("old"), add("new"));
     let revoke = ["serve", "token", "revoke", "old"];
     project.run(&revoke).expect_status(0);
-    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
+    let dashboard = TestDashboard::with(&project, &["--port", "0", "--private"]);
     for _ in 0..30 {
         assert_eq!(dashboard.with_token("/api/v1/projects", &old).status, 401);
     }
     assert_eq!(dashboard.with_token("/api/v1/projects", &new).status, 200);
-    let refused = place.open().audit(99).unwrap();
+    let refused = place.open().latest_audit_entries(99).unwrap();
     let refused = refused.iter().filter(|line| line.result == "refused");
     assert!(
         refused.count() <= 20,
@@ -592,7 +594,7 @@ mod time_of_a_refusal {
     }
 }
 
-fn tells_nothing_of_an_id(place: &Place) {
+fn tells_nothing_of_an_id(place: &StorePlace) {
     const PAIRS: usize = 1000;
     let project = team(place);
     let [known, unknown, other] = [(); 3].map(|()| token(&project, &["--scope", "read"]));
@@ -604,7 +606,7 @@ fn tells_nothing_of_an_id(place: &Place) {
     assert_eq!(place.change(&changed), 1);
     let forgotten = format!("DELETE FROM token WHERE id = '{}'", id(&unknown));
     assert_eq!(place.change(&forgotten), 1);
-    let dashboard = Dashboard::with(&project, &PROXIED);
+    let dashboard = TestDashboard::with(&project, &PROXIED);
     let mut times = [Vec::new(), Vec::new()];
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(6);
     for pair in 0..PAIRS {
@@ -626,7 +628,7 @@ fn tells_nothing_of_an_id(place: &Place) {
         }
     }
     let [known, unknown] = times;
-    let test = mann_whitney(&known, &unknown, Method::Auto);
+    let test = mann_whitney(&known, &unknown, PValueMethod::Auto);
     let share = test.u1 / (PAIRS * PAIRS) as f64;
     let median = |times: &[f64]| {
         let mut sorted = times.to_vec();

@@ -26,8 +26,8 @@ const WORDS: &[&str] = &[
 ];
 
 /// Returns the session of `seed`. Its values are finite, so that `==` compares them.
-pub fn session(seed: u64) -> Session {
-    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+pub fn arbitrary_session(seed: u64) -> Session {
+    let mut dice = SessionGenerator(Xoshiro256PlusPlus::seed_from_u64(seed));
     let metrics: Vec<Metric> = ["throughput", "latency_p99", "heap used"][..dice.up_to(3)]
         .iter()
         .map(|name| metric(name))
@@ -44,10 +44,10 @@ pub fn session(seed: u64) -> Session {
         number: None,
         started_unix_ms: 1_700_000_000_000 + seed as i64,
         state: dice.one_of(&[
-            State::Running,
-            State::Complete,
-            State::Interrupted,
-            State::Imported,
+            SessionState::Running,
+            SessionState::Complete,
+            SessionState::Interrupted,
+            SessionState::Imported,
         ]),
         tags: (0..dice.up_to(3))
             .map(|n| format!("tag-{seed}-{n}"))
@@ -69,23 +69,26 @@ pub fn session(seed: u64) -> Session {
 }
 
 /// A case has one profile per variant.
-fn recording(place: usize, dice: &mut Dice) -> Recording {
-    let mut profile = Profile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
+fn recording(place: usize, dice: &mut SessionGenerator) -> ProfileRecording {
+    let mut profile = StackProfile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
     for _ in 0..dice.up_to(3) {
         profile.add([dice.word().as_str(), "main"], dice.0.random());
     }
     profile.remarks = (1..dice.up_to(3)).map(|_| dice.word()).collect();
-    let missing = Recorded::Missing(dice.word());
-    Recording {
-        case: Case::new(format!("g/{place}"), vec![("n".into(), Value::Number(2.0))]),
+    let missing = ProfileOutcome::Missing(dice.word());
+    ProfileRecording {
+        case: Case::new(
+            format!("g/{place}"),
+            vec![("n".into(), ParameterValue::Number(2.0))],
+        ),
         variant: dice.word(),
-        profile: dice.one_of(&[Recorded::Taken(Arc::new(profile)), missing]),
+        profile: dice.one_of(&[ProfileOutcome::Taken(Arc::new(profile)), missing]),
     }
 }
 
-struct Dice(Xoshiro256PlusPlus);
+struct SessionGenerator(Xoshiro256PlusPlus);
 
-impl Dice {
+impl SessionGenerator {
     /// 1 to `limit`.
     fn up_to(&mut self, limit: usize) -> usize {
         self.0.random_range(1..=limit)
@@ -103,7 +106,7 @@ impl Dice {
         self.one_of(WORDS).to_owned()
     }
 
-    fn maybe<T>(&mut self, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut SessionGenerator) -> T) -> Option<T> {
         if self.coin() { Some(make(self)) } else { None }
     }
 
@@ -131,11 +134,11 @@ impl Dice {
 fn metric(name: &str) -> Metric {
     match name {
         "throughput" => Metric::throughput(),
-        other => Metric::new(other, "µs", Better::Lower),
+        other => Metric::new(other, "µs", MetricDirection::Lower),
     }
 }
 
-fn variant(n: usize, dice: &mut Dice) -> Variant {
+fn variant(n: usize, dice: &mut SessionGenerator) -> Variant {
     Variant {
         name: format!("variant {n}"),
         program: dice.maybe(|dice| PathBuf::from(format!("/opt/{}", dice.word()))),
@@ -143,13 +146,13 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
         environment: (0..dice.up_to(3) - 1)
             .map(|_| ("NAME".into(), dice.word()))
             .collect(),
-        snippet: dice.maybe(|dice| Snippet::new(Language::Sh, dice.word())),
-        worktree: dice.maybe(|dice| Worktree {
+        snippet: dice.maybe(|dice| Snippet::new(SnippetLanguage::Sh, dice.word())),
+        worktree: dice.maybe(|dice| VariantWorktree {
             revision: dice.word(),
             typed: dice.word(),
             checkout: dice.word().into(),
             folder: dice.word().into(),
-            build: dice.maybe(|dice| Build {
+            build: dice.maybe(|dice| BuildCommand {
                 command: dice.word(),
                 directory: dice.word().into(),
                 limit_ms: dice.up_to(9) as u64,
@@ -162,13 +165,13 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
 }
 
 /// Parameters are drawn in either order, so that the same case occurs in both.
-fn case(n: usize, dice: &mut Dice) -> Case {
-    let mut values = vec![("len".into(), Value::Number(dice.number()))];
+fn case(n: usize, dice: &mut SessionGenerator) -> Case {
+    let mut values = vec![("len".into(), ParameterValue::Number(dice.number()))];
     for name in ["type", "encoding"] {
         let value = match dice.up_to(3) {
-            1 => Value::Bool(dice.coin()),
-            2 => Value::Number(16.0),
-            _ => Value::Text(dice.word()),
+            1 => ParameterValue::Bool(dice.coin()),
+            2 => ParameterValue::Number(16.0),
+            _ => ParameterValue::Text(dice.word()),
         };
         values.push((name.to_owned(), value));
     }
@@ -183,7 +186,7 @@ fn run(
     cases: &[Arc<Case>],
     variants: &[Variant],
     metrics: &[Metric],
-    dice: &mut Dice,
+    dice: &mut SessionGenerator,
 ) -> Run {
     let names: Vec<Arc<str>> = metrics
         .iter()
@@ -197,7 +200,7 @@ fn run(
         build: None,
         started_unix_ms: dice.0.random_range(-1_000..4_000_000_000_000),
         wall_ns: dice.one_of(&[0, 1, 1_500_000_000, u64::MAX]),
-        usage: dice.maybe(|dice| Usage {
+        usage: dice.maybe(|dice| ResourceUsage {
             user_ns: dice.0.random(),
             system_ns: dice.0.random(),
             max_rss_bytes: dice.0.random(),
@@ -207,7 +210,7 @@ fn run(
             major_faults: dice.maybe(|dice| dice.0.random()),
             migrations: dice.maybe(|dice| dice.0.random()),
         }),
-        surroundings: dice.maybe(|dice| Surroundings {
+        surroundings: dice.maybe(|dice| KernelStats {
             steal: dice.maybe(|dice| dice.0.random()),
             pressure: dice.maybe(|dice| dice.0.random()),
             frequency_mhz: dice.maybe(|dice| [3000.0, dice.0.random()]),
@@ -215,7 +218,7 @@ fn run(
             load: dice.maybe(|dice| dice.0.random()),
             temperature_c: dice.maybe(|dice| dice.0.random()),
         }),
-        disturbed: dice.maybe(Dice::word),
+        disturbed: dice.maybe(SessionGenerator::word),
         machine: None,
         samples: (0..dice.up_to(7) - 1)
             .map(|_| sample(&names, dice))
@@ -225,31 +228,31 @@ fn run(
     }
 }
 
-fn sample(names: &[Arc<str>], dice: &mut Dice) -> Sample {
+fn sample(names: &[Arc<str>], dice: &mut SessionGenerator) -> Sample {
     Sample {
         metric: dice.one_of(names),
         value: dice.number(),
         elapsed_ns: dice.maybe(|dice| dice.one_of(&[0, 7, 1 << 53, (1 << 53) + 1, u64::MAX - 1])),
-        iterations: dice.maybe(Dice::number),
+        iterations: dice.maybe(SessionGenerator::number),
     }
 }
 
-fn design(variants: &[Variant], dice: &mut Dice) -> Design {
+fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
     let stopping = if dice.coin() {
-        Stopping::Fixed { runs: 30 }
+        StoppingDesign::Fixed { runs: 30 }
     } else {
-        Stopping::Sequential {
+        StoppingDesign::Sequential {
             looks: vec![8, 14, 20],
             alpha: 0.05,
             delta: dice.number(),
         }
     };
-    Design {
+    SessionDesign {
         order: dice.one_of(&[
-            Order::Blocks,
-            Order::Alternate,
-            Order::Parallel,
-            Order::Imported,
+            RunOrder::Blocks,
+            RunOrder::Alternate,
+            RunOrder::Parallel,
+            RunOrder::Imported,
         ]),
         stopping,
         baseline: variants[0].name.clone(),
@@ -262,17 +265,17 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         reject: dice
             .maybe(|_| "steal>1%".parse().unwrap())
             .unwrap_or_default(),
-        counting: dice.maybe(|dice| Counting {
+        counting: dice.maybe(|dice| InstructionCounting {
             tool: dice.word(),
             cache_model: dice.coin(),
             times: dice.coin(),
         }),
         steady: None,
-        layout: Layout::default(),
-        bisection: dice.maybe(|dice| Bisection {
+        layout: LayoutVariation::default(),
+        bisection: dice.maybe(|dice| BisectionRange {
             range: dice.word(),
             line: vec![LineRevision::default()],
-            metric: dice.maybe(Dice::word),
+            metric: dice.maybe(SessionGenerator::word),
             with_own_benchmarks: dice.coin(),
         }),
         purpose: Default::default(),
@@ -280,8 +283,8 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
     }
 }
 
-fn origin(dice: &mut Dice) -> Option<Origin> {
-    let origin = Origin {
+fn origin(dice: &mut SessionGenerator) -> Option<CodeOrigin> {
+    let origin = CodeOrigin {
         revision: dice.word(),
         tree: dice.one_of(&[None, Some("feed".to_owned())]),
         parents: (0..dice.up_to(3)).map(|_| dice.word()).collect(),
@@ -295,61 +298,61 @@ fn origin(dice: &mut Dice) -> Option<Origin> {
             OriginSource::Git,
             OriginSource::File,
         ]),
-        ..Origin::default()
+        ..CodeOrigin::default()
     };
     dice.one_of(&[None, Some(origin)])
 }
 
-fn environment(dice: &mut Dice) -> Environment {
+fn environment(dice: &mut SessionGenerator) -> Environment {
     Environment {
-        machine: dice.maybe(Dice::word),
-        host: dice.maybe(Dice::word),
-        cpu: dice.maybe(Dice::word),
+        machine: dice.maybe(SessionGenerator::word),
+        host: dice.maybe(SessionGenerator::word),
+        cpu: dice.maybe(SessionGenerator::word),
         cpus: dice.maybe(|dice| dice.0.random()),
         memory_bytes: dice.maybe(|dice| dice.0.random()),
-        kernel: dice.maybe(Dice::word),
+        kernel: dice.maybe(SessionGenerator::word),
         governors: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
-        aslr: dice.maybe(Dice::coin),
+        aslr: dice.maybe(SessionGenerator::coin),
         load: dice.maybe(|dice| [dice.number(), dice.number(), dice.number()]),
         facts: (0..dice.up_to(4))
             .map(|n| (format!("fact {n}"), dice.word()))
             .collect(),
         programs: (0..dice.up_to(3) - 1).map(|_| program(dice)).collect(),
-        speedwell: dice.maybe(Dice::word),
+        speedwell: dice.maybe(SessionGenerator::word),
     }
 }
 
-fn program(dice: &mut Dice) -> Program {
-    Program {
+fn program(dice: &mut SessionGenerator) -> MeasuredProgram {
+    MeasuredProgram {
         variant: dice.word(),
         path: PathBuf::from(dice.word()),
-        version: dice.maybe(Dice::word),
+        version: dice.maybe(SessionGenerator::word),
         size_bytes: dice.maybe(|dice| dice.0.random()),
         modified_unix_ms: dice.maybe(|dice| dice.0.random()),
         versions: [("v8".to_owned(), dice.word())].into(),
     }
 }
 
-fn failure(dice: &mut Dice) -> Failure {
+fn failure(dice: &mut SessionGenerator) -> StepFailure {
     let reason = dice.word();
-    Failure {
-        step: dice.one_of(&[Step::Describe, Step::Build, Step::Run]),
+    StepFailure {
+        step: dice.one_of(&[SessionStep::Describe, SessionStep::Build, SessionStep::Run]),
         benchmark: dice.word(),
-        case: dice.maybe(Dice::word),
-        variant: dice.maybe(Dice::word),
+        case: dice.maybe(SessionGenerator::word),
+        variant: dice.maybe(SessionGenerator::word),
         slot: dice.maybe(|dice| dice.0.random()),
         cause: dice.one_of(&[
-            Cause::Exit { code: -1 },
-            Cause::Signal { signal: 9 },
-            Cause::Timeout { limit_ms: u64::MAX },
-            Cause::Start {
+            FailureCause::Exit { code: -1 },
+            FailureCause::Signal { signal: 9 },
+            FailureCause::Timeout { limit_ms: u64::MAX },
+            FailureCause::Start {
                 reason: reason.clone(),
             },
-            Cause::Silent,
-            Cause::Invalid {
+            FailureCause::Silent,
+            FailureCause::Invalid {
                 reason: reason.clone(),
             },
-            Cause::Skipped { reason },
+            FailureCause::Skipped { reason },
         ]),
         stderr_tail: dice.word(),
         replay: dice.word(),

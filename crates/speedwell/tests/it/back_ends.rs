@@ -1,48 +1,48 @@
 //! Where a test keeps its store: in a file, or on a server. [`on_both`] runs each test with both.
 
-use speedwell_fixtures::postgres::{Instance, Schema};
+use speedwell_fixtures::postgres::{StoppableServer, TestSchema};
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
 /// A place for a store, without one yet.
-pub enum Place {
+pub enum StorePlace {
     /// A file that does not exist yet, in a folder that does not exist either.
     File(tempfile::TempDir),
     /// A schema without tables.
-    Server(Schema),
+    Server(TestSchema),
     /// A dedicated server, which the test may stop.
-    Instance(Instance),
+    Instance(StoppableServer),
     /// A file at a path chosen by the test.
     On(PathBuf),
 }
 
-impl Place {
-    pub fn file() -> Place {
-        Place::File(tempfile::tempdir().unwrap())
+impl StorePlace {
+    pub fn file() -> StorePlace {
+        StorePlace::File(tempfile::tempdir().unwrap())
     }
 
     /// `None` without a server, after printing that.
-    pub fn server() -> Option<Place> {
-        some_server(Schema::new).map(Place::Server)
+    pub fn server() -> Option<StorePlace> {
+        some_server(TestSchema::new).map(StorePlace::Server)
     }
 
     /// A server that no other test uses; `None`, after printing that, without one.
-    pub fn instance() -> Option<Place> {
-        some_server(Instance::new).map(Place::Instance)
+    pub fn instance() -> Option<StorePlace> {
+        some_server(StoppableServer::new).map(StorePlace::Instance)
     }
 
     /// Likewise with its tables in a folder of the test.
-    pub fn instance_with_tables_in(folder: &Path) -> Option<Place> {
-        let instance = some_server(Instance::new)?;
-        Some(Place::Instance(instance.with_tables_in(folder)))
+    pub fn instance_with_tables_in(folder: &Path) -> Option<StorePlace> {
+        let instance = some_server(StoppableServer::new)?;
+        Some(StorePlace::Instance(instance.with_tables_in(folder)))
     }
 
     /// The dedicated server.
     ///
     /// # Panics
     /// If the place is another one.
-    pub fn database(&self) -> &Instance {
-        let Place::Instance(instance) = self else {
+    pub fn database(&self) -> &StoppableServer {
+        let StorePlace::Instance(instance) = self else {
             panic!("others use it, too");
         };
         instance
@@ -51,10 +51,10 @@ impl Place {
     /// The value of `--db`.
     pub fn path(&self) -> PathBuf {
         match self {
-            Place::File(folder) => folder.path().join("deep/results.db"),
-            Place::Server(schema) => PathBuf::from(&schema.address),
-            Place::Instance(instance) => PathBuf::from(instance.address()),
-            Place::On(path) => path.clone(),
+            StorePlace::File(folder) => folder.path().join("deep/results.db"),
+            StorePlace::Server(schema) => PathBuf::from(&schema.address),
+            StorePlace::Instance(instance) => PathBuf::from(instance.address()),
+            StorePlace::On(path) => path.clone(),
         }
     }
 
@@ -65,11 +65,11 @@ impl Place {
     /// Changes rows directly in the database; returns how many.
     pub fn change(&self, statement: &str) -> usize {
         match self {
-            Place::File(_) | Place::On(_) => {
+            StorePlace::File(_) | StorePlace::On(_) => {
                 let file = rusqlite::Connection::open(self.path()).unwrap();
                 file.execute(statement, []).unwrap()
             }
-            Place::Server(_) | Place::Instance(_) => {
+            StorePlace::Server(_) | StorePlace::Instance(_) => {
                 let counted = format!(
                     "WITH changed AS ({statement} RETURNING 1) SELECT count(*) FROM changed"
                 );
@@ -81,12 +81,12 @@ impl Place {
     /// The integer result of a query.
     pub fn number(&self, query: &str) -> i64 {
         match self {
-            Place::File(_) | Place::On(_) => {
+            StorePlace::File(_) | StorePlace::On(_) => {
                 let file = rusqlite::Connection::open(self.path()).unwrap();
                 file.query_row(query, [], |row| row.get(0)).unwrap()
             }
-            Place::Server(schema) => schema.order(query).parse().unwrap(),
-            Place::Instance(instance) => instance.order(query).parse().unwrap(),
+            StorePlace::Server(schema) => schema.run_statement(query).parse().unwrap(),
+            StorePlace::Instance(instance) => instance.run_statement(query).parse().unwrap(),
         }
     }
 }
@@ -110,7 +110,7 @@ macro_rules! on_both {
             $(#[test]
             $(#[$attribute])*
             fn $story() {
-                super::$story(&crate::back_ends::Place::file());
+                super::$story(&crate::back_ends::StorePlace::file());
             })*
         }
 
@@ -118,7 +118,7 @@ macro_rules! on_both {
             $(#[test]
             $(#[$attribute])*
             fn $story() {
-                if let Some(place) = crate::back_ends::Place::server() {
+                if let Some(place) = crate::back_ends::StorePlace::server() {
                     super::$story(&place);
                 }
             })*

@@ -4,10 +4,12 @@
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
 use super::arbitrary;
-use super::back_ends::{Place, on_both};
-use super::by_hand::{blank, run_of};
-use super::project::Project;
-use speedwell_model::{Calibration, Judgement, Origin, Revision, Session, State};
+use super::back_ends::{StorePlace, on_both};
+use super::by_hand::{blank_session, run_of};
+use super::project::TempProject;
+use speedwell_model::{
+    ChangeTriage, CodeOrigin, NoiseCalibration, Revision, Session, SessionState,
+};
 use speedwell_results::store::{SessionFilter, Store};
 use std::path::Path;
 
@@ -20,54 +22,56 @@ on_both! {
 /// A session of a branch that started this many days ago.
 fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
     Session {
-        state: State::Complete,
-        started_unix_ms: speedwell_process::unix_ms() - days * 86_400_000,
+        state: SessionState::Complete,
+        started_unix_ms: speedwell_process::unix_time_ms() - days * 86_400_000,
         runs: (0..4)
             .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
             .collect(),
-        origin: branch.map(|branch| Origin {
+        origin: branch.map(|branch| CodeOrigin {
             revision: format!("of {id}"),
             branch: Some(branch.to_owned()),
-            ..Origin::default()
+            ..CodeOrigin::default()
         }),
-        ..blank(id)
+        ..blank_session(id)
     }
 }
 
 /// Fills a store with every kind of annotation.
-fn fill(store: &mut Store) {
+fn fill_store(store: &mut Store) {
     for seed in 0..20 {
-        let mut session = arbitrary::session(seed);
-        if session.state == State::Running {
-            session.state = State::Imported;
+        let mut session = arbitrary::arbitrary_session(seed);
+        if session.state == SessionState::Running {
+            session.state = SessionState::Imported;
         }
         // Resource totals of runs must be consistent.
         session.runs.iter_mut().for_each(|run| run.usage = None);
-        store.insert(&session).unwrap();
+        store.insert_session(&session).unwrap();
     }
     for number in [3, 4, 5, 11] {
-        store.delete(number).unwrap();
+        store.delete_untracked(number).unwrap();
     }
     store
-        .put_away(7, "ada", "too old", 1_760_000_000_000)
+        .delete_session(7, "ada", "too old", 1_760_000_000_000)
         .unwrap();
     let calibrated = Session {
-        calibration: Some(Calibration {
+        calibration: Some(NoiseCalibration {
             started_unix_ms: 1_750_000_000_000,
             comparisons: 200,
             false_alarms: 9,
             expected_low: 4,
             expected_high: 17,
-            ..Calibration::default()
+            ..NoiseCalibration::default()
         }),
         started_unix_ms: 1_750_000_000_000,
         ..session("0197-ca11", 1, None)
     };
-    let number = store.insert(&calibrated).unwrap();
+    let number = store.insert_session(&calibrated).unwrap();
     store
-        .keep_layout_spread(number, ("a n=1", "throughput"), (8, 0.0125))
+        .store_layout_spread(number, ("a n=1", "throughput"), (8, 0.0125))
         .unwrap();
-    store.owe(number, "https://perf.example/core", 5).unwrap();
+    store
+        .queue_upload(number, "https://perf.example/core", 5)
+        .unwrap();
     let revision = |id: &str| Revision {
         id: id.to_owned(),
         tree: Some(format!("tree of {id}")),
@@ -76,33 +80,33 @@ fn fill(store: &mut Store) {
         subject: Some("löste \"it\"".into()),
     };
     store
-        .keep_line("main", 0, &["c1", "c2", "c3"].map(revision))
+        .store_line("main", 0, &["c1", "c2", "c3"].map(revision))
         .unwrap();
-    store.rename("old/name", "new/name").unwrap();
-    store.remark("c2", "a new compiler").unwrap();
-    let numbers = store.sessions_without_points().unwrap();
+    store.add_rename("old/name", "new/name").unwrap();
+    store.add_note("c2", "a new compiler").unwrap();
+    let numbers = store.find_sessions_without_points().unwrap();
     for number in numbers {
-        let points = speedwell_analysis::points(&store.session(number).unwrap());
-        store.keep_points(number, &points).unwrap();
+        let points = speedwell_analysis::session_points(&store.load_session(number).unwrap());
+        store.store_points(number, &points).unwrap();
     }
-    let series = store.series().unwrap()[0].number;
+    let series = store.list_series().unwrap()[0].number;
     let change = super::differential::change("c1", "c2", 5.5);
     let other = super::differential::change("c2", "c3", 2.5);
     let kept = store
-        .keep_changes(series, "main", &[change, other])
+        .replace_changes(series, "main", &[change, other])
         .unwrap();
     // Of two changes the second is kept, with its number.
     let mut judged = store
-        .keep_changes(series, "main", &kept[1..])
+        .replace_changes(series, "main", &kept[1..])
         .unwrap()
         .remove(0);
-    judged.judgement = Judgement::Accepted;
+    judged.judgement = ChangeTriage::Accepted;
     judged.note = Some("worth its price".into());
     judged.judged_by = Some("ada".into());
     judged.judged_unix_ms = Some(9);
     judged.confirmed_by = Some(number);
-    store.settle(&judged).unwrap();
-    store.judge(&judged).unwrap();
+    store.store_confirmation(&judged).unwrap();
+    store.store_triage(&judged).unwrap();
 }
 
 fn lines_of(file: &Path) -> Vec<String> {
@@ -113,12 +117,12 @@ fn lines_of(file: &Path) -> Vec<String> {
 
 #[test]
 fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
-    let Some(server) = Place::server() else {
+    let Some(server) = StorePlace::server() else {
         return;
     };
-    let (here, back) = (Place::file(), Place::file());
-    let project = Project::new();
-    let on = |place: &Place, words: &[&str]| {
+    let (here, back) = (StorePlace::file(), StorePlace::file());
+    let project = TempProject::new();
+    let on = |place: &StorePlace, words: &[&str]| {
         let db = place.path();
         let words = [words, &["--db", db.to_str().unwrap()]].concat();
         project.run(&words)
@@ -139,10 +143,11 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     );
     let secret = made.expect_status(0).stdout.trim().to_owned();
     let mut first = here.open();
-    fill(&mut first);
-    let core = first.project("core").unwrap().unwrap();
-    let mut core = Store::open(&first.path_of(&core).unwrap()).unwrap();
-    core.insert(&session("0197-c0", 1, Some("main"))).unwrap();
+    fill_store(&mut first);
+    let core = first.find_project("core").unwrap().unwrap();
+    let mut core = Store::open(&first.project_path(&core).unwrap()).unwrap();
+    core.insert_session(&session("0197-c0", 1, Some("main")))
+        .unwrap();
 
     on(&here, &["serve", "backup", "one.backup"])
         .expect_status(0)
@@ -171,25 +176,30 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     // Sessions and changes keep the numbers that people know; the next number is a new one.
     for place in [&here, &server, &back] {
         let mut store = place.open();
-        assert_eq!(store.number_of_id("0197-ca11").unwrap(), Some(21));
+        assert_eq!(store.find_by_id("0197-ca11").unwrap(), Some(21));
         assert_eq!(
-            store.change_numbered(2).unwrap().change.judgement,
-            Judgement::Accepted
+            store.find_change(2).unwrap().change.judgement,
+            ChangeTriage::Accepted
         );
+        assert_eq!(store.find_change(2).unwrap().change.confirmed_by, Some(21));
         assert_eq!(
-            store.change_numbered(2).unwrap().change.confirmed_by,
-            Some(21)
-        );
-        assert_eq!(
-            store.session(21).unwrap().calibration.unwrap().false_alarms,
+            store
+                .load_session(21)
+                .unwrap()
+                .calibration
+                .unwrap()
+                .false_alarms,
             9
         );
         assert_eq!(
-            store.layout_spread("a n=1", "throughput").unwrap(),
+            store.latest_layout_spread("a n=1", "throughput").unwrap(),
             Some((21, 0.0125))
         );
-        assert_eq!(store.sessions_without_points().unwrap().len(), 0);
-        assert_eq!(store.insert(&session("0197-new", 1, None)).unwrap(), 22);
+        assert_eq!(store.find_sessions_without_points().unwrap().len(), 0);
+        assert_eq!(
+            store.insert_session(&session("0197-new", 1, None)).unwrap(),
+            22
+        );
     }
     // Restoring again does not change existing sessions.
     on(&back, &["serve", "restore", "one.backup"])
@@ -201,11 +211,17 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     // A truncated file leaves nothing of its project behind.
     let text = std::fs::read_to_string(project.path("one.backup")).unwrap();
     std::fs::write(project.path("cut.backup"), &text[..text.len() / 2]).unwrap();
-    let empty = Place::file();
+    let empty = StorePlace::file();
     on(&empty, &["serve", "restore", "cut.backup"])
         .expect_status(2)
         .expect_stderr(&["line "]);
-    assert_eq!(empty.open().count(&SessionFilter::default()).unwrap(), 0);
+    assert_eq!(
+        empty
+            .open()
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        0
+    );
 }
 
 /// The first commits of a repository: one without parents, one with a parent, and a merge; only
@@ -223,27 +239,27 @@ fn first_commits() -> Vec<Revision> {
     ]
 }
 
-fn a_young_repository_comes_back_as_it_was(place: &Place) {
-    let project = Project::new();
-    let on = |place: &Place, words: &[&str]| {
+fn a_young_repository_comes_back_as_it_was(place: &StorePlace) {
+    let project = TempProject::new();
+    let on = |place: &StorePlace, words: &[&str]| {
         let db = place.path();
         project.run(&[words, &["--db", db.to_str().unwrap()]].concat())
     };
     let mut store = place.open();
-    store.keep_line("main", 0, &first_commits()).unwrap();
+    store.store_line("main", 0, &first_commits()).unwrap();
     for (days, commit) in [3, 2, 1].into_iter().zip(first_commits()) {
         let mut measured = session(&format!("0197-{days}"), days, Some("main"));
         let origin = measured.origin.as_mut().unwrap();
         (origin.revision, origin.parents) = (commit.id, commit.parents);
-        store.insert(&measured).unwrap();
+        store.insert_session(&measured).unwrap();
     }
     let killed = Session {
-        state: State::Running,
+        state: SessionState::Running,
         ..session("0197-4", 0, None)
     };
-    store.insert(&killed).unwrap();
+    store.insert_session(&killed).unwrap();
 
-    let elsewhere = Place::file();
+    let elsewhere = StorePlace::file();
     on(place, &["serve", "backup", "one.backup"])
         .expect_status(0)
         .expect_stderr(&["wrote 4 sessions of 1 project"]);
@@ -253,19 +269,19 @@ fn a_young_repository_comes_back_as_it_was(place: &Place) {
     on(&elsewhere, &["serve", "backup", "two.backup"]).expect_status(0);
     let [one, two] = ["one.backup", "two.backup"].map(|name| lines_of(&project.path(name)));
     assert_eq!(one, two);
-    let restored = elsewhere.open().session(4).unwrap();
+    let restored = elsewhere.open().load_session(4).unwrap();
     assert_eq!(restored.runs, killed.runs);
     assert_eq!(
         restored.state,
-        State::Interrupted,
+        SessionState::Interrupted,
         "nobody can resume it there"
     );
 }
 
 #[test]
 fn a_restore_that_fails_leaves_no_store_behind() {
-    let (project, place) = (Project::new(), Place::file());
-    fill(&mut place.open());
+    let (project, place) = (TempProject::new(), StorePlace::file());
+    fill_store(&mut place.open());
     let path = place.path();
     let db = path.to_str().unwrap();
     let add = ["serve", "project", "add", "core", "--db", db];
@@ -297,8 +313,8 @@ fn a_restore_that_fails_leaves_no_store_behind() {
 }
 
 /// Wherever lines are missing at the end, something is missing.
-fn a_backup_that_is_cut_between_two_lines_is_refused(place: &Place) {
-    let project = Project::new();
+fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
+    let project = TempProject::new();
     let restore = |text: &str, db: &str| {
         std::fs::write(project.path("cut.backup"), text).unwrap();
         project.run(&["serve", "restore", "cut.backup", "--db", db])
@@ -306,7 +322,7 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &Place) {
     let mut store = place.open();
     for days in 1..4 {
         let measured = session(&format!("0197-{days}"), days, None);
-        store.insert(&measured).unwrap();
+        store.insert_session(&measured).unwrap();
     }
     let path = place.path();
     let back_up = [
@@ -352,31 +368,44 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &Place) {
         .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
     restore(&whole, "new/results.db").expect_status(0);
     let restored = Store::open(&project.path("new/results.db")).unwrap();
-    assert_eq!(restored.count(&SessionFilter::default()).unwrap(), 3);
+    assert_eq!(
+        restored.count_sessions(&SessionFilter::default()).unwrap(),
+        3
+    );
 }
 
-fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
-    let project = Project::new();
+fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
+    let project = TempProject::new();
     let run = |words: &[&str]| {
         let db = place.path();
         project.run(&[&["serve", "prune", "--db", db.to_str().unwrap()], words].concat())
     };
     let mut store = place.open();
-    store.insert(&session("0197-1", 100, Some("main"))).unwrap();
-    store.insert(&session("0197-2", 100, Some("fix"))).unwrap();
-    store.insert(&session("0197-3", 10, Some("fix"))).unwrap();
+    store
+        .insert_session(&session("0197-1", 100, Some("main")))
+        .unwrap();
+    store
+        .insert_session(&session("0197-2", 100, Some("fix")))
+        .unwrap();
+    store
+        .insert_session(&session("0197-3", 10, Some("fix")))
+        .unwrap();
     let tagged = Session {
         tags: vec!["v1".into()],
         ..session("0197-4", 100, Some("fix"))
     };
-    store.insert(&tagged).unwrap();
+    store.insert_session(&tagged).unwrap();
     let interrupted = Session {
-        state: State::Interrupted,
+        state: SessionState::Interrupted,
         ..session("0197-5", 100, None)
     };
-    store.insert(&interrupted).unwrap();
-    let owed = store.insert(&session("0197-6", 100, Some("fix"))).unwrap();
-    store.owe(owed, "https://perf.example/core", 5).unwrap();
+    store.insert_session(&interrupted).unwrap();
+    let owed = store
+        .insert_session(&session("0197-6", 100, Some("fix")))
+        .unwrap();
+    store
+        .queue_upload(owed, "https://perf.example/core", 5)
+        .unwrap();
 
     run(&[])
         .expect_status(2)
@@ -392,14 +421,14 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
         "{listed:?}"
     );
     assert_eq!(
-        store.count(&SessionFilter::default()).unwrap(),
+        store.count_sessions(&SessionFilter::default()).unwrap(),
         6,
         "a list deletes nothing"
     );
     run(&rules)
         .expect_status(0)
         .expect_stderr(&["deleted 2 sessions"]);
-    let deleted = store.deleted().unwrap();
+    let deleted = store.deleted_sessions().unwrap();
     let whys: Vec<(&str, &str)> = deleted
         .iter()
         .map(|one| (one.id.as_str(), one.why.as_str()))
@@ -408,14 +437,14 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
     run(&["--undelete", "0197-2"])
         .expect_status(0)
         .expect_stderr(&["as @7"]);
-    assert_eq!(store.session(7).unwrap().runs.len(), 4);
+    assert_eq!(store.load_session(7).unwrap().runs.len(), 4);
     run(&["--undelete", "0197-2"])
         .expect_status(2)
         .expect_stderr(&["no session '0197-2' was deleted"]);
     // After a week a deletion can no longer be undone, but its id is still known.
-    store.forget_deleted_before(i64::MAX).unwrap();
+    store.purge_deleted_before(i64::MAX).unwrap();
     run(&["--undelete", "0197-5"])
         .expect_status(2)
         .expect_stderr(&["are no longer here"]);
-    assert_eq!(store.deleted().unwrap().len(), 1);
+    assert_eq!(store.deleted_sessions().unwrap().len(), 1);
 }

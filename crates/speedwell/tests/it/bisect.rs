@@ -1,8 +1,8 @@
 //! Bisection in a generated repository, with broken builds and killed searches.
 
 use super::programs::PROGRAM;
-use super::project::Answer;
-use super::repository::{BENCH, COUNTED, Repository};
+use super::project::CommandResult;
+use super::repository::{BENCH, COUNTED, TestRepository};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeSet;
@@ -14,47 +14,47 @@ sed \"s/TIME/$(cat cost)/g\" bench.in > bench && chmod +x bench";
 
 /// A repository with a sequence of commits, each with the time in microseconds that its program
 /// takes.
-struct Line {
-    repository: Repository,
+struct LinearRepository {
+    repository: TestRepository,
     ids: Vec<String>,
 }
 
-impl Deref for Line {
-    type Target = Repository;
+impl Deref for LinearRepository {
+    type Target = TestRepository;
 
-    fn deref(&self) -> &Repository {
+    fn deref(&self) -> &TestRepository {
         &self.repository
     }
 }
 
-impl Line {
+impl LinearRepository {
     /// Creates commits with these costs; those whose number `is_broken` cannot be built. Their
     /// dates are in reverse, because the order of revisions is that of their parents. `None`, with
     /// a message, without git.
-    fn new(costs: &[u32], is_broken: fn(usize) -> bool) -> Option<Line> {
+    fn new(costs: &[u32], is_broken: fn(usize) -> bool) -> Option<LinearRepository> {
         let program = PROGRAM
             .replace("NAMES", "BM_parse")
             .replace("BEFORE", COUNTED)
             .replace("BUILD", "release");
-        let repository = Repository::new()?
+        let repository = TestRepository::new()?
             .with(".gitignore", "bench\nstarts\n")
             .with("bench.in", &program)
             .with("build.sh", BUILD);
         let commit = |(cost, number): (&u32, usize)| {
-            repository.write("cost", &cost.to_string());
-            repository.write("broken", if is_broken(number) { "yes" } else { "" });
+            repository.write_file("cost", &cost.to_string());
+            repository.write_file("broken", if is_broken(number) { "yes" } else { "" });
             let unix_s = 1_800_000_000 - 1000 * number as i64;
             repository.commit_at(unix_s, &format!("number {number}"))
         };
         let ids = costs.iter().zip(1..).map(commit).collect();
-        Some(Line { repository, ids })
+        Some(LinearRepository { repository, ids })
     }
 
     /// Forty revisions: slower by 5 % from the 23rd on, and every fifth cannot be built.
-    fn forty() -> Option<Line> {
+    fn forty_revisions() -> Option<LinearRepository> {
         let cost = |number| if number >= 23 { 105 } else { 100 };
         let costs: Vec<u32> = (1..=40).map(cost).collect();
-        Line::new(&costs, |number| number % 5 == 4)
+        LinearRepository::new(&costs, |number| number % 5 == 4)
     }
 
     /// The id of a commit, counted from 1.
@@ -63,23 +63,23 @@ impl Line {
     }
 
     /// Its prefix, as shown in reports.
-    fn shown(&self, number: usize) -> &str {
+    fn short_id(&self, number: usize) -> &str {
         &self.nth(number)[..10]
     }
 
     /// The range from the first commit to the last.
-    fn whole(&self) -> String {
+    fn whole_range(&self) -> String {
         format!("{}..main", self.nth(1))
     }
 
-    fn bisect(&self, range: &str, more: &[&str]) -> Answer {
+    fn bisect(&self, range: &str, more: &[&str]) -> CommandResult {
         self.run(&[&["bisect", range], &BENCH[..], more].concat())
     }
 }
 
 #[test]
 fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_as_it_was() {
-    let Some(repository) = Line::forty() else {
+    let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
     std::fs::write(repository.project.path("cost"), "mine").unwrap();
@@ -89,13 +89,15 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
             ["branch", "--list"],
             ["rev-parse", "HEAD"],
         ];
-        ask.map(|words| repository.git(&words))
+        ask.map(|words| repository.run_git(&words))
     };
     let before = state();
-    let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
-    let sentence = format!("{} made it slower: +", repository.shown(23));
-    let parent = format!("confirming {0} against", repository.shown(23));
-    let passed = format!("{} cannot be built: passed over", repository.shown(24));
+    let answer = repository
+        .bisect(&repository.whole_range(), &[])
+        .expect_status(0);
+    let sentence = format!("{} made it slower: +", repository.short_id(23));
+    let parent = format!("confirming {0} against", repository.short_id(23));
+    let passed = format!("{} cannot be built: passed over", repository.short_id(24));
     let answer = answer.expect_stdout(&[&sentence, "number 23", "confirmed", "nothing to link"]);
     answer.expect_stderr(&[&parent, &passed]);
     assert_eq!(state(), before);
@@ -107,7 +109,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         .json();
     assert_eq!(
         (&json["found"], &json["range"]),
-        (&true.into(), &repository.whole().into())
+        (&true.into(), &repository.whole_range().into())
     );
     let change = &json["changes"][0];
     assert_eq!(change["revision"], repository.nth(23), "{json:#}");
@@ -118,7 +120,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         let page = repository
             .run(&["report", "@latest", "--format", format])
             .expect_status(0);
-        page.expect_stdout(&[repository.shown(23)]);
+        page.expect_stdout(&[repository.short_id(23)]);
     }
 }
 
@@ -138,11 +140,11 @@ fn drawn_moments() -> String {
 
 #[test]
 fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
-    let Some(repository) = Line::forty() else {
+    let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
     let at = drawn_moments();
-    let (whole, build) = (repository.whole(), format!("{COUNTED}\nsh build.sh"));
+    let (whole, build) = (repository.whole_range(), format!("{COUNTED}\nsh build.sh"));
     let words = ["bisect", &whole, "--build", &build, "./bench"];
     let mut answer = repository.with_signal(&words, "KILL", &at);
     let mut kills = 0;
@@ -158,7 +160,7 @@ fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
         answer = repository.with_signal(again, "KILL", &at);
     }
     assert_eq!(kills, 10, "at {at}: {answer:?}");
-    let sentence = format!("{} made it slower: +", repository.shown(23));
+    let sentence = format!("{} made it slower: +", repository.short_id(23));
     answer.expect_status(0).expect_stdout(&[&sentence]);
     let again = repository.run(&["bisect", "--resume", "@latest"]);
     again
@@ -168,10 +170,10 @@ fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
 
 #[test]
 fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_resumed() {
-    let Some(repository) = Line::forty() else {
+    let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
-    let whole = repository.whole();
+    let whole = repository.whole_range();
     let words = [&["bisect", &*whole], &BENCH[..]].concat();
     let answer = repository
         .with_signal(&words, "INT", "45")
@@ -187,7 +189,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
     late.expect_status(1)
         .expect_stderr(&["the time of --budget is over", "--resume @1"]);
     let rest = ["bisect", "--resume", "@1", "--budget", "1h"];
-    let sentence = format!("{} made it slower", repository.shown(23));
+    let sentence = format!("{} made it slower", repository.short_id(23));
     repository
         .run(&rest)
         .expect_status(0)
@@ -207,26 +209,28 @@ fn a_gain_in_two_parts_is_found_in_both() {
             }
         })
         .collect();
-    let Some(repository) = Line::new(&costs, |_| false) else {
+    let Some(repository) = LinearRepository::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
-    let parts = [4, 9].map(|number| format!("{} made it faster: -", repository.shown(number)));
+    let answer = repository
+        .bisect(&repository.whole_range(), &[])
+        .expect_status(0);
+    let parts = [4, 9].map(|number| format!("{} made it faster: -", repository.short_id(number)));
     answer.expect_stdout(&[&parts[0], &parts[1], "number 4", "number 9"]);
 }
 
 #[test]
 fn a_merge_is_one_revision_unless_all_parents_are_followed() {
-    let Some(repository) = Line::new(&[100; 3], |_| false) else {
+    let Some(repository) = LinearRepository::new(&[100; 3], |_| false) else {
         return;
     };
-    repository.branch("topic").commit("harmless");
-    repository.write("cost", "110");
-    let slower = repository.commit("the slow part of the topic");
-    repository.commit("harmless again");
-    repository.checkout("main").commit("meanwhile");
-    let merged = repository.merge("topic", "the topic");
-    let range = repository.whole();
+    repository.create_branch("topic").commit_all("harmless");
+    repository.write_file("cost", "110");
+    let slower = repository.commit_all("the slow part of the topic");
+    repository.commit_all("harmless again");
+    repository.check_out("main").commit_all("meanwhile");
+    let merged = repository.merge_branch("topic", "the topic");
+    let range = repository.whole_range();
     let along_all: &[&str] = &["--all-parents"];
     for (more, at) in [(&[][..], &merged), (along_all, &slower)] {
         let found = repository.bisect(&range, more).expect_status(0);
@@ -237,12 +241,14 @@ fn a_merge_is_one_revision_unless_all_parents_are_followed() {
 #[test]
 fn ends_that_are_alike_are_not_searched() {
     let costs = [100; 6];
-    let Some(repository) = Line::new(&costs, |_| false) else {
+    let Some(repository) = LinearRepository::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository.bisect(&repository.whole(), &[]).expect_status(1);
+    let answer = repository
+        .bisect(&repository.whole_range(), &[])
+        .expect_status(1);
     answer.expect_stdout(&["the ends do not differ by 2 % or more"]);
-    let answer = repository.bisect(&repository.whole(), &["--threshold", "7%"]);
+    let answer = repository.bisect(&repository.whole_range(), &["--threshold", "7%"]);
     answer
         .expect_status(1)
         .expect_stdout(&["do not differ by 7 % or more"]);
@@ -250,14 +256,17 @@ fn ends_that_are_alike_are_not_searched() {
 
 #[test]
 fn what_is_no_line_is_refused_with_both_ends_and_the_way_out() {
-    let Some(repository) = Line::new(&[100; 4], |number| number == 4) else {
+    let Some(repository) = LinearRepository::new(&[100; 4], |number| number == 4) else {
         return;
     };
     for number in 1..=4 {
-        repository.git(&["tag", &format!("c{number}"), repository.nth(number)]);
+        repository.run_git(&["tag", &format!("c{number}"), repository.nth(number)]);
     }
-    repository.checkout("c2").branch("side").commit("aside");
-    repository.checkout("main");
+    repository
+        .check_out("c2")
+        .create_branch("side")
+        .commit_all("aside");
+    repository.check_out("main");
     let refused = |range: &str, expected: &[&str]| {
         repository
             .bisect(range, &[])

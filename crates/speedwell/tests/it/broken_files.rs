@@ -6,7 +6,7 @@ use super::{arbitrary, invariants};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::Session;
-use speedwell_results::formats::{self, Content, FORMATS, Format, json_lines};
+use speedwell_results::formats::{self, FORMATS, FileFormat, JsonContent, json_lines};
 use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.
@@ -111,19 +111,19 @@ const GOLDEN: [(&str, &[&str]); 23] = [
 ];
 
 /// Formats that end with a bracket, so that any truncation is noticed.
-fn is_json(format: &Format) -> bool {
+fn is_json(format: &FileFormat) -> bool {
     format.name.starts_with("JSON of") || format.name.starts_with("data.js")
 }
 
 /// Complete files of every format.
-fn files() -> Vec<(&'static Format, Vec<u8>)> {
+fn files() -> Vec<(&'static FileFormat, Vec<u8>)> {
     let folder = repository().join("crates/speedwell/tests/golden");
     let mut files = Vec::new();
     for format in FORMATS {
         if format.name == "JSON lines of Speedwell" {
             let lines = (0..100).map(|seed| {
                 let mut lines = Vec::new();
-                json_lines::write(&arbitrary::session(seed), &mut lines).unwrap();
+                json_lines::write(&arbitrary::arbitrary_session(seed), &mut lines).unwrap();
                 lines
             });
             let small = lines.filter(|lines| (1_500..3_000).contains(&lines.len()));
@@ -176,7 +176,7 @@ fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Number of figures.
-fn figures(sessions: &[Session]) -> usize {
+fn count_figures(sessions: &[Session]) -> usize {
     let runs = sessions.iter().flat_map(|session| &session.runs);
     let failures: usize = sessions.iter().map(|session| session.failures.len()).sum();
     runs.map(|run| run.samples.len()).sum::<usize>() + failures
@@ -184,7 +184,7 @@ fn figures(sessions: &[Session]) -> usize {
 
 /// Every figure with its case, sorted. Go's have no case: only all names of a package together show
 /// whether a trailing number is the number of processors.
-fn all_figures(format: &Format, sessions: &[Session]) -> Vec<String> {
+fn all_figures(format: &FileFormat, sessions: &[Session]) -> Vec<String> {
     let has_cases = format.name != "text of go test -bench";
     let mut all = Vec::new();
     for run in sessions.iter().flat_map(|session| &session.runs) {
@@ -211,7 +211,7 @@ fn every_file_is_read_by_its_own_format() {
     for (format, bytes) in files() {
         let first = FORMATS
             .iter()
-            .find(|format| (format.recognises)(&Content::new(&bytes)));
+            .find(|format| (format.recognizes)(&JsonContent::new(&bytes)));
         assert_eq!(first.unwrap().name, format.name);
         invariants::check(format, &bytes).unwrap();
     }
@@ -227,7 +227,7 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
             let part = &bytes[..cut];
             let place = format!("{} cut at byte {cut} of {length}", format.name);
             let mut warnings = Vec::new();
-            let read = match formats::read_noting("f", part, &mut warnings) {
+            let read = match formats::read_with_warnings("f", part, &mut warnings) {
                 Ok(read) => read,
                 Err(error) => {
                     let message = format!("{error:#}");
@@ -244,12 +244,12 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
             let is_line_end = cut > 0 && bytes[cut - 1] == b'\n';
             let is_silent = warnings.iter().all(|warning| told.contains(warning));
             assert!(
-                figures(&read) == figures(&whole) || is_line_end || !is_silent || {
+                count_figures(&read) == count_figures(&whole) || is_line_end || !is_silent || {
                     let line = part.rsplit(|&byte| byte == b'\n').next().unwrap();
                     // A partial line that is not a result removes none.
                     let before = &part[..part.len() - line.len()];
                     let (before, _) = invariants::check(format, before).unwrap();
-                    figures(&before) == figures(&read)
+                    count_figures(&before) == count_figures(&read)
                 },
                 "{place}: results are missing in silence"
             );
@@ -335,7 +335,7 @@ const WORDS: [&str; 16] = [
 ];
 
 /// Damages bytes: removes, duplicates, moves or replaces letters, pieces and numbers.
-fn damaged(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+fn damage_bytes(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..dice.random_range(1..4) {
         let at = dice.random_range(0..bytes.len().max(1)).min(bytes.len());
@@ -390,12 +390,12 @@ fn damage_at_random_does_no_harm() {
     });
 }
 
-fn damage_files_of(format: &Format, files: &[&[u8]]) {
+fn damage_files_of(format: &FileFormat, files: &[&[u8]]) {
     assert!(!files.is_empty(), "no small file of {}", format.name);
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut read = 0;
     for trial in 0..TRIALS_PER_FORMAT {
-        let bytes = damaged(files[trial % files.len()], &mut dice);
+        let bytes = damage_bytes(files[trial % files.len()], &mut dice);
         let outcome = std::panic::catch_unwind(|| invariants::check(format, &bytes).is_ok());
         let text = String::from_utf8_lossy(&bytes);
         read += usize::from(

@@ -1,7 +1,7 @@
 //! A headless browser, driven over the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/>) by two pipes instead of a network port.
 //!
-//! Without Chromium, tests report that they are skipped. Start with [`Page::open`].
+//! Without Chromium, tests report that they are skipped. Start with [`BrowserPage::open`].
 
 use super::harness_driver::{hand_over, pipe};
 use serde_json::{Value, json};
@@ -30,18 +30,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Shared by all pages of this test program, because starting it takes longer than showing a page.
 /// It exits with the program, which closes its pipe.
-static BROWSER: OnceLock<Option<Browser>> = OnceLock::new();
+static BROWSER: OnceLock<Option<HeadlessBrowser>> = OnceLock::new();
 
-struct Browser {
+struct HeadlessBrowser {
     commands: Mutex<File>,
     next: AtomicU64,
-    listeners: Mutex<Listeners>,
+    listeners: Mutex<MessageListeners>,
     _child: Child,
 }
 
 /// Recipients of messages.
 #[derive(Default)]
-struct Listeners {
+struct MessageListeners {
     /// Responses to commands that are not about a page, by number.
     answers: HashMap<u64, Sender<Value>>,
     /// All messages about a page, by its session.
@@ -50,8 +50,8 @@ struct Listeners {
 
 /// A page with its own window, cookies and storage, and everything that the browser reported about
 /// it.
-pub struct Page {
-    browser: &'static Browser,
+pub struct BrowserPage {
+    browser: &'static HeadlessBrowser,
     context: Value,
     messages: Receiver<Value>,
     session: String,
@@ -63,15 +63,15 @@ pub struct Page {
 
 /// Viewport of a page.
 #[derive(Clone, Copy, Debug)]
-pub struct Screen {
+pub struct ScreenSize {
     pub width: u32,
     pub dark: bool,
     pub scripts: bool,
 }
 
-impl Default for Screen {
-    fn default() -> Screen {
-        Screen {
+impl Default for ScreenSize {
+    fn default() -> ScreenSize {
+        ScreenSize {
             width: 1280,
             dark: false,
             scripts: true,
@@ -100,16 +100,17 @@ fn profile() -> PathBuf {
     all.join(std::process::id().to_string())
 }
 
-impl Browser {
-    fn shared() -> Option<&'static Browser> {
-        let browser = BROWSER.get_or_init(|| program().map(|program| Browser::start(&program)));
+impl HeadlessBrowser {
+    fn shared() -> Option<&'static HeadlessBrowser> {
+        let browser =
+            BROWSER.get_or_init(|| program().map(|program| HeadlessBrowser::start(&program)));
         if browser.is_none() {
             eprintln!("skipped: there is no Chromium in PATH");
         }
         browser.as_ref()
     }
 
-    fn start(program: &Path) -> Browser {
+    fn start(program: &Path) -> HeadlessBrowser {
         let (to_browser, commands) = pipe();
         let (answers, from_browser) = pipe();
         let mut command = Command::new(program);
@@ -140,11 +141,11 @@ impl Browser {
                 let message = serde_json::from_slice(&bytes).unwrap();
                 // Its first message is a response to a command, so BROWSER is set by then.
                 if let Some(Some(browser)) = BROWSER.get() {
-                    browser.pass_on(message);
+                    browser.dispatch_message(message);
                 }
             }
         });
-        Browser {
+        HeadlessBrowser {
             commands: Mutex::new(File::from(commands)),
             next: AtomicU64::new(1),
             listeners: Mutex::default(),
@@ -153,7 +154,7 @@ impl Browser {
     }
 
     /// Dispatches a message to its recipient; messages for closed pages are dropped.
-    fn pass_on(&self, message: Value) {
+    fn dispatch_message(&self, message: Value) {
         let mut listeners = self.listeners.lock().unwrap();
         let of_page = message["sessionId"].as_str();
         let listener = match (of_page, message["id"].as_u64()) {
@@ -189,7 +190,7 @@ impl Browser {
     }
 
     /// Opens a new window, without a size yet.
-    fn open(&'static self) -> Page {
+    fn open(&'static self) -> BrowserPage {
         let context = self.ask("Target.createBrowserContext", json!({}))["browserContextId"].take();
         let blank = json!({"url": "about:blank", "browserContextId": context});
         let target = self.ask("Target.createTarget", blank);
@@ -200,7 +201,7 @@ impl Browser {
         let mut listeners = self.listeners.lock().unwrap();
         listeners.pages.insert(session.clone(), sender);
         drop(listeners);
-        Page {
+        BrowserPage {
             browser: self,
             context,
             messages,
@@ -212,15 +213,15 @@ impl Browser {
     }
 }
 
-impl Page {
+impl BrowserPage {
     /// Shows the page in a file and waits until it is loaded; `None` without a browser.
-    pub fn open(file: &Path, screen: Screen) -> Option<Page> {
-        Page::at(&format!("file://{}", file.display()), screen)
+    pub fn open(file: &Path, screen: ScreenSize) -> Option<BrowserPage> {
+        BrowserPage::at(&format!("file://{}", file.display()), screen)
     }
 
     /// Likewise for the page at a URL.
-    pub fn at(address: &str, screen: Screen) -> Option<Page> {
-        let mut page = Browser::shared()?.open();
+    pub fn at(address: &str, screen: ScreenSize) -> Option<BrowserPage> {
+        let mut page = HeadlessBrowser::shared()?.open();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             page.send(&format!("{domain}.enable"), json!({}));
         }
@@ -233,8 +234,8 @@ impl Page {
             json!({"enabled": true}),
         );
         page.scripts(screen.scripts);
-        page.media("screen", screen.dark);
-        page.go(address);
+        page.emulate_media("screen", screen.dark);
+        page.navigate_to(address);
         Some(page)
     }
 
@@ -244,7 +245,7 @@ impl Page {
     }
 
     /// Navigates to another page and waits until it is loaded.
-    pub fn go(&mut self, address: &str) {
+    pub fn navigate_to(&mut self, address: &str) {
         let before = self.loads;
         self.send("Page.navigate", json!({"url": address}));
         self.wait_for_load(before);
@@ -253,14 +254,14 @@ impl Page {
     /// Waits until more than `before` pages have loaded.
     pub fn wait_for_load(&mut self, before: usize) {
         if self.loads == before {
-            self.until(|message| message["method"] == "Page.loadEventFired");
+            self.wait_for_message(|message| message["method"] == "Page.loadEventFired");
         }
     }
 
     /// Goes back to the previous page, which may come from the browser's cache: that is not a load.
     pub fn back(&mut self) {
         // Deferred until after the response, which unloading the page would prevent.
-        self.value("void setTimeout(() => history.back())");
+        self.evaluate_script("void setTimeout(() => history.back())");
     }
 
     /// Sends a command to the page and returns its result.
@@ -273,15 +274,15 @@ impl Page {
     fn answer(&mut self, method: &str, params: Value) -> Value {
         let command = json!({"method": method, "params": params, "sessionId": self.session});
         let id = self.browser.send(command, None);
-        self.until(|message| message["id"] == id)
+        self.wait_for_message(|message| message["id"] == id)
     }
 
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn wait_for_message(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let message = self.messages.recv_timeout(left).expect("an answer in time");
-            self.note(&message);
+            self.record_message(&message);
             if wanted(&message) {
                 return message;
             }
@@ -289,7 +290,7 @@ impl Page {
     }
 
     /// Records requests and complaints.
-    fn note(&mut self, message: &Value) {
+    fn record_message(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
             "Page.loadEventFired" => self.loads += 1,
@@ -308,7 +309,7 @@ impl Page {
     }
 
     /// Emulates a medium and a color scheme.
-    pub fn media(&mut self, media: &str, dark: bool) {
+    pub fn emulate_media(&mut self, media: &str, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.send(
@@ -319,14 +320,14 @@ impl Page {
 
     /// Evaluates a JavaScript expression, awaiting promises.
     #[track_caller]
-    pub fn value(&mut self, expression: &str) -> Value {
-        let value = self.value_unless_it_goes(expression);
+    pub fn evaluate_script(&mut self, expression: &str) -> Value {
+        let value = self.evaluate_unless_replaced(expression);
         value.unwrap_or_else(|| panic!("the page was left: {expression}"))
     }
 
-    /// Like [`Page::value`]; `None` if the page is replaced meanwhile.
+    /// Like [`BrowserPage::evaluate_script`]; `None` if the page is replaced meanwhile.
     #[track_caller]
-    fn value_unless_it_goes(&mut self, expression: &str) -> Option<Value> {
+    fn evaluate_unless_replaced(&mut self, expression: &str) -> Option<Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.answer("Runtime.evaluate", params);
         if answer["error"]["message"] == "Inspected target navigated or closed" {
@@ -345,7 +346,7 @@ impl Page {
     #[track_caller]
     pub fn wait_until(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
-        while self.value_unless_it_goes(expression) != Some(Value::Bool(true)) {
+        while self.evaluate_unless_replaced(expression) != Some(Value::Bool(true)) {
             assert!(Instant::now() < end, "never true: {expression}");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -363,13 +364,13 @@ impl Page {
         let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
         let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let taken = self.send("Page.captureScreenshot", wanted);
-        decoded(taken["data"].as_str().unwrap())
+        decode_base64(taken["data"].as_str().unwrap())
     }
 
     /// Clicks into the middle of the first matching element.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
-        let place = self.value(&format!(
+        let place = self.evaluate_script(&format!(
             "(() => {{ const e = document.querySelector({}); \
              e.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
              const r = e.getBoundingClientRect(); \
@@ -400,7 +401,7 @@ impl Page {
 }
 
 /// Decodes base64 (RFC 4648, section 4).
-fn decoded(text: &str) -> Vec<u8> {
+fn decode_base64(text: &str) -> Vec<u8> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => byte - b'A',
         b'a'..=b'z' => byte - b'a' + 26,
@@ -420,7 +421,7 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-impl Drop for Page {
+impl Drop for BrowserPage {
     /// The window of a failed test stays open: the connection may be the reason for the failure.
     fn drop(&mut self) {
         if std::thread::panicking() {

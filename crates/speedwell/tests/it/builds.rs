@@ -1,7 +1,7 @@
 //! Builds of one source, from the command line: linking, counting once per build, and rejections.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -14,16 +14,16 @@ const FAKE: &str = "case k=1\n\
 
 const TWO: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
 
-fn project() -> Project {
-    Project::new().with("g/builds.fake", FAKE)
+fn project() -> TempProject {
+    TempProject::new().with("g/builds.fake", FAKE)
 }
 
-fn run(project: &Project, words: &[&str]) -> Answer {
+fn run(project: &TempProject, words: &[&str]) -> CommandResult {
     project.run(&[&["run", "g/builds.fake", "--seed", "4"], words].concat())
 }
 
 /// Returns the runs of the last session: variant, slot and build.
-fn builds_of(project: &Project) -> Vec<(String, u64, Option<u64>)> {
+fn builds_of(project: &TempProject) -> Vec<(String, u64, Option<u64>)> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
@@ -129,7 +129,7 @@ fn one_variant_shows_how_much_its_builds_differ() {
 #[test]
 fn doctor_says_in_a_line_whether_layout_matters() {
     let text = FAKE.replace("old 100\nnew 110", "* 100");
-    let project = Project::new().with("g/builds.fake", &text);
+    let project = TempProject::new().with("g/builds.fake", &text);
     let answer = project.run(&["doctor", "--builds", "g/builds.fake"]);
     let answer = answer
         .expect_status(0)
@@ -141,7 +141,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
             .contains("builds of one source differ by sd 8.4 %"),
         "{words:?}"
     );
-    let even = Project::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
+    let even = TempProject::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
     let answer = even.run(&["doctor", "--builds", "g/builds.fake"]);
     answer
         .expect_status(0)
@@ -155,7 +155,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
 
 #[test]
 fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
-    let project = Project::new().with("g/builds.fake", &FAKE.replace("new 110", "new 103"));
+    let project = TempProject::new().with("g/builds.fake", &FAKE.replace("new 110", "new 103"));
     run(
         &project,
         &["--variant", "old=true", "--builds", "4", "--runs", "8"],
@@ -184,7 +184,7 @@ fn a_resumed_session_executes_the_builds_that_were_planned() {
     let whole = project();
     run(&whole, &words).expect_status(0);
     let text = FAKE.replace("new 110", "new 110 110 110 exit:3 110 110 110 110");
-    let cut = Project::new().with("g/builds.fake", &text);
+    let cut = TempProject::new().with("g/builds.fake", &text);
     run(&cut, &words).expect_status(2);
     assert!(builds_of(&cut).len() < 15);
     let cut = cut.with("g/builds.fake", FAKE);
@@ -251,7 +251,7 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
 #[test]
 fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_seed() {
     let lengths = || {
-        let project = Project::new();
+        let project = TempProject::new();
         let words = [
             "eval",
             "sh",
@@ -295,7 +295,7 @@ SPEEDWELL_BENCHMARK(place) {
 const QUICK: [&str; 8] = ["-n", "1", "-t", "1ms", "-w", "0", "--seed", "6"];
 
 /// Runs with a separate cache folder, whose builds are inspected afterwards.
-fn with_compiler(project: &Project, words: &[&str]) -> Answer {
+fn with_compiler(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
     command.env(
         "XDG_CACHE_HOME",
@@ -321,11 +321,11 @@ fn linkers() -> Vec<&'static str> {
 
 #[test]
 fn functions_lie_elsewhere_in_every_build_and_builds_are_gone_afterwards() {
-    if tool(&["c++", "g++", "clang++"]).is_none() {
+    if find_tool(&["c++", "g++", "clang++"]).is_none() {
         return;
     }
     for linker in linkers() {
-        let project = Project::new().with("g/place.cpp", PROGRAM);
+        let project = TempProject::new().with("g/place.cpp", PROGRAM);
         let variant = format!("v=-fuse-ld={linker}");
         let words = [
             "run",
@@ -370,10 +370,10 @@ fn functions_lie_elsewhere_in_every_build_and_builds_are_gone_afterwards() {
 
 #[test]
 fn a_build_that_crashes_is_linked_again_by_the_line_of_its_failure() {
-    if tool(&["c++", "g++", "clang++"]).is_none() {
+    if find_tool(&["c++", "g++", "clang++"]).is_none() {
         return;
     }
-    let project = Project::new().with("g/place.cpp", PROGRAM);
+    let project = TempProject::new().with("g/place.cpp", PROGRAM);
     let words = [
         "run",
         "g/place.cpp",
@@ -420,10 +420,10 @@ fn snippets_of_compiled_languages_have_builds() {
         (&["go"][..], "go", "strings.Repeat(\"x\", 3)"),
     ];
     for (tools, language, code) in snippets {
-        if tool(tools).is_none() {
+        if find_tool(tools).is_none() {
             continue;
         }
-        let project = Project::new();
+        let project = TempProject::new();
         let words = ["eval", language, code, "--builds", "2", "--runs", "4"];
         let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat());
         answer

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Retries something that a busy machine may distort, three times as often as an idle machine
 /// needs. A real defect fails every time.
 #[track_caller]
-pub fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
+pub fn retry_busy(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
     let tries = 3 * tries;
     let mut complaints = Vec::new();
     for _ in 0..tries {
@@ -28,6 +28,6 @@ pub fn wait_until(done: impl Fn() -> bool) {
 }
 
 /// Returns an `Err` with a text unless the condition holds.
-pub fn holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
+pub fn ensure_holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(complaint()) }
 }

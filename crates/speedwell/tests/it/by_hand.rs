@@ -4,18 +4,18 @@ use speedwell_model::*;
 use std::sync::Arc;
 
 /// A session of two variants without measurements yet.
-pub fn blank(id: &str) -> Session {
+pub fn blank_session(id: &str) -> Session {
     Session {
         id: id.into(),
         number: None,
         started_unix_ms: 1_750_000_000_000,
-        state: State::Running,
+        state: SessionState::Running,
         tags: Vec::new(),
         command: vec!["speedwell".into(), "run".into(), "buffers".into()],
-        design: Design {
+        design: SessionDesign {
             seed: 7,
             runs_per_block: 2,
-            ..Design::new(Order::Blocks, Stopping::Fixed { runs: 8 }, "old")
+            ..SessionDesign::new(RunOrder::Blocks, StoppingDesign::Fixed { runs: 8 }, "old")
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
@@ -31,7 +31,10 @@ pub fn blank(id: &str) -> Session {
 
 /// A run with one sample of `metric`; even slots belong to the old variant.
 pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
-    let len = ("len".to_owned(), Value::Number(f64::from(slot % 3)));
+    let len = (
+        "len".to_owned(),
+        ParameterValue::Number(f64::from(slot % 3)),
+    );
     Run {
         case: Arc::new(Case::new("buffers/fill.js", vec![len])),
         variant: if slot.is_multiple_of(2) { "old" } else { "new" }.into(),
@@ -61,18 +64,18 @@ pub fn run(slot: u32) -> Run {
 }
 
 /// A failed step, of a slot or before all slots.
-pub fn failure(slot: Option<u32>) -> Failure {
-    Failure {
+pub fn failure(slot: Option<u32>) -> StepFailure {
+    StepFailure {
         step: if slot.is_some() {
-            Step::Run
+            SessionStep::Run
         } else {
-            Step::Describe
+            SessionStep::Describe
         },
         benchmark: "buffers/broken.js".into(),
         case: None,
         variant: None,
         slot,
-        cause: Cause::Exit { code: 1 },
+        cause: FailureCause::Exit { code: 1 },
         stderr_tail: "TypeError".into(),
         replay: "node buffers/broken.js".into(),
     }

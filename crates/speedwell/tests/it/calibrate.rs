@@ -1,7 +1,7 @@
 //! `speedwell doctor --calibrate`: the same thing against itself, with exact figures from the fake
 //! harness, and the effect of a calibration on later comparisons.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn line(variant: &str, centre: f64, salt: u64) -> String {
 
 /// One case whose sides have the same noise, and one whose second side is 5 % faster, as on a
 /// machine that favors every other run.
-fn project() -> Project {
+fn project() -> TempProject {
     let even = ["a", "b", "old", "new"].map(|name| {
         line(
             name,
@@ -29,7 +29,7 @@ fn project() -> Project {
         )
     });
     let odd = [line("a", 100.0, 1), line("b", 105.0, 2)];
-    Project::new()
+    TempProject::new()
         .with("even.fake", &format!("case n=1\n{}", even.concat()))
         .with(
             "odd.fake",
@@ -47,7 +47,7 @@ const OLD_NEW: [&str; 7] = [
     "-q",
 ];
 
-fn calibration_line(project: &Project) -> String {
+fn calibration_line(project: &TempProject) -> String {
     // The other checks depend on this machine, so any status is fine.
     let answer = project.run(&["doctor", "--format", "csv"]);
     let mut lines = answer.stdout.lines();
@@ -185,8 +185,8 @@ fn every_format_has_a_line_for_each_case() {
 
 /// Interrupts a calibration of 30 comparisons with Ctrl-C after two of them, and returns its
 /// output; `None` if it finished before the signal.
-fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
-    let project = Project::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
+fn interrupted(run_ms: u32) -> Option<(TempProject, CommandResult)> {
+    let project = TempProject::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
     let words = [
         "doctor",
         "--calibrate",
@@ -212,7 +212,7 @@ fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
         std::thread::sleep(Duration::from_millis(20));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let answer = Answer::from(child.wait_with_output().unwrap());
+    let answer = CommandResult::from(child.wait_with_output().unwrap());
     let is_complete = answer.stdout.contains("in 30 comparisons");
     (!is_complete).then_some((project, answer))
 }

@@ -3,12 +3,12 @@
 //! The steps that install Speedwell are skipped, and the service's own part (checkouts, caches) is
 //! emulated.
 
-use super::fake_forge::Fake;
+use super::fake_forge::FakeForge;
 use super::project::repository;
-use super::repository::Repository;
+use super::repository::TestRepository;
 use serde_json::Value as Json;
 use serde_yaml_ng::Value;
-use speedwell_forge::Forge;
+use speedwell_forge::ForgeKind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -52,7 +52,7 @@ fn yaml(text: &str) -> Value {
 }
 
 /// Returns the text of a scalar; empty for null.
-fn plain(value: &Value) -> String {
+fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -64,7 +64,7 @@ fn plain(value: &Value) -> String {
 
 fn entries(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mapping = value.as_mapping().into_iter().flatten();
-    mapping.map(|(name, value)| (plain(name), value))
+    mapping.map(|(name, value)| (scalar_text(name), value))
 }
 
 fn steps(value: &Value) -> &[Value] {
@@ -73,22 +73,22 @@ fn steps(value: &Value) -> &[Value] {
 
 /// Trigger of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
+enum CiTrigger {
     Push,
     PullRequest,
 }
 
 /// Exit status and remains of a job.
 #[derive(Debug)]
-struct Outcome {
+struct CiOutcome {
     status: i32,
     said: String,
     summary: String,
 }
 
-impl Outcome {
+impl CiOutcome {
     #[track_caller]
-    fn expect(self, status: i32, said: &str) -> Outcome {
+    fn expect(self, status: i32, said: &str) -> CiOutcome {
         assert_eq!(self.status, status, "{self:#?}");
         assert!(self.said.contains(said), "no '{said}' in {self:#?}");
         self
@@ -96,24 +96,24 @@ impl Outcome {
 }
 
 /// A CI service: a repository, what it keeps between jobs, and the tools of its runners.
-struct Service {
-    repository: Repository,
+struct CiService {
+    repository: TestRepository,
     /// Where comments are posted.
-    forge: Fake,
+    forge: FakeForge,
     jobs: RefCell<u32>,
 }
 
-impl Service {
+impl CiService {
     /// Creates a repository whose program takes 100 µs on `main`; `None`, with a message, without
     /// git.
-    fn new() -> Option<Service> {
-        let repository = Repository::with_program("100")?;
+    fn new() -> Option<CiService> {
+        let repository = TestRepository::with_program("100")?;
         for commit in 2..=COMMITS {
-            repository.commit(&format!("commit {commit}"));
+            repository.commit_all(&format!("commit {commit}"));
         }
-        let service = Service {
+        let service = CiService {
             repository,
-            forge: Fake::of(Forge::GitHub).of_a_job(),
+            forge: FakeForge::start(ForgeKind::GitHub).with_job_token(),
             jobs: RefCell::default(),
         };
         let make = "#!/bin/sh\nexec sh build.sh\n";
@@ -125,7 +125,7 @@ impl Service {
     }
 
     fn git(&self, words: &[&str]) -> String {
-        self.repository.git(words)
+        self.repository.run_git(words)
     }
 
     /// Path of a file of the service, in an existing folder.
@@ -149,37 +149,37 @@ impl Service {
     /// trial merge.
     fn pull_request(&self, cost: &str, build: Option<&str>) {
         self.repository
-            .checkout("main~3")
-            .git(&["checkout", "--quiet", "-B", "topic"]);
+            .check_out("main~3")
+            .run_git(&["checkout", "--quiet", "-B", "topic"]);
         self.repository
-            .write("cost", cost)
-            .write("notes", "of the pull request");
+            .write_file("cost", cost)
+            .write_file("notes", "of the pull request");
         if let Some(build) = build {
-            self.repository.write("build.sh", build);
+            self.repository.write_file("build.sh", build);
         }
-        self.repository.commit("topic");
+        self.repository.commit_all("topic");
         self.repository
-            .checkout("main")
-            .git(&["checkout", "--quiet", "-B", "trial"]);
-        self.repository.merge("topic", "trial merge");
+            .check_out("main")
+            .run_git(&["checkout", "--quiet", "-B", "trial"]);
+        self.repository.merge_branch("topic", "trial merge");
         let names = [
             "topic:refs/heads/topic",
             "topic:refs/pull/12/head",
             "trial:refs/pull/12/merge",
         ];
         self.git(&[&["push", "--quiet", "--force", "origin"], &names[..]].concat());
-        self.repository.checkout("main");
+        self.repository.check_out("main");
     }
 
     /// Creates a checkout like `actions/checkout` and GitLab's runner: complete, or only the newest
     /// commit.
-    fn checkout(&self, event: Event, is_whole: bool) -> PathBuf {
+    fn checkout(&self, event: CiTrigger, is_whole: bool) -> PathBuf {
         let mut jobs = self.jobs.borrow_mut();
         *jobs += 1;
         let folder = self.file(&format!("job-{jobs}/work"));
         let name = match event {
-            Event::Push => "refs/heads/main",
-            Event::PullRequest => "refs/pull/12/merge",
+            CiTrigger::Push => "refs/heads/main",
+            CiTrigger::PullRequest => "refs/pull/12/merge",
         };
         let at = folder.to_string_lossy();
         self.git(&["init", "--quiet", &at]);
@@ -198,8 +198,8 @@ impl Service {
             git(&["fetch", "--quiet", "--depth=1", "origin", &own]);
         }
         match event {
-            Event::Push => git(&["checkout", "--quiet", "-B", "main", "refs/remotes/job"]),
-            Event::PullRequest => git(&["checkout", "--quiet", "--detach", "refs/remotes/job"]),
+            CiTrigger::Push => git(&["checkout", "--quiet", "-B", "main", "refs/remotes/job"]),
+            CiTrigger::PullRequest => git(&["checkout", "--quiet", "--detach", "refs/remotes/job"]),
         };
         folder
     }
@@ -243,14 +243,14 @@ impl Service {
         (output.status.code().unwrap_or(-1), said)
     }
 
-    fn variables_of_github(&self, event: Event) -> BTreeMap<String, String> {
+    fn variables_of_github(&self, event: CiTrigger) -> BTreeMap<String, String> {
         let revision = match event {
-            Event::Push => "main",
-            Event::PullRequest => "trial",
+            CiTrigger::Push => "main",
+            CiTrigger::PullRequest => "trial",
         };
         let mut variables = vec![
             ("GITHUB_ACTIONS", "true".to_owned()),
-            ("GITHUB_SHA", self.repository.id(revision)),
+            ("GITHUB_SHA", self.repository.commit_id(revision)),
             ("GITHUB_API_URL", format!("{}/api/v3", self.forge.address)),
             ("GITHUB_REPOSITORY", "owner/name".to_owned()),
             (
@@ -265,11 +265,11 @@ impl Service {
             ),
         ];
         variables.extend(match event {
-            Event::Push => vec![
+            CiTrigger::Push => vec![
                 ("GITHUB_REF", "refs/heads/main".to_owned()),
                 ("GITHUB_REF_NAME", "main".to_owned()),
             ],
-            Event::PullRequest => vec![
+            CiTrigger::PullRequest => vec![
                 ("GITHUB_REF", "refs/pull/12/merge".to_owned()),
                 ("GITHUB_HEAD_REF", "topic".to_owned()),
                 ("GITHUB_BASE_REF", "main".to_owned()),
@@ -282,9 +282,9 @@ impl Service {
     }
 
     /// Executes the only job of a GitHub workflow.
-    fn workflow(&self, workflow: &Value, event: Event) -> Outcome {
+    fn workflow(&self, workflow: &Value, event: CiTrigger) -> CiOutcome {
         let (_, job) = entries(&workflow["jobs"]).next().expect("a job");
-        let mut run = Job::new(self, event);
+        let mut run = GitHubJob::new(self, event);
         for environment in [&workflow["env"], &job["env"]] {
             run.add_variables(environment);
         }
@@ -293,21 +293,21 @@ impl Service {
     }
 
     /// Executes the only job of a GitLab file. Its caches persist until the next one.
-    fn pipeline(&self, file: &Value, event: Event) -> Outcome {
+    fn pipeline(&self, file: &Value, event: CiTrigger) -> CiOutcome {
         let (_, job) = entries(file).next().expect("a job");
         let mut variables: BTreeMap<String, String> = entries(&job["variables"])
-            .map(|(name, value)| (name, plain(value)))
+            .map(|(name, value)| (name, scalar_text(value)))
             .collect();
         let is_whole = variables.get("GIT_DEPTH").map(String::as_str) == Some("0");
         let work = self.checkout(event, is_whole);
         let (name, revision) = match event {
-            Event::Push => ("CI_COMMIT_BRANCH", "main"),
-            Event::PullRequest => ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "trial"),
+            CiTrigger::Push => ("CI_COMMIT_BRANCH", "main"),
+            CiTrigger::PullRequest => ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "trial"),
         };
         for (name, value) in [
             ("GITLAB_CI", "true"),
             ("CI_DEFAULT_BRANCH", "main"),
-            ("CI_COMMIT_SHA", &self.repository.id(revision)),
+            ("CI_COMMIT_SHA", &self.repository.commit_id(revision)),
             (name, "main"),
         ] {
             variables.insert(name.to_owned(), value.to_owned());
@@ -316,17 +316,17 @@ impl Service {
             .as_sequence()
             .cloned()
             .unwrap_or_default();
-        let caches: Vec<String> = caches.iter().map(plain).collect();
+        let caches: Vec<String> = caches.iter().map(scalar_text).collect();
         for path in &caches {
             let _ = fs::copy(self.file(&format!("kept/{path}")), work.join(path));
         }
         let script: String = steps(&job["script"])
             .iter()
-            .map(|line| plain(line) + "\n")
+            .map(|line| scalar_text(line) + "\n")
             .collect();
         let script = format!("{PIPEFAIL}{script}");
         let (status, said) = self.execute(&script, &work, &variables);
-        if status == 0 || plain(&job["cache"]["when"]) == "always" {
+        if status == 0 || scalar_text(&job["cache"]["when"]) == "always" {
             for path in &caches {
                 let _ = fs::copy(work.join(path), self.file(&format!("kept/{path}")));
             }
@@ -337,9 +337,9 @@ impl Service {
             .unwrap_or_default();
         let left: Vec<String> = left
             .iter()
-            .map(|path| read(&work.join(plain(path))))
+            .map(|path| read(&work.join(scalar_text(path))))
             .collect();
-        Outcome {
+        CiOutcome {
             status,
             said,
             summary: left.concat(),
@@ -347,9 +347,9 @@ impl Service {
     }
 }
 
-struct Job<'a> {
-    service: &'a Service,
-    event: Event,
+struct GitHubJob<'a> {
+    service: &'a CiService,
+    event: CiTrigger,
     work: PathBuf,
     variables: BTreeMap<String, String>,
     /// Values for `${{ ... }}`.
@@ -358,12 +358,12 @@ struct Job<'a> {
     said: String,
 }
 
-impl<'a> Job<'a> {
-    fn new(service: &'a Service, event: Event) -> Job<'a> {
+impl<'a> GitHubJob<'a> {
+    fn new(service: &'a CiService, event: CiTrigger) -> GitHubJob<'a> {
         for name in ["summary", "output"] {
             fs::write(service.file(name), "").unwrap();
         }
-        let number = if event == Event::PullRequest {
+        let number = if event == CiTrigger::PullRequest {
             "12"
         } else {
             ""
@@ -374,7 +374,7 @@ impl<'a> Job<'a> {
             ("github.run_id", "1"),
             ("runner.os", "Linux"),
         ];
-        Job {
+        GitHubJob {
             service,
             event,
             work: PathBuf::new(),
@@ -389,13 +389,13 @@ impl<'a> Job<'a> {
 
     fn add_variables(&mut self, environment: &Value) {
         for (name, value) in entries(environment) {
-            let value = self.filled(&plain(value));
+            let value = self.expand_expressions(&scalar_text(value));
             self.variables.insert(name, value);
         }
     }
 
     /// Expands every `${{ NAME }}` in a text.
-    fn filled(&self, text: &str) -> String {
+    fn expand_expressions(&self, text: &str) -> String {
         let mut parts = text.split("${{");
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
@@ -409,13 +409,13 @@ impl<'a> Job<'a> {
 
     /// Returns whether a step with this condition is executed.
     fn is_due(&self, condition: &Value) -> bool {
-        let condition = plain(condition);
+        let condition = scalar_text(condition);
         if condition == "always()" {
             return true;
         }
         let holds = match condition.split_once(" == ") {
             Some((name, value)) => {
-                self.filled(&format!("${{{{{name}}}}}")) == value.trim_matches('\'')
+                self.expand_expressions(&format!("${{{{{name}}}}}")) == value.trim_matches('\'')
             }
             None => condition.is_empty(),
         };
@@ -429,7 +429,7 @@ impl<'a> Job<'a> {
             }
             match &step["uses"] {
                 Value::Null => self.run(step),
-                action => self.action(&plain(action), &step["with"]),
+                action => self.action(&scalar_text(action), &step["with"]),
             }
         }
     }
@@ -437,7 +437,7 @@ impl<'a> Job<'a> {
     fn run(&mut self, step: &Value) {
         let before = self.variables.clone();
         self.add_variables(&step["env"]);
-        let script = plain(&step["run"]);
+        let script = scalar_text(&step["run"]);
         assert!(
             !script.contains("${{"),
             "what others write must not become a script: {script}"
@@ -455,7 +455,7 @@ impl<'a> Job<'a> {
             self.status = status;
         }
         self.variables = before;
-        let id = plain(&step["id"]);
+        let id = scalar_text(&step["id"]);
         for (name, value) in read(&self.service.file("output"))
             .lines()
             .filter_map(|line| line.split_once('='))
@@ -466,13 +466,14 @@ impl<'a> Job<'a> {
     }
 
     fn action(&mut self, action: &str, with: &Value) {
-        let kept = self
-            .service
-            .file(&format!("kept/{}", plain(&with["path"]).replace('/', "-")));
-        let here = self.work.join(plain(&with["path"]));
+        let kept = self.service.file(&format!(
+            "kept/{}",
+            scalar_text(&with["path"]).replace('/', "-")
+        ));
+        let here = self.work.join(scalar_text(&with["path"]));
         match action.split('@').next().unwrap() {
             "actions/checkout" => {
-                let is_whole = plain(&with["fetch-depth"]) == "0";
+                let is_whole = scalar_text(&with["fetch-depth"]) == "0";
                 self.work = self.service.checkout(self.event, is_whole);
             }
             "actions/cache/restore" => drop(fs::copy(kept, here)),
@@ -481,8 +482,8 @@ impl<'a> Job<'a> {
                 let own = action_file();
                 for (name, input) in entries(&own["inputs"]) {
                     let value = match &with[&*name] {
-                        Value::Null => self.filled(&plain(&input["default"])),
-                        given => plain(given),
+                        Value::Null => self.expand_expressions(&scalar_text(&input["default"])),
+                        given => scalar_text(given),
                     };
                     self.context.insert(format!("inputs.{name}"), value);
                 }
@@ -492,8 +493,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn outcome(self) -> Outcome {
-        Outcome {
+    fn outcome(self) -> CiOutcome {
+        CiOutcome {
             status: self.status,
             said: self.said,
             summary: read(&self.service.file("summary")),
@@ -511,7 +512,7 @@ fn action_file() -> Value {
 
 /// Makes sessions of all commits of `main` but the last, from the exported one: with 100 µs, or
 /// with 80 until commit 20.
-fn sessions(service: &Service, exported: &str, was_faster: bool) -> String {
+fn sessions(service: &CiService, exported: &str, was_faster: bool) -> String {
     let mut lines = exported
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
@@ -545,9 +546,9 @@ fn sessions(service: &Service, exported: &str, was_faster: bool) -> String {
 
 /// Executes a recipe for main without history, with an unchanged one, and with a regression. `kept`
 /// returns what the recipe stores as JSON Lines, and `keep` replaces it.
-fn has_a_gate(
-    service: &Service,
-    recipe: &dyn Fn() -> Outcome,
+fn check_main_recipe(
+    service: &CiService,
+    recipe: &dyn Fn() -> CiOutcome,
     kept: &dyn Fn() -> String,
     keep: &dyn Fn(&str),
 ) {
@@ -564,7 +565,7 @@ fn has_a_gate(
     assert_eq!(kept().matches("\"speedwell\":\"session\"").count(), COMMITS);
 }
 
-impl Service {
+impl CiService {
     fn exported(&self, db: &Path) -> String {
         let db = db.display();
         let script = format!(
@@ -595,7 +596,7 @@ impl Service {
 
 #[test]
 fn a_branch_of_the_repository_keeps_the_results_of_main() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let [workflow] = &blocks("yaml", "git show origin/results")[..] else {
@@ -616,9 +617,9 @@ fn a_branch_of_the_repository_keeps_the_results_of_main() {
         let commit = bare(&["commit-tree", &tree, "-m", "other results"]);
         bare(&["update-ref", "refs/heads/results", &commit]);
     };
-    has_a_gate(
+    check_main_recipe(
         &service,
-        &|| service.workflow(&workflow, Event::Push),
+        &|| service.workflow(&workflow, CiTrigger::Push),
         &kept,
         &keep,
     );
@@ -631,7 +632,7 @@ fn a_branch_of_the_repository_keeps_the_results_of_main() {
 
 #[test]
 fn a_cache_keeps_the_store_of_main_even_if_the_gate_fails() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let [workflow] = &blocks("yaml", "actions/cache/save")[..] else {
@@ -639,9 +640,9 @@ fn a_cache_keeps_the_store_of_main_even_if_the_gate_fails() {
     };
     let workflow = yaml(workflow);
     let db = service.file("kept/speedwell.db");
-    has_a_gate(
+    check_main_recipe(
         &service,
-        &|| service.workflow(&workflow, Event::Push),
+        &|| service.workflow(&workflow, CiTrigger::Push),
         &|| service.exported(&db),
         &|lines| service.import(lines, &db),
     );
@@ -649,7 +650,7 @@ fn a_cache_keeps_the_store_of_main_even_if_the_gate_fails() {
 
 #[test]
 fn exported_results_are_kept_on_gitlab() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let [file] = &blocks("yaml", "paths: [results.jsonl]")[..] else {
@@ -657,9 +658,9 @@ fn exported_results_are_kept_on_gitlab() {
     };
     let file = yaml(file);
     let kept = service.file("kept/results.jsonl");
-    has_a_gate(
+    check_main_recipe(
         &service,
-        &|| service.pipeline(&file, Event::Push),
+        &|| service.pipeline(&file, CiTrigger::Push),
         &|| read(&kept),
         &|lines| fs::write(&kept, lines).unwrap(),
     );
@@ -667,7 +668,7 @@ fn exported_results_are_kept_on_gitlab() {
 
 #[test]
 fn a_machine_of_ones_own_measures_main() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let [script] = &blocks("sh", "speedwell run")[..] else {
@@ -675,21 +676,21 @@ fn a_machine_of_ones_own_measures_main() {
     };
     let db = service.file("home/speedwell.db");
     let recipe = || {
-        let work = service.checkout(Event::Push, true);
+        let work = service.checkout(CiTrigger::Push, true);
         let (status, said) = service.execute(script, &work, &BTreeMap::new());
-        Outcome {
+        CiOutcome {
             status,
             said,
             summary: String::new(),
         }
     };
-    has_a_gate(&service, &recipe, &|| service.exported(&db), &|lines| {
+    check_main_recipe(&service, &recipe, &|| service.exported(&db), &|lines| {
         service.import(lines, &db)
     });
 }
 
 /// Executes a recipe for pull requests on an unchanged, a slower, and an unbuildable one.
-fn compares(service: &Service, recipe: &dyn Fn() -> Outcome) -> [Outcome; 3] {
+fn check_pull_recipe(service: &CiService, recipe: &dyn Fn() -> CiOutcome) -> [CiOutcome; 3] {
     service.pull_request("100", None);
     let level = recipe().expect(0, "");
     service.pull_request("150", None);
@@ -704,15 +705,15 @@ fn compares(service: &Service, recipe: &dyn Fn() -> Outcome) -> [Outcome; 3] {
 
 #[test]
 fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let workflows = blocks("yaml", "on: pull_request\n");
     assert_eq!(workflows.len(), 2, "commands, and the action");
     for workflow in &workflows {
         let workflow = yaml(workflow);
-        let recipe = || service.workflow(&workflow, Event::PullRequest);
-        let [level, slower, broken] = compares(&service, &recipe);
+        let recipe = || service.workflow(&workflow, CiTrigger::PullRequest);
+        let [level, slower, broken] = check_pull_recipe(&service, &recipe);
         for own in [level, slower] {
             assert!(own.said.contains("on owner/name#12"), "{own:#?}");
         }
@@ -736,7 +737,7 @@ fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() 
 /// of it is executed.
 #[test]
 fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     service.pull_request("100", None);
@@ -745,11 +746,11 @@ fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
     };
     let workflow = yaml(workflow);
     let steps = steps(&workflow["jobs"]["say"]["steps"]);
-    let script = plain(&steps.last().expect("a step")["run"]);
-    let mut variables = service.variables_of_github(Event::Push);
+    let script = scalar_text(&steps.last().expect("a step")["run"]);
+    let mut variables = service.variables_of_github(CiTrigger::Push);
     variables.insert("GITHUB_TOKEN".into(), "secret".into());
-    variables.insert("HEAD".into(), service.repository.id("topic"));
-    let work = service.checkout(Event::Push, true);
+    variables.insert("HEAD".into(), service.repository.commit_id("topic"));
+    let work = service.checkout(CiTrigger::Push, true);
     fs::write(work.join("report.md"), "no change\n").unwrap();
     for (number, status) in [
         ("12\n", 0),
@@ -772,22 +773,24 @@ fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
 
 #[test]
 fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let [file] = &blocks("yaml", "merge_request_event")[..] else {
         panic!("one pipeline");
     };
     let file = yaml(file);
-    compares(&service, &|| service.pipeline(&file, Event::PullRequest));
+    check_pull_recipe(&service, &|| {
+        service.pipeline(&file, CiTrigger::PullRequest)
+    });
     let [script] = &blocks("sh", "rev:@base:main")[..] else {
         panic!("one script");
     };
-    compares(&service, &|| {
-        let work = service.checkout(Event::PullRequest, true);
+    check_pull_recipe(&service, &|| {
+        let work = service.checkout(CiTrigger::PullRequest, true);
         let (status, said) = service.execute(script, &work, &BTreeMap::new());
         let summary = read(&work.join("report.md"));
-        Outcome {
+        CiOutcome {
             status,
             said,
             summary,
@@ -797,13 +800,13 @@ fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
 
 #[test]
 fn a_shallow_checkout_is_refused_with_the_way_out() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     service.pull_request("100", None);
     let workflow = &blocks("yaml", "pull-requests: write")[0];
     let workflow = yaml(&workflow.replace("fetch-depth: 0", "fetch-depth: 1"));
-    let outcome = service.workflow(&workflow, Event::PullRequest);
+    let outcome = service.workflow(&workflow, CiTrigger::PullRequest);
     outcome.expect(2, "there is no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main");
 }
 
@@ -811,30 +814,30 @@ fn a_shallow_checkout_is_refused_with_the_way_out() {
 fn the_action_has_what_a_composite_action_needs_and_the_page_has_all_its_inputs() {
     let action = action_file();
     for field in ["name", "description"] {
-        assert!(!plain(&action[field]).is_empty(), "{field}");
+        assert!(!scalar_text(&action[field]).is_empty(), "{field}");
     }
-    assert_eq!(plain(&action["runs"]["using"]), "composite");
+    assert_eq!(scalar_text(&action["runs"]["using"]), "composite");
     for step in steps(&action["runs"]["steps"]) {
-        assert_eq!(plain(&step["shell"]), "bash", "{step:?}");
-        assert!(!plain(&step["run"]).is_empty(), "{step:?}");
+        assert_eq!(scalar_text(&step["shell"]), "bash", "{step:?}");
+        assert!(!scalar_text(&step["run"]).is_empty(), "{step:?}");
     }
     let page = fs::read_to_string(repository().join(PAGE)).unwrap();
     for (name, input) in entries(&action["inputs"]) {
-        let default = plain(&input["default"]);
-        let is_needed = plain(&input["required"]) == "true";
+        let default = scalar_text(&input["default"]);
+        let is_needed = scalar_text(&input["required"]) == "true";
         assert!(is_needed || input.get("default").is_some(), "{name}");
         let row = page
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("{PAGE} lacks the input '{name}'"));
         assert!(default.contains("${{") || row.contains(&default), "{row}");
-        assert!(!plain(&input["description"]).is_empty(), "{name}");
+        assert!(!scalar_text(&input["description"]).is_empty(), "{name}");
     }
 }
 
 #[test]
 fn the_action_takes_other_commands_and_a_program_that_is_there() {
-    let Some(service) = Service::new() else {
+    let Some(service) = CiService::new() else {
         return;
     };
     let workflow = |with: &str| {
@@ -844,12 +847,14 @@ fn the_action_takes_other_commands_and_a_program_that_is_there() {
         ))
     };
     let run = workflow("command: run, arguments: ./bench --runs 2 --no-save");
-    let outcome = service.workflow(&run, Event::Push).expect(0, "BM_copy/*");
+    let outcome = service
+        .workflow(&run, CiTrigger::Push)
+        .expect(0, "BM_copy/*");
     assert_eq!(outcome.summary, "");
     assert_eq!(service.forge.requests(), 0, "nothing to say");
     let other = workflow("arguments: ./bench, program: /nowhere/speedwell");
     service
-        .workflow(&other, Event::Push)
+        .workflow(&other, CiTrigger::Push)
         .expect(127, "/nowhere/speedwell");
 }
 

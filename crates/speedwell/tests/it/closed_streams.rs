@@ -1,11 +1,11 @@
 //! Closed streams, as after `| head`: no measurement is lost, and nothing crashes.
 
-use super::project::Project;
+use super::project::TempProject;
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
 
 /// A stream whose reader is gone.
-fn closed() -> Stdio {
+fn closed_stream() -> Stdio {
     let (reader, writer) = pipe().unwrap();
     drop(reader);
     writer.into()
@@ -17,18 +17,18 @@ fn status(command: &mut Command) -> i32 {
 
 #[test]
 fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
-    let project = Project::new();
+    let project = TempProject::new();
     // A single run causes a warning.
     let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "-i", "1"];
     let mut command = project.command(&words);
-    command.stdout(closed()).stderr(closed());
+    command.stdout(closed_stream()).stderr(closed_stream());
     assert_eq!(status(&mut command), 0);
     assert_eq!(project.stored_runs(), 1);
 }
 
 #[test]
 fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
-    let project = Project::new();
+    let project = TempProject::new();
     for words in [
         &["new", "--schema"][..],
         &["new", "topology", "--no-look"],
@@ -36,7 +36,7 @@ fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
     ] {
         let (mut told, stderr) = pipe().unwrap();
         let mut command = project.command(words);
-        command.stdout(closed()).stderr(stderr);
+        command.stdout(closed_stream()).stderr(stderr);
         assert_eq!(status(&mut command), 0, "{words:?}");
         drop(command);
         let mut text = String::new();
@@ -50,10 +50,10 @@ fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
 
 #[test]
 fn watching_ends_when_nobody_reads_the_lines_any_more() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["eval", "sh", "true", "--watch", "--time", "50ms"];
     let mut command = project.command(&words);
-    command.stdout(closed());
+    command.stdout(closed_stream());
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
@@ -62,15 +62,15 @@ fn watching_ends_when_nobody_reads_the_lines_any_more() {
 
 #[test]
 fn an_error_that_nobody_reads_has_its_status() {
-    let project = Project::new();
+    let project = TempProject::new();
     let mut command = project.command(&["report", "there-is-none.json"]);
-    command.stdout(closed()).stderr(closed());
+    command.stdout(closed_stream()).stderr(closed_stream());
     assert_eq!(status(&mut command), 2);
 }
 
 #[test]
 fn an_answer_for_which_there_is_no_room_is_an_error() {
-    let project = Project::new();
+    let project = TempProject::new();
     let full = || std::fs::File::options().write(true).open("/dev/full");
     for words in [&["new", "--schema"][..], &["eval", "sh", "true", "-n", "1"]] {
         let output = project.command(words).stdout(full().unwrap()).output();

@@ -2,16 +2,18 @@
 //! sends commands and collects responses. Like `harness_driver.rs` it uses none of the code under
 //! test, except where a language's code must be compiled into a program first.
 
-use super::code_snippets::{self, Snippet, Snippets};
-use super::harness_driver::{Ended, Event, Talk, encoded, javascript, tool};
+use super::code_snippets::{self, LanguageSnippets, TestSnippet};
+use super::harness_driver::{
+    HarnessEnd, HarnessEvent, HarnessTalk, encode_value, find_tool, javascript,
+};
 use super::project::repository;
-use speedwell_harness::snippet::{Failed, start, usual_program};
-use speedwell_model::{self as model, Cause, Language, Variant};
+use speedwell_harness::snippet::{CompileFailure, build_process, default_program};
+use speedwell_model::{self as model, FailureCause, SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// How code gets into a harness.
-enum Way {
+enum CodeDelivery {
     /// The process receives the code.
     ReportedTime(Vec<String>),
     /// Each snippet is compiled into a separate program.
@@ -21,24 +23,24 @@ enum Way {
 /// A harness that measures code.
 pub struct CodeHarness {
     language: &'static str,
-    way: Way,
-    pub snippets: &'static Snippets,
+    way: CodeDelivery,
+    pub snippets: &'static LanguageSnippets,
 }
 
 /// A running harness with its trace.
-pub struct Conversation {
-    talk: Talk,
+pub struct CodeConversation {
+    talk: HarnessTalk,
     commands: u32,
     folder: TempDir,
     language: &'static str,
     /// Events of earlier commands, such as gauges.
-    pub aside: Vec<Event>,
+    pub aside: Vec<HarnessEvent>,
 }
 
 /// All events of a command; parts of a list are joined.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    pub events: Vec<Event>,
+pub struct CodeAnswer {
+    pub events: Vec<HarnessEvent>,
 }
 
 impl CodeHarness {
@@ -50,12 +52,14 @@ impl CodeHarness {
         };
         let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
         let way = match language {
-            "node" | "bun" | "deno" => Way::ReportedTime(javascript(language)?),
-            "python" => Way::ReportedTime(vec![
-                tool(&["python3"])?,
+            "node" | "bun" | "deno" => CodeDelivery::ReportedTime(javascript(language)?),
+            "python" => CodeDelivery::ReportedTime(vec![
+                find_tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
-            "erlang" | "elixir" => Way::ReportedTime(super::erlang_harness::words(language)?),
+            "erlang" | "elixir" => {
+                CodeDelivery::ReportedTime(super::erlang_harness::words(language)?)
+            }
             "c" => compiled_by(&["cc", "gcc", "clang"])?,
             "cpp" => compiled_by(&["c++", "g++", "clang++"])?,
             "rust" => compiled_by(&["rustc"])?,
@@ -71,7 +75,7 @@ impl CodeHarness {
 
     /// Whether one process can hold several snippets.
     pub fn takes_several(&self) -> bool {
-        matches!(self.way, Way::ReportedTime(_))
+        matches!(self.way, CodeDelivery::ReportedTime(_))
     }
 
     /// Whether the language has a processor clock that excludes idle threads.
@@ -87,15 +91,15 @@ impl CodeHarness {
 
     /// Starts a process that accepts any code; for a compiled language, one that contains
     /// `snippet`. Compiler errors are returned as the error.
-    pub fn start(&self, snippet: Snippet) -> Result<Conversation, Answer> {
+    pub fn start(&self, snippet: TestSnippet) -> Result<CodeConversation, CodeAnswer> {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
-            Way::ReportedTime(words) => words.clone(),
-            Way::Compiled => compiled(self.language, snippet, self.modules(snippet))?,
+            CodeDelivery::ReportedTime(words) => words.clone(),
+            CodeDelivery::Compiled => compiled(self.language, snippet, self.modules(snippet))?,
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
-        Ok(Conversation {
-            talk: Talk::start(&words, &[("TRACE", &trace)]),
+        Ok(CodeConversation {
+            talk: HarnessTalk::start(&words, &[("TRACE", &trace)]),
             commands: 0,
             folder,
             language: match self.language {
@@ -110,7 +114,7 @@ impl CodeHarness {
     /// Returns the folder where a compiler finds the module of `snippet`; `None` if it has no
     /// module. A program is compiled once for each set of folders, so this folder is constant, and
     /// only the code with the module uses it.
-    fn modules(&self, snippet: Snippet) -> Option<PathBuf> {
+    fn modules(&self, snippet: TestSnippet) -> Option<PathBuf> {
         let module = self.snippets.module.as_ref();
         let module = module.filter(|module| module.snippet == snippet)?;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.language);
@@ -119,7 +123,7 @@ impl CodeHarness {
 
     /// Starts a process that has loaded `snippet` as job `a`.
     #[track_caller]
-    pub fn with(&self, snippet: Snippet) -> Conversation {
+    pub fn with(&self, snippet: TestSnippet) -> CodeConversation {
         let mut talk = match self.start(snippet) {
             Ok(talk) => talk,
             Err(refusal) => panic!("not compiled: {refusal:?}"),
@@ -142,8 +146,8 @@ fn write_module(folder: &Path, file: &str, text: &str) -> PathBuf {
     modules
 }
 
-fn compiled_by(compilers: &[&str]) -> Option<Way> {
-    tool(compilers).map(|_| Way::Compiled)
+fn compiled_by(compilers: &[&str]) -> Option<CodeDelivery> {
+    find_tool(compilers).map(|_| CodeDelivery::Compiled)
 }
 
 /// Compiles the program of a snippet; returns the command line that starts it.
@@ -152,10 +156,10 @@ fn compiled_by(compilers: &[&str]) -> Option<Way> {
 /// Returns an answer with the `error` that a harness which compiles code itself would send.
 fn compiled(
     language: &str,
-    snippet: Snippet,
+    snippet: TestSnippet,
     modules: Option<PathBuf>,
-) -> Result<Vec<String>, Answer> {
-    let language = Language::of_word(language).unwrap();
+) -> Result<Vec<String>, CodeAnswer> {
+    let language = SnippetLanguage::of_word(language).unwrap();
     let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let snippet = model::Snippet {
         init: hook(snippet.init),
@@ -165,47 +169,47 @@ fn compiled(
         ..model::Snippet::new(language, snippet.runner)
     };
     let plain = Variant::plain("plain");
-    match start(&snippet, &usual_program(language), &plain) {
+    match build_process(&snippet, &default_program(language), &plain) {
         Ok(spec) => {
             let program = spec.program.to_string_lossy().into_owned();
             Ok([program].into_iter().chain(spec.arguments).collect())
         }
-        Err(Failed {
-            cause: Cause::Invalid { reason },
+        Err(CompileFailure {
+            cause: FailureCause::Invalid { reason },
             ..
-        }) => Err(Answer::refused(&reason)),
+        }) => Err(CodeAnswer::compile_error(&reason)),
         Err(failed) => panic!("{failed:?}"),
     }
 }
 
-impl Conversation {
+impl CodeConversation {
     pub fn pid(&self) -> i32 {
         self.talk.pid()
     }
 
     /// Sends a command without waiting; returns its id.
-    pub fn say(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
+    pub fn send_command(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
         self.commands += 1;
         let id = self.commands.to_string();
         let fields: String = fields
             .iter()
             .map(|(key, value)| format!("\t{key}={value}"))
             .collect();
-        self.talk.say(&format!("{verb}\tid={id}{fields}\n"));
+        self.talk.send_lines(&format!("{verb}\tid={id}{fields}\n"));
         id
     }
 
     /// Sends a command and waits for all its events. Values are literal text.
     #[track_caller]
-    pub fn ask(&mut self, verb: &str, fields: &[(&str, &str)]) -> Answer {
-        let id = self.say(verb, fields);
+    pub fn send_and_wait(&mut self, verb: &str, fields: &[(&str, &str)]) -> CodeAnswer {
+        let id = self.send_command(verb, fields);
         self.answer_to(&id, verb)
     }
 
     /// Collects the events up to the one that concludes the command with that id.
     #[track_caller]
-    pub fn answer_to(&mut self, id: &str, verb: &str) -> Answer {
-        let mut events: Vec<Event> = Vec::new();
+    pub fn answer_to(&mut self, id: &str, verb: &str) -> CodeAnswer {
+        let mut events: Vec<HarnessEvent> = Vec::new();
         loop {
             let Some(event) = self.talk.next() else {
                 panic!("the harness ended before it had answered '{verb}': {events:#?}");
@@ -225,28 +229,34 @@ impl Conversation {
                 _ => events.push(event),
             }
             if concludes {
-                return Answer { events };
+                return CodeAnswer { events };
             }
         }
     }
 
     #[track_caller]
-    pub fn load(&mut self, job: &str, snippet: Snippet) -> Answer {
+    pub fn load(&mut self, job: &str, snippet: TestSnippet) -> CodeAnswer {
         self.load_with(job, snippet, &[])
     }
 
     /// Loads code that finds modules in this folder.
     #[track_caller]
-    pub fn load_from(&mut self, job: &str, snippet: Snippet, file: &str, text: &str) -> Answer {
+    pub fn load_from(
+        &mut self,
+        job: &str,
+        snippet: TestSnippet,
+        file: &str,
+        text: &str,
+    ) -> CodeAnswer {
         let folder = write_module(self.folder.path(), file, text);
-        let folder = encoded(&folder.to_string_lossy());
+        let folder = encode_value(&folder.to_string_lossy());
         self.load_with(job, snippet, &[("path0", &folder)])
     }
 
     #[track_caller]
-    fn load_with(&mut self, job: &str, snippet: Snippet, more: &[(&str, &str)]) -> Answer {
+    fn load_with(&mut self, job: &str, snippet: TestSnippet, more: &[(&str, &str)]) -> CodeAnswer {
         if self.language.is_empty() {
-            return self.ask("load", &[("job", job), ("form", "built")]);
+            return self.send_and_wait("load", &[("job", job), ("form", "built")]);
         }
         let texts = [
             ("runner", snippet.runner),
@@ -257,29 +267,34 @@ impl Conversation {
         let texts: Vec<(&str, String)> = texts
             .iter()
             .filter(|(_, text)| !text.is_empty())
-            .map(|(key, text)| (*key, encoded(text)))
+            .map(|(key, text)| (*key, encode_value(text)))
             .collect();
         let mut fields = vec![("job", job), ("form", "text"), ("lang", self.language)];
         fields.extend(texts.iter().map(|(key, text)| (*key, text.as_str())));
         fields.extend(more);
-        self.ask("load", &fields)
+        self.send_and_wait("load", &fields)
     }
 
     #[track_caller]
-    pub fn workers(&mut self, job: &str, n: u32) -> Answer {
-        self.ask("workers", &[("job", job), ("n", &n.to_string())])
+    pub fn workers(&mut self, job: &str, n: u32) -> CodeAnswer {
+        self.send_and_wait("workers", &[("job", job), ("n", &n.to_string())])
     }
 
     /// Measures windows of `interval_ms`.
     #[track_caller]
-    pub fn windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> Answer {
-        let id = self.say_windows(jobs, interval_ms, samples);
+    pub fn measure_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> CodeAnswer {
+        let id = self.send_windows(jobs, interval_ms, samples);
         self.answer_to(&id, "run")
     }
 
     /// Measures windows of `interval_ms`, with processor time.
     #[track_caller]
-    pub fn windows_with_cpu_time(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> Answer {
+    pub fn windows_with_cpu_time(
+        &mut self,
+        jobs: &str,
+        interval_ms: u64,
+        samples: u32,
+    ) -> CodeAnswer {
         let interval_ns = (interval_ms * 1_000_000).to_string();
         let samples = samples.to_string();
         let mode = [("jobs", jobs), ("mode", "continuous"), ("cpu", "1")];
@@ -288,11 +303,11 @@ impl Conversation {
             ("samples", &samples),
             ("warmup_ns", "0"),
         ];
-        self.ask("run", &[mode, length].concat())
+        self.send_and_wait("run", &[mode, length].concat())
     }
 
-    /// Like [`Conversation::windows`], without waiting.
-    pub fn say_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> String {
+    /// Like [`CodeConversation::measure_windows`], without waiting.
+    pub fn send_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> String {
         let interval_ns = (interval_ms * 1_000_000).to_string();
         let fields = [
             ("jobs", jobs),
@@ -301,12 +316,12 @@ impl Conversation {
             ("samples", &samples.to_string()),
             ("warmup_ns", "0"),
         ];
-        self.say("run", &fields)
+        self.send_command("run", &fields)
     }
 
     /// Measures samples of `count` iterations.
     #[track_caller]
-    pub fn timed(&mut self, jobs: &str, count: u64, samples: u32) -> Answer {
+    pub fn measure_samples(&mut self, jobs: &str, count: u64, samples: u32) -> CodeAnswer {
         let fields = [
             ("jobs", jobs),
             ("mode", "timed"),
@@ -314,7 +329,7 @@ impl Conversation {
             ("samples", &samples.to_string()),
             ("warmup_ns", "0"),
         ];
-        self.ask("run", &fields)
+        self.send_and_wait("run", &fields)
     }
 
     /// The lines of the trace, in order; those of several workers may be interleaved.
@@ -324,7 +339,7 @@ impl Conversation {
     }
 
     /// Number of trace lines that begin with that word.
-    pub fn traced(&self, word: &str) -> usize {
+    pub fn count_traced(&self, word: &str) -> usize {
         let lines = self.trace();
         lines.iter().filter(|line| line.starts_with(word)).count()
     }
@@ -339,43 +354,43 @@ impl Conversation {
     }
 
     /// Waits for the end; returns the trace as well.
-    pub fn end(self) -> (Ended, Vec<String>) {
-        let Conversation { talk, folder, .. } = self;
+    pub fn end(self) -> (HarnessEnd, Vec<String>) {
+        let CodeConversation { talk, folder, .. } = self;
         let ended = talk.end();
         let text = std::fs::read_to_string(folder.path().join("trace")).unwrap_or_default();
         (ended, text.lines().map(str::to_owned).collect())
     }
 
     /// Sends `quit` and waits for the end.
-    pub fn quit(mut self) -> (Ended, Vec<String>) {
-        self.say("quit", &[]);
+    pub fn quit(mut self) -> (HarnessEnd, Vec<String>) {
+        self.send_command("quit", &[]);
         self.end()
     }
 }
 
-impl Answer {
+impl CodeAnswer {
     /// Turns `does not compile: runner:2:5: error: words` into the error of job `a`.
-    fn refused(reason: &str) -> Answer {
+    fn compile_error(reason: &str) -> CodeAnswer {
         let line = reason
             .split(':')
             .find_map(|word| word.trim().parse::<u32>().ok());
         let line = line.map_or(String::new(), |line| format!("\tline={line}"));
         let fields = format!(
             "job=a\tstage=compile\tclass=Compiler\tmsg={}{line}",
-            encoded(reason)
+            encode_value(reason)
         );
-        Answer {
-            events: vec![Event::read(&format!("error\t{fields}"))],
+        CodeAnswer {
+            events: vec![HarnessEvent::read(&format!("error\t{fields}"))],
         }
     }
 
-    pub fn all(&self, verb: &str) -> Vec<&Event> {
+    pub fn all(&self, verb: &str) -> Vec<&HarnessEvent> {
         let events = self.events.iter();
         events.filter(|event| event.verb == verb).collect()
     }
 
     #[track_caller]
-    pub fn only(&self, verb: &str) -> &Event {
+    pub fn only(&self, verb: &str) -> &HarnessEvent {
         let all = self.all(verb);
         assert_eq!(all.len(), 1, "'{verb}' in {self:#?}");
         all[0]

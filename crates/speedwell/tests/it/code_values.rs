@@ -1,20 +1,20 @@
 //! Values of every kind can be shared, be a worker's state and be a result, in each compiled
 //! language: the generated code must fit all of them.
 
-use super::harness_driver::tool;
-use speedwell_harness::snippet::{Failed, start, usual_program};
-use speedwell_model::{Language, Snippet, Variant};
+use super::harness_driver::find_tool;
+use speedwell_harness::snippet::{CompileFailure, build_process, default_program};
+use speedwell_model::{Snippet, SnippetLanguage, Variant};
 
 /// A language with its possible compilers, and snippets: init, init-worker, runner.
-type Table = (
-    Language,
+type ValueTable = (
+    SnippetLanguage,
     &'static [&'static str],
     &'static [[&'static str; 3]],
 );
 
-const TABLES: [Table; 5] = [
+const TABLES: [ValueTable; 5] = [
     (
-        Language::C,
+        SnippetLanguage::C,
         &["cc", "gcc", "clang"],
         &[
             ["3.0", "3.0f", "sqrt(state) + shared"],
@@ -26,7 +26,7 @@ const TABLES: [Table; 5] = [
         ],
     ),
     (
-        Language::Cpp,
+        SnippetLanguage::Cpp,
         &["c++", "g++", "clang++"],
         &[
             ["3.0", "3.0f", "sqrt(state) + shared"],
@@ -59,7 +59,7 @@ const TABLES: [Table; 5] = [
         ],
     ),
     (
-        Language::Rust,
+        SnippetLanguage::Rust,
         &["rustc"],
         &[
             ["3.0f64", "3.0f32", "shared.sqrt() + f64::from(*state)"],
@@ -83,7 +83,7 @@ const TABLES: [Table; 5] = [
         ],
     ),
     (
-        Language::Go,
+        SnippetLanguage::Go,
         &["go"],
         &[
             ["3.0", "float32(3)", "math.Sqrt(shared) + float64(state)"],
@@ -107,7 +107,7 @@ const TABLES: [Table; 5] = [
         ],
     ),
     (
-        Language::Java,
+        SnippetLanguage::Java,
         &["javac"],
         &[
             ["3.0", "3.0f", "Math.sqrt(shared) + state"],
@@ -131,7 +131,7 @@ const TABLES: [Table; 5] = [
 #[test]
 fn values_of_every_kind_go_through_every_language() {
     for (language, compilers, pieces) in TABLES {
-        if tool(compilers).is_none() {
+        if find_tool(compilers).is_none() {
             continue;
         }
         for [init, init_worker, runner] in pieces {
@@ -141,8 +141,12 @@ fn values_of_every_kind_go_through_every_language() {
                 init_worker: hook(init_worker),
                 ..Snippet::new(language, *runner)
             };
-            let started = start(&snippet, &usual_program(language), &Variant::plain("plain"));
-            if let Err(Failed { cause, output, .. }) = started {
+            let started = build_process(
+                &snippet,
+                &default_program(language),
+                &Variant::plain("plain"),
+            );
+            if let Err(CompileFailure { cause, output, .. }) = started {
                 panic!("{snippet:?}: {cause:?}\n{output}");
             }
         }

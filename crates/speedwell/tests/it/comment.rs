@@ -1,8 +1,8 @@
 //! `speedwell comment` in CI jobs, against a fake forge on this machine.
 
-use super::fake_forge::Fake;
-use super::project::{Answer, Project};
-use speedwell_forge::Forge;
+use super::fake_forge::FakeForge;
+use super::project::{CommandResult, TempProject};
+use speedwell_forge::ForgeKind;
 
 /// Results in the format of compare.js, whose second program is a fifth slower.
 fn results() -> String {
@@ -18,25 +18,25 @@ fn results() -> String {
     text
 }
 
-struct Job {
-    project: Project,
-    forge: Fake,
+struct PullJob {
+    project: TempProject,
+    forge: FakeForge,
 }
 
-impl Job {
-    fn new(forge: Forge) -> Job {
-        Job {
-            project: Project::new().with("results.csv", &results()),
-            forge: Fake::of(forge),
+impl PullJob {
+    fn new(forge: ForgeKind) -> PullJob {
+        PullJob {
+            project: TempProject::new().with("results.csv", &results()),
+            forge: FakeForge::start(forge),
         }
     }
 
     /// Runs the command in a job for pull request 12.
-    fn run(&self, words: &[&str]) -> Answer {
+    fn run(&self, words: &[&str]) -> CommandResult {
         let api = |version: &str| format!("{}/api/{version}", self.forge.address);
         let mut command = self.project.command(words);
         let variables = match self.forge.forge {
-            Forge::GitLab => vec![
+            ForgeKind::GitLab => vec![
                 ("GITLAB_CI", "true".to_owned()),
                 ("CI_API_V4_URL", api("v4")),
                 ("CI_PROJECT_PATH", "owner/name".to_owned()),
@@ -49,7 +49,7 @@ impl Job {
                 ("GITHUB_ACTIONS", "true".to_owned()),
                 (
                     "GITHUB_API_URL",
-                    api(if of_actions == Forge::Gitea {
+                    api(if of_actions == ForgeKind::Gitea {
                         "v1"
                     } else {
                         "v3"
@@ -71,10 +71,10 @@ impl Job {
         ] {
             command.env_remove(name);
         }
-        if self.forge.forge == Forge::Gitea {
+        if self.forge.forge == ForgeKind::Gitea {
             command.env("GITEA_ACTIONS", "true");
         }
-        Answer::from(command.envs(variables).output().unwrap())
+        CommandResult::from(command.envs(variables).output().unwrap())
     }
 
     /// Returns the body of the only comment.
@@ -92,8 +92,8 @@ const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
 
 #[test]
 fn the_answer_is_one_comment_and_a_status_on_every_forge() {
-    for forge in [Forge::GitHub, Forge::GitLab, Forge::Gitea] {
-        let job = Job::new(forge);
+    for forge in [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::Gitea] {
+        let job = PullJob::new(forge);
         let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
         let said = job.run(&words).expect_status(1);
         said.expect_stderr(&[
@@ -112,7 +112,7 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
         );
 
         let statuses = job.forge.statuses();
-        let refused = if forge == Forge::GitLab {
+        let refused = if forge == ForgeKind::GitLab {
             "failed"
         } else {
             "failure"
@@ -138,7 +138,7 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
 
 #[test]
 fn what_could_not_be_compared_is_said_as_such() {
-    let job = Job::new(Forge::GitHub);
+    let job = PullJob::new(ForgeKind::GitHub);
     let words = ["comment", "missing.csv", "--status"];
     job.run(&words)
         .expect_status(2)
@@ -160,7 +160,7 @@ fn what_could_not_be_compared_is_said_as_such() {
 
 #[test]
 fn names_in_a_comment_notify_nobody_and_are_no_markup() {
-    let job = Job::new(Forge::GitHub);
+    let job = PullJob::new(ForgeKind::GitHub);
     let hostile = results().replace("copy.js", "@all <img src=x> #7 --> [a](http://b).js");
     std::fs::write(job.project.path("results.csv"), hostile).unwrap();
     job.run(&["comment", "results.csv"]).expect_status(0);
@@ -174,7 +174,7 @@ fn names_in_a_comment_notify_nobody_and_are_no_markup() {
 
 #[test]
 fn a_text_is_said_as_it_is_and_a_refusal_is_a_warning() {
-    let job = Job::new(Forge::Gitea);
+    let job = PullJob::new(ForgeKind::Gitea);
     std::fs::write(job.project.path("report.md"), "**hello**\n").unwrap();
     job.run(&["comment", "--text", "report.md"])
         .expect_status(0);
@@ -192,7 +192,7 @@ fn a_text_is_said_as_it_is_and_a_refusal_is_a_warning() {
 
 #[test]
 fn a_refused_comment_does_not_keep_the_status_from_being_set() {
-    let job = Job::new(Forge::GitHub);
+    let job = PullJob::new(ForgeKind::GitHub);
     job.forge.refuse_comments(403);
     let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
     job.run(&words).expect_status(1).expect_stderr(&[
@@ -206,7 +206,7 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
 
 #[test]
 fn without_a_job_the_request_is_named_or_nothing_is_sent() {
-    let project = Project::new().with("results.csv", &results());
+    let project = TempProject::new().with("results.csv", &results());
     let run = |words: &[&str]| {
         let mut command = project.command(words);
         for name in [
@@ -219,7 +219,7 @@ fn without_a_job_the_request_is_named_or_nothing_is_sent() {
         ] {
             command.env_remove(name);
         }
-        Answer::from(command.output().unwrap())
+        CommandResult::from(command.output().unwrap())
     };
     let printed = run(&["comment", "results.csv", "--dry-run"]).expect_status(0);
     assert!(printed.stdout.starts_with("**"), "{}", printed.stdout);
@@ -242,7 +242,7 @@ fn without_a_job_the_request_is_named_or_nothing_is_sent() {
     .expect_status(2)
     .expect_stderr(&["is not encrypted"]);
 
-    let forge = Fake::of(Forge::Gitea);
+    let forge = FakeForge::start(ForgeKind::Gitea);
     std::fs::write(project.path("token"), "secret\n").unwrap();
     let on = format!("gitea:{}/owner/name#12", forge.address);
     run(&[

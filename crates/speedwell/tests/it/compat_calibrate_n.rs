@@ -1,11 +1,13 @@
 //! Drop-in for `calibrate-n.js`: which numbers of iterations it tries and when it stops.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::drop_in::{DropIn, Outcome, SCRIPTS, Step, benchmark_folder, case, play, result};
+use crate::drop_in::{
+    DropIn, DropInOutcome, DropInStep, SCRIPTS, benchmark_folder, case, play_session, result,
+};
 
 /// Calibrates a script whose rates vary by `spread(n)` about their mean in one case, and by half of
 /// that in another.
-fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> Outcome {
+fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> DropInOutcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(
         "calibrate-n.js",
@@ -24,11 +26,11 @@ fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> Outcome {
             values.map(|(kind, share)| {
                 let case = case(&format!("zz/kill.js n={n} kind={kind}"));
                 let slot = 2 * run + u32::from(kind == "b");
-                Step::Result(result(&case, "default", slot, rate(run, share), 1))
+                DropInStep::Result(result(&case, "default", slot, rate(run, share), 1))
             })
         };
-        let steps: Vec<Step> = (0..request.runs).flat_map(of_run).collect();
-        play(follower, &[("zz/kill.js", 2)], &steps)
+        let steps: Vec<DropInStep> = (0..request.runs).flat_map(of_run).collect();
+        play_session(follower, &[("zz/kill.js", 2)], &steps)
     })
     .run()
 }

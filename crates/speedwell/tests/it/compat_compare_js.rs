@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{
-    DropIn, SCRIPTS, Screen, Step, benchmark_folder, case, golden, play, recorded, result,
+    DropIn, DropInStep, FakeTerminal, SCRIPTS, benchmark_folder, case, golden, play_session,
+    recorded, result,
 };
 use speedwell_model::Run;
 
@@ -16,7 +17,7 @@ fn compare_prints_what_the_original_prints() {
             "--old ./a/node --new ./b/node --runs 6 -set n=20000 string_decoder",
         )
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run()
     };
     let outcome = run("compare-string_decoder.csv");
@@ -58,7 +59,7 @@ fn the_table_does_not_depend_on_the_order_of_execution() {
 #[test]
 fn a_directory_of_scripts_keeps_its_name_in_the_rows() {
     let folder = benchmark_folder(SCRIPTS);
-    let steps = vec![Step::Result(result(
+    let steps = vec![DropInStep::Result(result(
         &case("napi/string/index.js n=1"),
         "old",
         0,
@@ -67,7 +68,7 @@ fn a_directory_of_scripts_keeps_its_name_in_the_rows() {
     ))];
     let outcome = DropIn::new("compare.js", "--old a --new b napi")
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[("napi/string", 1)], &steps))
+        .engine(move |_, follower| play_session(follower, &[("napi/string", 1)], &steps))
         .run();
     assert!(
         outcome
@@ -86,7 +87,7 @@ fn analyze_prints_the_table_of_r_without_r() {
             &format!("--old a --new b {arguments} string_decoder"),
         )
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run()
     };
     let table = golden("compare-string_decoder.R.txt");
@@ -108,17 +109,17 @@ fn a_significant_regression_beyond_the_limit_is_status_1() {
     let folder = benchmark_folder(SCRIPTS);
     let run = |limit: &str| {
         // Old and new are swapped, so that the improvements become regressions.
-        let swap = |step: Step| match step {
-            Step::Result(run) => {
+        let swap = |step: DropInStep| match step {
+            DropInStep::Result(run) => {
                 let variant = if &*run.variant == "old" { "new" } else { "old" };
-                Step::Result(Run {
+                DropInStep::Result(Run {
                     variant: variant.into(),
                     ..run
                 })
             }
             failed => failed,
         };
-        let steps: Vec<Step> = recorded("compare-string_decoder.csv")
+        let steps: Vec<DropInStep> = recorded("compare-string_decoder.csv")
             .into_iter()
             .map(swap)
             .collect();
@@ -127,7 +128,7 @@ fn a_significant_regression_beyond_the_limit_is_status_1() {
             &format!("--old a --new b --max-regression {limit} string_decoder"),
         )
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run()
     };
     let outcome = run("58");
@@ -145,7 +146,7 @@ fn a_significant_regression_beyond_the_limit_is_status_1() {
 #[test]
 fn the_progress_line_is_shown_on_a_terminal_only() {
     let folder = benchmark_folder(SCRIPTS);
-    let call = |switch: &str, screen: &Screen| {
+    let call = |switch: &str, screen: &FakeTerminal| {
         let steps = recorded("compare-1each.csv");
         DropIn::new(
             "compare.js",
@@ -154,11 +155,11 @@ fn the_progress_line_is_shown_on_a_terminal_only() {
         .directory(folder.path())
         .terminal(screen)
         .engine(move |_, follower| {
-            play(follower, &[("string_decoder/string-decoder.js", 1)], &steps)
+            play_session(follower, &[("string_decoder/string-decoder.js", 1)], &steps)
         })
         .run()
     };
-    let (shown, quiet) = (Screen::default(), Screen::default());
+    let (shown, quiet) = (FakeTerminal::default(), FakeTerminal::default());
     call("", &shown);
     let text = shown.text();
     let picture = "|%  50| 0/1 files | 1/2 runs | 0/1 configs]: string_decoder/string-decoder.js ";

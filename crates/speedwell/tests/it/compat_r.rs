@@ -2,13 +2,13 @@
 //! better where the originals stop.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::drop_in::{DropIn, Outcome, golden};
-use speedwell_compat::compare_r::{Tested, welch_row};
+use crate::drop_in::{DropIn, DropInOutcome, golden};
+use speedwell_compat::compare_r::{WelchOutcome, welch_row};
 use speedwell_compat::scatter_r::scatter_table;
-use speedwell_results::formats::node_csv::{Frame, Groups};
+use speedwell_results::formats::node_csv::{CompareRates, ScatterFrame};
 use std::collections::HashMap;
 
-fn compare(csv: impl Into<Vec<u8>>) -> Outcome {
+fn compare(csv: impl Into<Vec<u8>>) -> DropInOutcome {
     DropIn::new("compare.R", "").stdin(csv).run()
 }
 
@@ -88,14 +88,14 @@ fn chatter_between_the_rows_is_left_out_of_the_table() {
 
 #[test]
 fn every_figure_agrees_with_r_to_nine_digits() {
-    let groups = Groups::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
+    let groups = CompareRates::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
     let expected = highprec("compare-string_decoder.highprec.tsv");
     assert_eq!(groups.len(), expected.len());
     for (name, rates) in groups.iter() {
         let name = String::from_utf8(name.to_vec()).unwrap();
         let expected = &expected[&name];
         let row = welch_row(&rates.old, &rates.new);
-        let Tested::Done {
+        let WelchOutcome::Done {
             p,
             accuracy_percent,
         } = row.test
@@ -183,7 +183,7 @@ fn files_put_behind_one_another_can_be_told_apart_by_name() {
 
 #[test]
 fn the_points_of_a_scatter_agree_with_r_to_nine_digits() {
-    let frame = Frame::read(golden("scatter.csv").as_bytes()).unwrap();
+    let frame = ScatterFrame::read(golden("scatter.csv").as_bytes()).unwrap();
     let table = scatter_table(&frame, "chunkLen", Some("encoding")).unwrap();
     let expected = golden("scatter.highprec.tsv");
     assert_eq!(table.points.len(), expected.lines().skip(1).count());

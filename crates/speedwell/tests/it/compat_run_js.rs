@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{
-    DropIn, SCRIPTS, Step, benchmark_folder, case, failure, golden, play, recorded, result,
+    DropIn, DropInStep, SCRIPTS, benchmark_folder, case, failure, golden, play_session, recorded,
+    result,
 };
-use speedwell_model::{Case, Cause, Run};
+use speedwell_model::{Case, FailureCause, Run};
 use speedwell_results::formats::node_csv::javascript;
 
 /// The results in recorded output of the simple format.
-fn recorded_simple(name: &str) -> Vec<Step> {
+fn recorded_simple(name: &str) -> Vec<DropInStep> {
     let text = golden(name);
     let lines = text.lines().filter(|line| line.contains(": "));
     let run = |line: &str| -> Run {
@@ -18,18 +19,19 @@ fn recorded_simple(name: &str) -> Vec<Step> {
         let rate = rate.replace(',', "").parse().unwrap();
         result(&case, "default", 0, rate, 1)
     };
-    lines.map(run).map(Step::Result).collect()
+    lines.map(run).map(DropInStep::Result).collect()
 }
 
 #[test]
 fn run_prints_what_the_original_prints() {
     let folder = benchmark_folder(SCRIPTS);
-    let run = |arguments: &str, planned: &'static [(&'static str, usize)], steps: Vec<Step>| {
-        DropIn::new("run.js", arguments)
-            .directory(folder.path())
-            .engine(move |_, follower| play(follower, planned, &steps))
-            .run()
-    };
+    let run =
+        |arguments: &str, planned: &'static [(&'static str, usize)], steps: Vec<DropInStep>| {
+            DropIn::new("run.js", arguments)
+                .directory(folder.path())
+                .engine(move |_, follower| play_session(follower, planned, &steps))
+                .run()
+        };
     let outcome = run(
         "--filter create --filter parse string_decoder querystring",
         &[
@@ -60,7 +62,7 @@ fn settings_work_in_test_mode() {
     let steps = recorded_simple("run-test-mode.txt");
     let outcome = DropIn::new("run.js", "--set n=5 test string_decoder")
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run();
     let request = outcome.request.unwrap();
     assert!(request.test);
@@ -79,20 +81,20 @@ fn a_failing_child_does_not_end_the_run_and_decides_the_status() {
         failure(
             "zz/exit3.js",
             Some("zz/exit3.js n=1"),
-            Cause::Exit { code: 3 },
+            FailureCause::Exit { code: 3 },
         ),
-        Step::Result(result(&case("zz/kill.js a=0"), "default", 1, 2000.0, 1)),
+        DropInStep::Result(result(&case("zz/kill.js a=0"), "default", 1, 2000.0, 1)),
         failure(
             "zz/kill.js",
             Some("zz/kill.js a=1"),
-            Cause::Signal { signal: 9 },
+            FailureCause::Signal { signal: 9 },
         ),
-        failure("zz/noend.js", Some("zz/noend.js n=1"), Cause::Silent),
-        Step::Result(result(&case("zz/ok.js n=1"), "default", 4, 5.0, 1)),
+        failure("zz/noend.js", Some("zz/noend.js n=1"), FailureCause::Silent),
+        DropInStep::Result(result(&case("zz/ok.js n=1"), "default", 4, 5.0, 1)),
     ];
     let outcome = DropIn::new("run.js", "zz")
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run();
     assert_eq!(
         outcome.stdout,
@@ -114,8 +116,8 @@ fn a_script_without_cases_is_a_warning_instead_of_silence() {
     let outcome = DropIn::new("run.js", "zz")
         .directory(folder.path())
         .engine(|_, follower| {
-            let failed = failure("zz/throwtop.js", None, Cause::Exit { code: 1 });
-            play(
+            let failed = failure("zz/throwtop.js", None, FailureCause::Exit { code: 1 });
+            play_session(
                 follower,
                 &[("zz/filternone.js", 0), ("zz/throwtop.js", 0)],
                 &[failed],

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{
-    DropIn, SCRIPTS, Step, benchmark_folder, case, golden, play, recorded, result,
+    DropIn, DropInStep, SCRIPTS, benchmark_folder, case, golden, play_session, recorded, result,
 };
 
 #[test]
@@ -15,7 +15,7 @@ fn scatter_prints_what_the_original_prints() {
         let steps = recorded(name);
         let outcome = DropIn::new("scatter.js", &format!("--runs 5 {script}"))
             .directory(folder.path())
-            .engine(move |_, follower| play(follower, &[], &steps))
+            .engine(move |_, follower| play_session(follower, &[], &steps))
             .run();
         assert_eq!(outcome.stdout, golden(name));
         assert_eq!((outcome.status, outcome.scripts()), (0, vec![script]));
@@ -26,17 +26,17 @@ fn scatter_prints_what_the_original_prints() {
 #[test]
 fn rows_with_other_parameters_never_land_under_wrong_names() {
     let folder = benchmark_folder(SCRIPTS);
-    let steps: Vec<Step> = [
+    let steps: Vec<DropInStep> = [
         "zz/kill.js n=1 len=2",
         "zz/kill.js len=3 n=4",
         "zz/kill.js n=5",
     ]
     .into_iter()
-    .map(|id| Step::Result(result(&case(id), "default", 0, 1.0, 1)))
+    .map(|id| DropInStep::Result(result(&case(id), "default", 0, 1.0, 1)))
     .collect();
     let outcome = DropIn::new("scatter.js", "zz/kill.js")
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run();
     assert_eq!(
         outcome.stdout,
@@ -61,7 +61,7 @@ fn scatter_analyzes_without_r() {
             &format!("{arguments} string_decoder/string-decoder.js"),
         )
         .directory(folder.path())
-        .engine(move |_, follower| play(follower, &[], &steps))
+        .engine(move |_, follower| play_session(follower, &[], &steps))
         .run()
     };
     let bare = run("--analyze --xaxis chunkLen --category encoding --no-chart");
@@ -89,19 +89,19 @@ fn scatter_analyzes_without_r() {
 fn an_analysis_of_few_samples_says_that_no_step_can_be_significant() {
     let folder = benchmark_folder(SCRIPTS);
     let run = |runs: usize| {
-        let steps: Vec<Step> = ["zz/kill.js n=1", "zz/kill.js n=4"]
+        let steps: Vec<DropInStep> = ["zz/kill.js n=1", "zz/kill.js n=4"]
             .into_iter()
             .zip([1.0, 2.0])
             .flat_map(|(id, rate)| {
                 (0..runs).map(move |run| {
                     let rate = rate + run as f64 / 100.0;
-                    Step::Result(result(&case(id), "default", run as u32, rate, 1))
+                    DropInStep::Result(result(&case(id), "default", run as u32, rate, 1))
                 })
             })
             .collect();
         DropIn::new("scatter.js", "--analyze --xaxis n --no-chart zz/kill.js")
             .directory(folder.path())
-            .engine(move |_, follower| play(follower, &[], &steps))
+            .engine(move |_, follower| play_session(follower, &[], &steps))
             .run()
             .stdout
     };

@@ -1,16 +1,16 @@
 //! Suspected changes, measured again: confirmed, refuted, and not measured if both sides are the
 //! same program.
 
-use super::project::Answer;
-use super::repository::{BENCH, Repository};
+use super::project::CommandResult;
+use super::repository::{BENCH, TestRepository};
 use serde_json::Value;
-use speedwell_model::{Change, ChangeState, Estimate, Judgement};
+use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
 use speedwell_results::store::Store;
 
 /// Two revisions whose program takes 100 µs in the first and `after` in the second, with `line` at
 /// its end.
-fn repository(after: &str, line: &str) -> Option<Repository> {
-    let repository = Repository::with_program("100")?;
+fn repository(after: &str, line: &str) -> Option<TestRepository> {
+    let repository = TestRepository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
     let repository = repository
         .with("cost", after)
@@ -18,7 +18,7 @@ fn repository(after: &str, line: &str) -> Option<Repository> {
     Some(repository.committed("second"))
 }
 
-fn confirm(repository: &Repository, more: &[&str]) -> Answer {
+fn confirm(repository: &TestRepository, more: &[&str]) -> CommandResult {
     let words = [
         "confirm",
         "--old",
@@ -70,9 +70,9 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
 
 /// Measures the program of both revisions on the machine `lab`, and records a suspected change of
 /// 10 % between them in each of these cases; returns the numbers of the changes.
-fn suspected<const N: usize>(repository: &Repository, cases: [&str; N]) -> [String; N] {
+fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]) -> [String; N] {
     for revision in ["HEAD~1", "main"] {
-        repository.checkout(revision);
+        repository.check_out(revision);
         let mut build = repository.command(&[]);
         let mut shell = std::process::Command::new("sh");
         shell
@@ -86,25 +86,25 @@ fn suspected<const N: usize>(repository: &Repository, cases: [&str; N]) -> [Stri
         assert!(shell.status().unwrap().success());
         build.args(["run", "--runs", "1", "--branch", "main", "--machine", "lab"]);
         build.arg("./bench");
-        Answer::from(build.output().unwrap()).expect_status(0);
+        CommandResult::from(build.output().unwrap()).expect_status(0);
     }
     repository.run(&["history", "changes"]).expect_status(0);
     let mut store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
-    let series = store.series().unwrap();
-    let change = Change {
+    let series = store.list_series().unwrap();
+    let change = RecordedChange {
         number: 0,
-        before: repository.id("HEAD~1"),
-        after: repository.id("HEAD"),
+        before: repository.commit_id("HEAD~1"),
+        after: repository.commit_id("HEAD"),
         is_drift: false,
         evidence: 3.5,
-        ratio: Estimate {
+        ratio: IntervalEstimate {
             value: 1.1,
             low: 1.05,
             high: 1.15,
         },
         state: ChangeState::Suspected,
         confirmed_by: None,
-        judgement: Judgement::Open,
+        judgement: ChangeTriage::Open,
         note: None,
         judged_by: None,
         judged_unix_ms: None,
@@ -114,14 +114,14 @@ fn suspected<const N: usize>(repository: &Repository, cases: [&str; N]) -> [Stri
         let mut all = series.iter();
         let own = all.find(|own| own.is_primary && is_of(&own.key.case));
         let own = own.unwrap().number;
-        let kept = store.keep_changes(own, "main", std::slice::from_ref(&change));
+        let kept = store.replace_changes(own, "main", std::slice::from_ref(&change));
         kept.unwrap()[0].number.to_string()
     })
 }
 
-fn known(repository: &Repository, number: &str) -> Change {
+fn known(repository: &TestRepository, number: &str) -> RecordedChange {
     let store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
-    let found = store.change_numbered(number.parse().unwrap());
+    let found = store.find_change(number.parse().unwrap());
     found.unwrap().change
 }
 
@@ -134,7 +134,7 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         let Some(repository) = repository(after, "# another text\n") else {
             return;
         };
-        let [number] = suspected(&repository, ["BM_copy/8"]);
+        let [number] = suspect_changes(&repository, ["BM_copy/8"]);
         let words = ["confirm", &number, "--build", "sh build.sh"];
         let answer = repository.run(&words).expect_status(status);
         answer
@@ -159,7 +159,7 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
     let Some(repository) = repository("110", "# another text\n") else {
         return;
     };
-    let numbers = suspected(&repository, ["BM_copy/8", "BM_copy/64"]);
+    let numbers = suspect_changes(&repository, ["BM_copy/8", "BM_copy/64"]);
     let [first, second] = &numbers;
     let words = ["confirm", first, second, "--build", "sh build.sh"];
     repository
@@ -183,15 +183,15 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
 
 /// A repository of fifty commits whose history claims that the program became 10 % slower with
 /// commit `slower`. In fact it takes 100 µs before and `after` afterwards.
-fn suspicious(slower: usize, after: &str) -> Option<Repository> {
-    let repository = Repository::with_program("100")?;
+fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
+    let repository = TestRepository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
-    let mut commits = vec![repository.id("HEAD")];
+    let mut commits = vec![repository.commit_id("HEAD")];
     for commit in 2..=50 {
         let cost = if commit < slower { "100" } else { after };
-        repository.write("cost", cost);
-        repository.write("bench.in", &format!("{text}# commit {commit}\n"));
-        commits.push(repository.commit(&format!("commit {commit}")));
+        repository.write_file("cost", cost);
+        repository.write_file("bench.in", &format!("{text}# commit {commit}\n"));
+        commits.push(repository.commit_all(&format!("commit {commit}")));
     }
     let mut shell = std::process::Command::new("sh");
     shell.arg("build.sh").env("LOG", "/dev/null");
@@ -211,7 +211,7 @@ fn suspicious(slower: usize, after: &str) -> Option<Repository> {
     for (place, commit) in commits.iter().enumerate() {
         header["id"] = format!("session-{place}").into();
         header["origin"]["revision"] = commit.as_str().into();
-        header["origin"]["tree"] = repository.id(&format!("{commit}^{{tree}}")).into();
+        header["origin"]["tree"] = repository.commit_id(&format!("{commit}^{{tree}}")).into();
         let noise = (place * 7 % 11) as f64 * 0.001;
         let factor = if place + 1 < slower { 1.0 } else { 1.1 };
         for sample in run["run"]["samples"].as_array_mut().unwrap() {
@@ -230,7 +230,7 @@ fn suspicious(slower: usize, after: &str) -> Option<Repository> {
 #[test]
 fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
     for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
-        let Some(repository) = suspicious(20, after) else {
+        let Some(repository) = suspicious_repository(20, after) else {
             return;
         };
         let gate = ["history", "changes", "--fail-on", "worse"];
@@ -247,7 +247,7 @@ fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
 #[test]
 fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told() {
     for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
-        let Some(repository) = suspicious(50, after) else {
+        let Some(repository) = suspicious_repository(50, after) else {
             return;
         };
         let trend = repository.run(&["history", "trend", "BM_copy/8"]);

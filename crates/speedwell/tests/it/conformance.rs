@@ -3,8 +3,8 @@
 //! The benchmarks are in `tests/conformance`, the same ones in every language. A language without
 //! tools is skipped.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::{Harness, encoded};
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::{TestHarness, encode_value};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const AWKWARD: [&str; 7] = [
 
 /// Whether the harness owns the loop of benchmark files; one that does not measures them once.
 /// `ready` does not tell, because its capabilities may apply to code only.
-fn is_timed(harness: &Harness) -> bool {
+fn is_timed(harness: &TestHarness) -> bool {
     let ended = harness.converse(&[harness.describe("answer", "")]);
     let benchmarks = ended.all("benchmark");
     benchmarks
@@ -32,7 +32,7 @@ fn is_timed(harness: &Harness) -> bool {
         .any(|benchmark| benchmark.list("modes").contains(&"timed".to_owned()))
 }
 
-fn says_what_it_is(harness: &Harness) {
+fn says_what_it_is(harness: &TestHarness) {
     let ended = harness.converse(&["hello\tid=x%251\tproto=1\tfuture=ignored\n".into()]);
     let ready = ended.only("ready");
     assert_eq!(
@@ -45,7 +45,7 @@ fn says_what_it_is(harness: &Harness) {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
 }
 
-fn refuses_another_version_and_ends(harness: &Harness) {
+fn refuses_another_version_and_ends(harness: &TestHarness) {
     let ended = harness.converse(&["hello\tid=1\tproto=2\n".into(), HELLO.into()]);
     let error = ended.only("error");
     assert_eq!(
@@ -55,7 +55,7 @@ fn refuses_another_version_and_ends(harness: &Harness) {
     assert_eq!((ended.verbs().as_str(), ended.code), ("error", Some(0)));
 }
 
-fn goes_on_after_what_it_does_not_understand(harness: &Harness) {
+fn goes_on_after_what_it_does_not_understand(harness: &TestHarness) {
     let wrong = [
         "dance\tid=5\n",
         "run\tid=6\tjobs=a\tmode=once\n",
@@ -78,10 +78,10 @@ fn goes_on_after_what_it_does_not_understand(harness: &Harness) {
     );
 }
 
-fn carries_every_text_unchanged(harness: &Harness) {
+fn carries_every_text_unchanged(harness: &TestHarness) {
     let words: Vec<String> = AWKWARD
         .iter()
-        .map(|text| encoded(&format!("q={text}")))
+        .map(|text| encode_value(&format!("q={text}")))
         .collect();
     let described =
         harness.converse(&[harness.describe("echo", &format!("\targs={}", words.join(",")))]);
@@ -93,13 +93,13 @@ fn carries_every_text_unchanged(harness: &Harness) {
         .collect();
     assert_eq!(texts, AWKWARD.map(|text| format!("q={text}")));
     for text in AWKWARD {
-        let load = harness.load("a", "echo", &format!("\tvalue.q={}", encoded(text)));
+        let load = harness.load("a", "echo", &format!("\tvalue.q={}", encode_value(text)));
         let ended = harness.converse(&[load, ONCE.into()]);
         assert_eq!(ended.only("check").text("text"), text);
     }
 }
 
-fn describes_without_measuring(harness: &Harness) {
+fn describes_without_measuring(harness: &TestHarness) {
     let ended = harness.converse(&[harness.describe("kinds", "\tfuture=ignored")]);
     let all = ended.all("benchmark");
     let benchmark = all
@@ -123,7 +123,7 @@ fn describes_without_measuring(harness: &Harness) {
     );
 }
 
-fn takes_the_values_it_is_given(harness: &Harness) {
+fn takes_the_values_it_is_given(harness: &TestHarness) {
     let ended = harness.converse(&[harness.describe("kinds", "\targs=n=3,n=4,flag=true")]);
     let cases = ended.all("case");
     let of_kinds = cases
@@ -143,7 +143,7 @@ fn takes_the_values_it_is_given(harness: &Harness) {
     );
 }
 
-fn splits_long_lists(harness: &Harness) {
+fn splits_long_lists(harness: &TestHarness) {
     let words: Vec<String> = (0..60_000)
         .map(|n| format!("point={}", 1_000_000 + n))
         .collect();
@@ -167,7 +167,7 @@ fn splits_long_lists(harness: &Harness) {
     assert!(joined == expected, "{} values", joined.len());
 }
 
-fn refuses_cases_that_are_not_whole(harness: &Harness) {
+fn refuses_cases_that_are_not_whole(harness: &TestHarness) {
     for (benchmark, values) in [
         ("kinds", "\tvalue.n=5"),
         ("answer", "\tvalue.n=many"),
@@ -185,7 +185,7 @@ fn refuses_cases_that_are_not_whole(harness: &Harness) {
     assert_eq!(ended.verbs(), "loaded");
 }
 
-fn measures_one_case_once(harness: &Harness) {
+fn measures_one_case_once(harness: &TestHarness) {
     let load = harness.load("a", "answer", "\tvalue.n=1000\tfuture=ignored");
     let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
     let (once, end) = (ended.only("once"), ended.only("end"));
@@ -209,7 +209,7 @@ fn measures_one_case_once(harness: &Harness) {
     );
 }
 
-fn goes_on_after_a_job_that_fails(harness: &Harness) {
+fn goes_on_after_a_job_that_fails(harness: &TestHarness) {
     let load = |job, name| harness.load(job, name, "\tvalue.n=1");
     let run = "run\tid=4\tjobs=a,b\tmode=once\n".to_owned();
     let ended = harness.converse(&[load("a", "throws"), load("b", "answer"), run]);
@@ -225,7 +225,7 @@ fn goes_on_after_a_job_that_fails(harness: &Harness) {
     );
 }
 
-fn tells_a_failed_preparation_apart(harness: &Harness) {
+fn tells_a_failed_preparation_apart(harness: &TestHarness) {
     let load = harness.load("a", "unready", "\tvalue.n=1");
     let ended = harness.converse(&[load, ONCE.into()]);
     let error = ended.only("error");
@@ -236,7 +236,7 @@ fn tells_a_failed_preparation_apart(harness: &Harness) {
     assert_eq!(ended.verbs(), "loaded error end");
 }
 
-fn dies_with_its_benchmark(harness: &Harness) {
+fn dies_with_its_benchmark(harness: &TestHarness) {
     let load = harness.load("a", "dies", "\tvalue.n=1");
     let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
     assert_eq!(
@@ -245,26 +245,26 @@ fn dies_with_its_benchmark(harness: &Harness) {
     );
 }
 
-fn ends_with_the_commands_when_idle(harness: &Harness) {
+fn ends_with_the_commands_when_idle(harness: &TestHarness) {
     let mut talk = harness.start();
-    talk.say(HELLO);
-    talk.hear("ready");
+    talk.send_lines(HELLO);
+    talk.wait_for_event("ready");
     talk.close();
     assert_eq!(talk.end().code, Some(0));
 }
 
-fn ends_with_the_commands_in_a_run_without_end(harness: &Harness) {
+fn ends_with_the_commands_in_a_run_without_end(harness: &TestHarness) {
     let mut talk = harness.start();
-    talk.say(&harness.load("a", "hangs", "\tvalue.n=1"));
-    talk.say(ONCE);
-    talk.hear("loaded");
+    talk.send_lines(&harness.load("a", "hangs", "\tvalue.n=1"));
+    talk.send_lines(ONCE);
+    talk.wait_for_event("loaded");
     std::thread::sleep(Duration::from_millis(100));
     talk.close();
     let ended = talk.end();
     assert_eq!((ended.verbs().as_str(), ended.code), ("", Some(0)));
 }
 
-fn stops_with_what_it_has(harness: &Harness) {
+fn stops_with_what_it_has(harness: &TestHarness) {
     let timed = is_timed(harness);
     let (name, values) = if timed {
         ("sleeps", "\tvalue.ms=20")
@@ -277,16 +277,16 @@ fn stops_with_what_it_has(harness: &Harness) {
         "once"
     };
     let mut pause_ms = 100;
-    eventually(1, || {
+    retry_busy(1, || {
         // A busy machine may delay the start of the run by more than that.
         pause_ms *= 3;
         let begin = Instant::now();
         let mut talk = harness.start();
-        talk.say(&harness.load("a", name, values));
-        talk.say(&format!("run\tid=4\tjobs=a\tmode={mode}\n"));
-        talk.hear("loaded");
+        talk.send_lines(&harness.load("a", name, values));
+        talk.send_lines(&format!("run\tid=4\tjobs=a\tmode={mode}\n"));
+        talk.wait_for_event("loaded");
         std::thread::sleep(Duration::from_millis(pause_ms));
-        talk.say("stop\tid=5\tjob=a\nquit\tid=6\n");
+        talk.send_lines("stop\tid=5\tjob=a\nquit\tid=6\n");
         let ended = talk.end();
         assert_eq!(ended.only("stopped").text("id"), "5");
         assert_eq!(
@@ -303,24 +303,24 @@ fn stops_with_what_it_has(harness: &Harness) {
             samples <= most,
             "{samples} samples of 20 ms, at most {most}"
         );
-        holds(samples >= 2, || format!("{samples} samples: {ended:#?}"))
+        ensure_holds(samples >= 2, || format!("{samples} samples: {ended:#?}"))
     });
 }
 
-fn tells_the_processor_time_of_what_it_measured(harness: &Harness) {
+fn tells_the_processor_time_of_what_it_measured(harness: &TestHarness) {
     let load = harness.load("a", "answer", "\tvalue.n=3000000");
     let ended = harness.converse(&[load, ONCE.into()]);
     assert!(ended.only("once").number("cpu_ns") > 0.0, "{ended:#?}");
 }
 
-fn times_a_known_sleep(harness: &Harness) {
+fn times_a_known_sleep(harness: &TestHarness) {
     if is_timed(harness) {
         // A busy machine makes sleeping longer, at times by milliseconds.
-        eventually(2, || sleep_of_20_ms(harness));
+        retry_busy(2, || sleep_of_20_ms(harness));
     }
 }
 
-fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
+fn sleep_of_20_ms(harness: &TestHarness) -> Result<(), String> {
     let load = harness.load("a", "sleeps", "\tvalue.ms=20");
     let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=6\tloop=3\twarmup_ns=0\n".to_owned();
     let ended = harness.converse(&[load, run]);
@@ -351,12 +351,12 @@ fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
         "{whole} ns in all, {measured} in samples"
     );
     assert_eq!(ended.stdout.trim(), "undone");
-    holds(least < 25.0, || {
+    ensure_holds(least < 25.0, || {
         format!("{least} ms per iteration of 20 ms")
     })
 }
 
-fn records_a_series_with_its_reference_loop(harness: &Harness) {
+fn records_a_series_with_its_reference_loop(harness: &TestHarness) {
     if !is_timed(harness) {
         return;
     }
@@ -374,14 +374,14 @@ fn records_a_series_with_its_reference_loop(harness: &Harness) {
     assert!(reference_ns.iter().all(|ns| *ns > 20e3), "{reference_ns:?}");
 }
 
-fn adapts_the_iterations_to_the_time(harness: &Harness) {
+fn adapts_the_iterations_to_the_time(harness: &TestHarness) {
     if is_timed(harness) {
         // A delay while calibrating the number of iterations leads to too few.
-        eventually(2, || samples_of_10_ms(harness));
+        retry_busy(2, || samples_of_10_ms(harness));
     }
 }
 
-fn samples_of_10_ms(harness: &Harness) -> Result<(), String> {
+fn samples_of_10_ms(harness: &TestHarness) -> Result<(), String> {
     let load = harness.load("a", "answer", "\tvalue.n=10");
     let run = "run\tid=4\tjobs=a\tmode=timed\tsamples=5\tsample_ns=10000000\twarmup_ns=30000000\n"
         .to_owned();
@@ -395,28 +395,28 @@ fn samples_of_10_ms(harness: &Harness) -> Result<(), String> {
         "one value for each sample"
     );
     // A busy machine makes it longer.
-    holds((3e6..60e6).contains(&times[2]), || {
+    ensure_holds((3e6..60e6).contains(&times[2]), || {
         format!("samples of 10 ms took {times:?} ns")
     })
 }
 
-fn undoes_what_it_prepared_when_the_commands_end(harness: &Harness) {
+fn undoes_what_it_prepared_when_the_commands_end(harness: &TestHarness) {
     if !is_timed(harness) {
         return;
     }
     let mut pause_ms = 100;
-    eventually(1, || {
+    retry_busy(1, || {
         // Whatever a busy machine has not prepared by then needs no cleanup.
         let mut talk = harness.start();
-        talk.say(&harness.load("a", "sleeps", "\tvalue.ms=20"));
-        talk.say("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");
-        talk.hear("loaded");
+        talk.send_lines(&harness.load("a", "sleeps", "\tvalue.ms=20"));
+        talk.send_lines("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");
+        talk.wait_for_event("loaded");
         std::thread::sleep(Duration::from_millis(pause_ms));
         pause_ms *= 5;
         talk.close();
         let ended = talk.end();
         assert_eq!(ended.code, Some(0));
-        holds(ended.stdout.trim() == "undone", || format!("{ended:#?}"))
+        ensure_holds(ended.stdout.trim() == "undone", || format!("{ended:#?}"))
     });
 }
 
@@ -433,7 +433,7 @@ macro_rules! suite {
         mod $language {
             $(#[test]
             fn $name() {
-                if let Some(harness) = super::Harness::of(stringify!($language)) {
+                if let Some(harness) = super::TestHarness::of(stringify!($language)) {
                     super::$name(&harness);
                 }
             })*

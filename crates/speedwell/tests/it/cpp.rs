@@ -1,7 +1,7 @@
 //! C++ benchmarks from source file to verdict: compiled, measured, compared; and failures.
 
-use super::harness_driver::{compiled, tool};
-use super::project::{Answer, Project, repository};
+use super::harness_driver::{compiled, find_tool};
+use super::project::{CommandResult, TempProject, repository};
 
 const LOOPS: &str = r#"#include <speedwell.hpp>
 #include <cstdlib>
@@ -33,12 +33,12 @@ const QUICK: [&str; 8] = [
 ];
 
 /// A project with this file; `None` without a compiler.
-fn project(file: &str, text: &str) -> Option<Project> {
-    tool(&["c++", "g++", "clang++"])?;
-    Some(Project::new().with(file, text))
+fn project(file: &str, text: &str) -> Option<TempProject> {
+    find_tool(&["c++", "g++", "clang++"])?;
+    Some(TempProject::new().with(file, text))
 }
 
-fn run(project: &Project, words: &[&str]) -> Answer {
+fn run(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
     // Kept between test runs: the harness is compiled once for each flag.
     command.env(
@@ -169,7 +169,7 @@ fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
     let Some(program) = compiled(&zoo) else {
         return;
     };
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["run", &program, "--filter", "zoo/answer"];
     run(&project, &[&words, &QUICK[..]].concat())
         .expect_status(0)
@@ -190,7 +190,7 @@ fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called()
     let Some(program) = compiled(&zoo) else {
         return;
     };
-    let project = Project::new();
+    let project = TempProject::new();
     for name in ["old", "new"] {
         // A link would reveal the original name, and a copy by this process might be rejected as
         // busy.
@@ -207,7 +207,7 @@ fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called()
 
 #[test]
 fn several_files_of_one_program_may_include_the_header() {
-    let Some(compiler) = tool(&["c++", "g++", "clang++"]) else {
+    let Some(compiler) = find_tool(&["c++", "g++", "clang++"]) else {
         return;
     };
     let part = |name: &str| {
@@ -215,7 +215,7 @@ fn several_files_of_one_program_may_include_the_header() {
             "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK({name}) {{ for (auto _ : bench) {{}} }}\n"
         )
     };
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a.cpp", &part("first"))
         .with("b.cpp", &part("second"));
     let mut command = std::process::Command::new(compiler);
@@ -249,7 +249,7 @@ fn started_by_hand_a_program_prints_a_table_and_a_hint() {
         return;
     };
     let run = |words: &[&str]| {
-        Answer::from(
+        CommandResult::from(
             std::process::Command::new(&program)
                 .args(words)
                 .output()
@@ -301,8 +301,8 @@ void keep_all() {
   speedwell::keep(std::string("y")), speedwell::keep(nullptr);
 }
 "#;
-    let compilers = ["g++", "clang++"].map(|name| tool(&[name]));
-    let project = Project::new().with("keep.cpp", text);
+    let compilers = ["g++", "clang++"].map(|name| find_tool(&[name]));
+    let project = TempProject::new().with("keep.cpp", text);
     for compiler in compilers.into_iter().flatten() {
         for more in [
             &["-O2", "-DSPEEDWELL_NO_MAIN"][..],

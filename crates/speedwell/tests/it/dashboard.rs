@@ -1,6 +1,6 @@
 //! `speedwell serve` for a project, and a minimal HTTP client.
 
-use super::project::Project;
+use super::project::TempProject;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running dashboard; dropping it stops it.
-pub struct Dashboard {
+pub struct TestDashboard {
     child: Child,
     /// Reads its stderr until it exits.
     reader: Option<JoinHandle<String>>,
@@ -21,24 +21,24 @@ pub struct Dashboard {
 }
 
 #[derive(Debug)]
-pub struct Reply {
+pub struct HttpReply {
     pub status: u16,
     pub head: String,
     pub body: String,
 }
 
-impl Dashboard {
+impl TestDashboard {
     /// Serves the project on a free port.
-    pub fn of(project: &Project) -> Dashboard {
-        Dashboard::with(project, &["--port", "0"])
+    pub fn of(project: &TempProject) -> TestDashboard {
+        TestDashboard::with(project, &["--port", "0"])
     }
 
-    pub fn with(project: &Project, options: &[&str]) -> Dashboard {
-        Dashboard::of_command(project.command(&[&["serve"], options].concat()), options)
+    pub fn with(project: &TempProject, options: &[&str]) -> TestDashboard {
+        TestDashboard::of_command(project.command(&[&["serve"], options].concat()), options)
     }
 
     /// Starts a server command.
-    pub fn of_command(mut command: Command, options: &[&str]) -> Dashboard {
+    pub fn of_command(mut command: Command, options: &[&str]) -> TestDashboard {
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -65,7 +65,7 @@ impl Dashboard {
             let _ = stderr.read_to_end(&mut rest);
             String::from_utf8_lossy(&rest).into_owned()
         });
-        Dashboard {
+        TestDashboard {
             child,
             reader: Some(reader),
             address,
@@ -74,7 +74,13 @@ impl Dashboard {
     }
 
     /// Sends a request with additional header fields and a form.
-    pub fn request(&self, method: &str, path: &str, fields: &[(&str, &str)], form: &str) -> Reply {
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        form: &str,
+    ) -> HttpReply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -89,7 +95,7 @@ impl Dashboard {
         read_reply(stream)
     }
 
-    pub fn with_token(&self, path: &str, token: &str) -> Reply {
+    pub fn with_token(&self, path: &str, token: &str) -> HttpReply {
         let bearer = format!("Bearer {token}");
         self.request("GET", path, &[("Authorization", &bearer)], "")
     }
@@ -107,16 +113,16 @@ impl Dashboard {
     }
 
     /// Sends a request and reads the response.
-    pub fn ask(&self, method: &str, path: &str, host: &str) -> Reply {
+    pub fn ask(&self, method: &str, path: &str, host: &str) -> HttpReply {
         read_reply(self.send(method, path, host))
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> HttpReply {
         self.ask("GET", path, &self.address)
     }
 
     /// Gets a page, following one redirect.
-    pub fn follow(&self, path: &str) -> Reply {
+    pub fn follow(&self, path: &str) -> HttpReply {
         let reply = self.get(path);
         match reply.field("location") {
             Some(elsewhere) => self.get(&elsewhere),
@@ -126,13 +132,13 @@ impl Dashboard {
 
     /// Gets a page, following one redirect, and retries as instructed by the server while it is
     /// busy or computing.
-    pub fn patiently(&self, path: &str) -> Reply {
-        until_answered(|| self.follow(path))
+    pub fn get_when_ready(&self, path: &str) -> HttpReply {
+        retry_until_ready(|| self.follow(path))
     }
 
     /// Likewise with additional header fields, without following redirects.
-    pub fn patiently_with(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
-        until_answered(|| self.request("GET", path, fields, ""))
+    pub fn get_when_ready_with(&self, path: &str, fields: &[(&str, &str)]) -> HttpReply {
+        retry_until_ready(|| self.request("GET", path, fields, ""))
     }
 
     /// The name of the project in addresses.
@@ -173,7 +179,7 @@ impl Dashboard {
 }
 
 /// Retries as instructed by the server until there is a page.
-fn until_answered(ask: impl Fn() -> Reply) -> Reply {
+fn retry_until_ready(ask: impl Fn() -> HttpReply) -> HttpReply {
     loop {
         let reply = ask();
         let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
@@ -183,27 +189,27 @@ fn until_answered(ask: impl Fn() -> Reply) -> Reply {
     }
 }
 
-fn read_reply(mut stream: TcpStream) -> Reply {
+fn read_reply(mut stream: TcpStream) -> HttpReply {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Reply {
+    HttpReply {
         status,
         head: head.to_owned(),
         body: body.to_owned(),
     }
 }
 
-impl Drop for Dashboard {
+impl Drop for TestDashboard {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Reply {
+impl HttpReply {
     pub fn field(&self, name: &str) -> Option<String> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
@@ -216,7 +222,7 @@ impl Reply {
     }
 
     #[track_caller]
-    pub fn expect(self, status: u16, texts: &[&str]) -> Reply {
+    pub fn expect(self, status: u16, texts: &[&str]) -> HttpReply {
         assert_eq!(self.status, status, "{self:#?}");
         for text in texts {
             assert!(self.body.contains(text), "no {text:?} in {self:#?}");

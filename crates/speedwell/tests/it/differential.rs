@@ -1,9 +1,9 @@
 //! The same sessions in a file and on a server: every query gives the same result, byte by byte.
 
 use crate::arbitrary;
-use crate::back_ends::Place;
-use crate::dashboard::Dashboard;
-use crate::project::Project;
+use crate::back_ends::StorePlace;
+use crate::dashboard::TestDashboard;
+use crate::project::TempProject;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SESSIONS: u64 = 200;
 
 /// Queries both stores, compares, and returns the result.
-fn both<T: PartialEq + std::fmt::Debug>(
+fn query_both<T: PartialEq + std::fmt::Debug>(
     [file, server]: &mut [Store; 2],
     what: &str,
     mut ask: impl FnMut(&mut Store) -> T,
@@ -25,9 +25,9 @@ fn both<T: PartialEq + std::fmt::Debug>(
 }
 
 /// Two empty stores, and the places that hold them.
-fn stores() -> Option<([Store; 2], [Place; 2])> {
-    let places = [Place::file(), Place::server()?];
-    Some((places.each_ref().map(Place::open), places))
+fn stores() -> Option<([Store; 2], [StorePlace; 2])> {
+    let places = [StorePlace::file(), StorePlace::server()?];
+    Some((places.each_ref().map(StorePlace::open), places))
 }
 
 /// Lists sessions by every filter.
@@ -37,7 +37,7 @@ fn lists(stores: &mut [Store; 2]) {
         branch: Some(name.to_owned()),
         ..SessionFilter::default()
     };
-    let began = stores[0].list(&all).unwrap()[3].started_unix_ms;
+    let began = stores[0].list_sessions(&all).unwrap()[3].started_unix_ms;
     let later = SessionFilter {
         since_unix_ms: Some(began),
         ..SessionFilter::default()
@@ -53,17 +53,21 @@ fn lists(stores: &mut [Store; 2]) {
         later,
         numbered,
     ] {
-        both(stores, "list", |store| store.list(&filter).unwrap());
-        both(stores, "count", |store| store.count(&filter).unwrap());
+        query_both(stores, "list", |store| {
+            store.list_sessions(&filter).unwrap()
+        });
+        query_both(stores, "count", |store| {
+            store.count_sessions(&filter).unwrap()
+        });
         for page in 0..4 {
-            let read = |store: &mut Store| store.page(&filter, 50, page).unwrap();
-            both(stores, &format!("page {page}"), read);
+            let read = |store: &mut Store| store.session_page(&filter, 50, page).unwrap();
+            query_both(stores, &format!("page {page}"), read);
         }
     }
-    both(stores, "sessions with a case", |store| {
+    query_both(stores, "sessions with a case", |store| {
         store.numbers_with_case(|id| id.contains('1')).unwrap()
     });
-    both(stores, "revisions of sessions", |store| {
+    query_both(stores, "revisions of sessions", |store| {
         store.revisions_of_sessions().unwrap()
     });
 }
@@ -76,29 +80,29 @@ fn sessions_lists_and_exports_are_the_same() {
     let wanted = std::env::var("SPEEDWELL_DIFFERENTIAL");
     let sessions = wanted.map_or(SESSIONS, |number| number.parse().unwrap());
     for seed in 0..sessions {
-        let session = arbitrary::session(seed);
-        let number = both(&mut stores, "number", |store| {
-            store.insert(&session).unwrap()
+        let session = arbitrary::arbitrary_session(seed);
+        let number = query_both(&mut stores, "number", |store| {
+            store.insert_session(&session).unwrap()
         });
         if seed % 7 == 3 {
-            both(&mut stores, "deleted", |store| {
-                store.delete(number).unwrap()
+            query_both(&mut stores, "deleted", |store| {
+                store.delete_untracked(number).unwrap()
             });
             continue;
         }
-        let read = |store: &mut Store| store.session(number).unwrap();
-        let back = both(&mut stores, &format!("session of seed {seed}"), read);
+        let read = |store: &mut Store| store.load_session(number).unwrap();
+        let back = query_both(&mut stores, &format!("session of seed {seed}"), read);
         assert_eq!(back.runs, session.runs, "seed {seed}");
-        both(&mut stores, &format!("export of seed {seed}"), |store| {
+        query_both(&mut stores, &format!("export of seed {seed}"), |store| {
             let mut lines = Vec::new();
             json_lines::write(&read(store), &mut lines).unwrap();
             lines
         });
         let slots = |store: &mut Store| store.finished_slots(number).unwrap();
-        both(&mut stores, "slots", slots);
+        query_both(&mut stores, "slots", slots);
     }
     lists(&mut stores);
-    both(&mut stores, "revisions", |store| {
+    query_both(&mut stores, "revisions", |store| {
         store.measured_revisions().unwrap()
     });
     for reference in [
@@ -111,9 +115,11 @@ fn sessions_lists_and_exports_are_the_same() {
         "@branch:fix/a b",
     ] {
         let reference = reference.parse().unwrap();
-        let told = both(&mut stores, &format!("{reference}"), |store| {
+        let told = query_both(&mut stores, &format!("{reference}"), |store| {
             // Only the name of the place differs.
-            let found = store.find(&reference).map_err(|error| error.to_string());
+            let found = store
+                .resolve_reference(&reference)
+                .map_err(|error| error.to_string());
             found.map_err(|words| words.split(" holds ").last().unwrap().to_owned())
         });
         // The fourth was deleted.
@@ -173,23 +179,23 @@ fn pages_of(sessions: u32, step: usize) {
     let Some((mut stores, places)) = stores() else {
         return;
     };
-    at_once(&mut stores, "numbers", |store| {
-        let numbers = (0..sessions).map(|commit| push(store, commit));
+    query_both_parallel(&mut stores, "numbers", |store| {
+        let numbers = (0..sessions).map(|commit| insert_commit(store, commit));
         numbers.collect::<Vec<i64>>()
     });
     // A server would summarize them in the background, some at a time.
-    at_once(&mut stores, "points", |store| {
-        speedwell_measure::history::summarise(store, usize::MAX).unwrap()
+    query_both_parallel(&mut stores, "points", |store| {
+        speedwell_measure::history::summarize_sessions(store, usize::MAX).unwrap()
     });
     let served = places.each_ref().map(|place| {
-        let project = Project::new().storing_in(place);
-        let dashboard = Dashboard::of(&project);
+        let project = TempProject::new().storing_in(place);
+        let dashboard = TestDashboard::of(&project);
         let name = dashboard.project();
         (project, dashboard, name)
     });
     let case = served[0]
         .1
-        .patiently(&format!("/{}/trend.json", served[0].2));
+        .get_when_ready(&format!("/{}/trend.json", served[0].2));
     let case = case.json()["series"][0]["case"]
         .as_str()
         .unwrap_or("utf8")
@@ -209,7 +215,7 @@ fn pages_of(sessions: u32, step: usize) {
                 while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let [of_file, of_server] = served
                         .each_ref()
-                        .map(|(_, dashboard, name)| said(dashboard, name, page));
+                        .map(|(_, dashboard, name)| page_text(dashboard, name, page));
                     assert_eq!(of_server, of_file, "{page}");
                     assert_ne!(of_file.0, 500, "{page}: {}", of_file.1);
                 }
@@ -219,7 +225,7 @@ fn pages_of(sessions: u32, step: usize) {
 }
 
 /// Queries both stores at the same time, compares, and returns the result.
-fn at_once<T: PartialEq + std::fmt::Debug + Send>(
+fn query_both_parallel<T: PartialEq + std::fmt::Debug + Send>(
     [file, server]: &mut [Store; 2],
     what: &str,
     ask: impl Fn(&mut Store) -> T + Sync,
@@ -233,13 +239,13 @@ fn at_once<T: PartialEq + std::fmt::Debug + Send>(
 }
 
 /// Adds the session of a commit; returns its number.
-fn push(store: &mut Store, commit: u32) -> i64 {
+fn insert_commit(store: &mut Store, commit: u32) -> i64 {
     let mut session = session_of(commit);
     // A random load is not a valid one that a page could show.
     session.runs.iter_mut().for_each(|run| run.load = None);
-    let number = store.insert(&session).unwrap();
+    let number = store.insert_session(&session).unwrap();
     if commit == 7 {
-        store.tag(number, "kept").unwrap();
+        store.tag_session(number, "kept").unwrap();
     }
     number
 }
@@ -262,8 +268,8 @@ fn own_pages(commit: u32) -> [String; 3] {
 }
 
 /// The status and text of a page, without the project's name.
-fn said(dashboard: &Dashboard, name: &str, page: &str) -> (u16, String) {
-    let reply = dashboard.patiently(&format!("/{name}/{page}"));
+fn page_text(dashboard: &TestDashboard, name: &str, page: &str) -> (u16, String) {
+    let reply = dashboard.get_when_ready(&format!("/{name}/{page}"));
     let names = [
         format!("/{name}/"),
         format!("\"{name}\""),
@@ -276,14 +282,14 @@ fn said(dashboard: &Dashboard, name: &str, page: &str) -> (u16, String) {
 
 /// A session of a commit, with figures that fall from the 20th on.
 fn session_of(commit: u32) -> Session {
-    let mut session = arbitrary::session(u64::from(commit));
-    session.state = State::Complete;
-    session.origin = Some(Origin {
+    let mut session = arbitrary::arbitrary_session(u64::from(commit));
+    session.state = SessionState::Complete;
+    session.origin = Some(CodeOrigin {
         revision: format!("c{commit}"),
         tree: Some(format!("tree of {commit}")),
         branch: Some("main".to_owned()),
         committed_unix_ms: Some(i64::from(commit) * 1000),
-        ..Origin::default()
+        ..CodeOrigin::default()
     });
     // Random cases rarely coincide; this one is in every session, so that it has a trend.
     session.runs[0].case = Case::new("group/shared", Vec::new()).into();
@@ -296,27 +302,32 @@ fn session_of(commit: u32) -> Session {
         }
     }
     if commit.is_multiple_of(5) {
-        session.design.purpose = Purpose::Backfill;
-        session.failures[0].step = Step::Build;
+        session.design.purpose = SessionPurpose::Backfill;
+        session.failures[0].step = SessionStep::Build;
     }
     session
 }
 
 /// A point with its revision and its machine.
-type Known = (StoredPoint, Option<PlacedRevision>, Machine);
+type PlacedPoint = (StoredPoint, Option<PlacedRevision>, Machine);
 
 /// The points of every series. Numbers of series and revisions depend on the back end, so names
 /// replace them.
-fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
-    let series = store.series().unwrap();
-    let points = |number: i64| -> Vec<Known> {
-        let points = store.points(number).unwrap().into_iter().map(|mut found| {
-            let revision = found.revision.take();
-            let placed = revision.and_then(|number| store.placed("main", number).unwrap());
-            let machine = store.machine(found.machine).unwrap();
-            (found.series, found.machine) = (0, 0);
-            (found, placed, machine)
-        });
+fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
+    let series = store.list_series().unwrap();
+    let points = |number: i64| -> Vec<PlacedPoint> {
+        let points = store
+            .load_points(number)
+            .unwrap()
+            .into_iter()
+            .map(|mut found| {
+                let revision = found.revision.take();
+                let placed =
+                    revision.and_then(|number| store.place_revision("main", number).unwrap());
+                let machine = store.find_machine(found.machine).unwrap();
+                (found.series, found.machine) = (0, 0);
+                (found, placed, machine)
+            });
         points.collect()
     };
     let series = series.into_iter().map(|series| {
@@ -326,21 +337,21 @@ fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
     series.collect()
 }
 
-pub fn change(before: &str, after: &str, evidence: f64) -> Change {
-    Change {
+pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
+    RecordedChange {
         number: 0,
         before: before.to_owned(),
         after: after.to_owned(),
         is_drift: false,
         evidence,
-        ratio: Estimate {
+        ratio: IntervalEstimate {
             value: 0.92,
             low: 0.9,
             high: 1.0 / 3.0,
         },
         state: ChangeState::Suspected,
         confirmed_by: None,
-        judgement: Judgement::Open,
+        judgement: ChangeTriage::Open,
         note: None,
         judged_by: None,
         judged_unix_ms: None,
@@ -354,19 +365,19 @@ fn points_lines_and_changes_are_the_same() {
     };
     for commit in 0..40 {
         let session = session_of(commit);
-        both(&mut stores, "number", |store| {
-            store.insert(&session).unwrap()
+        query_both(&mut stores, "number", |store| {
+            store.insert_session(&session).unwrap()
         });
     }
-    let missing = both(&mut stores, "missing", |store| {
-        store.sessions_without_points().unwrap()
+    let missing = query_both(&mut stores, "missing", |store| {
+        store.find_sessions_without_points().unwrap()
     });
     assert_eq!(missing.len(), 40);
     for number in missing {
-        both(&mut stores, "points", |store| {
-            let points = analysis::points(&store.session(number).unwrap());
-            store.keep_points(number, &points).unwrap();
-            store.circumstances(number).unwrap()
+        query_both(&mut stores, "points", |store| {
+            let points = analysis::session_points(&store.load_session(number).unwrap());
+            store.store_points(number, &points).unwrap();
+            store.environment_facts(number).unwrap()
         });
     }
     circumstances(&mut stores);
@@ -376,31 +387,34 @@ fn points_lines_and_changes_are_the_same() {
         ..Revision::default()
     };
     let line: Vec<Revision> = (0..40).map(revision).collect();
-    both(&mut stores, "line", |store| {
+    query_both(&mut stores, "line", |store| {
         for branch in ["main", "Übung", "a b", "B", "_"] {
-            store.keep_line(branch, 0, &line).unwrap();
+            store.store_line(branch, 0, &line).unwrap();
         }
-        (store.lines().unwrap(), store.tip("main").unwrap())
+        (store.list_lines().unwrap(), store.line_tip("main").unwrap())
     });
-    let found = both(&mut stores, "points", points);
+    let found = query_both(&mut stores, "points", points);
     assert!(
         found.iter().any(|(_, points)| points.len() > 2),
         "{found:?}"
     );
-    both(&mut stores, "revisions", |store| {
-        let of_branch = store.revisions_as_measured(Some("main")).unwrap();
-        (of_branch, store.revisions_as_measured(None).unwrap())
+    query_both(&mut stores, "revisions", |store| {
+        let of_branch = store.revisions_in_measured_order(Some("main")).unwrap();
+        (of_branch, store.revisions_in_measured_order(None).unwrap())
     });
-    both(&mut stores, "failures", |store| {
-        store.failures_on("main").unwrap().of("utf8", "variant 0")
+    query_both(&mut stores, "failures", |store| {
+        store
+            .line_failures("main")
+            .unwrap()
+            .of_case("utf8", "variant 0")
     });
-    let failed = both(&mut stores, "backfills", |store| {
+    let failed = query_both(&mut stores, "backfills", |store| {
         store.failed_backfills().unwrap()
     });
     assert_eq!(failed.len(), 8);
-    both(&mut stores, "measured", |store| {
-        let machine = store.machine(found_machine(store)).unwrap().id;
-        let mut measured = store.measured_on(&machine).unwrap();
+    query_both(&mut stores, "measured", |store| {
+        let machine = store.find_machine(found_machine(store)).unwrap().id;
+        let mut measured = store.revisions_measured_on(&machine).unwrap();
         measured.sort();
         measured
     });
@@ -410,8 +424,8 @@ fn points_lines_and_changes_are_the_same() {
 /// The circumstances of all sessions at once equal those of each.
 fn circumstances(stores: &mut [Store; 2]) {
     let numbers: Vec<i64> = (1..=50).collect();
-    let sets = both(stores, "circumstances of all", |store| {
-        let mut sets = store.circumstances_of(&numbers).unwrap();
+    let sets = query_both(stores, "circumstances of all", |store| {
+        let mut sets = store.facts_by_sessions(&numbers).unwrap();
         sets.sort_by_key(|(_, sessions)| sessions[0]);
         sets
     });
@@ -419,7 +433,7 @@ fn circumstances(stores: &mut [Store; 2]) {
     for (facts, sessions) in &sets {
         seen += sessions.len();
         for session in sessions {
-            assert_eq!(stores[0].circumstances(*session).unwrap(), *facts);
+            assert_eq!(stores[0].environment_facts(*session).unwrap(), *facts);
         }
     }
     assert_eq!(seen, 40, "each session is in one set");
@@ -427,45 +441,45 @@ fn circumstances(stores: &mut [Store; 2]) {
 
 /// The machine of the first point.
 fn found_machine(store: &Store) -> i64 {
-    let mut series = store.series().unwrap().into_iter();
-    let first = series.find_map(|series| store.points(series.number).unwrap().pop());
+    let mut series = store.list_series().unwrap().into_iter();
+    let first = series.find_map(|series| store.load_points(series.number).unwrap().pop());
     first.unwrap().machine
 }
 
 fn changes(stores: &mut [Store; 2]) {
-    let kept = both(stores, "kept", |store| {
-        let series = store.series().unwrap()[0].number;
+    let kept = query_both(stores, "kept", |store| {
+        let series = store.list_series().unwrap()[0].number;
         let changes = [change("c3", "c4", 5.5), change("c20", "c22", 1e-3)];
-        let mut kept = store.keep_changes(series, "main", &changes).unwrap();
+        let mut kept = store.replace_changes(series, "main", &changes).unwrap();
         kept[1].state = ChangeState::Confirmed;
         kept[1].confirmed_by = Some(7);
-        kept[1].judgement = Judgement::Wrong;
+        kept[1].judgement = ChangeTriage::Wrong;
         kept[1].note = Some("it's\nnoise".into());
-        store.settle(&kept[1]).unwrap();
-        store.judge(&kept[1]).unwrap();
+        store.store_confirmation(&kept[1]).unwrap();
+        store.store_triage(&kept[1]).unwrap();
         kept.push(change("c30", "c31", 9.0));
-        store.keep_changes(series, "main", &kept[1..]).unwrap();
+        store.replace_changes(series, "main", &kept[1..]).unwrap();
         (
-            store.changes(series, "main").unwrap(),
-            store.changes_between(series, "c20", "c22").unwrap(),
-            store.change_numbered(2).unwrap().change,
+            store.list_changes(series, "main").unwrap(),
+            store.find_changes_between(series, "c20", "c22").unwrap(),
+            store.find_change(2).unwrap().change,
         )
     });
     let numbers: Vec<i64> = kept.0.iter().map(|change| change.number).collect();
     assert_eq!(numbers, [2, 3], "a number is kept, and never given twice");
-    both(stores, "names and remarks", |store| {
-        store.rename("a", "b").unwrap();
-        store.rename("a", "c").unwrap();
-        store.rename("d", "a").unwrap();
-        let circle = store.rename("c", "d").unwrap_err().to_string();
-        store.remark("c3", "compiler").unwrap();
-        store.remark("c3", "löste").unwrap();
+    query_both(stores, "names and remarks", |store| {
+        store.add_rename("a", "b").unwrap();
+        store.add_rename("a", "c").unwrap();
+        store.add_rename("d", "a").unwrap();
+        let circle = store.add_rename("c", "d").unwrap_err().to_string();
+        store.add_note("c3", "compiler").unwrap();
+        store.add_note("c3", "löste").unwrap();
         (
             circle,
             store.undo_rename("d").unwrap(),
             store.undo_rename("d").unwrap(),
-            store.renames().unwrap(),
-            store.remarks().unwrap(),
+            store.list_renames().unwrap(),
+            store.list_notes().unwrap(),
         )
     });
 }

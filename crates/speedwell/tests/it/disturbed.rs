@@ -1,6 +1,6 @@
 //! Disturbed runs by kernel counters, from the command line.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use serde_json::Value;
 
 /// Either side is preempted now and then, and slower when it is.
@@ -13,11 +13,11 @@ const ONE_SIDE: &str = "case k=1\nold 100~10 101~4\nnew 110~80|90~80|95~80 111~8
 
 const RULE: &str = "involuntary>50/s";
 
-fn project(text: &str) -> Project {
-    Project::new().with("g/x.fake", text)
+fn project(text: &str) -> TempProject {
+    TempProject::new().with("g/x.fake", text)
 }
 
-fn measure(project: &Project, words: &[&str]) -> Answer {
+fn measure(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut all = vec![
         "run",
         "g/x.fake",
@@ -33,7 +33,7 @@ fn measure(project: &Project, words: &[&str]) -> Answer {
 }
 
 /// The runs of the last session, as exported.
-fn runs(project: &Project) -> Vec<Value> {
+fn runs(project: &TempProject) -> Vec<Value> {
     let exported = project.run(&["report", "@latest", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;
     let lines = lines
@@ -155,7 +155,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
 
 #[test]
 fn what_the_kernel_says_of_a_process_is_recorded_with_its_run() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval", "sh", "true", "-r", "2", "-n", "1", "-t", "10ms", "--format", "json",
     ];

@@ -4,15 +4,15 @@
 //! project that holds the example benchmarks and two Node.js programs. A comment that ends with
 //! `status N` allows another status than 0.
 
-use super::back_ends::Place;
+use super::back_ends::StorePlace;
 use super::busy::wait_until;
-use super::fake_forge::Fake;
-use super::harness_driver::tool;
-use super::project::{Project, node, repository};
+use super::fake_forge::FakeForge;
+use super::harness_driver::find_tool;
+use super::project::{TempProject, node, repository};
 use super::web_server::free_port;
-use speedwell_fixtures::History;
-use speedwell_fixtures::lab::Sshd;
-use speedwell_forge::Forge;
+use speedwell_fixtures::FakeRepo;
+use speedwell_fixtures::lab::SshdServer;
+use speedwell_forge::ForgeKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -60,58 +60,58 @@ fn status_allowed(command: &str) -> Option<i32> {
 #[test]
 fn the_tutorial_can_be_followed() {
     let Some(node) = node() else { return };
-    let project = Project::new();
+    let project = TempProject::new();
     for name in ["node-old", "node-new"] {
         std::os::unix::fs::symlink(&node, project.path(name)).unwrap();
     }
-    follow("docs/guide/tutorial.md", 10, &project);
+    follow_page("docs/guide/tutorial.md", 10, &project);
 }
 
 #[test]
 fn the_page_on_cpp_can_be_followed() {
-    if tool(&["c++", "g++", "clang++"]).is_some() {
-        follow("docs/guide/cpp.md", 4, &Project::new());
+    if find_tool(&["c++", "g++", "clang++"]).is_some() {
+        follow_page("docs/guide/cpp.md", 4, &TempProject::new());
     }
 }
 
 #[test]
 fn the_page_on_the_command_line_can_be_followed() {
-    let project = Project::new();
-    follow("docs/reference/command-line.md", 4, &project);
+    let project = TempProject::new();
+    follow_page("docs/reference/command-line.md", 4, &project);
     assert!(project.path("man1/speedwell-history-trend.1").is_file());
 }
 
 #[test]
 fn the_page_on_python_can_be_followed() {
-    if tool(&["python3"]).is_some() {
-        follow("docs/guide/python.md", 2, &Project::new());
+    if find_tool(&["python3"]).is_some() {
+        follow_page("docs/guide/python.md", 2, &TempProject::new());
     }
 }
 
 #[test]
 fn the_page_on_one_liners_can_be_followed() {
     let tools = [&["python3"][..], &["c++", "g++", "clang++"], &["node"]];
-    if tools.iter().all(|names| tool(names).is_some()) {
-        follow("docs/guide/eval.md", 10, &Project::new());
+    if tools.iter().all(|names| find_tool(names).is_some()) {
+        follow_page("docs/guide/eval.md", 10, &TempProject::new());
     }
 }
 
 #[test]
 fn the_page_on_profiles_can_be_followed() {
     if node().is_some() {
-        follow("docs/guide/profiles.md", 4, &Project::new());
+        follow_page("docs/guide/profiles.md", 4, &TempProject::new());
     }
 }
 
 #[test]
 fn the_page_about_noisy_machines_can_be_followed() {
-    follow("docs/guide/noise.md", 4, &Project::new());
+    follow_page("docs/guide/noise.md", 4, &TempProject::new());
 }
 
 #[test]
 fn the_page_on_imports_can_be_followed() {
     let golden = repository().join("crates/speedwell/tests/golden/history");
-    let project = Project::new().with(
+    let project = TempProject::new().with(
         "join.csv",
         "time,commit,branch,throughput,latency\n2026-01-31,c1,main,900,1.1\n2026-02-01,c2,main,910,1.2\n",
     );
@@ -119,7 +119,7 @@ fn the_page_on_imports_can_be_followed() {
     for (from, to) in [("data.js", "data.js"), ("bencher-perf.json", "perf.json")] {
         std::fs::copy(golden.join(from), project.path(to)).unwrap();
     }
-    follow("docs/guide/import.md", 5, &project);
+    follow_page("docs/guide/import.md", 5, &project);
 }
 
 /// Returns the first code block in this language.
@@ -131,7 +131,7 @@ fn first_block(page: &str, language: &str) -> String {
 
 #[test]
 fn the_page_on_several_machines_can_be_followed() {
-    let sshd = match Sshd::start() {
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(why) => return eprintln!("skipped: {why}"),
     };
@@ -139,35 +139,37 @@ fn the_page_on_several_machines_can_be_followed() {
     let file = format!(
         "folder = \"{}\"\nssh_config = \"{}\"\n{}",
         sshd.folder().display(),
-        sshd.config().display(),
+        sshd.ssh_config().display(),
         first_block("docs/guide/fleet.md", "toml"),
     );
-    let project = Project::new().with("fleet.toml", &file);
-    follow("docs/guide/fleet.md", 3, &project);
+    let project = TempProject::new().with("fleet.toml", &file);
+    follow_page("docs/guide/fleet.md", 3, &project);
 }
 
 /// Code shown on a page is part of an example, so that it is executed as well.
 #[test]
 fn the_page_on_the_server_can_be_followed() {
-    follow("docs/guide/server.md", 6, &Project::new());
+    follow_page("docs/guide/server.md", 6, &TempProject::new());
 }
 
 /// The page leads from nothing to a comment on a pull request. Only the addresses are replaced, by
 /// those of a database, a fake forge and a port of this test.
 #[test]
 fn a_newcomer_gets_a_comment_on_a_pull_request() {
-    let Some(place) = Place::server() else { return };
-    let project = Project::new()
+    let Some(place) = StorePlace::server() else {
+        return;
+    };
+    let project = TempProject::new()
         .with(
             "bench/a.fake",
             "case len=16\n* 100 101 102 103 104 105 106 107\n",
         )
         .with("forge.token", "secret\n");
-    let Some(history) = History::begin(&project.path(".")) else {
+    let Some(history) = FakeRepo::init(&project.path(".")) else {
         return;
     };
-    history.commit("the first one");
-    let forge = Fake::of(Forge::Gitea);
+    history.commit_all("the first one");
+    let forge = FakeForge::start(ForgeKind::Gitea);
     let text = std::fs::read_to_string(repository().join("docs/guide/server.md")).unwrap();
     let (_, section) = text
         .split_once("## From an empty machine to a comment\n")
@@ -245,7 +247,7 @@ fn code_on_the_pages_is_that_of_the_examples() {
 /// Limits a measuring command to two runs a side: as printed it would measure until there is a
 /// verdict, and here only its execution matters. A gate then has no verdict, and passes. One-liners
 /// get short samples.
-fn shortened(command: &str) -> String {
+fn shorten_command(command: &str) -> String {
     let measures = ["speedwell run ", "speedwell compare ", "speedwell eval "]
         .iter()
         .any(|words| command.starts_with(words));
@@ -276,11 +278,11 @@ fn shortened(command: &str) -> String {
 fn commands_of_the_pages_are_shortened_and_stay_what_they_are() {
     let command = "speedwell compare a --variant 'x=node --y' --runs 8 --time 1ms # status 1 if so";
     assert_eq!(
-        shortened(command),
+        shorten_command(command),
         "speedwell compare a --variant 'x=node --y' --time 1ms --runs 2 # status 1 if so"
     );
     assert_eq!(
-        shortened("speedwell eval sh 'sort a' -c 1,2 --runs 3"),
+        shorten_command("speedwell eval sh 'sort a' -c 1,2 --runs 3"),
         "speedwell eval sh 'sort a' -c 1,2 -t 20ms --runs 2 #"
     );
     for command in [
@@ -288,12 +290,12 @@ fn commands_of_the_pages_are_shortened_and_stay_what_they_are() {
         "speedwell compare '@latest::a' '@latest::b'",
         "speedwell run --list a",
     ] {
-        assert_eq!(shortened(command), command);
+        assert_eq!(shorten_command(command), command);
     }
 }
 
 /// Executes every command of a page, in a project with the examples.
-fn follow(page: &str, at_least: usize, project: &Project) {
+fn follow_page(page: &str, at_least: usize, project: &TempProject) {
     copy(&repository().join("examples"), &project.path("examples"));
     let commands = commands(page);
     assert!(
@@ -306,7 +308,7 @@ fn follow(page: &str, at_least: usize, project: &Project) {
         folder.display(),
         std::env::var("PATH").unwrap_or_default()
     );
-    for command in commands.iter().map(|command| shortened(command)) {
+    for command in commands.iter().map(|command| shorten_command(command)) {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &command])
@@ -330,7 +332,7 @@ fn follow(page: &str, at_least: usize, project: &Project) {
 #[test]
 fn every_command_and_option_named_in_the_readme_exists() {
     let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
-    let grammar = speedwell::grammar();
+    let grammar = speedwell::build_grammar();
     let commands: Vec<&str> = grammar.get_subcommands().map(|c| c.get_name()).collect();
     let options: Vec<&str> = grammar
         .get_subcommands()

@@ -1,10 +1,11 @@
 //! Runs a drop-in in-process: arguments and bytes in, bytes and a status out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use speedwell_compat::{self as compat, Console};
+use speedwell_compat::{self as compat, DropInConsole};
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{
-    Case, Cause, Event, Failure, Metric, Observer, Run, Sample, Step as FailedStep,
+    Case, FailureCause, Metric, Run, Sample, SessionEvent, SessionObserver,
+    SessionStep as FailedStep, StepFailure,
 };
 use speedwell_results::formats;
 use std::cell::RefCell;
@@ -25,12 +26,12 @@ pub struct DropIn {
     stdin: Vec<u8>,
     directory: PathBuf,
     variables: Vec<(&'static str, String)>,
-    script: Script,
-    terminal: Option<Screen>,
+    script: MeasureScript,
+    terminal: Option<FakeTerminal>,
 }
 
 #[derive(Debug)]
-pub struct Outcome {
+pub struct DropInOutcome {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
@@ -38,7 +39,7 @@ pub struct Outcome {
     pub request: Option<ScriptsRequest>,
 }
 
-impl Outcome {
+impl DropInOutcome {
     /// The names of the requested scripts.
     pub fn scripts(&self) -> Vec<&str> {
         let request = self.request.as_ref().unwrap();
@@ -51,7 +52,8 @@ impl Outcome {
 }
 
 /// A stand-in for measuring.
-pub type Script = Box<dyn FnMut(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()>>;
+pub type MeasureScript =
+    Box<dyn FnMut(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()>>;
 
 impl DropIn {
     pub fn new(tool: &'static str, arguments: &str) -> DropIn {
@@ -86,20 +88,20 @@ impl DropIn {
         self
     }
 
-    pub fn terminal(mut self, screen: &Screen) -> DropIn {
+    pub fn terminal(mut self, screen: &FakeTerminal) -> DropIn {
         self.terminal = Some(screen.clone());
         self
     }
 
     pub fn engine(
         mut self,
-        script: impl FnMut(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()> + 'static,
+        script: impl FnMut(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'static,
     ) -> DropIn {
         self.script = Box::new(script);
         self
     }
 
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> DropInOutcome {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let variables = self.variables;
         let variable = |name: &str| {
@@ -109,7 +111,7 @@ impl DropIn {
                 .map(|(_, value)| value.clone())
         };
         let (script, request) = (RefCell::new(self.script), RefCell::new(None));
-        let mut console = Console {
+        let mut console = DropInConsole {
             stdin: &mut self.stdin.as_slice(),
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -117,13 +119,13 @@ impl DropIn {
             progress: self.terminal.map(|screen| Box::new(screen) as Box<_>),
             directory: self.directory,
             variable: &variable,
-            measure: &|asked: &ScriptsRequest, observer: &mut dyn Observer| {
+            measure: &|asked: &ScriptsRequest, observer: &mut dyn SessionObserver| {
                 *request.borrow_mut() = Some(asked.clone());
                 (script.borrow_mut())(asked, observer)
             },
         };
-        let status = compat::main(self.tool, &self.arguments, &mut console);
-        Outcome {
+        let status = compat::run_tool(self.tool, &self.arguments, &mut console);
+        DropInOutcome {
             status,
             stdout: String::from_utf8(stdout).unwrap(),
             stderr: String::from_utf8(stderr).unwrap(),
@@ -134,15 +136,15 @@ impl DropIn {
 
 /// A terminal that records what was shown.
 #[derive(Clone, Default)]
-pub struct Screen(Arc<Mutex<Vec<u8>>>);
+pub struct FakeTerminal(Arc<Mutex<Vec<u8>>>);
 
-impl Screen {
+impl FakeTerminal {
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl std::io::Write for Screen {
+impl std::io::Write for FakeTerminal {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -189,16 +191,16 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
 }
 
 /// Sends a whole session to an observer: the plan, then each step, then the end.
-pub fn play(
-    follower: &mut dyn Observer,
+pub fn play_session(
+    follower: &mut dyn SessionObserver,
     planned: &[(&str, usize)],
-    steps: &[Step],
+    steps: &[DropInStep],
 ) -> anyhow::Result<()> {
     for (benchmark, cases) in planned {
         let cases = Some(*cases);
-        follower.observe(&Event::Planned { benchmark, cases })?;
+        follower.observe(&SessionEvent::Planned { benchmark, cases })?;
     }
-    follower.observe(&Event::Started {
+    follower.observe(&SessionEvent::Started {
         runs: steps.len(),
         is_upper_bound: false,
         cases: planned.iter().map(|(_, cases)| cases).sum(),
@@ -206,26 +208,26 @@ pub fn play(
     })?;
     for step in steps {
         match step {
-            Step::Result(run) => {
+            DropInStep::Result(run) => {
                 let label = run.case.id();
-                follower.observe(&Event::RunStarted {
+                follower.observe(&SessionEvent::RunStarted {
                     slot: run.slot,
                     label: &label,
                     variant: &run.variant,
                 })?;
-                follower.observe(&Event::RunFinished(run))?;
-                follower.observe(&Event::SlotsDone(&[run.slot]))?;
+                follower.observe(&SessionEvent::RunFinished(run))?;
+                follower.observe(&SessionEvent::SlotsDone(&[run.slot]))?;
             }
-            Step::Failure(failure) => follower.observe(&Event::Failed(failure))?,
+            DropInStep::Failure(failure) => follower.observe(&SessionEvent::Failed(failure))?,
         }
     }
-    follower.observe(&Event::Finished { interrupted: false })
+    follower.observe(&SessionEvent::Finished { interrupted: false })
 }
 
 #[derive(Clone)]
-pub enum Step {
+pub enum DropInStep {
     Result(Run),
-    Failure(Failure),
+    Failure(StepFailure),
 }
 
 /// The scripts of the default benchmark folder, and files that must not be taken for one.
@@ -241,20 +243,25 @@ pub const SCRIPTS: &[&str] = &[
 ];
 
 /// Calls a drop-in in the default benchmark folder, where nothing is measured.
-pub fn call(tool: &'static str, arguments: &str) -> Outcome {
+pub fn call(tool: &'static str, arguments: &str) -> DropInOutcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(tool, arguments).directory(folder.path()).run()
 }
 
 /// The results in a recorded file, as steps of a session.
-pub fn recorded(name: &str) -> Vec<Step> {
+pub fn recorded(name: &str) -> Vec<DropInStep> {
     let sessions = formats::read(name, golden(name).as_bytes()).unwrap();
-    sessions[0].runs.iter().cloned().map(Step::Result).collect()
+    sessions[0]
+        .runs
+        .iter()
+        .cloned()
+        .map(DropInStep::Result)
+        .collect()
 }
 
 /// A failed step: describing a script, or running one of its cases.
-pub fn failure(benchmark: &str, case: Option<&str>, cause: Cause) -> Step {
-    Step::Failure(Failure {
+pub fn failure(benchmark: &str, case: Option<&str>, cause: FailureCause) -> DropInStep {
+    DropInStep::Failure(StepFailure {
         step: if case.is_some() {
             FailedStep::Run
         } else {

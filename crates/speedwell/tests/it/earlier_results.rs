@@ -1,7 +1,7 @@
 //! Results stored by version 0.1.0 stay readable: one session of every kind (made by `made-by.sh`),
 //! its lossless export, and its report as rendered by that version.
 
-use super::project::{Project, repository};
+use super::project::{TempProject, repository};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// A project with the store of the earlier version.
-fn project() -> Project {
-    let project = Project::new();
+fn project() -> TempProject {
+    let project = TempProject::new();
     std::fs::copy(golden("results.db"), project.path(".speedwell/results.db")).unwrap();
     project
 }
 
 /// The lossless export of every session, without its number in the store.
-fn sessions(project: &Project) -> Vec<Value> {
+fn sessions(project: &TempProject) -> Vec<Value> {
     let export = |number| {
         let name = format!("@{number}");
         let answer = project.run(&["report", &name, "--export", "jsonl"]);
@@ -44,7 +44,7 @@ fn a_store_is_read_without_loss() {
 
 #[test]
 fn exported_sessions_are_read_without_loss() {
-    let project = Project::new();
+    let project = TempProject::new();
     let file = golden("sessions.jsonl");
     project
         .run(&["import", file.to_str().unwrap()])
@@ -100,7 +100,7 @@ fn an_interrupted_session_is_completed() {
 /// between.
 #[test]
 fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
-    let version = |project: &Project| -> i64 {
+    let version = |project: &TempProject| -> i64 {
         let file = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
         file.query_row("PRAGMA user_version", [], |row| row.get(0))
             .unwrap()

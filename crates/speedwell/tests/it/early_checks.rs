@@ -1,8 +1,8 @@
 //! Mistakes that are detected before anything is measured, so that no time is wasted and no file is
 //! lost.
 
-use super::project::{Answer, Project, node};
-use super::repository::{BENCH, Repository};
+use super::project::{CommandResult, TempProject, node};
+use super::repository::{BENCH, TestRepository};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ const ONE_CASE: &str = "case n=1 k=a\n* 100 101 102 103 104 105 106 107\n";
 /// Results of `go test -bench`.
 const GO: &str = "BenchmarkA 100 10 ns/op\nBenchmarkA 100 11 ns/op\n";
 
-fn project() -> Project {
-    Project::new().with("g/one.fake", ONE_CASE)
+fn project() -> TempProject {
+    TempProject::new().with("g/one.fake", ONE_CASE)
 }
 
 #[track_caller]
-fn expect_nothing_measured(project: &Project) {
+fn expect_nothing_measured(project: &TempProject) {
     assert_eq!(project.stored_runs(), 0);
     let history = project.run(&["history", "--format", "csv"]);
     assert!(history.stdout.lines().count() <= 1, "{history:#?}");
@@ -96,7 +96,7 @@ fn an_experiment_has_no_chart_that_it_does_not_record() {
     let text = "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
                 [group.target]\ncommand = [\"sh\", \"-c\", 'echo took 5 ms']\n\
                 [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n";
-    let project = Project::new().with("x.toml", text);
+    let project = TempProject::new().with("x.toml", text);
     for (chart, why) in [
         ("flame", "hint: measure with --profile"),
         ("box", "an experiment has charts of its own"),
@@ -151,7 +151,7 @@ fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
 
 #[test]
 fn a_session_without_results_has_no_metrics_to_list() {
-    let project = Project::new().with("g/bad.fake", "case n=1\n* exit:1\n");
+    let project = TempProject::new().with("g/bad.fake", "case n=1\n* exit:1\n");
     project.run(&["run", "g", "--runs", "1"]).expect_status(2);
     let answer = project
         .run(&["report", "--metric", "nope"])
@@ -181,7 +181,7 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
 fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
     // This is how pyenv's shims respond for a version that is not installed.
     let shim = "#!/bin/sh\necho 'python: command not found' >&2\nexit 127\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with(
             "g/x.py",
             "import speedwell\n@speedwell.benchmark\ndef f():\n    pass\n",
@@ -205,7 +205,7 @@ fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
 
 #[test]
 fn a_missing_toolchain_and_code_that_does_not_compile_are_one_line() {
-    let project = Project::new().with("g/x.cpp", "#include <speedwell.hpp>\nnothing\n");
+    let project = TempProject::new().with("g/x.cpp", "#include <speedwell.hpp>\nnothing\n");
     for (words, reasons) in [
         (&["eval", "c", "nothing("][..], 1),
         (&["eval", "c", "nothing(", "nothing)"], 2),
@@ -244,7 +244,7 @@ fn processors_that_are_not_there_are_refused() {
 
 /// Asserts that a command is rejected because of `why` and leaves a file unchanged.
 #[track_caller]
-fn expect_kept(project: &Project, file: &str, words: &[&str], why: &[&str]) {
+fn expect_kept(project: &TempProject, file: &str, words: &[&str], why: &[&str]) {
     let read = || std::fs::read(project.path(file)).unwrap();
     let before = read();
     project.run(words).expect_status(2).expect_stderr(why);
@@ -392,7 +392,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
              require('fs').appendFileSync(require.resolve('{edited}'), '// more\\n');\n}}\n"
         )
     };
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/self.js", &script("./self"))
         .with("g/other.js", &script("../lib/work"))
         .with("lib/work.js", "");
@@ -407,7 +407,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
 
 #[test]
 fn a_program_that_changes_while_it_is_measured_has_no_more_runs() {
-    let project = Project::new().with_program("tool", "#!/bin/sh\necho '# more' >> \"$0\"\n");
+    let project = TempProject::new().with_program("tool", "#!/bin/sh\necho '# more' >> \"$0\"\n");
     let words = ["eval", "sh", "./tool", "--runs", "6"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stdout(&["tool' was changed while it was measured"]);
@@ -433,7 +433,7 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         &["eval", "c", "1"],
         &["run", "g/x.py"],
     ] {
-        let project = Project::new()
+        let project = TempProject::new()
             .with("g/x.cpp", "#include <speedwell.hpp>\n")
             .with("g/x.py", "import os, time\nimport speedwell\nopen(os.environ['MARK'], 'w')\ntime.sleep(60)\n")
             .with_program("slow", slow);
@@ -453,7 +453,7 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         }
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(130);
+        let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
         assert!(
             !answer.stderr.contains("reported nothing"),
             "{words:?}: {answer:#?}"
@@ -470,7 +470,7 @@ const GOOGLE: &str = r#"{"context": {"num_cpus": 2}, "benchmarks": [{"name": "BM
 #[test]
 fn drop_ins_never_replace_what_they_read() {
     let google = "#!/bin/sh\n: > started\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("old.json", GOOGLE)
         .with("new.json", GOOGLE)
         .with("body", "a=1")
@@ -550,7 +550,7 @@ fn drop_ins_never_replace_what_they_read() {
 
 #[test]
 fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_runs() {
-    let Some(repository) = Repository::with_program("100") else {
+    let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
     // Each run of the second revision edits the program that was built.

@@ -1,12 +1,14 @@
 //! What a session and the doctor detect about this machine.
 
-use speedwell_environment::{State, capture, checks, free_disk, program_version};
+use speedwell_environment::{
+    CheckState, capture_environment, check_free_disk, program_version, run_all_checks,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
 fn this_machine_gets_all_checks() {
-    let found = checks(Path::new("/"));
+    let found = run_all_checks(Path::new("/"));
     for name in [
         "cpu governor",
         "turbo",
@@ -36,7 +38,7 @@ fn this_machine_gets_all_checks() {
             "{name} is missing"
         );
     }
-    assert_ne!(free_disk(Path::new(".")).state, State::Unknown);
+    assert_ne!(check_free_disk(Path::new(".")).state, CheckState::Unknown);
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn the_processors_counted_are_those_that_a_child_would_see() {
         .trim()
         .parse()
         .unwrap();
-    let captured = capture(&[]);
+    let captured = capture_environment(&[]);
     // A CPU quota lowers only our count.
     if captured.facts.contains_key("cpu_quota") {
         assert!(captured.cpus.unwrap() <= seen)
@@ -72,7 +74,7 @@ fn a_session_can_name_the_build_of_every_program() {
             .as_deref()
             .is_some_and(|text| text.starts_with("rustc 1."))
     );
-    let environment = capture(&[("old".into(), rustc, version.text.clone())]);
+    let environment = capture_environment(&[("old".into(), rustc, version.text.clone())]);
     assert_eq!(environment.programs[0].version, version.text);
     assert!(environment.programs[0].path.is_absolute());
 }

@@ -1,7 +1,7 @@
 //! Starts the harness of Erlang and Elixir without Speedwell; compiles it when its sources have
 //! changed.
 
-use super::harness_driver::tool;
+use super::harness_driver::find_tool;
 use super::project::{is_current, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 /// The command line that starts it for `erlang` or `elixir`; `None` if tools are missing.
 pub fn words(language: &str) -> Option<Vec<String>> {
-    let erl = tool(&["erl"])?;
-    let compiler = tool(&["erlc"])?;
+    let erl = find_tool(&["erl"])?;
+    let compiler = find_tool(&["erlc"])?;
     let mut words: Vec<String> = ["-noshell", "-noinput", "-boot", "no_dot_erlang"]
         .map(str::to_owned)
         .to_vec();
@@ -51,7 +51,7 @@ fn compiled(compiler: &str) -> &'static Path {
 
 /// The folder of Elixir's own modules, located from its program.
 fn elixir() -> Option<PathBuf> {
-    let program = tool(&["elixir"])?;
+    let program = find_tool(&["elixir"])?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
         .map(|folder| folder.join(&program))

@@ -1,22 +1,22 @@
 //! `speedwell eval`, with shell commands, which every machine has.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::tool;
-use super::project::{Answer, Project};
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// A few quick runs.
 const QUICK: [&str; 4] = ["--runs", "6", "--time", "30ms"];
 
-fn eval(project: &Project, words: &[&str]) -> Answer {
+fn eval(project: &TempProject, words: &[&str]) -> CommandResult {
     project.run(&[&["eval", "sh"], words, &QUICK[..]].concat())
 }
 
 #[test]
 fn a_command_is_timed_in_processes_of_its_own() {
-    let project = Project::new();
-    eventually(1, || {
+    let project = TempProject::new();
+    retry_busy(1, || {
         let answer = eval(&project, &["sleep 0.02", "--format", "json"]).expect_status(0);
         let code = &answer.json()["codes"][0];
         assert_eq!(code["runs"], 6);
@@ -27,7 +27,7 @@ fn a_command_is_timed_in_processes_of_its_own() {
         // Starting a process takes a while, more on a busy machine. Both figures are medians over
         // the runs, so they agree only if most runs do.
         let same = per_s * time_ms / 1000.0;
-        holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || {
+        ensure_holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || {
             code.to_string()
         })
     });
@@ -42,7 +42,7 @@ fn a_command_is_timed_in_processes_of_its_own() {
 
 #[test]
 fn a_command_that_sleeps_takes_less_processor_time_than_time() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["sleep 0.2"];
     let metrics = ["--metric", "cpu_time", "--metric", "time"];
     let answer = eval(
@@ -57,8 +57,8 @@ fn a_command_that_sleeps_takes_less_processor_time_than_time() {
 
 #[test]
 fn commands_are_compared_and_the_first_is_the_baseline() {
-    let project = Project::new();
-    eventually(1, || {
+    let project = TempProject::new();
+    retry_busy(1, || {
         let answer = project
             .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
             .expect_status(0)
@@ -69,13 +69,13 @@ fn commands_are_compared_and_the_first_is_the_baseline() {
         // machine stalled during the quick ones.
         let all = ["sleep 0.05 is slower than sleep 0.005", "8 runs a side"];
         let is_told = all.iter().all(|text| answer.stdout.contains(text));
-        holds(is_told, || answer.stdout)
+        ensure_holds(is_told, || answer.stdout)
     });
 }
 
 #[test]
 fn any_code_may_be_the_baseline_by_its_name() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["eval", "sh", "true", ":", "--name", "x", "--name", "y"];
     let quick = ["--runs", "1", "--time", "1ms", "--format", "csv"];
     let with =
@@ -92,7 +92,7 @@ fn any_code_may_be_the_baseline_by_its_name() {
 
 #[test]
 fn a_command_that_fails_leaves_the_others_their_figures() {
-    let project = Project::new();
+    let project = TempProject::new();
     eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"])
         .expect_status(2)
         .expect_stdout(&[
@@ -105,7 +105,7 @@ fn a_command_that_fails_leaves_the_others_their_figures() {
 
 #[test]
 fn what_the_shell_does_not_understand_is_said_in_its_words() {
-    let project = Project::new();
+    let project = TempProject::new();
     eval(&project, &["echo 'a"])
         .expect_status(2)
         .expect_stderr(&["does not compile", "nterminated"]);
@@ -113,7 +113,7 @@ fn what_the_shell_does_not_understand_is_said_in_its_words() {
 
 #[test]
 fn hooks_are_executed_before_and_after() {
-    let project = Project::new();
+    let project = TempProject::new();
     let log = project.path("log");
     let log = log.display();
     let words = [
@@ -156,7 +156,7 @@ fn hooks_are_executed_before_and_after() {
 
 #[test]
 fn what_prepares_an_execution_is_not_in_its_time() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "sleep 0.002",
         "--prepare",
@@ -171,17 +171,17 @@ fn what_prepares_an_execution_is_not_in_its_time() {
         "5",
     ];
     // Including its preparation, it would be 100 ms and more every time.
-    eventually(1, || {
+    retry_busy(1, || {
         let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
         let code = answer.expect_status(0).json();
         let time_ms = code["codes"][0]["time_ns"].as_f64().unwrap() / 1e6;
-        holds(time_ms < 60.0, || format!("{time_ms} ms"))
+        ensure_holds(time_ms < 60.0, || format!("{time_ms} ms"))
     });
 }
 
 #[test]
 fn hooks_that_fail_are_told_by_their_name() {
-    let project = Project::new();
+    let project = TempProject::new();
     for (option, stage) in [("--init", "init"), ("--init-worker", "init-worker")] {
         eval(&project, &["true", option, "exit 4"])
             .expect_status(2)
@@ -200,7 +200,7 @@ fn hooks_that_fail_are_told_by_their_name() {
 
 #[test]
 fn a_command_that_never_ends_is_ended_with_all_it_started() {
-    let project = Project::new();
+    let project = TempProject::new();
     let begin = Instant::now();
     // A duration that no other process sleeps for.
     let time = format!("86398.{}", std::process::id());
@@ -219,7 +219,7 @@ fn a_command_that_never_ends_is_ended_with_all_it_started() {
 
 #[test]
 fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
-    let project = Project::new();
+    let project = TempProject::new();
     for manner in [
         ["--shared", "--seed", "1"],
         ["--order", "parallel", "--verbose"],
@@ -237,7 +237,7 @@ fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
 
 #[test]
 fn a_search_finds_how_many_workers_a_lock_lets_through() {
-    let project = Project::new();
+    let project = TempProject::new();
     let lock = project.path("lock");
     // For any number of workers, one holds the lock, for 50 ms; another may start meanwhile, also
     // on a busy machine.
@@ -254,15 +254,15 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
         "--format",
         "json",
     ];
-    if tool(&["flock"]).is_none() {
+    if find_tool(&["flock"]).is_none() {
         return;
     }
     // If the machine stalls during a pass, the next one may look better.
-    eventually(1, || {
+    retry_busy(1, || {
         let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
         let found = answer.expect_status(0).json();
         let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
-        holds(answer <= 2, || found.to_string())
+        ensure_holds(answer <= 2, || found.to_string())
     });
     project
         .run(&["report"])
@@ -272,19 +272,19 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
 
 #[test]
 fn several_numbers_of_workers_are_levels_of_one_code() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["sleep 0.02", "-c", "1,4", "--format", "json"];
-    eventually(1, || {
+    retry_busy(1, || {
         let found = eval(&project, &words).expect_status(0).json();
         let levels = &found["scaling"][0];
         let is_best = levels["still_grows"] == true && levels["concurrency"] == 4;
-        holds(is_best, || found.to_string())
+        ensure_holds(is_best, || found.to_string())
     });
 }
 
 #[test]
 fn watching_is_a_line_for_every_window() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval",
         "sh",
@@ -303,7 +303,7 @@ fn watching_is_a_line_for_every_window() {
         "{answer:#?}"
     );
     // On a busy machine no iteration may end within a window.
-    eventually(1, || {
+    retry_busy(1, || {
         let answer = project.run(&[&words[..], &["--format", "json"]].concat());
         let lines = answer.expect_status(0).stdout;
         let lines = lines
@@ -314,13 +314,13 @@ fn watching_is_a_line_for_every_window() {
             assert!(line["rss_bytes"].as_f64().unwrap() > 1e5, "{line}");
             !(5.0..100.0).contains(&per_s)
         });
-        holds(odd.is_none(), || format!("{odd:?}"))
+        ensure_holds(odd.is_none(), || format!("{odd:?}"))
     });
 }
 
 #[test]
 fn two_programs_perform_the_same_code() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["true && true", "--old", "/bin/sh", "--new", "/bin/sh"];
     eval(&project, &words)
         .expect_status(0)
@@ -329,7 +329,7 @@ fn two_programs_perform_the_same_code() {
 
 #[test]
 fn codes_come_from_files_and_carry_names() {
-    let project = Project::new().with("work.sh", "sleep 0.001\n");
+    let project = TempProject::new().with("work.sh", "sleep 0.001\n");
     let file = format!("@{}", project.path("work.sh").display());
     eval(
         &project,
@@ -348,7 +348,7 @@ fn codes_come_from_files_and_carry_names() {
 
 #[test]
 fn wrong_words_are_refused_before_anything_is_measured() {
-    let project = Project::new();
+    let project = TempProject::new();
     let refused = |words: &[&str], texts: &[&str]| {
         let words = [&["eval"], words].concat();
         project.run(&words).expect_status(2).expect_stderr(texts);
@@ -386,7 +386,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
 
 #[test]
 fn every_value_of_a_parameter_is_a_case_with_the_value_in_its_place() {
-    let project = Project::new();
+    let project = TempProject::new();
     let written = project.path("written").display().to_string();
     let command = format!("sh -c 'echo {{n}}-{{who}} >> {written}'");
     let words = [
@@ -413,7 +413,7 @@ fn every_value_of_a_parameter_is_a_case_with_the_value_in_its_place() {
 
 #[test]
 fn snippets_with_parameters_are_compared_value_by_value() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval",
         "sh",
@@ -441,7 +441,7 @@ fn snippets_with_parameters_are_compared_value_by_value() {
 
 #[test]
 fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
-    let project = Project::new();
+    let project = TempProject::new();
     let (log, go) = (project.path("log"), project.path("go"));
     let (log, go) = (log.display(), go.display());
     // The fifth execution emulates the user's Ctrl-C: it signals the parent of the harness that
@@ -470,7 +470,7 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
 
 #[test]
 fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval",
         "sh",
@@ -492,7 +492,7 @@ fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
 
 #[test]
 fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
-    let project = Project::new();
+    let project = TempProject::new();
     let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let words = [
         "eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json",
@@ -518,7 +518,7 @@ fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
 
 #[test]
 fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
-    let project = Project::new();
+    let project = TempProject::new();
     let quick = [
         "eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json",
     ];
@@ -542,7 +542,7 @@ fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
 
 #[test]
 fn parameters_that_cannot_be_are_refused() {
-    let project = Project::new();
+    let project = TempProject::new();
     for (words, part) in [
         (&["-P", "n", "3", "1"][..], "is empty"),
         (&["-P", "n", "1", "x"], "not a decimal number"),

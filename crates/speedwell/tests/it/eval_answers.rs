@@ -1,12 +1,12 @@
 //! Output of `speedwell eval`: plausible figures, names, lines that repeat a failure, and what `-q`
 //! leaves.
 
-use super::harness_driver::tool;
-use super::project::Project;
+use super::harness_driver::find_tool;
+use super::project::TempProject;
 
 #[test]
 fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval",
         "sh",
@@ -54,7 +54,7 @@ fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
 
 #[test]
 fn a_run_that_failed_is_repeated_with_its_time_limit_and_leaves_no_others() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = ["eval", "sh", "exit 3", "--runs", "1", "--timeout", "3s"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stdout(&[
@@ -65,7 +65,7 @@ fn a_run_that_failed_is_repeated_with_its_time_limit_and_leaves_no_others() {
 
 #[test]
 fn a_session_is_resumed_without_its_code() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval", "sh", "true", "--runs", "2", "-i", "1", "-n", "1", "-w", "0",
     ];
@@ -84,7 +84,7 @@ fn a_session_is_resumed_without_its_code() {
 
 #[test]
 fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answer_alone() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "eval",
         "sh",
@@ -140,13 +140,13 @@ fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
         ),
         ("node", &["node", "Math.sqrt(2)"], true),
     ] {
-        if tool(&[program]).is_none() {
+        if find_tool(&[program]).is_none() {
             continue;
         }
         let short = ["--runs", "2", "-n", "2", "-t", "20ms"];
         for shared in [&[][..], &["--shared"]] {
             let words = [&["eval"], code, &short, shared].concat();
-            let answer = Project::new().run(&words).expect_status(0);
+            let answer = TempProject::new().run(&words).expect_status(0);
             let said = [&answer.stdout[..], &answer.stderr].concat();
             assert_eq!(said.contains("folded away"), is_folded, "{words:?}: {said}");
         }

@@ -1,12 +1,12 @@
 //! `speedwell eval` in every installed language: each mode once, and failures.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::tool;
-use super::project::Project;
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::find_tool;
+use super::project::TempProject;
 use serde_json::Value;
 
 /// Test snippets of one language.
-struct Language {
+struct LanguageTexts {
     word: &'static str,
     tools: &'static [&'static str],
     /// Something that takes a little time.
@@ -19,8 +19,8 @@ struct Language {
     fails: Option<(&'static str, &'static str)>,
 }
 
-const LANGUAGES: [Language; 9] = [
-    Language {
+const LANGUAGES: [LanguageTexts; 9] = [
+    LanguageTexts {
         word: "erlang",
         tools: &["erl"],
         plain: "lists:sum(lists:seq(1, 100)).",
@@ -28,7 +28,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("foo(", "syntax error"),
         fails: Some(("error(broken).", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "elixir",
         tools: &["elixir"],
         plain: "Enum.reduce([1, 2, 3], 0, &(&1 + &2))",
@@ -36,7 +36,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("foo(", "missing terminator"),
         fails: Some(("raise \"broken\"", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "node",
         tools: &["node"],
         plain: "[3, 1, 2].sort()",
@@ -44,7 +44,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("foo(", "Unexpected end of input"),
         fails: Some(("(() => { throw new Error('broken') })()", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "python",
         tools: &["python3"],
         plain: "sum(range(100))",
@@ -52,7 +52,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("foo(", "was never closed"),
         fails: Some(("1 / 0", "division by zero")),
     },
-    Language {
+    LanguageTexts {
         word: "c",
         tools: &["cc", "gcc", "clang"],
         plain: "rand()",
@@ -60,7 +60,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("undefined_name + 1", "undeclared"),
         fails: None,
     },
-    Language {
+    LanguageTexts {
         word: "cpp",
         tools: &["c++", "g++", "clang++"],
         plain: "std::rand()",
@@ -68,7 +68,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("std::nothing()", "nothing"),
         fails: Some(("throw std::runtime_error(\"broken\");", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "go",
         tools: &["go"],
         plain: "strings.Repeat(\"a\", 10)",
@@ -76,7 +76,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("undefinedName + 1", "undefined"),
         fails: Some(("panic(\"broken\");", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "rust",
         tools: &["rustc"],
         plain: "\"a\".repeat(10)",
@@ -84,7 +84,7 @@ const LANGUAGES: [Language; 9] = [
         wrong: ("undefined_name + 1", "undefined_name"),
         fails: Some(("panic!(\"broken\")", "broken")),
     },
-    Language {
+    LanguageTexts {
         word: "java",
         tools: &["javac"],
         plain: "Math.sqrt(System.nanoTime())",
@@ -97,9 +97,9 @@ const LANGUAGES: [Language; 9] = [
 /// Quick figures, which are not examined closely.
 const QUICK: [&str; 8] = ["-r", "1", "-n", "2", "-t", "30ms", "-w", "10ms"];
 
-fn language(word: &str) -> Option<&'static Language> {
+fn language(word: &str) -> Option<&'static LanguageTexts> {
     let found = LANGUAGES.iter().find(|one| one.word == word).unwrap();
-    tool(found.tools).map(|_| found)
+    find_tool(found.tools).map(|_| found)
 }
 
 fn json(text: &str) -> Value {
@@ -110,7 +110,7 @@ fn each_mode(word: &str) {
     let Some(language) = language(word) else {
         return;
     };
-    let project = Project::new();
+    let project = TempProject::new();
     let eval = |words: &[&str]| {
         project
             .run(&[&["eval", word], words].concat())
@@ -125,11 +125,11 @@ fn each_mode(word: &str) {
     let at_once = [&["-c", "4"], &QUICK[..]].concat();
     // At least the sleep; more on a busy machine, which may also stall between counting and reading
     // the clock.
-    eventually(1, || {
+    retry_busy(1, || {
         let time_ns = figure(&timed, "time_ns");
         assert!(time_ns > 9.9e6, "{time_ns}");
         let per_s = figure(&at_once, "throughput");
-        holds(time_ns < 5e9 && (1.0..405.0).contains(&per_s), || {
+        ensure_holds(time_ns < 5e9 && (1.0..405.0).contains(&per_s), || {
             format!("{time_ns} ns an iteration, {per_s} a second at once")
         })
     });
@@ -143,7 +143,7 @@ fn bad_input(word: &str) {
     let Some(language) = language(word) else {
         return;
     };
-    let project = Project::new();
+    let project = TempProject::new();
     let eval = |words: &[&str]| project.run(&[&["eval", word], words, &QUICK[..]].concat());
     let (wrong, words) = language.wrong;
     // The other snippet still has its figures.
@@ -191,7 +191,7 @@ languages! { erlang elixir node python c cpp go rust java }
 
 #[test]
 fn a_missing_toolchain_is_named() {
-    let project = Project::new();
+    let project = TempProject::new();
     for word in [
         "erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java",
     ] {
@@ -258,10 +258,10 @@ const EXAMPLES: [&[&str]; 11] = [
 /// erlperf's introductory examples, with a group of `pg` instead of the removed `pg2`.
 #[test]
 fn the_examples_of_erlperf_work() {
-    if tool(&["erl"]).is_none() {
+    if find_tool(&["erl"]).is_none() {
         return;
     }
-    let project = Project::new();
+    let project = TempProject::new();
     let search = ["--concurrency-limit", "4", "-t", "20ms", "-w", "10ms"];
     for example in EXAMPLES {
         let is_search = example.contains(&"--squeeze") || example.contains(&"max");

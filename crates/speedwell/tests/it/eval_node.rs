@@ -2,7 +2,7 @@
 
 use super::busy::wait_until;
 use super::erlang_harness;
-use super::project::Project;
+use super::project::TempProject;
 use super::web_server::free_port;
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpStream};
@@ -11,14 +11,14 @@ use std::process::{Child, Command, Stdio};
 const COOKIE: &str = "of_this_test";
 
 /// A node that needs no daemon, because its name ends in its port. Dropping it stops it.
-struct Node {
+struct ErlangNode {
     child: Child,
     name: String,
 }
 
-impl Node {
+impl ErlangNode {
     /// `None` without Erlang.
-    fn start() -> Option<Node> {
+    fn start() -> Option<ErlangNode> {
         let words = erlang_harness::words("erlang")?;
         let modules = words.iter().skip_while(|word| *word != "-pa").nth(1)?;
         let port = free_port();
@@ -30,7 +30,7 @@ impl Node {
         command.args(own).args(quiet).args(near);
         command.args(["-pa", modules, "-name", &name, "-setcookie", COOKIE]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let node = Node {
+        let node = ErlangNode {
             child: child.ok()?,
             name,
         };
@@ -39,7 +39,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for ErlangNode {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -48,8 +48,10 @@ impl Drop for Node {
 
 #[test]
 fn what_is_watched_is_the_node_that_is_measured() {
-    let Some(node) = Node::start() else { return };
-    let project = Project::new();
+    let Some(node) = ErlangNode::start() else {
+        return;
+    };
+    let project = TempProject::new();
     // More processes and more memory than our harness has.
     let init = "[spawn_link(fun() -> timer:sleep(infinity) end) || _ <- lists:seq(1, 500)], \
                 persistent_term:put(large, binary:copy(<<1>>, 300 bsl 20)).";

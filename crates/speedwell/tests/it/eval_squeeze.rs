@@ -3,14 +3,14 @@
 //!
 //! `scripts/check-squeeze` repeats and counts them.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::tool;
-use super::project::{Project, repository};
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::find_tool;
+use super::project::{TempProject, repository};
 use serde_json::Value;
 
 /// The answer of a search over at most 8 workers with samples of this length.
 fn answer(words: &[&str], sample_ms: u32) -> u64 {
-    let project = Project::new();
+    let project = TempProject::new();
     let folder = repository().join("crates/speedwell/tests/eval");
     let folder = folder.to_string_lossy();
     let sample = format!("{sample_ms}ms");
@@ -37,10 +37,10 @@ fn answer(words: &[&str], sample_ms: u32) -> u64 {
 #[track_caller]
 fn expect(truth: u64, words: &[&str]) {
     let mut sample_ms = 75;
-    eventually(2, || {
+    retry_busy(2, || {
         sample_ms = (2 * sample_ms).min(1200);
         let answer = answer(words, sample_ms);
-        holds(answer == truth, || format!("{answer} instead of {truth}"))
+        ensure_holds(answer == truth, || format!("{answer} instead of {truth}"))
     });
 }
 
@@ -49,7 +49,7 @@ const SERVER: [&str; 4] = ["erlang", "gate:call().", "--init", "gate:start()."];
 
 #[test]
 fn a_single_server_in_erlang_keeps_two_callers_busy() {
-    if tool(&["erl"]).is_none() {
+    if find_tool(&["erl"]).is_none() {
         return;
     }
     let compiled = compiled_gate();
@@ -59,7 +59,7 @@ fn a_single_server_in_erlang_keeps_two_callers_busy() {
 
 #[test]
 fn a_table_of_four_tokens_lets_four_through() {
-    if tool(&["erl"]).is_none() {
+    if find_tool(&["erl"]).is_none() {
         return;
     }
     let compiled = compiled_gate();
@@ -90,7 +90,7 @@ fn compiled_gate() -> tempfile::TempDir {
 
 #[test]
 fn a_cluster_of_three_processes_serves_three_at_once() {
-    if tool(&["node"]).is_none() {
+    if find_tool(&["node"]).is_none() {
         return;
     }
     expect(
@@ -106,7 +106,7 @@ fn a_cluster_of_three_processes_serves_three_at_once() {
 
 #[test]
 fn a_mutex_in_c_plus_plus_lets_two_take_turns() {
-    if tool(&["c++", "g++", "clang++"]).is_none() {
+    if find_tool(&["c++", "g++", "clang++"]).is_none() {
         return;
     }
     // 4 ms inside, 2 ms outside: while one is inside, another comes back.

@@ -1,8 +1,8 @@
 //! Measured once, reported often: reports of stored experiments, interrupted ones, and those of
 //! other machines.
 
-use super::experiments::{all, costs, data};
-use super::project::{Answer, Project};
+use super::experiments::{all_values, cost_project, data};
+use super::project::{CommandResult, TempProject};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 const REST: &str = "[compare]\nthreshold = \"3%\"\ngate = { print = \"cost < +60%\" }\n\
     [[claim]]\nsay = \"Slow is slower\"\nexpr = \"cost(slow) > cost(old)\"\n";
 
-fn three(rest: &str) -> Project {
-    costs(&[("old", "1000"), ("slow", "1500"), ("fast", "600")], rest)
+fn three_variants(rest: &str) -> TempProject {
+    cost_project(&[("old", "1000"), ("slow", "1500"), ("fast", "600")], rest)
 }
 
 /// The runs of the latest session: slot, block and variant.
-fn runs(project: &Project) -> Vec<(u64, u64, String)> {
+fn runs(project: &TempProject) -> Vec<(u64, u64, String)> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
@@ -30,7 +30,7 @@ fn runs(project: &Project) -> Vec<(u64, u64, String)> {
 
 #[test]
 fn what_the_tables_of_an_experiment_share_is_said_once() {
-    let project = three(REST);
+    let project = three_variants(REST);
     let words = ["run", "costs.toml", "--runs=8", "--seed=1"];
     let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
     refused
@@ -44,7 +44,7 @@ fn what_the_tables_of_an_experiment_share_is_said_once() {
 
 #[test]
 fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
-    let project = three(REST);
+    let project = three_variants(REST);
     let first = project
         .run(&["run", "costs.toml", "--runs=8", "--seed=1"])
         .expect_status(0);
@@ -58,7 +58,7 @@ fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
     assert!(first.stdout.contains("✓ holds"), "{first:#?}");
     // Other machines do not need it, either.
     let exported = again(&["report", "--export", "jsonl"]);
-    let elsewhere = Project::new().with("costs.jsonl", &exported);
+    let elsewhere = TempProject::new().with("costs.jsonl", &exported);
     elsewhere.run(&["import", "costs.jsonl"]).expect_status(0);
     let there = |words: &[&str]| elsewhere.run(words).expect_status(0).stdout;
     assert_eq!(there(&["report", "@latest"]), first.stdout);
@@ -67,7 +67,7 @@ fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
 
 #[test]
 fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
-    let project = three(REST);
+    let project = three_variants(REST);
     let words = [
         "run",
         "costs.toml",
@@ -77,16 +77,16 @@ fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
     ];
     // Compared with the fast one, both others fail the gate.
     let found = data(&project.run(&words).expect_status(1));
-    assert_eq!(all(&found, "changes", "baseline"), ["fast", "fast"]);
-    assert_eq!(all(&found, "changes", "candidate"), ["old", "slow"]);
-    assert_eq!(all(&found, "gates", "candidate"), ["old", "slow"]);
+    assert_eq!(all_values(&found, "changes", "baseline"), ["fast", "fast"]);
+    assert_eq!(all_values(&found, "changes", "candidate"), ["old", "slow"]);
+    assert_eq!(all_values(&found, "gates", "candidate"), ["old", "slow"]);
     let stored = data(&project.run(&["report", "--format=json"]).expect_status(1));
-    assert_eq!(all(&stored, "changes", "baseline"), ["fast", "fast"]);
+    assert_eq!(all_values(&stored, "changes", "baseline"), ["fast", "fast"]);
     let other = project.run(&["report", "--format=json", "--baseline=slow"]);
     let other = data(&other.expect_status(0));
     assert_eq!(other["gate"]["answer"], "passed");
-    assert_eq!(all(&other, "changes", "baseline"), ["slow", "slow"]);
-    assert_eq!(all(&other, "changes", "candidate"), ["old", "fast"]);
+    assert_eq!(all_values(&other, "changes", "baseline"), ["slow", "slow"]);
+    assert_eq!(all_values(&other, "changes", "candidate"), ["old", "fast"]);
     let wrong = project.run(&["run", "costs.toml", "--baseline=lsow"]);
     wrong
         .expect_status(2)
@@ -95,12 +95,15 @@ fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
 
 #[test]
 fn one_metric_gives_the_ordinary_comparison() {
-    let project = three(REST);
+    let project = three_variants(REST);
     project
         .run(&["run", "costs.toml", "--runs=8"])
         .expect_status(0);
     let found = data(&project.run(&["report", "--metric=wall_time", "--format=json"]));
-    assert_eq!(all(&found, "changes", "metric"), ["wall_time", "wall_time"]);
+    assert_eq!(
+        all_values(&found, "changes", "metric"),
+        ["wall_time", "wall_time"]
+    );
     assert!(found["claims"].is_null(), "{found:#}");
     let words = [
         "run",
@@ -110,18 +113,19 @@ fn one_metric_gives_the_ordinary_comparison() {
         "--format=json",
     ];
     let found = data(&project.run(&words).expect_status(0));
-    assert_eq!(all(&found, "changes", "metric"), ["cost", "cost"]);
+    assert_eq!(all_values(&found, "changes", "metric"), ["cost", "cost"]);
     assert_eq!(found["speedwell"]["report"], "comparison");
 }
 
 #[test]
 fn files_are_written_where_one_is_unless_others_are_named() {
-    let project = three("[[output]]\nreport = [\"markdown\", \"json\", \"csv\", \"html\"]\n");
+    let project =
+        three_variants("[[output]]\nreport = [\"markdown\", \"json\", \"csv\", \"html\"]\n");
     let folder = project.path("elsewhere");
     std::fs::create_dir(&folder).unwrap();
     let run = |words: &[&str]| {
         let mut command = project.command(&[&["run", "../costs.toml", "--runs=1"], words].concat());
-        Answer::from(command.current_dir(&folder).output().unwrap()).expect_status(0)
+        CommandResult::from(command.current_dir(&folder).output().unwrap()).expect_status(0)
     };
     run(&["-o", "mine.md"]);
     let names = || {
@@ -150,7 +154,7 @@ fn files_are_written_where_one_is_unless_others_are_named() {
     }
     let text = std::fs::read_to_string(folder.join("costs.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(all(&found, "changes", "candidate"), ["slow", "fast"]);
+    assert_eq!(all_values(&found, "changes", "candidate"), ["slow", "fast"]);
 }
 
 /// The seventh run waits for a file.
@@ -161,7 +165,7 @@ const PAIR: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n\
     [[group]]\nname = \"nap\"\nkind = \"command\"\n";
 
 /// Starts an experiment whose runs add lines to `log`, and interrupts it in its seventh run.
-fn interrupt_in_run_7(project: &Project, words: &[&str]) {
+fn interrupt_in_run_7(project: &TempProject, words: &[&str]) {
     let mut child = project
         .command(words)
         .stdout(std::process::Stdio::null())
@@ -184,7 +188,7 @@ fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
     // The first six are quick, so that the seventh starts in time on any machine.
     let script = "echo >> log\n[ $(wc -l < log) -lt 7 ] || sleep 0.2\n";
     let file = format!("{PAIR}target.command = [\"sh\", \"nap.sh\"]\n[plan]\nruns = 100\n");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("nap.sh", script)
         .with("nap.toml", &file);
     interrupt_in_run_7(&project, &["run", "nap.toml", "--budget=6s"]);
@@ -199,7 +203,7 @@ fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
 #[test]
 fn an_interrupted_experiment_can_be_completed() {
     let file = format!("{PAIR}target.command = [\"sh\", \"wait.sh\"]\n");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("wait.sh", WAITING)
         .with("nap.toml", &file);
     interrupt_in_run_7(&project, &["run", "nap.toml", "--runs=8"]);
@@ -218,7 +222,7 @@ fn an_interrupted_experiment_can_be_completed() {
 
 #[test]
 fn a_budget_ends_measuring_after_whole_blocks() {
-    let project = Project::new().with(
+    let project = TempProject::new().with(
         "nap.toml",
         &format!("{PAIR}target.command = [\"sleep\", \"0.2\"]\n[plan]\nruns = 50\n"),
     );

@@ -1,20 +1,20 @@
 //! The shipped example experiments, shortened: from the definition file to the page in a browser.
 
-use super::browser::{Page, Screen};
-use super::experiments::all;
-use super::project::{Answer, Project, node, repository};
+use super::browser::{BrowserPage, ScreenSize};
+use super::experiments::all_values;
+use super::project::{CommandResult, TempProject, node, repository};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Reads the report that was written as data.
 #[track_caller]
-fn written(project: &Project, name: &str) -> Value {
+fn written(project: &TempProject, name: &str) -> Value {
     let text = std::fs::read_to_string(project.path(name)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 /// The names under a key of the stored runs.
-fn in_runs(project: &Project, key: &str) -> BTreeSet<String> {
+fn in_runs(project: &TempProject, key: &str) -> BTreeSet<String> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -26,7 +26,7 @@ fn in_runs(project: &Project, key: &str) -> BTreeSet<String> {
 }
 
 /// Returns whether a requirement of the example is missing here.
-fn cannot_run(answer: &Answer) -> bool {
+fn cannot_run(answer: &CommandResult) -> bool {
     let is_missing = answer.stderr.contains("needs what is not here");
     if is_missing {
         eprintln!("skipped: {}", answer.stderr.trim());
@@ -35,12 +35,12 @@ fn cannot_run(answer: &Answer) -> bool {
 }
 
 /// Asserts that the page opens without errors and without requests.
-fn opens(project: &Project, name: &str, charts: usize) {
+fn check_page_opens(project: &TempProject, name: &str, charts: usize) {
     let file = project.path(name);
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let shown = page.value("document.querySelectorAll('svg').length");
+    let shown = page.evaluate_script("document.querySelectorAll('svg').length");
     assert!(
         shown.as_u64().is_some_and(|shown| shown >= charts as u64),
         "{shown} pictures"
@@ -56,7 +56,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
         return;
     }
     let file = repository().join("examples/topologies/topologies.toml");
-    let project = Project::new();
+    let project = TempProject::new();
     let sets = ["--set=requests=120", "--set=clients=20", "--set=workers=2"];
     let words = [&["run", file.to_str().unwrap(), "--runs=1"], &sets[..]].concat();
     let answer = project.run(&words);
@@ -70,7 +70,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
         colours.iter().map(|&name| name.to_owned()).collect()
     );
     let found = written(&project, "http-worker-topologies.json");
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 6]);
+    assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     let headlines = found["headlines"].to_string();
     assert!(
         headlines.contains("cyan (HTTP workers and N"),
@@ -99,7 +99,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
     let page = std::fs::read_to_string(project.path("http-worker-topologies.html")).unwrap();
     assert_eq!(page.matches(">Percentage served</").count(), 4);
     assert!(page.contains(">Percentage served, the slow ones</"));
-    opens(&project, "http-worker-topologies.html", 5);
+    check_page_opens(&project, "http-worker-topologies.html", 5);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         return;
     }
     let file = repository().join("examples/overhead/overhead.toml");
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "run",
         file.to_str().unwrap(),
@@ -152,15 +152,15 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         variants.iter().map(|&name| name.to_owned()).collect()
     );
     let found = written(&project, "crash-collector-overhead.json");
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 6]);
+    assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
-    let verdicts = all(&found, "changes", "verdict");
+    let verdicts = all_values(&found, "changes", "verdict");
     assert!(
         verdicts.iter().all(|verdict| *verdict == "unclear"),
         "{verdicts:?}"
     );
     assert!(project.path("crash-collector-overhead.md").is_file());
-    opens(&project, "crash-collector-overhead.html", 3);
+    check_page_opens(&project, "crash-collector-overhead.html", 3);
 }
 
 #[test]
@@ -168,11 +168,11 @@ fn a_server_in_front_of_postgresql_is_measured_and_reported() {
     if node().is_none() {
         return;
     }
-    if speedwell_fixtures::postgres::programs().is_none() {
+    if speedwell_fixtures::postgres::find_programs().is_none() {
         return eprintln!("skipped: PostgreSQL is not installed");
     }
     let file = repository().join("examples/database/database.toml");
-    let project = Project::new();
+    let project = TempProject::new();
     let sets = ["--set=duration=300ms", "--set=clients=4", "--runs=1"];
     let answer = project.run(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
     if cannot_run(&answer) {
@@ -183,7 +183,7 @@ fn a_server_in_front_of_postgresql_is_measured_and_reported() {
     assert_eq!(in_runs(&project, "variant"), variants.into());
     let found = written(&project, "database.json");
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"]);
+    assert_eq!(all_values(&found, "claims", "answer"), ["undecided"]);
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
     if node().is_none() {
         return;
     }
-    if speedwell_fixtures::postgres::programs().is_none() {
+    if speedwell_fixtures::postgres::find_programs().is_none() {
         return eprintln!("skipped: PostgreSQL is not installed");
     }
     let file = repository().join("examples/database/place.toml");
-    let project = Project::new();
+    let project = TempProject::new();
     let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\n");
     let machines: String = ["server", "db", "load"].map(machine).concat();
     let folder = project.path("fleet");
@@ -216,7 +216,7 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
 
 #[test]
 fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
-    let project = Project::new();
+    let project = TempProject::new();
     let cases = |file: &str| -> BTreeSet<String> {
         let file = repository().join("examples/overhead").join(file);
         let words = ["run", file.to_str().unwrap(), "--list", "--filter=promises"];

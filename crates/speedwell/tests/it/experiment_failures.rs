@@ -1,12 +1,12 @@
 //! Failing variants: each is reported with its stage and reason, and the others are still measured.
 
-use super::experiments::{all, data};
+use super::experiments::{all_values, data};
 use super::harness_driver::is_missing;
-use super::project::{Project, repository};
+use super::project::{TempProject, repository};
 use serde_json::Value;
 
 /// Four variants of a server (tests/experiment/server.py), only one of which works.
-fn servers(behind: &str) -> Project {
+fn servers(behind: &str) -> TempProject {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let text = format!(
         r#"
@@ -32,7 +32,7 @@ connections = 2
 {behind}"#,
         server.display()
     );
-    Project::new().with("failing.toml", &text)
+    TempProject::new().with("failing.toml", &text)
 }
 
 /// The failure of a variant in a case.
@@ -78,7 +78,7 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
         reason("unproven")
     );
     // Only the working one and its control have figures.
-    let measured = all(&found, "changes", "candidate");
+    let measured = all_values(&found, "changes", "candidate");
     assert!(
         !measured.is_empty() && measured.iter().all(|name| *name == "good-again"),
         "{measured:?}"
@@ -127,7 +127,7 @@ name = "fine"
 kind = "command"
 target.command = ["true"]
 "#;
-    let project = Project::new().with("deaf.toml", text);
+    let project = TempProject::new().with("deaf.toml", text);
     let answer = project.run(&["run", "deaf.toml", "--runs=1"]);
     answer.expect_status(2).expect_stdout(&[
         "deaf/deaf (only): failed at 'ready': not within 0.2 s: nobody listens at port",
@@ -152,12 +152,12 @@ target.command = ["sh", "-c"]
 say = "Crashing is slower"
 expr = "time(crashing) > time(good)"
 "#;
-    let project = Project::new().with("shop.toml", text);
+    let project = TempProject::new().with("shop.toml", text);
     let answer = project.run(&["run", "shop.toml", "--runs=2", "--format=json"]);
     let found = data(&answer.expect_status(2));
     let failed = failure(&found, "shop/shop", "crashing");
     assert_eq!(failed["stderr_tail"], "first\nout of cheese");
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"]);
+    assert_eq!(all_values(&found, "claims", "answer"), ["undecided"]);
     project.run(&["report"]).expect_status(0).expect_stdout(&[
         "shop/shop (crashing): failed at 'alive': was killed by signal 11",
         "(2 times)",

@@ -1,9 +1,9 @@
 //! Figures that a command prints itself: by a pattern, from JSON, between two marks; and the
 //! expected end.
 
-use super::busy::{eventually, holds};
-use super::experiments::{all, data};
-use super::project::Project;
+use super::busy::{ensure_holds, retry_busy};
+use super::experiments::{all_values, data};
+use super::project::TempProject;
 use serde_json::Value;
 
 /// Median of a metric of the baseline in a case.
@@ -40,13 +40,13 @@ better = "higher"
 "#;
     let results =
         r#"{"text": "took 1.5, then took 2.5", "points": 12, "results": [{}, {"peak": 3}]}"#;
-    let project = Project::new()
+    let project = TempProject::new()
         .with("results.json", results)
         .with("own.toml", &format!("{VARIANTS}{group}"));
     let answer = project.run(&["run", "own.toml", "--runs=2", "--format=json"]);
     let found = data(&answer.expect_status(0));
     assert_eq!(
-        all(&found, "changes", "metric"),
+        all_values(&found, "changes", "metric"),
         ["seconds", "memory", "marks"],
         "in the order of the file"
     );
@@ -74,18 +74,18 @@ to = "process-end"
 unit = "ms"
 "#;
     let script = "sleep 0.05\necho mark:throw >&2\nsleep 0.05\ntest $1 = clean || exit 3\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("end.sh", script)
         .with("end.toml", &format!("{VARIANTS}{file}"));
     // A delay when a mark arrives makes it late.
-    eventually(2, || {
+    retry_busy(2, || {
         let answer = project.run(&["run", "end.toml", "--runs=1", "--format=json"]);
         let found = data(&answer.expect_status(0));
         ["end/end how=crash", "end/end how=clean"]
             .into_iter()
             .try_for_each(|case| {
                 let delay_ns = median(&found, case, "exit_delay");
-                holds((45e6..60e9).contains(&delay_ns), || {
+                ensure_holds((45e6..60e9).contains(&delay_ns), || {
                     format!("{case}: {delay_ns}")
                 })
             })
@@ -128,13 +128,13 @@ regex = 'executed (\S+)'
 unit = "instructions"
 better = "lower"
 "#;
-    let project = Project::new()
+    let project = TempProject::new()
         .with("work.sh", script)
         .with("work.toml", file);
     let words = ["run", "work.toml", "--seed=1", "--runs=8", "--format=json"];
     let found = data(&project.run(&words).expect_status(0));
     assert_eq!(
-        all(&found, "changes", "verdict"),
+        all_values(&found, "changes", "verdict"),
         ["unclear", "worse"],
         "{found:#}"
     );

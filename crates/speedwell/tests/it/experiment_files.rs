@@ -1,14 +1,14 @@
 //! Definition files before anything is started: mistakes, missing requirements, and the plan.
 
-use super::experiments::{all, costs, data};
-use super::project::{Project, node};
+use super::experiments::{all_values, cost_project, data};
+use super::project::{TempProject, node};
 
 const VARIANTS: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n";
 
 /// Asserts that an invalid file is rejected with these words, and that nothing is started.
 #[track_caller]
-fn refused(text: &str, words: &[&str]) {
-    let project = Project::new().with("wrong.toml", text);
+fn expect_rejected(text: &str, words: &[&str]) {
+    let project = TempProject::new().with("wrong.toml", text);
     let answer = project.run(&["run", "wrong.toml"]).expect_status(2);
     assert_eq!(answer.stdout, "", "{answer:#?}");
     answer.expect_stderr(words);
@@ -16,7 +16,7 @@ fn refused(text: &str, words: &[&str]) {
 }
 
 /// A group that creates a file if it is ever started, with additional lines in it and after it.
-fn starting(inside: &str, behind: &str) -> String {
+fn starting_group(inside: &str, behind: &str) -> String {
     format!(
         "{VARIANTS}\n[[group]]\nname = \"go\"\nkind = \"command\"\n{inside}\n[group.target]\n\
          command = [\"touch\", \"{{root}}/started\"]\n{behind}"
@@ -31,23 +31,23 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
             format!("hint: did you mean '{near}'?"),
         ]
     };
-    let told = |text: String, words: [String; 2]| refused(&text, &[&words[0], &words[1]]);
+    let told = |text: String, words: [String; 2]| expect_rejected(&text, &[&words[0], &words[1]]);
     told(
-        starting("", "timeot = \"1s\"\n"),
+        starting_group("", "timeot = \"1s\"\n"),
         unknown(
             "line 12: [group.target] has a key 'timeot' that is not known",
             "timeout",
         ),
     );
     told(
-        starting("", "").replace("command = [", "comand = ["),
+        starting_group("", "").replace("command = [", "comand = ["),
         unknown(
             "line 11: [group.target] has a key 'comand' that is not known",
             "command",
         ),
     );
     told(
-        starting("metrics = [\"wal_time\"]", ""),
+        starting_group("metrics = [\"wal_time\"]", ""),
         unknown(
             "line 9: there is no metric 'wal_time' in the group 'go'",
             "wall_time",
@@ -55,7 +55,7 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     );
     let claim = "[[claim]]\nsay = \"x\"\nexpr = \"time(nwe) > time(old)\"\n";
     told(
-        starting("", claim),
+        starting_group("", claim),
         unknown(
             "line 14: there is no variant 'nwe'\n  time(nwe) > time(old)\n       ^",
             "new",
@@ -63,7 +63,7 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     );
     let gate = "[compare]\ngate = { og = \"time < +5%\" }\n";
     told(
-        starting("", gate),
+        starting_group("", gate),
         unknown("line 13: there is no group 'og'", "go"),
     );
 }
@@ -71,7 +71,7 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
 #[test]
 fn every_variant_needs_a_command() {
     let group = "[[group]]\nname = \"go\"\nkind = \"command\"\n[group.target]\n";
-    refused(
+    expect_rejected(
         &format!("{VARIANTS}command = [\"true\"]\n{group}"),
         &[
             "[group.target] has no key 'command'",
@@ -87,8 +87,8 @@ fn all_that_is_missing_is_named_at_once() {
         ancient = { command = [\"echo\", \"v3.1.4\"], at_least = \"3.10\" }\n\
         there = { command = [\"echo\", \"v3.10\"], at_least = \"3.10\" }\n\
         packages = { dir = \"servers\" }\n";
-    refused(
-        &starting("", requires),
+    expect_rejected(
+        &starting_group("", requires),
         &[
             "'wrong' needs what is not here:",
             "frobnicate: 'frobnicate' cannot be started",
@@ -97,7 +97,7 @@ fn all_that_is_missing_is_named_at_once() {
             "packages: there is no package.json in",
         ],
     );
-    let project = Project::new().with("wrong.toml", &starting("", requires));
+    let project = TempProject::new().with("wrong.toml", &starting_group("", requires));
     let answer = project.run(&["run", "wrong.toml"]);
     assert!(!answer.stderr.contains("there: "), "{answer:#?}");
     // Listing the cases needs none of it.
@@ -132,16 +132,16 @@ command = ["echo"]
 
 /// The cases that a project's file lists.
 #[track_caller]
-fn listed(project: &Project, words: &[&str]) -> Vec<String> {
+fn listed(project: &TempProject, words: &[&str]) -> Vec<String> {
     let words = [&["run"], words, &["--list", "--format=json"]].concat();
     let found = data(&project.run(&words).expect_status(0));
-    let ids = all(&found, "cases", "case");
+    let ids = all_values(&found, "cases", "case");
     ids.into_iter().map(str::to_owned).collect()
 }
 
 #[test]
 fn list_shows_the_cases_and_set_changes_them() {
-    let project = Project::new().with("grid.toml", GRID);
+    let project = TempProject::new().with("grid.toml", GRID);
     assert_eq!(
         listed(&project, &["grid.toml"]),
         [
@@ -180,7 +180,7 @@ fn json_of_the_same_tree_has_the_same_cases() {
             { "name": "large", "kind": "command", "target": { "command": ["echo"] } }
         ]
     }"#;
-    let project = Project::new()
+    let project = TempProject::new()
         .with("grid.toml", GRID)
         .with("grid.json", twin);
     assert_eq!(
@@ -202,7 +202,7 @@ fn test_tries_every_case_under_every_variant() {
         [group.target]\ncommand = [\"sh\", \"-c\", \"echo {n} $0 >> log; test $0 != gone\"]\n";
     let variants = "[[variant]]\nname = \"old\"\nargs = [\"here\"]\n\
         [[variant]]\nname = \"new\"\nargs = [\"gone\"]\n";
-    let project = Project::new().with("shop.toml", &format!("{variants}{group}"));
+    let project = TempProject::new().with("shop.toml", &format!("{variants}{group}"));
     let answer = project.run(&["run", "shop.toml", "--test", "-v"]);
     answer.expect_status(2).expect_stdout(&[
         "2 of 4 cases under their variants work",
@@ -223,7 +223,7 @@ fn list_says_how_long_the_loads_take() {
         [group.target]\ncommand = [\"no-such-server\"]\n\
         [group.load]\nduration = \"5s\"\nwarmup = { duration = \"1s\" }\n\
         [[group.override]]\nmatch = { n = 3 }\nload.duration = \"10s\"\n[plan]\nruns = 10\n";
-    let project = Project::new().with("web.toml", text);
+    let project = TempProject::new().with("web.toml", text);
     // 10 runs of 2 variants: 2 cases of 6 s and one of 11 s.
     project
         .run(&["run", "web.toml", "--list"])
@@ -234,7 +234,7 @@ fn list_says_how_long_the_loads_take() {
         ]);
     let quiet = project.run(&["run", "web.toml", "--list", "-q"]);
     assert_eq!(quiet.expect_status(0).stderr, "");
-    let command = costs(&[("old", "1000")], "").run(&["run", "costs.toml", "--list"]);
+    let command = cost_project(&[("old", "1000")], "").run(&["run", "costs.toml", "--list"]);
     assert_eq!(
         command.expect_status(0).stderr,
         "",
@@ -244,7 +244,7 @@ fn list_says_how_long_the_loads_take() {
 
 #[test]
 fn values_can_be_set_where_something_is_measured() {
-    let project = costs(
+    let project = cost_project(
         &[("old", "1000"), ("slow", "{more}")],
         "[params]\nmore = 1500\n",
     );
@@ -288,7 +288,7 @@ function main({ n }) {
   bench.end(n);
 }
 ";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("code.toml", file)
         .with("sum.js", benchmark);
     let cases = listed(&project, &["code.toml"]);
@@ -296,9 +296,12 @@ function main({ n }) {
     assert!(cases[0].ends_with("sum.js n=20"), "{cases:?}");
     let answer = project.run(&["run", "code.toml", "--runs=1", "--format=json"]);
     let found = data(&answer.expect_status(0));
-    assert_eq!(all(&found, "changes", "candidate"), ["marked", "marked"]);
     assert_eq!(
-        all(&found, "changes", "metric"),
+        all_values(&found, "changes", "candidate"),
+        ["marked", "marked"]
+    );
+    assert_eq!(
+        all_values(&found, "changes", "metric"),
         ["throughput", "throughput"]
     );
     let log = std::fs::read_to_string(project.path("log")).unwrap();

@@ -3,15 +3,15 @@
 //! The server is a real one that misbehaves on request (tests/experiment/server.py). The request
 //! goes over the private channel as a plan would send it.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::{Talk, encoded, is_missing};
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::{HarnessTalk, encode_value, is_missing};
 use super::project::repository;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// A request for a run that succeeds.
-pub fn order(words: &[&str]) -> Value {
+pub fn run_request(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let mut command = vec![
         "python3".to_owned(),
@@ -52,7 +52,7 @@ pub fn order(words: &[&str]) -> Value {
 }
 
 /// The request with a replaced value.
-fn with(mut order: Value, place: &str, value: Value) -> Value {
+fn with_value(mut order: Value, place: &str, value: Value) -> Value {
     *order
         .pointer_mut(&format!("/{place}"))
         .unwrap_or_else(|| panic!("no {place}")) = value;
@@ -60,14 +60,14 @@ fn with(mut order: Value, place: &str, value: Value) -> Value {
 }
 
 /// Events of a process about a run.
-pub fn performed(order: &Value) -> Value {
+pub fn perform_run(order: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
-    let mut talk = Talk::start(&[program, "perform-run".to_owned()], &[]);
-    let text = encoded(&order.to_string());
-    talk.say(&format!(
+    let mut talk = HarnessTalk::start(&[program, "perform-run".to_owned()], &[]);
+    let text = encode_value(&order.to_string());
+    talk.send_lines(&format!(
         "hello\tid=1\nrun\tid=2\tseed=7\tassignment={text}\n"
     ));
-    let told = talk.hear("performed");
+    let told = talk.wait_for_event("performed");
     let mut done: Value = serde_json::from_str(&told.text("json")).unwrap();
     done["load"] = serde_json::from_str(&told.text("load")).unwrap_or(Value::Null);
     talk.end();
@@ -77,7 +77,7 @@ pub fn performed(order: &Value) -> Value {
 /// Stage and reason of a failed run.
 #[track_caller]
 pub fn failure(order: &Value) -> (String, String) {
-    let done = performed(order);
+    let done = perform_run(order);
     let text = |key: &str| {
         done["failure"][key]
             .as_str()
@@ -88,7 +88,7 @@ pub fn failure(order: &Value) -> (String, String) {
 }
 
 #[track_caller]
-fn fails(order: &Value, stage: &str, words: &[&str]) {
+fn expect_failure(order: &Value, stage: &str, words: &[&str]) {
     let (at, reason) = failure(order);
     assert_eq!(at, stage, "{reason}");
     for word in words {
@@ -106,9 +106,13 @@ fn figure(done: &Value, name: &str) -> Option<f64> {
 
 #[test]
 fn answers_of_the_status_that_a_group_verifies_are_served() {
-    let order = with(order(&["status=404"]), "work/ready/status", json!(404));
-    let order = with(order, "work/verify/statuses", json!([[404, 404]]));
-    let done = performed(&order);
+    let order = with_value(
+        run_request(&["status=404"]),
+        "work/ready/status",
+        json!(404),
+    );
+    let order = with_value(order, "work/verify/statuses", json!([[404, 404]]));
+    let done = perform_run(&order);
     assert_eq!(done["failure"], Value::Null, "{done}");
     assert!(figure(&done, "throughput").is_some(), "{done}");
     assert_eq!(figure(&done, "http_non2xx"), Some(0.0), "{done}");
@@ -119,7 +123,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     if is_missing("python3") {
         return;
     }
-    let done = performed(&order(&[]));
+    let done = perform_run(&run_request(&[]));
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
@@ -140,10 +144,10 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     let counts = &done["load"]["measured"]["account"]["books"];
     assert!(counts.is_object(), "the whole load is told");
     // Nor is it much less, unless the load is delayed between a response and the next request.
-    eventually(2, || {
-        let done = performed(&order(&[]));
+    retry_busy(2, || {
+        let done = perform_run(&run_request(&[]));
         let under_way = figure(&done, "effective_concurrency");
-        holds(under_way.is_some_and(|count| count > 2.0), || {
+        ensure_holds(under_way.is_some_and(|count| count > 2.0), || {
             format!("{under_way:?}")
         })
     });
@@ -153,8 +157,8 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
 fn a_port_that_somebody_has_is_told_with_its_holder() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let order = with(order(&[]), "work/port", json!(port));
-    fails(
+    let order = with_value(run_request(&[]), "work/port", json!(port));
+    expect_failure(
         &order,
         "port",
         &[&port.to_string(), "in use already", "process"],
@@ -163,12 +167,12 @@ fn a_port_that_somebody_has_is_told_with_its_holder() {
 
 #[test]
 fn a_program_that_is_not_there_does_not_start() {
-    let order = with(
-        order(&[]),
+    let order = with_value(
+        run_request(&[]),
         "target/command",
         json!(["no-such-program", "x"]),
     );
-    fails(&order, "start", &["'no-such-program'", "No such file"]);
+    expect_failure(&order, "start", &["'no-such-program'", "No such file"]);
 }
 
 #[test]
@@ -177,8 +181,9 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         return;
     }
     // Long enough for a server to start on a busy machine; in parallel, because each takes so long.
-    let hasty = |words: &[&str]| with(order(words), "work/ready/within_ms", json!(6_000));
-    let three = |words: &[&str]| with(hasty(words), "work/children", json!(3));
+    let hasty =
+        |words: &[&str]| with_value(run_request(words), "work/ready/within_ms", json!(6_000));
+    let three = |words: &[&str]| with_value(hasty(words), "work/children", json!(3));
     let hopeless = [
         (hasty(&["starts=60"]), ["not within 6 s", "nobody listens"]),
         (
@@ -192,16 +197,16 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
     ];
     std::thread::scope(|scope| {
         for (order, words) in &hopeless {
-            scope.spawn(|| fails(order, "ready", words));
+            scope.spawn(|| expect_failure(order, "ready", words));
         }
     });
-    fails(
-        &order(&["exits=3"]),
+    expect_failure(
+        &run_request(&["exits=3"]),
         "ready",
         &["ended before it was ready", "status 3"],
     );
-    let children = with(order(&["children=3"]), "work/children", json!(3));
-    let done = performed(&children);
+    let children = with_value(run_request(&["children=3"]), "work/children", json!(3));
+    let done = perform_run(&children);
     assert_eq!(done["failure"], Value::Null, "{done:#}");
 }
 
@@ -210,7 +215,7 @@ fn a_server_that_starts_slowly_is_waited_for() {
     if is_missing("python3") {
         return;
     }
-    let done = performed(&order(&["starts=1"]));
+    let done = perform_run(&run_request(&["starts=1"]));
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert!(figure(&done, "server_ready").unwrap() > 1e9);
 }
@@ -226,8 +231,8 @@ fn a_stranger_at_the_port_is_not_measured() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
     let script = format!("touch '{}'; exec sleep 60", started.display());
-    let order = with(order(&[]), "work/port", json!(port));
-    let order = with(order, "target/command", json!(["/bin/sh", "-c", script]));
+    let order = with_value(run_request(&[]), "work/port", json!(port));
+    let order = with_value(order, "target/command", json!(["/bin/sh", "-c", script]));
     let stranger = std::thread::spawn(move || {
         let begin = Instant::now();
         while !started.exists() {
@@ -236,7 +241,7 @@ fn a_stranger_at_the_port_is_not_measured() {
         }
         TcpListener::bind(("127.0.0.1", port)).unwrap()
     });
-    fails(
+    expect_failure(
         &order,
         "ready",
         &["belongs to", "which the target did not start"],
@@ -251,24 +256,27 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
     }
     let proven = |place: Value, at_exit: bool| {
         let proof = json!([{ "place": place, "pattern": "mode:on", "at_exit": at_exit }]);
-        move |words: &[&str]| with(order(words), "proofs", proof.clone())
+        move |words: &[&str]| with_value(run_request(words), "proofs", proof.clone())
     };
     let ready = proven(json!("stderr"), false);
-    fails(
+    expect_failure(
         &ready(&["says=mode:off"]),
         "proof",
         &["its stderr", "'mode:on'", "did not take effect"],
     );
-    assert_eq!(performed(&ready(&["says=mode:on"]))["failure"], Value::Null);
-    let exit = proven(json!("stderr"), true);
-    fails(&exit(&[]), "proof-at-exit", &["did not take effect"]);
     assert_eq!(
-        performed(&exit(&["parting=mode:on"]))["failure"],
+        perform_run(&ready(&["says=mode:on"]))["failure"],
+        Value::Null
+    );
+    let exit = proven(json!("stderr"), true);
+    expect_failure(&exit(&[]), "proof-at-exit", &["did not take effect"]);
+    assert_eq!(
+        perform_run(&exit(&["parting=mode:on"]))["failure"],
         Value::Null
     );
     let asked = proven(json!({ "http": "/mode:on" }), false);
     assert_eq!(
-        performed(&asked(&[]))["failure"],
+        perform_run(&asked(&[]))["failure"],
         Value::Null,
         "the answer echoes the path"
     );
@@ -276,7 +284,7 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
     std::fs::write(old.path(), "mode:on").unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let file = proven(json!({ "file": old.path() }), false);
-    fails(&file(&[]), "proof", &["older than the run"]);
+    expect_failure(&file(&[]), "proof", &["older than the run"]);
 }
 
 #[test]
@@ -284,25 +292,25 @@ fn an_answer_that_is_wrong_is_seen_before_the_load() {
     if is_missing("python3") {
         return;
     }
-    let missing = with(order(&["status=404"]), "work/ready/path", Value::Null);
-    fails(&missing, "verify", &["answered 404", "hello"]);
-    let other = |rule: Value| with(order(&[]), "work/verify/body", rule);
-    fails(
+    let missing = with_value(run_request(&["status=404"]), "work/ready/path", Value::Null);
+    expect_failure(&missing, "verify", &["answered 404", "hello"]);
+    let other = |rule: Value| with_value(run_request(&[]), "work/verify/body", rule);
+    expect_failure(
         &other(json!({ "json": { "hello": "moon" } })),
         "verify",
         &["is not {\"hello\":\"moon\"}"],
     );
-    fails(
+    expect_failure(
         &other(json!({ "json_length": 2 })),
         "verify",
         &["has 1 entries instead of 2"],
     );
-    fails(
+    expect_failure(
         &other(json!({ "regex": "^\\d+$" })),
         "verify",
         &["does not match"],
     );
-    fails(
+    expect_failure(
         &other(json!({ "bytes": 3 })),
         "verify",
         &["has 17 bytes instead of 3"],
@@ -315,12 +323,16 @@ fn a_server_that_turns_bad_under_load_gives_no_figure() {
         return;
     }
     // One response makes it ready, one is verified; then come 20 of the warm-up.
-    fails(
-        &order(&["turns=100"]),
+    expect_failure(
+        &run_request(&["turns=100"]),
         "served",
         &["requests failed", "status"],
     );
-    fails(&order(&["turns=222"]), "verify-again", &["answered 500"]);
+    expect_failure(
+        &run_request(&["turns=222"]),
+        "verify-again",
+        &["answered 500"],
+    );
 }
 
 #[test]
@@ -328,20 +340,20 @@ fn a_server_that_dies_under_load_is_told_with_its_signal() {
     if is_missing("python3") {
         return;
     }
-    fails(
-        &order(&["dies=10"]),
+    expect_failure(
+        &run_request(&["dies=10"]),
         "warmup",
         &["during the load", "signal 11"],
     );
-    fails(
-        &order(&["dies=100"]),
+    expect_failure(
+        &run_request(&["dies=100"]),
         "load",
         &["during the load", "signal 11"],
     );
     // Its connections close some time before its end can be detected, and the rest of the load ends
     // at once.
-    fails(
-        &order(&["dies=10", "lingers=0.3"]),
+    expect_failure(
+        &run_request(&["dies=10", "lingers=0.3"]),
         "warmup",
         &["during the load", "signal 11"],
     );
@@ -352,8 +364,8 @@ fn a_child_that_ends_under_load_is_noticed() {
     if is_missing("python3") {
         return;
     }
-    fails(
-        &order(&["children=2", "loses=100"]),
+    expect_failure(
+        &run_request(&["children=2", "loses=100"]),
         "alive",
         &["1 of its children ended", "0 new"],
     );
@@ -364,9 +376,13 @@ fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
     if is_missing("python3") {
         return;
     }
-    let order = with(order(&["stubborn=1"]), "work/stop/grace_ms", json!(300));
+    let order = with_value(
+        run_request(&["stubborn=1"]),
+        "work/stop/grace_ms",
+        json!(300),
+    );
     let begin = Instant::now();
-    let done = performed(&order);
+    let done = perform_run(&order);
     assert_eq!(done["failure"]["stage"], "stop", "{done:#}");
     assert!(
         done["failure"]["reason"]
@@ -383,7 +399,7 @@ fn what_a_server_leaves_behind_is_ended_and_told() {
     if is_missing("python3") {
         return;
     }
-    let done = performed(&order(&["orphan=1"]));
+    let done = perform_run(&run_request(&["orphan=1"]));
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     let notes = done["notes"].to_string();
     let told = "It left processes behind, which were ended: 'python3'.";
@@ -397,8 +413,8 @@ fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let order = with(order(&[]), "work/port", json!(port));
-    let done = performed(&with(order, "work/private_network", json!(true)));
+    let order = with_value(run_request(&[]), "work/port", json!(port));
+    let done = perform_run(&with_value(order, "work/private_network", json!(true)));
     if done["notes"].to_string().contains("is not permitted") {
         eprintln!("skipped: networks of their own are not permitted here");
         return;
@@ -408,8 +424,8 @@ fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
 }
 
 fn command(script: &str) -> Value {
-    let order = with(order(&[]), "work", json!({ "kind": "command" }));
-    with(order, "target/command", json!(["/bin/sh", "-c", script]))
+    let order = with_value(run_request(&[]), "work", json!({ "kind": "command" }));
+    with_value(order, "target/command", json!(["/bin/sh", "-c", script]))
 }
 
 #[test]
@@ -420,15 +436,15 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
         { "metric": metric("delay"), "from": { "marks": ["mark:thrown", "process-end"] }, "factor": 1.0 },
     ]);
     let script = "echo 'Time: 12.5 ms'; echo mark:thrown >&2; sleep 0.3; exit 7";
-    let order = with(command(script), "figures", figures);
-    let order = with(order, "target/expected_exit", json!(7));
-    let done = performed(&order);
+    let order = with_value(command(script), "figures", figures);
+    let order = with_value(order, "target/expected_exit", json!(7));
+    let done = perform_run(&order);
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert_eq!(figure(&done, "time"), Some(12.5e6));
     // A delay when a mark arrives makes it late.
-    eventually(2, || {
-        let delay_ns = figure(&performed(&order), "delay").unwrap();
-        holds((0.28e9..2e9).contains(&delay_ns), || format!("{delay_ns}"))
+    retry_busy(2, || {
+        let delay_ns = figure(&perform_run(&order), "delay").unwrap();
+        ensure_holds((0.28e9..2e9).contains(&delay_ns), || format!("{delay_ns}"))
     });
     for name in ["wall_time", "cpu_time", "max_rss"] {
         assert!(
@@ -440,7 +456,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
 
 #[test]
 fn a_command_that_fails_is_told_with_its_end_and_last_words() {
-    let done = performed(&command("echo out of cheese >&2; exit 3"));
+    let done = perform_run(&command("echo out of cheese >&2; exit 3"));
     assert_eq!(done["failure"]["stage"], "alive");
     assert!(
         done["failure"]["reason"]
@@ -449,17 +465,17 @@ fn a_command_that_fails_is_told_with_its_end_and_last_words() {
             .contains("exited with status 3")
     );
     assert_eq!(done["failure"]["stderr_tail"], "out of cheese");
-    fails(&command("kill -SEGV $$"), "alive", &["signal 11"]);
+    expect_failure(&command("kill -SEGV $$"), "alive", &["signal 11"]);
     let figures = json!([{
         "metric": { "name": "time", "unit": "ms", "better": "lower" },
         "from": { "regex": "Time: ([0-9]+)" }, "factor": 1.0,
     }]);
-    let silent = with(command("true"), "figures", figures);
-    fails(
+    let silent = with_value(command("true"), "figures", figures);
+    expect_failure(
         &silent,
         "figures",
         &["'time'", "nothing on its stdout matches"],
     );
-    let endless = with(command("sleep 60"), "target/limit_ms", json!(300));
-    fails(&endless, "alive", &["did not end within 0.3 s"]);
+    let endless = with_value(command("sleep 60"), "target/limit_ms", json!(300));
+    expect_failure(&endless, "alive", &["did not end within 0.3 s"]);
 }

@@ -3,9 +3,9 @@
 
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::{HOSTS, Sshd};
+use speedwell_fixtures::lab::{HOST_NAMES, SshdServer};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -83,9 +83,11 @@ pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
     ("on = \"store\"\n", ""),
 ];
 
-/// A project with four names of this machine, and [`PLACED`] with these changes.
-pub fn placed(changes: &[(&str, &str)]) -> Project {
-    let project = Project::new().with("pids/of", "").with("web/part.py", PART);
+/// A project with four names of this machine, and [`REPLACED_LIST`] with these changes.
+pub fn placed_project(changes: &[(&str, &str)]) -> TempProject {
+    let project = TempProject::new()
+        .with("pids/of", "")
+        .with("web/part.py", PART);
     let mut file = PLACED.to_owned();
     for (from, to) in changes {
         assert!(file.contains(from), "{from}");
@@ -112,23 +114,23 @@ pub fn placed(changes: &[(&str, &str)]) -> Project {
         .with("fleet.toml", &fleet)
 }
 
-pub fn measured(project: &Project, more: &[&str]) -> Answer {
+pub fn measured(project: &TempProject, more: &[&str]) -> CommandResult {
     let usual: &[&str] = if more.is_empty() { &["--runs=1"] } else { more };
     project.run(&[&["run", "web/placed.toml"], usual].concat())
 }
 
 /// Process ids of a role.
-pub fn pids(project: &Project, kind: &str) -> Vec<u32> {
+pub fn pids(project: &TempProject, kind: &str) -> Vec<u32> {
     let text = std::fs::read_to_string(project.path("pids").join(kind)).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn lives(pid: u32) -> bool {
+fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The session as lines: its header, and its runs.
-fn exported(project: &Project) -> (Json, Vec<Json>) {
+fn exported(project: &TempProject) -> (Json, Vec<Json>) {
     let answer = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -146,7 +148,7 @@ fn exported(project: &Project) -> (Json, Vec<Json>) {
     (header.unwrap_or(&lines[0]).clone(), runs)
 }
 
-pub fn expect_parts(project: &Project, names: &[&str], loads: &[&str]) {
+pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
     let (header, runs) = exported(project);
     let machines = header["machines"].as_array().unwrap();
     let found: Vec<&str> = (machines.iter())
@@ -180,7 +182,7 @@ fn target_service_and_load_have_machines_of_their_own() {
     if is_missing("python3") {
         return;
     }
-    let project = placed(&[]);
+    let project = placed_project(&[]);
     let answer = measured(&project, &["--runs=2"]).expect_status(0);
     answer
         .expect_stdout(&["The target ran on lab-1, db on lab-2, the load came from lab-3, lab-4."]);
@@ -201,7 +203,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     if is_missing("python3") {
         return;
     }
-    let project = placed(&ON_ONE_MACHINE);
+    let project = placed_project(&ON_ONE_MACHINE);
     measured(&project, &[]).expect_status(0);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
@@ -210,17 +212,17 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
 }
 
 /// Likewise with three hosts reached by ssh, one of which sends the load.
-pub fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
+pub fn by_ssh(sshd: &SshdServer, changes: &[(&str, &str)]) -> TempProject {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
-    let project = placed(&[&[one], changes].concat());
+    let project = placed_project(&[&[one], changes].concat());
     let machine = |(name, label): (&str, &str)| {
         let folder = project.path("fleet").join(name);
         let folder = folder.display();
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\nfolder = \"{folder}\"\n")
     };
-    let parts = HOSTS.into_iter().zip(["server", "store", "load"]);
+    let parts = HOST_NAMES.into_iter().zip(["server", "store", "load"]);
     let machines: String = parts.map(machine).collect();
-    let config = sshd.config();
+    let config = sshd.ssh_config();
     let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
     project.with("fleet.toml", &format!("{head}{machines}"))
 }
@@ -230,13 +232,13 @@ fn parts_at_the_end_of_ssh_do_the_same() {
     if is_missing("python3") {
         return;
     }
-    let sshd = match Sshd::start() {
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
     let project = by_ssh(&sshd, &[]);
     measured(&project, &[]).expect_status(0);
-    expect_parts(&project, &HOSTS, &["m3"]);
+    expect_parts(&project, &HOST_NAMES, &["m3"]);
     let own = [pids(&project, "db"), pids(&project, "web")].concat();
     assert_eq!(own.len(), 2);
     expect_end_of(&own);
@@ -245,7 +247,7 @@ fn parts_at_the_end_of_ssh_do_the_same() {
 /// Asserts that a run with these changes fails with these messages.
 #[track_caller]
 pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
-    let project = placed(changes);
+    let project = placed_project(changes);
     let answer = measured(&project, &[]);
     let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
     for text in said {
@@ -330,7 +332,7 @@ fn a_load_that_fails_is_named_with_its_machines() {
 #[test]
 fn machines_are_had_all_or_none() {
     let refused = |changes: &[(&str, &str)], said: &[&str]| {
-        let project = placed(changes);
+        let project = placed_project(changes);
         measured(&project, &[]).expect_status(2).expect_stderr(said);
         assert!(!project.path("fleet").exists(), "something was sent");
     };
@@ -346,7 +348,7 @@ fn machines_are_had_all_or_none() {
             "did you mean 'store'?",
         ],
     );
-    let project = placed(&[]);
+    let project = placed_project(&[]);
     std::fs::remove_file(project.path("fleet.toml")).unwrap();
     measured(&project, &[])
         .expect_status(2)
@@ -359,8 +361,8 @@ fn an_experiment_has_its_machines_between_its_runs_as_well() {
     if is_missing("python3") || !lock.parent().is_some_and(Path::is_dir) {
         return;
     }
-    let project = placed(&[]);
-    let mut child = coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
+    let project = placed_project(&[]);
+    let mut child = start_coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
     let lock = std::fs::File::open(lock).unwrap();
     while pids(&project, "web").len() < 3 {
         assert!(lock.try_lock().is_err(), "nobody has the machine");
@@ -371,7 +373,7 @@ fn an_experiment_has_its_machines_between_its_runs_as_well() {
 }
 
 /// Starts a session, and returns its coordinator once it has progressed this far.
-pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
+pub fn start_coordinator(project: &TempProject, runs: &str, has_come: impl Fn() -> bool) -> Child {
     let mut command = project.command(&["run", "web/placed.toml", runs]);
     let said = project.path("said.txt");
     let mut child = command
@@ -394,9 +396,9 @@ pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -
 
 /// Kills the coordinator between two blocks, resumes the session, and checks that the plan is
 /// complete and nothing is left.
-pub fn expect_the_rest_after_a_kill(project: &Project) {
+pub fn expect_the_rest_after_a_kill(project: &TempProject) {
     // A block of one variant has two runs.
-    let mut child = coordinator(project, "--runs=4", || project.stored_runs() > 1);
+    let mut child = start_coordinator(project, "--runs=4", || project.stored_runs() > 1);
     kill(child.id());
     child.wait().unwrap();
     let kept = project.stored_runs();
@@ -423,23 +425,23 @@ fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
     if is_missing("python3") {
         return;
     }
-    expect_the_rest_after_a_kill(&placed(&[]));
+    expect_the_rest_after_a_kill(&placed_project(&[]));
     let scoped = [(
         "ready = { command",
         "scope = \"session\"\nready = { command",
     )];
-    expect_the_rest_after_a_kill(&placed(&scoped));
-    match Sshd::start() {
+    expect_the_rest_after_a_kill(&placed_project(&scoped));
+    match SshdServer::start() {
         Ok(sshd) => expect_the_rest_after_a_kill(&by_ssh(&sshd, &[])),
         Err(reason) => eprintln!("skipped: {reason}"),
     }
 }
 
 /// Kills the coordinator during a load that would take minutes.
-pub fn expect_an_end_with_the_coordinator(project: &Project) {
-    let mut child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
+pub fn expect_an_end_with_the_coordinator(project: &TempProject) {
+    let mut child = start_coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let own = [pids(project, "db"), pids(project, "web")].concat();
-    assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));
+    assert!(own.len() == 2 && own.iter().all(|pid| is_alive(*pid)));
     kill(child.id());
     child.wait().unwrap();
     expect_end_of(&own);
@@ -449,7 +451,7 @@ pub fn expect_an_end_with_the_coordinator(project: &Project) {
 #[track_caller]
 pub fn expect_end_of(own: &[u32]) {
     let begin = Instant::now();
-    while own.iter().any(|pid| lives(*pid)) {
+    while own.iter().any(|pid| is_alive(*pid)) {
         assert!(begin.elapsed() < PATIENCE, "something is left");
         thread::sleep(Duration::from_millis(10));
     }
@@ -461,14 +463,16 @@ fn nothing_outlives_a_coordinator_that_is_killed() {
         return;
     }
     let long = [("requests = 40,", "duration = \"500s\",")];
-    expect_an_end_with_the_coordinator(&placed(&long));
+    expect_an_end_with_the_coordinator(&placed_project(&long));
     let scope = (
         "ready = { command",
         "scope = \"session\"\nready = { command",
     );
-    expect_an_end_with_the_coordinator(&placed(&[long[0], scope]));
-    expect_an_end_with_the_coordinator(&placed(&[&[long[0], scope], &ON_ONE_MACHINE[..]].concat()));
-    match Sshd::start() {
+    expect_an_end_with_the_coordinator(&placed_project(&[long[0], scope]));
+    expect_an_end_with_the_coordinator(&placed_project(
+        &[&[long[0], scope], &ON_ONE_MACHINE[..]].concat(),
+    ));
+    match SshdServer::start() {
         Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
         Err(reason) => eprintln!("skipped: {reason}"),
     }

@@ -1,13 +1,15 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean` of experiments with roles on separate
 //! machines, while another process measures them and afterwards.
 
-use super::experiment_place::{PATIENCE, by_ssh, coordinator, expect_end_of, pids, placed};
+use super::experiment_place::{
+    PATIENCE, by_ssh, expect_end_of, pids, placed_project, start_coordinator,
+};
 use super::experiment_place_slurm::{cluster, expect_no_jobs, on_nodes};
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::Sshd;
+use speedwell_fixtures::lab::SshdServer;
 use std::path::Path;
 use std::process::Child;
 use std::thread;
@@ -16,12 +18,12 @@ use std::time::{Duration, Instant};
 /// A load too long to wait for.
 const LONG: (&str, &str) = ("requests = 40,", "duration = \"500s\",");
 
-fn fleet(project: &Project, verb: &str) -> Answer {
+fn fleet(project: &TempProject, verb: &str) -> CommandResult {
     project.run(&["fleet", verb, "@1"])
 }
 
 /// Output of `fleet status`: state, role and machine of each row, and the engine's notes.
-fn parts(project: &Project) -> (Vec<String>, Vec<String>) {
+fn parts(project: &TempProject) -> (Vec<String>, Vec<String>) {
     let shown = project.run(&["fleet", "status", "@1", "--format", "json"]);
     let shown: Json = serde_json::from_str(&shown.expect_status(0).stdout).unwrap();
     let rows = shown["parts"].as_array().unwrap().clone();
@@ -36,7 +38,7 @@ fn parts(project: &Project) -> (Vec<String>, Vec<String>) {
 }
 
 /// Waits for the coordinator to exit.
-fn ended(mut child: Child) -> Option<i32> {
+fn wait_for_end(mut child: Child) -> Option<i32> {
     let begin = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -49,8 +51,8 @@ fn ended(mut child: Child) -> Option<i32> {
 
 /// Inspects a session while it is measured, and cancels it. `machines` are those of target, service
 /// and load. Returns the engine's notes.
-fn expect_an_end_by_cancel(project: &Project, machines: &[&str]) -> Vec<String> {
-    let child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
+fn expect_an_end_by_cancel(project: &TempProject, machines: &[&str]) -> Vec<String> {
+    let child = start_coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let rows = |state: &str| -> Vec<String> {
         let parts = ["target", "db", "load", "load"].iter().zip(machines);
         parts
@@ -66,7 +68,7 @@ fn expect_an_end_by_cancel(project: &Project, machines: &[&str]) -> Vec<String> 
     let own = [pids(project, "db"), pids(project, "web")].concat();
     let cancelled = fleet(project, "cancel").expect_status(0);
     cancelled.expect_stderr(&["the machines of session @1 are free again", "--resume @1"]);
-    assert_eq!(ended(child), Some(130));
+    assert_eq!(wait_for_end(child), Some(130));
     expect_end_of(&own);
     assert_eq!(parts(project).0, rows("interrupted"));
     let refused = fleet(project, "cancel").expect_status(2);
@@ -87,11 +89,11 @@ fn a_session_on_machines_is_seen_and_ended_by_others() {
         return;
     }
     let machines = ["lab-1", "lab-2", "lab-3", "lab-4"];
-    let project = placed(&[LONG]);
+    let project = placed_project(&[LONG]);
     let said = expect_an_end_by_cancel(&project, &machines);
     assert_eq!(said, ["", "", "", ""]);
     assert!(is_empty(&project.path("fleet").join("sessions")));
-    match Sshd::start() {
+    match SshdServer::start() {
         Ok(sshd) => {
             let project = by_ssh(&sshd, &[LONG]);
             expect_an_end_by_cancel(&project, &["m1", "m2", "m3"]);
@@ -115,8 +117,8 @@ fn what_was_cleaned_up_is_sent_again_and_its_end_is_waited_for() {
     if is_missing("python3") {
         return;
     }
-    let project = placed(&[]);
-    let mut child = coordinator(&project, "--runs=4", || project.stored_runs() > 1);
+    let project = placed_project(&[]);
+    let mut child = start_coordinator(&project, "--runs=4", || project.stored_runs() > 1);
     kill(child.id());
     child.wait().unwrap();
     assert!(!is_empty(&project.path("fleet").join("sessions")));

@@ -2,12 +2,12 @@
 
 use super::experiment_place::{
     PATIENCE, expect_an_end_with_the_coordinator, expect_end_of, expect_parts,
-    expect_the_rest_after_a_kill, measured, pids, placed,
+    expect_the_rest_after_a_kill, measured, pids, placed_project,
 };
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project};
-use speedwell_fixtures::lab::{NODES, Slurm};
+use super::project::{CommandResult, TempProject};
+use speedwell_fixtures::lab::{NODE_NAMES, SlurmCluster};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -18,39 +18,39 @@ use std::time::{Duration, Instant};
 const WAITING: &str = "waiting until Slurm has machines for all parts of this experiment: ";
 
 /// Starts a cluster; `None` if that is impossible.
-pub(super) fn cluster() -> Option<Slurm> {
+pub(super) fn cluster() -> Option<SlurmCluster> {
     if is_missing("python3") {
         return None;
     }
-    let slurm = Slurm::start();
+    let slurm = SlurmCluster::start();
     slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()
 }
 
 /// An experiment whose target, service and load have a node each.
-pub(super) fn on_nodes(slurm: &Slurm, changes: &[(&str, &str)]) -> Project {
+pub(super) fn on_nodes(slurm: &SlurmCluster, changes: &[(&str, &str)]) -> TempProject {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
-    let project = placed(&[&[one], changes].concat());
+    let project = placed_project(&[&[one], changes].concat());
     let machine = |(name, label): (&str, &str)| {
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\n")
     };
-    let parts = NODES.into_iter().zip(["server", "store", "load"]);
+    let parts = NODE_NAMES.into_iter().zip(["server", "store", "load"]);
     let machines: String = parts.map(machine).collect();
     let folder = slurm.folder().join("fleet");
     let head = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
     project
         .with("fleet.toml", &format!("{head}{machines}"))
-        .with_variable("SLURM_CONF", slurm.conf())
+        .with_variable("SLURM_CONF", slurm.config_path())
 }
 
 /// Names of our unfinished jobs.
-fn jobs(slurm: &Slurm) -> Vec<String> {
-    let said = slurm.says("squeue", &["-h", "-t", "PD,R,CG", "-o", "%j"]);
+fn jobs(slurm: &SlurmCluster) -> Vec<String> {
+    let said = slurm.run_program("squeue", &["-h", "-t", "PD,R,CG", "-o", "%j"]);
     let names = said.lines().map(str::to_owned);
     names.filter(|name| name.starts_with("speedwell")).collect()
 }
 
 #[track_caller]
-pub(super) fn expect_no_jobs(slurm: &Slurm) {
+pub(super) fn expect_no_jobs(slurm: &SlurmCluster) {
     let begin = Instant::now();
     while !jobs(slurm).is_empty() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", jobs(slurm));
@@ -64,7 +64,7 @@ fn parts_on_machines_of_slurm_do_the_same() {
     let project = on_nodes(&slurm, &[]);
     let answer = measured(&project, &["--runs=2"]).expect_status(0);
     answer.expect_stdout(&["The target ran on n1, db on n2, the load came from n3."]);
-    expect_parts(&project, &NODES, &["n3"]);
+    expect_parts(&project, &NODE_NAMES, &["n3"]);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
     expect_end_of(&own.concat());
@@ -128,7 +128,7 @@ fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
 }
 
 /// A command that measures a session.
-fn measuring(project: &Project) -> Command {
+fn measuring(project: &TempProject) -> Command {
     let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -153,11 +153,11 @@ pub(super) fn expect_waiting(child: &mut Child, how: &str) -> mpsc::Receiver<Str
 }
 
 /// Submits a foreign job that occupies a node.
-pub(super) fn other_job(slurm: &Slurm, node: &str) -> String {
+pub(super) fn other_job(slurm: &SlurmCluster, node: &str) -> String {
     let on = format!("--nodelist={node}");
     let words = ["--parsable", "--exclusive", &on, "-o", "/dev/null"];
-    let job = slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
-    while slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]) != job {
+    let job = slurm.run_program("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
+    while slurm.run_program("squeue", &["-h", "-t", "R", "-o", "%i"]) != job {
         thread::sleep(Duration::from_millis(20));
     }
     job
@@ -177,7 +177,7 @@ fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
     let mut child = measuring(&project).spawn().unwrap();
     expect_waiting(&mut child, WAITING);
     assert!(pids(&project, "db").is_empty(), "all machines or none");
-    slurm.says("scancel", &[&other]);
-    Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+    slurm.run_program("scancel", &[&other]);
+    CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
     expect_no_jobs(&slurm);
 }

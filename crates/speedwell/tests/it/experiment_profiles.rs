@@ -1,11 +1,11 @@
 //! Profiles of experiments: the function named, what is stored, and messages where nothing can be
 //! recorded.
 
-use super::project::{Answer, Project, node};
+use super::project::{CommandResult, TempProject, node};
 use serde_json::Value;
-use speedwell_model::{Profile, ProfileTool, Recorded, Session};
+use speedwell_model::{ProfileOutcome, ProfileTool, Session, StackProfile};
 use speedwell_results::formats::json_lines;
-use speedwell_runner::profile::Recorder;
+use speedwell_runner::profile::ProfileRecorder;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,15 +57,15 @@ kind = "command"
 command = ["node", "script.js"]
 "#;
 
-fn project(rest: &str) -> Project {
-    Project::new()
+fn project(rest: &str) -> TempProject {
+    TempProject::new()
         .with("script.js", SCRIPT)
         .with("server.js", SERVER)
         .with("checks.toml", &format!("{VARIANTS}{rest}"))
 }
 
 fn has_perf() -> bool {
-    let recorder = Recorder::new().tool(Path::new("any"));
+    let recorder = ProfileRecorder::new().select_tool(Path::new("any"));
     if let Err(reason) = &recorder {
         eprintln!("skipped: {reason:#}");
     }
@@ -74,7 +74,7 @@ fn has_perf() -> bool {
 
 /// The only profiled pair of a report.
 #[track_caller]
-fn profiled(answer: &Answer) -> Value {
+fn profiled(answer: &CommandResult) -> Value {
     let report: Value = answer.json();
     let profiles = report["profiles"].as_array().cloned().unwrap_or_default();
     assert_eq!(profiles.len(), 1, "{report:#}");
@@ -129,18 +129,18 @@ fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
 }
 
 /// An import elsewhere has the same profiles and the same report.
-fn comes_back_elsewhere(project: &Project, said: &Value) {
+fn comes_back_elsewhere(project: &TempProject, said: &Value) {
     let exported = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
     let sessions = json_lines::read(&exported.stdout).unwrap();
-    let taken = |session: &Session| -> Vec<(String, Arc<Profile>)> {
+    let taken = |session: &Session| -> Vec<(String, Arc<StackProfile>)> {
         let one = session
             .profiles
             .iter()
             .map(|recording| match &recording.profile {
-                Recorded::Taken(profile) => (recording.variant.clone(), profile.clone()),
-                Recorded::Missing(reason) => panic!("{reason}"),
+                ProfileOutcome::Taken(profile) => (recording.variant.clone(), profile.clone()),
+                ProfileOutcome::Missing(reason) => panic!("{reason}"),
             });
         one.collect()
     };
@@ -157,7 +157,7 @@ fn comes_back_elsewhere(project: &Project, said: &Value) {
         "recorded runs are no timed runs"
     );
 
-    let other = Project::new().with("session.jsonl", &exported.stdout);
+    let other = TempProject::new().with("session.jsonl", &exported.stdout);
     let words = ["report", "session.jsonl", "--format", "json"];
     let elsewhere = other.run(&words).expect_status(0);
     assert_eq!(profiled(&elsewhere), *said);
@@ -202,7 +202,7 @@ when = ["http"]
 }
 
 /// A folder for PATH that contains Node.js but not perf.
-fn path_without_perf(project: &Project) -> Option<String> {
+fn path_without_perf(project: &TempProject) -> Option<String> {
     let node = node()?;
     let folder = project.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -218,7 +218,7 @@ fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
     };
     let words = ["run", "checks.toml", "--profile", "--format", "json"];
     let mut command = project.command(&words);
-    let answer = Answer::from(command.env("PATH", path).output().unwrap()).expect_status(0);
+    let answer = CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     enters_by_audit(&profiled(&answer), "v8");
     answer.expect_stdout(&[
         "V8's profiler was used because there is no perf in PATH.",
@@ -262,7 +262,8 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
         return;
     };
     let mut command = project.command(&["run", "checks.toml"]);
-    let mut answer = Answer::from(command.env("PATH", path).output().unwrap()).expect_status(0);
+    let mut answer =
+        CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     answer.stdout = unwrapped(&answer.stdout);
     answer.expect_stdout(&[
         "There is no profile: the run failed at 'profile': there is no perf in PATH.",
@@ -288,7 +289,7 @@ fn cases_that_the_file_does_not_mean_are_not_recorded() {
 
 #[test]
 fn benchmark_files_are_refused_before_anything_is_measured() {
-    let project = Project::new().with("a.fake", "a: 1");
+    let project = TempProject::new().with("a.fake", "a: 1");
     let answer = project
         .run(&["run", "a.fake", "--profile"])
         .expect_status(2);

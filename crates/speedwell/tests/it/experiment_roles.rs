@@ -1,9 +1,9 @@
 //! A variant changes only the target, all variants of a block get the same seed, and target and
 //! load stay on their processors.
 
-use super::experiment_life::{failure, order, performed};
+use super::experiment_life::{failure, perform_run, run_request};
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project, repository};
+use super::project::{CommandResult, TempProject, repository};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ status = 200
         server.display()
     );
     let golden = repository().join("crates/speedwell/tests/golden/ab/ab_keepalive.out");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("roles.toml", &file)
         .with("tools/answer", &std::fs::read_to_string(golden).unwrap())
         .with_program("tools/ab", CLIENT);
@@ -61,7 +61,7 @@ status = 200
     command
         .env("PATH", format!("{}:{path}", tools.display()))
         .env("NODE_OPTIONS", "--ours");
-    Answer::from(command.output().unwrap()).expect_status(0);
+    CommandResult::from(command.output().unwrap()).expect_status(0);
     let read = |name: &str| std::fs::read_to_string(project.path(name)).unwrap();
     let target = read("target-on");
     assert!(
@@ -76,7 +76,7 @@ status = 200
 }
 
 /// Printed seeds of each group, by block.
-fn seeds(project: &Project, group: &str) -> BTreeMap<u64, Vec<u64>> {
+fn seeds(project: &TempProject, group: &str) -> BTreeMap<u64, Vec<u64>> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -113,7 +113,7 @@ fn all_variants_of_a_block_get_the_same_seed() {
         "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n{}",
         groups.concat()
     );
-    let project = Project::new().with("seeds.toml", &file);
+    let project = TempProject::new().with("seeds.toml", &file);
     project
         .run(&["run", "seeds.toml", "--runs=4"])
         .expect_status(0);
@@ -135,7 +135,7 @@ fn the_target_keeps_to_its_share_of_the_processors() {
     if is_missing("python3") {
         return;
     }
-    let mut order = order(&[]);
+    let mut order = run_request(&[]);
     order["work"]["verify"]["path"] = json!("/processors");
     order["work"]["verify"]["body"]["json"] = json!(1);
     if std::thread::available_parallelism().unwrap().get() < 2 {
@@ -143,7 +143,7 @@ fn the_target_keeps_to_its_share_of_the_processors() {
         return;
     }
     order["processors"] = json!({ "target": 1, "load": 1 });
-    let done = performed(&order);
+    let done = perform_run(&order);
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     order["processors"] = json!({ "target": 1, "load": 100_000 });
     let (stage, reason) = failure(&order);

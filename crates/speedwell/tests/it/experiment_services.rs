@@ -2,11 +2,11 @@
 //! leftovers.
 
 use super::experiment_place::{
-    ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed,
+    ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed_project,
 };
 use super::harness_driver::is_missing;
-use super::project::Project;
-use speedwell_fixtures::lab::Sshd;
+use super::project::TempProject;
+use speedwell_fixtures::lab::SshdServer;
 
 /// Two variants of two cases: two runs of each form a block of a case.
 const TWICE: (&str, &str) = (
@@ -24,7 +24,7 @@ fn scope(name: &'static str) -> (&'static str, &'static str) {
 
 /// Measures, and counts how often the service and the target were started.
 #[track_caller]
-fn expect_starts(project: &Project, runs: &str, [db, web]: [usize; 2]) {
+fn expect_starts(project: &TempProject, runs: &str, [db, web]: [usize; 2]) {
     measured(project, &[runs]).expect_status(0);
     let own = [pids(project, "db"), pids(project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [db, web]);
@@ -36,7 +36,7 @@ fn a_service_of_a_block_is_started_for_each_block_of_a_case_and_one_of_the_sessi
     if is_missing("python3") {
         return;
     }
-    let here = |name| placed(&[&ON_ONE_MACHINE[..], &[TWICE, scope(name)]].concat());
+    let here = |name| placed_project(&[&ON_ONE_MACHINE[..], &[TWICE, scope(name)]].concat());
     expect_starts(&here("block"), "--runs=2", [2, 8]);
     expect_starts(&here("session"), "--runs=2", [1, 8]);
 }
@@ -46,8 +46,12 @@ fn services_on_machines_of_their_own_are_shared_as_well() {
     if is_missing("python3") {
         return;
     }
-    expect_starts(&placed(&[TWICE, scope("block")]), "--runs=2", [2, 8]);
-    let sshd = match Sshd::start() {
+    expect_starts(
+        &placed_project(&[TWICE, scope("block")]),
+        "--runs=2",
+        [2, 8],
+    );
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
@@ -96,7 +100,7 @@ fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
         "\"{port}\", \"PIDS\"]\nready",
         "\"{port}\", \"PIDS\", \"dies=70\"]\nready",
     );
-    let project = placed(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
+    let project = placed_project(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
     let answer = measured(&project, &["--runs=4"]);
     answer.expect_stdout(&["service 'db': it ended by itself"]);
     let own = [pids(&project, "db"), pids(&project, "web")];

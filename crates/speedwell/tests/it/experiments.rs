@@ -4,7 +4,7 @@
 //! Each run of `print.sh` prints a cost that hardly depends on the seed. Other tests of experiments
 //! are in `experiment_*.rs`.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use serde_json::Value;
 
 /// `print.sh SEED COST [TIMES]`; the cost `wild` alternates between high and low.
@@ -31,25 +31,25 @@ unit = "ms"
 "#;
 
 /// A project with `costs.toml`: a variant for each name and cost, the group, and `rest`.
-pub fn costs(variants: &[(&str, &str)], rest: &str) -> Project {
+pub fn cost_project(variants: &[(&str, &str)], rest: &str) -> TempProject {
     let variant = |(name, cost): &(&str, &str)| {
         format!("[[variant]]\nname = \"{name}\"\nargs = [\"{cost}\"]\n")
     };
     let variants: String = variants.iter().map(variant).collect();
-    Project::new()
+    TempProject::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &format!("{variants}{GROUP}{rest}"))
 }
 
 /// The report as data.
 #[track_caller]
-pub fn data(answer: &Answer) -> Value {
+pub fn data(answer: &CommandResult) -> Value {
     answer.json()
 }
 
 /// The values of a key in all items of a list.
 #[track_caller]
-pub fn all<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
+pub fn all_values<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
     let items = data[list]
         .as_array()
         .unwrap_or_else(|| panic!("no list {list} in {data:#}"));
@@ -61,7 +61,7 @@ pub fn all<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
 
 /// Runs `costs.toml` with 8 runs a side, enough for a verdict.
 #[track_caller]
-fn measured(project: &Project, status: i32) -> Value {
+fn measured(project: &TempProject, status: i32) -> Value {
     let words = ["run", "costs.toml", "--seed=1", "--runs=8", "--format=json"];
     data(&project.run(&words).expect_status(status))
 }
@@ -85,13 +85,13 @@ fn each_variant_gets_the_verdict_that_its_numbers_deserve() {
         ("wild", "wild"),
     ];
     let smallest = "[compare]\nthreshold = \"3%\"\n";
-    let found = measured(&costs(&variants, smallest), 0);
+    let found = measured(&cost_project(&variants, smallest), 0);
     assert_eq!(
-        all(&found, "changes", "candidate"),
+        all_values(&found, "changes", "candidate"),
         ["slow", "fast", "alike", "wild"]
     );
     assert_eq!(
-        all(&found, "changes", "verdict"),
+        all_values(&found, "changes", "verdict"),
         ["worse", "better", "same", "unclear"]
     );
     assert!((change(&found, "slow") - 0.5).abs() < 0.005, "{found:#}");
@@ -125,10 +125,10 @@ expr = "cost(old) < 2s"
         ("fast", "600"),
         ("wild", "wild"),
     ];
-    let project = costs(&variants, claims);
+    let project = cost_project(&variants, claims);
     let found = measured(&project, 0);
     assert_eq!(
-        all(&found, "claims", "answer"),
+        all_values(&found, "claims", "answer"),
         ["holds", "fails", "undecided", "holds"]
     );
     assert_eq!(found["claims"][1]["claim"], "Fast costs more");
@@ -145,17 +145,17 @@ expr = "cost(old) < 2s"
 #[test]
 fn too_few_runs_carry_no_claim() {
     let claim = "[[claim]]\nsay = \"Slow is slower\"\nexpr = \"cost(slow) > cost(old)\"\n";
-    let project = costs(&[("old", "1000"), ("slow", "1500")], claim);
+    let project = cost_project(&[("old", "1000"), ("slow", "1500")], claim);
     let answer = project.run(&["run", "costs.toml", "--runs=3", "--format=json"]);
     let found = data(&answer.expect_status(0));
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"]);
-    assert_eq!(all(&found, "changes", "verdict"), ["unclear"]);
+    assert_eq!(all_values(&found, "claims", "answer"), ["undecided"]);
+    assert_eq!(all_values(&found, "changes", "verdict"), ["unclear"]);
 }
 
 #[test]
 fn a_broken_gate_is_exit_status_1() {
     let gate = "[compare]\ngate = { print = \"cost < +20%\" }\n";
-    let slow = costs(
+    let slow = cost_project(
         &[("old", "1000"), ("slow", "1500"), ("alike", "1001")],
         gate,
     );
@@ -166,10 +166,10 @@ fn a_broken_gate_is_exit_status_1() {
         "Gates: 1 of 2 kept, 1 broken, 0 not decided by the data.",
         "'slow' does not keep 'cost < +20%' in costs/print: +49.",
     ]);
-    let fast = costs(&[("old", "1000"), ("fast", "600")], gate);
+    let fast = cost_project(&[("old", "1000"), ("fast", "600")], gate);
     assert_eq!(measured(&fast, 0)["gates"][0]["kept"], true);
     // Undecided data neither fail nor pass a gate.
-    let wild = costs(&[("old", "1000"), ("wild", "wild")], gate);
+    let wild = cost_project(&[("old", "1000"), ("wild", "wild")], gate);
     let open = measured(&wild, 2);
     assert_eq!(open["gates"][0]["kept"], false);
     assert_eq!(open["gate"]["answer"], "cannot judge");
@@ -178,9 +178,9 @@ fn a_broken_gate_is_exit_status_1() {
 #[test]
 fn a_control_tells_what_no_difference_looks_like() {
     let plan = "[plan]\ncontrol = \"old\"\n";
-    let found = measured(&costs(&[("old", "1000"), ("slow", "1500")], plan), 0);
+    let found = measured(&cost_project(&[("old", "1000"), ("slow", "1500")], plan), 0);
     assert_eq!(
-        all(&found, "changes", "candidate"),
+        all_values(&found, "changes", "candidate"),
         ["slow", "old-again"],
         "it stands last"
     );
@@ -217,7 +217,7 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
     let variants: String = names.iter().zip(&factors).map(variant).collect();
     let pairs = "[compare]\npairs = [[\"red\", \"green\"], [\"blue\", \"cyan\"]]\n\
                  [[output]]\ntable = \"factors\"\n[[output]]\nchart = \"factors\"\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &format!("{variants}{GROUP}{pairs}"));
     let found = measured(&project, 0);
@@ -227,7 +227,7 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
     assert!((known(&main, "red") - 1003.0).abs() < 4.0, "{main}");
     assert!((known(&main, "green") - 1503.0).abs() < 4.0, "{main}");
     assert!((known(&one, "cyan") - 303.0).abs() < 4.0, "{one}");
-    assert_eq!(all(&found, "changes", "baseline"), ["red", "blue"]);
+    assert_eq!(all_values(&found, "changes", "baseline"), ["red", "blue"]);
     let shown = project.run(&["report"]).expect_status(0);
     let shown = shown.expect_stdout(&["(green)", "green against red", "cyan against blue"]);
     assert_eq!(shown.stdout.matches("lower is better").count(), 1);
@@ -248,11 +248,11 @@ fn several_cases_have_a_change_of_them_all() {
     let text = format!("{variants}{group}");
     let text = text.replace("args = [\"200\"]", "args = [\"200\", \"{n}\"]");
     let text = text.replace("args = [\"100\"]", "args = [\"100\", \"1\"]");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &text);
     let found = measured(&project, 0);
-    assert_eq!(all(&found, "changes", "verdict"), ["worse"; 3]);
+    assert_eq!(all_values(&found, "changes", "verdict"), ["worse"; 3]);
     // 2, 4 and 8 times: the geometric mean is 4 times.
     let overall = found["comparisons"][0]["overall"]["value"]
         .as_f64()
@@ -264,7 +264,7 @@ fn several_cases_have_a_change_of_them_all() {
 
 #[test]
 fn a_filter_that_leaves_nothing_over_is_refused_and_says_what_there_is() {
-    let project = costs(&[("old", "100"), ("new", "200")], "");
+    let project = cost_project(&[("old", "100"), ("new", "200")], "");
     for mode in [&[][..], &["--test"], &["--list"]] {
         let words = [&["run", "costs.toml", "--filter", "nonsense"], mode].concat();
         project

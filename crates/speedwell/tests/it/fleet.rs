@@ -1,11 +1,11 @@
 //! One session on several machines, which are this one under several names: dividing, sending,
 //! measuring and merging are the same.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use super::small_disk::SmallDisk;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -42,8 +42,8 @@ const MEASURE: [&str; 9] = [
 ];
 
 /// A project with these cases and three machines.
-fn project(cases: &str) -> Project {
-    let project = Project::new().with("g/b.fake", cases);
+fn project(cases: &str) -> TempProject {
+    let project = TempProject::new().with("g/b.fake", cases);
     let folder = project.path("fleet");
     let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n");
     let text = format!(
@@ -57,7 +57,7 @@ fn project(cases: &str) -> Project {
 }
 
 /// The lines of the last session: its header, and all the rest without times and machines.
-fn session(project: &Project) -> (Value, Vec<String>) {
+fn session(project: &TempProject) -> (Value, Vec<String>) {
     let exported = project.run(&["report", "--export", "jsonl"]);
     let mut lines = exported
         .stdout
@@ -86,7 +86,7 @@ fn session(project: &Project) -> (Value, Vec<String>) {
 }
 
 /// Measures on this machine alone and with `together` on the fleet, and compares.
-fn compare_with_one_machine(project: &Project, mut together: Command, names: [&str; 3]) {
+fn compare_with_one_machine(project: &TempProject, mut together: Command, names: [&str; 3]) {
     let alone = project.run(&MEASURE);
     let (header, expected) = session(project);
     assert_eq!(header["version"], 1);
@@ -129,7 +129,7 @@ fn three_machines_give_the_session_that_one_gives() {
 
 #[test]
 fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
-    let sshd = match Sshd::start() {
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
@@ -138,17 +138,17 @@ fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
         let folder = folder.display();
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nfolder = \"{folder}\"\n")
     };
-    let machines: String = HOSTS.iter().copied().map(machine).collect();
-    let config = sshd.config();
+    let machines: String = HOST_NAMES.iter().copied().map(machine).collect();
+    let config = sshd.ssh_config();
     let text = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
         config.display()
     );
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/b.fake", CASES)
         .with("fleet.toml", &text);
     let together = project.command(&on_lab());
-    compare_with_one_machine(&project, together, HOSTS);
+    compare_with_one_machine(&project, together, HOST_NAMES);
 }
 
 /// A `sbatch` whose controller is restarting when it is first called.
@@ -162,21 +162,21 @@ PATH=${PATH#*:} exec sbatch "$@"
 
 #[test]
 fn machines_of_slurm_give_the_session_that_one_gives() {
-    let slurm = match Slurm::start() {
+    let slurm = match SlurmCluster::start() {
         Ok(slurm) => slurm,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
     let folder = slurm.folder();
     let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/b.fake", CASES)
         .with("fleet.toml", &text)
         .with_program("sbatch", AWAY_AT_FIRST);
     let mut together = project.command(&on_lab());
     let path = std::env::var("PATH").unwrap();
     together.env("PATH", format!("{}:{path}", project.path("").display()));
-    together.env("SLURM_CONF", slurm.conf());
-    compare_with_one_machine(&project, together, NODES);
+    together.env("SLURM_CONF", slurm.config_path());
+    compare_with_one_machine(&project, together, NODE_NAMES);
     assert!(project.path("sbatch.asked").exists());
 }
 
@@ -271,7 +271,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
         std::thread::sleep(Duration::from_millis(5));
     }
     disk.fill();
-    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+    let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
     answer.expect_stderr(&["lab-2: ", "begin again on lab-1"]);
     let (_, runs) = session(&project);
     assert_eq!(runs.len(), 96);

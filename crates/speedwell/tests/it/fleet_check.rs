@@ -1,24 +1,24 @@
 //! `speedwell fleet`: machines are listed, selected and checked, by ssh and by Slurm.
 
-use super::project::Project;
+use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{Slurm, Sshd};
+use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
 
 /// Three machines by ssh, which use the tested program.
-fn by_ssh(sshd: &Sshd) -> Project {
+fn by_ssh(sshd: &SshdServer) -> TempProject {
     let program = env!("CARGO_BIN_EXE_speedwell");
     let machine = |name: &str, labels: &str| {
         format!("[[machine]]\nname = \"{name}\"\nlabels = [{labels}]\nbinary = \"{program}\"\n")
     };
     let file = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"\nfolder = \"{}\"\n{}{}{}",
-        sshd.config().display(),
+        sshd.ssh_config().display(),
         sshd.folder().display(),
         machine("m1", "\"lab\", \"zen4\""),
         machine("m2", "\"lab\""),
         machine("m3", "\"load\""),
     );
-    Project::new().with("fleet.toml", &file)
+    TempProject::new().with("fleet.toml", &file)
 }
 
 /// A column of the table of machines.
@@ -37,7 +37,7 @@ fn column(json: &Value, key: &str) -> Vec<String> {
 
 #[test]
 fn machines_by_ssh_are_listed_chosen_and_checked() {
-    let sshd = match Sshd::start() {
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(why) => return eprintln!("skipped: {why}"),
     };
@@ -96,17 +96,17 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
 
 #[test]
 fn a_machine_that_does_not_answer_or_cannot_run_the_program_is_unfit() {
-    let sshd = match Sshd::start() {
+    let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(why) => return eprintln!("skipped: {why}"),
     };
     let file = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"\nfolder = \"{}\"\n[[machine]]\nname = \"m1\"\nbinary = \"/no/such/speedwell\"\n\
          [[machine]]\nname = \"nowhere.invalid\"\n",
-        sshd.config().display(),
+        sshd.ssh_config().display(),
         sshd.folder().display(),
     );
-    let project = Project::new().with("fleet.toml", &file);
+    let project = TempProject::new().with("fleet.toml", &file);
     let checked = project.run(&["fleet", "check"]).expect_status(1);
     assert!(
         checked.stdout.contains("the program does not run there: "),
@@ -118,11 +118,11 @@ fn a_machine_that_does_not_answer_or_cannot_run_the_program_is_unfit() {
 
 #[test]
 fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
-    let slurm = match Slurm::start() {
+    let slurm = match SlurmCluster::start() {
         Ok(slurm) => slurm,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    slurm.says(
+    slurm.run_program(
         "scontrol",
         &["update", "nodename=n2", "state=drain", "reason=new fans"],
     );
@@ -131,10 +131,15 @@ fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
         "engine = \"slurm\"\nfolder = \"{}\"\npartition = \"bench\"\n[[machine]]\nname = \"n3\"\nlabels = [\"zen4\"]\nbinary = \"{program}\"\n",
         slurm.folder().display()
     );
-    let project = Project::new().with("fleet.toml", &file);
+    let project = TempProject::new().with("fleet.toml", &file);
     let run = |words: &[&str]| {
         let mut command = project.command(words);
-        super::project::Answer::from(command.env("SLURM_CONF", slurm.conf()).output().unwrap())
+        super::project::CommandResult::from(
+            command
+                .env("SLURM_CONF", slurm.config_path())
+                .output()
+                .unwrap(),
+        )
     };
     let listed = run(&["fleet", "--format", "json"]).expect_status(0).json();
     assert_eq!(column(&listed, "state"), ["free", "unfit", "free"]);
@@ -148,7 +153,7 @@ fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
 
 #[test]
 fn without_a_file_the_hint_shows_one_and_a_mistake_names_its_line() {
-    let project = Project::new();
+    let project = TempProject::new();
     let mut command = project.command(&["fleet"]);
     let home = project.path("home");
     let answer = command
@@ -156,7 +161,7 @@ fn without_a_file_the_hint_shows_one_and_a_mistake_names_its_line() {
         .env_remove("XDG_CONFIG_HOME")
         .output()
         .unwrap();
-    let answer = super::project::Answer::from(answer).expect_status(2);
+    let answer = super::project::CommandResult::from(answer).expect_status(2);
     let place = home.join(".config/speedwell/fleet.toml");
     assert!(
         answer.stderr.contains("there is no 'fleet.toml'")

@@ -2,10 +2,10 @@
 //! Slurm.
 
 use super::fleet_failures::processes;
-use super::project::Project;
+use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,13 +31,13 @@ const MEASURE: [&str; 12] = [
 ];
 
 /// A fleet of one kind, with the servers that must outlive it and the folders of its machines.
-struct Lab<'a> {
-    project: Project,
+struct TestFleet<'a> {
+    project: TempProject,
     variables: Vec<(&'a str, PathBuf)>,
     folders: Vec<PathBuf>,
 }
 
-impl Lab<'_> {
+impl TestFleet<'_> {
     /// Runs a command; returns its status, stdout and stderr.
     fn run(&self, words: &[&str]) -> (i32, String, String) {
         let mut command: Command = self.project.command(words);
@@ -67,8 +67,8 @@ impl Lab<'_> {
     }
 }
 
-fn local(cases: &str) -> Lab<'static> {
-    let project = Project::new().with("g/b.fake", cases);
+fn local(cases: &str) -> TestFleet<'static> {
+    let project = TempProject::new().with("g/b.fake", cases);
     let folder = project.path("fleet");
     let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n");
     let text = format!(
@@ -77,27 +77,27 @@ fn local(cases: &str) -> Lab<'static> {
         machine("lab-1"),
         machine("lab-2")
     );
-    Lab {
+    TestFleet {
         project: project.with("fleet.toml", &text),
         variables: Vec::new(),
         folders: vec![folder],
     }
 }
 
-fn by_ssh(sshd: &Sshd, cases: &str) -> Lab<'static> {
-    let folders = HOSTS.map(|name| sshd.folder().join(name));
+fn by_ssh(sshd: &SshdServer, cases: &str) -> TestFleet<'static> {
+    let folders = HOST_NAMES.map(|name| sshd.folder().join(name));
     let machine = |(name, folder): (&str, &PathBuf)| {
         let folder = folder.display();
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nfolder = \"{folder}\"\n")
     };
-    let machines: String = HOSTS.into_iter().zip(&folders).map(machine).collect();
-    let config = sshd.config();
+    let machines: String = HOST_NAMES.into_iter().zip(&folders).map(machine).collect();
+    let config = sshd.ssh_config();
     let text = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
         config.display()
     );
-    Lab {
-        project: Project::new()
+    TestFleet {
+        project: TempProject::new()
             .with("g/b.fake", cases)
             .with("fleet.toml", &text),
         variables: Vec::new(),
@@ -105,21 +105,21 @@ fn by_ssh(sshd: &Sshd, cases: &str) -> Lab<'static> {
     }
 }
 
-fn by_slurm(slurm: &Slurm, cases: &str) -> Lab<'static> {
+fn by_slurm(slurm: &SlurmCluster, cases: &str) -> TestFleet<'static> {
     let folder = slurm.folder().join("fleet");
     let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
     let machines =
-        NODES.map(|name| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n"));
-    Lab {
-        project: Project::new()
+        NODE_NAMES.map(|name| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n"));
+    TestFleet {
+        project: TempProject::new()
             .with("g/b.fake", cases)
             .with("fleet.toml", &format!("{text}{}", machines.concat())),
-        variables: vec![("SLURM_CONF", slurm.conf())],
+        variables: vec![("SLURM_CONF", slurm.config_path())],
         folders: vec![folder],
     }
 }
 
-impl Drop for Lab<'_> {
+impl Drop for TestFleet<'_> {
     /// A failing test must not leave a worker behind that locks the machine.
     fn drop(&mut self) {
         for worker in workers(&self.folders) {
@@ -137,7 +137,7 @@ fn workers(folders: &[PathBuf]) -> Vec<Pid> {
         .collect()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until_so(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
@@ -146,7 +146,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Detaches, inspects, waits, and cleans up: nothing is left.
-fn hand_out_and_collect(lab: &Lab<'_>) {
+fn hand_out_and_collect(lab: &TestFleet<'_>) {
     let (status, stdout, stderr) = lab.run(&MEASURE);
     assert_eq!((status, stdout.as_str()), (0, "@1\n"), "{stderr}");
     assert!(stderr.contains("speedwell fleet collect @1"), "{stderr}");
@@ -180,7 +180,7 @@ fn hand_out_and_collect(lab: &Lab<'_>) {
     );
     let cleaned = lab.run(&["fleet", "clean", "@1", "--format", "csv"]);
     assert_eq!(cleaned.0, 0, "{cleaned:?}");
-    until("a worker is left", || workers(&lab.folders).is_empty());
+    wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
     let left: Vec<&PathBuf> = lab
         .folders
         .iter()
@@ -190,10 +190,10 @@ fn hand_out_and_collect(lab: &Lab<'_>) {
 }
 
 /// Detaches a session that does not end, and cancels it.
-fn hand_out_and_cancel(lab: &Lab<'_>) {
+fn hand_out_and_cancel(lab: &TestFleet<'_>) {
     let (status, _, stderr) = lab.run(&MEASURE);
     assert_eq!(status, 0, "{stderr}");
-    until("nobody begins", || {
+    wait_until_so("nobody begins", || {
         lab.parcels().iter().any(|own| own["state"] == "running")
     });
     let refused = lab.run(&["fleet", "clean", "@1"]);
@@ -208,7 +208,7 @@ fn hand_out_and_cancel(lab: &Lab<'_>) {
         cancelled.2.contains("speedwell run --resume @1"),
         "{cancelled:?}"
     );
-    until("a worker is left", || workers(&lab.folders).is_empty());
+    wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
     assert!(lab.parcels().iter().all(|own| own["state"] == "waiting"));
     assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
     assert!(lab.folders.iter().all(|folder| !folder.exists()));
@@ -226,7 +226,7 @@ fn a_session_that_was_handed_out_is_cancelled() {
 
 #[test]
 fn workers_at_the_end_of_ssh_go_on_without_a_line() {
-    match Sshd::start() {
+    match SshdServer::start() {
         Ok(sshd) => {
             hand_out_and_collect(&by_ssh(&sshd, SHORT));
             hand_out_and_cancel(&by_ssh(&sshd, LONG));
@@ -237,7 +237,7 @@ fn workers_at_the_end_of_ssh_go_on_without_a_line() {
 
 #[test]
 fn jobs_of_slurm_are_collected_later() {
-    match Slurm::start() {
+    match SlurmCluster::start() {
         Ok(slurm) => {
             hand_out_and_collect(&by_slurm(&slurm, SHORT));
             hand_out_and_cancel(&by_slurm(&slurm, LONG));
@@ -250,7 +250,7 @@ fn jobs_of_slurm_are_collected_later() {
 fn a_worker_that_was_killed_meanwhile_has_a_successor() {
     let lab = local("case n=1\n* sleep:40\n");
     assert_eq!(lab.run(&MEASURE).0, 0);
-    until("nobody begins", || {
+    wait_until_so("nobody begins", || {
         let orders = lab.folders[0].join("sessions");
         let spools = fs::read_dir(orders).into_iter().flatten().flatten();
         let has_begun = spools.flat_map(|session| fs::read_dir(session.path().join("spools")));

@@ -9,7 +9,7 @@
 
 use super::busy::wait_until;
 use super::fleet_failures::{by_slot, kill, processes, session};
-use super::project::Project;
+use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -40,7 +40,7 @@ case n=1
 
 /// A fleet of machines of these names, which are this one, with a lock each: a worker is the child
 /// of a shell that waits for it. `None` where workers cannot have private locks.
-pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
+pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<TempProject> {
     let tried = Command::new("unshare")
         .args(["--mount", "sh", "-c", OWN_LOCKS])
         .stderr(Stdio::null())
@@ -53,7 +53,7 @@ pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
     let carrier = format!(
         "#!/bin/sh\nunshare --mount sh -c '{OWN_LOCKS} && exec \"$0\" \"$@\"' '{program}' \"$@\" &\nwait $!\n"
     );
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/slow.fake", benchmark)
         .with_program("carrier", &carrier);
     let (folder, carrier) = (project.path("fleet"), project.path("carrier"));
@@ -68,13 +68,13 @@ pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
 }
 
 /// Output of a command, as it is written.
-struct Said {
+struct CommandOutput {
     lines: Arc<Mutex<Vec<String>>>,
     reading: JoinHandle<()>,
 }
 
-impl Said {
-    fn by(child: &mut Child) -> Said {
+impl CommandOutput {
+    fn read_from(child: &mut Child) -> CommandOutput {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let kept = Arc::clone(&lines);
@@ -83,7 +83,7 @@ impl Said {
                 kept.lock().unwrap().push(line);
             }
         });
-        Said { lines, reading }
+        CommandOutput { lines, reading }
     }
 
     fn has(&self, text: &str) -> bool {
@@ -95,7 +95,7 @@ impl Said {
     }
 
     /// All of it, once the command has exited.
-    fn whole(self) -> String {
+    fn whole_output(self) -> String {
         self.reading.join().unwrap();
         let lines = self.lines.lock().unwrap();
         lines.join("\n")
@@ -103,7 +103,7 @@ impl Said {
 }
 
 /// The spool of an attempt at the only parcel.
-fn spool(project: &Project, attempt: u32) -> PathBuf {
+fn spool(project: &TempProject, attempt: u32) -> PathBuf {
     let sessions = fs::read_dir(project.path("fleet/sessions")).into_iter();
     let mut sessions = sessions.flatten().flatten();
     let session = sessions.next().map(|entry| entry.path());
@@ -112,7 +112,7 @@ fn spool(project: &Project, attempt: u32) -> PathBuf {
 }
 
 /// The blocks that an attempt has closed so far, as written in its spool.
-fn closed(project: &Project, attempt: u32) -> Vec<(u64, u64)> {
+fn closed_blocks(project: &TempProject, attempt: u32) -> Vec<(u64, u64)> {
     let text = fs::read_to_string(spool(project, attempt)).unwrap_or_default();
     let done = text.lines().filter_map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -123,7 +123,7 @@ fn closed(project: &Project, attempt: u32) -> Vec<(u64, u64)> {
 }
 
 /// The workers of a project, without the shells around them.
-fn workers(project: &Project) -> Vec<u32> {
+fn workers(project: &TempProject) -> Vec<u32> {
     let found = processes(&["perform-parcel", &project.path("fleet").to_string_lossy()]);
     let program = Path::new(env!("CARGO_BIN_EXE_speedwell"));
     let is_one = |process: &u32| {
@@ -147,14 +147,14 @@ fn parent_of(process: u32) -> u32 {
 
 /// Stops a worker in the middle of a block other than its first; returns the blocks that it had
 /// closed before.
-fn stop_in_a_block(project: &Project, worker: u32) -> Vec<(u64, u64)> {
+fn stop_in_a_block(project: &TempProject, worker: u32) -> Vec<(u64, u64)> {
     let sleeps = || {
         let place = fs::read_to_string(format!("/proc/{worker}/wchan")).unwrap_or_default();
         place.contains("nanosleep")
     };
     loop {
-        wait_until(|| !closed(project, 0).is_empty());
-        let before = closed(project, 0);
+        wait_until(|| !closed_blocks(project, 0).is_empty());
+        let before = closed_blocks(project, 0);
         // Within a run, and so past the check whether it was replaced.
         wait_until(sleeps);
         signal(worker, Signal::STOP);
@@ -162,7 +162,7 @@ fn stop_in_a_block(project: &Project, worker: u32) -> Vec<(u64, u64)> {
             let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
             stat.contains(") T ")
         });
-        if closed(project, 0) == before {
+        if closed_blocks(project, 0) == before {
             assert!(before.len() < 15, "nothing is left to be done");
             return before;
         }
@@ -178,13 +178,13 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     let mut command = project.command(&[&MEASURE[..], &["--on", "lab-1"]].concat());
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let said = Said::by(&mut child);
+    let said = CommandOutput::read_from(&mut child);
     wait_until(|| !workers(&project).is_empty());
     let first = workers(&project)[0];
     let before = stop_in_a_block(&project, first);
     kill(parent_of(first));
-    wait_until(|| !closed(&project, 1).is_empty());
-    let block = closed(&project, 1)[0];
+    wait_until(|| !closed_blocks(&project, 1).is_empty());
+    let block = closed_blocks(&project, 1)[0];
     let second = workers(&project).into_iter().find(|own| *own != first);
     // Both are alive, and both have done the same work. The second one is paused, so that it is not
     // done before the first one continues.
@@ -192,10 +192,10 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     signal(second, Signal::STOP);
     signal(first, Signal::CONT);
     wait_until(|| said.has("is refused"));
-    assert_eq!(closed(&project, 0), [&before[..], &[block]].concat());
+    assert_eq!(closed_blocks(&project, 0), [&before[..], &[block]].concat());
     signal(second, Signal::CONT);
     let status = child.wait().unwrap();
-    let said = said.whole();
+    let said = said.whole_output();
     assert!(status.success(), "{said}");
     let refused = format!(
         "Block {} of case {} came from lab-1 by attempt 0 after another one had taken over: it is refused.",
@@ -207,7 +207,7 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     );
     assert_eq!(said.matches("is refused").count(), 1, "{said}");
     let found = session(&project);
-    let alone = Project::new().with("g/slow.fake", BENCHMARK);
+    let alone = TempProject::new().with("g/slow.fake", BENCHMARK);
     alone.run(&MEASURE).expect_status(0);
     assert_eq!(by_slot(&found), by_slot(&session(&alone)));
     wait_until(|| workers(&project).is_empty());

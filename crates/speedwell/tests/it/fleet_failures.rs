@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use super::experiment_place_slurm::{expect_waiting, other_job};
-use super::project::{Answer, Project};
-use speedwell_fixtures::lab::{Slurm, Sshd};
-use speedwell_model::{Session, State};
+use super::project::{CommandResult, TempProject};
+use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_model::{Session, SessionState};
 use speedwell_results::store::Store;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ const CASES: u32 = 6;
 
 /// A project whose fleet has this `engine` and machines of these names, all of which use the tested
 /// program.
-fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> Project {
+fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> TempProject {
     let program = env!("CARGO_BIN_EXE_speedwell");
     let mut file = format!("{engine}\n");
     for name in machines {
@@ -34,27 +34,27 @@ fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> Project {
     for case in 0..CASES {
         benchmark += &format!("case n={case}\nold sleep:30 1 2 3 4\nnew sleep:30 1 2 3 4\n");
     }
-    Project::new()
+    TempProject::new()
         .with("fleet.toml", &file)
         .with("g/slow.fake", &benchmark)
 }
 
 /// Three machines by ssh that share nothing with this one.
-pub(super) fn by_ssh() -> Option<(Sshd, Project)> {
-    let sshd = Sshd::start()
+pub(super) fn by_ssh() -> Option<(SshdServer, TempProject)> {
+    let sshd = SshdServer::start()
         .inspect_err(|why| eprintln!("skipped: {why}"))
         .ok()?;
     let engine = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"",
-        sshd.config().display()
+        sshd.ssh_config().display()
     );
     let project = project(&engine, &["m1", "m2", "m3"], Some(&sshd.folder()));
     Some((sshd, project))
 }
 
 /// Three machines of Slurm with a shared folder.
-pub(super) fn by_slurm() -> Option<(Slurm, Project)> {
-    let slurm = Slurm::start()
+pub(super) fn by_slurm() -> Option<(SlurmCluster, TempProject)> {
+    let slurm = SlurmCluster::start()
         .inspect_err(|why| eprintln!("skipped: {why}"))
         .ok()?;
     let engine = format!(
@@ -66,7 +66,11 @@ pub(super) fn by_slurm() -> Option<(Slurm, Project)> {
 }
 
 /// The command that measures everything on the fleet.
-pub(super) fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]) -> Child {
+pub(super) fn start_measuring(
+    project: &TempProject,
+    slurm: Option<&SlurmCluster>,
+    words: &[&str],
+) -> Child {
     let words = [
         &[
             "run",
@@ -85,7 +89,7 @@ pub(super) fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]
     .concat();
     let mut command = project.command(&words);
     if let Some(slurm) = slurm {
-        command.env("SLURM_CONF", slurm.conf());
+        command.env("SLURM_CONF", slurm.config_path());
     }
     command
         .stdout(Stdio::piped())
@@ -94,13 +98,13 @@ pub(super) fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]
         .unwrap()
 }
 
-fn answer(child: Child) -> Answer {
-    Answer::from(child.wait_with_output().unwrap())
+fn answer(child: Child) -> CommandResult {
+    CommandResult::from(child.wait_with_output().unwrap())
 }
 
-pub(super) fn session(project: &Project) -> Session {
+pub(super) fn session(project: &TempProject) -> Session {
     let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    store.session(1).unwrap()
+    store.load_session(1).unwrap()
 }
 
 /// The content of each slot; fails if a slot occurs twice.
@@ -125,21 +129,21 @@ pub(super) fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, 
 
 /// Asserts that the session equals one of this machine alone.
 #[track_caller]
-fn expect_all(project: &Project, answer: Answer) {
+fn expect_all(project: &TempProject, answer: CommandResult) {
     let answer = answer.expect_status(0);
     let distant = session(project);
-    assert_eq!(distant.state, State::Complete, "{answer:?}");
-    let local = Project::new().with(
+    assert_eq!(distant.state, SessionState::Complete, "{answer:?}");
+    let local = TempProject::new().with(
         "g/slow.fake",
         &std::fs::read_to_string(project.path("g/slow.fake")).unwrap(),
     );
-    self::answer(measuring(&local, None, &[])).expect_status(0);
+    self::answer(start_measuring(&local, None, &[])).expect_status(0);
     assert_eq!(by_slot(&distant), by_slot(&session(&local)));
     assert_eq!(distant.runs.len() as u32, CASES * 2 * 8);
 }
 
 /// Waits until the store has some, but not all blocks of the session.
-pub(super) fn wait_for_blocks(project: &Project) {
+pub(super) fn wait_for_blocks(project: &TempProject) {
     let begun = Instant::now();
     loop {
         let runs = project.stored_runs() as u32;
@@ -191,7 +195,7 @@ fn machines_by_ssh_give_what_one_machine_gives_and_a_killed_worker_is_replaced()
     let Some((sshd, project)) = by_ssh() else {
         return;
     };
-    let child = measuring(&project, None, &["--on", "lab"]);
+    let child = start_measuring(&project, None, &["--on", "lab"]);
     wait_for_blocks(&project);
     kill_a_worker(&sshd.folder());
     let answer = answer(child);
@@ -213,7 +217,7 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
     let Some((sshd, project)) = by_ssh() else {
         return;
     };
-    let mut child = measuring(&project, None, &["--on", "lab"]);
+    let mut child = start_measuring(&project, None, &["--on", "lab"]);
     wait_for_blocks(&project);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -235,13 +239,13 @@ fn a_controller_that_dies_and_comes_back_costs_nothing() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
-    let child = measuring(&project, Some(&slurm), &["--on", "lab"]);
+    let child = start_measuring(&project, Some(&slurm), &["--on", "lab"]);
     wait_for_blocks(&project);
-    kill(slurm.daemon("slurmctld").unwrap());
+    kill(slurm.daemon_pid("slurmctld").unwrap());
     std::thread::sleep(Duration::from_secs(2));
-    let conf = slurm.conf();
+    let conf = slurm.config_path();
     let again = slurm
-        .command("slurmctld")
+        .cluster_command("slurmctld")
         .arg("-f")
         .arg(&conf)
         .stdout(Stdio::null())
@@ -256,7 +260,7 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
-    slurm.says(
+    slurm.run_program(
         "scontrol",
         &[
             "update",
@@ -265,12 +269,14 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
             "reason=new fans",
         ],
     );
-    let drained = answer(measuring(&project, Some(&slurm), &["--on", "lab"])).expect_status(2);
+    let drained =
+        answer(start_measuring(&project, Some(&slurm), &["--on", "lab"])).expect_status(2);
     assert!(
         drained.stderr.contains("n2: drained: new fans"),
         "{drained:?}"
     );
-    let unknown = answer(measuring(&project, Some(&slurm), &["--on", "lba"])).expect_status(2);
+    let unknown =
+        answer(start_measuring(&project, Some(&slurm), &["--on", "lba"])).expect_status(2);
     assert!(
         unknown.stderr.contains("did you mean 'lab'?"),
         "{unknown:?}"
@@ -279,7 +285,7 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
         !project.path(".speedwell/results.db").exists()
             || Store::open(&project.path(".speedwell/results.db"))
                 .unwrap()
-                .session(1)
+                .load_session(1)
                 .is_err()
     );
 }
@@ -290,11 +296,11 @@ fn why_work_waits_in_the_queue_is_said_once() {
         return;
     };
     let other = other_job(&slurm, "n2");
-    let mut child = measuring(&project, Some(&slurm), &["--on", "n2"]);
+    let mut child = start_measuring(&project, Some(&slurm), &["--on", "n2"]);
     let said = expect_waiting(&mut child, "waiting in the queue of Slurm: n2 (");
     // Wait for at least one more poll of Slurm.
     std::thread::sleep(Duration::from_secs(6));
-    slurm.says("scancel", &[&other]);
+    slurm.run_program("scancel", &[&other]);
     expect_all(&project, answer(child));
     let rest: Vec<String> = said.iter().collect();
     let again = |line: &&String| line.contains("in the queue of Slurm: n2 (");

@@ -1,10 +1,10 @@
 //! Kills at random moments while Slurm's machines measure: no closed block is lost or stored twice,
 //! and the session equals that of an undisturbed machine.
 
-use super::fleet_failures::{by_slot, by_slurm, kill, measuring, processes, session};
-use super::project::Project;
+use super::fleet_failures::{by_slot, by_slurm, kill, processes, session, start_measuring};
+use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{NODES, Slurm};
+use speedwell_fixtures::lab::{NODE_NAMES, SlurmCluster};
 use speedwell_model::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Which process is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Victim {
+enum KillTarget {
     Coordinator,
     Worker,
     StepDaemon,
@@ -23,12 +23,12 @@ enum Victim {
     Controller,
 }
 
-const VICTIMS: [Victim; 5] = [
-    Victim::Coordinator,
-    Victim::Worker,
-    Victim::StepDaemon,
-    Victim::NodeDaemon,
-    Victim::Controller,
+const VICTIMS: [KillTarget; 5] = [
+    KillTarget::Coordinator,
+    KillTarget::Worker,
+    KillTarget::StepDaemon,
+    KillTarget::NodeDaemon,
+    KillTarget::Controller,
 ];
 
 /// Latest time of a kill: about the length of a session.
@@ -46,21 +46,21 @@ fn next(state: &mut u64) -> u64 {
 }
 
 /// Kills one of these, if one is alive; returns whether one was.
-fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> bool {
+fn kill_one(slurm: &SlurmCluster, victim: KillTarget, coordinator: u32, choice: usize) -> bool {
     let folder = slurm.folder();
     let folder = folder.to_string_lossy();
-    let node = NODES[choice % NODES.len()];
+    let node = NODE_NAMES[choice % NODE_NAMES.len()];
     let found: Vec<u32> = match victim {
-        Victim::Coordinator => vec![coordinator],
-        Victim::Worker => processes(&["speedwell perform-parcel", &folder]),
-        Victim::StepDaemon => (processes(&["slurmstepd"]).into_iter())
+        KillTarget::Coordinator => vec![coordinator],
+        KillTarget::Worker => processes(&["speedwell perform-parcel", &folder]),
+        KillTarget::StepDaemon => (processes(&["slurmstepd"]).into_iter())
             .filter(|process| has_conf(*process, slurm))
             .collect(),
-        Victim::NodeDaemon => slurm
-            .daemon(&format!("slurmd-{node}"))
+        KillTarget::NodeDaemon => slurm
+            .daemon_pid(&format!("slurmd-{node}"))
             .into_iter()
             .collect(),
-        Victim::Controller => slurm.daemon("slurmctld").into_iter().collect(),
+        KillTarget::Controller => slurm.daemon_pid("slurmctld").into_iter().collect(),
     };
     let alive = |process: &&u32| Path::new(&format!("/proc/{process}/exe")).exists();
     let alive: Vec<&u32> = found.iter().filter(alive).collect();
@@ -71,23 +71,23 @@ fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> b
     let killed = std::panic::catch_unwind(|| kill(process)).is_ok();
     std::thread::sleep(Duration::from_secs(1));
     match victim {
-        Victim::NodeDaemon => start_again(slurm, "slurmd", &["-N", node]),
-        Victim::Controller => start_again(slurm, "slurmctld", &[]),
+        KillTarget::NodeDaemon => start_again(slurm, "slurmd", &["-N", node]),
+        KillTarget::Controller => start_again(slurm, "slurmctld", &[]),
         _ => {}
     }
     killed
 }
 
 /// Returns whether a process belongs to this cluster.
-fn has_conf(process: u32, slurm: &Slurm) -> bool {
+fn has_conf(process: u32, slurm: &SlurmCluster) -> bool {
     let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    let conf = slurm.conf();
+    let conf = slurm.config_path();
     String::from_utf8_lossy(&environment).contains(&*conf.to_string_lossy())
 }
 
-fn start_again(slurm: &Slurm, daemon: &str, words: &[&str]) {
-    let mut command = slurm.command(daemon);
-    command.arg("-f").arg(slurm.conf()).args(words);
+fn start_again(slurm: &SlurmCluster, daemon: &str, words: &[&str]) {
+    let mut command = slurm.cluster_command(daemon);
+    command.arg("-f").arg(slurm.config_path()).args(words);
     let started = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(started.unwrap().success(), "{daemon}");
 }
@@ -98,22 +98,22 @@ const FORGOTTEN: Duration = Duration::from_secs(3);
 
 /// Waits until all machines are available: killed daemons are back, and nothing is measured. Like
 /// an operator, cancels jobs that do not exist.
-fn await_all(slurm: &Slurm) {
+fn await_all(slurm: &SlurmCluster) {
     let begin = Instant::now();
     let mut is_cleared = false;
     loop {
-        let mut asked = slurm.command("sinfo");
+        let mut asked = slurm.cluster_command("sinfo");
         let asked = asked.args(["-h", "-N", "-t", "idle", "-o", "%N"]).output();
         let idle = String::from_utf8_lossy(&asked.unwrap().stdout)
             .lines()
             .count();
-        if idle == NODES.len() {
+        if idle == NODE_NAMES.len() {
             return;
         }
         let elapsed = begin.elapsed();
         assert!(elapsed < Duration::from_secs(120), "{idle} are idle");
         if elapsed > FORGOTTEN && !is_cleared {
-            let mut cancel = slurm.command("scancel");
+            let mut cancel = slurm.cluster_command("scancel");
             // Retried while there is no controller.
             let done = cancel.args(["--me", "--state=RUNNING"]).output();
             is_cleared = done.is_ok_and(|output| output.status.success());
@@ -124,15 +124,15 @@ fn await_all(slurm: &Slurm) {
 
 /// Acts as an operator until it is over: a killed controller may assign a job number twice, after
 /// which Slurm drains the machines until somebody resumes them.
-fn operate(slurm: &Slurm, is_over: &AtomicBool) {
+fn act_as_operator(slurm: &SlurmCluster, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
-        let mut asked = slurm.command("sinfo");
+        let mut asked = slurm.cluster_command("sinfo");
         let asked = asked.args(["-h", "-N", "-t", "drain", "-o", "%N %E"]);
         let said = asked.output().map(|output| output.stdout);
         let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
         for line in said.lines() {
             if let Some((node, "Duplicate jobid")) = line.split_once(' ') {
-                let mut resume = slurm.command("scontrol");
+                let mut resume = slurm.cluster_command("scontrol");
                 let words = ["update", &format!("nodename={node}"), "state=resume"];
                 // Retried while there is no controller.
                 let _ = resume.args(words).output();
@@ -144,7 +144,7 @@ fn operate(slurm: &Slurm, is_over: &AtomicBool) {
 
 /// Start times of the runs of each block, for each time that it was measured and closed, by any
 /// attempt. An attempt that inherits a closed block has the same runs.
-fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), BTreeSet<Vec<i64>>> {
+fn closed_blocks(slurm: &SlurmCluster, id: &str) -> BTreeMap<(u64, u64), BTreeSet<Vec<i64>>> {
     let spools = slurm.folder().join("sessions").join(id).join("spools");
     let files = std::fs::read_dir(spools).unwrap().flatten();
     let mut closed: BTreeMap<(u64, u64), BTreeSet<Vec<i64>>> = BTreeMap::new();
@@ -181,9 +181,12 @@ fn by_block(session: &Session) -> BTreeMap<(String, String, u32), usize> {
 
 /// Resumes a session; returns whether it exists, which it may not if its coordinator was killed
 /// early.
-fn resumed(project: &Project, slurm: &Slurm, killed_after: Duration) -> bool {
+fn resumed(project: &TempProject, slurm: &SlurmCluster, killed_after: Duration) -> bool {
     let mut again = project.command(&["run", "--resume", "@latest"]);
-    let again = again.env("SLURM_CONF", slurm.conf()).output().unwrap();
+    let again = again
+        .env("SLURM_CONF", slurm.config_path())
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     if said.contains("no session") {
         return false;
@@ -202,7 +205,7 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
     };
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| operate(&slurm, &is_over));
+        scope.spawn(|| act_as_operator(&slurm, &is_over));
         let done = AssertUnwindSafe(|| kill_and_compare(&slurm, &undisturbed, kills, seed));
         let done = std::panic::catch_unwind(done);
         is_over.store(true, Ordering::Relaxed);
@@ -210,27 +213,27 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
     });
 }
 
-fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64) {
-    let alone = Project::new().with(
+fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32, seed: u64) {
+    let alone = TempProject::new().with(
         "g/slow.fake",
         &std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap(),
     );
-    assert!(measuring(&alone, None, &[]).wait().unwrap().success());
+    assert!(start_measuring(&alone, None, &[]).wait().unwrap().success());
     let alone = session(&alone);
     let fleet = std::fs::read_to_string(undisturbed.path("fleet.toml")).unwrap();
     let benchmark = std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap();
     let mut state = seed;
-    let mut told: BTreeMap<Victim, u32> = BTreeMap::new();
+    let mut told: BTreeMap<KillTarget, u32> = BTreeMap::new();
     let mut killed = 0;
     while killed < kills {
-        let project = Project::new()
+        let project = TempProject::new()
             .with("fleet.toml", &fleet)
             .with("g/slow.fake", &benchmark);
         await_all(slurm);
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
         let choice = next(&mut state) as usize >> 8;
-        let child = measuring(&project, Some(slurm), &["--on", "lab"]);
+        let child = start_measuring(&project, Some(slurm), &["--on", "lab"]);
         std::thread::sleep(after);
         let hit = kill_one(slurm, victim, child.id(), choice);
         let done = child.wait_with_output().unwrap();
@@ -243,7 +246,7 @@ fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64)
             // Without a controller nobody knows the machines or accepts the work: that is reported
             // at once.
             assert!(
-                matches!(victim, Victim::Coordinator | Victim::Controller),
+                matches!(victim, KillTarget::Coordinator | KillTarget::Controller),
                 "{victim:?} after {after:?}: {said}"
             );
             if !resumed {
@@ -272,8 +275,8 @@ fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64)
 }
 
 /// Starts a session on one machine, with some blocks stored, whose job has lost its step daemon.
-fn without_step_daemon(slurm: &Slurm, project: &Project) -> Child {
-    let child = measuring(project, Some(slurm), &["--on", "n1"]);
+fn without_step_daemon(slurm: &SlurmCluster, project: &TempProject) -> Child {
+    let child = start_measuring(project, Some(slurm), &["--on", "n1"]);
     let begin = Instant::now();
     while project.stored_runs() == 0 {
         assert!(begin.elapsed() < Duration::from_secs(120), "nothing comes");
@@ -295,8 +298,8 @@ fn what_a_worker_closes_that_outlives_its_job_is_not_measured_again() {
     let project = project.with("g/slow.fake", &benchmark.replace("sleep:30", "sleep:150"));
     let child = without_step_daemon(&slurm, &project);
     // The worker cannot be notified.
-    let jobs = slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]);
-    slurm.says("scancel", &[&jobs]);
+    let jobs = slurm.run_program("squeue", &["-h", "-t", "R", "-o", "%i"]);
+    slurm.run_program("scancel", &[&jobs]);
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(
@@ -317,7 +320,10 @@ fn a_job_that_nobody_watches_over_gives_its_machine_back() {
     let child = without_step_daemon(&slurm, &project);
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{done:?}");
-    assert_eq!(slurm.says("squeue", &["-h", "-t", "PD,R", "-o", "%i"]), "");
+    assert_eq!(
+        slurm.run_program("squeue", &["-h", "-t", "PD,R", "-o", "%i"]),
+        ""
+    );
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! measures (coordinator, connection or daemons, and worker), whether measured code is as fast as
 //! without a fleet, how soon the first run starts, and how much longer a run takes.
 
-use super::harness_driver::tool;
-use super::project::Project;
-use speedwell_fixtures::lab::{Slurm, Sshd};
+use super::harness_driver::find_tool;
+use super::project::TempProject;
+use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -44,7 +44,7 @@ def busy():
 "#;
 
 /// Benchmarks that sleep, are quick and are busy, and a fleet with one machine.
-fn project(head: &str, name: &str, folder: &Path) -> Project {
+fn project(head: &str, name: &str, folder: &Path) -> TempProject {
     let program = env!("CARGO_BIN_EXE_speedwell");
     let machine =
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nbinary = \"{program}\"\n");
@@ -54,7 +54,7 @@ fn project(head: &str, name: &str, folder: &Path) -> Project {
     } else {
         format!("{head}{machine}{own}")
     };
-    Project::new()
+    TempProject::new()
         .with("fleet.toml", &file)
         .with("g/slow.py", SLEEPING)
         .with("h/quick.fake", "case n=0\n* 1 2 3 4\n")
@@ -62,23 +62,23 @@ fn project(head: &str, name: &str, folder: &Path) -> Project {
 }
 
 /// Likewise by ssh on `m1`; `None` if that is impossible.
-fn by_ssh() -> Option<(Sshd, Project)> {
-    let sshd = Sshd::start().inspect_err(|why| eprintln!("skipped: {why}"));
+fn by_ssh() -> Option<(SshdServer, TempProject)> {
+    let sshd = SshdServer::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let sshd = sshd.ok()?;
     let head = format!(
         "engine = \"ssh\"\nssh_config = \"{}\"\n",
-        sshd.config().display()
+        sshd.ssh_config().display()
     );
     let project = project(&head, "m1", &sshd.folder());
     Some((sshd, project))
 }
 
 /// Likewise by Slurm on `n1`.
-fn by_slurm() -> Option<(Slurm, Project)> {
-    let slurm = Slurm::start().inspect_err(|why| eprintln!("skipped: {why}"));
+fn by_slurm() -> Option<(SlurmCluster, TempProject)> {
+    let slurm = SlurmCluster::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let slurm = slurm.ok()?;
     let project = project("engine = \"slurm\"\n", "n1", &slurm.folder());
-    let project = project.with_variable("SLURM_CONF", slurm.conf());
+    let project = project.with_variable("SLURM_CONF", slurm.config_path());
     Some((slurm, project))
 }
 
@@ -158,7 +158,7 @@ fn await_run(folder: &Path) {
 
 /// Shares of a processor while a run is in progress: of all processes together, and of those on the
 /// measuring machine.
-fn shares(project: &Project, name: &str, paths: &[PathBuf]) -> [f64; 2] {
+fn shares(project: &TempProject, name: &str, paths: &[PathBuf]) -> [f64; 2] {
     let words = ["run", "g", "--runs", "1", "--samples", "1", "--time", "1ms"];
     let mut child = project
         .command(&[&words[..], &["--warmup", "0", "--on", name]].concat())
@@ -203,7 +203,7 @@ fn shares(project: &Project, name: &str, paths: &[PathBuf]) -> [f64; 2] {
 }
 
 /// Checks a fleet of one machine whose files are in these places.
-fn expect_quiet(engine: &str, project: &Project, name: &str, paths: &[PathBuf]) {
+fn expect_quiet(engine: &str, project: &TempProject, name: &str, paths: &[PathBuf]) {
     let [all, beside] = shares(project, name, paths);
     println!(
         "{engine}: {:.2} % of a processor, {:.2} % beside the run",
@@ -215,22 +215,31 @@ fn expect_quiet(engine: &str, project: &Project, name: &str, paths: &[PathBuf]) 
 
 #[test]
 fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_ssh() {
-    let Some(_) = tool(&["python3"]) else { return };
+    let Some(_) = find_tool(&["python3"]) else {
+        return;
+    };
     if let Some((sshd, project)) = by_ssh() {
-        expect_quiet("ssh", &project, "m1", &[sshd.folder(), sshd.config()]);
+        expect_quiet("ssh", &project, "m1", &[sshd.folder(), sshd.ssh_config()]);
     }
 }
 
 #[test]
 fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_slurm() {
-    let Some(_) = tool(&["python3"]) else { return };
+    let Some(_) = find_tool(&["python3"]) else {
+        return;
+    };
     if let Some((slurm, project)) = by_slurm() {
-        expect_quiet("Slurm", &project, "n1", &[slurm.folder(), slurm.conf()]);
+        expect_quiet(
+            "Slurm",
+            &project,
+            "n1",
+            &[slurm.folder(), slurm.config_path()],
+        );
     }
 }
 
 /// Iterations per second in a session of the busy benchmark, from 120 samples of a millisecond.
-fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
+fn busy_rates(project: &TempProject, more: &[&str]) -> Vec<f64> {
     let words = [
         "run",
         "i",
@@ -256,7 +265,7 @@ fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
 /// Asserts that the fastest millisecond on a machine of a fleet is as fast as the fastest without
 /// one, measured in turn. Neither contains the processor time of others, however busy the machine
 /// is; the fleet's own is checked above.
-fn expect_as_quick(engine: &str, project: &Project, name: &str) {
+fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
     let mut quickest = [0.0_f64; 2];
     for pair in 1..=MOST_PAIRS {
         for (quickest, more) in quickest.iter_mut().zip([&[][..], &["--on", name]]) {
@@ -278,7 +287,9 @@ fn expect_as_quick(engine: &str, project: &Project, name: &str) {
 
 #[test]
 fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {
-    let Some(_) = tool(&["python3"]) else { return };
+    let Some(_) = find_tool(&["python3"]) else {
+        return;
+    };
     if let Some((_sshd, project)) = by_ssh() {
         expect_as_quick("ssh", &project, "m1");
     }
@@ -288,7 +299,7 @@ fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {
 }
 
 /// Duration of a session with this many empty runs, in seconds.
-fn taken_s(project: &Project, runs: u32, more: &[&str]) -> f64 {
+fn taken_s(project: &TempProject, runs: u32, more: &[&str]) -> f64 {
     let runs = runs.to_string();
     let words = ["run", "h", "--variant", "a=", "--runs", &runs];
     let begin = Instant::now();
@@ -297,13 +308,13 @@ fn taken_s(project: &Project, runs: u32, more: &[&str]) -> f64 {
 }
 
 /// Milliseconds of each additional run.
-fn each_ms(project: &Project, more: &[&str]) -> f64 {
+fn each_ms(project: &TempProject, more: &[&str]) -> f64 {
     let [few, many] = [200, 2200].map(|runs| taken_s(project, runs, more));
     (many - few) * 1000.0 / 2000.0
 }
 
 /// Start of the first run of the last session, in seconds since 1970.
-fn first_run_s(project: &Project) -> f64 {
+fn first_run_s(project: &TempProject) -> f64 {
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     let runs = exported.lines().filter(|line| line.starts_with("{\"run\""));
     let runs = runs.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -323,7 +334,7 @@ fn the_first_run_comes_soon_and_each_costs_little() {
     }
     if let Some((slurm, project)) = by_slurm() {
         taken_s(&project, 4, &["--on", "n1"]);
-        let begun = slurm.says("squeue", &["-h", "-t", "all", "-o", "%S"]);
+        let begun = slurm.run_program("squeue", &["-h", "-t", "all", "-o", "%S"]);
         let date = std::process::Command::new("date")
             .args(["+%s", "-d", &begun])
             .output();

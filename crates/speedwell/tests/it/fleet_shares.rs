@@ -2,7 +2,7 @@
 //! this one ten times: a run only waits, so they do not compete for processors.
 
 use super::fleet_doubles::of_machines;
-use super::project::Project;
+use super::project::TempProject;
 use std::time::{Duration, Instant};
 
 const MACHINES: [&str; 10] = [
@@ -22,7 +22,7 @@ fn benchmark() -> String {
 }
 
 /// Time until these machines have measured everything.
-fn time_of(project: &Project, machines: &str) -> Duration {
+fn time_of(project: &TempProject, machines: &str) -> Duration {
     let runs = RUNS.to_string();
     let words = ["run", "g", "--variant=old=", "--variant=new=", "--seed=7"];
     let more = ["--runs", &runs, "--on", "lab", "--machines", machines];

@@ -1,14 +1,14 @@
 //! Gates of every command: exit status and line. The table is in docs/reference/gates.md; its cells
 //! are tested in `analysis/tests/gates.rs`.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use super::run::TWO_CASES;
 use std::fmt::Write as _;
 
 const OLD_NEW: [&str; 4] = ["--variant", "old=", "--variant", "new="];
 
 /// The second variant has a third less throughput in both cases.
-fn slower() -> String {
+fn slower_cases() -> String {
     let values = |level: f64| -> String {
         let value = |at: u32| format!(" {}", level + f64::from(at * 7 % 8) / 10.0);
         (0..8).map(value).collect()
@@ -21,7 +21,7 @@ fn slower() -> String {
 }
 
 /// A file of `go test`: this many lines of one benchmark, with these figures after the time.
-fn go(runs: u32, figures: &str) -> String {
+fn go_output(runs: u32, figures: &str) -> String {
     let mut text = "pkg: example.com/words\n".to_owned();
     for at in 0..runs {
         let time = 100 + at * 7 % 5;
@@ -34,8 +34,8 @@ fn words<'a>(parts: &[&[&'a str]]) -> Vec<&'a str> {
     parts.concat()
 }
 
-fn compare(old: &str, new: &str, more: &[&str]) -> Answer {
-    let project = Project::new().with("old.txt", old).with("new.txt", new);
+fn compare(old: &str, new: &str, more: &[&str]) -> CommandResult {
+    let project = TempProject::new().with("old.txt", old).with("new.txt", new);
     project.run(&words(&[&["compare", "old.txt", "new.txt"], more]))
 }
 
@@ -43,7 +43,7 @@ const WORSE: [&str; 2] = ["--fail-on", "worse"];
 
 #[test]
 fn one_variant_is_refused_before_anything_is_measured() {
-    let project = Project::new().with("g/a.fake", TWO_CASES);
+    let project = TempProject::new().with("g/a.fake", TWO_CASES);
     let refused = project
         .run(&["run", "g", "--fail-on", "worse"])
         .expect_status(2);
@@ -57,7 +57,7 @@ fn one_variant_is_refused_before_anything_is_measured() {
 
 #[test]
 fn runs_that_cannot_decide_are_refused_before_anything_is_measured() {
-    let project = Project::new().with("g/a.fake", TWO_CASES);
+    let project = TempProject::new().with("g/a.fake", TWO_CASES);
     let refused = project.run(&words(&[&["run", "g", "--runs", "2"], &OLD_NEW, &WORSE]));
     refused
         .expect_status(2)
@@ -67,7 +67,7 @@ fn runs_that_cannot_decide_are_refused_before_anything_is_measured() {
 
 #[test]
 fn a_stored_session_that_is_worse_fails_the_gate_of_its_report() {
-    let project = Project::new().with("g/a.fake", &slower());
+    let project = TempProject::new().with("g/a.fake", &slower_cases());
     let run = project.run(&words(&[&["run", "g"], &OLD_NEW, &WORSE]));
     let line = "gate failed: 2 worse ('g/a.fake len=1024' and 'g/a.fake len=16') of 2 cases by";
     run.expect_status(1).expect_stdout(&[line]);
@@ -78,7 +78,10 @@ fn a_stored_session_that_is_worse_fails_the_gate_of_its_report() {
 
 #[test]
 fn one_allocation_instead_of_none_fails_the_gate() {
-    let (old, new) = (go(12, "0 B/op 0 allocs/op"), go(12, "8 B/op 1 allocs/op"));
+    let (old, new) = (
+        go_output(12, "0 B/op 0 allocs/op"),
+        go_output(12, "8 B/op 1 allocs/op"),
+    );
     let by_allocs = words(&[&["--metric", "allocs_per_op"], &WORSE]);
     let found = compare(&old, &new, &by_allocs).expect_status(1);
     found.expect_stdout(&["0 -> 1", "worse", "gate failed: 1 worse"]);
@@ -90,12 +93,12 @@ fn one_allocation_instead_of_none_fails_the_gate() {
 
 #[test]
 fn twelve_runs_against_seven_are_judged_and_one_against_one_is_not() {
-    let one = compare(&go(1, ""), &go(1, ""), &WORSE).expect_status(2);
+    let one = compare(&go_output(1, ""), &go_output(1, ""), &WORSE).expect_status(2);
     one.expect_stdout(&["gate cannot judge: ", "too few runs in 1 case"]);
-    compare(&go(12, "5 B/op"), &go(7, "5 B/op"), &WORSE).expect_status(0);
+    compare(&go_output(12, "5 B/op"), &go_output(7, "5 B/op"), &WORSE).expect_status(0);
     let fewer = compare(
-        &go(6, "5 B/op"),
-        &go(6, "9 B/op"),
+        &go_output(6, "5 B/op"),
+        &go_output(6, "9 B/op"),
         &["--metric", "bytes_per_op", "--fail-on", "worse"],
     );
     fewer.expect_status(1);
@@ -104,8 +107,8 @@ fn twelve_runs_against_seven_are_judged_and_one_against_one_is_not() {
 #[test]
 fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
     let (old, new) = (
-        go(12, "5 misses/s 7 rows/second"),
-        go(12, "9 misses/s 3 rows/second"),
+        go_output(12, "5 misses/s 7 rows/second"),
+        go_output(12, "9 misses/s 3 rows/second"),
     );
     let misses = words(&[&["--metric", "misses/s"], &WORSE]);
     let open = compare(&old, &new, &misses).expect_status(2);
@@ -128,7 +131,7 @@ fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
 
 #[test]
 fn what_a_side_lacks_is_said() {
-    let (old, new) = (go(12, "5 B/op"), go(12, ""));
+    let (old, new) = (go_output(12, "5 B/op"), go_output(12, ""));
     let all = words(&[&["--metric", "all"], &WORSE]);
     let lacks = compare(&old, &new, &all).expect_status(2);
     lacks.expect_stdout(&["gate cannot judge: ", "has no metric 'bytes_per_op'"]);
@@ -138,7 +141,7 @@ fn what_a_side_lacks_is_said() {
         &words(&[&["--metric", "tiem"], &WORSE]),
     );
     unknown.expect_status(2);
-    let more = format!("{old}{}", go(12, "5 B/op").replace("Join", "Split"));
+    let more = format!("{old}{}", go_output(12, "5 B/op").replace("Join", "Split"));
     let without = compare(&more, &old.replace("100 ns", "101 ns"), &WORSE).expect_status(0);
     without.expect_stdout(&["gate passed: 1 case by time; 1 only in the baseline"]);
     let unclear = ["--fail-on", "unclear"];
@@ -147,7 +150,7 @@ fn what_a_side_lacks_is_said() {
 
 #[test]
 fn a_copy_of_the_same_file_is_no_comparison() {
-    let file = go(12, "5 B/op");
+    let file = go_output(12, "5 B/op");
     let same = compare(&file, &file, &WORSE).expect_status(2);
     same.expect_stdout(&["are the same results"]);
     compare(&file, &file, &[]).expect_status(0);
@@ -156,7 +159,7 @@ fn a_copy_of_the_same_file_is_no_comparison() {
 #[test]
 fn a_side_that_failed_is_called_so() {
     let text = "case n=1\nold 100 101 99 100.5\nnew exit:3 exit:3\n";
-    let project = Project::new().with("g/a.fake", text);
+    let project = TempProject::new().with("g/a.fake", text);
     let failed = project.run(&words(&[&["run", "g", "--runs", "8"], &OLD_NEW, &WORSE]));
     let failed = failed.expect_status(2);
     assert!(!failed.stdout.contains("in common"), "{failed:#?}");
@@ -167,7 +170,7 @@ fn a_side_that_failed_is_called_so() {
 
 #[test]
 fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "load",
         "http://127.0.0.1:9/",
@@ -182,7 +185,7 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
 
 #[test]
 fn a_confirmation_has_no_other_gate() {
-    let project = Project::new();
+    let project = TempProject::new();
     let refused = project
         .run(&["confirm", "1", "--fail-on", "worse"])
         .expect_status(2);

@@ -1,12 +1,12 @@
 //! Consistency of the options: a letter, a name and a meaning are the same in every command.
 
-use super::project::Project;
+use super::project::TempProject;
 use std::collections::BTreeMap;
 
 /// Every option of every command: (command, option).
 fn options() -> Vec<(String, clap::Arg)> {
     let mut all = Vec::new();
-    for command in speedwell::grammar().get_subcommands() {
+    for command in speedwell::build_grammar().get_subcommands() {
         for option in command.get_arguments() {
             all.push((command.get_name().to_owned(), option.clone()));
         }
@@ -133,7 +133,7 @@ fn every_option_with_a_value_names_it() {
 
 #[test]
 fn the_grammar_is_consistent_in_itself() {
-    speedwell::grammar().debug_assert();
+    speedwell::build_grammar().debug_assert();
 }
 
 /// Maximum lines of a short help: what a terminal of ordinary height shows at once.
@@ -164,8 +164,8 @@ fn visible_options(command: &clap::Command) -> impl Iterator<Item = &clap::Arg> 
 
 #[test]
 fn the_short_help_of_every_command_fits_on_a_screen() {
-    let project = Project::new();
-    let all = commands(&speedwell::grammar(), &[]);
+    let project = TempProject::new();
+    let all = commands(&speedwell::build_grammar(), &[]);
     assert!(all.len() > 40, "{all:?}");
     for (mut words, _) in all {
         words.push("-h".to_owned());
@@ -179,7 +179,7 @@ fn the_short_help_of_every_command_fits_on_a_screen() {
 
 #[test]
 fn the_first_line_about_an_option_is_short() {
-    for (words, command) in commands(&speedwell::grammar(), &[]) {
+    for (words, command) in commands(&speedwell::build_grammar(), &[]) {
         for option in visible_options(&command) {
             let help = option.get_help().map(ToString::to_string);
             let help = help.unwrap_or_default();
@@ -195,7 +195,7 @@ fn the_first_line_about_an_option_is_short() {
 
 #[test]
 fn the_long_help_has_every_option_that_is_not_hidden() {
-    for (words, mut command) in commands(&speedwell::grammar(), &[]) {
+    for (words, mut command) in commands(&speedwell::build_grammar(), &[]) {
         let help = command.render_long_help().to_string();
         for long in visible_options(&command).filter_map(clap::Arg::get_long) {
             assert!(help.contains(&format!("--{long}")), "{words:?} --{long}");
@@ -205,7 +205,7 @@ fn the_long_help_has_every_option_that_is_not_hidden() {
 
 #[test]
 fn no_text_names_a_hidden_option() {
-    let grammar = speedwell::grammar();
+    let grammar = speedwell::build_grammar();
     let all = commands(&grammar, &[]);
     let visible: Vec<&str> = all
         .iter()

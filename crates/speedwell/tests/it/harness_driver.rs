@@ -19,7 +19,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An installed harness: how to start it, and where its test benchmarks are.
-pub struct Harness {
+pub struct TestHarness {
     command: Vec<String>,
     folder: PathBuf,
     /// One file with all benchmarks, or the file extension for one file each.
@@ -28,29 +28,29 @@ pub struct Harness {
 
 /// A message with keys and still escaped values.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct HarnessEvent {
     pub verb: String,
     fields: Vec<(String, String)>,
 }
 
-pub struct Talk {
+pub struct HarnessTalk {
     child: Child,
     commands: Option<File>,
-    events: Receiver<Event>,
+    events: Receiver<HarnessEvent>,
 }
 
 /// The remaining events and how it exited.
 #[derive(Debug)]
-pub struct Ended {
-    pub events: Vec<Event>,
+pub struct HarnessEnd {
+    pub events: Vec<HarnessEvent>,
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub stdout: String,
 }
 
-impl Harness {
+impl TestHarness {
     /// Returns the harness of a language; `None` if its tools are missing.
-    pub fn of(language: &str) -> Option<Harness> {
+    pub fn of(language: &str) -> Option<TestHarness> {
         let zoo = match language {
             "bun" | "deno" => "node",
             language => language,
@@ -61,20 +61,23 @@ impl Harness {
         let (command, zoo) = match language {
             "node" | "bun" | "deno" => (javascript(language)?, Err(".js")),
             "python" => (
-                vec![tool(&["python3"])?, program("harness/python/harness.py")],
+                vec![
+                    find_tool(&["python3"])?,
+                    program("harness/python/harness.py"),
+                ],
                 Ok("zoo.py"),
             ),
             _ => (vec![compiled(&folder.join("zoo.cpp"))?], Ok("zoo.cpp")),
         };
-        Some(Harness {
+        Some(TestHarness {
             command,
             folder,
             zoo,
         })
     }
 
-    pub fn start(&self) -> Talk {
-        Talk::start(&self.command, &[])
+    pub fn start(&self) -> HarnessTalk {
+        HarnessTalk::start(&self.command, &[])
     }
 
     pub fn file(&self, benchmark: &str) -> PathBuf {
@@ -107,17 +110,17 @@ impl Harness {
     }
 
     /// Sends all commands, then waits for the end.
-    pub fn converse(&self, commands: &[String]) -> Ended {
+    pub fn converse(&self, commands: &[String]) -> HarnessEnd {
         let mut talk = self.start();
-        talk.say(&commands.concat());
-        talk.say("quit\tid=9\n");
+        talk.send_lines(&commands.concat());
+        talk.send_lines("quit\tid=9\n");
         talk.end()
     }
 }
 
-impl Talk {
+impl HarnessTalk {
     /// Starts a program as a harness, with these additional variables.
-    pub fn start(words: &[String], variables: &[(&str, &str)]) -> Talk {
+    pub fn start(words: &[String], variables: &[(&str, &str)]) -> HarnessTalk {
         let (commands_out, commands) = pipe();
         let (events, events_in) = pipe();
         let mut command = Command::new(&words[0]);
@@ -138,12 +141,12 @@ impl Talk {
             for line in BufReader::new(File::from(events)).split(b'\n') {
                 let line = String::from_utf8(line.unwrap()).expect("events are UTF-8");
                 assert!(line.len() < 1 << 20, "a line of {} bytes", line.len());
-                if told.send(Event::read(&line)).is_err() {
+                if told.send(HarnessEvent::read(&line)).is_err() {
                     return;
                 }
             }
         });
-        Talk {
+        HarnessTalk {
             child,
             commands: Some(File::from(commands)),
             events: heard,
@@ -151,7 +154,7 @@ impl Talk {
     }
 
     /// The next event; `None` if the harness has closed its pipe.
-    pub fn next(&self) -> Option<Event> {
+    pub fn next(&self) -> Option<HarnessEvent> {
         match self.events.recv_timeout(PATIENCE) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Disconnected) => None,
@@ -168,14 +171,14 @@ impl Talk {
     }
 
     /// Writes lines; ignored if the harness is gone.
-    pub fn say(&mut self, lines: &str) {
+    pub fn send_lines(&mut self, lines: &str) {
         if let Some(commands) = &mut self.commands {
             let _ = commands.write_all(lines.as_bytes());
         }
     }
 
     /// Waits for an event with that verb, skipping others.
-    pub fn hear(&self, verb: &str) -> Event {
+    pub fn wait_for_event(&self, verb: &str) -> HarnessEvent {
         loop {
             let event = self.events.recv_timeout(PATIENCE);
             let event = event.unwrap_or_else(|_| panic!("no '{verb}' came"));
@@ -191,7 +194,7 @@ impl Talk {
 
     /// Receives the rest and waits for the process to exit. The command pipe stays open until then,
     /// unless it was closed before.
-    pub fn end(mut self) -> Ended {
+    pub fn end(mut self) -> HarnessEnd {
         let mut events = Vec::new();
         while let Ok(event) = self.events.recv_timeout(PATIENCE) {
             events.push(event);
@@ -207,7 +210,7 @@ impl Talk {
         let mut stdout = String::new();
         let mut pipe = self.child.stdout.take().unwrap();
         pipe.read_to_string(&mut stdout).unwrap();
-        Ended {
+        HarnessEnd {
             events,
             code: status.code(),
             signal: status.signal(),
@@ -217,14 +220,14 @@ impl Talk {
 }
 
 /// A failing test leaves no process behind.
-impl Drop for Talk {
+impl Drop for HarnessTalk {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Ended {
+impl HarnessEnd {
     /// The verbs, separated by spaces.
     pub fn verbs(&self) -> String {
         let verbs: Vec<&str> = self
@@ -235,7 +238,7 @@ impl Ended {
         verbs.join(" ")
     }
 
-    pub fn all(&self, verb: &str) -> Vec<&Event> {
+    pub fn all(&self, verb: &str) -> Vec<&HarnessEvent> {
         self.events
             .iter()
             .filter(|event| event.verb == verb)
@@ -243,15 +246,15 @@ impl Ended {
     }
 
     #[track_caller]
-    pub fn only(&self, verb: &str) -> &Event {
+    pub fn only(&self, verb: &str) -> &HarnessEvent {
         let all = self.all(verb);
         assert_eq!(all.len(), 1, "{verb} in {self:#?}");
         all[0]
     }
 }
 
-impl Event {
-    pub fn read(line: &str) -> Event {
+impl HarnessEvent {
+    pub fn read(line: &str) -> HarnessEvent {
         let mut words = line.split('\t');
         let verb = words.next().unwrap_or_default().to_owned();
         let pair = |word: &str| {
@@ -261,19 +264,19 @@ impl Event {
         let fields = words
             .map(|word| pair(word).unwrap_or_else(|| panic!("'{word}' is no field")))
             .collect();
-        Event { verb, fields }
+        HarnessEvent { verb, fields }
     }
 
     /// A value, decoded; empty if it is missing.
     pub fn text(&self, key: &str) -> String {
-        decoded(self.raw(key))
+        decode_value(self.raw(key))
     }
 
     /// A list, decoded.
     pub fn list(&self, key: &str) -> Vec<String> {
         let raw = self.raw(key);
         let items = raw.split(',').filter(|_| !raw.is_empty());
-        items.map(decoded).collect()
+        items.map(decode_value).collect()
     }
 
     #[track_caller]
@@ -289,7 +292,7 @@ impl Event {
     }
 
     /// Merges the lists of the next message into this one, which has `more=1`.
-    pub fn continue_with(&mut self, next: Event) {
+    pub fn continue_with(&mut self, next: HarnessEvent) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
             match self.fields.iter_mut().find(|(known, _)| *known == key) {
@@ -308,7 +311,7 @@ impl Event {
 }
 
 /// Escapes a value for a line, with `%2C` for a comma, as in a list.
-pub fn encoded(text: &str) -> String {
+pub fn encode_value(text: &str) -> String {
     let unsafe_byte = |byte: u8| byte < 0x20 || byte == b'%' || byte == b',' || byte == 0x7f;
     let mut made = Vec::new();
     for byte in text.bytes() {
@@ -321,7 +324,7 @@ pub fn encoded(text: &str) -> String {
     String::from_utf8(made).unwrap()
 }
 
-fn decoded(text: &str) -> String {
+fn decode_value(text: &str) -> String {
     let mut made = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -345,14 +348,14 @@ pub fn javascript(runtime: &str) -> Option<Vec<String>> {
         "deno" => &["run", "-A"],
         _ => &[],
     };
-    let mut words = vec![tool(&[runtime])?];
+    let mut words = vec![find_tool(&[runtime])?];
     words.extend(own.iter().map(|word| (*word).to_owned()));
     words.push(script.to_string_lossy().into_owned());
     Some(words)
 }
 
 /// The first of these programs found in `PATH`; reports that the test is skipped if there is none.
-pub fn tool(names: &[&str]) -> Option<String> {
+pub fn find_tool(names: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let found = names
@@ -366,14 +369,14 @@ pub fn tool(names: &[&str]) -> Option<String> {
 
 /// Returns whether a program is missing from `PATH`; reports that the test is skipped.
 pub fn is_missing(program: &str) -> bool {
-    tool(&[program]).is_none()
+    find_tool(&[program]).is_none()
 }
 
 /// The test benchmarks of the C++ harness as a program, compiled when they or the harness have
 /// changed.
 pub fn compiled(file: &Path) -> Option<String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let compiler = tool(&["c++", "g++", "clang++"])?;
+    let compiler = find_tool(&["c++", "g++", "clang++"])?;
     let program = PROGRAM.get_or_init(|| {
         // A static is never dropped, so the program is in Cargo's directory for temporary files.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");

@@ -1,7 +1,7 @@
 //! Results over time: the trend of a project along its commits, its changes, and the gate.
 
-use super::project::{Answer, Project};
-use super::repository::{BENCH, Repository};
+use super::project::{CommandResult, TempProject};
+use super::repository::{BENCH, TestRepository};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -32,14 +32,14 @@ pub fn benchmark(commit: u32) -> String {
 
 /// A repository whose benchmark became 8 % slower with commit [`SLOWER`]. Every commit is dated
 /// before its parent.
-pub fn repository() -> Option<Repository> {
-    let repository = Repository::new()?;
+pub fn repository() -> Option<TestRepository> {
+    let repository = TestRepository::new()?;
     let commit = |commit: u32| {
         let unix_s = 2_000_000_000 - i64::from(commit) * 1000;
         (format!("commit {commit}"), unix_s, benchmark(commit))
     };
     let commits: Vec<_> = (1..=COMMITS).map(commit).collect();
-    repository.commits("g/parse.fake", &commits);
+    repository.import_commits("g/parse.fake", &commits);
     Some(repository)
 }
 
@@ -70,11 +70,11 @@ pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Valu
     lines
 }
 
-/// [`repository`] with a session of every commit in its store. `edit` changes each by its commit
+/// [`repository_root`] with a session of every commit in its store. `edit` changes each by its commit
 /// number, or omits it by returning false.
-pub fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
+pub fn measured_repository(edit: impl Fn(u32, &mut Value) -> bool) -> Option<TestRepository> {
     let repository = repository()?;
-    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let line = repository.run_git(&["log", "--reverse", "--format=%H %T", "main"]);
     let mut text = String::new();
     for (commit, line) in (1..).zip(line.lines()) {
         let (revision, tree) = line.split_once(' ').unwrap();
@@ -89,7 +89,7 @@ pub fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
 }
 
 /// Imports exported sessions into the store of the repository.
-pub fn import(repository: &Repository, text: &str) {
+pub fn import(repository: &TestRepository, text: &str) {
     let file = repository.outside("all.jsonl");
     std::fs::write(&file, text).unwrap();
     repository
@@ -102,11 +102,11 @@ pub fn every(_: u32, _: &mut Value) -> bool {
 }
 
 /// The command that lists changes as JSON.
-pub fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
+pub fn list_sessions<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&["history", "changes", "--format", "json"][..], words].concat()
 }
 
-pub fn changes(answer: Answer) -> Vec<Value> {
+pub fn changes(answer: CommandResult) -> Vec<Value> {
     let json = answer.expect_status(0).json();
     json["changes"].as_array().unwrap().clone()
 }
@@ -119,18 +119,18 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
     };
     for commit in 1..=COMMITS {
         let revision = format!("main~{}", COMMITS - commit);
-        repository.git(&["checkout", "--quiet", &revision]);
+        repository.run_git(&["checkout", "--quiet", &revision]);
         let words = ["run", "g", "-n", "3", "--branch", "main"];
         repository.run(&words).expect_status(0);
     }
-    repository.git(&["checkout", "--quiet", "main"]);
-    let found = changes(repository.run(&list(&[])));
+    repository.run_git(&["checkout", "--quiet", "main"]);
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(found.len(), 1, "{found:?}");
-    let slower = repository.id(&format!("HEAD~{}", COMMITS - SLOWER));
+    let slower = repository.commit_id(&format!("HEAD~{}", COMMITS - SLOWER));
     assert_eq!(found[0]["after"], slower.as_str());
     assert_eq!(
         found[0]["before"],
-        repository.id(&format!("{slower}~")).as_str()
+        repository.commit_id(&format!("{slower}~")).as_str()
     );
     assert_eq!(
         (&found[0]["state"], &found[0]["verdict"]),
@@ -168,13 +168,14 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
 
 #[test]
 fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewritten() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     let store = repository.project.path(".speedwell/results.db");
-    let elsewhere = Project::new();
-    let answer = elsewhere.run(&[&list(&[])[..], &["--db", store.to_str().unwrap()]].concat());
+    let elsewhere = TempProject::new();
+    let answer =
+        elsewhere.run(&[&list_sessions(&[])[..], &["--db", store.to_str().unwrap()]].concat());
     assert_eq!(changes(answer), found);
 
     // Every commit once more, with the same files under another id.
@@ -185,13 +186,13 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
         if !parent.is_empty() {
             words.extend(["-p", &parent]);
         }
-        parent = repository.git(&words);
+        parent = repository.run_git(&words);
     }
-    repository.git(&["branch", "rewritten", &parent]);
-    let adopted = changes(repository.run(&list(&["--branch", "rewritten"])));
+    repository.run_git(&["branch", "rewritten", &parent]);
+    let adopted = changes(repository.run(&list_sessions(&["--branch", "rewritten"])));
     assert_eq!(adopted.len(), 1);
     assert_eq!(adopted[0]["after"], found[0]["after"]);
-    let unknown = repository.run(&list(&["--branch", "nowhere"]));
+    let unknown = repository.run(&list_sessions(&["--branch", "nowhere"]));
     unknown
         .expect_status(2)
         .expect_stderr(&["there is no branch 'nowhere' here", "'main', 'rewritten'"]);
@@ -199,34 +200,35 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
 
 #[test]
 fn the_repository_of_something_else_tells_no_order() {
-    let (Some(repository), Some(other)) = (measured(every), Repository::new()) else {
+    let (Some(repository), Some(other)) = (measured_repository(every), TestRepository::new())
+    else {
         return;
     };
-    other.commit("the first of another project");
+    other.commit_all("the first of another project");
     let store = repository.project.path(".speedwell/results.db");
-    let words = [&list(&[])[..], &["--db", store.to_str().unwrap()]].concat();
+    let words = [&list_sessions(&[])[..], &["--db", store.to_str().unwrap()]].concat();
     // The commit graph is unknown here: revisions are in the order in which they were measured.
     let note = "none of the revisions that were measured last";
     let measured_order = changes(other.run(&words).expect_stdout(&[note]));
     assert_eq!(measured_order.len(), 1);
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(measured_order[0]["after"], found[0]["after"]);
     // The cached order of revisions stays as it is.
     assert_eq!(changes(other.run(&words)), found);
-    assert_eq!(changes(repository.run(&list(&[]))), found);
+    assert_eq!(changes(repository.run(&list_sessions(&[]))), found);
 }
 
 #[test]
 fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     let store = repository.project.path(".speedwell/results.db");
     let origin = format!("file://{}", repository.folder().display());
     let in_clone = |depth: &str| {
         let clone = repository.outside(depth);
-        repository.git(&[
+        repository.run_git(&[
             "clone",
             "--quiet",
             "--depth",
@@ -234,20 +236,20 @@ fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
             &origin,
             clone.to_str().unwrap(),
         ]);
-        let mut command = repository.command(&list(&["--db", store.to_str().unwrap()]));
-        Answer::from(command.current_dir(clone).output().unwrap())
+        let mut command = repository.command(&list_sessions(&["--db", store.to_str().unwrap()]));
+        CommandResult::from(command.current_dir(clone).output().unwrap())
     };
-    repository.commit("commit 41");
+    repository.commit_all("commit 41");
     let reaches = in_clone("3");
     assert!(!reaches.stdout.contains("shallow"), "{reaches:#?}");
     assert_eq!(changes(reaches), found);
 
     for commit in 42..50 {
-        repository.commit(&format!("commit {commit}"));
+        repository.commit_all(&format!("commit {commit}"));
     }
     let has_a_gap = in_clone("2").expect_stdout(&["git fetch --unshallow"]);
     assert_eq!(changes(has_a_gap), found);
-    assert_eq!(changes(repository.run(&list(&[]))), found);
+    assert_eq!(changes(repository.run(&list_sessions(&[]))), found);
 }
 
 #[test]
@@ -261,10 +263,10 @@ fn another_machine_is_no_change_and_hides_none() {
         header["environment"]["machine"] = name.into();
         true
     };
-    let Some(repository) = measured(of_two) else {
+    let Some(repository) = measured_repository(of_two) else {
         return;
     };
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(found.len(), 1);
     let trend = repository.run(&["history", "trend", "parse", "--format", "csv"]);
     let csv = trend.expect_status(0).stdout;
@@ -274,10 +276,10 @@ fn another_machine_is_no_change_and_hides_none() {
 
 #[test]
 fn what_is_not_committed_is_no_point_of_the_line_but_is_drawn() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
-    repository.write("g/parse.fake", "case n=1\n* 1 2 3\n");
+    repository.write_file("g/parse.fake", "case n=1\n* 1 2 3\n");
     repository.run(&["run", "g", "-n", "3"]).expect_status(0);
     let trend = repository.run(&["history", "trend", "--format", "json"]);
     let shown = trend.expect_status(0).json();
@@ -285,18 +287,18 @@ fn what_is_not_committed_is_no_point_of_the_line_but_is_drawn() {
     assert_eq!(points.len() as u32, COMMITS + 1);
     let dirty = points.iter().filter(|point| point["dirty"] == true);
     assert_eq!(dirty.count(), 1);
-    assert_eq!(changes(repository.run(&list(&[]))).len(), 1);
+    assert_eq!(changes(repository.run(&list_sessions(&[]))).len(), 1);
 }
 
 #[test]
 fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
-    let Some(repository) = measured(|commit, _| commit < 30) else {
+    let Some(repository) = measured_repository(|commit, _| commit < 30) else {
         return;
     };
-    repository.git(&["mv", "g/parse.fake", "g/parser.fake"]);
+    repository.run_git(&["mv", "g/parse.fake", "g/parser.fake"]);
     for commit in 41..=52 {
-        repository.write("g/parser.fake", &benchmark(commit));
-        repository.commit(&format!("commit {commit}"));
+        repository.write_file("g/parser.fake", &benchmark(commit));
+        repository.commit_all(&format!("commit {commit}"));
         repository.run(&["run", "g", "-n", "3"]).expect_status(0);
     }
     let points = || {
@@ -314,7 +316,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
         .expect_stderr(&["no benchmark and no case in the history is called 'g/nothing.fake'"]);
     rename(&["g/parse.fake", "g/parser.fake"]).expect_status(0);
     assert_eq!(points(), 41);
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["case"], "g/parser.fake n=1");
     rename(&["g/parser.fake", "g/parse.fake"])
@@ -326,7 +328,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
 
 #[test]
 fn another_program_gets_a_table_without_gaps() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     let export = || repository.run(&["history", "trend", "--export", "otava"]);
@@ -339,14 +341,14 @@ fn another_program_gets_a_table_without_gaps() {
     assert_eq!(rows.len() as u32, 1 + COMMITS);
     let mut first = figures(1);
     first.sort_by(f64::total_cmp);
-    let id = repository.id("main~39");
+    let id = repository.commit_id("main~39");
     assert_eq!(
         rows[1],
         format!("2033-05-18T03:16:40Z,{id},lab,{}", first[1])
     );
 
-    repository.write("g/parse.fake", "case n=1\n* 1 2 3\ncase n=2\n* 4 5 6\n");
-    repository.commit("two cases");
+    repository.write_file("g/parse.fake", "case n=1\n* 1 2 3\ncase n=2\n* 4 5 6\n");
+    repository.commit_all("two cases");
     repository
         .run(&["run", "g", "--runs", "3"])
         .expect_status(0);
@@ -362,7 +364,7 @@ fn another_program_gets_a_table_without_gaps() {
 
 #[test]
 fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     let words = ["history", "trend", "--export", "data.js"];
@@ -373,7 +375,7 @@ fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
         .as_array()
         .unwrap();
     assert_eq!(entries.len() as u32, COMMITS);
-    let (first, tip) = (&entries[0], repository.id("main"));
+    let (first, tip) = (&entries[0], repository.commit_id("main"));
     assert_eq!(first["commit"]["message"], "commit 1");
     assert_eq!(first["commit"]["timestamp"], "2033-05-18T03:16:40Z");
     assert_eq!(entries[39]["commit"]["id"], *tip);
@@ -387,7 +389,7 @@ fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
         "{bench}"
     );
 
-    let other = Project::new();
+    let other = TempProject::new();
     std::fs::write(other.path("data.js"), &text).unwrap();
     other.run(&["import", "data.js", "-q"]).expect_status(0);
     let sessions = other.run(&["history", "--format", "csv"]).stdout;
@@ -396,10 +398,10 @@ fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
 
 #[test]
 fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_left() {
-    let Some(repository) = measured(|commit, _| commit != 12) else {
+    let Some(repository) = measured_repository(|commit, _| commit != 12) else {
         return;
     };
-    repository.git(&["tag", "v1.0", "main~28"]);
+    repository.run_git(&["tag", "v1.0", "main~28"]);
     let page = |words: &[&str]| {
         let words = [&["history", "trend", "--format", "html"], words].concat();
         repository.run(&words).expect_status(0).stdout
@@ -408,8 +410,8 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
     assert!(whole.contains("v1.0"), "the twelfth commit has no point");
     assert!(!whole.contains("class=\"failure\"") && !whole.contains("class=\"continuation\""));
 
-    repository.write("g/parse.fake", "case n=1\n* exit:3\n");
-    let broken = repository.commit("broken");
+    repository.write_file("g/parse.fake", "case n=1\n* exit:3\n");
+    let broken = repository.commit_all("broken");
     repository
         .run(&["run", "g", "--runs", "3"])
         .expect_status(2);
@@ -418,9 +420,9 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
     assert_eq!(failed.matches("class=\"failure\"").count(), 2);
     assert!(failed.contains(&format!("{} failed in session @40", &broken[..10])));
 
-    repository.git(&["checkout", "-q", "-b", "topic", "main~10"]);
-    repository.write("g/parse.fake", "case n=1\n* 1000\n");
-    repository.commit("own way");
+    repository.run_git(&["checkout", "-q", "-b", "topic", "main~10"]);
+    repository.write_file("g/parse.fake", "case n=1\n* 1000\n");
+    repository.commit_all("own way");
     repository
         .run(&["run", "g", "--runs", "3"])
         .expect_status(0);
@@ -437,7 +439,7 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
 /// A file above the root of the project is that of another project, whatever it says.
 #[test]
 fn a_threshold_above_the_root_of_the_project_is_not_ours() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("speedwell.toml", "[history]\nthreshold = \"a lot\"\n")
         .with("inner/.speedwell/empty", "")
         .with("inner/g/one.fake", "case n=1\n* 1\n");
@@ -457,26 +459,26 @@ fn a_threshold_above_the_root_of_the_project_is_not_ours() {
     outside.expect_status(2).expect_stderr(&["'a lot'"]);
 }
 
-/// Backfills the repository of [`made`] with its program, with two runs per revision.
-fn backfill(repository: &Repository, words: &[&str]) -> Answer {
+/// Backfills the repository of [`small_repository`] with its program, with two runs per revision.
+fn backfill(repository: &TestRepository, words: &[&str]) -> CommandResult {
     let own = ["backfill", "--runs", "2"];
     repository.run(&[&own, words, &BENCH].concat())
 }
 
 /// A repository of nine commits whose program cannot be built at the fifth.
-fn made() -> Option<Repository> {
-    let repository = Repository::with_program("100")?;
+fn small_repository() -> Option<TestRepository> {
+    let repository = TestRepository::with_program("100")?;
     let build = std::fs::read_to_string(repository.project.path("build.sh")).unwrap();
     for commit in 2..=9 {
         let broken = format!("echo no compiler in $SPEEDWELL_REVISION; exit 3\n{build}");
-        repository.write("build.sh", if commit == 5 { &broken } else { &build });
-        repository.commit(&format!("commit {commit}"));
+        repository.write_file("build.sh", if commit == 5 { &broken } else { &build });
+        repository.commit_all(&format!("commit {commit}"));
     }
     Some(repository)
 }
 
 /// Subjects of the revisions that have points, in order, and the number of series.
-fn points(repository: &Repository) -> (Vec<String>, usize) {
+fn points(repository: &TestRepository) -> (Vec<String>, usize) {
     let shown = repository.run(&["history", "trend", "--format", "json"]);
     let shown = shown.expect_status(0).json();
     let of_first = shown["trends"][0]["series"].clone();
@@ -491,7 +493,9 @@ fn points(repository: &Repository) -> (Vec<String>, usize) {
 
 #[test]
 fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
-    let Some(repository) = made() else { return };
+    let Some(repository) = small_repository() else {
+        return;
+    };
     let subjects = |numbers: &[u32]| -> Vec<String> {
         let name = |number: &u32| match number {
             1 => "first".to_owned(),
@@ -505,7 +509,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
         .expect_stdout(&["3 of 9 revisions have a point, 3 measured now, 1 failed"])
         .expect_stderr(&["no compiler in", "cannot be measured: passed over"]);
     assert_eq!(points(&repository), (subjects(&[1, 7, 9]), 2));
-    let ids = [0, 8, 4, 2].map(|back| repository.id(&format!("main~{back}")));
+    let ids = [0, 8, 4, 2].map(|back| repository.commit_id(&format!("main~{back}")));
     assert_eq!(
         repository.log(),
         [&ids[0], &ids[1], &ids[3]].map(String::clone)
@@ -535,7 +539,9 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
 
 #[test]
 fn after_ctrl_c_in_a_build_the_same_command_continues() {
-    let Some(repository) = made() else { return };
+    let Some(repository) = small_repository() else {
+        return;
+    };
     // The build of the third measured revision waits while the file exists.
     let build = "sh build.sh; while [ -e $FLAG ] && [ $(wc -l < $LOG) = 3 ]; do sleep 0.05; done";
     let words = [
@@ -563,7 +569,7 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
         std::thread::sleep(Duration::from_millis(20));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(130);
+    let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
     answer
         .expect_stdout(&["2 of 9 revisions have a point, 2 measured now"])
         .expect_stderr(&["interrupted: what was measured is kept; the same command continues"]);
@@ -574,7 +580,9 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
 
 #[test]
 fn a_plain_run_is_a_point_that_needs_no_other() {
-    let Some(repository) = made() else { return };
+    let Some(repository) = small_repository() else {
+        return;
+    };
     let mut build = Command::new("sh");
     build.arg("build.sh").env("LOG", "/dev/null");
     let built = build.current_dir(repository.project.path("")).status();
@@ -599,9 +607,11 @@ fn a_plain_run_is_a_point_that_needs_no_other() {
 
 #[test]
 fn a_range_that_is_none_is_refused_before_anything_is_built() {
-    let Some(repository) = made() else { return };
-    repository.checkout("main~3").branch("side");
-    repository.commit("beside");
+    let Some(repository) = small_repository() else {
+        return;
+    };
+    repository.check_out("main~3").create_branch("side");
+    repository.commit_all("beside");
     for (range, reason) in [
         ("main", "is not of the form A..B"),
         (
@@ -625,7 +635,7 @@ fn a_range_that_is_none_is_refused_before_anything_is_built() {
 
 #[test]
 fn too_few_points_are_never_green() {
-    let Some(repository) = measured(|commit, _| commit > 30) else {
+    let Some(repository) = measured_repository(|commit, _| commit > 30) else {
         return;
     };
     let listed = repository.run(&["history", "changes"]);
@@ -644,17 +654,17 @@ fn what_changed_at_the_same_time_is_named_beside_a_change() {
         header["environment"]["kernel"] = kernel.into();
         true
     };
-    let Some(repository) = measured(updated) else {
+    let Some(repository) = measured_repository(updated) else {
         return;
     };
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(found[0]["causes"], "kernel '6.1.0' became '6.2.0'");
 }
 
 /// Sessions of every commit whose operations allocate nothing before [`SLOWER`], and once from it on.
-fn allocating() -> Option<Repository> {
+fn allocating() -> Option<TestRepository> {
     let repository = repository()?;
-    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let line = repository.run_git(&["log", "--reverse", "--format=%H %T", "main"]);
     let mut text = String::new();
     for (commit, line) in (1..).zip(line.lines()) {
         let (revision, tree) = line.split_once(' ').unwrap();
@@ -688,8 +698,8 @@ fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
             "worse",
             "gate failed: 1 worse changes of 1 series",
         ]);
-    let found = changes(repository.run(&list(&[])));
-    let slower = repository.id(&format!("HEAD~{}", COMMITS - SLOWER));
+    let found = changes(repository.run(&list_sessions(&[])));
+    let slower = repository.commit_id(&format!("HEAD~{}", COMMITS - SLOWER));
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["after"], slower.as_str());
     assert_eq!(

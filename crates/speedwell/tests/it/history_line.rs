@@ -1,12 +1,14 @@
 //! Histories that are not linear: merges, squashed branches, and the gate of a branch.
 
-use super::history::{COMMITS, SLOWER, benchmark, changes, import, list, measured, session};
-use super::repository::Repository;
+use super::history::{
+    COMMITS, SLOWER, benchmark, changes, import, list_sessions, measured_repository, session,
+};
+use super::repository::TestRepository;
 use serde_json::Value;
 
 /// A session of each commit of a git `range`, with the figures of commit `as_if`.
-fn sessions(repository: &Repository, range: &str, as_if: u32) -> String {
-    let listed = repository.git(&["log", "--reverse", "--format=%H %T", range]);
+fn sessions(repository: &TestRepository, range: &str, as_if: u32) -> String {
+    let listed = repository.run_git(&["log", "--reverse", "--format=%H %T", range]);
     let sessions = listed.lines().map(|line| {
         let (revision, tree) = line.split_once(' ').unwrap();
         session(as_if, [revision, tree], |_| {})
@@ -16,31 +18,33 @@ fn sessions(repository: &Repository, range: &str, as_if: u32) -> String {
 
 /// Forty commits along the first parents. The 16th merges a branch of three and the 18th squashes
 /// another branch of two; the benchmark became slower with the 23rd.
-fn with_branches() -> Option<Repository> {
-    let repository = Repository::new()?;
+fn with_branches() -> Option<TestRepository> {
+    let repository = TestRepository::new()?;
     let go_to = |first: u32, last: u32| {
         for commit in first..=last {
-            repository.write("g/parse.fake", &benchmark(commit));
-            repository.commit(&format!("commit {commit}"));
+            repository.write_file("g/parse.fake", &benchmark(commit));
+            repository.commit_all(&format!("commit {commit}"));
         }
     };
     go_to(1, 12);
-    repository.branch("topic");
+    repository.create_branch("topic");
     for part in 1..=3 {
-        repository.write("topic", &format!("{part}"));
-        repository.commit(&format!("part {part} of the topic"));
+        repository.write_file("topic", &format!("{part}"));
+        repository.commit_all(&format!("part {part} of the topic"));
     }
-    repository.checkout("main");
+    repository.check_out("main");
     go_to(13, 15);
-    repository.merge("topic", "commit 16, a merge");
+    repository.merge_branch("topic", "commit 16, a merge");
     go_to(17, 17);
     repository
-        .branch("fix")
-        .write("fix", "1")
-        .commit("half a fix");
-    repository.write("fix", "2").commit("the whole fix");
-    repository.checkout("main");
-    repository.squash("fix", "commit 18, squashed");
+        .create_branch("fix")
+        .write_file("fix", "1")
+        .commit_all("half a fix");
+    repository
+        .write_file("fix", "2")
+        .commit_all("the whole fix");
+    repository.check_out("main");
+    repository.squash_branch("fix", "commit 18, squashed");
     go_to(19, COMMITS);
     Some(repository)
 }
@@ -50,7 +54,7 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
     let Some(repository) = with_branches() else {
         return;
     };
-    let line = repository.git(&[
+    let line = repository.run_git(&[
         "log",
         "--first-parent",
         "--reverse",
@@ -69,9 +73,9 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
     text += &sessions(&repository, "fix~2..fix~1", 30);
     import(&repository, &text);
 
-    let found = changes(repository.run(&list(&[])));
+    let found = changes(repository.run(&list_sessions(&[])));
     assert_eq!(found.len(), 1, "{found:?}");
-    let slower = repository.id(&format!("main~{}", COMMITS - SLOWER));
+    let slower = repository.commit_id(&format!("main~{}", COMMITS - SLOWER));
     assert_eq!(found[0]["after"], slower.as_str());
     assert_eq!(found[0]["revisions"], 1);
     let trend = repository.run(&["history", "trend", "--format", "json"]);
@@ -91,29 +95,30 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
 
 #[test]
 fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measured_one() {
-    let Some(repository) = measured(|commit, _: &mut Value| (3..=20).contains(&commit)) else {
+    let Some(repository) = measured_repository(|commit, _: &mut Value| (3..=20).contains(&commit))
+    else {
         return;
     };
     let gate = |base: &str| {
         let words = ["history", "changes", "--fail-on", "worse", "--since", base];
         repository.run(&[&words[..], &["--branch", "topic"]].concat())
     };
-    repository.git(&["checkout", "-q", "-b", "topic", "main~20"]);
+    repository.run_git(&["checkout", "-q", "-b", "topic", "main~20"]);
     let mut text = String::new();
     for commit in 21..=COMMITS {
         // Five more commits without the change, and then some with it.
         let as_if = if commit < 26 { commit - 20 } else { commit };
-        repository.write("own", &format!("{commit}"));
-        let id = repository.commit(&format!("own commit {commit}"));
-        let tree = repository.id(&format!("{id}^{{tree}}"));
+        repository.write_file("own", &format!("{commit}"));
+        let id = repository.commit_all(&format!("own commit {commit}"));
+        let tree = repository.commit_id(&format!("{id}^{{tree}}"));
         text += &session(as_if, [&id, &tree], |_| {});
     }
     import(&repository, &text);
     gate("@base:main").expect_status(1);
     // Compared with where the branch is now, nothing has changed.
-    repository.git(&["branch", "release", "topic"]);
+    repository.run_git(&["branch", "release", "topic"]);
     gate("@base:release").expect_status(0);
-    repository.git(&["branch", "ancient", "main~38"]);
+    repository.run_git(&["branch", "ancient", "main~38"]);
     gate("@base:ancient")
         .expect_status(2)
         .expect_stderr(&["no measured revision at or before the merge base"]);

@@ -1,15 +1,16 @@
 //! Annotations of a history, selection of series, and export for other tools.
 
 use super::history::{
-    COMMITS, SLOWER, changes, every, import, list, measured, repository, session,
+    COMMITS, SLOWER, changes, every, import, list_sessions, measured_repository, repository,
+    session,
 };
-use super::repository::Repository;
+use super::repository::TestRepository;
 use super::suite_projects::installed;
 use serde_json::{Value, json};
 use std::process::Command;
 
 /// The rows of a trend, by the column of this name.
-fn column(repository: &Repository, words: &[&str], name: &str) -> Vec<String> {
+fn column(repository: &TestRepository, words: &[&str], name: &str) -> Vec<String> {
     let words = [&["history", "trend", "--format", "json"][..], words].concat();
     let shown = repository.run(&words).expect_status(0).json();
     let points = shown["points"].as_array().unwrap().iter();
@@ -18,7 +19,7 @@ fn column(repository: &Repository, words: &[&str], name: &str) -> Vec<String> {
 
 #[test]
 fn a_remark_stands_at_its_revision() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     let words = ["history", "note", "main~5", "new allocator"];
@@ -39,7 +40,7 @@ fn a_remark_stands_at_its_revision() {
 
 #[test]
 fn a_pattern_renames_every_case_that_it_matches() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     let rename = |old: &str| {
@@ -56,7 +57,7 @@ fn a_pattern_renames_every_case_that_it_matches() {
         column(&repository, &["read"], "value").len() as u32,
         COMMITS
     );
-    let found = changes(repository.run(&list(&["read"])));
+    let found = changes(repository.run(&list_sessions(&["read"])));
     assert_eq!(found[0]["case"], "g/read.fake size=1");
     let listed = repository.run(&["history", "-f", "read.fake size=1", "--format", "csv"]);
     assert_eq!(listed.stdout.lines().count() as u32, 1 + COMMITS);
@@ -67,7 +68,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
     let Some(repository) = repository() else {
         return;
     };
-    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let line = repository.run_git(&["log", "--reverse", "--format=%H %T", "main"]);
     let mut text = String::new();
     for (commit, line) in (1..).zip(line.lines()) {
         let (revision, tree) = line.split_once(' ').unwrap();
@@ -88,7 +89,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
         }
     }
     import(&repository, &text);
-    assert_eq!(changes(repository.run(&list(&[]))).len(), 2);
+    assert_eq!(changes(repository.run(&list_sessions(&[]))).len(), 2);
     let ratios = column(&repository, &["--relative", "v1"], "value");
     assert_eq!(ratios, vec!["0.5"; COMMITS as usize]);
     repository
@@ -108,15 +109,21 @@ fn a_changed_benchmark_begins_a_course_of_its_own_unless_it_is_the_same_work() {
         header["design"]["work"] = json!({"g/parse.fake": text});
         true
     };
-    let Some(repository) = measured(rewritten) else {
+    let Some(repository) = measured_repository(rewritten) else {
         return;
     };
-    assert_eq!(changes(repository.run(&list(&[]))), [] as [Value; 0]);
+    assert_eq!(
+        changes(repository.run(&list_sessions(&[]))),
+        [] as [Value; 0]
+    );
     let trend = repository.run(&["history", "trend"]).expect_status(0);
-    let slower = repository.id(&format!("main~{}", COMMITS - SLOWER));
+    let slower = repository.commit_id(&format!("main~{}", COMMITS - SLOWER));
     let note = format!("The benchmark itself was changed at {}", &slower[..10]);
     trend.expect_stdout(&[&note, "(--same-work"]);
-    assert_eq!(changes(repository.run(&list(&["--same-work"]))).len(), 1);
+    assert_eq!(
+        changes(repository.run(&list_sessions(&["--same-work"]))).len(),
+        1
+    );
 }
 
 #[test]
@@ -128,7 +135,7 @@ fn what_makes_points_hard_to_compare_is_said() {
         header["environment"]["cpu"] = if commit.is_multiple_of(2) { "C" } else { "D" }.into();
         true
     };
-    let Some(repository) = measured(of_several) else {
+    let Some(repository) = measured_repository(of_several) else {
         return;
     };
     let listed = repository.run(&["history", "changes"]).expect_status(0);
@@ -143,7 +150,7 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     let Some(otava) = installed("otava/bin/otava") else {
         return;
     };
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     let table = repository.outside("table.csv");
@@ -186,13 +193,13 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     assert_eq!(changes.len(), 1, "{found}");
     let at = changes[0]["attributes"]["commit"].as_str().unwrap();
     let near = [SLOWER - 2, SLOWER - 1, SLOWER];
-    let near = near.map(|commit| repository.id(&format!("main~{}", COMMITS - commit)));
+    let near = near.map(|commit| repository.commit_id(&format!("main~{}", COMMITS - commit)));
     assert!(near.iter().any(|id| id == at), "{found}");
 }
 
 #[test]
 fn an_unknown_metric_is_refused_with_those_that_there_are() {
-    let Some(repository) = measured(every) else {
+    let Some(repository) = measured_repository(every) else {
         return;
     };
     for command in [

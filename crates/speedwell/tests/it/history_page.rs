@@ -1,8 +1,8 @@
 //! Results over time as a page and as pictures: every change is visible, accessible to screen
 //! readers and by keyboard, on a desktop and on a phone, with scripts and without.
 
-use super::browser::{Page, Screen};
-use super::project::Project;
+use super::browser::{BrowserPage, ScreenSize};
+use super::project::TempProject;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -32,8 +32,8 @@ fn revision(session: u32) -> String {
 }
 
 /// A project with 120 imported sessions, modeled on a measured one.
-fn project() -> Project {
-    let project = Project::new().with("g/parse.fake", CASES);
+fn project() -> TempProject {
+    let project = TempProject::new().with("g/parse.fake", CASES);
     let one = [
         "run",
         "g",
@@ -87,7 +87,7 @@ fn project() -> Project {
     project
 }
 
-fn pages() -> (Project, [PathBuf; 2]) {
+fn pages() -> (TempProject, [PathBuf; 2]) {
     let project = project();
     let pages = ["trend", "changes"].map(|command| {
         let file = format!("{command}.html");
@@ -102,8 +102,8 @@ fn pages() -> (Project, [PathBuf; 2]) {
 /// Whether an element is visible.
 const SEEN: &str = "e => e.getClientRects().length > 0";
 
-fn texts(page: &mut Page, selector: &str, of: &str) -> Vec<String> {
-    let found = page.value(&format!(
+fn texts(page: &mut BrowserPage, selector: &str, of: &str) -> Vec<String> {
+    let found = page.evaluate_script(&format!(
         "[...document.querySelectorAll('{selector}')].filter({SEEN}).map(e => {of})"
     ));
     let found = found.as_array().unwrap().iter();
@@ -113,12 +113,12 @@ fn texts(page: &mut Page, selector: &str, of: &str) -> Vec<String> {
 }
 
 /// The changes reached by pressing Tab through the whole page, in order.
-fn reached(page: &mut Page) -> Vec<String> {
+fn reached(page: &mut BrowserPage) -> Vec<String> {
     let mut reached: Vec<String> = Vec::new();
-    page.value("document.activeElement.blur()");
+    page.evaluate_script("document.activeElement.blur()");
     for _ in 0..400 {
         page.press("Tab", "", 9);
-        let now = page.value(
+        let now = page.evaluate_script(
             "(e => e === document.body ? null : e.matches('.change') ? e.getAttribute('aria-label') : '')\
              (document.activeElement)",
         );
@@ -126,7 +126,8 @@ fn reached(page: &mut Page) -> Vec<String> {
             None => break,
             Some("") => {}
             Some(label) => {
-                let ring = page.value("getComputedStyle(document.activeElement).outlineStyle");
+                let ring =
+                    page.evaluate_script("getComputedStyle(document.activeElement).outlineStyle");
                 assert_eq!(ring, "solid", "the focus can be seen");
                 reached.push(label.to_owned());
             }
@@ -139,11 +140,11 @@ fn reached(page: &mut Page) -> Vec<String> {
 fn a_key_reaches_every_change_on_every_screen() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let screen = Screen {
+        let screen = ScreenSize {
             width,
-            ..Screen::default()
+            ..ScreenSize::default()
         };
-        let Some(mut page) = Page::open(file, screen) else {
+        let Some(mut page) = BrowserPage::open(file, screen) else {
             return;
         };
         assert_eq!(page.complaints, [] as [&str; 0]);
@@ -163,12 +164,12 @@ fn a_key_reaches_every_change_on_every_screen() {
 fn without_a_script_all_words_are_there() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let screen = Screen {
+        let screen = ScreenSize {
             width,
             scripts: false,
-            ..Screen::default()
+            ..ScreenSize::default()
         };
-        let Some(mut page) = Page::open(file, screen) else {
+        let Some(mut page) = BrowserPage::open(file, screen) else {
             return;
         };
         let written = texts(&mut page, ".case text", "e.textContent").join("\n");
@@ -200,21 +201,21 @@ fn without_a_script_all_words_are_there() {
 fn a_course_fits_its_screen_and_its_letters_can_be_read() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let Some(mut page) = Page::open(
+        let Some(mut page) = BrowserPage::open(
             file,
-            Screen {
+            ScreenSize {
                 width,
-                ..Screen::default()
+                ..ScreenSize::default()
             },
         ) else {
             return;
         };
-        let page_width = page.value("document.documentElement.scrollWidth");
+        let page_width = page.evaluate_script("document.documentElement.scrollWidth");
         assert!(
             page_width.as_f64().unwrap() <= f64::from(width),
             "{page_width} of {width}"
         );
-        let least = page.value(&format!(
+        let least = page.evaluate_script(&format!(
             "Math.min(...[...document.querySelectorAll('.case text')].filter({SEEN})\
              .map(t => t.getBoundingClientRect().height))"
         ));
@@ -222,12 +223,12 @@ fn a_course_fits_its_screen_and_its_letters_can_be_read() {
             least.as_f64().unwrap() > 9.0,
             "letters are {least} pixels high at {width}"
         );
-        let beyond = page.value(&format!(
+        let beyond = page.evaluate_script(&format!(
             "[...document.querySelectorAll('.case svg, .spark')].filter({SEEN})\
              .filter(e => e.getBoundingClientRect().right > innerWidth).length"
         ));
         assert_eq!(beyond, 0);
-        let each = page.value(&format!(
+        let each = page.evaluate_script(&format!(
             "[...document.querySelectorAll('.case')].every(c => \
              [...c.querySelectorAll('svg')].filter({SEEN}).length === 1)"
         ));
@@ -238,7 +239,7 @@ fn a_course_fits_its_screen_and_its_letters_can_be_read() {
 #[test]
 fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
     let (_project, [file, _]) = pages();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let names = texts(&mut page, ".sparks th", "e.textContent");
@@ -249,31 +250,31 @@ fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
     assert_eq!(numbers, ["n=1", "n=2", "n=3"], "{names:?}");
     assert_eq!(texts(&mut page, ".case .id", "e.textContent"), names);
     let dead = "[...document.querySelectorAll('.sparks a')].filter(a => !document.querySelector(a.hash)).length";
-    assert_eq!(page.value(dead), 0);
+    assert_eq!(page.evaluate_script(dead), 0);
     page.click(".sparks tr:last-child a");
     page.wait_until(
         "document.querySelector('.case:target')?.getBoundingClientRect().top < innerHeight",
     );
     let ids = "(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); \
                return ids.filter((id, at) => ids.indexOf(id) !== at); })()";
-    assert_eq!(page.value(ids), json!([]), "ids that occur twice");
+    assert_eq!(page.evaluate_script(ids), json!([]), "ids that occur twice");
 }
 
 #[test]
 fn a_point_says_what_it_is_and_names_are_no_markup() {
     let (_project, [file, _]) = pages();
-    let Some(mut page) = Page::open(
+    let Some(mut page) = BrowserPage::open(
         &file,
-        Screen {
+        ScreenSize {
             scripts: false,
-            ..Screen::default()
+            ..ScreenSize::default()
         },
     ) else {
         return;
     };
     let of_case = "[...document.querySelectorAll('#case-0 .wide .point')]";
-    assert_eq!(page.value(&format!("{of_case}.length")), SESSIONS);
-    let point = page.value(&format!(
+    assert_eq!(page.evaluate_script(&format!("{of_case}.length")), SESSIONS);
+    let point = page.evaluate_script(&format!(
         "(p => ({{...p.dataset, title: p.textContent}}))({of_case}.find(p => p.dataset.session === '@18'))"
     ));
     assert_eq!(point["revision"], revision(17)[..10]);
@@ -289,7 +290,10 @@ fn a_point_says_what_it_is_and_names_are_no_markup() {
         title.contains("change 17 of </title><b>the parser") && title.contains("@18"),
         "{title}"
     );
-    assert_eq!(page.value("document.querySelectorAll('.case b').length"), 0);
+    assert_eq!(
+        page.evaluate_script("document.querySelectorAll('.case b').length"),
+        0
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! HTTP benchmarks: the tool is looked up once, its errors count, and its absence is reported
 //! clearly.
 
-use super::project::{Answer, Project, node};
+use super::project::{CommandResult, TempProject, node};
 
 /// A library in the style of Node core's: it runs `wrk` and keeps only the rate.
 const LIBRARY: &str = r#"
@@ -33,9 +33,9 @@ function main() { bench.http({ path: '/' }, () => {}); }
 ";
 
 /// Measures with `wrk`, requested by name, since our own generator is the default.
-fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
+fn measure(wrk: Option<&str>) -> Option<(TempProject, CommandResult)> {
     let node = node()?;
-    let mut project = Project::new()
+    let mut project = TempProject::new()
         .with("bench/common.js", LIBRARY)
         .with("bench/http/load.js", SCRIPT);
     let tools = project.path("tools");
@@ -53,7 +53,7 @@ fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
     let words = ["run", "bench/http", "--runs", "2", "--metric", "all"];
     let mut command = project.command(&words);
     command.args(["--set", "benchmarker=wrk"]);
-    let answer = Answer::from(command.env("PATH", &tools).output().unwrap());
+    let answer = CommandResult::from(command.env("PATH", &tools).output().unwrap());
     Some((project, answer))
 }
 
@@ -140,9 +140,9 @@ function main() {
 }
 ";
 
-fn measure_with_ours(status: &str) -> Option<(Project, Answer)> {
+fn measure_with_ours(status: &str) -> Option<(TempProject, CommandResult)> {
     node()?;
-    let project = Project::new()
+    let project = TempProject::new()
         .with("bench/common.js", SERVING_LIBRARY)
         .with(
             "bench/http/load.js",
@@ -198,7 +198,7 @@ fn the_package_uses_our_generator_unless_told_otherwise() {
     if node().is_none() {
         return;
     }
-    let project = Project::new().with("web/reply.js", PACKAGE_SCRIPT);
+    let project = TempProject::new().with("web/reply.js", PACKAGE_SCRIPT);
     let words = ["run", "web/reply.js", "--runs", "1", "--metric", "all"];
     project.run(&words).expect_status(0).expect_stdout(&[
         "benchmarker=speedwell",

@@ -2,8 +2,8 @@
 //!
 //! The expected figures were computed from the files by Python's `statistics.median`.
 
-use super::project::{Project, repository};
-use speedwell_model::{Metric, Order, Session};
+use super::project::{TempProject, repository};
+use speedwell_model::{Metric, RunOrder, Session};
 use speedwell_results::formats;
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ fn golden(path: &str) -> PathBuf {
 }
 
 /// A project with the recorded files under short names.
-fn project(files: &[(&str, &str)]) -> Project {
-    let add = |project: Project, (name, path): &(&str, &str)| {
+fn project(files: &[(&str, &str)]) -> TempProject {
+    let add = |project: TempProject, (name, path): &(&str, &str)| {
         project.with(name, &std::fs::read_to_string(golden(path)).unwrap())
     };
-    files.iter().fold(Project::new(), add)
+    files.iter().fold(TempProject::new(), add)
 }
 
 fn read(path: &str) -> Session {
@@ -44,7 +44,7 @@ fn assert_near(found: f64, expected: f64) {
 #[test]
 fn repetitions_of_google_benchmark_are_runs_and_aggregates_are_left_out() {
     let session = read("google-benchmark/in_copy_a.json");
-    assert_eq!(session.design.order, Order::Imported);
+    assert_eq!(session.design.order, RunOrder::Imported);
     assert_eq!(session.runs.len(), 90);
     let mut all = values(&session, "real_time");
     let medians: Vec<(String, f64)> = all
@@ -120,7 +120,7 @@ fn names_and_messages_of_files_steer_neither_terminals_nor_tables() {
         let failed = r#"{"name":"g","run_type":"iteration","error_occurred":true,"error_message":"x\\u001b]0;y\\u0007"}"#;
         format!(r#"{{"benchmarks":[{},{failed}]}}"#, rows.join(","))
     };
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a.json", &file(10))
         .with("b.json", &file(20));
     for words in [
@@ -348,7 +348,7 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
             .expect_stderr(&[&format!("'{file}'"), reason]);
     }
     let whole = std::fs::read(golden("pyperf/a.json")).unwrap();
-    Project::new()
+    TempProject::new()
         .run_with_input(&["report", "-"], &whole[..3000])
         .expect_status(2)
         .expect_stderr(&[

@@ -1,7 +1,7 @@
 //! Reports of ab with implausible figures, and its report in HTML.
 
 use super::project::repository;
-use speedwell_analysis::validity::{self, Known};
+use speedwell_analysis::validity::{self, KnownFacts};
 use speedwell_model::Session;
 use speedwell_results::formats;
 
@@ -12,13 +12,13 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions.remove(0), warnings)
 }
 
 /// All findings about the figures, as text.
-fn told(session: &Session) -> Vec<String> {
-    let found = validity::check(session, &Known::default());
+fn finding_texts(session: &Session) -> Vec<String> {
+    let found = validity::check_session(session, &KnownFacts::default());
     found.into_iter().map(|finding| finding.says).collect()
 }
 
@@ -85,7 +85,7 @@ fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
                 .all(|warning| warning.contains("whole multiples of 1 ms")),
             "said once, and not here: {warnings:?}"
         );
-        let warnings = told(&session);
+        let warnings = finding_texts(&session);
         let lengths = "6667 of 8000 requests failed by the length of the body alone";
         assert!(
             warnings.iter().any(|warning| warning.contains(lengths)),
@@ -119,7 +119,7 @@ fn figures_that_cannot_belong_together_are_noticed() {
         text("ab_slow.out").replace("Concurrency Level:      10", "Concurrency Level:      250");
     let (session, _) = read(&few);
     assert_eq!(
-        told(&session),
+        finding_texts(&session),
         ["100 requests cannot keep 250 connections busy."]
     );
 }
@@ -159,5 +159,8 @@ fn failures_that_html_does_not_name_are_no_matter_of_length() {
             &format!("{row}<tr ><th colspan=2 bgcolor=white>Keep-Alive"),
         );
     let (session, _) = read(&page);
-    assert_eq!(told(&session), ["6 of 60 requests failed (6 errors)."]);
+    assert_eq!(
+        finding_texts(&session),
+        ["6 of 60 requests failed (6 errors)."]
+    );
 }

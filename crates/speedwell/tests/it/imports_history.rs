@@ -1,9 +1,9 @@
 //! Files with the results of many revisions: those of asv, github-action-benchmark, bencher and
 //! Otava. Each revision becomes one session.
 
-use super::project::{Answer, Project, repository};
-use speedwell_model::{Better, OriginSource, Session};
-use speedwell_results::formats::{Directions, Input, asv, read, read_input};
+use super::project::{CommandResult, TempProject, repository};
+use speedwell_model::{MetricDirection, OriginSource, Session};
+use speedwell_results::formats::{InputFile, MetricDirections, asv, read, read_input};
 use speedwell_results::store::{SessionFilter, Store};
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ fn text(path: &str) -> String {
 }
 
 /// A project with a copy of the recorded file or folder of that name.
-fn project(name: &str) -> Project {
-    copied(Project::new(), name, &golden(name))
+fn project(name: &str) -> TempProject {
+    copied(TempProject::new(), name, &golden(name))
 }
 
-fn copied(project: Project, name: &str, from: &Path) -> Project {
+fn copied(project: TempProject, name: &str, from: &Path) -> TempProject {
     if from.is_file() {
         return project.with(name, &std::fs::read_to_string(from).unwrap());
     }
@@ -35,15 +35,15 @@ fn copied(project: Project, name: &str, from: &Path) -> Project {
 }
 
 /// All sessions in the store of a project, the oldest first.
-fn sessions(project: &Project) -> Vec<Session> {
+fn sessions(project: &TempProject) -> Vec<Session> {
     let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    let listed = store.list(&SessionFilter::default()).unwrap();
-    let session = |number| store.session(number).unwrap();
+    let listed = store.list_sessions(&SessionFilter::default()).unwrap();
+    let session = |number| store.load_session(number).unwrap();
     listed.iter().map(|one| session(one.number)).collect()
 }
 
 /// The values of a metric over time, with the revisions, for the case with that id.
-fn course(sessions: &[Session], case: &str, metric: &str) -> Vec<(String, f64)> {
+fn values_over_time(sessions: &[Session], case: &str, metric: &str) -> Vec<(String, f64)> {
     let point = |session: &Session| {
         let run = session.runs.iter().find(|run| run.case.id() == case)?;
         let origin = session.origin.as_ref()?;
@@ -53,7 +53,7 @@ fn course(sessions: &[Session], case: &str, metric: &str) -> Vec<(String, f64)> 
 }
 
 /// Imports twice: the second time nothing is added, which is reported.
-fn import_twice(project: &Project, words: &[&str], count: usize) -> Answer {
+fn import_twice(project: &TempProject, words: &[&str], count: usize) -> CommandResult {
     let words = [&["import"], words].concat();
     let first = project.run(&words).expect_status(0);
     assert_eq!(sessions(project).len(), count);
@@ -115,16 +115,16 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
 
 #[test]
 fn files_of_asv_mean_the_same_in_both_of_their_forms() {
-    let beside = asv::Beside::default();
+    let beside = asv::AsvMetadata::default();
     let beside = beside
         .with_benchmarks(text("asv/benchmarks.json").as_bytes())
         .unwrap();
     let figures = |path: &str| {
         let text = text(path);
-        let input = Input {
+        let input = InputFile {
             label: path,
             bytes: text.as_bytes(),
-            better: &Directions::default(),
+            better: &MetricDirections::default(),
         };
         let session = asv::read_file(&input, &beside, &mut Vec::new()).unwrap();
         let runs = session.runs.iter();
@@ -216,7 +216,8 @@ fn an_environment_that_is_dropped_looks_like_no_change() {
         let slow = (commit < 24).then(|| (format!("r/lab/{commit}-b.json"), slow));
         [Some((format!("r/lab/{commit}-a.json"), fast)), slow]
     });
-    let project = Project::new().with("r/lab/machine.json", r#"{"machine": "lab", "version": 1}"#);
+    let project =
+        TempProject::new().with("r/lab/machine.json", r#"{"machine": "lab", "version": 1}"#);
     let project = files
         .flatten()
         .fold(project, |project, (name, text)| project.with(&name, &text));
@@ -270,7 +271,7 @@ fn the_data_of_github_action_benchmark_are_sessions_with_subjects() {
         "'data.js': 2 sessions (@1 to @2), 1 case, 2 points, 0 skipped, 0 failed",
     ]);
     let sessions = sessions(&project);
-    let points = course(&sessions, "Rust/join", "time");
+    let points = values_over_time(&sessions, "Rust/join", "time");
     assert_eq!(
         points,
         [("1111111111".into(), 1200.0), ("2222222222".into(), 1320.0)]
@@ -307,7 +308,7 @@ fn an_answer_of_bencher_needs_a_direction() {
         sessions[0].origin.as_ref().unwrap().branch.as_deref(),
         Some("master")
     );
-    let points = course(&sessions, "bencher::mock_0", "latency");
+    let points = values_over_time(&sessions, "bencher::mock_0", "latency");
     assert_eq!(points[5], ("version 5".into(), 1.550_049_911_137_37));
     // Three iterations of the first report are three runs.
     let runs = sessions[0]
@@ -349,12 +350,12 @@ fn a_table_of_otava_has_branches_and_directions_by_metric() {
         .map(|session| session.origin.as_ref().unwrap().branch.as_deref());
     let main = branches.filter(|branch| *branch == Some("main")).count();
     assert_eq!(main, 4);
-    let points = course(&sessions, "otava-multi-branch", "metric2");
+    let points = values_over_time(&sessions, "otava-multi-branch", "metric2");
     assert_eq!(points[2], ("aaa2".into(), 10.29));
     let metric = |name: &str| sessions[0].metric(name).unwrap().better;
     assert_eq!(
         (metric("metric1"), metric("metric2")),
-        (Better::Higher, Better::Lower)
+        (MetricDirection::Higher, MetricDirection::Lower)
     );
     // 2024.01.01 3:00:00 +0100
     assert_eq!(sessions[0].started_unix_ms, 1_704_074_400_000);
@@ -463,7 +464,7 @@ fn broken_files() -> Vec<(String, &'static str)> {
 #[test]
 fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
     for (file, mistake) in broken_files() {
-        let project = Project::new().with("f", &file);
+        let project = TempProject::new().with("f", &file);
         let words = ["import", "f", "--set", "better=less"];
         project
             .run(&words)
@@ -471,7 +472,7 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
             .expect_stderr(&["cannot read 'f' as ", mistake]);
         assert!(!project.path(".speedwell/results.db").exists(), "{file}");
     }
-    let project = Project::new().with("f", "time,commit,m\n2026-01-31,c,5\n");
+    let project = TempProject::new().with("f", "time,commit,m\n2026-01-31,c,5\n");
     let wrong = project
         .run(&["import", "f", "--set", "better=up"])
         .expect_status(2);
@@ -484,13 +485,13 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
 #[test]
 fn damaged_folders_of_asv_are_refused() {
     let machine = text("asv/cheetah/machine.json");
-    let project = Project::new().with("r/m/machine.json", &machine);
+    let project = TempProject::new().with("r/m/machine.json", &machine);
     let empty = project.run(&["import", "r"]).expect_status(2);
     empty.expect_stderr(&["there are no results of asv in 'r'"]);
-    let project = Project::new().with("r/m/machine.json", &machine[..20]);
+    let project = TempProject::new().with("r/m/machine.json", &machine[..20]);
     let broken = project.run(&["import", "r"]).expect_status(2);
     broken.expect_stderr(&["cannot read 'r/m/machine.json'", "is the file cut short?"]);
-    let project = Project::new()
+    let project = TempProject::new()
         .with("r/m/machine.json", &machine)
         .with("r/benchmarks.json", "{\"a\": {\"type\": 5}}");
     let broken = project.run(&["import", "r"]).expect_status(2);
@@ -499,17 +500,17 @@ fn damaged_folders_of_asv_are_refused() {
 
 #[test]
 fn directions_hold_for_files_that_are_only_reported_too() {
-    let better = Directions {
-        all: Some(Better::Higher),
-        ..Directions::default()
+    let better = MetricDirections {
+        all: Some(MetricDirection::Higher),
+        ..MetricDirections::default()
     };
     let text = text("otava-multi-branch.csv");
-    let input = Input {
+    let input = InputFile {
         label: "-",
         bytes: text.as_bytes(),
         better: &better,
     };
     let sessions = read_input(&input, &mut Vec::new()).unwrap();
     assert_eq!(sessions[0].runs[0].case.id(), "points");
-    assert_eq!(sessions[0].metrics[1].better, Better::Higher);
+    assert_eq!(sessions[0].metrics[1].better, MetricDirection::Higher);
 }

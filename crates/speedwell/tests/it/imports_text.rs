@@ -4,9 +4,9 @@
 //! a benchmark that prints, one that fails and one that panics). The expected medians are
 //! benchstat's.
 
-use super::project::{Project, repository};
-use speedwell_analysis::validity::{self, Known};
-use speedwell_model::{Better, Session, median};
+use super::project::{TempProject, repository};
+use speedwell_analysis::validity::{self, KnownFacts};
+use speedwell_model::{MetricDirection, Session, median};
 use speedwell_results::formats;
 
 fn text(path: &str) -> String {
@@ -20,7 +20,7 @@ fn read(path: &str) -> (Session, Vec<String>) {
 
 fn read_text(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), warnings)
 }
@@ -48,8 +48,8 @@ fn value(session: &Session, metric: &str) -> f64 {
 }
 
 /// All findings about the figures, as text.
-fn told(session: &Session) -> Vec<String> {
-    let found = validity::check(session, &Known::default());
+fn finding_texts(session: &Session) -> Vec<String> {
+    let found = validity::check_session(session, &KnownFacts::default());
     found.into_iter().map(|finding| finding.says).collect()
 }
 
@@ -93,7 +93,7 @@ fn medians_of_go_benchmarks_are_those_of_benchstat() {
     assert_eq!(compared, 16);
     assert_eq!(
         old.metric("bytes_per_second").unwrap().better,
-        Better::Higher
+        MetricDirection::Higher
     );
 }
 
@@ -111,8 +111,14 @@ fn lines_of_one_benchmark_are_runs_that_depend_on_each_other() {
         423.13e6,
     );
     assert!(session.runs[0].notes[0].contains("not independent"));
-    assert_eq!(session.metric("fills/s").unwrap().better, Better::Unknown);
-    assert_eq!(session.metric("bytes/op").unwrap().better, Better::Lower);
+    assert_eq!(
+        session.metric("fills/s").unwrap().better,
+        MetricDirection::Unknown
+    );
+    assert_eq!(
+        session.metric("bytes/op").unwrap().better,
+        MetricDirection::Lower
+    );
     assert_eq!(
         warnings.iter().map(|w| &w[..30]).collect::<Vec<_>>(),
         [&"'f': repetitions of one process"[..30]]
@@ -274,7 +280,7 @@ fn requests_of_ab_that_failed_are_warned_of() {
         ),
     ] {
         let (session, warnings) = read(file);
-        let told = told(&session);
+        let told = finding_texts(&session);
         assert!(told.iter().any(|says| says.contains(words)), "{told:?}");
         let twice = warnings.iter().any(|warning| warning.contains("failed"));
         assert!(!twice, "{warnings:?}");
@@ -282,7 +288,7 @@ fn requests_of_ab_that_failed_are_warned_of() {
     let (session, _) = read("ab/ab_reset.out");
     assert_eq!(value(&session, "http_errors"), 40.0);
     assert_eq!(value(&session, "http_failed_receive"), 20.0);
-    Project::new()
+    TempProject::new()
         .with("refused.txt", &text("ab/ab_refused.out"))
         .run(&["import", "refused.txt"])
         .expect_status(2)
@@ -381,9 +387,9 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
             .ends_with(" concurrency=10 pipelining=10")
     );
     assert!(
-        told(&piped)[0].contains(" of 100 requests were in flight"),
+        finding_texts(&piped)[0].contains(" of 100 requests were in flight"),
         "{:?}",
-        told(&piped)
+        finding_texts(&piped)
     );
     let (errors, warnings) = read("http-tools/autocannon_err.json");
     assert!(
@@ -391,9 +397,9 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
         "{warnings:?}"
     );
     assert!(
-        told(&errors)[0].contains("5857 of 11713 requests failed"),
+        finding_texts(&errors)[0].contains("5857 of 11713 requests failed"),
         "{:?}",
-        told(&errors)
+        finding_texts(&errors)
     );
     assert_eq!(errors.runs[0].value_of("latency_p50"), None);
     let (_, warnings) = read("http-tools/autocannon_rate.json");

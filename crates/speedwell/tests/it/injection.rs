@@ -2,9 +2,9 @@
 //! back ends. The server itself tells which URLs take which values: pages in their errors, the API
 //! in its description.
 
-use super::back_ends::{Place, on_both};
-use super::dashboard::{Dashboard, Reply};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::dashboard::{HttpReply, TestDashboard};
+use super::project::TempProject;
 use super::serve::project;
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,15 +109,15 @@ const PLACES: [&str; 8] = [
 ];
 
 /// A request with a placeholder for the text.
-struct Hole {
+struct TextHole {
     method: &'static str,
     before: String,
     after: String,
 }
 
-impl Hole {
-    fn get(before: String) -> Hole {
-        Hole {
+impl TextHole {
+    fn get(before: String) -> TextHole {
+        TextHole {
             method: "GET",
             before,
             after: String::new(),
@@ -126,7 +126,7 @@ impl Hole {
 }
 
 /// The query parameters of a page, as listed in the error for an unknown one.
-fn names(dashboard: &Dashboard, page: &str) -> Vec<String> {
+fn names(dashboard: &TestDashboard, page: &str) -> Vec<String> {
     let reply = dashboard.follow(&format!("{page}?nosuch=1"));
     let reply = reply.expect(400, &["this page has no"]);
     let Some((_, listed)) = reply.body.split_once("it has ") else {
@@ -142,16 +142,16 @@ fn encoded(text: &str) -> String {
 }
 
 /// Every place for a text.
-fn holes(dashboard: &Dashboard) -> Vec<Hole> {
+fn page_holes(dashboard: &TestDashboard) -> Vec<TextHole> {
     let name = dashboard.project();
     let mut holes = vec![
-        Hole::get("/login?key=".into()),
-        Hole::get("/".into()),
-        Hole::get(format!("/{name}/sessions?charts=")),
+        TextHole::get("/login?key=".into()),
+        TextHole::get("/".into()),
+        TextHole::get(format!("/{name}/sessions?charts=")),
     ];
     for page in PAGES {
         let page = format!("/{name}/{page}");
-        let query = |value: String| Hole::get(format!("{page}?{value}="));
+        let query = |value: String| TextHole::get(format!("{page}?{value}="));
         holes.extend(names(dashboard, &page).into_iter().map(query));
     }
     // Values that matter only together with others.
@@ -160,16 +160,16 @@ fn holes(dashboard: &Dashboard) -> Vec<Hole> {
         "trend?branch=main&case=",
         "sessions?branch=main&tag=",
     ] {
-        holes.push(Hole::get(format!("/{name}/{beside}")));
+        holes.push(TextHole::get(format!("/{name}/{beside}")));
     }
-    holes.extend(PLACES.map(|place| Hole::get(format!("/{name}/{place}"))));
+    holes.extend(PLACES.map(|place| TextHole::get(format!("/{name}/{place}"))));
     holes.extend(holes_of_the_api(dashboard, &name));
     assert!(holes.len() > 50, "{}", holes.len());
     holes
 }
 
 /// A placeholder for each name in a path and each value of the API.
-fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
+fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
     let described = dashboard
         .get("/api/v1/openapi.json")
         .expect(200, &[])
@@ -186,7 +186,7 @@ fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
                 continue;
             };
             for (before, after) in path_holes(&path) {
-                holes.push(Hole {
+                holes.push(TextHole {
                     method,
                     before,
                     after,
@@ -197,7 +197,7 @@ fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
                 .cloned()
                 .unwrap_or_default();
             let of_query = parameters.iter().filter(|one| one["in"] == "query");
-            holes.extend(of_query.map(|one: &Value| Hole {
+            holes.extend(of_query.map(|one: &Value| TextHole {
                 method,
                 before: format!("{}?{}=", filled(&path), one["name"].as_str().unwrap()),
                 after: String::new(),
@@ -223,7 +223,7 @@ fn path_holes(path: &str) -> Vec<(String, String)> {
 }
 
 /// Number of rows in the store.
-fn rows(place: &Place) -> i64 {
+fn rows(place: &StorePlace) -> i64 {
     let tables = [
         "session", "run", "tag", "origin", "token", "project", "upload", "deleted", "change",
     ];
@@ -232,13 +232,13 @@ fn rows(place: &Place) -> i64 {
 }
 
 /// Requests every text in every place that `is_asked` selects by their indices.
-fn ask(place: &Place, is_asked: impl Fn(usize, usize) -> bool) {
+fn send_payloads(place: &StorePlace, is_asked: impl Fn(usize, usize) -> bool) {
     let project = project(place);
     let bearer = format!("Bearer {}", admin(&project));
-    let dashboard = Dashboard::of(&project);
-    let holes = holes(&dashboard);
+    let dashboard = TestDashboard::of(&project);
+    let holes = page_holes(&dashboard);
     let before = rows(place);
-    let asked: Vec<(&Hole, &str)> = holes
+    let asked: Vec<(&TextHole, &str)> = holes
         .iter()
         .enumerate()
         .flat_map(|(at, hole)| {
@@ -275,7 +275,7 @@ fn ask(place: &Place, is_asked: impl Fn(usize, usize) -> bool) {
     assert_eq!(rows(place), before);
 }
 
-fn admin(project: &Project) -> String {
+fn admin(project: &TempProject) -> String {
     let words = ["serve", "token", "add", "t", "--scope", "admin"];
     let made = project.run(&words).expect_status(0);
     made.stdout.trim().to_owned()
@@ -283,7 +283,7 @@ fn admin(project: &Project) -> String {
 
 /// Asserts a success, an expected error or rate limiting, and never a database error.
 #[track_caller]
-fn check(reply: &Reply, path: &str, text: &str) {
+fn check(reply: &HttpReply, path: &str, text: &str) {
     let is_expected = [200, 303, 400, 401, 403, 404, 405, 409, 411, 429].contains(&reply.status);
     assert!(is_expected, "{path} ({text:?}): {reply:?}");
     for complaint in [
@@ -301,10 +301,10 @@ fn check(reply: &Reply, path: &str, text: &str) {
 }
 
 /// Every text and every place, but not every combination.
-fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
-    ask(place, |hole, payload| (hole + payload).is_multiple_of(12));
+fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &StorePlace) {
+    send_payloads(place, |hole, payload| (hole + payload).is_multiple_of(12));
 }
 
-fn no_text_in_any_place_reaches_the_database_as_a_statement(place: &Place) {
-    ask(place, |_, _| true);
+fn no_text_in_any_place_reaches_the_database_as_a_statement(place: &StorePlace) {
+    send_payloads(place, |_, _| true);
 }

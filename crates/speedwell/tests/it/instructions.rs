@@ -1,6 +1,6 @@
 //! Instruction counts by callgrind. Tests that need valgrind are skipped without it.
 
-use super::project::Project;
+use super::project::TempProject;
 use serde_json::Value;
 use std::process::Command;
 
@@ -51,7 +51,7 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
         "json",
     ];
     let more = ["-i", "100", "--with-cache-model", "--fail-on", "worse"];
-    let found = Project::new()
+    let found = TempProject::new()
         .run(&[&words[..], &more].concat())
         .expect_status(1)
         .json();
@@ -86,7 +86,7 @@ fn what_a_file_pauses_is_not_counted() {
     if !has("valgrind") || !has("g++") {
         return;
     }
-    let project = Project::new().with("sum.cpp", FILE);
+    let project = TempProject::new().with("sum.cpp", FILE);
     let words = [
         "run",
         "sum.cpp",
@@ -119,7 +119,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
         "--format",
         "json",
     ];
-    let project = Project::new();
+    let project = TempProject::new();
     let found = project
         .run(&[&words[..], &metrics[..]].concat())
         .expect_status(0)
@@ -141,7 +141,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
 
 #[test]
 fn what_cannot_be_counted_is_refused_with_the_reason() {
-    let project = Project::new().with("g/x.fake", "case k=1\na 1\n");
+    let project = TempProject::new().with("g/x.fake", "case k=1\na 1\n");
     for (words, reason) in [
         (&["eval", "java", "1 + 1"][..], "compiles while it runs"),
         (&["eval", "erlang", "1 + 1."], "compiles while it runs"),
@@ -164,7 +164,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
 
 #[test]
 fn a_machine_without_valgrind_says_how_to_get_it() {
-    let project = Project::new();
+    let project = TempProject::new();
     let mut command = project.command(&["eval", "c", "1", "--metric", "instructions"]);
     let answer = command
         .env("PATH", project.path("nothing"))

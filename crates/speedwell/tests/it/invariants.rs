@@ -1,22 +1,24 @@
 //! Invariants of every file that is read, valid or broken. The fuzz targets use this file, too.
 
-use speedwell_model::{Better, Session};
-use speedwell_results::formats::{Content, Directions, Format, Input, json_lines};
+use speedwell_model::{MetricDirection, Session};
+use speedwell_results::formats::{
+    FileFormat, InputFile, JsonContent, MetricDirections, json_lines,
+};
 
 /// Reads bytes as `format` and checks the result: sessions with warnings, or else the message.
 ///
 /// # Panics
 /// If an invariant is violated.
-pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
+pub fn check(format: &FileFormat, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
     // Detection must not panic, whatever the result.
-    let _ = (format.recognises)(&Content::new(bytes));
+    let _ = (format.recognizes)(&JsonContent::new(bytes));
     let mut warnings = Vec::new();
     // Some files do not declare directions, and are read only if the user does.
-    let better = Directions {
-        all: Some(Better::Lower),
-        ..Directions::default()
+    let better = MetricDirections {
+        all: Some(MetricDirection::Lower),
+        ..MetricDirections::default()
     };
-    let input = Input {
+    let input = InputFile {
         label: "f",
         bytes,
         better: &better,

@@ -1,6 +1,6 @@
 //! `speedwell iterations`: numbers that are long and steady enough, and their use in the next run.
 
-use super::project::Project;
+use super::project::TempProject;
 
 /// Cases with n = 10, 20, 40, ..., whose samples take `ns` for each iteration, and whose two runs
 /// deviate from their mean by the fraction `spread(n)`.
@@ -18,9 +18,9 @@ fn file(cases: &[(&str, u64)], spread: fn(u64) -> f64) -> String {
 }
 
 /// Samples of 1 ms are requested, which the case `a` reaches with 320 iterations.
-fn project() -> Project {
+fn project() -> TempProject {
     let cases = [("a", 4_000), ("b", 40_000)];
-    Project::new()
+    TempProject::new()
         .with("g/steady.fake", &file(&cases, |n| 0.8 / n as f64))
         .with(
             "g/restless.fake",
@@ -32,7 +32,7 @@ fn project() -> Project {
 
 const WORDS: [&str; 5] = ["iterations", "--time", "1ms", "--runs", "4"];
 
-fn iterations(project: &Project, words: &[&str]) -> super::project::Answer {
+fn iterations(project: &TempProject, words: &[&str]) -> super::project::CommandResult {
     project.run(&[&WORDS, words].concat())
 }
 
@@ -143,7 +143,7 @@ fn limits_end_the_search_and_are_said() {
 fn every_variant_must_be_steady() {
     let steady = "case n=10\nold 100@5000000 100@5000000\nnew 80@5000000 120@5000000\n\
                   case n=20\nold 100@5000000 100@5000000\nnew 99@5000000 101@5000000\n";
-    let project = Project::new().with("g/two.fake", steady);
+    let project = TempProject::new().with("g/two.fake", steady);
     let answer = iterations(
         &project,
         &[

@@ -18,7 +18,7 @@ fn written(sessions: &[Session]) -> String {
 #[test]
 fn any_session_comes_back_equal() {
     for seed in 0..200 {
-        let session = arbitrary::session(seed);
+        let session = arbitrary::arbitrary_session(seed);
         let text = written(std::slice::from_ref(&session));
         assert_eq!(
             text.lines().count(),
@@ -37,28 +37,33 @@ fn any_session_comes_back_equal() {
 fn a_database_rebuilt_from_joined_files_is_equal() {
     let mut original = Store::in_memory().unwrap();
     for seed in 0..40 {
-        original.insert(&arbitrary::session(seed)).unwrap();
+        original
+            .insert_session(&arbitrary::arbitrary_session(seed))
+            .unwrap();
     }
     let all: Vec<Session> = (1..=40)
-        .map(|number| original.session(number).unwrap())
+        .map(|number| original.load_session(number).unwrap())
         .collect();
 
     let mut rebuilt = Store::in_memory().unwrap();
     for session in json_lines::read(&written(&all)).unwrap() {
-        rebuilt.insert(&session).unwrap();
+        rebuilt.insert_session(&session).unwrap();
     }
     assert_eq!(
-        rebuilt.list(&SessionFilter::default()).unwrap(),
-        original.list(&SessionFilter::default()).unwrap()
+        rebuilt.list_sessions(&SessionFilter::default()).unwrap(),
+        original.list_sessions(&SessionFilter::default()).unwrap()
     );
     for session in all {
-        assert_eq!(rebuilt.session(session.number.unwrap()).unwrap(), session);
+        assert_eq!(
+            rebuilt.load_session(session.number.unwrap()).unwrap(),
+            session
+        );
     }
 }
 
 #[test]
 fn numbers_that_are_not_finite_come_back() {
-    let mut session = arbitrary::session(1);
+    let mut session = arbitrary::arbitrary_session(1);
     session.runs.truncate(1);
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     session.runs[0].samples = odd
@@ -69,7 +74,7 @@ fn numbers_that_are_not_finite_come_back() {
             iterations: Some(value),
         })
         .to_vec();
-    let infinite = vec![("n".to_owned(), Value::Number(f64::INFINITY))];
+    let infinite = vec![("n".to_owned(), ParameterValue::Number(f64::INFINITY))];
     session.runs[0].case = Arc::new(Case::new("g/b", infinite));
 
     let back = json_lines::read(&written(&[session.clone()]))
@@ -85,8 +90,8 @@ fn numbers_that_are_not_finite_come_back() {
 
 #[test]
 fn a_header_that_could_not_be_read_again_is_not_written() {
-    let mut session = arbitrary::session(1);
-    session.design.stopping = Stopping::Sequential {
+    let mut session = arbitrary::arbitrary_session(1);
+    session.design.stopping = StoppingDesign::Sequential {
         looks: vec![8],
         alpha: f64::NAN,
         delta: 0.02,
@@ -95,14 +100,17 @@ fn a_header_that_could_not_be_read_again_is_not_written() {
     assert!(json_lines::write(&session, &mut out).is_err());
     assert!(out.is_empty());
     assert!(
-        Store::in_memory().unwrap().insert(&session).is_err(),
+        Store::in_memory()
+            .unwrap()
+            .insert_session(&session)
+            .is_err(),
         "nor kept"
     );
 }
 
 #[test]
 fn all_runs_of_a_case_share_it() {
-    let session = arbitrary::session(2);
+    let session = arbitrary::arbitrary_session(2);
     let back = json_lines::read(&written(&[session])).unwrap().remove(0);
     for pair in back
         .runs

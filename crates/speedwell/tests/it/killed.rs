@@ -1,10 +1,10 @@
 //! A session whose process was killed keeps everything that it had announced.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::back_ends::{Place, on_both};
-use crate::by_hand::{blank, run, slots};
-use speedwell_model::{Event, Observer, State};
-use speedwell_results::store::{Reference, Store};
+use crate::back_ends::{StorePlace, on_both};
+use crate::by_hand::{blank_session, run, slots};
+use speedwell_model::{SessionEvent, SessionObserver, SessionState};
+use speedwell_results::store::{SessionReference, Store};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -26,25 +26,31 @@ const ANNOUNCEMENT: usize = 4096;
 fn a_program_that_records_until_it_is_killed() {
     let path = std::env::var_os(RECORD_INTO).expect("only started by the next test");
     let mut store = Store::open(Path::new(&path)).unwrap();
-    let known = store.find(&Reference::Latest).ok();
+    let known = store.resolve_reference(&SessionReference::Latest).ok();
     let done = known
         .map(|number| store.finished_slots(number).unwrap())
         .unwrap_or_default();
     let mut recorder = match known {
-        Some(number) => store.resume(number).unwrap(),
-        None => store.begin(&blank("killed"), "{}").unwrap(),
+        Some(number) => store.resume_recording(number).unwrap(),
+        None => store
+            .begin_recording(&blank_session("killed"), "{}")
+            .unwrap(),
     };
     let mut out = std::io::stdout();
     for slot in (0..PLANNED).filter(|slot| !done.contains(slot)) {
-        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+        recorder
+            .observe(&SessionEvent::RunFinished(&run(slot)))
+            .unwrap();
+        recorder
+            .observe(&SessionEvent::RunFinished(&run(slot)))
+            .unwrap();
+        recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         let line = format!("{:<1$}\n", format!("done {slot}"), ANNOUNCEMENT - 1);
         out.write_all(line.as_bytes()).unwrap();
         out.flush().unwrap();
     }
     recorder
-        .observe(&Event::Finished { interrupted: false })
+        .observe(&SessionEvent::Finished { interrupted: false })
         .unwrap();
 }
 
@@ -61,7 +67,7 @@ fn recording_into(path: &Path) -> Child {
 
 on_both! { a_killed_session_keeps_every_slot_it_announced }
 
-fn a_killed_session_keeps_every_slot_it_announced(place: &Place) {
+fn a_killed_session_keeps_every_slot_it_announced(place: &StorePlace) {
     let path = place.path();
     let mut announced = BTreeSet::new();
     // Killed at four different moments, then left alone.
@@ -85,7 +91,7 @@ fn a_killed_session_keeps_every_slot_it_announced(place: &Place) {
         let store = Store::open(&path).unwrap();
         let finished = store.finished_slots(1).unwrap();
         assert!(announced.is_subset(&finished), "announced but not kept");
-        let kept = slots(&store.session(1).unwrap());
+        let kept = slots(&store.load_session(1).unwrap());
         let whole: Vec<u32> = finished.iter().flat_map(|&slot| [slot, slot]).collect();
         assert_eq!(kept, whole, "whole slots, each once");
         if patience == 1 {
@@ -95,7 +101,7 @@ fn a_killed_session_keeps_every_slot_it_announced(place: &Place) {
             );
         }
     }
-    let session = Store::open(&path).unwrap().session(1).unwrap();
-    assert_eq!(session.state, State::Complete);
+    let session = Store::open(&path).unwrap().load_session(1).unwrap();
+    assert_eq!(session.state, SessionState::Complete);
     assert_eq!(session.runs.len(), 2 * PLANNED as usize);
 }

@@ -1,27 +1,32 @@
 //! Conditional requests: a client's current response is not sent again, a changed one is.
 
-use super::back_ends::{Place, on_both};
-use super::dashboard::{Dashboard, Reply};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::dashboard::{HttpReply, TestDashboard};
+use super::project::TempProject;
 
 on_both! {
     what_a_client_has_is_not_sent_again_until_it_changes
 }
 
 /// Sends a request from a client that has the response with this tag.
-fn known(dashboard: &Dashboard, method: &str, path: &str, tag: &str) -> Reply {
+fn conditional_request(
+    dashboard: &TestDashboard,
+    method: &str,
+    path: &str,
+    tag: &str,
+) -> HttpReply {
     dashboard.request(method, path, &[("If-None-Match", tag)], "")
 }
 
-fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn what_a_client_has_is_not_sent_again_until_it_changes(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     let measure = |revision: &str| {
         let words = ["run", "g", "-r", "1", "--revision", revision, "-q"];
         project.run(&words).expect_status(0);
     };
     measure("first");
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     // The first request creates the points, and with them the machine.
     dashboard
@@ -35,7 +40,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
         format!("/api/v1/{name}/sessions"),
         format!("/api/v1/{name}/benchmarks"),
     ];
-    let tag_of = |reply: &Reply| {
+    let tag_of = |reply: &HttpReply| {
         let tag = reply.field("etag");
         tag.unwrap_or_else(|| panic!("no tag: {reply:?}"))
     };
@@ -43,20 +48,20 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
         .each_ref()
         .map(|path| tag_of(&dashboard.get(path).expect(200, &[])));
     for (path, tag) in paths.iter().zip(&tags) {
-        let again = known(&dashboard, "GET", path, tag);
+        let again = conditional_request(&dashboard, "GET", path, tag);
         assert_eq!((again.status, &*again.body), (304, ""), "{path}");
         assert_eq!(tag_of(&again), *tag, "{path}");
-        let other = known(&dashboard, "GET", path, "\"another\"");
+        let other = conditional_request(&dashboard, "GET", path, "\"another\"");
         assert_eq!(other.status, 200, "{path}");
     }
-    let missing = known(&dashboard, "GET", &format!("/{name}/nothing"), "*");
+    let missing = conditional_request(&dashboard, "GET", &format!("/{name}/nothing"), "*");
     assert_eq!((missing.status, missing.field("etag")), (404, None));
     // A change is never answered as "not modified".
-    let judged = known(&dashboard, "POST", &format!("/{name}/alerts"), "*");
+    let judged = conditional_request(&dashboard, "POST", &format!("/{name}/alerts"), "*");
     assert!(judged.status >= 400, "{judged:?}");
     measure("second");
     for (path, tag) in paths.iter().zip(&tags) {
-        let changed = known(&dashboard, "GET", path, tag);
+        let changed = conditional_request(&dashboard, "GET", path, tag);
         assert_eq!(changed.status, 200, "{path}");
         assert_ne!(tag_of(&changed), *tag, "{path}");
     }

@@ -1,26 +1,26 @@
 //! A stored session with more runs than are loaded together: what works in parts, what is rejected,
 //! and alternatives.
 
-use super::back_ends::Place;
-use super::project::Project;
+use super::back_ends::StorePlace;
+use super::project::TempProject;
 use super::push::core;
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use serde_json::Value;
-use speedwell_fixtures::Story;
+use speedwell_fixtures::FakeSession;
 use speedwell_model::Session;
 use speedwell_results::store::{LARGE_SESSION, Store};
 
 /// A session of one run more than is loaded together: three cases of two variants, one of them
 /// small.
 fn session() -> Session {
-    let mut session = Story::fixed(&["old", "new"], 4)
-        .case(
+    let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 4)
+        .add_case(
             "a n=1",
             |variant, _| if variant == "old" { 100.0 } else { 110.0 },
         )
-        .case("a n=2", |_, run| 200.0 + f64::from(run))
-        .case("b/rare", |_, run| 300.0 + f64::from(run))
-        .session();
+        .add_case("a n=2", |_, run| 200.0 + f64::from(run))
+        .add_case("b/rare", |_, run| 300.0 + f64::from(run))
+        .build();
     let often: Vec<_> = (session.runs.iter())
         .filter(|run| run.case.benchmark == "a")
         .cloned()
@@ -39,10 +39,10 @@ fn session() -> Session {
 
 #[test]
 fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_cases() {
-    let project = Project::new().with(".speedwell/of", "");
+    let project = TempProject::new().with(".speedwell/of", "");
     let session = session();
     let mut store = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    store.insert(&session).unwrap();
+    store.insert_session(&session).unwrap();
     drop(store);
     let rare = (session.runs.iter()).filter(|run| run.case.benchmark == "b/rare");
     let rare = rare.count();
@@ -99,9 +99,9 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
 
 /// Pushes the session to a server, whose export must then equal `lines`, and to a spool file
 /// without a server.
-fn expect_pushed(project: &Project, lines: &str) {
-    let (home, place) = (Project::new(), Place::file());
-    let server = Server::of(&home, &place);
+fn expect_pushed(project: &TempProject, lines: &str) {
+    let (home, place) = (TempProject::new(), StorePlace::file());
+    let server = TeamServer::of(&home, &place);
     let url = server.url();
     let pushed = ["push", "@1", "--to", &url, "--wait", "10m"];
     server.run(project, &pushed).expect_status(0);

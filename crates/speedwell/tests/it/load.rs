@@ -1,28 +1,28 @@
 //! `speedwell load` against a server in the test itself: requests, counts, and rejected options.
 
-use crate::project::{Answer, Project};
-use crate::web_server::{Request, WebServer};
+use crate::project::{CommandResult, TempProject};
+use crate::web_server::{WebRequest, WebServer};
 use serde_json::Value as Json;
 
 /// Loads `url` with further options; nothing is stored.
-fn load(project: &Project, url: &str, words: &[&str]) -> Answer {
+fn load(project: &TempProject, url: &str, words: &[&str]) -> CommandResult {
     project.run(&[&["load", url, "--no-save", "--format", "json"], words].concat())
 }
 
 /// Results of the first load in the JSON report.
-fn measured(answer: &Answer) -> Json {
+fn measured(answer: &CommandResult) -> Json {
     let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
 
 /// The first request of a load, without the probe.
-fn first(server: &WebServer) -> Request {
+fn first(server: &WebServer) -> WebRequest {
     server.requests()[0].clone()
 }
 
 #[test]
 fn so_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert_eq!(server.count(), 137);
@@ -35,7 +35,7 @@ fn so_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
 
 #[test]
 fn one_request_is_sent_before_and_told() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/a"), &["-n", "20"])
         .expect_status(0)
         .expect_stderr(&["/a' answers 200 with 12 bytes of body (HTTP/1.1, server 'test')"]);
@@ -44,7 +44,7 @@ fn one_request_is_sent_before_and_told() {
 
 #[test]
 fn the_request_on_the_wire_is_the_one_that_was_described() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = [
         "-n",
         "1",
@@ -81,7 +81,7 @@ fn the_request_on_the_wire_is_the_one_that_was_described() {
 
 #[test]
 fn usual_fields_are_few() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     load(
         &project,
         &server.url("/"),
@@ -98,7 +98,7 @@ fn usual_fields_are_few() {
 
 #[test]
 fn a_connection_for_every_request_says_so() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "12", "-c", "2", "--no-verify", "--no-keepalive"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert!(first(&server).head.contains("\r\nConnection: close\r\n"));
@@ -109,7 +109,7 @@ fn a_connection_for_every_request_says_so() {
 #[test]
 fn a_body_comes_from_a_file_as_it_is() {
     let server = WebServer::start();
-    let project = Project::new().with("body.txt", "line\nline\n");
+    let project = TempProject::new().with("body.txt", "line\nline\n");
     for words in [["-d", "@body.txt"], ["--body-file", "body.txt"]] {
         let words = [&["-n", "1", "-c", "1", "--no-verify"], &words[..]].concat();
         load(&project, &server.url("/"), &words).expect_status(0);
@@ -123,7 +123,7 @@ fn a_body_comes_from_a_file_as_it_is() {
 
 #[test]
 fn a_unix_socket_is_loaded_under_the_name_of_the_url() {
-    let project = Project::new();
+    let project = TempProject::new();
     let path = project.path("socket");
     let server = WebServer::at_path(&path);
     let words = ["-n", "10", "-c", "2", "--unix-socket", "socket"];
@@ -134,7 +134,7 @@ fn a_unix_socket_is_loaded_under_the_name_of_the_url() {
 
 #[test]
 fn connections_can_be_sent_elsewhere_and_through_a_proxy() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let to = format!("app.test:81:{}", server.address);
     let words = ["-n", "1", "-c", "1", "--no-verify", "--connect-to", &to];
     load(&project, "http://app.test:81/x", &words).expect_status(0);
@@ -157,7 +157,7 @@ fn connections_can_be_sent_elsewhere_and_through_a_proxy() {
 #[test]
 fn a_mix_of_requests_takes_its_texts_from_rows() {
     let server = WebServer::start();
-    let project = Project::new()
+    let project = TempProject::new()
         .with(
             "mix.toml",
             "[[request]]\nweight = 3\npath = '/users/{{id}}'\n\
@@ -199,7 +199,7 @@ fn a_mix_of_requests_takes_its_texts_from_rows() {
 
 #[test]
 fn what_is_not_answered_well_is_not_loaded() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/missing"), &["-n", "10"])
         .expect_status(2)
         .expect_stderr(&["answered 404, which is no success", "--expect-status 404"]);
@@ -225,7 +225,7 @@ fn what_is_not_answered_well_is_not_loaded() {
 
 #[test]
 fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "10", "--no-verify"];
     let answer = load(&project, &server.url("/missing"), &words).expect_status(2);
     let counts = &measured(&answer)["account"]["books"];
@@ -234,7 +234,7 @@ fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
 
 #[test]
 fn redirects_are_followed_once_and_before_the_load() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/moved"), &["-n", "10"])
         .expect_status(2)
         .expect_stderr(&["answered 302", "it redirects to '/there': -L follows"]);
@@ -252,7 +252,7 @@ fn redirects_are_followed_once_and_before_the_load() {
 
 #[test]
 fn every_address_is_loaded_in_every_round() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let (a, b) = (server.url("/a"), server.url("/b"));
     let words = [
         b.as_str(),
@@ -279,7 +279,7 @@ fn every_address_is_loaded_in_every_round() {
 
 #[test]
 fn history_calls_a_load_by_its_address() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let url = server.url("/a");
     let words = ["load", &url, "-n", "5", "-c", "1", "--no-verify"];
     project.run(&words).expect_status(0);
@@ -291,7 +291,7 @@ fn history_calls_a_load_by_its_address() {
 
 #[test]
 fn a_row_for_every_request_and_the_histograms_are_written() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = [
         "-n",
         "25",
@@ -319,7 +319,7 @@ fn a_row_for_every_request_and_the_histograms_are_written() {
 
 #[test]
 fn a_gate_fails_when_its_condition_is_so() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let gate = |condition| {
         load(
             &project,
@@ -334,7 +334,7 @@ fn a_gate_fails_when_its_condition_is_so() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
-    let project = Project::new();
+    let project = TempProject::new();
     let refused: [(&[&str], &str); 20] = [
         (&["-c", "50", "-n", "10"], "hint: -c 10, or a greater -n"),
         (&["--poisson"], "hint: add --rate N"),

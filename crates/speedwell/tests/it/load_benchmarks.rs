@@ -1,7 +1,7 @@
 //! Definition files: a load as a benchmark with cases, variants and verdicts.
 
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project, node, repository};
+use super::project::{CommandResult, TempProject, node, repository};
 
 /// Responds after `DELAY_MS`, and exits at request number `DIES_OF` if that is set.
 const SERVER: &str = "const http = require('http');
@@ -34,13 +34,13 @@ expect = { status = 200, body = "hello" }
 "#;
 
 /// A project with a server and this definition, if the machine has Node.js.
-fn project(definition: &str) -> Option<Project> {
+fn project(definition: &str) -> Option<TempProject> {
     node()?;
-    let project = Project::new().with("server.js", SERVER);
+    let project = TempProject::new().with("server.js", SERVER);
     Some(project.with("servers.toml", definition))
 }
 
-fn run(definition: &str, more: &[&str]) -> Option<(Project, Answer)> {
+fn run(definition: &str, more: &[&str]) -> Option<(TempProject, CommandResult)> {
     let project = project(definition)?;
     let mut words = vec!["run", "servers.toml", "--runs", "2"];
     words.extend(more);
@@ -80,7 +80,7 @@ fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
     };
     answer.expect_status(0).expect_stdout(&["client=ab"]);
     // Lines are wrapped, so the reason is compared word by word.
-    let told = |answer: Answer| {
+    let told = |answer: CommandResult| {
         let words = answer.stdout.split_whitespace().collect::<Vec<_>>();
         words.join(" ")
     };
@@ -209,7 +209,7 @@ fn a_server_that_is_somewhere_else_is_not_waited_for_for_ever() {
 #[test]
 fn a_key_that_is_not_known_is_refused_before_anything_is_started() {
     let wrong = DEFINITION.replace("concurrency", "concurency");
-    let project = Project::new().with("servers.toml", &wrong);
+    let project = TempProject::new().with("servers.toml", &wrong);
     project
         .run(&["run", "servers.toml"])
         .expect_status(2)

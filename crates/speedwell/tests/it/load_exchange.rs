@@ -1,21 +1,21 @@
 //! Loads as sessions, written to files and read back: lossless, with the names of other tools.
 
-use super::load_report::golden::{clean, troubled};
-use super::load_report::made::{MS, Made, S, US};
-use super::project::Project;
-use speedwell_load::latency::{LogRow, Outcome, write_log};
-use speedwell_load::measured::Latency;
+use super::load_report::golden::{clean_load, troubled_load};
+use super::load_report::made::{MS, MadeLoad, S, US};
+use super::project::TempProject;
+use speedwell_load::latency::{HistogramLogRow, RequestOutcome, write_log};
+use speedwell_load::measured::LoadLatency;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
-use speedwell_model::{Case, Session, State};
-use speedwell_report::load::document;
-use speedwell_report::{Json, Output, Render};
-use speedwell_results::formats::{self, Content, measured};
+use speedwell_model::{Case, Session, SessionState};
+use speedwell_report::load::report_loads;
+use speedwell_report::{Json, OutputOptions, RenderDocument};
+use speedwell_results::formats::{self, JsonContent, measured};
 use speedwell_results::store::Store;
 use std::fmt::Write;
 
 fn session(loads: &[LoadRun]) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let session = measured::session("load", loads, &mut warnings).unwrap();
+    let session = measured::load_session("load", loads, &mut warnings).unwrap();
     (session, warnings)
 }
 
@@ -26,19 +26,19 @@ fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
 fn json(loads: &[LoadRun]) -> Vec<u8> {
     let found: Vec<_> = loads
         .iter()
-        .map(speedwell_analysis::load::analyse)
+        .map(speedwell_analysis::load::analyze_load)
         .collect();
     let mut bytes = Vec::new();
-    let document = document(&found, &Output::default());
+    let document = report_loads(&found, &OutputOptions::default());
     Json.render(&document, &mut bytes).unwrap();
     bytes
 }
 
 #[test]
 fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
-    let (session, warnings) = session(&[clean().run]);
+    let (session, warnings) = session(&[clean_load().run]);
     assert_eq!(warnings, Vec::<String>::new());
-    assert_eq!(session.state, State::Complete);
+    assert_eq!(session.state, SessionState::Complete);
     let id = session.runs[0].case.id();
     assert_eq!(id, "http://127.0.0.1:8080/hello concurrency=4");
     assert_eq!(session.metrics[0].name, "throughput");
@@ -61,9 +61,9 @@ fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
 
 #[test]
 fn an_open_load_has_its_rate_as_parameter_and_both_times_by_their_own_names() {
-    let mut made = Made::open(1000.0);
+    let mut made = MadeLoad::open(1000.0);
     for _ in 0..1000 {
-        made.end(Outcome::Ok, MS, 500 * US);
+        made.add_request(RequestOutcome::Ok, MS, 500 * US);
     }
     let (session, _) = session(&[made.run]);
     let id = session.runs[0].case.id();
@@ -79,9 +79,9 @@ fn an_open_load_has_its_rate_as_parameter_and_both_times_by_their_own_names() {
 
 #[test]
 fn what_is_refused_in_a_report_is_no_metric() {
-    let mut made = Made::open(1000.0);
+    let mut made = MadeLoad::open(1000.0);
     for _ in 0..1000 {
-        made.end(Outcome::Ok, MS, 20 * MS);
+        made.add_request(RequestOutcome::Ok, MS, 20 * MS);
     }
     let (session, warnings) = session(&[made.run]);
     let times = session.metrics.iter().filter(|metric| metric.unit == "ns");
@@ -98,8 +98,8 @@ fn what_is_refused_in_a_report_is_no_metric() {
 
 #[test]
 fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
-    let made = Made::closed(1).ended(
-        Outcome::Failed(speedwell_load::outcomes::ErrorClass::ConnectRefused),
+    let made = MadeLoad::closed(1).with_outcomes(
+        RequestOutcome::Failed(speedwell_load::outcomes::ErrorClass::ConnectRefused),
         5,
         US,
     );
@@ -115,7 +115,7 @@ fn rounds(rounds: u32) -> Vec<LoadRun> {
     let mut loads = Vec::new();
     for round in 0..rounds {
         for at in 0..2 {
-            let mut run = clean().run;
+            let mut run = clean_load().run;
             let port = 8080 + (at + round) % 2;
             run.label = format!("http://127.0.0.1:{port}/hello");
             run.url = run.label.clone();
@@ -159,13 +159,13 @@ fn several_addresses_are_cases_once_and_variants_when_repeated() {
 
 #[test]
 fn the_json_of_a_report_is_read_back_without_loss() {
-    let loads = [clean().run, troubled().run];
+    let loads = [clean_load().run, troubled_load().run];
     let bytes = json(&loads);
-    assert!(measured::recognises(&Content::new(&bytes)));
+    assert!(measured::recognizes(&JsonContent::new(&bytes)));
     assert_eq!(measured::read_loads(&bytes).unwrap(), loads);
     let sessions = formats::read("x.json", &bytes).unwrap();
-    assert_eq!(sessions[0].state, State::Imported);
-    assert_eq!(measured::loads_of(&sessions[0]).unwrap(), loads);
+    assert_eq!(sessions[0].state, SessionState::Imported);
+    assert_eq!(measured::stored_loads(&sessions[0]).unwrap(), loads);
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
@@ -174,7 +174,7 @@ fn the_json_of_a_report_is_read_back_without_loss() {
 
 #[test]
 fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
-    let bytes = json(&[clean().run]);
+    let bytes = json(&[clean_load().run]);
     let cut = formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
     let words = format!("{cut:#}");
     assert!(
@@ -192,13 +192,13 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
 
 #[test]
 fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
-    let loads = [clean().run, troubled().run];
+    let loads = [clean_load().run, troubled_load().run];
     let (session, _) = session(&loads);
     let mut store = Store::in_memory().unwrap();
-    let number = store.insert(&session).unwrap();
-    let stored = store.session(number).unwrap();
+    let number = store.insert_session(&session).unwrap();
+    let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(measured::loads_of(&stored).unwrap(), loads);
+    assert_eq!(measured::stored_loads(&stored).unwrap(), loads);
 
     let mut lines = Vec::new();
     formats::json_lines::write(&stored, &mut lines).unwrap();
@@ -208,7 +208,7 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
 
 #[test]
 fn rows_of_single_requests_are_not_copied_into_sessions() {
-    let mut run = clean().run;
+    let mut run = clean_load().run;
     run.measured
         .rows
         .push(speedwell_load::measured::RequestRecord {
@@ -219,7 +219,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
             sent_ns: None,
             first_byte_ns: None,
             end_ns: 1,
-            outcome: Outcome::Ok,
+            outcome: RequestOutcome::Ok,
             status: 200,
             body_bytes: 0,
             wire_bytes: 0,
@@ -227,7 +227,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
         });
     let (session, _) = session(&[run]);
     assert!(
-        measured::loads_of(&session).unwrap()[0]
+        measured::stored_loads(&session).unwrap()[0]
             .measured
             .rows
             .is_empty()
@@ -236,25 +236,26 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
 
 #[test]
 fn parts_of_one_load_add_up() {
-    let whole = measured::merge_parts(vec![clean().run, clean().run]).unwrap();
+    let whole = measured::merge_load_parts(vec![clean_load().run, clean_load().run]).unwrap();
     let PaceFacts::Closed { concurrency, .. } = whole.requested.pace else {
         panic!("{:?}", whole.requested.pace)
     };
     assert_eq!((concurrency, whole.requested.processes), (8, 2));
     assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
     // Twice the requests in the same time, and still no more than requested.
-    let found = speedwell_analysis::load::analyse(&whole);
+    let found = speedwell_analysis::load::analyze_load(&whole);
     assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
     assert!(!found.concurrency.is_short);
 
-    let mut other = clean().run;
+    let mut other = clean_load().run;
     other.url.push_str("/else");
-    let error = measured::merge_parts(vec![clean().run, other]).unwrap_err();
+    let error = measured::merge_load_parts(vec![clean_load().run, other]).unwrap_err();
     assert!(
         error.to_string().contains("not parts of the same load"),
         "{error}"
     );
-    let error = measured::merge_parts(vec![clean().run, Made::open(1.0).run]).unwrap_err();
+    let error =
+        measured::merge_load_parts(vec![clean_load().run, MadeLoad::open(1.0).run]).unwrap_err();
     assert!(
         error.to_string().contains("sent when it was due"),
         "{error}"
@@ -263,24 +264,30 @@ fn parts_of_one_load_add_up() {
 
 /// The log that `--hdr` writes for a load.
 fn log(load: &LoadRun) -> String {
-    let Latency::Open(latency) = &load.measured.totals.latency else {
+    let LoadLatency::Open(latency) = &load.measured.totals.latency else {
         panic!("an open load")
     };
     let mut rows = Vec::new();
     for (outcome, times) in latency.requests.iter() {
-        rows.push(LogRow::new(outcome.name(), 0, S, &times.sent.service));
-        rows.push(LogRow::new(outcome.name(), 0, S, &times.response));
+        rows.push(HistogramLogRow::new(
+            outcome.name(),
+            0,
+            S,
+            &times.sent.service,
+        ));
+        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.response));
     }
-    rows.push(LogRow::new("all", 0, S, &latency.lag));
+    rows.push(HistogramLogRow::new("all", 0, S, &latency.lag));
     write_log(0, &rows).unwrap()
 }
 
 #[test]
 fn a_log_of_histograms_is_a_table_of_percentiles() {
-    let load = troubled().run;
+    let load = troubled_load().run;
     let text = log(&load);
     let mut warnings = Vec::new();
-    let session = &formats::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session =
+        &formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
     assert_eq!(warnings, Vec::<String>::new());
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(ids[0], "load");
@@ -288,7 +295,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
         ids.contains(&"load outcome=timeout.total".to_owned()),
         "{ids:?}"
     );
-    let Latency::Open(latency) = &load.measured.totals.latency else {
+    let LoadLatency::Open(latency) = &load.measured.totals.latency else {
         panic!()
     };
     let near = |metric: &str, expected: u64| {
@@ -314,7 +321,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
         "response_p99_9",
         latency
             .requests
-            .merged()
+            .merge_all()
             .response
             .quantile(999_000)
             .unwrap()
@@ -328,7 +335,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
 #[test]
 fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
     let mut text = String::new();
-    for line in log(&troubled().run).lines() {
+    for line in log(&troubled_load().run).lines() {
         let line = line
             .replace("Tag=service/ok", "Tag=read")
             .replace("Tag=lag/all", "Tag=write");
@@ -343,7 +350,8 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
         }
     }
     let mut warnings = Vec::new();
-    let session = &formats::read_noting("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session =
+        &formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
     assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
     let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
     assert_eq!(
@@ -355,8 +363,8 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
 
 #[test]
 fn a_report_shows_a_file_of_loads_as_they_were_shown_first() {
-    let project = Project::new();
-    std::fs::write(project.path("x.json"), json(&[clean().run])).unwrap();
+    let project = TempProject::new();
+    std::fs::write(project.path("x.json"), json(&[clean_load().run])).unwrap();
     let shown = project.run(&["report", "x.json"]);
     assert_eq!(shown.status, 0, "{}", shown.stderr);
     assert!(
@@ -369,7 +377,7 @@ fn a_report_shows_a_file_of_loads_as_they_were_shown_first() {
     let imported = project.run(&["import", "x.json"]);
     assert_eq!(imported.status, 0, "{}", imported.stderr);
     assert_eq!(project.run(&["report", "@latest"]).stdout, shown.stdout);
-    std::fs::write(project.path("x.hlog"), log(&troubled().run)).unwrap();
+    std::fs::write(project.path("x.hlog"), log(&troubled_load().run)).unwrap();
     let log = project.run(&["report", "x.hlog"]);
     assert!(log.stdout.contains("response_p99"), "{}", log.stdout);
 }

@@ -3,10 +3,10 @@
 
 use super::busy::wait_until;
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use super::web_server::WebServer;
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,17 +22,17 @@ fn fleet(machines: &[(&str, &Path)]) -> String {
     format!("engine = \"local\"\n{machines}")
 }
 
-fn three() -> Project {
+fn three() -> TempProject {
     of_these(&["lab-1", "lab-2", "lab-3"])
 }
 
 /// A project with load machines of these names.
-fn of_these(names: &[&str]) -> Project {
+fn of_these(names: &[&str]) -> TempProject {
     let machines: Vec<(&str, &Path)> = names
         .iter()
         .map(|&name| (name, Path::new(PROGRAM)))
         .collect();
-    Project::new().with("fleet.toml", &fleet(&machines))
+    TempProject::new().with("fleet.toml", &fleet(&machines))
 }
 
 /// The command for a load from other machines that is not stored.
@@ -41,7 +41,7 @@ fn words<'a>(url: &'a str, more: &'a str) -> Vec<&'a str> {
     usual.into_iter().chain(more.split_whitespace()).collect()
 }
 
-fn load(answer: &Answer) -> Json {
+fn load(answer: &CommandResult) -> Json {
     answer.json()["loads"][0].clone()
 }
 
@@ -149,7 +149,7 @@ fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
 #[test]
 fn machines_at_the_end_of_ssh_and_of_slurm_send_the_same() {
     let more = "--from lab -n 301 -c 13";
-    match Sshd::start() {
+    match SshdServer::start() {
         Err(reason) => eprintln!("skipped: {reason}"),
         Ok(sshd) => {
             let machine = |name: &str| {
@@ -157,26 +157,26 @@ fn machines_at_the_end_of_ssh_and_of_slurm_send_the_same() {
                     "[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nbinary = \"{PROGRAM}\"\n"
                 )
             };
-            let machines: String = HOSTS.iter().copied().map(machine).collect();
-            let config = sshd.config();
+            let machines: String = HOST_NAMES.iter().copied().map(machine).collect();
+            let config = sshd.ssh_config();
             let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
-            let project = Project::new().with("fleet.toml", &format!("{head}{machines}"));
+            let project = TempProject::new().with("fleet.toml", &format!("{head}{machines}"));
             let server = WebServer::start();
             let answer = project.run(&words(&server.url("/"), more));
-            expect_exact(&load(&answer.expect_status(0)), &server, &HOSTS);
+            expect_exact(&load(&answer.expect_status(0)), &server, &HOST_NAMES);
         }
     }
-    match Slurm::start() {
+    match SlurmCluster::start() {
         Err(reason) => eprintln!("skipped: {reason}"),
         Ok(slurm) => {
             let folder = slurm.folder();
             let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
-            let project = Project::new().with("fleet.toml", &text);
+            let project = TempProject::new().with("fleet.toml", &text);
             let server = WebServer::start();
             let mut command = project.command(&words(&server.url("/"), more));
-            command.env("SLURM_CONF", slurm.conf());
-            let answer = Answer::from(command.output().unwrap()).expect_status(0);
-            expect_exact(&load(&answer), &server, &NODES);
+            command.env("SLURM_CONF", slurm.config_path());
+            let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
+            expect_exact(&load(&answer), &server, &NODE_NAMES);
         }
     }
 }
@@ -199,7 +199,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
     let workers = children(child.id(), "perform-load");
     assert_eq!(workers.len(), 2);
     kill(workers[1]);
-    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(2);
+    let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(2);
     let first = answer.stdout.lines().next().unwrap();
     assert!(first.contains("lab-2 was lost"), "{answer:?}");
     assert!(first.contains("it had attempted "), "{first}");
@@ -234,7 +234,8 @@ fn kill(pid: u32) {
 
 #[test]
 fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
-    let project = Project::new().with_program("broken", "#!/bin/sh\necho 'no libc' >&2\nexit 1\n");
+    let project =
+        TempProject::new().with_program("broken", "#!/bin/sh\necho 'no libc' >&2\nexit 1\n");
     let broken = project.path("broken");
     let machines = [("lab-1", Path::new(PROGRAM)), ("lab-2", &broken)];
     let project = project.with("fleet.toml", &fleet(&machines));
@@ -288,7 +289,7 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
         return;
     }
     let text = AHEAD.replace("PROGRAM", &format!("'{PROGRAM}'"));
-    let project = Project::new().with_program("ahead", &text);
+    let project = TempProject::new().with_program("ahead", &text);
     let ahead = project.path("ahead");
     let machines = [("lab-1", Path::new(PROGRAM)), ("lab-2", &ahead)];
     let project = project.with("fleet.toml", &fleet(&machines));
@@ -310,23 +311,23 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
 }
 
 /// Two network namespaces and a bridge, with their own addresses; dropping this removes them.
-struct Networks {
+struct TestNetworks {
     names: [String; 2],
     bridge: String,
     net: String,
 }
 
-impl Networks {
+impl TestNetworks {
     /// `Err` if they cannot be created.
-    fn make() -> Result<Networks, String> {
+    fn make() -> Result<TestNetworks, String> {
         let own = std::process::id() % 10_000;
-        let networks = Networks {
+        let networks = TestNetworks {
             names: [format!("sw{own}a"), format!("sw{own}b")],
             bridge: format!("swbr{own}"),
             // Addresses for tests of network devices (RFC 2544).
             net: format!("198.18.{}", own % 250),
         };
-        let Networks { names, bridge, net } = &networks;
+        let TestNetworks { names, bridge, net } = &networks;
         ip(&format!("link add {bridge} type bridge"))?;
         ip(&format!("addr add {net}.1/24 dev {bridge}"))?;
         ip(&format!("link set {bridge} up"))?;
@@ -344,7 +345,7 @@ impl Networks {
     }
 }
 
-impl Drop for Networks {
+impl Drop for TestNetworks {
     fn drop(&mut self) {
         let _ = self
             .names
@@ -356,10 +357,10 @@ impl Drop for Networks {
 }
 
 fn ip(words: &str) -> Result<(), String> {
-    does("ip", words)
+    run_program("ip", words)
 }
 
-fn does(program: &str, words: &str) -> Result<(), String> {
+fn run_program(program: &str, words: &str) -> Result<(), String> {
     let output = Command::new(program).args(words.split(' ')).output();
     let output = output.map_err(|error| format!("{program} cannot be started: {error}"))?;
     if output.status.success() {
@@ -373,16 +374,16 @@ fn does(program: &str, words: &str) -> Result<(), String> {
 
 #[test]
 fn machines_in_networks_of_their_own_show_how_far_they_are() {
-    let networks = match Networks::make() {
+    let networks = match TestNetworks::make() {
         Ok(networks) => networks,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
     let [near, far] = &networks.names;
-    let delays = does(
+    let delays = run_program(
         "tc",
         &format!("-n {far} qdisc add dev e0 root netem delay 20ms"),
     );
-    let mut project = Project::new();
+    let mut project = TempProject::new();
     for name in [near, far] {
         let script = format!("#!/bin/sh\nexec ip netns exec {name} '{PROGRAM}' \"$@\"\n");
         project = project.with_program(name, &script);

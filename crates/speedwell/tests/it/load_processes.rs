@@ -2,19 +2,19 @@
 
 use crate::busy::wait_until;
 use crate::harness_driver::is_missing;
-use crate::project::{Answer, Project};
+use crate::project::{CommandResult, TempProject};
 use crate::web_server::WebServer;
 use serde_json::Value as Json;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-fn measured(answer: &Answer) -> Json {
+fn measured(answer: &CommandResult) -> Json {
     let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
 
 /// Starts a long load and waits until it is running.
-fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
+fn start_load(project: &TempProject, server: &WebServer, words: &[&str]) -> Child {
     let url = server.url("/");
     let words = [
         &["load", &url, "-t", "600s", "--no-save", "--format", "json"],
@@ -39,7 +39,7 @@ fn signal(signal: &str, pid: u32) {
 
 #[test]
 fn several_processes_send_their_parts_and_are_added_up() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let url = server.url("/");
     let words = [
         "load",
@@ -67,7 +67,7 @@ fn several_processes_send_their_parts_and_are_added_up() {
 
 #[test]
 fn every_process_sends_the_credentials_of_the_address() {
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     let words = "-n 20 -c 4 --clients 2 -L --no-save";
     for path in ["/", "/moved"] {
         // The password is 'p@w'; the parent must pass it to its children unchanged.
@@ -85,12 +85,12 @@ fn every_process_sends_the_credentials_of_the_address() {
 
 #[test]
 fn what_was_measured_until_ctrl_c_is_told() {
-    let project = Project::new();
+    let project = TempProject::new();
     for words in [&[][..], &["--clients", "2"]] {
         let server = WebServer::start();
-        let child = begin(&project, &server, words);
+        let child = start_load(&project, &server, words);
         signal("-INT", child.id());
-        let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(130);
+        let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
         let measured = measured(&answer);
         assert_eq!(measured["is_interrupted"], true);
         let ok = measured["account"]["books"]["ok"].as_u64().unwrap();
@@ -104,8 +104,8 @@ fn what_was_measured_until_ctrl_c_is_told() {
 
 #[test]
 fn a_process_that_dies_takes_only_its_own_part_with_it() {
-    let (project, server) = (Project::new(), WebServer::start());
-    let child = begin(&project, &server, &["--clients", "2"]);
+    let (project, server) = (TempProject::new(), WebServer::start());
+    let child = start_load(&project, &server, &["--clients", "2"]);
     let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
     let children = tasks.flatten().filter_map(|task| {
         let text = std::fs::read_to_string(task.path().join("children")).ok()?;
@@ -116,7 +116,7 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
     signal("-KILL", workers[0]);
     std::thread::sleep(Duration::from_millis(200));
     signal("-INT", child.id());
-    let answer = Answer::from(child.wait_with_output().unwrap());
+    let answer = CommandResult::from(child.wait_with_output().unwrap());
     let document: Json = answer.json();
     let load = &document["loads"][0];
     assert_eq!(load["is_partial"], true);
@@ -130,7 +130,7 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
 
 #[test]
 fn other_tools_send_the_same_load_and_their_figures_are_read() {
-    let project = Project::new();
+    let project = TempProject::new();
     let tools: [(&str, &[&str]); 4] = [
         ("ab", &["-n", "60", "-d", "a=1"]),
         ("wrk", &["-t", "1s"]),
@@ -163,7 +163,7 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
 
 #[test]
 fn what_a_tool_cannot_do_is_refused_by_name() {
-    let project = Project::new();
+    let project = TempProject::new();
     let refused: [(&[&str], &str); 5] = [
         (
             &["wrk", "-n", "5"],
@@ -187,7 +187,7 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
 #[test]
 fn parts_that_were_started_by_hand_are_one_load() {
     let server = WebServer::start();
-    let project = Project::new();
+    let project = TempProject::new();
     let url = server.url("/");
     for part in ["a.json", "b.json"] {
         let words = ["load", &url, "-c", "2", "-n", "50", "-o", part, "--no-save"];

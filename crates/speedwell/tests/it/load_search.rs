@@ -1,8 +1,8 @@
 //! Searches by the whole program against a server of known capacity: four slots, each of which
 //! takes 5 ms per response, so that throughput grows up to 4 concurrent requests and no further.
 
-use super::busy::{eventually, holds};
-use super::project::Project;
+use super::busy::{ensure_holds, retry_busy};
+use super::project::TempProject;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,13 +13,13 @@ const PLACES: u32 = 4;
 const WORK: Duration = Duration::from_millis(5);
 
 /// Number of free slots, and who waits for one.
-type Free = Arc<(Mutex<u32>, Condvar)>;
+type FreeSlots = Arc<(Mutex<u32>, Condvar)>;
 
 /// Starts the server and returns its address. It ends with the test program.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let free: Free = Arc::new((Mutex::new(PLACES), Condvar::new()));
+    let free: FreeSlots = Arc::new((Mutex::new(PLACES), Condvar::new()));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let free = Arc::clone(&free);
@@ -30,7 +30,7 @@ fn server() -> String {
 }
 
 /// Serves the requests of one connection, one at a time.
-fn serve(mut stream: TcpStream, free: &Free) {
+fn serve(mut stream: TcpStream, free: &FreeSlots) {
     let (count, changed) = &**free;
     let mut request = Vec::new();
     let mut bytes = [0; 4096];
@@ -54,15 +54,15 @@ fn serve(mut stream: TcpStream, free: &Free) {
 
 /// Runs a search that needs successful responses at each level; with such short visits a level may
 /// end without one if other load delays the server or the generator.
-fn tried(project: &Project, words: &str) -> Result<Value, String> {
+fn try_search(project: &TempProject, words: &str) -> Result<Value, String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words);
-    holds(answer.status == 0, || format!("{answer:#?}"))?;
+    ensure_holds(answer.status == 0, || format!("{answer:#?}"))?;
     serde_json::from_str(&answer.stdout).map_err(|error| format!("{error} in {answer:#?}"))
 }
 
 /// Runs a search that must succeed; returns its JSON.
-fn json(project: &Project, words: &str) -> Value {
+fn json(project: &TempProject, words: &str) -> Value {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words).expect_status(0);
     answer.json()
@@ -74,9 +74,9 @@ fn throughput_stops_growing_at_the_places_of_the_server() {
     let words =
         format!("load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json");
     // A busy machine makes sleeps longer, which can blur the difference of one slot.
-    eventually(2, || {
-        let project = Project::new();
-        let found = tried(&project, &words)?;
+    retry_busy(2, || {
+        let project = TempProject::new();
+        let found = try_search(&project, &words)?;
         // Every visit is stored as a run of its own case, and the stored visits give the same
         // answer.
         project
@@ -101,18 +101,18 @@ fn grew_up_to_the_places(found: &Value) -> Result<(), String> {
     let is_right = (3..=6).contains(&knee) && scaling["still_grows"] == false;
     // 4 slots of 5 ms serve at most 800 requests a second.
     assert!(throughput <= 810.0, "{throughput}");
-    holds(is_right && throughput >= 300.0, || format!("{found:#}"))
+    ensure_holds(is_right && throughput >= 300.0, || format!("{found:#}"))
 }
 
 #[test]
 fn a_list_measures_its_levels_and_no_others() {
     let url = server();
-    eventually(1, || levels_of_a_list(&url));
+    retry_busy(1, || levels_of_a_list(&url));
 }
 
 fn levels_of_a_list(url: &str) -> Result<(), String> {
-    let project = Project::new();
-    let found = tried(
+    let project = TempProject::new();
+    let found = try_search(
         &project,
         &format!("load {url} -c 1,2,8 -r 2 -t 100ms -w 0 --format json -o levels.svg"),
     )?;
@@ -125,7 +125,7 @@ fn levels_of_a_list(url: &str) -> Result<(), String> {
             (number("concurrency"), number("visits"))
         })
         .collect();
-    holds(levels == [(1, 2), (2, 2), (8, 2)], || format!("{found:#}"))?;
+    ensure_holds(levels == [(1, 2), (2, 2), (8, 2)], || format!("{found:#}"))?;
     let refused = found["scaling"][0]["usl"]["refused"].as_str().unwrap();
     assert!(refused.starts_with("3 levels are too few"), "{refused}");
     assert!(project.path("levels.svg").exists());
@@ -134,29 +134,29 @@ fn levels_of_a_list(url: &str) -> Result<(), String> {
 
 #[test]
 fn the_highest_rate_is_what_the_server_can_serve() {
-    let project = Project::new();
+    let project = TempProject::new();
     let url = server();
     let words = format!("load {url} --rate max -t 300ms -w 50ms --format json");
     // Other tests may keep the machine so busy for a while that the generator is late at every
     // rate.
-    eventually(2, || {
-        let found = tried(&project, &words)?["highest_rate"].clone();
+    retry_busy(2, || {
+        let found = try_search(&project, &words)?["highest_rate"].clone();
         let of = |key: &str| found[key].as_f64().ok_or(format!("{found:#}"));
         let (kept, missed) = (of("kept")?, of("missed")?);
         // 4 slots of 5 ms serve at most 800 requests a second.
         assert!(kept <= 820.0, "{kept}");
-        holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
+        ensure_holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
             format!("{kept} {missed}")
         })
     });
     let words = format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json");
-    eventually(2, || {
-        let impossible = tried(&project, &words)?;
+    retry_busy(2, || {
+        let impossible = try_search(&project, &words)?;
         // No response takes less than 5 ms, so no rate meets this limit.
         assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
         let rows = impossible["rates"].as_array().unwrap();
         let is_why = |row: &Value| row["missed"] == "--fail-on 'p50>1ms'";
-        holds(rows.iter().any(is_why), || format!("{rows:#?}"))
+        ensure_holds(rows.iter().any(is_why), || format!("{rows:#?}"))
     });
 }
 
@@ -187,9 +187,9 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
             });
         }
     });
-    eventually(1, || {
+    retry_busy(1, || {
         let words = format!("load {url} -c max -t 150ms -w 50ms --format json");
-        let found = tried(&Project::new(), &words)?;
+        let found = try_search(&TempProject::new(), &words)?;
         let warnings = found["warnings"].to_string();
         let levels = found["levels"].as_array().unwrap();
         let highest = levels.last().unwrap();
@@ -197,13 +197,13 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
             && highest["concurrency"] == 4
             && highest["standing"] == "failed"
             && found["scaling"][0]["concurrency"].as_u64() <= Some(3);
-        holds(is_right, || format!("{found:#}"))
+        ensure_holds(is_right, || format!("{found:#}"))
     });
 }
 
 #[test]
 fn options_that_contradict_a_search_are_refused() {
-    let project = Project::new();
+    let project = TempProject::new();
     let refused = [
         ("-c max --rate 100", "the server does not decide"),
         ("-c 1,2 --ramp 0-10:1s", "the server does not decide"),
@@ -231,7 +231,7 @@ fn options_that_contradict_a_search_are_refused() {
 #[test]
 fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
     let url = server();
-    let project = Project::new();
+    let project = TempProject::new();
     // The search tries 200 on its way, so the two have a case in common.
     for words in ["--rate 200 -n 10", "--rate max -t 50ms -w 0s"] {
         let words = format!("load {url} {words} --seed 1");

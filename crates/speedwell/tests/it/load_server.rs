@@ -1,7 +1,7 @@
 //! `speedwell load --serve`: the server is started, identified as the one that responds, and
 //! stopped.
 
-use crate::project::{Answer, Project, node};
+use crate::project::{CommandResult, TempProject, node};
 use crate::web_server::free_port;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const server = require('http').createServer((request, response) => {
 server.listen(Number(process.argv[2]), '127.0.0.1');
 ";
 
-fn load(project: &Project, port: u16, path: &str, words: &[&str]) -> Answer {
+fn load(project: &TempProject, port: u16, path: &str, words: &[&str]) -> CommandResult {
     let url = format!("http://127.0.0.1:{port}{path}");
     project.run(&[&["load", &url, "--no-save"], words].concat())
 }
@@ -29,7 +29,7 @@ fn a_server_is_started_for_the_load_and_ended_after_it() {
     if node().is_none() {
         return;
     }
-    let project = Project::new().with("server.js", SERVER);
+    let project = TempProject::new().with("server.js", SERVER);
     let port = free_port();
     let serve = format!("node server.js {port}");
     load(&project, port, "/", &["-n", "200", "--serve", &serve])
@@ -44,7 +44,7 @@ fn a_server_behind_a_shell_is_ended_with_all_it_started() {
     if node().is_none() {
         return;
     }
-    let project = Project::new().with("server.js", SERVER);
+    let project = TempProject::new().with("server.js", SERVER);
     let port = free_port();
     let serve = format!("true && node server.js {port} & wait");
     load(&project, port, "/", &["-n", "50", "--serve", &serve]).expect_status(0);
@@ -56,7 +56,7 @@ fn a_server_that_dies_ends_the_load_and_is_told() {
     if node().is_none() {
         return;
     }
-    let project = Project::new().with("server.js", SERVER);
+    let project = TempProject::new().with("server.js", SERVER);
     let port = free_port();
     let serve = format!("node server.js {port}");
     let begin = Instant::now();
@@ -69,7 +69,7 @@ fn a_server_that_dies_ends_the_load_and_is_told() {
 
 #[test]
 fn a_server_that_never_comes_is_told_with_its_last_words() {
-    let project = Project::new();
+    let project = TempProject::new();
     let port = free_port();
     load(&project, port, "/", &["--serve", "echo oops >&2; exit 4"])
         .expect_status(2)
@@ -88,7 +88,7 @@ fn a_server_that_never_comes_is_told_with_its_last_words() {
 
 #[test]
 fn a_port_that_is_in_use_is_refused_before_anything_is_started() {
-    let project = Project::new();
+    let project = TempProject::new();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
     load(&project, port, "/", &["--serve", "touch started; sleep 60"])
@@ -99,7 +99,7 @@ fn a_port_that_is_in_use_is_refused_before_anything_is_started() {
 
 #[test]
 fn another_process_that_answers_is_not_taken_for_the_server() {
-    let project = Project::new();
+    let project = TempProject::new();
     let port = free_port();
     let started = project.path("started");
     let other = std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! `speedwell load` while its own process is stopped for a while, as by a busy machine or Ctrl-Z.
 
-use crate::busy::{eventually, holds, wait_until};
-use crate::project::{Answer, Project};
+use crate::busy::{ensure_holds, retry_busy, wait_until};
+use crate::project::{CommandResult, TempProject};
 use crate::web_server::WebServer;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Loads with a timeout of one second, and stops the generator for two once `begun` requests have
 /// arrived.
-fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
-    let (project, server) = (Project::new(), WebServer::start());
+fn stopped_for_two_seconds(words: &[&str], begun: usize) -> CommandResult {
+    let (project, server) = (TempProject::new(), WebServer::start());
     let url = server.url("/later");
     let load = ["load", &url, "--no-save", "--no-verify", "--timeout", "1s"];
     let mut command = project.command(&[&load, words].concat());
@@ -21,7 +21,7 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
     kill_process(pid, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     kill_process(pid, Signal::CONT).unwrap();
-    Answer::from(child.wait_with_output().unwrap())
+    CommandResult::from(child.wait_with_output().unwrap())
 }
 
 /// The server responds to each request after a tenth of a second, so all responses arrive long
@@ -32,11 +32,11 @@ fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
         &["-n", "200", "-c", "20"][..],
         &["-n", "200", "--rate", "100", "-c", "100"],
     ] {
-        eventually(1, || {
+        retry_busy(1, || {
             let answer = stopped_for_two_seconds(words, 50);
             let told: Vec<&str> = answer.stdout.split_whitespace().collect();
             let is_good = told.join(" ").contains("no request failed");
-            holds(is_good, || format!("{words:?}: {answer:#?}"))
+            ensure_holds(is_good, || format!("{words:?}: {answer:#?}"))
         });
     }
 }

@@ -1,8 +1,8 @@
 //! The table of docs/guide/load.md for users of other tools: each command on its right side does
 //! what it says, for a shorter time and with fewer requests.
 
-use crate::busy::{eventually, holds};
-use crate::project::Project;
+use crate::busy::{ensure_holds, retry_busy};
+use crate::project::TempProject;
 use crate::web_server::WebServer;
 
 /// The commands of the table, without `speedwell`.
@@ -37,7 +37,7 @@ fn shortened(words: Vec<String>) -> Vec<String> {
 fn commands_of_other_tools_have_equivalents_that_work() {
     let commands = commands();
     assert!(commands.len() > 20, "{commands:?}");
-    let (project, server) = (Project::new(), WebServer::start());
+    let (project, server) = (TempProject::new(), WebServer::start());
     for command in &commands {
         let before = server.count();
         let words = shell_words::split(&command.replace("URL", &server.url("/"))).unwrap();
@@ -45,12 +45,12 @@ fn commands_of_other_tools_have_equivalents_that_work() {
         words.extend(["--no-save".to_owned(), "--no-verify".to_owned()]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // Shortened this much, a load may end before a busy machine has sent anything.
-        eventually(1, || {
+        retry_busy(1, || {
             let answer = project.run(&words);
             // Lines are wrapped at the width of the window.
             let told: Vec<&str> = answer.stdout.split_whitespace().collect();
             let is_good = answer.status == 0 && told.join(" ").contains("no request failed");
-            holds(is_good && server.count() > before, || {
+            ensure_holds(is_good && server.count() > before, || {
                 format!("{command}: {answer:#?}")
             })
         });

@@ -4,7 +4,7 @@
 //! that others have changed since. Git accepts it, and every test that would notice is lost with the work.
 //! But it leaves a trace: several files become byte for byte what they were before another commit.
 
-use super::repository::Repository;
+use super::repository::TestRepository;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
@@ -20,11 +20,11 @@ const MIN_FILES: usize = 2;
 const DELIBERATE: [&str; 4] = ["revert", "restore", "back out", "undo"];
 
 /// Version of a file: the name of its blob, and the index of the commit that wrote it (`None`: before the log begins).
-type Version<'a> = (&'a str, Option<usize>);
+type FileVersion<'a> = (&'a str, Option<usize>);
 
 /// What a commit undoes of an earlier one.
 #[derive(Default)]
-struct Undone<'a> {
+struct UndoneWork<'a> {
     /// Changed files that are back at an older version.
     put_back: Vec<&'a str>,
     /// Files that the earlier commit added. Alone they prove nothing: files are moved and joined all the time.
@@ -70,7 +70,7 @@ fn lost_work(folder: &Path, reviewed: &str) -> Result<Vec<String>, String> {
         if is_deliberate || index < first_checked {
             continue;
         }
-        for (victim, Undone { put_back, deleted }) in undone {
+        for (victim, UndoneWork { put_back, deleted }) in undone {
             let files = put_back.len() + deleted.len();
             if files >= MIN_FILES && !put_back.is_empty() {
                 let [victim, ..] = commits[victim];
@@ -88,9 +88,9 @@ fn lost_work(folder: &Path, reviewed: &str) -> Result<Vec<String>, String> {
 fn undone_by<'a>(
     index: usize,
     changes: &'a str,
-    versions: &mut HashMap<&'a str, Vec<Version<'a>>>,
-) -> BTreeMap<usize, Undone<'a>> {
-    let mut undone: BTreeMap<usize, Undone> = BTreeMap::new();
+    versions: &mut HashMap<&'a str, Vec<FileVersion<'a>>>,
+) -> BTreeMap<usize, UndoneWork<'a>> {
+    let mut undone: BTreeMap<usize, UndoneWork> = BTreeMap::new();
     let mut fields = changes.trim_start_matches(['\0', '\n']).split('\0');
     while let (Some(change), Some(path)) = (fields.next(), fields.next()) {
         let words: Vec<&str> = change.trim_start().split(' ').collect();
@@ -128,14 +128,14 @@ fn no_commit_silently_undoes_the_work_of_another() {
 
 #[test]
 fn a_commit_from_a_stale_tree_is_found() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = TestRepository::new() else {
         return;
     };
     let commit = |files: &[(&str, &str)], subject: &str| {
         for (path, text) in files {
-            repository.write(path, text);
+            repository.write_file(path, text);
         }
-        repository.commit(subject);
+        repository.commit_all(subject);
     };
     let stale = [
         ("help.rs", "long"),
@@ -167,7 +167,7 @@ fn a_commit_from_a_stale_tree_is_found() {
 
 #[test]
 fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = TestRepository::new() else {
         return;
     };
     for (text, subject) in [
@@ -175,25 +175,25 @@ fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
         ("2", "second"),
         ("1", "Revert second: too slow"),
     ] {
-        repository.write("a", text);
-        repository.write("b", text);
-        repository.commit(subject);
+        repository.write_file("a", text);
+        repository.write_file("b", text);
+        repository.commit_all(subject);
     }
     let found = || lost_work(repository.folder(), "none").unwrap();
     assert!(found().is_empty());
 
-    repository.write("a", "2");
-    repository.write("new.rs", "one");
-    repository.commit("add a command");
+    repository.write_file("a", "2");
+    repository.write_file("new.rs", "one");
+    repository.commit_all("add a command");
     std::fs::remove_file(repository.folder().join("new.rs")).unwrap();
-    repository.commit("join two files");
+    repository.commit_all("join two files");
     assert!(found().is_empty());
 
-    repository.write("a", "3");
-    repository.write("another.rs", "two");
-    repository.commit("add another command");
+    repository.write_file("a", "3");
+    repository.write_file("another.rs", "two");
+    repository.commit_all("add another command");
     std::fs::remove_file(repository.folder().join("another.rs")).unwrap();
-    repository.write("a", "2");
-    repository.commit("change something else");
+    repository.write_file("a", "2");
+    repository.commit_all("change something else");
     assert_eq!(found().len(), 1, "{:?}", found());
 }

@@ -1,6 +1,6 @@
 //! Many cases in one session: a change among them is found, and a gate on all of them can fail.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use std::fmt::Write;
 
 /// Cases with 32 runs of every variant and noise of about 1 %; `factor` scales a case under a
@@ -35,7 +35,7 @@ fn fake(cases: usize, variants: &[&str], factor: impl Fn(&str, usize) -> f64) ->
     text
 }
 
-fn run(text: &str, variants: &[&str], words: &[&str]) -> Answer {
+fn run(text: &str, variants: &[&str], words: &[&str]) -> CommandResult {
     let mut all: Vec<String> = ["run", "g/many.fake", "--seed", "4"]
         .map(String::from)
         .to_vec();
@@ -44,13 +44,13 @@ fn run(text: &str, variants: &[&str], words: &[&str]) -> Answer {
     }
     all.extend(words.iter().map(|&word| word.to_owned()));
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    Project::new().with("g/many.fake", text).run(&all)
+    TempProject::new().with("g/many.fake", text).run(&all)
 }
 
 const TWO: [&str; 2] = ["old", "new"];
 
 /// Number of CSV rows with this verdict.
-fn count(answer: &Answer, verdict: &str) -> usize {
+fn count(answer: &CommandResult, verdict: &str) -> usize {
     let cell = format!(",{verdict},");
     let rows = answer.stdout.lines().filter(|line| line.contains(&cell));
     rows.count()
@@ -139,7 +139,7 @@ fn metrics(cases: usize, variants: &[&str]) -> String {
 }
 
 /// The cells of a CSV column.
-fn column<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
+fn column<'a>(answer: &'a CommandResult, name: &str) -> Vec<&'a str> {
     let mut lines = answer.stdout.lines();
     let head = lines.next().unwrap_or_default();
     let at = head.split(',').position(|cell| cell == name);
@@ -151,7 +151,7 @@ fn column<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
 
 /// Compares `cases` cases under `variants` (the first is the baseline), with options that select
 /// the metrics.
-fn family(cases: usize, variants: &[&str], words: &[&str]) -> Answer {
+fn family(cases: usize, variants: &[&str], words: &[&str]) -> CommandResult {
     let words = [words, &["--correct", "holm", "--format", "csv"]].concat();
     run(&metrics(cases, variants), variants, &words).expect_status(0)
 }

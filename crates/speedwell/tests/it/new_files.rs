@@ -1,8 +1,8 @@
 //! `speedwell new`: the created files work as they are.
 
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project, node, repository};
-use speedwell_model::assignment::{Assignment, Change, Work};
+use super::project::{CommandResult, TempProject, node, repository};
+use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetWork};
 use speedwell_suite::experiment::{self, Experiment};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,21 +11,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn parsed(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experiment> {
-    Experiment::parse(&speedwell_suite::source(file, set)?)
+    Experiment::parse(&speedwell_suite::read_source(file, set)?)
 }
 
 fn read(file: &Path) -> Experiment {
-    let form = experiment::form(file);
+    let form = experiment::definition_form(file);
     assert_eq!(
         form,
-        Some(experiment::Form::Experiment),
+        Some(experiment::DefinitionForm::Experiment),
         "{}",
         file.display()
     );
     parsed(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-fn run_of(experiment: &Experiment, variant: &str) -> Assignment {
+fn run_of(experiment: &Experiment, variant: &str) -> RunAssignment {
     let group = &experiment.groups[0];
     experiment
         .assignment(group, &group.cases[0], variant, 7)
@@ -33,17 +33,17 @@ fn run_of(experiment: &Experiment, variant: &str) -> Assignment {
 }
 
 /// Runs the target's command of an assignment, with its environment changes.
-fn performed(run: &Assignment) -> String {
+fn run_assignment(run: &RunAssignment) -> String {
     let mut command = Command::new(&run.target.command[0]);
     command
         .args(&run.target.command[1..])
         .current_dir(&run.target.directory);
     for change in &run.target.environment {
         match change {
-            Change::Set(name, value)
-            | Change::Append(name, value)
-            | Change::Prepend(name, value) => command.env(name, value),
-            Change::Unset(name) => command.env_remove(name),
+            EnvVarChange::Set(name, value)
+            | EnvVarChange::Append(name, value)
+            | EnvVarChange::Prepend(name, value) => command.env(name, value),
+            EnvVarChange::Unset(name) => command.env_remove(name),
         };
     }
     let output = command.stdin(Stdio::null()).output().unwrap();
@@ -51,7 +51,7 @@ fn performed(run: &Assignment) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn written(answer: &Answer) -> Vec<&str> {
+fn written(answer: &CommandResult) -> Vec<&str> {
     answer.stdout.lines().collect()
 }
 
@@ -60,7 +60,7 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
     if node().is_none() {
         return;
     }
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a folder/mod.js", "console.log('loaded');")
         .with("app.js", "console.log(process.argv[2]);");
     let words = [
@@ -80,8 +80,8 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
     let found = read(&project.path("overhead.toml"));
     assert_eq!(found.requirements[0].name, "node");
     assert_eq!(found.plan.control.as_deref(), Some("without"));
-    assert_eq!(performed(&run_of(&found, "without")), "{x}\n");
-    assert_eq!(performed(&run_of(&found, "with")), "loaded\n{x}\n");
+    assert_eq!(run_assignment(&run_of(&found, "without")), "{x}\n");
+    assert_eq!(run_assignment(&run_of(&found, "with")), "loaded\n{x}\n");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
     if is_missing("python3") {
         return;
     }
-    let project = Project::new().with("mod.py", "print('loaded')").with(
+    let project = TempProject::new().with("mod.py", "print('loaded')").with(
         "app.py",
         "import sys; print(any('preload' == p for p in sys.path))",
     );
@@ -109,13 +109,13 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
         ["overhead.toml", "preload/sitecustomize.py"]
     );
     let found = read(&project.path("overhead.toml"));
-    assert_eq!(performed(&run_of(&found, "without")), "False\n");
-    assert_eq!(performed(&run_of(&found, "with")), "loaded\nFalse\n");
+    assert_eq!(run_assignment(&run_of(&found, "without")), "False\n");
+    assert_eq!(run_assignment(&run_of(&found, "with")), "loaded\nFalse\n");
 }
 
 #[test]
 fn a_definition_elsewhere_still_works_where_it_was_written() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("libm.so", "")
         .with("app", "")
         .with("other/x", "");
@@ -134,7 +134,7 @@ fn a_definition_elsewhere_still_works_where_it_was_written() {
     let run = run_of(&read(&project.path("other/o.toml")), "with");
     let here = project.path("").canonicalize().unwrap();
     assert_eq!(run.target.directory.canonicalize().unwrap(), here);
-    let Change::Append(name, library) = &run.target.environment[0] else {
+    let EnvVarChange::Append(name, library) = &run.target.environment[0] else {
         panic!("{run:?}")
     };
     assert_eq!(name, "LD_PRELOAD");
@@ -146,7 +146,7 @@ fn a_definition_elsewhere_still_works_where_it_was_written() {
 
 #[test]
 fn what_cannot_be_loaded_or_is_there_already_is_refused() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("mod.rb", "")
         .with("topology.toml", "mine");
     let loaded = |module: &str| {
@@ -187,7 +187,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
 
 #[test]
 fn servers_are_variants_that_are_told_their_port() {
-    let project = Project::new();
+    let project = TempProject::new();
     let words = [
         "--server",
         "a=node a.js --port={port}",
@@ -209,9 +209,9 @@ fn servers_are_variants_that_are_told_their_port() {
     assert_eq!(b.target.command, ["./b", "{x} y"]);
     assert_eq!(
         b.target.environment,
-        [Change::Set("PORT".into(), "{port}".into())]
+        [EnvVarChange::Set("PORT".into(), "{port}".into())]
     );
-    let Work::Server(service) = b.work else {
+    let TargetWork::Server(service) = b.work else {
         panic!("no server")
     };
     assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/it's");
@@ -219,7 +219,7 @@ fn servers_are_variants_that_are_told_their_port() {
 
 #[test]
 fn the_schema_of_definition_files_is_printed_for_editors() {
-    let project = Project::new();
+    let project = TempProject::new();
     let printed = project.run(&["new", "--schema"]).expect_status(0);
     let schema: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     assert_eq!(
@@ -233,9 +233,9 @@ fn the_schema_of_definition_files_is_printed_for_editors() {
 }
 
 /// A server that is stopped with the test.
-struct Server(Child);
+struct StartedServer(Child);
 
-impl Drop for Server {
+impl Drop for StartedServer {
     fn drop(&mut self) {
         // Its children exit with it, because their connection to it is closed.
         let _ = self.0.kill();
@@ -254,7 +254,7 @@ fn asked(port: u16) -> Option<String> {
     text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
-fn answers(run: &Assignment) -> Vec<String> {
+fn answers(run: &RunAssignment) -> Vec<String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -266,7 +266,7 @@ fn answers(run: &Assignment) -> Vec<String> {
     let words: Vec<String> = words.collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(&run.target.directory);
-    let _server = Server(command.stdin(Stdio::null()).spawn().unwrap());
+    let _server = StartedServer(command.stdin(Stdio::null()).spawn().unwrap());
     let since = Instant::now();
     let mut found = Vec::new();
     while found.len() < 6 {
@@ -284,7 +284,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
     if node().is_none() {
         return;
     }
-    let project = Project::new();
+    let project = TempProject::new();
     let answer = project
         .run(&["new", "topology", "--no-look"])
         .expect_status(0);
@@ -314,7 +314,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
 
 #[test]
 fn a_suite_has_cases_in_every_language_that_is_there() {
-    let project = Project::new();
+    let project = TempProject::new();
     let answer = project.run(&["new", "suite", "mine"]).expect_status(0);
     let files = written(&answer);
     let listed = project.run(&["run", "--list", "mine"]).expect_status(0);
@@ -332,7 +332,7 @@ fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
     let page = std::fs::read_to_string(repository().join("docs/guide/experiments.md")).unwrap();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
-    let project = Project::new().with("cache.toml", text);
+    let project = TempProject::new().with("cache.toml", text);
     let found = read(&project.path("cache.toml"));
     let cases: Vec<String> = found.groups[0].cases.iter().map(|case| case.id()).collect();
     assert_eq!(cases, ["cache/http size=100", "cache/http size=10000"]);

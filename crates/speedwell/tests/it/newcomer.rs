@@ -1,15 +1,15 @@
 //! First contact with the command: mistakes are reported before anything is measured, and an
 //! obvious wrong name is answered with the right one.
 
-use super::project::{Answer, Project, repository};
+use super::project::{CommandResult, TempProject, repository};
 use super::web_server::WebServer;
 use std::io::{BufReader, Read};
 use std::process::{Command, Stdio};
 
 const ONE_CASE: &str = "case n=1 k=a\n* 100 101 102 103 104 105 106 107\n";
 
-fn project() -> Project {
-    Project::new().with("g/one.fake", ONE_CASE)
+fn project() -> TempProject {
+    TempProject::new().with("g/one.fake", ONE_CASE)
 }
 
 #[test]
@@ -56,14 +56,15 @@ fn a_name_that_is_not_utf8_is_named() {
     let project = project();
     let mut command = project.command(&["run"]);
     command.arg(std::ffi::OsStr::from_bytes(b"bad\xff.js"));
-    Answer::from(command.output().unwrap())
+    CommandResult::from(command.output().unwrap())
         .expect_status(2)
         .expect_stderr(&[r#"the argument "bad\xFF.js" is not UTF-8"#]);
 }
 
 #[test]
 fn values_are_a_list_wherever_they_stand() {
-    let project = Project::new().with("g/n.fake", "case n=1\n* 1\ncase n=2\n* 1\ncase n=3\n* 1\n");
+    let project =
+        TempProject::new().with("g/n.fake", "case n=1\n* 1\ncase n=2\n* 1\ncase n=3\n* 1\n");
     for words in [&["n=1,3"][..], &["--set", "n=1,3"], &["-s", "n=1", "n=3"]] {
         let listed = project
             .run(&[&["run", "g", "--list"], words].concat())
@@ -91,7 +92,7 @@ fn a_variable_that_names_the_store_does_not_contradict_no_save() {
     let project = project();
     let run = |words: &[&str]| {
         let mut command = project.command(words);
-        Answer::from(
+        CommandResult::from(
             command
                 .env("SPEEDWELL_DB", project.path("own.db"))
                 .output()
@@ -120,7 +121,7 @@ fn a_home_that_cannot_be_written_is_told_with_both_remedies() {
         .env_remove("XDG_DATA_HOME")
         .env_remove("SPEEDWELL_DB")
         .env("HOME", "/proc/nowhere");
-    Answer::from(command.output().unwrap())
+    CommandResult::from(command.output().unwrap())
         .expect_status(2)
         .expect_stderr(&["--db FILE", "--no-save"]);
 }
@@ -144,7 +145,7 @@ fn completions_load_in_bash() {
         eprintln!("skipped: there is no 'bash'");
         return;
     };
-    Answer::from(answer)
+    CommandResult::from(answer)
         .expect_status(0)
         .expect_stdout(&["-F _speedwell", "speedwell\nreport\n"]);
     for shell in ["zsh", "fish"] {
@@ -178,7 +179,7 @@ fn the_terminal_shows_what_is_compiled() {
     // It exits by itself if nothing is shown.
     let slow =
         "#!/bin/sh\nfor i in $(seq 1500); do [ -e \"$DONE\" ] && break; sleep 0.02; done\nexit 1\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("x.cpp", "#include <speedwell.hpp>\n")
         .with_program("slow", slow);
     let line = format!("'{}' run x.cpp --list", env!("CARGO_BIN_EXE_speedwell"));
@@ -309,7 +310,7 @@ fn an_empty_variable_counts_as_unset() {
     for name in ["SPEEDWELL_DB", "SPEEDWELL_MACHINE", "SPEEDWELL_SERVER"] {
         command.env(name, "");
     }
-    Answer::from(command.output().unwrap()).expect_status(0);
+    CommandResult::from(command.output().unwrap()).expect_status(0);
     assert_eq!(project.stored_runs(), 1);
 }
 
@@ -331,7 +332,7 @@ fn scripts_say_in_one_line_that_the_program_is_not_built() {
             eprintln!("skipped: '{script}' cannot be started here");
             continue;
         };
-        let answer = Answer::from(answer).expect_status(2);
+        let answer = CommandResult::from(answer).expect_status(2);
         let text = &answer.stderr;
         assert!(text.contains("build it with: cargo build"), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");

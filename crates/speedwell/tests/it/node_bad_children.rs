@@ -1,7 +1,7 @@
 //! Children of a benchmark that no fixture of the original covers: crashes, floods of output,
 //! leftover processes.
 
-use super::project::{Answer, Project, node};
+use super::project::{CommandResult, TempProject, node};
 
 fn script(body: &str) -> String {
     format!(
@@ -11,10 +11,10 @@ fn script(body: &str) -> String {
     )
 }
 
-fn measure(body: &str) -> Option<(Project, Answer)> {
+fn measure(body: &str) -> Option<(TempProject, CommandResult)> {
     node()?;
     let good = script("bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/bad.js", &script(body))
         .with("g/good.js", &good);
     let answer = project.run(&["run", "g", "--runs", "1", "--timeout", "90s"]);
@@ -77,7 +77,7 @@ fn different_answers_of_two_variants_are_an_error() {
     }
     let body = "bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);\n\
                 bench.check(process.env.ANSWER);";
-    let project = Project::new().with("g/wrong.js", &script(body));
+    let project = TempProject::new().with("g/wrong.js", &script(body));
     let words = [
         "run",
         "g",
@@ -104,7 +104,7 @@ fn files_described_at_once_do_not_end_each_others_processes() {
         "require('child_process').spawn('sleep', ['{marker}'], {{ detached: true, stdio: 'ignore' }}).unref();\n"
     );
     let body = "bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);";
-    let mut project = Project::new();
+    let mut project = TempProject::new();
     for name in 0..12 {
         project = project.with(&format!("g/b{name}.js"), &(spawn.clone() + &script(body)));
     }

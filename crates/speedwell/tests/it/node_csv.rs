@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;
-use speedwell_model::{Cause, Order, Session, State, Value};
+use speedwell_model::{FailureCause, ParameterValue, RunOrder, Session, SessionState};
 use speedwell_results::formats;
-use speedwell_results::formats::node_csv::rows::{self, Measured};
-use speedwell_results::formats::node_csv::{Layout, javascript, sessions};
+use speedwell_results::formats::node_csv::rows::{self, MeasuredRate};
+use speedwell_results::formats::node_csv::{CsvLayout, javascript, sessions};
 
 fn read(name: &str, text: &str) -> Session {
     let mut sessions = formats::read(name, text.as_bytes()).unwrap();
@@ -14,8 +14,8 @@ fn read(name: &str, text: &str) -> Session {
     sessions.remove(0)
 }
 
-fn layout_of(text: &str) -> Layout {
-    speedwell_results::formats::node_csv::first_header(text.as_bytes()).unwrap()
+fn layout_of(text: &str) -> CsvLayout {
+    speedwell_results::formats::node_csv::find_header(text.as_bytes()).unwrap()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
             .map(|(name, value)| {
                 (
                     name.clone(),
-                    serde_json::from_value::<Value>(value.clone()).unwrap(),
+                    serde_json::from_value::<ParameterValue>(value.clone()).unwrap(),
                 )
             });
         (
@@ -79,19 +79,19 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
     let (run, compare) = (golden("quoting-run.csv"), golden("quoting-compare.csv"));
     for (at, (name, values)) in reports.enumerate() {
         let line = run.lines().nth(at + 1).unwrap();
-        let row = rows::run_row(&name, &values, measured(line));
+        let row = rows::format_run_row(&name, &values, measured(line));
         assert_eq!(row.trim_end(), line);
         let line = compare.lines().nth(at + 1).unwrap();
-        let row = rows::compare_row("old", &name, &values, measured(line));
+        let row = rows::format_compare_row("old", &name, &values, measured(line));
         assert_eq!(row.trim_end(), line);
     }
 }
 
 /// The last two columns of a recorded line.
-fn measured(line: &str) -> Measured {
+fn measured(line: &str) -> MeasuredRate {
     let mut columns = line.rsplit(',').map(str::trim);
-    let elapsed_ns = javascript::nanoseconds(columns.next().unwrap().as_bytes());
-    Measured {
+    let elapsed_ns = javascript::parse_nanoseconds(columns.next().unwrap().as_bytes());
+    MeasuredRate {
         rate: columns.next().unwrap().parse().unwrap(),
         elapsed_ns,
     }
@@ -102,7 +102,7 @@ fn a_comparison_becomes_a_session_with_two_variants() {
     let session = read("compare.csv", &golden("compare-string_decoder.csv"));
     assert_eq!(
         (session.state, session.design.order),
-        (State::Imported, Order::Imported)
+        (SessionState::Imported, RunOrder::Imported)
     );
     let variants: Vec<&str> = session
         .variants
@@ -162,7 +162,7 @@ fn both_spacings_of_compare_files_are_read() {
 fn chatter_of_scripts_does_not_become_data_but_a_warning() {
     let text = golden("run-csv.csv").replacen("\n", "\nnoise \"x\"\nlistening on 12346, ok\n", 3);
     let mut warnings = Vec::new();
-    let sessions = formats::read_noting("run.csv", text.as_bytes(), &mut warnings).unwrap();
+    let sessions = formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(
         sessions[0].runs,
         read("run.csv", &golden("run-csv.csv")).runs
@@ -179,7 +179,8 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
 fn files_may_be_put_behind_one_another() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
-    let twice = formats::read_noting("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
+    let twice =
+        formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
     assert_eq!((twice[0].runs.len(), warnings.len()), (4, 0));
     assert_eq!(
         twice[0].runs[3].block, 1,
@@ -191,13 +192,13 @@ fn files_may_be_put_behind_one_another() {
 fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
     let text = golden("compare-1each.csv").replace("378230.33289261936", "null");
     let mut warnings = Vec::new();
-    let session = formats::read_noting("c", text.as_bytes(), &mut warnings)
+    let session = formats::read_with_warnings("c", text.as_bytes(), &mut warnings)
         .unwrap()
         .remove(0);
     assert_eq!((session.runs.len(), session.failures.len()), (1, 1));
     assert_eq!(
         session.failures[0].cause,
-        Cause::Invalid {
+        FailureCause::Invalid {
             reason: "the rate is NaN".into()
         }
     );
@@ -222,11 +223,11 @@ fn every_recorded_configuration_reads_back() {
     let text = golden("compare-string_decoder.csv");
     let values =
         javascript::parse_configuration("n=20000 chunkLen=16 inLen=128 encoding='ascii'").unwrap();
-    let row = rows::compare_row(
+    let row = rows::format_compare_row(
         "old",
         "string_decoder/string-decoder.js",
         &values,
-        Measured {
+        MeasuredRate {
             rate: 334093.9315779637,
             elapsed_ns: Some(59_863_404),
         },

@@ -1,11 +1,11 @@
 //! Benchmark files of Node.js as found in the wild: odd names, values that conflict when they are
 //! reduced, errors while a file is loaded, TypeScript.
 
-use super::project::{Answer, Project, node, repository};
+use super::project::{CommandResult, TempProject, node, repository};
 
 /// Asserts that the benchmark file `path` is measured under its own name.
 #[track_caller]
-fn measured(project: &Project, path: &str, name: &str) {
+fn measured(project: &TempProject, path: &str, name: &str) {
     let words = ["run", path, "--runs", "1", "-n", "1", "-t", "1ms"];
     let answer = project.run(&words).expect_status(0);
     assert!(answer.stdout.contains(name), "{name}: {answer:#?}");
@@ -22,7 +22,7 @@ fn names_with_blanks_and_other_characters_are_measured() {
     }
     let python = "import speedwell\n\n\n@speedwell.benchmark(size=[1])\ndef add(bench, size):\n    \
                   for _ in bench:\n        size + 1\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("my bench/co py.js", COUNTS)
         .with("my bench/a=1,b %41 c.js", COUNTS)
         .with("my bench/li sts.py", python);
@@ -39,7 +39,7 @@ fn names_with_blanks_and_other_characters_are_measured() {
 
 #[test]
 fn names_with_blanks_work_with_made_up_numbers() {
-    let project = Project::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
+    let project = TempProject::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
     let answer = project.run(&["run", "my bench", "--runs", "1"]);
     let answer = answer
         .expect_status(0)
@@ -57,7 +57,7 @@ fn contradicting(condition: &str) -> String {
     )
 }
 
-fn tried(condition: &str, common: bool) -> Option<Answer> {
+fn tried(condition: &str, common: bool) -> Option<CommandResult> {
     node()?;
     let head = if common {
         "const { createBenchmark } = require('../common.js');\nconst bench = "
@@ -65,7 +65,7 @@ fn tried(condition: &str, common: bool) -> Option<Answer> {
         "const { createBenchmark } = require('speedwell');\nconst bench = "
     };
     let text = format!("{head}{}", contradicting(condition));
-    let project = Project::new().with("benchmark/g/deep.js", &text);
+    let project = TempProject::new().with("benchmark/g/deep.js", &text);
     let project = if common {
         let library = repository().join("harness/node/common.js");
         let text = format!("module.exports = require({library:?});");
@@ -98,7 +98,7 @@ fn a_syntax_error_shows_its_line_and_can_be_repeated() {
     let bad = "const { createBenchmark } = require('speedwell');\n\
                const bench = createBenchmark(main, { n: [1] });\n\
                function main({ n }) {\n  bench.start(\n  bench.end(n);\n}\n";
-    let project = Project::new().with("g/bad.js", bad);
+    let project = TempProject::new().with("g/bad.js", bad);
     let answer = project
         .run(&["run", "g/bad.js", "--runs", "1"])
         .expect_status(2);
@@ -124,7 +124,7 @@ fn type_script_is_measured_or_refused_by_what_node_can_do() {
                 const bench = createBenchmark(main, { n: [1000] });\n\
                 function main({ n }: { n: number }): void {\n\
                   bench.start(); for (let i = 0; i < n; i++); bench.end(n);\n}\n";
-    let project = Project::new().with("g/count.ts", text).with(
+    let project = TempProject::new().with("g/count.ts", text).with(
         "g/count.d.ts",
         "export declare function createBenchmark(): void;\n",
     );

@@ -1,13 +1,13 @@
 //! Node.js scripts that misbehave in every way seen in practice: each leaves a clear record, the
 //! other cases continue, the exit status reports it, and no process is left.
 
-use super::project::{Answer, Project, node, repository};
+use super::project::{CommandResult, TempProject, node, repository};
 
 /// Runs one of the fixtures, driven like Node core scripts.
-fn fixture(name: &str, more: &[&str]) -> Option<(Project, Answer)> {
+fn fixture(name: &str, more: &[&str]) -> Option<(TempProject, CommandResult)> {
     node()?;
     let file = repository().join(format!("harness/node/test/fixtures/zz/{name}.js"));
-    let project = Project::new();
+    let project = TempProject::new();
     let answer = project.run(&[&["run", file.to_str().unwrap(), "--runs", "1"], more].concat());
     Some((project, answer))
 }

@@ -1,20 +1,20 @@
 //! Sessions record which code they measured, and can be found by it.
 
-use super::project::Answer;
-use super::repository::Repository;
+use super::project::CommandResult;
+use super::repository::TestRepository;
 
 /// A repository with a benchmark file; `None` without git.
-fn repository() -> Option<Repository> {
-    Some(Repository::new()?.with("g/quick.fake", "case n=1\n* 1 2 3\n"))
+fn repository() -> Option<TestRepository> {
+    Some(TestRepository::new()?.with("g/quick.fake", "case n=1\n* 1 2 3\n"))
 }
 
-fn measure(repository: &Repository, words: &[&str]) {
+fn measure(repository: &TestRepository, words: &[&str]) {
     let words = [&["run", "g"][..], words].concat();
     repository.run(&words).expect_status(0);
 }
 
 /// The number of the session that `reference` resolves to.
-fn found(repository: &Repository, reference: &str) -> String {
+fn resolve_reference(repository: &TestRepository, reference: &str) -> String {
     let answer = repository.run(&["report", reference, "--format", "json"]);
     let source = &answer.expect_status(0).json()["sources"][0];
     format!("@{}", source["number"])
@@ -25,24 +25,27 @@ fn sessions_are_found_by_revision_branch_and_merge_base() {
     let Some(repository) = repository() else {
         return;
     };
-    let one = repository.commit("one");
+    let one = repository.commit_all("one");
     measure(&repository, &[]);
-    repository.commit("two, not measured");
-    repository.branch("fix/slow");
-    repository.commit("three");
+    repository.commit_all("two, not measured");
+    repository.create_branch("fix/slow");
+    repository.commit_all("three");
     measure(&repository, &[]);
-    repository.write("g/quick.fake", "case n=1\n* 4\n");
+    repository.write_file("g/quick.fake", "case n=1\n* 4\n");
     measure(&repository, &[]);
 
-    assert_eq!(found(&repository, "@rev:HEAD~2"), "@1");
-    assert_eq!(found(&repository, &format!("@rev:{}", &one[..7])), "@1");
-    assert_eq!(found(&repository, "@branch:main"), "@1");
+    assert_eq!(resolve_reference(&repository, "@rev:HEAD~2"), "@1");
     assert_eq!(
-        found(&repository, "@branch:fix/slow"),
+        resolve_reference(&repository, &format!("@rev:{}", &one[..7])),
+        "@1"
+    );
+    assert_eq!(resolve_reference(&repository, "@branch:main"), "@1");
+    assert_eq!(
+        resolve_reference(&repository, "@branch:fix/slow"),
         "@2",
         "what is not committed does not count"
     );
-    assert_eq!(found(&repository, "@rev:fix/slow"), "@2");
+    assert_eq!(resolve_reference(&repository, "@rev:fix/slow"), "@2");
     let base = repository.run(&["report", "@base:main"]);
     let place = format!(
         "@base:main is @1, {}, 1 commit before the merge base with 'refs/heads/main'",
@@ -56,8 +59,8 @@ fn a_hook_of_another_repository_may_measure() {
     let (Some(own), Some(other)) = (repository(), repository()) else {
         return;
     };
-    let head = own.commit("own");
-    other.commit("of the other one");
+    let head = own.commit_all("own");
+    other.commit_all("of the other one");
     let git = other.folder().join(".git");
     let mut command = own.command(&["run", "g"]);
     for (name, path) in [
@@ -70,8 +73,8 @@ fn a_hook_of_another_repository_may_measure() {
     ] {
         command.env(name, path);
     }
-    Answer::from(command.output().unwrap()).expect_status(0);
-    assert_eq!(found(&own, &format!("@rev:{head}")), "@1");
+    CommandResult::from(command.output().unwrap()).expect_status(0);
+    assert_eq!(resolve_reference(&own, &format!("@rev:{head}")), "@1");
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn what_is_not_there_is_said_with_what_to_do() {
     let Some(repository) = repository() else {
         return;
     };
-    repository.commit("one");
+    repository.commit_all("one");
     let report = |reference: &str| repository.run(&["report", reference]);
     measure(&repository, &["--branch", "elsewhere"]);
     for (reference, reason) in [
@@ -89,20 +92,20 @@ fn what_is_not_there_is_said_with_what_to_do() {
     ] {
         report(reference).expect_status(2).expect_stderr(&[reason]);
     }
-    repository.git(&["branch", "-m", "main", "elsewhere"]);
+    repository.run_git(&["branch", "-m", "main", "elsewhere"]);
     report("@base")
         .expect_status(2)
         .expect_stderr(&["hint: name it, for example @base:main"]);
-    repository.git(&["branch", "-m", "elsewhere", "main"]);
-    repository.git(&["checkout", "-q", "--orphan", "island"]);
-    repository.commit("of its own");
+    repository.run_git(&["branch", "-m", "elsewhere", "main"]);
+    repository.run_git(&["checkout", "-q", "--orphan", "island"]);
+    repository.commit_all("of its own");
     report("@base:main")
         .expect_status(2)
         .expect_stderr(&["have no commit in common here", "git fetch --unshallow"]);
     let Some(fresh) = self::repository() else {
         return;
     };
-    fresh.commit("one");
+    fresh.commit_all("one");
     measure(&fresh, &["--revision", "from the supplier"]);
     let answer = fresh.run(&["report", "@base:main"]);
     answer
@@ -115,7 +118,7 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
     let Some(repository) = repository() else {
         return;
     };
-    let one = repository.commit("one");
+    let one = repository.commit_all("one");
     measure(&repository, &[]);
     measure(&repository, &["--revision", "v1.4", "--branch", "release"]);
     let history = |words: &[&str]| {
@@ -150,16 +153,18 @@ fn the_list_can_begin_behind_a_revision_on_every_way_from_it() {
     let Some(repository) = repository() else {
         return;
     };
-    repository.commit("one");
-    repository.commit("two");
-    repository.git(&["tag", "v1"]);
-    repository.branch("fix").commit("three, on a branch");
+    repository.commit_all("one");
+    repository.commit_all("two");
+    repository.run_git(&["tag", "v1"]);
+    repository
+        .create_branch("fix")
+        .commit_all("three, on a branch");
     measure(&repository, &[]);
-    repository.checkout("main").commit("three");
+    repository.check_out("main").commit_all("three");
     measure(&repository, &[]);
     // Measured last, and older than the tag.
-    measure(&repository, &["--revision", &repository.id("v1~")]);
-    measure(&repository, &["--revision", &repository.id("v1")]);
+    measure(&repository, &["--revision", &repository.commit_id("v1~")]);
+    measure(&repository, &["--revision", &repository.commit_id("v1")]);
     let numbers = |words: &[&str]| {
         let words = [&["history", "--format", "json", "--since"][..], words].concat();
         let json = repository.run(&words).expect_status(0).json();

@@ -1,8 +1,8 @@
 //! Installed packages, used from a folder outside this repository. `scripts/check-packages` does
 //! the same with the release build, maturin and `cargo publish`, which take minutes.
 
-use super::harness_driver::tool;
-use super::project::{Project, repository};
+use super::harness_driver::find_tool;
+use super::project::{TempProject, repository};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -59,12 +59,14 @@ fn install_npm_packages(folder: &Path, platform: &str) {
 
 #[test]
 fn the_npm_packages_start_the_program_and_pass_its_exit_status_on() {
-    let (Some(_), Some(_), Some(platform)) = (tool(&["npm"]), tool(&["node"]), platform()) else {
+    let (Some(_), Some(_), Some(platform)) =
+        (find_tool(&["npm"]), find_tool(&["node"]), platform())
+    else {
         return;
     };
     let text = "const { createBenchmark } = require('speedwell');\n\
                 createBenchmark(() => {}, { n: [1, 2] });\n";
-    let project = Project::new().with("group/file.js", text);
+    let project = TempProject::new().with("group/file.js", text);
     install_npm_packages(&project.path("."), platform);
     let start = |words: &[&str]| {
         let mut command = Command::new("node");
@@ -83,7 +85,9 @@ fn the_npm_packages_start_the_program_and_pass_its_exit_status_on() {
 
 #[test]
 fn an_npm_package_without_its_program_says_what_is_missing() {
-    let Some(_) = tool(&["node"]) else { return };
+    let Some(_) = find_tool(&["node"]) else {
+        return;
+    };
     let launcher = repository().join("harness/node/bin/speedwell.cjs");
     let output = Command::new("node").arg(launcher).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -112,7 +116,7 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
     };
     let text = "import speedwell\n\n@speedwell.benchmark(size=[10, 20])\ndef build(size):\n    \
                 return list(range(size))\n\nspeedwell.main()\n";
-    let project = Project::new().with("lists.py", text);
+    let project = TempProject::new().with("lists.py", text);
     executed(
         Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
@@ -176,7 +180,9 @@ fn published(package: &str) -> String {
 
 #[test]
 fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
-    let Some(_) = tool(&["cargo"]) else { return };
+    let Some(_) = find_tool(&["cargo"]) else {
+        return;
+    };
     let listed = published("speedwell-harness");
     for needed in [
         "languages/node/harness.cjs",

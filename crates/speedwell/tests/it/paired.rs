@@ -1,16 +1,16 @@
 //! Pairs on one processor, from the command line.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject};
 
 const FAKE: &str = "case k=1\n\
     old 7,cpu_time=100 7,cpu_time=200 7,cpu_time=150\n\
     new 9,cpu_time=103 9,cpu_time=206 9,cpu_time=154.6\n";
 
-fn run(text: &str, words: &[&str]) -> Answer {
+fn run(text: &str, words: &[&str]) -> CommandResult {
     let mut all = vec!["run", "g/pairs.fake", "--order", "paired", "--seed", "4"];
     all.extend(words);
-    Project::new().with("g/pairs.fake", text).run(&all)
+    TempProject::new().with("g/pairs.fake", text).run(&all)
 }
 
 const TWO: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
@@ -60,7 +60,7 @@ fn a_side_that_fails_is_a_failure_and_no_lack_of_processor_time() {
     let words = [
         "eval", "sh", "exit 3", ":", "--order", "paired", "--runs", "1",
     ];
-    let answer = Project::new().run(&words);
+    let answer = TempProject::new().run(&words);
     assert_ne!(answer.status, 0);
     answer.expect_stdout(&["exited with status 3"]);
 }
@@ -87,19 +87,19 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
             "--order",
             "paired",
         ];
-        let refused = Project::new().run(&[&eval[..], words].concat());
+        let refused = TempProject::new().run(&[&eval[..], words].concat());
         refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
     }
 }
 
 #[test]
 fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
-    let Some(_) = tool(&["cc", "gcc", "clang"]) else {
+    let Some(_) = find_tool(&["cc", "gcc", "clang"]) else {
         return;
     };
     // The cache is empty, so that there is something to compile.
     let cache = tempfile::tempdir().unwrap();
-    let project = Project::new();
+    let project = TempProject::new();
     let mut command = project.command(&[
         "eval",
         "c",
@@ -113,7 +113,7 @@ fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
         "1",
     ]);
     command.env("XDG_CACHE_HOME", cache.path());
-    let refused = Answer::from(command.output().unwrap()).expect_status(2);
+    let refused = CommandResult::from(command.output().unwrap()).expect_status(2);
     refused.expect_stderr(&[
         "'eval/c' waits: it had use for the processor in",
         "'--order paired' compares processor time",
@@ -140,7 +140,7 @@ echo "$n $met $(grep ^Cpus_allowed_list /proc/self/status | cut -f 2)" >> log
 
 #[test]
 fn both_sides_live_at_once_on_one_processor() {
-    let project = Project::new().with("meet.sh", MEET);
+    let project = TempProject::new().with("meet.sh", MEET);
     // With this seed the fourth round is measured alone.
     let (old, new) = ("sh meet.sh old new 0 4", "sh meet.sh new old 0 4");
     let pairs = [
@@ -182,7 +182,7 @@ while [ $i -lt 20000 ]; do i=$((i + 1)); done
 
 #[test]
 fn a_killed_session_is_completed_by_whole_pairs() {
-    let project = Project::new().with("kill.sh", KILL);
+    let project = TempProject::new().with("kill.sh", KILL);
     let words = [
         "eval",
         "sh",

@@ -2,9 +2,9 @@
 //! harness, scripts of Node.js core, programs of google/benchmark. The second side has many times
 //! the work of the first.
 
-use super::harness_driver::tool;
+use super::harness_driver::find_tool;
 use super::programs::PROGRAM;
-use super::project::{Answer, Project, node, repository};
+use super::project::{CommandResult, TempProject, node, repository};
 
 const PAIRS: [&str; 6] = ["--order", "paired", "--runs", "2", "--format", "json"];
 
@@ -15,7 +15,7 @@ const SHORT: [&str; 6] = ["-n", "2", "-t", "80ms", "-w", "20ms"];
 /// Asserts that two pairs were compared by processor time, and that the second side used far more
 /// of it.
 #[track_caller]
-fn is_paired(answer: Answer) {
+fn is_paired(answer: CommandResult) {
     let found = answer.expect_status(0).json();
     let metric = &found["comparisons"][0]["metric"]["name"];
     let method = &found["comparisons"][0]["method"];
@@ -37,7 +37,7 @@ fn is_paired(answer: Answer) {
 
 /// Two snippets; the second has thirty times the work.
 fn snippets(language: &str, tools: &[&str], text: &str) {
-    if tool(tools).is_none() {
+    if find_tool(tools).is_none() {
         return;
     }
     let [one, other] = ["1000", "30000"].map(|count| text.replace("COUNT", count));
@@ -47,11 +47,11 @@ fn snippets(language: &str, tools: &[&str], text: &str) {
         &SHORT[..],
     ]
     .concat();
-    is_paired(Project::new().run(&words));
+    is_paired(TempProject::new().run(&words));
 }
 
 /// A file under `wrapper`, a program that executes it with the amount of work in a variable.
-fn files(project: Project, program: &str, file: &str, more: &[&str]) {
+fn files(project: TempProject, program: &str, file: &str, more: &[&str]) {
     let wrapper = |work: u32| format!("#!/bin/sh\nWORK={work} exec {program} \"$@\"\n");
     let project = project
         .with_program("one", &wrapper(1))
@@ -121,9 +121,9 @@ fn pairs_of_snippets_in_elixir() {
 fn pairs_of_a_python_file() {
     let text = "import os\nimport speedwell\n\nWORK = 1000 * int(os.environ['WORK'])\n\n\n@speedwell.benchmark\n\
                 def add(bench):\n    for _ in bench:\n        sum(range(WORK))\n";
-    if tool(&["python3"]).is_some() {
+    if find_tool(&["python3"]).is_some() {
         files(
-            Project::new().with("add.py", text),
+            TempProject::new().with("add.py", text),
             "python3",
             "add.py",
             &SHORT,
@@ -138,7 +138,12 @@ fn pairs_of_a_file_that_uses_our_package_for_node() {
         function main({ n }) {\n  let sum = 0;\n  const turns = n * 1000 * process.env.WORK;\n  bench.start();\n\
           for (let i = 0; i < turns; i++) sum += i % 7;\n  bench.end(n);\n}\n";
     if node().is_some() {
-        files(Project::new().with("add.js", text), "node", "add.js", &[]);
+        files(
+            TempProject::new().with("add.js", text),
+            "node",
+            "add.js",
+            &[],
+        );
     }
 }
 
@@ -154,7 +159,7 @@ fn pairs_of_a_script_of_node_core() {
     }
     let library = repository().join("harness/node/index.js");
     let library = format!("module.exports = require({library:?});\n");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("benchmark/common.js", &library)
         .with("benchmark/api/add.js", script);
     files(project, "node", "benchmark/api/add.js", &[]);
@@ -170,7 +175,7 @@ fn pairs_of_programs_with_google_benchmark() {
             .replace("BEFORE", busy)
             .replace("BUILD", "release")
     };
-    let project = Project::new()
+    let project = TempProject::new()
         .with_program("old", &program("100"))
         .with_program("new", &program("300"));
     let words = ["compare", "./old", "./new"];
@@ -182,7 +187,7 @@ fn pairs_of_programs_with_google_benchmark() {
 fn a_load_has_no_pairs() {
     let definition =
         "[benchmark.hello]\nkind = \"load\"\nurl = \"http://127.0.0.1:9/\"\nrequests = 10\n";
-    let project = Project::new().with("load.toml", definition);
+    let project = TempProject::new().with("load.toml", definition);
     let words = [
         "run",
         "load.toml",

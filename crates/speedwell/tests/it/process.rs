@@ -2,17 +2,20 @@
 
 use super::busy::wait_until;
 use rustix::time::{ClockId, clock_gettime};
-use speedwell_process::{Channel, Clock, Conversation, Ended, Next, Service, Spec, Stream, run};
+use speedwell_process::{
+    ChannelKind, ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessSpec,
+    ServiceProcess, WaitClock, run_child,
+};
 use std::time::{Duration, Instant};
 
-fn shell(script: &str) -> Spec {
-    let mut spec = Spec::new("sh").args(["-c", script]);
+fn shell(script: &str) -> ProcessSpec {
+    let mut spec = ProcessSpec::new("sh").args(["-c", script]);
     spec.limit = Duration::from_secs(120);
     spec
 }
 
-fn ended(spec: &Spec) -> Ended {
-    run(spec, &mut ()).unwrap().ended
+fn ended(spec: &ProcessSpec) -> ProcessEnd {
+    run_child(spec, &mut ()).unwrap().ended
 }
 
 fn alive(pid: i32) -> bool {
@@ -28,33 +31,36 @@ fn pid_in(text: &str) -> i32 {
 
 #[test]
 fn status_and_signal_are_told_apart() {
-    assert_eq!(ended(&shell("exit 0")), Ended::Exit(0));
-    assert_eq!(ended(&shell("exit 3")), Ended::Exit(3));
-    assert_eq!(ended(&shell("kill -SEGV $$")), Ended::Signal(11));
+    assert_eq!(ended(&shell("exit 0")), ProcessEnd::Exit(0));
+    assert_eq!(ended(&shell("exit 3")), ProcessEnd::Exit(3));
+    assert_eq!(ended(&shell("kill -SEGV $$")), ProcessEnd::Signal(11));
 }
 
 #[test]
 fn a_program_that_is_not_there_is_an_error_at_once() {
-    assert!(run(&Spec::new("/no/such/program"), &mut ()).is_err());
+    assert!(run_child(&ProcessSpec::new("/no/such/program"), &mut ()).is_err());
 }
 
 #[test]
 fn a_child_that_never_ends_is_ended_at_its_limit() {
     let mut spec = shell("trap '' TERM; echo here; while :; do sleep 0.05; done");
-    spec.clock = Clock::movable();
+    spec.clock = WaitClock::movable();
     let mut child = OutOfTime::by(spec.clock, spec.limit);
-    assert_eq!(run(&spec, &mut child).unwrap().ended, Ended::Timeout);
+    assert_eq!(
+        run_child(&spec, &mut child).unwrap().ended,
+        ProcessEnd::Timeout
+    );
 }
 
 /// Advances the clock by this much when the child has written something.
 struct OutOfTime {
-    clock: Clock,
+    clock: WaitClock,
     by: Duration,
     has_spoken: bool,
 }
 
 impl OutOfTime {
-    fn by(clock: Clock, by: Duration) -> OutOfTime {
+    fn by(clock: WaitClock, by: Duration) -> OutOfTime {
         OutOfTime {
             clock,
             by,
@@ -63,16 +69,16 @@ impl OutOfTime {
     }
 }
 
-impl Conversation for OutOfTime {
-    fn received(&mut self, _: &[u8]) -> Next {
+impl ChildConversation for OutOfTime {
+    fn handle_line(&mut self, _: &[u8]) -> NextStep {
         self.has_spoken = true;
         // It has reported, and now has this long to exit.
-        Next::Linger(self.by)
+        NextStep::Linger(self.by)
     }
-    fn wrote(&mut self, _: Stream, _: &[u8]) {
+    fn observe_output(&mut self, _: OutputStream, _: &[u8]) {
         self.has_spoken = true;
     }
-    fn waiting(&mut self) -> Option<Vec<u8>> {
+    fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
         if self.has_spoken {
             self.clock.advance(self.by);
         }
@@ -83,11 +89,14 @@ impl Conversation for OutOfTime {
 #[test]
 fn a_child_that_has_reported_and_does_not_end_is_ended_when_its_grace_is_over() {
     let mut spec = shell("echo report >&3; while :; do sleep 0.05; done");
-    spec.channel = Channel::Pipe("LINE_FD");
-    spec.clock = Clock::movable();
+    spec.channel = ChannelKind::Pipe("LINE_FD");
+    spec.clock = WaitClock::movable();
     spec.limit = Duration::from_secs(7200);
     let mut child = OutOfTime::by(spec.clock, Duration::from_secs(3600));
-    assert_eq!(run(&spec, &mut child).unwrap().ended, Ended::Lingered);
+    assert_eq!(
+        run_child(&spec, &mut child).unwrap().ended,
+        ProcessEnd::Lingered
+    );
 }
 
 #[test]
@@ -99,13 +108,13 @@ fn a_service_that_does_not_end_when_asked_to_is_killed_when_its_grace_is_over() 
         asked.display(),
         ready.display()
     ));
-    spec.clock = Clock::movable();
+    spec.clock = WaitClock::movable();
     spec.shutdown.grace = Duration::from_secs(3600);
     let clock = spec.clock;
-    let service = Service::start(spec).unwrap();
+    let service = ServiceProcess::start(spec).unwrap();
     wait_until(|| ready.exists());
     let outcome = std::thread::scope(|scope| {
-        let stopping = scope.spawn(|| service.stop().unwrap());
+        let stopping = scope.spawn(|| service.stop_and_wait().unwrap());
         wait_until(|| asked.exists());
         assert!(!stopping.is_finished(), "it has an hour");
         clock.advance(Duration::from_secs(3600));
@@ -117,7 +126,7 @@ fn a_service_that_does_not_end_when_asked_to_is_killed_when_its_grace_is_over() 
 #[test]
 fn both_streams_are_kept_apart_even_in_a_flood() {
     let flood = "yes complaint | head -c 5000000 >&2; echo answer; echo last >&2";
-    let outcome = run(&shell(flood), &mut ()).unwrap();
+    let outcome = run_child(&shell(flood), &mut ()).unwrap();
     assert_eq!(outcome.stdout.text(), "answer\n");
     assert_eq!(outcome.stderr.last_lines(1), "last");
     assert_eq!(outcome.stderr.total_bytes(), 5_000_005);
@@ -125,8 +134,8 @@ fn both_streams_are_kept_apart_even_in_a_flood() {
 
 #[test]
 fn children_left_in_the_group_are_ended() {
-    let outcome = run(&shell("sleep 600 >/dev/null 2>&1 & echo $!"), &mut ()).unwrap();
-    assert_eq!(outcome.ended, Ended::Exit(0));
+    let outcome = run_child(&shell("sleep 600 >/dev/null 2>&1 & echo $!"), &mut ()).unwrap();
+    assert_eq!(outcome.ended, ProcessEnd::Exit(0));
     let pid = pid_in(&outcome.stdout.text());
     let deadline = Instant::now() + Duration::from_secs(60);
     while alive(pid) && Instant::now() < deadline {
@@ -138,7 +147,7 @@ fn children_left_in_the_group_are_ended() {
 #[test]
 fn a_child_that_holds_its_streams_open_does_not_hold_us() {
     let begin = Instant::now();
-    let outcome = run(&shell("sleep 600 & echo done"), &mut ()).unwrap();
+    let outcome = run_child(&shell("sleep 600 & echo done"), &mut ()).unwrap();
     assert_eq!(outcome.stdout.text(), "done\n");
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
@@ -147,7 +156,10 @@ fn a_child_that_holds_its_streams_open_does_not_hold_us() {
 fn closing_its_streams_does_not_make_us_spin() {
     let usage = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let before = usage();
-    assert_eq!(ended(&shell("exec >&- 2>&-; sleep 0.5")), Ended::Exit(0));
+    assert_eq!(
+        ended(&shell("exec >&- 2>&-; sleep 0.5")),
+        ProcessEnd::Exit(0)
+    );
     assert!(
         usage() - before < Duration::from_millis(200),
         "the listening thread was busy while nothing happened"
@@ -156,7 +168,7 @@ fn closing_its_streams_does_not_make_us_spin() {
 
 #[test]
 fn the_childs_time_and_memory_are_accounted() {
-    let outcome = run(
+    let outcome = run_child(
         &shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"),
         &mut (),
     )
@@ -167,17 +179,17 @@ fn the_childs_time_and_memory_are_accounted() {
 }
 
 /// Echoes its input and records every line.
-struct Talk(Vec<String>);
+struct EchoTalk(Vec<String>);
 
-impl Conversation for Talk {
-    fn opening(&mut self) -> Vec<u8> {
+impl ChildConversation for EchoTalk {
+    fn opening_bytes(&mut self) -> Vec<u8> {
         b"hello\n".to_vec()
     }
-    fn received(&mut self, line: &[u8]) -> Next {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
         self.0.push(String::from_utf8_lossy(line).into_owned());
         match self.0.len() {
-            1 => Next::Send(b"more\n".to_vec()),
-            _ => Next::Wait,
+            1 => NextStep::Send(b"more\n".to_vec()),
+            _ => NextStep::Wait,
         }
     }
 }
@@ -188,10 +200,10 @@ fn commands_and_events_travel_on_descriptors_of_their_own() {
         test "$SPEEDWELL_FDS" = 3,4 || exit 9
         echo noise; read a <&3; echo "got $a" >&4; read b <&3; printf 'got %s' "$b" >&4"#;
     let mut spec = shell(script);
-    spec.channel = Channel::Harness;
-    let mut talk = Talk(Vec::new());
-    let outcome = run(&spec, &mut talk).unwrap();
-    assert_eq!(outcome.ended, Ended::Exit(0));
+    spec.channel = ChannelKind::Harness;
+    let mut talk = EchoTalk(Vec::new());
+    let outcome = run_child(&spec, &mut talk).unwrap();
+    assert_eq!(outcome.ended, ProcessEnd::Exit(0));
     assert_eq!(
         talk.0,
         ["got hello", "got more"],
@@ -204,9 +216,9 @@ fn commands_and_events_travel_on_descriptors_of_their_own() {
 fn a_line_longer_than_any_pipe_arrives_whole() {
     let mut spec =
         shell("head -c 1000000 /dev/zero | tr '\\0' x >&3; echo >&3; printf 'a\\nb\\nc\\n' >&3");
-    spec.channel = Channel::Pipe("LINE_FD");
-    let mut lines = Talk(vec![String::new()]);
-    run(&spec, &mut lines).unwrap();
+    spec.channel = ChannelKind::Pipe("LINE_FD");
+    let mut lines = EchoTalk(vec![String::new()]);
+    run_child(&spec, &mut lines).unwrap();
     assert_eq!(lines.0[1].len(), 1_000_000);
     assert_eq!(lines.0[2..], ["a", "b", "c"]);
 }
@@ -215,6 +227,6 @@ fn a_line_longer_than_any_pipe_arrives_whole() {
 fn pinning_reaches_the_child() {
     let mut spec = shell("grep Cpus_allowed_list /proc/self/status");
     spec.pin = Some("0".parse().unwrap());
-    let outcome = run(&spec, &mut ()).unwrap();
+    let outcome = run_child(&spec, &mut ()).unwrap();
     assert_eq!(outcome.stdout.text().trim(), "Cpus_allowed_list:\t0");
 }

@@ -2,12 +2,12 @@
 //! shares.
 
 use super::busy::wait_until;
-use super::harness_driver::tool;
+use super::harness_driver::find_tool;
 use super::project::node;
-use speedwell_analysis::profile::{Direction, explain};
-use speedwell_model::{Profile, ProfileTool, WeightUnit};
-use speedwell_process::{Ended, Service, Spec, cpu_ns_of};
-use speedwell_runner::profile::{Recorder, Tool};
+use speedwell_analysis::profile::{CostDirection, explain_difference};
+use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
+use speedwell_process::{ProcessEnd, ProcessSpec, ServiceProcess, cpu_ns_of};
+use speedwell_runner::profile::{ProfileRecorder, RecordingTool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -48,9 +48,9 @@ main() -> io:format(\"~p~n\", [fib(33)]), halt().
 ";
 
 /// A recorder, if perf is usable here.
-fn perf() -> Option<Recorder> {
-    let recorder = Recorder::new();
-    match recorder.tool(Path::new("any")) {
+fn perf() -> Option<ProfileRecorder> {
+    let recorder = ProfileRecorder::new();
+    match recorder.select_tool(Path::new("any")) {
         Ok(_) => Some(recorder),
         Err(reason) => {
             eprintln!("skipped: {reason:#}");
@@ -60,7 +60,7 @@ fn perf() -> Option<Recorder> {
 }
 
 /// Fraction of the weight in stacks with a function whose name starts like this.
-fn share(profile: &Profile, function: &str) -> f64 {
+fn share(profile: &StackProfile, function: &str) -> f64 {
     let has = |frames: &[&str]| frames.iter().any(|frame| frame.starts_with(function));
     let inside: u64 = profile
         .stacks()
@@ -75,10 +75,10 @@ fn folder(file: &str, text: &str) -> tempfile::TempDir {
     folder
 }
 
-fn in_folder(folder: &tempfile::TempDir, program: impl AsRef<Path>) -> Spec {
-    Spec {
+fn in_folder(folder: &tempfile::TempDir, program: impl AsRef<Path>) -> ProcessSpec {
+    ProcessSpec {
         directory: Some(folder.path().to_owned()),
-        ..Spec::new(program)
+        ..ProcessSpec::new(program)
     }
 }
 
@@ -98,7 +98,7 @@ fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
 
 /// Compiles the program of two functions; its folder must be kept.
 fn two_functions() -> Option<(tempfile::TempDir, PathBuf)> {
-    let compiler = tool(&["c++", "g++", "clang++"])?;
+    let compiler = find_tool(&["c++", "g++", "clang++"])?;
     let folder = folder("two.cpp", TWO_FUNCTIONS);
     let mut compile = Command::new(compiler);
     let words = ["-O1", "-fno-omit-frame-pointer", "two.cpp", "-o", "two"];
@@ -121,7 +121,7 @@ fn native_functions_have_the_shares_that_their_work_has() {
     };
     let spec = in_folder(&folder, program).args(["2500000"]);
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
-    assert_eq!(recorded.outcome.ended, Ended::Exit(0));
+    assert_eq!(recorded.outcome.ended, ProcessEnd::Exit(0));
     let profile = recorded.profile;
     assert_eq!(
         (profile.tool, profile.unit),
@@ -147,10 +147,13 @@ fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
         let spec = in_folder(&folder, &program).args(words.iter().copied());
         recorder.record(spec, Duration::ZERO).unwrap().profile
     };
-    let found = explain(&record(&["2500000"]), &record(&["2500000", "more"])).extra;
-    assert_eq!(found.direction, Direction::Costlier);
+    let found = explain_difference(&record(&["2500000"]), &record(&["2500000", "more"])).extra;
+    assert_eq!(found.direction, CostDirection::Costlier);
     let entry = found.entry.unwrap();
-    assert_eq!((entry.row.frame.as_str(), entry.row.new), ("extra", true));
+    assert_eq!(
+        (entry.row.frame.as_str(), entry.row.is_new),
+        ("extra", true)
+    );
     // On a busy machine the same work takes more or less time, so its share is only roughly all of
     // it.
     assert!((0.5..2.0).contains(&entry.row.share), "{}", entry.row.share);
@@ -177,7 +180,7 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
         return;
     };
     let folder = folder("work.js", SCRIPT);
-    assert_eq!(recorder.tool(&node).unwrap(), Tool::Perf);
+    assert_eq!(recorder.select_tool(&node).unwrap(), RecordingTool::Perf);
     let spec = in_folder(&folder, node).args(["work.js"]);
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
     assert_eq!(recorded.outcome.stdout.text(), "true\n");
@@ -198,7 +201,7 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
 fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     let Some(node) = node() else { return };
     let folder = folder("work.js", SCRIPT);
-    let recorder = Recorder::without_perf("there is no perf in PATH");
+    let recorder = ProfileRecorder::without_perf("there is no perf in PATH");
     let spec = in_folder(&folder, node).args(["work.js"]);
     let profile = recorder.record(spec, Duration::ZERO).unwrap().profile;
     assert_eq!(
@@ -218,7 +221,7 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
 }
 
 /// Waits until a server has used this much processor time, however long that takes.
-fn works(server: &Service, time: Duration) {
+fn wait_for_work(server: &ServiceProcess, time: Duration) {
     let used = || Duration::from_nanos(cpu_ns_of(server.pid()).unwrap());
     let enough = used() + time;
     wait_until(|| used() >= enough);
@@ -232,17 +235,17 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
     let folder = folder("work.js", SCRIPT);
     let mut spec = in_folder(&folder, node).args(["work.js", "serve"]);
     recorder.prepare(&mut spec);
-    let server = Service::start(spec).unwrap();
+    let server = ServiceProcess::start(spec).unwrap();
     // Its start must not be in the recording.
     let ready = folder.path().join("ready");
     wait_until(|| ready.exists());
-    works(&server, Duration::from_millis(500));
+    wait_for_work(&server, Duration::from_millis(500));
     let attached = recorder.attach(server.pid(), folder.path()).unwrap();
-    works(&server, Duration::from_millis(500));
-    let recording = attached.stop().unwrap();
+    wait_for_work(&server, Duration::from_millis(500));
+    let recording = attached.stop_recording().unwrap();
     assert!(!server.has_ended());
-    server.stop().unwrap();
-    let profile = recording.profile().unwrap();
+    server.stop_and_wait().unwrap();
+    let profile = recording.read_profile().unwrap();
     assert!(maps_of(&folder).is_empty());
     assert!(share(&profile, "JS:fib work.js:") > 0.5, "{profile}");
     assert!(
@@ -253,7 +256,9 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
 
 #[test]
 fn erlang_functions_are_seen() {
-    let (Some(erl), Some(erlc), Some(recorder)) = (tool(&["erl"]), tool(&["erlc"]), perf()) else {
+    let (Some(erl), Some(erlc), Some(recorder)) =
+        (find_tool(&["erl"]), find_tool(&["erlc"]), perf())
+    else {
         return;
     };
     let folder = folder("fib.erl", ERLANG);
@@ -279,7 +284,7 @@ fn erlang_functions_are_seen() {
 fn a_program_that_cannot_be_recorded_says_why() {
     let Some(recorder) = perf() else { return };
     let reason = recorder
-        .record(Spec::new("/nowhere/x"), Duration::ZERO)
+        .record(ProcessSpec::new("/nowhere/x"), Duration::ZERO)
         .unwrap_err();
     assert!(
         format!("{reason:#}").contains("'/nowhere/x' was not recorded"),

@@ -1,11 +1,11 @@
 //! Profiles written by other programs: read like those programs read them, compared by the location
 //! of the extra cost, and drawn.
 
-use super::browser::{Page, Screen};
-use super::project::{Project, repository};
-use speedwell_analysis::profile::{Explanation, explain};
-use speedwell_model::Profile;
-use speedwell_results::foreign::profile::{FrameNames, read};
+use super::browser::{BrowserPage, ScreenSize};
+use super::project::{TempProject, repository};
+use speedwell_analysis::profile::{CostExplanation, explain_difference};
+use speedwell_model::StackProfile;
+use speedwell_results::foreign::profile::{FrameNames, read_profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -17,18 +17,20 @@ fn text(name: &str) -> String {
     String::from_utf8(bytes(name)).unwrap()
 }
 
-fn profile(name: &str) -> Profile {
-    read(&bytes(name), &FrameNames::default()).unwrap().unwrap()
+fn profile(name: &str) -> StackProfile {
+    read_profile(&bytes(name), &FrameNames::default())
+        .unwrap()
+        .unwrap()
 }
 
-fn explained(test: &str) -> Explanation {
+fn explained(test: &str) -> CostExplanation {
     let side = |side: &str| profile(&format!("{test}.{side}.folded"));
-    explain(&side("baseline"), &side("collector"))
+    explain_difference(&side("baseline"), &side("collector"))
 }
 
 /// A project with both sides of a test, and the output of `compare`.
-fn compared(test: &str, words: &[&str]) -> (Project, super::project::Answer) {
-    let mut project = Project::new();
+fn compared(test: &str, words: &[&str]) -> (TempProject, super::project::CommandResult) {
+    let mut project = TempProject::new();
     for side in ["baseline", "collector"] {
         project = project.with(side, &text(&format!("{test}.{side}.folded")));
     }
@@ -41,7 +43,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
     for test in ["fibonacci-async", "doxbee-async"] {
         let rows = explained(test).extra.rows;
         let own = rows.iter().map(|row| {
-            let new = if row.new { "NEW" } else { "" };
+            let new = if row.is_new { "NEW" } else { "" };
             let percent = |share: f64, digits: i32| {
                 let power = 10_f64.powi(digits);
                 // Numbers as the original prints them: rounded, with at least one decimal.
@@ -85,7 +87,7 @@ fn the_cost_enters_by_the_function_that_only_the_candidate_calls() {
             entry.row.frame,
             "v8::internal::Runtime_DebugAsyncFunctionSuspended"
         );
-        assert!(entry.row.new);
+        assert!(entry.row.is_new);
         assert_eq!(entry.below[0].frame, "v8::internal::Object::SetProperty");
     }
 }
@@ -108,8 +110,8 @@ fn text_of_perf_becomes_the_stacks_that_inferno_makes_of_it() {
         for line in text(&format!("{name}.perf-script.folded")).lines() {
             let (stack, weight) = line.rsplit_once(' ').unwrap();
             let mut frames = stack.split(';');
-            let thread = names.thread(frames.next().unwrap());
-            let rest = frames.map(|frame| names.short(frame).into_owned());
+            let thread = names.shorten_thread(frames.next().unwrap());
+            let rest = frames.map(|frame| names.shorten_function(frame).into_owned());
             let stack: Vec<String> = [thread].into_iter().chain(rest).collect();
             *golden.entry(stack.join(";")).or_default() += weight.parse::<u64>().unwrap();
         }
@@ -189,7 +191,7 @@ fn machines_get_every_digit_and_the_entry() {
 
 #[test]
 fn a_function_that_vanished_is_in_the_picture_of_what_the_baseline_did() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with(
             "old.folded",
             "app;serve;parse_slowly 600\napp;serve;answer 400\n",
@@ -209,7 +211,7 @@ fn a_function_that_vanished_is_in_the_picture_of_what_the_baseline_did() {
 
 #[test]
 fn several_recordings_of_one_side_are_added_up() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("old/1.folded", "a;b 10\na;c 5\n")
         .with("old/2.folded", "a;b 10\n")
         .with("new.folded", "a;b 20\na;c 5\na;d 25\n");
@@ -228,7 +230,7 @@ fn several_recordings_of_one_side_are_added_up() {
 
 #[test]
 fn what_cannot_be_compared_is_told_with_its_reason() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a.folded", "a;b 10\n")
         .with("c.folded", "a;b 20\n")
         .with(
@@ -281,8 +283,8 @@ fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
                 let at = below(damaged.len());
                 damaged[at] = b" ;\n:{9\xff\0"[below(8)];
             }
-            if let Ok(Some(profile)) = read(&damaged, &FrameNames::default()) {
-                let found = explain(&profile, &profile);
+            if let Ok(Some(profile)) = read_profile(&damaged, &FrameNames::default()) {
+                let found = explain_difference(&profile, &profile);
                 assert_eq!(found.tree.baseline, profile.total());
                 read_anyway += 1;
             }
@@ -300,14 +302,14 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
     let (project, answer) = compared("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
     answer.expect_status(0);
     for dark in [false, true] {
-        let screen = Screen {
+        let screen = ScreenSize {
             dark,
-            ..Screen::default()
+            ..ScreenSize::default()
         };
-        let Some(mut page) = Page::open(&project.path("f.html"), screen) else {
+        let Some(mut page) = BrowserPage::open(&project.path("f.html"), screen) else {
             return;
         };
-        let found = page.value(
+        let found = page.evaluate_script(
             "(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); \
              const boxes = [...document.querySelectorAll('g.frame rect')]; \
              const wide = boxes.filter(b => b.getBoundingClientRect().width > 200); \
@@ -322,10 +324,10 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
         assert_eq!(found["outside"], 0, "letters stay in their boxes");
         assert!(page.complaints.is_empty(), "{:?}", page.complaints);
     }
-    let Some(mut page) = Page::open(&project.path("f-3.svg"), Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&project.path("f-3.svg"), ScreenSize::default()) else {
         return;
     };
-    let root = page.value(
+    let root = page.evaluate_script(
         "document.documentElement.tagName + document.querySelectorAll('parsererror').length",
     );
     assert_eq!(root, "svg0");
@@ -343,10 +345,10 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
 fn flame_graphs_are_zoomed_and_searched() {
     let (project, answer) = compared("doxbee-async", &["-o", "f.html"]);
     answer.expect_status(0);
-    let Some(mut page) = Page::open(&project.path("f.html"), Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&project.path("f.html"), ScreenSize::default()) else {
         return;
     };
-    let zoomed = page.value(
+    let zoomed = page.evaluate_script(
         "(() => { const figure = document.querySelector('figure.flame'); \
          const boxes = [...figure.querySelectorAll('g.frame')]; \
          const width = b => b.querySelector('rect').getBoundingClientRect().width; \
@@ -368,9 +370,9 @@ fn flame_graphs_are_zoomed_and_searched() {
         (&zoomed["back"], &zoomed["all"]),
         (&true.into(), &true.into())
     );
-    page.value("document.querySelector('input[placeholder=\"Mark functions\"]').focus()");
+    page.evaluate_script("document.querySelector('input[placeholder=\"Mark functions\"]').focus()");
     page.write("NODE::START");
-    let marked = page.value(
+    let marked = page.evaluate_script(
         "(() => { const names = [...document.querySelectorAll('g.found title')].map(t => t.textContent); \
          return {some: names.length > 0, right: names.every(n => n.toLowerCase().includes('node::start')), \
            said: document.querySelector('figure.flame').previousElementSibling.textContent}; })()",

@@ -1,6 +1,6 @@
 //! google/benchmark programs as sources: measured in randomised blocks of fresh processes.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use std::process::Command;
 
 /// A program with the options of google/benchmark: `NAMES` are its benchmarks, each of which takes
@@ -41,16 +41,16 @@ BEFORE
 } > $out
 "#;
 
-struct Scripted<'a> {
+struct ScriptedProgram<'a> {
     names: &'a str,
     time_us: u32,
     before: &'a str,
     build: &'a str,
 }
 
-impl Default for Scripted<'_> {
+impl Default for ScriptedProgram<'_> {
     fn default() -> Self {
-        Scripted {
+        ScriptedProgram {
             names: "BM_copy/8 BM_copy/64",
             time_us: 100,
             before: "",
@@ -59,7 +59,7 @@ impl Default for Scripted<'_> {
     }
 }
 
-fn with_program(project: Project, name: &str, program: &Scripted<'_>) -> Project {
+fn with_program(project: TempProject, name: &str, program: &ScriptedProgram<'_>) -> TempProject {
     let text = PROGRAM
         .replace("NAMES", program.names)
         .replace("TIME", &program.time_us.to_string())
@@ -69,21 +69,21 @@ fn with_program(project: Project, name: &str, program: &Scripted<'_>) -> Project
 }
 
 /// Two programs, the second twice as fast.
-fn slow_and_fast() -> Project {
-    let fast = Scripted {
+fn slow_and_fast() -> TempProject {
+    let fast = ScriptedProgram {
         time_us: 50,
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
-    let project = with_program(Project::new(), "slow", &Scripted::default());
+    let project = with_program(TempProject::new(), "slow", &ScriptedProgram::default());
     with_program(project, "fast", &fast)
 }
 
-fn starts(project: &Project) -> Vec<String> {
+fn starts(project: &TempProject) -> Vec<String> {
     let text = std::fs::read_to_string(project.path("starts")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-fn done(answer: &Answer) {
+fn expect_done(answer: &CommandResult) {
     assert_eq!(answer.status, 0, "{answer:?}");
 }
 
@@ -93,7 +93,7 @@ fn two_programs_are_measured_in_randomised_blocks_of_fresh_processes() {
     let answer = project.run(&[
         "compare", "./slow", "./fast", "--seed", "7", "--metric", "all",
     ]);
-    done(&answer);
+    expect_done(&answer);
     assert!(
         answer
             .stdout
@@ -136,7 +136,7 @@ fn two_programs_are_measured_in_randomised_blocks_of_fresh_processes() {
 fn repetitions_inside_a_process_are_samples_of_one_run() {
     let project = slow_and_fast();
     let answer = project.run(&["compare", "./slow", "./fast", "-r", "4", "-n", "3"]);
-    done(&answer);
+    expect_done(&answer);
     assert!(answer.stdout.contains("4 runs a side"), "{}", answer.stdout);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     let runs = exported
@@ -163,7 +163,7 @@ fn options_of_the_user_reach_the_programs_in_place_of_ours() {
         "--benchmark_repetitions=2",
         "--extra",
     ];
-    done(&project.run(&words));
+    expect_done(&project.run(&words));
     let start = &starts(&project)[0];
     assert!(
         start.contains("--benchmark_repetitions=2 --extra"),
@@ -174,11 +174,11 @@ fn options_of_the_user_reach_the_programs_in_place_of_ours() {
 
 #[test]
 fn parts_of_programs_are_paired_by_a_common_word() {
-    let both = Scripted {
+    let both = ScriptedProgram {
         names: "BM_memcpy/8 BM_memcpy/64 BM_copy/8 BM_copy/64 BM_copy/512",
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
-    let project = with_program(Project::new(), "bench", &both);
+    let project = with_program(TempProject::new(), "bench", &both);
     let words = [
         "compare",
         "./bench::BM_memcpy",
@@ -187,7 +187,7 @@ fn parts_of_programs_are_paired_by_a_common_word() {
         "2",
     ];
     let answer = project.run(&words);
-    done(&answer);
+    expect_done(&answer);
     assert!(
         answer.stdout.contains("[BM_memcpy|BM_copy]/*"),
         "{}",
@@ -212,11 +212,11 @@ fn parts_of_programs_are_paired_by_a_common_word() {
 
 #[test]
 fn a_crash_is_data_and_the_other_cases_go_on() {
-    let crashing = Scripted {
+    let crashing = ScriptedProgram {
         before: "if [ $name = BM_copy/64 ]; then echo 'bad luck' >&2; kill -SEGV $$; fi",
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
-    let project = with_program(Project::new(), "old", &Scripted::default());
+    let project = with_program(TempProject::new(), "old", &ScriptedProgram::default());
     let project = with_program(project, "new", &crashing);
     let answer = project.run(&["compare", "./old", "./new", "-r", "4"]);
     assert_eq!(answer.status, 2, "{answer:?}");
@@ -247,12 +247,12 @@ fn errors_and_skips_of_benchmarks_are_honoured() {
         row("\"error_occurred\":true,\"error_message\":\"no such device\""),
         row("\"skipped\":true,\"skip_message\":\"not on this machine\"")
     );
-    let broken = Scripted {
+    let broken = ScriptedProgram {
         before: &text,
         names: "BM_copy/8 BM_copy/64 BM_copy/512",
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
-    let project = with_program(Project::new(), "bench", &broken);
+    let project = with_program(TempProject::new(), "bench", &broken);
     let answer = project.run(&["run", "./bench", "-r", "2"]);
     assert_eq!(answer.status, 2, "{answer:?}");
     assert!(
@@ -274,11 +274,11 @@ fn errors_and_skips_of_benchmarks_are_honoured() {
 
 #[test]
 fn a_debug_library_is_told_once() {
-    let debug = Scripted {
+    let debug = ScriptedProgram {
         build: "debug",
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
-    let project = with_program(Project::new(), "old", &debug);
+    let project = with_program(TempProject::new(), "old", &debug);
     let project = with_program(project, "new", &debug);
     let answer = project.run(&["compare", "./old", "./new", "-r", "2"]);
     let told = answer.stdout.matches("debug build").count();
@@ -289,11 +289,11 @@ fn a_debug_library_is_told_once() {
 fn programs_can_be_compared_with_results_of_yesterday() {
     let project = slow_and_fast();
     let exported = project.run(&["run", "./slow", "-r", "9"]);
-    done(&exported);
+    expect_done(&exported);
     let lines = project.run(&["report", "--export", "jsonl"]).stdout;
     let project = project.with("yesterday.jsonl", &lines);
     let answer = project.run(&["compare", "yesterday.jsonl", "./fast", "-r", "9"]);
-    done(&answer);
+    expect_done(&answer);
     assert!(
         answer.stdout.contains("one after the other"),
         "{}",
@@ -317,9 +317,9 @@ fn mistakes_with_programs_are_named() {
     );
     assert!(told(&["compare", "./slow,./fast", "./fast"]).contains("cannot be merged"));
     assert!(told(&["compare", "./slow", "./fast", "--", "--oops"]).contains("unrecognized"));
-    let other = Scripted {
+    let other = ScriptedProgram {
         names: "BM_other",
-        ..Scripted::default()
+        ..ScriptedProgram::default()
     };
     let project = with_program(slow_and_fast(), "other", &other);
     let answer = project.run(&["compare", "./slow", "./other"]);
@@ -328,7 +328,7 @@ fn mistakes_with_programs_are_named() {
 }
 
 /// Compiles a program with the real library, or prints why not.
-fn compiled(project: &Project, name: &str, flag: &str) -> bool {
+fn compiled(project: &TempProject, name: &str, flag: &str) -> bool {
     let source = r#"
 #include <benchmark/benchmark.h>
 #include <vector>
@@ -359,12 +359,12 @@ BENCHMARK_MAIN();
 
 #[test]
 fn real_programs_built_with_different_flags_differ() {
-    let project = Project::new();
+    let project = TempProject::new();
     if !compiled(&project, "plain", "-O0") || !compiled(&project, "fast", "-O3") {
         return;
     }
     let answer = project.run(&["compare", "./plain", "./fast", "-t", "1ms", "-n", "1"]);
-    done(&answer);
+    expect_done(&answer);
     assert!(
         answer.stdout.contains("fast is faster than plain"),
         "{}",

@@ -1,12 +1,12 @@
 //! A folder with benchmarks, and the command run in it.
 
-use super::back_ends::Place;
+use super::back_ends::StorePlace;
 use rusqlite::OpenFlags;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// A temporary project, deleted when the test ends.
-pub struct Project {
+pub struct TempProject {
     folder: tempfile::TempDir,
     /// Value of `--db`, if it is not the project's own file.
     db: Option<PathBuf>,
@@ -14,18 +14,18 @@ pub struct Project {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct CommandResult {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Project {
+impl TempProject {
     /// Creates an empty project with its own store.
-    pub fn new() -> Project {
+    pub fn new() -> TempProject {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
-        Project {
+        TempProject {
             folder,
             db: None,
             variables: Vec::new(),
@@ -33,19 +33,19 @@ impl Project {
     }
 
     /// Sets an environment variable for every command.
-    pub fn with_variable(mut self, name: &'static str, value: PathBuf) -> Project {
+    pub fn with_variable(mut self, name: &'static str, value: PathBuf) -> TempProject {
         self.variables.push((name, value));
         self
     }
 
-    pub fn storing_in(self, place: &Place) -> Project {
-        Project {
+    pub fn storing_in(self, place: &StorePlace) -> TempProject {
+        TempProject {
             db: Some(place.path()),
             ..self
         }
     }
 
-    pub fn with(self, path: &str, text: &str) -> Project {
+    pub fn with(self, path: &str, text: &str) -> TempProject {
         let file = self.path(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();
@@ -55,7 +55,7 @@ impl Project {
     /// Adds a program. Another process writes it: a file that this process has open for writing may
     /// be inherited by a child that another test is starting, and until that child has called exec
     /// the kernel refuses to execute the file (execve(2), ETXTBSY).
-    pub fn with_program(self, path: &str, text: &str) -> Project {
+    pub fn with_program(self, path: &str, text: &str) -> TempProject {
         let file = self.path(path);
         let draft = self.folder.path().join(".draft");
         std::fs::write(&draft, text).unwrap();
@@ -91,8 +91,8 @@ impl Project {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    pub fn run(&self, words: &[&str]) -> CommandResult {
+        CommandResult::from(self.command(words).output().unwrap())
     }
 
     /// Number of runs stored so far. Asking the program repeatedly would take processor time from
@@ -108,7 +108,7 @@ impl Project {
     }
 
     /// Runs the command with `text` on stdin.
-    pub fn run_with_input(&self, words: &[&str], text: &[u8]) -> Answer {
+    pub fn run_with_input(&self, words: &[&str], text: &[u8]) -> CommandResult {
         use std::io::Write;
         let mut command = self.command(words);
         command
@@ -122,15 +122,15 @@ impl Project {
             // The command may reject its arguments before it reads.
             let _ = stdin.write_all(&text);
         });
-        let answer = Answer::from(child.wait_with_output().unwrap());
+        let answer = CommandResult::from(child.wait_with_output().unwrap());
         writer.join().unwrap();
         answer
     }
 }
 
-impl From<Output> for Answer {
-    fn from(output: Output) -> Answer {
-        Answer {
+impl From<Output> for CommandResult {
+    fn from(output: Output) -> CommandResult {
+        CommandResult {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -138,10 +138,10 @@ impl From<Output> for Answer {
     }
 }
 
-impl Answer {
+impl CommandResult {
     /// Asserts the exit status, showing everything if it differs.
     #[track_caller]
-    pub fn expect_status(self, status: i32) -> Answer {
+    pub fn expect_status(self, status: i32) -> CommandResult {
         assert_eq!(self.status, status, "{self:#?}");
         self
     }
@@ -152,7 +152,7 @@ impl Answer {
     }
 
     #[track_caller]
-    pub fn expect_stdout(self, texts: &[&str]) -> Answer {
+    pub fn expect_stdout(self, texts: &[&str]) -> CommandResult {
         for text in texts {
             assert!(
                 self.stdout.contains(text),
@@ -163,7 +163,7 @@ impl Answer {
     }
 
     #[track_caller]
-    pub fn expect_stderr(self, texts: &[&str]) -> Answer {
+    pub fn expect_stderr(self, texts: &[&str]) -> CommandResult {
         for text in texts {
             assert!(
                 self.stderr.contains(text),

@@ -4,18 +4,18 @@
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
 use super::arbitrary;
-use super::back_ends::{Place, on_both};
-use super::by_hand::{blank, run_of};
-use super::dashboard::Dashboard;
-use super::project::Project;
-use super::team_server::{Answer, BreakingLine, Server};
+use super::back_ends::{StorePlace, on_both};
+use super::by_hand::{blank_session, run_of};
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
+use super::team_server::{BreakingLine, ServerAnswer, TeamServer};
 use super::web_server::free_port;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
-use speedwell_model::{Calibration, Session, State};
+use speedwell_model::{NoiseCalibration, Session, SessionState};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, Overview, SessionFilter, Store};
+use speedwell_results::store::{SessionDigest, SessionFilter, SessionOverview, Store};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,28 +33,28 @@ on_both! {
 }
 
 /// A project that measures quickly.
-fn measured() -> Project {
-    Project::new().with(
+fn measured() -> TempProject {
+    TempProject::new().with(
         "g/a.fake",
         "case len=16\n* 100 101 102 103 104 105 106 107\n",
     )
 }
 
 /// The tables of the project `core` on a server.
-pub fn core(place: &Place) -> Store {
+pub fn core(place: &StorePlace) -> Store {
     let store = place.open();
-    let project = store.project("core").unwrap().unwrap();
-    Store::open(&store.path_of(&project).unwrap()).unwrap()
+    let project = store.find_project("core").unwrap().unwrap();
+    Store::open(&store.project_path(&project).unwrap()).unwrap()
 }
 
 /// A finished session with this many runs.
 pub fn session(id: &str, runs: u32) -> Session {
     Session {
-        state: State::Complete,
+        state: SessionState::Complete,
         runs: (0..runs)
             .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
             .collect(),
-        ..blank(id)
+        ..blank_session(id)
     }
 }
 
@@ -65,25 +65,25 @@ pub fn lines(session: &Session) -> Vec<u8> {
 }
 
 /// Response to a session that is sent as a whole; an error if the connection breaks.
-pub fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
+pub fn send_whole(server: &TeamServer, session: &Session) -> std::io::Result<ServerAnswer> {
     let text = lines(session);
-    let digest = Digest::of(&text);
+    let digest = SessionDigest::hash_lines(&text);
     let path = format!("/api/v1/core/sessions/{}?sha256={digest}", session.id);
     server.try_ask("PUT", &path, &[], &text)
 }
 
 /// Number of stored sessions of this many runs. Asserts that acknowledged ones are stored as they
 /// were sent, and that none is stored twice or in part.
-pub fn stored(place: &Place, acknowledged: &[String], runs: u32) -> usize {
+pub fn count_stored(place: &StorePlace, acknowledged: &[String], runs: u32) -> usize {
     let there = core(place);
-    let stored = there.list(&SessionFilter::default()).unwrap();
+    let stored = there.list_sessions(&SessionFilter::default()).unwrap();
     let ids: BTreeSet<&str> = stored.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(ids.len(), stored.len(), "one is there twice");
     for id in acknowledged {
         assert!(ids.contains(id.as_str()), "{id} is lost");
         assert_eq!(without_number(&there, id), session(id, runs), "{id}");
     }
-    let is_whole = |one: &Overview| one.runs == runs as usize;
+    let is_whole = |one: &SessionOverview| one.runs == runs as usize;
     assert!(stored.iter().all(is_whole), "one is there in parts");
     eprintln!(
         "{} acknowledged, {} stored, 0 twice, 0 in parts",
@@ -95,8 +95,8 @@ pub fn stored(place: &Place, acknowledged: &[String], runs: u32) -> usize {
 
 /// A session without its number and whatever derives from that, which makes both stores comparable.
 pub fn without_number(store: &Store, id: &str) -> Session {
-    let number = store.number_of_id(id).unwrap().unwrap();
-    let mut session = store.session(number).unwrap();
+    let number = store.find_by_id(id).unwrap().unwrap();
+    let mut session = store.load_session(number).unwrap();
     session.number = None;
     if let Some(found) = &mut session.calibration {
         found.session = 0;
@@ -104,9 +104,9 @@ pub fn without_number(store: &Store, id: &str) -> Session {
     session
 }
 
-fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
+fn what_is_measured_arrives_whole_and_has_its_points(place: &StorePlace) {
     let project = measured();
-    let server = Server::of(&project, place);
+    let server = TeamServer::of(&project, place);
     let url = server.url();
     let mut words = vec![
         "run", "g", "-q", "-r", "4", "--push", &url, "--tag", "nightly",
@@ -115,10 +115,13 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
     let run = |words: &[&str]| server.run(&project, words);
     run(&words).expect_status(0).expect_stderr(&["sent @1 to"]);
     let local = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    let id = local.session(1).unwrap().id;
+    let id = local.load_session(1).unwrap().id;
     let there = core(place);
     assert_eq!(without_number(&there, &id), without_number(&local, &id));
-    assert_eq!(there.sessions_without_points().unwrap(), [] as [i64; 0]);
+    assert_eq!(
+        there.find_sessions_without_points().unwrap(),
+        [] as [i64; 0]
+    );
     let listed = run(&["push", "--list", "--format", "json"])
         .expect_status(0)
         .json();
@@ -131,33 +134,33 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
     // Sent again, it is known; a calibration is part of its session.
     run(&["push", "@1", "--to", &url]).expect_status(0);
     let calibrated = Session {
-        calibration: Some(Calibration {
+        calibration: Some(NoiseCalibration {
             started_unix_ms: 1_750_000_000_000,
             comparisons: 200,
             false_alarms: 9,
             expected_low: 4,
             expected_high: 17,
-            ..Calibration::default()
+            ..NoiseCalibration::default()
         }),
         ..session("0197-ca11", 2)
     };
     std::fs::write(project.path("c.jsonl"), lines(&calibrated)).unwrap();
     run(&["push", "c.jsonl", "--to", &url]).expect_status(0);
     assert_eq!(without_number(&there, "0197-ca11"), calibrated);
-    assert_eq!(there.count(&SessionFilter::default()).unwrap(), 2);
+    assert_eq!(there.count_sessions(&SessionFilter::default()).unwrap(), 2);
 }
 
-fn a_killed_session_keeps_no_other_from_being_sent(place: &Place) {
+fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
     let project = measured();
-    let server = Server::of(&project, place);
+    let server = TeamServer::of(&project, place);
     let url = server.url();
     let mut local = Store::open(&project.path(".speedwell/results.db")).unwrap();
     for number in 1..=5 {
         let mut session = session(&format!("0197-{number}"), 2);
         if number == 3 {
-            session.state = State::Running;
+            session.state = SessionState::Running;
         }
-        local.insert(&session).unwrap();
+        local.insert_session(&session).unwrap();
     }
     let push =
         |sources: &[&str]| server.run(&project, &[&["push"], sources, &["--to", &url]].concat());
@@ -166,7 +169,12 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &Place) {
         "sent @4 to",
         "measured or were killed: @3.",
     ]);
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        2
+    );
     // Named by itself, it is an error; the others are still sent.
     push(&["@1", "@3", "@4"]).expect_status(2).expect_stderr(&[
         "sent @1 to",
@@ -176,16 +184,21 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &Place) {
     push(&["--all"])
         .expect_status(0)
         .expect_stderr(&["sent @5 to"]);
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 4);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        4
+    );
     push(&["@4..@2"])
         .expect_status(2)
         .expect_stderr(&["hint: @2..@4"]);
     push(&["@3"]).expect_status(2);
 }
 
-fn nothing_is_lost_while_the_server_is_away(place: &Place) {
+fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
     let project = measured();
-    let mut server = Server::of(&project, place);
+    let mut server = TeamServer::of(&project, place);
     let url = server.url();
     server.kill();
     let measure = ["run", "g", "-q", "-r", "2", "--push", &url];
@@ -212,33 +225,41 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
 
     server.start_again(&project, place);
     // Another job, which has only the file, and the one that measured.
-    let other = Project::new().with("out.jsonl", &kept);
+    let other = TempProject::new().with("out.jsonl", &kept);
     let all = server.run(&other, &["push", "out.jsonl", "--to", &url]);
     all.expect_status(0);
     server
         .run(&project, &["push", "--wait", "1m"])
         .expect_status(0)
         .expect_stderr(&["sent @1", "sent @2", "which had it"]);
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        2
+    );
     server.run(&project, &["push"]).expect_status(0);
 }
 
-fn files_of_other_tools_are_pushed(place: &Place) {
-    let project = Project::new().with(
+fn files_of_other_tools_are_pushed(place: &StorePlace) {
+    let project = TempProject::new().with(
         "google.json",
         r#"{"context":{"date":"2025-01-01T00:00:00Z","host_name":"h","num_cpus":2,"mhz_per_cpu":1000,
             "library_build_type":"release"},
             "benchmarks":[{"name":"BM_a/8","run_name":"BM_a/8","run_type":"iteration","repetitions":1,
             "repetition_index":0,"threads":1,"iterations":1000,"real_time":12.5,"cpu_time":12.0,"time_unit":"ns"}]}"#,
     );
-    let server = Server::of(&project, place);
+    let server = TeamServer::of(&project, place);
     let push = |words: &[&str]| server.run(&project, words);
     let url = server.url();
     push(&["push", "google.json", "--to", &url]).expect_status(0);
     push(&["push", "@1", "--to", &url]).expect_status(0);
     let there = core(place);
-    assert_eq!(there.count(&SessionFilter::default()).unwrap(), 1);
-    assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a/8");
+    assert_eq!(there.count_sessions(&SessionFilter::default()).unwrap(), 1);
+    assert_eq!(
+        there.load_session(1).unwrap().runs[0].case.benchmark,
+        "BM_a/8"
+    );
     push(&["push", "nothing.json", "--to", &url])
         .expect_status(2)
         .expect_stderr(&["neither a session nor a file"]);
@@ -247,10 +268,10 @@ fn files_of_other_tools_are_pushed(place: &Place) {
         .expect_stderr(&["where to?"]);
 }
 
-fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
-    let line = BreakingLine::to(&server, 300, 40_000);
+fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
+    let line = BreakingLine::proxy_to(&server, 300, 40_000);
     // Notes make it large; random digits do not compress well.
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut large = session("0197-1a49e", 90);
@@ -279,12 +300,12 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     assert!(line.broken.load(Ordering::SeqCst) > 3, "the line held");
     let there = core(place);
     assert_eq!(without_number(&there, &large.id), large);
-    assert_eq!(there.arriving().unwrap(), []);
+    assert_eq!(there.incomplete_uploads().unwrap(), []);
 }
 
 /// What a client may do with a session, in any order and repeatedly; each response may be lost.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum UploadStep {
     Begin,
     /// The lines between two positions.
     Part(usize, usize),
@@ -292,14 +313,14 @@ enum Step {
     Whole,
 }
 
-fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(29);
     for seed in 0..12 {
-        let mut told = arbitrary::session(1000 + seed);
-        if told.state == State::Running {
-            told.state = State::Interrupted;
+        let mut told = arbitrary::arbitrary_session(1000 + seed);
+        if told.state == SessionState::Running {
+            told.state = SessionState::Interrupted;
         }
         for run in &mut told.runs {
             // No server accepts a run of 584 years.
@@ -316,23 +337,23 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
             )
             .collect();
         let count = starts.len() - 1;
-        let digest = Digest::of(&text).to_string();
-        let step = |step: Step, is_lost: bool| {
+        let digest = SessionDigest::hash_lines(&text).to_string();
+        let step = |step: UploadStep, is_lost: bool| {
             let (method, path, body) = match step {
-                Step::Begin => ("PUT", told.id.clone(), text[..starts[1]].to_vec()),
-                Step::Part(from, to) => (
+                UploadStep::Begin => ("PUT", told.id.clone(), text[..starts[1]].to_vec()),
+                UploadStep::Part(from, to) => (
                     "PATCH",
                     format!("{}?at={from}", told.id),
                     text[starts[from]..starts[to]].to_vec(),
                 ),
-                Step::Finish => (
+                UploadStep::Finish => (
                     "POST",
                     format!("{}/finish", told.id),
                     json!({"lines": count, "sha256": digest})
                         .to_string()
                         .into_bytes(),
                 ),
-                Step::Whole => ("PUT", format!("{}?sha256={digest}", told.id), text.clone()),
+                UploadStep::Whole => ("PUT", format!("{}?sha256={digest}", told.id), text.clone()),
             };
             let path = format!("/api/v1/core/sessions/{path}");
             if is_lost {
@@ -354,13 +375,13 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
         };
         for _ in 0..dice.random_range(0..25) {
             let next = match dice.random_range(0..10) {
-                0 | 1 => Step::Begin,
-                2 => Step::Finish,
-                3 if seed % 3 == 0 => Step::Whole,
-                _ if count < 2 => Step::Begin,
+                0 | 1 => UploadStep::Begin,
+                2 => UploadStep::Finish,
+                3 if seed % 3 == 0 => UploadStep::Whole,
+                _ if count < 2 => UploadStep::Begin,
                 _ => {
                     let from = dice.random_range(1..count);
-                    Step::Part(from, dice.random_range(from + 1..=count))
+                    UploadStep::Part(from, dice.random_range(from + 1..=count))
                 }
             };
             step(next, dice.random_range(0..4) == 0);
@@ -377,26 +398,37 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
                 .as_u64()
                 .map_or(usize::MAX, |lines| lines as usize);
         }
-        step(Step::Finish, false);
+        step(UploadStep::Finish, false);
         let there = core(place);
         let mut expected = told.clone();
         expected.number = None;
         assert_eq!(without_number(&there, &told.id), expected, "seed {seed}");
     }
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 12);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        12
+    );
 }
 
-fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let one = session("0197-d1ff", 4);
     let other = session("0197-d1ff", 5);
-    let whole = |session: &Session| sent(&server, session).unwrap();
+    let whole = |session: &Session| send_whole(&server, session).unwrap();
     whole(&one).expect(201, "stored");
     whole(&one).expect(200, "known");
-    let refused = whole(&other).refused(409, "another session '0197-d1ff' is here");
-    assert_eq!(refused.body["here"], Digest::of(&lines(&one)).to_string());
-    assert_eq!(refused.body["sent"], Digest::of(&lines(&other)).to_string());
+    let refused = whole(&other).expect_rejected(409, "another session '0197-d1ff' is here");
+    assert_eq!(
+        refused.body["here"],
+        SessionDigest::hash_lines(&lines(&one)).to_string()
+    );
+    assert_eq!(
+        refused.body["sent"],
+        SessionDigest::hash_lines(&lines(&other)).to_string()
+    );
     assert_eq!(without_number(&core(place), "0197-d1ff"), one);
 
     std::fs::write(project.path("other.jsonl"), lines(&other)).unwrap();
@@ -410,10 +442,10 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
     push(&["doctor"]).expect_stdout(&["1 session is refused"]);
 }
 
-fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
+fn a_server_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
     let kills = std::env::var("SPEEDWELL_KILLS").map_or(3, |kills| kills.parse().unwrap());
-    let project = Project::new();
-    let mut server = Server::of(&project, place);
+    let project = TempProject::new();
+    let mut server = TeamServer::of(&project, place);
     let mut acknowledged: Vec<String> = Vec::new();
     let mut number = 0;
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(31);
@@ -431,7 +463,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
             while count.load(Ordering::SeqCst) < wanted {
                 std::thread::yield_now();
             }
-            server.strike();
+            server.kill_without_waiting();
             let sent = clients
                 .into_iter()
                 .flat_map(|client| client.join().unwrap());
@@ -443,17 +475,17 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
         server.start_again(&project, place);
     }
     assert!(acknowledged.len() > kills, "{}", acknowledged.len());
-    let stored = stored(place, &acknowledged, 4);
+    let stored = count_stored(place, &acknowledged, 4);
     assert!((acknowledged.len()..=acknowledged.len() + 8 * kills).contains(&stored));
 }
 
 /// Sends sessions one after the other until the connection breaks; returns those that were
 /// acknowledged.
-fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> Vec<String> {
+fn send_until_it_breaks(server: &TeamServer, first: usize, count: &AtomicUsize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in first..first + 1000 {
         let session = session(&format!("0197-{number:08x}"), 4);
-        match sent(server, &session) {
+        match send_whole(server, &session) {
             Ok(answer) if answer.status == 201 => {
                 acknowledged.push(session.id);
                 count.fetch_add(1, Ordering::SeqCst);
@@ -465,9 +497,9 @@ fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> V
     acknowledged
 }
 
-fn what_was_deleted_is_not_taken_in_again(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn what_was_deleted_is_not_taken_in_again(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let one = session("0197-de1", 3);
     std::fs::write(project.path("one.jsonl"), lines(&one)).unwrap();
     let push = |words: &[&str]| server.run(&project, words);
@@ -476,21 +508,21 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
     server.ask("DELETE", "0197-de1", b"").expect(200, "deleted");
     server
         .ask("GET", "0197-de1", b"")
-        .refused(404, "there is no session");
-    let other = Project::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
+        .expect_rejected(404, "there is no session");
+    let other = TempProject::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
     server
         .run(&other, &["push", "one.jsonl", "--to", &url])
         .expect_status(2)
         .expect_stderr(&["was deleted from this server", "--undelete"]);
     let mut there = core(place);
-    assert_eq!(there.deleted().unwrap().len(), 1);
-    there.undelete("0197-de1").unwrap();
+    assert_eq!(there.deleted_sessions().unwrap().len(), 1);
+    there.restore_deleted("0197-de1").unwrap();
     assert_eq!(without_number(&there, "0197-de1"), one);
-    assert_eq!(there.deleted().unwrap(), []);
+    assert_eq!(there.deleted_sessions().unwrap(), []);
 }
 
 /// Makes an authority, `ca.pem`, and a certificate of localhost that it has signed; says where openssl cannot.
-fn certificates(project: &Project) -> bool {
+fn certificates(project: &TempProject) -> bool {
     let made = Command::new("sh")
         .current_dir(project.path(""))
         .args([
@@ -534,12 +566,12 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
         "--key",
         "key.pem",
     ];
-    let _server = Dashboard::with(&project, &[&options[..], &team].concat());
+    let _server = TestDashboard::with(&project, &[&options[..], &team].concat());
     let push = |words: &[&str]| {
         let to = format!("{url}/core");
         let mut command = project.command(&[&["push", "@1", "--to", &to], words].concat());
         command.env("SPEEDWELL_TOKEN", token.stdout.trim());
-        super::project::Answer::from(command.output().unwrap())
+        super::project::CommandResult::from(command.output().unwrap())
     };
     let unknown = push(&[]);
     assert!(

@@ -2,13 +2,13 @@
 //!
 //! `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture costs`
 
-use super::back_ends::Place;
-use super::by_hand::{blank, run_of};
-use super::project::Project;
-use super::team_server::Server;
-use speedwell_model::{Case, Session, State, Value};
+use super::back_ends::StorePlace;
+use super::by_hand::{blank_session, run_of};
+use super::project::TempProject;
+use super::team_server::TeamServer;
+use speedwell_model::{Case, ParameterValue, Session, SessionState};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, SessionFilter, Store};
+use speedwell_results::store::{SessionDigest, SessionFilter, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,17 +23,17 @@ mod costs {
     #[test]
     #[ignore = "measures"]
     fn on_a_file() {
-        a_thousand_sessions_from_eight_clients(&Place::file());
-        eight_large_sessions_at_once(&Place::file());
+        a_thousand_sessions_from_eight_clients(&StorePlace::file());
+        eight_large_sessions_at_once(&StorePlace::file());
     }
 
     #[test]
     #[ignore = "measures"]
     fn on_a_server() {
-        if let Some(place) = Place::server() {
+        if let Some(place) = StorePlace::server() {
             a_thousand_sessions_from_eight_clients(&place);
         }
-        if let Some(place) = Place::server() {
+        if let Some(place) = StorePlace::server() {
             eight_large_sessions_at_once(&place);
         }
     }
@@ -43,14 +43,17 @@ mod costs {
 fn session(id: usize) -> Session {
     let runs = (0..224).map(|slot| {
         let mut run = run_of(slot, "throughput", 1e6 + f64::from(slot * 7919 % 1000));
-        let len = ("len".to_owned(), Value::Number(f64::from(slot / 2 % 14)));
+        let len = (
+            "len".to_owned(),
+            ParameterValue::Number(f64::from(slot / 2 % 14)),
+        );
         run.case = Arc::new(Case::new("buffers/fill.js", vec![len]));
         run
     });
     Session {
-        state: State::Complete,
+        state: SessionState::Complete,
         runs: runs.collect(),
-        ..blank(&format!("0197-{id:08x}"))
+        ..blank_session(&format!("0197-{id:08x}"))
     }
 }
 
@@ -72,8 +75,8 @@ fn cpu_ms(pids: &[u32]) -> f64 {
 }
 
 /// The processes of the database server; none for a file.
-fn database_pids(place: &Place) -> Vec<u32> {
-    let Place::Server(schema) = place else {
+fn database_pids(place: &StorePlace) -> Vec<u32> {
+    let StorePlace::Server(schema) = place else {
         return Vec::new();
     };
     let host = schema.address.split(['@', '/']).nth(3).unwrap_or_default();
@@ -86,13 +89,13 @@ fn database_pids(place: &Place) -> Vec<u32> {
     pids.filter(is_there).collect()
 }
 
-fn a_thousand_sessions_from_eight_clients(place: &Place) {
-    let home = Project::new();
-    let server = Server::of(&home, place);
+fn a_thousand_sessions_from_eight_clients(place: &StorePlace) {
+    let home = TempProject::new();
+    let server = TeamServer::of(&home, place);
     let texts: Vec<Vec<u8>> = (0..SESSIONS).map(|id| lines(&session(id))).collect();
     let warm = lines(&session(SESSIONS));
     let send = |id: usize, text: &[u8]| {
-        let path = format!("0197-{id:08x}?sha256={}", Digest::of(text));
+        let path = format!("0197-{id:08x}?sha256={}", SessionDigest::hash_lines(text));
         let begun = Instant::now();
         let answer = server.ask("PUT", &path, text);
         assert_eq!(answer.status, 201, "{answer:?}");
@@ -140,22 +143,22 @@ fn a_thousand_sessions_from_eight_clients(place: &Place) {
     );
     let there = store(place);
     assert_eq!(
-        there.count(&SessionFilter::default()).unwrap(),
+        there.count_sessions(&SessionFilter::default()).unwrap(),
         SESSIONS + 1
     );
 }
 
-fn store(place: &Place) -> Store {
+fn store(place: &StorePlace) -> Store {
     let first = place.open();
-    let core = first.project("core").unwrap().unwrap();
-    let path: PathBuf = first.path_of(&core).unwrap();
+    let core = first.find_project("core").unwrap().unwrap();
+    let path: PathBuf = first.project_path(&core).unwrap();
     Store::open(Path::new(&path)).unwrap()
 }
 
 /// Memory for 8 simultaneous pushes of nearly 8 MiB.
-fn eight_large_sessions_at_once(place: &Place) {
-    let home = Project::new();
-    let server = Server::of(&home, place);
+fn eight_large_sessions_at_once(place: &StorePlace) {
+    let home = TempProject::new();
+    let server = TeamServer::of(&home, place);
     server.ask("GET", "0197-0/upload", b"");
     let idle = server.peak_kb();
     std::thread::scope(|scope| {
@@ -169,7 +172,7 @@ fn eight_large_sessions_at_once(place: &Place) {
                 }
                 large.runs.truncate(20_000);
                 let text = lines(&large);
-                let path = format!("{}?sha256={}", large.id, Digest::of(&text));
+                let path = format!("{}?sha256={}", large.id, SessionDigest::hash_lines(&text));
                 let answer = server.ask("PUT", &path, &text);
                 assert_eq!(answer.status, 201, "{answer:?}");
             });

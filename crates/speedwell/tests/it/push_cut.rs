@@ -1,10 +1,10 @@
 //! A connection between the pushing program and a server that is cut after every number of bytes,
 //! in either direction. Afterwards the outbox is complete and each session is stored once.
 
-use super::back_ends::{Place, on_both};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::project::TempProject;
 use super::push::{core, lines, session, without_number};
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use speedwell_model::Session;
 use speedwell_results::store::{SessionFilter, Store};
 use std::collections::VecDeque;
@@ -25,22 +25,22 @@ const LINES: usize = 8;
 
 /// Where a connection is cut: after this many bytes towards the server, or back.
 #[derive(Clone, Copy)]
-enum Cut {
+enum ConnectionCut {
     There(usize),
     Back(usize),
 }
 
 /// A proxy with a cut for each of its connections, until there are none left; then it forwards
 /// everything.
-struct Line {
+struct CuttingProxy {
     address: String,
-    cuts: Arc<Mutex<VecDeque<Cut>>>,
+    cuts: Arc<Mutex<VecDeque<ConnectionCut>>>,
     /// Number of bytes forwarded in each direction.
     carried: Arc<[AtomicUsize; 2]>,
 }
 
-impl Line {
-    fn to(server: &Server, cuts: VecDeque<Cut>) -> Line {
+impl CuttingProxy {
+    fn proxy_to(server: &TeamServer, cuts: VecDeque<ConnectionCut>) -> CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let cuts = Arc::new(Mutex::new(cuts));
@@ -55,10 +55,12 @@ impl Line {
                     return;
                 };
                 let (there, counted) = (there.clone(), counted.clone());
-                std::thread::spawn(move || carry([&client, &server], &there, cut, &counted));
+                std::thread::spawn(move || {
+                    forward_bytes([&client, &server], &there, cut, &counted)
+                });
             }
         });
-        Line {
+        CuttingProxy {
             address,
             cuts,
             carried,
@@ -69,22 +71,22 @@ impl Line {
         format!("http://{}/core", self.address)
     }
 
-    fn left(&self) -> usize {
+    fn cuts_left(&self) -> usize {
         self.cuts.lock().unwrap().len()
     }
 }
 
 /// Forwards bytes in both directions until the cut.
-fn carry(
+fn forward_bytes(
     [client, server]: [&TcpStream; 2],
     name: &str,
-    cut: Option<Cut>,
+    cut: Option<ConnectionCut>,
     carried: &[AtomicUsize; 2],
 ) {
     let (there, back) = match cut {
         None => (usize::MAX, usize::MAX),
-        Some(Cut::There(after)) => (after, usize::MAX),
-        Some(Cut::Back(after)) => (usize::MAX, after),
+        Some(ConnectionCut::There(after)) => (after, usize::MAX),
+        Some(ConnectionCut::Back(after)) => (usize::MAX, after),
     };
     let own = client.local_addr().unwrap().to_string();
     std::thread::scope(|scope| {
@@ -137,10 +139,10 @@ fn copy(
 
 /// Cuts at each multiple of a number of bytes of a request and of a response, divided among the
 /// proxies.
-fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<Cut>; LINES] {
-    let there = (0..request).step_by(step).map(Cut::There);
-    let back = (0..answer).step_by(step).map(Cut::Back);
-    let mut dealt: [VecDeque<Cut>; LINES] = Default::default();
+fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<ConnectionCut>; LINES] {
+    let there = (0..request).step_by(step).map(ConnectionCut::There);
+    let back = (0..answer).step_by(step).map(ConnectionCut::Back);
+    let mut dealt: [VecDeque<ConnectionCut>; LINES] = Default::default();
     for (at, cut) in there.chain(back).enumerate() {
         dealt[at % LINES].push_back(cut);
     }
@@ -148,8 +150,8 @@ fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<Cut>; LINES] {
 }
 
 /// Sizes of the request that pushes this session, and of its response, in bytes.
-fn sizes(server: &Server, project: &Project, session: &Session) -> [usize; 2] {
-    let line = Line::to(server, VecDeque::new());
+fn sizes(server: &TeamServer, project: &TempProject, session: &Session) -> [usize; 2] {
+    let line = CuttingProxy::proxy_to(server, VecDeque::new());
     std::fs::write(project.path("first.jsonl"), lines(session)).unwrap();
     let words = ["push", "first.jsonl", "--to", &line.url(), "-q"];
     server.run(project, &words).expect_status(0);
@@ -158,17 +160,17 @@ fn sizes(server: &Server, project: &Project, session: &Session) -> [usize; 2] {
         .map(|count| count.load(Ordering::SeqCst))
 }
 
-fn a_line_that_is_cut_anywhere_holds_up_and_loses_nothing(place: &Place) {
-    tell(place, 31);
+fn a_line_that_is_cut_anywhere_holds_up_and_loses_nothing(place: &StorePlace) {
+    push_through_cuts(place, 31);
 }
 
-fn a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing(place: &Place) {
-    tell(place, 1);
+fn a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing(place: &StorePlace) {
+    push_through_cuts(place, 1);
 }
 
-fn tell(place: &Place, step: usize) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn push_through_cuts(place: &StorePlace, step: usize) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let told: Vec<Session> = (0..3)
         .map(|n| session(&format!("0197-c1e{n}"), 3))
         .collect();
@@ -177,7 +179,7 @@ fn tell(place: &Place, step: usize) {
     let text = told[1..].iter().flat_map(lines).collect::<Vec<u8>>();
     std::fs::write(project.path("all.jsonl"), text).unwrap();
     project.run(&["import", "all.jsonl", "-q"]).expect_status(0);
-    let lines = planned.map(|cuts| Line::to(&server, cuts));
+    let lines = planned.map(|cuts| CuttingProxy::proxy_to(&server, cuts));
     let at_once = ["--wait", "1ms", "-q"];
     for line in &lines {
         let url = line.url();
@@ -193,21 +195,28 @@ fn tell(place: &Place, step: usize) {
         rounds += 1;
         assert!(rounds <= all, "it does not come through");
     }
-    let left: usize = lines.iter().map(Line::left).sum();
+    let left: usize = lines.iter().map(CuttingProxy::cuts_left).sum();
     // Requests differ in length by a few bytes.
     assert!(left * 20 <= all, "{left} of {all} cuts met nobody");
     eprintln!("{} cuts in {rounds} rounds", all - left);
     let outbox = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    let outbox = outbox.outbox().unwrap();
+    let outbox = outbox.list_uploads().unwrap();
     assert_eq!(outbox.len(), LINES * 2 + 1);
     assert!(
         outbox.iter().all(|item| item.sent_unix_ms.is_some()),
         "{outbox:?}"
     );
     let there = core(place);
-    assert_eq!(there.count(&SessionFilter::default()).unwrap(), told.len());
+    assert_eq!(
+        there.count_sessions(&SessionFilter::default()).unwrap(),
+        told.len()
+    );
     for session in &told {
         assert_eq!(without_number(&there, &session.id), *session);
     }
-    assert_eq!(there.arriving().unwrap(), [], "nothing is left in parts");
+    assert_eq!(
+        there.incomplete_uploads().unwrap(),
+        [],
+        "nothing is left in parts"
+    );
 }

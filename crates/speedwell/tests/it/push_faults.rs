@@ -2,14 +2,14 @@
 //! or that a server asks to return tomorrow. Each test ends with a count: the session is stored
 //! once and complete.
 
-use super::back_ends::{Place, on_both};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::project::TempProject;
 use super::push::{core, lines, session, without_number};
 use super::small_disk::SmallDisk;
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use serde_json::json;
 use speedwell_model::Session;
-use speedwell_results::store::{Digest, SessionFilter, Store};
+use speedwell_results::store::{SessionDigest, SessionFilter, Store};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
@@ -31,18 +31,22 @@ const TO_NOBODY: [&str; 6] = [
 ];
 
 #[track_caller]
-fn check_the_count(place: &Place, expected: &[Session]) {
+fn check_the_count(place: &StorePlace, expected: &[Session]) {
     let there = core(place);
-    let stored = there.count(&SessionFilter::default()).unwrap();
+    let stored = there.count_sessions(&SessionFilter::default()).unwrap();
     assert_eq!(stored, expected.len());
     for session in expected {
         assert_eq!(without_number(&there, &session.id), *session);
     }
-    assert_eq!(there.arriving().unwrap(), [], "nothing is left in parts");
+    assert_eq!(
+        there.incomplete_uploads().unwrap(),
+        [],
+        "nothing is left in parts"
+    );
 }
 
 /// A complete request as sent over the wire.
-fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+fn request(server: &TeamServer, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "{method} /api/v1/core/sessions/{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
          Connection: close\r\nContent-Length: {}\r\n\r\n",
@@ -54,7 +58,7 @@ fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Sends the start of a request and hangs up; or all of it, and reads a few bytes of the response.
-fn sent_and_cut(server: &Server, request: &[u8], at: usize) {
+fn sent_and_cut(server: &TeamServer, request: &[u8], at: usize) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(&request[..at]).unwrap();
     if at < request.len() {
@@ -66,14 +70,15 @@ fn sent_and_cut(server: &Server, request: &[u8], at: usize) {
 }
 
 /// At every 43rd byte; `SPEEDWELL_CUTS=1` selects every byte.
-fn requests_that_are_cut_at_every_byte_make_one_session(place: &Place) {
+fn requests_that_are_cut_at_every_byte_make_one_session(place: &StorePlace) {
     let step = std::env::var("SPEEDWELL_CUTS").map_or(43, |step| step.parse().unwrap());
-    let project = Project::new();
-    let server = Server::of(&project, place);
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let told = session("0197-c07", 2);
     let text = lines(&told);
     let header = 1 + text.iter().position(|byte| *byte == b'\n').unwrap();
-    let end = json!({"lines": 3, "sha256": Digest::of(&text).to_string()}).to_string();
+    let end =
+        json!({"lines": 3, "sha256": SessionDigest::hash_lines(&text).to_string()}).to_string();
     let requests = [
         request(&server, "PUT", &told.id, &text[..header]),
         request(&server, "PATCH", "0197-c07?at=1", &text[header..]),
@@ -103,9 +108,9 @@ fn requests_that_are_cut_at_every_byte_make_one_session(place: &Place) {
     check_the_count(place, &[told]);
 }
 
-fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn a_client_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let told: Vec<Session> = (0..6)
         .map(|n| session(&format!("0197-d1e{n}"), 3))
         .collect();
@@ -118,7 +123,7 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     ];
     let outbox = || {
         let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
-        store.outbox().unwrap()
+        store.list_uploads().unwrap()
     };
     let mut kills = 0;
     for step in 0..12 {
@@ -129,7 +134,11 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
             .spawn()
             .unwrap();
         // Another session arrives; from there on, any moment will do.
-        let arrived = || core(place).count(&SessionFilter::default()).unwrap();
+        let arrived = || {
+            core(place)
+                .count_sessions(&SessionFilter::default())
+                .unwrap()
+        };
         while arrived() < step / 2 && child.try_wait().unwrap().is_none() {}
         for _ in 0..step * 10 {
             std::thread::yield_now();
@@ -149,10 +158,10 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
 }
 
 /// Items written while the clock was a day ahead, or a day behind.
-fn a_clock_that_jumps_a_day_holds_nothing_up(place: &Place) {
+fn a_clock_that_jumps_a_day_holds_nothing_up(place: &StorePlace) {
     const DAY_MS: i64 = 86_400_000;
-    let project = Project::new();
-    let server = Server::of(&project, place);
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let told: Vec<Session> = (0..2).map(|n| session(&format!("0197-da{n}"), 3)).collect();
     for (told, jump) in told.iter().zip([DAY_MS, -DAY_MS]) {
         std::fs::write(project.path("one.jsonl"), lines(told)).unwrap();
@@ -176,9 +185,9 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     let Some(disk) = SmallDisk::new(4) else {
         return;
     };
-    let place = Place::file();
-    let project = Project::new();
-    let server = Server::of(&project, &place);
+    let place = StorePlace::file();
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, &place);
     let told = session("0197-f011", 3);
     std::fs::write(project.path("one.jsonl"), lines(&told)).unwrap();
     let url = server.url();
@@ -190,7 +199,12 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     disk.fill();
     let one = ["push", "@1", "--to", &url];
     push(&one).expect_status(2).expect_stderr(&["the disk "]);
-    assert!(core(&place).count(&SessionFilter::default()).unwrap() <= 1);
+    assert!(
+        core(&place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap()
+            <= 1
+    );
     disk.make_room();
     push(&["push", "--list"])
         .expect_status(0)
@@ -221,7 +235,7 @@ fn a_server_that_asks_to_be_left_alone_is() {
         }
         asked
     });
-    let project = Project::new();
+    let project = TempProject::new();
     std::fs::write(project.path("one.jsonl"), lines(&session("0197-1a7e", 2))).unwrap();
     let words = ["push", "one.jsonl", "--to", &url, "--wait", "2s"];
     project

@@ -3,13 +3,13 @@
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
-use super::back_ends::{Place, on_both};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::project::TempProject;
 use super::push::{core, lines, session};
 use super::suite_projects::installed;
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use serde_json::json;
-use speedwell_results::store::{Digest, SessionFilter, line_count};
+use speedwell_results::store::{SessionDigest, SessionFilter, count_lines};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,12 +20,12 @@ on_both! {
     a_bomb_is_refused_before_it_is_unpacked
 }
 
-fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let good = lines(&session("0197-11", 2));
     let whole = |text: &[u8]| {
-        let path = format!("0197-11?sha256={}", Digest::of(text));
+        let path = format!("0197-11?sha256={}", SessionDigest::hash_lines(text));
         server.ask("PUT", &path, text)
     };
     let edited = |from: &str, to: &str| {
@@ -95,27 +95,27 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
         (b"{}\n".to_vec(), 400, "the header of a session"),
         (b"\xff\xfe\n".to_vec(), 400, "no UTF-8"),
     ] {
-        whole(&text).refused(status, words);
+        whole(&text).expect_rejected(status, words);
     }
-    let swapped = format!("0197-11?sha256={}", Digest::of(b"x"));
+    let swapped = format!("0197-11?sha256={}", SessionDigest::hash_lines(b"x"));
     server
         .ask("PUT", &swapped, &good)
-        .refused(409, "not those that were sent");
+        .expect_rejected(409, "not those that were sent");
     server
         .ask("PUT", "0197-11", &good)
-        .refused(400, "the header of a session is one line");
+        .expect_rejected(400, "the header of a session is one line");
     server
         .ask("PATCH", "0197-11?at=1", b"{}\n")
-        .refused(404, "was not begun");
+        .expect_rejected(404, "was not begun");
     server
         .ask("PATCH", "0197-11?at=0", b"{}\n")
-        .refused(400, "the place of the lines");
+        .expect_rejected(400, "the place of the lines");
     server
         .ask("PUT", "..%2f..%2fetc", &good)
-        .refused(400, "the identity of a session");
+        .expect_rejected(400, "the identity of a session");
     server
         .ask("POST", "0197-11", b"")
-        .refused(405, "POST is not among");
+        .expect_rejected(405, "POST is not among");
 
     // A header, lines that do not belong in a session, and the end: nothing of it is kept.
     let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
@@ -124,25 +124,31 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
         .ask("PATCH", "0197-11?at=1", b"{\"run\":7}\n")
         .expect(200, "arriving");
     let text = [header, b"{\"run\":7}\n"].concat();
-    let end = json!({"lines": 2, "sha256": Digest::of(&text).to_string()}).to_string();
+    let end =
+        json!({"lines": 2, "sha256": SessionDigest::hash_lines(&text).to_string()}).to_string();
     server
         .ask("POST", "0197-11/finish", end.as_bytes())
-        .refused(400, "line 2");
+        .expect_rejected(400, "line 2");
     server
         .ask("GET", "0197-11/upload", b"")
-        .refused(404, "nothing is known");
+        .expect_rejected(404, "nothing is known");
     whole(&good).expect(201, "stored");
-    assert_eq!(line_count(&good), 3);
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 1);
+    assert_eq!(count_lines(&good), 3);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        1
+    );
     let back = server.ask("GET", "0197-11", b"");
     assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
 }
 
 /// Threats T10 and T11: every URL of the API with every kind of token; and sessions of branches and
 /// machines that a token does not cover.
-fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let db = place.path();
     let token = |words: &[&str]| {
         let begin = ["serve", "token", "add", "t", "--db", db.to_str().unwrap()];
@@ -161,7 +167,7 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
         .expect_status(0);
     let secret = session("0197-5ec2e7", 2);
     let text = lines(&secret);
-    let path = format!("0197-5ec2e7?sha256={}", Digest::of(&text));
+    let path = format!("0197-5ec2e7?sha256={}", SessionDigest::hash_lines(&text));
     server.ask("PUT", &path, &text).expect(201, "stored");
     let kinds = [
         (
@@ -240,19 +246,23 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
     let of = |id: &str, branch: &str, machine: &str| {
         let mut session = session(id, 1);
         session.environment.machine = Some(machine.to_owned());
-        session.origin = Some(speedwell_model::Origin {
+        session.origin = Some(speedwell_model::CodeOrigin {
             revision: "abc".to_owned(),
             branch: Some(branch.to_owned()),
             ..Default::default()
         });
         let text = lines(&session);
-        let path = format!("/api/v1/core/sessions/{id}?sha256={}", Digest::of(&text));
+        let path = format!(
+            "/api/v1/core/sessions/{id}?sha256={}",
+            SessionDigest::hash_lines(&text)
+        );
         server
             .try_ask("PUT", &path, &[("Authorization", &bearer)], &text)
             .unwrap()
     };
-    of("0197-b1", "main", "lab").refused(403, "may not push sessions of the branch 'main'");
-    of("0197-b2", "pr/1", "mine").refused(403, "may not push sessions of the machine 'mine'");
+    of("0197-b1", "main", "lab").expect_rejected(403, "may not push sessions of the branch 'main'");
+    of("0197-b2", "pr/1", "mine")
+        .expect_rejected(403, "may not push sessions of the machine 'mine'");
     of("0197-b3", "pr/1", "lab").expect(201, "stored");
     let refused = "SELECT count(*) FROM audit WHERE what = 'push' AND result LIKE '%may not%'";
     assert_eq!(place.number(refused), 2);
@@ -261,11 +271,11 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
 }
 
 /// Threat T4, on the running server: 10 GB of zeros in 10 MB take no memory.
-fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
+fn a_bomb_is_refused_before_it_is_unpacked(place: &StorePlace) {
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let text = lines(&session("0197-b0", 1));
-    let path = format!("0197-b0?sha256={}", Digest::of(&text));
+    let path = format!("0197-b0?sha256={}", SessionDigest::hash_lines(&text));
     server.ask("PUT", &path, &text).expect(201, "stored");
     let before = server.peak_kb();
     // A gzip file of many members, generated on the fly: each is ten megabytes of zeros in ten
@@ -277,7 +287,7 @@ fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
     // The first is rejected for its announced size, the second for its decompressed size.
     for bytes in [10 << 20, 8 << 20] {
         let begun = Instant::now();
-        let answer = bomb(&server, &path, &member, bytes / member.len());
+        let answer = send_bomb(&server, &path, &member, bytes / member.len());
         assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
         let grown = server.peak_kb() - before;
         eprintln!(
@@ -294,10 +304,10 @@ fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
 }
 
 /// Response to a body of this many members, sent one by one until the server rejects it.
-fn bomb(server: &Server, path: &str, member: &[u8], members: usize) -> String {
+fn send_bomb(server: &TeamServer, path: &str, member: &[u8], members: usize) -> String {
     let fields = [("Content-Encoding", "gzip")];
     let length = members * member.len();
-    let mut stream = server.begin("PUT", path, &fields, length).unwrap();
+    let mut stream = server.send_head("PUT", path, &fields, length).unwrap();
     for _ in 0..members {
         if stream.write_all(member).is_err() {
             break;
@@ -312,9 +322,9 @@ fn bomb(server: &Server, path: &str, member: &[u8], members: usize) -> String {
 /// The OpenAPI document is valid, and each URL in it responds.
 #[test]
 fn the_description_of_the_api_is_valid_and_complete() {
-    let project = Project::new();
-    let place = Place::file();
-    let server = Server::of(&project, &place);
+    let project = TempProject::new();
+    let place = StorePlace::file();
+    let server = TeamServer::of(&project, &place);
     let document = server
         .try_ask("GET", "/api/v1/openapi.json", &[], b"")
         .unwrap();

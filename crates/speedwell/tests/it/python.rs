@@ -1,8 +1,8 @@
 //! Python benchmarks from file to verdict, and failures.
 
-use super::busy::{eventually, holds};
-use super::harness_driver::tool;
-use super::project::{Answer, Project, repository};
+use super::busy::{ensure_holds, retry_busy};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject, repository};
 
 const LISTS: &str = r#"import asyncio
 import speedwell
@@ -35,9 +35,9 @@ const QUICK: [&str; 8] = [
     "2",
 ];
 
-fn project(file: &str, text: &str) -> Option<Project> {
-    tool(&["python3"])?;
-    Some(Project::new().with(file, text))
+fn project(file: &str, text: &str) -> Option<TempProject> {
+    find_tool(&["python3"])?;
+    Some(TempProject::new().with(file, text))
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn naps_that_overlap_are_counted_over_all_of_them() {
     let words = "run data --filter nap --samples 3 --time 50ms --warmup 0 --runs 2";
     let words: Vec<&str> = words.split(' ').collect();
     // A stall of the machine during one of the few samples spoils the ratio.
-    eventually(1, || {
+    retry_busy(1, || {
         project.run(&words).expect_status(0);
         let csv = project
             .run(&["report", "--format", "csv"])
@@ -84,7 +84,7 @@ fn naps_that_overlap_are_counted_over_all_of_them() {
             line.split(',').nth(median).unwrap().parse().unwrap()
         };
         let gain = rate("concurrency=4") / rate("concurrency=1");
-        holds((2.0..10.0).contains(&gain), || {
+        ensure_holds((2.0..10.0).contains(&gain), || {
             format!("4 naps at once are {gain} times as many")
         })
     });
@@ -118,7 +118,7 @@ fn an_error_shows_the_line_of_the_file_and_how_to_repeat_it() {
         .args(["-c", line])
         .output()
         .unwrap();
-    Answer::from(again)
+    CommandResult::from(again)
         .expect_status(2)
         .expect_stdout(&["KeyError"]);
 }
@@ -183,7 +183,7 @@ fn the_collector_rests_while_measuring_unless_it_is_asked_for() {
     let Some(project) = project("g/collector.py", text) else {
         return;
     };
-    let driver = super::harness_driver::Harness::of("python").unwrap();
+    let driver = super::harness_driver::TestHarness::of("python").unwrap();
     for (name, on) in [("resting", "False"), ("working", "True")] {
         let path = project.path("g/collector.py");
         let load = format!(
@@ -223,7 +223,7 @@ fn started_by_hand_a_file_prints_a_table_and_a_hint() {
         .env("PYTHONPATH", repository().join("harness/python"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output();
-    let answer = Answer::from(output.unwrap()).expect_status(0);
+    let answer = CommandResult::from(output.unwrap()).expect_status(0);
     answer
         .expect_stdout(&["copy size=7", "items"])
         .expect_stderr(&["hint: ", "speedwell run"]);

@@ -1,7 +1,7 @@
 //! Parsing of Python given as text, beyond the suite for all languages.
 
 use super::code_driver::CodeHarness;
-use super::code_snippets::Snippet;
+use super::code_snippets::TestSnippet;
 
 fn python() -> Option<CodeHarness> {
     CodeHarness::of("python")
@@ -14,7 +14,7 @@ fn value(init: &'static str) -> String {
     };
     const SAY: &str =
         "lambda shared: print(repr(shared), file=open(__import__('os').environ['TRACE'], 'a'))";
-    let talk = harness.with(Snippet::new("pass").init(init).done(SAY));
+    let talk = harness.with(TestSnippet::new("pass").init(init).done(SAY));
     talk.quit().1.join("\n")
 }
 
@@ -47,8 +47,8 @@ fn what_would_leave_the_loop_is_refused() {
         ),
         ("# nothing", "parse", "there is no code"),
     ] {
-        let mut talk = harness.start(Snippet::default()).unwrap();
-        let answer = talk.load("a", Snippet::new(text));
+        let mut talk = harness.start(TestSnippet::default()).unwrap();
+        let answer = talk.load("a", TestSnippet::new(text));
         let error = answer.only("error");
         assert_eq!(error.text("stage"), stage, "{text}: {error:?}");
         assert!(error.text("msg").contains(message), "{text}: {error:?}");
@@ -58,39 +58,39 @@ fn what_would_leave_the_loop_is_refused() {
 #[test]
 fn what_nobody_awaits_in_the_text_is_awaited_all_the_same() {
     let Some(harness) = python() else { return };
-    let snippet = Snippet::new("asyncio.sleep(0.02)").init("import asyncio");
+    let snippet = TestSnippet::new("asyncio.sleep(0.02)").init("import asyncio");
     let mut talk = harness.with(snippet);
     for _ in 0..2 {
-        let answer = talk.windows("a", 5, 2);
+        let answer = talk.measure_windows("a", 5, 2);
         let worker = answer.only("worker");
         assert_eq!(worker.numbers("count"), [0.0, 1.0, 2.0]);
         assert!(worker.numbers("t_ns")[1] > 19e6);
     }
     talk.workers("a", 3);
-    assert_eq!(talk.windows("a", 5, 1).all("worker").len(), 3);
+    assert_eq!(talk.measure_windows("a", 5, 1).all("worker").len(), 3);
 }
 
 #[test]
 fn assigned_state_stays_between_batches() {
     let Some(harness) = python() else { return };
-    let snippet = Snippet::new("state += 1\nif state == 5000: trace()")
+    let snippet = TestSnippet::new("state += 1\nif state == 5000: trace()")
         .init_runner("0")
         .init("def trace():\n    print('seen', file=open(__import__('os').environ['TRACE'], 'a'))\nNone");
     let mut talk = harness.with(snippet);
-    talk.timed("a", 3000, 3);
+    talk.measure_samples("a", 3000, 3);
     assert_eq!(talk.trace(), ["seen"]);
 }
 
 #[test]
 fn the_stack_of_an_error_shows_the_text_of_its_own_code() {
     let Some(harness) = python() else { return };
-    let mut talk = harness.start(Snippet::default()).unwrap();
-    talk.load("a", Snippet::new("1 / 0"));
-    talk.load("b", Snippet::new("None"));
+    let mut talk = harness.start(TestSnippet::default()).unwrap();
+    talk.load("a", TestSnippet::new("1 / 0"));
+    talk.load("b", TestSnippet::new("None"));
     talk.workers("a", 1);
-    talk.ask("calibrate", &[("job", "a"), ("target_ns", "1000000")]);
+    talk.send_and_wait("calibrate", &[("job", "a"), ("target_ns", "1000000")]);
     let stack = talk
-        .windows("a", 5, 1)
+        .measure_windows("a", 5, 1)
         .only("error")
         .text("stack")
         .to_owned();

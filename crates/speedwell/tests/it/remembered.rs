@@ -1,9 +1,9 @@
 //! Cached cases of unchanged files; dependencies count as part of the file.
 
-use super::project::{Project, node};
+use super::project::{TempProject, node};
 
 /// A file that records each of its executions; its values come from a module and a variable.
-fn project(more: &str) -> Project {
+fn project(more: &str) -> TempProject {
     let text = format!(
         "const {{ createBenchmark }} = require('speedwell');\n\
          const fs = require('fs');\n\
@@ -13,13 +13,13 @@ fn project(more: &str) -> Project {
          process.on('exit', () => fs.appendFileSync(`${{__dirname}}/asked`, 'x'));\n\
          function main() {{ bench.start(); bench.end(1); }}\n"
     );
-    Project::new()
+    TempProject::new()
         .with("g/file.js", &text)
         .with("g/values.js", "module.exports = [10];")
 }
 
 /// The cases listed, and the number of executions of the file so far.
-fn listed(project: &Project, len: Option<&str>) -> (String, usize) {
+fn listed(project: &TempProject, len: Option<&str>) -> (String, usize) {
     let mut command = project.command(&["run", "g/file.js", "--list"]);
     command.env("XDG_CACHE_HOME", project.path("cache"));
     if let Some(len) = len {
@@ -60,7 +60,7 @@ fn a_file_that_looks_into_folders_is_asked_each_time() {
 }
 
 /// Compiled code that Node.js processes have cached of our own scripts.
-fn compiled(project: &Project) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+fn compiled(project: &TempProject) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let caches = std::fs::read_dir(project.path("cache/speedwell")).unwrap();
     let folders = caches.flatten().map(|entry| entry.path());
     let unpacked = folders.filter(|path| path.to_string_lossy().contains("/harness-node-"));

@@ -1,8 +1,8 @@
 //! The report as one page, in a browser: it loads nothing, sorts, filters, draws, prints, fits a
 //! phone, and works without its script.
 
-use super::browser::{Page, Screen};
-use super::project::Project;
+use super::browser::{BrowserPage, ScreenSize};
+use super::project::TempProject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -24,10 +24,10 @@ case len=1 type=ascii
 "#;
 
 /// A project with the report of a comparison, and its page.
-fn report() -> (Project, PathBuf) {
+fn report() -> (TempProject, PathBuf) {
     // A name may even try to reverse the direction of the text around it.
     let cases = CASES.replace('⇄', "\u{202e}");
-    let project = Project::new().with("bench/strings/decode.fake", &cases);
+    let project = TempProject::new().with("bench/strings/decode.fake", &cases);
     let words = [
         "run",
         "bench/strings",
@@ -57,8 +57,8 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 /// The names of the visible rows, from top to bottom.
-fn shown(page: &mut Page) -> Vec<String> {
-    let names = page.value(
+fn shown(page: &mut BrowserPage) -> Vec<String> {
+    let names = page.evaluate_script(
         "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
          .map(r => r.querySelector('th').dataset.v)",
     );
@@ -68,30 +68,35 @@ fn shown(page: &mut Page) -> Vec<String> {
 #[test]
 fn the_page_loads_nothing_but_itself_and_complains_of_nothing() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     assert_eq!(page.requests, [format!("file://{}", file.display())]);
     assert_eq!(page.complaints, [] as [&str; 0]);
-    let title = page.value("document.querySelector('h1').textContent");
+    let title = page.evaluate_script("document.querySelector('h1').textContent");
     assert_eq!(
         title,
         "new is faster than old in 1 of 4 cases, slower in 1, the same within 2 % in 1; 1 unclear"
     );
-    let images = page.value("document.querySelectorAll('img, iframe, object, b b').length");
+    let images =
+        page.evaluate_script("document.querySelectorAll('img, iframe, object, b b').length");
     assert_eq!(images, 0, "names of benchmarks are no markup");
     let ids = "(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); \
                return ids.filter((id, at) => ids.indexOf(id) !== at); })()";
-    assert_eq!(page.value(ids), json!([]), "ids that occur twice");
+    assert_eq!(page.evaluate_script(ids), json!([]), "ids that occur twice");
     let dead = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash.slice(1))\
                 .filter(id => !document.getElementById(id))";
-    assert_eq!(page.value(dead), json!([]), "links that lead nowhere");
+    assert_eq!(
+        page.evaluate_script(dead),
+        json!([]),
+        "links that lead nowhere"
+    );
 }
 
 #[test]
 fn tables_are_sorted_by_mouse_and_by_keyboard() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let measured = shown(&mut page);
@@ -106,8 +111,8 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
     let header = "th[data-k=change_shown]";
     page.click(&format!("{header} button"));
     let sort = format!("document.querySelector('{header}').getAttribute('aria-sort')");
-    assert_eq!(page.value(&sort), "descending");
-    let falling = page.value(
+    assert_eq!(page.evaluate_script(&sort), "descending");
+    let falling = page.evaluate_script(
         "[...document.querySelectorAll('tr.row')].map(r => +r.querySelector('[data-l=change]').dataset.v)",
     );
     let falling: Vec<f64> = falling
@@ -125,18 +130,18 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
         "{falling:?}"
     );
 
-    page.value(&format!(
+    page.evaluate_script(&format!(
         "document.querySelector('{header} button').focus()"
     ));
     page.press("Enter", "\r", 13);
-    assert_eq!(page.value(&sort), "ascending");
+    assert_eq!(page.evaluate_script(&sort), "ascending");
     assert_eq!(
         shown(&mut page)[0],
         measured[2],
         "the worst one comes first"
     );
     page.press("Enter", "\r", 13);
-    assert_eq!(page.value(&sort), "none");
+    assert_eq!(page.evaluate_script(&sort), "none");
     assert_eq!(
         shown(&mut page),
         measured,
@@ -147,7 +152,7 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
 #[test]
 fn rows_are_chosen_by_verdict_and_by_words() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let all = shown(&mut page);
@@ -155,35 +160,35 @@ fn rows_are_chosen_by_verdict_and_by_words() {
     assert_eq!(shown(&mut page), [all[2].clone()]);
     let pressed =
         "document.querySelector('.tally [data-v=worse] button').getAttribute('aria-pressed')";
-    assert_eq!(page.value(pressed), "true");
+    assert_eq!(page.evaluate_script(pressed), "true");
     assert_eq!(
-        page.value("document.querySelector('.count').textContent"),
+        page.evaluate_script("document.querySelector('.count').textContent"),
         "1 of 4 rows"
     );
     let cases =
         "[...document.querySelectorAll('.case')].filter(c => c.getClientRects().length).length";
     assert_eq!(
-        page.value(cases),
+        page.evaluate_script(cases),
         1,
         "the charts of the other cases are gone as well"
     );
     page.click(".tally [data-v=worse] button");
-    let boxes = page.value("document.querySelectorAll('input[type=search]').length");
+    let boxes = page.evaluate_script("document.querySelectorAll('input[type=search]').length");
     assert_eq!(boxes, 0, "four rows are seen at a glance");
 }
 
 #[test]
 fn every_run_is_a_mark_of_its_case() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let marks = page.value(
+    let marks = page.evaluate_script(
         "[...document.querySelectorAll('.case svg')].map(svg => \
          [...svg.querySelectorAll('.point')].filter(m => m.getBoundingClientRect().width > 1).length)",
     );
     assert_eq!(marks, json!([16, 16, 16, 16]), "8 runs a side");
-    let drawn = page.value(
+    let drawn = page.evaluate_script(
         "[...document.querySelectorAll('td .strip')].every(s => s.getBoundingClientRect().width > 100 \
          && s.querySelector('.estimate').getBoundingClientRect().width > 4)",
     );
@@ -198,33 +203,38 @@ fn every_run_is_a_mark_of_its_case() {
 #[test]
 fn the_runs_of_a_case_are_shown_below_its_row() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let below = "document.querySelectorAll('tr.inset .point').length";
-    assert_eq!(page.value(below), 0);
+    assert_eq!(page.evaluate_script(below), 0);
     page.click(".more");
-    assert_eq!(page.value(below), 16, "8 runs a side");
-    let seen = page.value(
+    assert_eq!(page.evaluate_script(below), 16, "8 runs a side");
+    let seen = page.evaluate_script(
         "[...document.querySelectorAll('tr.inset .point')].every(p => p.getBoundingClientRect().width > 1)",
     );
     assert_eq!(seen, true, "the marks of the copy have their shapes");
     page.click("th[data-k=change_shown] button");
-    assert_eq!(page.value(below), 0, "a sorted table has its rows only");
+    assert_eq!(
+        page.evaluate_script(below),
+        0,
+        "a sorted table has its rows only"
+    );
     let closed = "document.querySelectorAll('.more[aria-expanded=true]').length";
-    assert_eq!(page.value(closed), 0);
+    assert_eq!(page.evaluate_script(closed), 0);
 }
 
 #[test]
 fn the_raw_data_are_those_of_the_json_report() {
     let (project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let inside = page.value("JSON.parse(document.getElementById('raw-data').textContent)");
+    let inside =
+        page.evaluate_script("JSON.parse(document.getElementById('raw-data').textContent)");
     let beside = std::fs::read_to_string(project.path("report.json")).unwrap();
     // Both are parsed by the browser, to which 9.0 and 9 are the same number.
-    let beside = page.value(&format!("JSON.parse({})", json!(beside)));
+    let beside = page.evaluate_script(&format!("JSON.parse({})", json!(beside)));
     assert!(inside == beside, "the page differs from report.json");
     assert_eq!(
         inside["changes"][0]["baseline_values"]
@@ -238,29 +248,29 @@ fn the_raw_data_are_those_of_the_json_report() {
 #[test]
 fn the_theme_follows_the_system_until_the_reader_chooses() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let colours = "[getComputedStyle(document.body).backgroundColor, \
                    getComputedStyle(document.querySelector('.case text')).fill].join()";
-    let light = page.value(colours);
-    page.media("screen", true);
+    let light = page.evaluate_script(colours);
+    page.emulate_media("screen", true);
     // Page and charts follow the system's color scheme, asynchronously.
     page.wait_until(&format!("{colours} !== {light}"));
-    let dark = page.value(colours);
-    page.media("screen", false);
+    let dark = page.evaluate_script(colours);
+    page.emulate_media("screen", false);
     page.wait_until(&format!("{colours} === {light}"));
     page.click("button.theme");
     assert_eq!(
-        page.value(colours),
+        page.evaluate_script(colours),
         dark,
         "the first choice is the dark one"
     );
     page.click("button.theme");
-    page.media("screen", true);
+    page.emulate_media("screen", true);
     page.wait_until("matchMedia('(prefers-color-scheme: dark)').matches");
     assert_eq!(
-        page.value(colours),
+        page.evaluate_script(colours),
         light,
         "light although the system is dark"
     );
@@ -269,22 +279,25 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
 #[test]
 fn a_telephone_scrolls_downwards_only() {
     let (_project, file) = report();
-    let screen = Screen {
+    let screen = ScreenSize {
         width: 360,
-        ..Screen::default()
+        ..ScreenSize::default()
     };
-    let Some(mut page) = Page::open(&file, screen) else {
+    let Some(mut page) = BrowserPage::open(&file, screen) else {
         return;
     };
-    page.value("document.querySelectorAll('details').forEach(d => { d.open = true; })");
-    assert_eq!(page.value("document.documentElement.scrollWidth"), 360);
+    page.evaluate_script("document.querySelectorAll('details').forEach(d => { d.open = true; })");
+    assert_eq!(
+        page.evaluate_script("document.documentElement.scrollWidth"),
+        360
+    );
     // Only frames with their own scroll bars may be wider.
-    let wide = page.value(
+    let wide = page.evaluate_script(
         "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 361 \
          && !e.closest('pre, .chart, .scroll, .unseen, thead, svg')).map(e => e.outerHTML.slice(0, 80))",
     );
     assert_eq!(wide, json!([]));
-    let legible = page.value(
+    let legible = page.evaluate_script(
         "Math.min(...[...document.querySelectorAll('.case text')]\
          .map(t => t.getBoundingClientRect().height))",
     );
@@ -297,24 +310,24 @@ fn a_telephone_scrolls_downwards_only() {
 #[test]
 fn paper_shows_everything_and_no_controls() {
     let (_project, file) = report();
-    let Some(mut page) = Page::open(&file, Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
     let closed = "document.querySelectorAll('details:not([open])').length";
-    assert!(page.value(closed).as_u64().unwrap() > 0);
-    page.media("print", true);
+    assert!(page.evaluate_script(closed).as_u64().unwrap() > 0);
+    page.emulate_media("print", true);
     page.wait_until(&format!("{closed} === 0"));
     let controls = "[...document.querySelectorAll('input, select, .theme, .copy, nav, p.tools')]\
                     .filter(e => e.getClientRects().length).length";
-    assert_eq!(page.value(controls), 0);
-    let background = page.value("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(page.evaluate_script(controls), 0);
+    let background = page.evaluate_script("getComputedStyle(document.body).backgroundColor");
     assert_eq!(
         background, "rgb(255, 255, 255)",
         "paper is white, whatever the system likes"
     );
     let printed = page.send("Page.printToPDF", json!({}));
     assert!(printed["data"].as_str().unwrap().len() > 10_000);
-    page.media("screen", false);
+    page.emulate_media("screen", false);
     // Afterwards it is restored.
     page.wait_until(&format!("{closed} > 0"));
 }
@@ -322,20 +335,20 @@ fn paper_shows_everything_and_no_controls() {
 #[test]
 fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     let (_project, file) = report();
-    let screen = Screen {
+    let screen = ScreenSize {
         scripts: false,
-        ..Screen::default()
+        ..ScreenSize::default()
     };
-    let Some(mut page) = Page::open(&file, screen) else {
+    let Some(mut page) = BrowserPage::open(&file, screen) else {
         return;
     };
     // Scripts of the page are disabled; those of a test are not.
     assert_eq!(
-        page.value("document.querySelectorAll('button, input, select').length"),
+        page.evaluate_script("document.querySelectorAll('button, input, select').length"),
         0
     );
     assert_eq!(shown(&mut page).len(), 4);
-    let text = page.value("document.body.textContent");
+    let text = page.evaluate_script("document.body.textContent");
     for word in [
         "1 worse",
         "exited with status 3",
@@ -345,7 +358,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     ] {
         assert!(text.as_str().unwrap().contains(word), "{word}");
     }
-    let drawn = page.value("document.querySelectorAll('.case svg .point').length");
+    let drawn = page.evaluate_script("document.querySelectorAll('.case svg .point').length");
     assert_eq!(drawn, 64);
 }
 
@@ -369,11 +382,12 @@ fn thousand_cases() -> String {
 
 #[test]
 fn a_thousand_cases_can_still_be_sorted_and_filtered() {
-    let project = Project::new().with("large.csv", &thousand_cases());
+    let project = TempProject::new().with("large.csv", &thousand_cases());
     project
         .run(&["compare", "large.csv", "-q", "-o", "report.html"])
         .expect_status(0);
-    let Some(mut page) = Page::open(&project.path("report.html"), Screen::default()) else {
+    let Some(mut page) = BrowserPage::open(&project.path("report.html"), ScreenSize::default())
+    else {
         return;
     };
     assert_eq!(shown(&mut page).len(), 1_000);
@@ -385,7 +399,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
              return performance.now() - begin; }})()"
         )
     };
-    page.value("document.querySelector('input[type=search]').focus()");
+    page.evaluate_script("document.querySelector('input[type=search]').focus()");
     page.write("N=7 File-0.js");
     let rows = shown(&mut page);
     assert_eq!(
@@ -393,15 +407,15 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
         1,
         "every word must occur, in any case: {rows:?}"
     );
-    page.value("document.querySelector('input[type=search]').select()");
+    page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write("nothing is called that");
     assert!(shown(&mut page).is_empty());
-    page.value("document.querySelector('input[type=search]').select()");
+    page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write(" ");
-    let sorted = page.value(&timed(
+    let sorted = page.evaluate_script(&timed(
         "document.querySelector('[data-k=change_shown] button').click()",
     ));
-    let filtered = page.value(&timed(
+    let filtered = page.evaluate_script(&timed(
         "const box = document.querySelector('input[type=search]'); box.value = 'file-7.js'; \
          box.dispatchEvent(new Event('input'))",
     ));

@@ -1,8 +1,8 @@
 //! A project that is a git repository, and the command run in it.
 
 use super::programs::PROGRAM;
-use super::project::{Answer, Project};
-use speedwell_fixtures::History;
+use super::project::{CommandResult, TempProject};
+use speedwell_fixtures::FakeRepo;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,37 +14,37 @@ const BUILD: &str =
 chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
 
 /// Preamble of a test program: counts its starts beside `$LOG`, and signals its parent at those
-/// that [`Repository::with_signal`] names.
+/// that [`TestRepository::with_signal`] names.
 pub const COUNTED: &str = "test -z \"$AT\" || {
     echo start >> \"$LOG.starts\"
     case \" $AT \" in *\" $(wc -l < \"$LOG.starts\") \"*) kill -$SIGNAL $PPID; sleep 100 ;; esac
 }";
 
-/// The arguments that measure the program of [`Repository::with_program`].
+/// The arguments that measure the program of [`TestRepository::with_program`].
 pub const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
 
 /// A project with a git history, and a folder beside it. Git ignores the project's store.
-pub struct Repository {
-    pub project: Project,
-    history: History,
+pub struct TestRepository {
+    pub project: TempProject,
+    history: FakeRepo,
     outside: tempfile::TempDir,
 }
 
-impl Deref for Repository {
-    type Target = History;
+impl Deref for TestRepository {
+    type Target = FakeRepo;
 
-    fn deref(&self) -> &History {
+    fn deref(&self) -> &FakeRepo {
         &self.history
     }
 }
 
-impl Repository {
+impl TestRepository {
     /// A project without commits; `None`, with a message, without git.
-    pub fn new() -> Option<Repository> {
-        let project = Project::new();
-        let history = History::begin(&project.path(""))?;
-        history.write(".git/info/exclude", ".speedwell\n");
-        Some(Repository {
+    pub fn new() -> Option<TestRepository> {
+        let project = TempProject::new();
+        let history = FakeRepo::init(&project.path(""))?;
+        history.write_file(".git/info/exclude", ".speedwell\n");
+        Some(TestRepository {
             project,
             history,
             outside: tempfile::tempdir().unwrap(),
@@ -53,12 +53,12 @@ impl Repository {
 
     /// A project whose first commit has a program that is built by [`BENCH`]; its benchmarks take
     /// as many microseconds as the file `cost` says.
-    pub fn with_program(cost: &str) -> Option<Repository> {
+    pub fn with_program(cost: &str) -> Option<TestRepository> {
         let text = PROGRAM
             .replace("NAMES", "BM_copy/8 BM_copy/64")
             .replace("BEFORE", COUNTED)
             .replace("BUILD", "release");
-        let repository = Repository::new()?
+        let repository = TestRepository::new()?
             .with(".gitignore", "bench\n")
             .with("bench.in", &text)
             .with("build.sh", BUILD)
@@ -67,13 +67,13 @@ impl Repository {
     }
 
     /// Adds a file, to be committed.
-    pub fn with(self, path: &str, text: &str) -> Repository {
-        self.write(path, text);
+    pub fn with(self, path: &str, text: &str) -> TestRepository {
+        self.write_file(path, text);
         self
     }
 
-    pub fn committed(self, subject: &str) -> Repository {
-        self.commit(subject);
+    pub fn committed(self, subject: &str) -> TestRepository {
+        self.commit_all(subject);
         self
     }
 
@@ -98,14 +98,14 @@ impl Repository {
     }
 
     /// Runs the command, and signals it at these starts of the program.
-    pub fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> Answer {
+    pub fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> CommandResult {
         let mut command = self.command(words);
         command.env("SIGNAL", signal).env("AT", at);
-        Answer::from(command.output().unwrap())
+        CommandResult::from(command.output().unwrap())
     }
 
     /// Runs the command in the checkout.
-    pub fn run(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    pub fn run(&self, words: &[&str]) -> CommandResult {
+        CommandResult::from(self.command(words).output().unwrap())
     }
 }

@@ -1,16 +1,16 @@
 //! No measurement is lost: Ctrl-C, kill -9, and resuming afterwards.
 
-use super::project::Project;
+use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// 20 cases of 5 runs of 2 variants, `run_ms` each: 200 runs, which take about 2 s with 8 ms.
-fn slow_project(run_ms: u32) -> Project {
+fn slow_project(run_ms: u32) -> TempProject {
     let text: String = (0..20)
         .map(|n| format!("case n={n}\n* sleep:{run_ms}\n"))
         .collect();
-    Project::new().with("g/slow.fake", &text)
+    TempProject::new().with("g/slow.fake", &text)
 }
 
 const MEASURE: [&str; 8] = [
@@ -24,7 +24,7 @@ const MEASURE: [&str; 8] = [
     "new=",
 ];
 
-fn slots(project: &Project) -> Vec<u64> {
+fn slots(project: &TempProject) -> Vec<u64> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
@@ -35,7 +35,7 @@ fn slots(project: &Project) -> Vec<u64> {
     lines.lines().filter_map(slot).collect()
 }
 
-fn wait_for_runs(project: &Project, count: usize) {
+fn wait_for_runs(project: &TempProject, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline {
         if project.stored_runs() >= count {
@@ -48,14 +48,14 @@ fn wait_for_runs(project: &Project, count: usize) {
 
 /// A session that received this signal in the middle. If it finishes before the signal, as it may
 /// on a busy machine, it is repeated with longer runs.
-fn interrupted_by(signal: Signal) -> Project {
+fn interrupted_by(signal: Signal) -> TempProject {
     [8, 16, 32, 64]
         .into_iter()
         .find_map(|run_ms| interrupted(run_ms, signal))
         .expect("no session could be interrupted")
 }
 
-fn interrupted(run_ms: u32, signal: Signal) -> Option<Project> {
+fn interrupted(run_ms: u32, signal: Signal) -> Option<TempProject> {
     let project = slow_project(run_ms);
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 40);
@@ -122,7 +122,7 @@ fn a_signal_that_is_passed_on_as_well_is_no_second_wish() {
 
 #[test]
 fn a_complete_session_has_nothing_left_to_do() {
-    let project = Project::new().with("g/quick.fake", "case n=1\n* 1 2 3\n");
+    let project = TempProject::new().with("g/quick.fake", "case n=1\n* 1 2 3\n");
     project.run(&["run", "g"]).expect_status(0);
     let before = slots(&project);
     let answer = project.run(&["run", "--resume", "@latest"]);
@@ -134,7 +134,7 @@ fn a_complete_session_has_nothing_left_to_do() {
 
 #[test]
 fn a_search_for_the_best_concurrency_cannot_be_resumed() {
-    let project = Project::new();
+    let project = TempProject::new();
     // 256 levels of several visits of 100 ms: too long to finish before the interrupt.
     let search = ["eval", "sh", "-c", "max", "--step", "1", "sleep 0.01"];
     let mut child = project.command(&search).spawn().unwrap();

@@ -1,9 +1,9 @@
 //! Each side of a comparison measures its own artifact and its own code, with the same benchmark as
 //! the other side.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project, node};
-use super::repository::{BENCH, Repository};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject, node};
+use super::repository::{BENCH, TestRepository};
 use super::suite_projects::{self, installed};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -33,8 +33,8 @@ const BUILD: &str =
 
 /// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the checked-out
 /// branch, with an archive of 7 ns in the checkout; `None`, with a message, without git.
-fn archives() -> Option<Repository> {
-    let repository = Repository::new()?
+fn archives() -> Option<TestRepository> {
+    let repository = TestRepository::new()?
         .with(".gitignore", "out.jar\n")
         .with("speedwell.toml", ARCHIVES)
         .with("java", JAVA)
@@ -42,19 +42,19 @@ fn archives() -> Option<Repository> {
     let java = repository.project.path("java");
     Command::new("chmod").arg("+x").arg(java).status().unwrap();
     let repository = repository.committed("first");
-    repository.branch("slow");
+    repository.create_branch("slow");
     let repository = repository.with("cost", "500").committed("slower");
     write_archive(&repository, "out.jar", "7");
     Some(repository)
 }
 
-fn write_archive(repository: &Repository, name: &str, cost: &str) {
+fn write_archive(repository: &TestRepository, name: &str, cost: &str) {
     let text = format!("PK\u{3}\u{4}\0BENCHES\n{cost}\n");
     fs::write(repository.project.path(name), text).unwrap();
 }
 
 /// The medians of both sides of the only case.
-fn medians(answer: Answer) -> [f64; 2] {
+fn medians(answer: CommandResult) -> [f64; 2] {
     let json = answer.json();
     let change = &json["changes"][0];
     ["baseline_median", "candidate_median"].map(|key| change[key].as_f64().unwrap_or(f64::NAN))
@@ -103,13 +103,13 @@ fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
 }
 
 /// A library that the benchmark imports, different in each revision.
-fn library(benchmark: &str) -> Option<Repository> {
+fn library(benchmark: &str) -> Option<TestRepository> {
     node()?;
-    let repository = Repository::new()?
+    let repository = TestRepository::new()?
         .with("lib/k.js", "module.exports = 'old';")
         .with("bench/y.js", benchmark)
         .committed("library");
-    repository.branch("later");
+    repository.create_branch("later");
     Some(
         repository
             .with("lib/k.js", "module.exports = 'new';")
@@ -177,7 +177,7 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
 
 /// Compares two revisions, of whose code nothing is measured, and has a gate judge them.
 fn expect_code_of_the_checkout(
-    repository: &Repository,
+    repository: &TestRepository,
     target: &str,
     file: &str,
     words: &[&str],
@@ -197,7 +197,7 @@ fn expect_code_of_the_checkout(
     ];
     let mut command = repository.command(&[&common, words].concat());
     command.envs(variables.iter().copied());
-    let answer = Answer::from(command.output().unwrap()).expect_status(2);
+    let answer = CommandResult::from(command.output().unwrap()).expect_status(2);
     answer.expect_stdout(&[&format!("both sides load {file} of the checkout")]);
 }
 
@@ -220,8 +220,8 @@ fn code_of_the_checkout_that_is_loaded_only_by_runs_is_named() {
 }
 
 /// A library of Python that is installed from the checkout for all environments, with `test` and `script` that measure it.
-fn installed_library() -> Option<(Repository, PathBuf)> {
-    let repository = Repository::new()?
+fn installed_library() -> Option<(TestRepository, PathBuf)> {
+    let repository = TestRepository::new()?
         .with("src/k.py", "def total():\n    return 1\n")
         .with(
             "speed/test_k.py",
@@ -232,7 +232,7 @@ fn installed_library() -> Option<(Repository, PathBuf)> {
             "import pyperf\nfrom k import total\npyperf.Runner().bench_func('total', total)\n",
         )
         .committed("library");
-    repository.branch("later");
+    repository.create_branch("later");
     let repository = repository
         .with("src/k.py", "def total():\n    return 2\n")
         .committed("another one");
@@ -274,7 +274,7 @@ fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
             ];
             let mut command = repository.command(&words);
             command.envs(variables);
-            let answer = Answer::from(command.output().unwrap()).expect_status(0);
+            let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
             let said = [&answer.stdout[..], &answer.stderr].concat();
             assert!(!said.contains("of the checkout"), "{said}");
         }
@@ -286,7 +286,7 @@ fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
     let Some(suite) = suite_projects::vitest() else {
         return;
     };
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = TestRepository::new() else {
         return;
     };
     let folder = repository.project.path("").canonicalize().unwrap();
@@ -304,7 +304,7 @@ fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
              bench('total', () => { total(); }, { time: 5, warmupTime: 1 });\n",
         )
         .committed("library");
-    repository.branch("later");
+    repository.create_branch("later");
     let repository = repository
         .with("lib/k.ts", "export const total = () => 2;\n")
         .committed("another one");
@@ -317,7 +317,7 @@ fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
 
 #[test]
 fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
-    let (Some(repository), Some(_)) = (Repository::new(), tool(&["python3"])) else {
+    let (Some(repository), Some(_)) = (TestRepository::new(), find_tool(&["python3"])) else {
         return;
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -329,7 +329,7 @@ fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
         .with("src/k.py", "NAME = 'old'\n")
         .with("speed/lists.py", benchmark)
         .committed("library");
-    repository.branch("later");
+    repository.create_branch("later");
     let repository = repository
         .with("src/k.py", "NAME = 'new'\n")
         .committed("another one");
@@ -353,7 +353,7 @@ fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
         ];
         let mut command = repository.command(&words);
         command.env("PYTHONPATH", repository.project.path("src"));
-        Answer::from(command.output().unwrap()).expect_status(0);
+        CommandResult::from(command.output().unwrap()).expect_status(0);
         let log = repository.log();
         let runs = &log[log.len() - 4..];
         assert_eq!(
@@ -397,7 +397,7 @@ fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
 
 #[test]
 fn copies_of_a_program_are_called_a_a() {
-    let Some(repository) = Repository::with_program("100") else {
+    let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
     let build = "sed 's/TIME/5/g' bench.in > one && chmod +x one && cp one two";
@@ -417,7 +417,7 @@ fn copies_of_a_program_are_called_a_a() {
 fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
     let Some(node) = node() else { return };
     let runtime = format!("#!/bin/sh\nexec '{}' \"$@\"\n", node.display());
-    let project = Project::new()
+    let project = TempProject::new()
         .with("x.js", &benchmark("path").replace("LOG, k", "LOG, ''"))
         .with_program("one", &runtime)
         .with_program("two", &runtime)
@@ -426,7 +426,7 @@ fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
         let mut command =
             project.command(&["compare", "--old", old, "--new", new, "--runs", "2", "x.js"]);
         command.env("LOG", project.path("log"));
-        Answer::from(command.output().unwrap()).expect_status(0)
+        CommandResult::from(command.output().unwrap()).expect_status(0)
     };
     compare("./one", "./two").expect_stderr(&[
         "are the same program, byte for byte: this is an A/A comparison, and every difference is noise",
@@ -460,10 +460,10 @@ jar cfe ../target/benchmarks.jar org.openjdk.jmh.Main -C . . && echo $SPEEDWELL_
 
 #[test]
 fn a_slower_revision_of_a_jar_of_jmh_is_found() {
-    let (Some(libraries), Some(_)) = (installed("jmh"), tool(&["javac"])) else {
+    let (Some(libraries), Some(_)) = (installed("jmh"), find_tool(&["javac"])) else {
         return;
     };
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = TestRepository::new() else {
         return;
     };
     let repository = repository
@@ -471,7 +471,7 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
         .with("Offers.java", QUEUE_BENCHMARK)
         .with("Queue.java", &QUEUE.replace("WORK", "20_000"))
         .committed("first");
-    repository.branch("slow");
+    repository.create_branch("slow");
     let repository = repository
         .with("Queue.java", &QUEUE.replace("WORK", "100_000"))
         .committed("slower");
@@ -496,7 +496,7 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
         "target/benchmarks.jar",
     ];
     let mut command = repository.command(&words);
-    let answer = Answer::from(command.env("JMH", libraries).output().unwrap());
+    let answer = CommandResult::from(command.env("JMH", libraries).output().unwrap());
     let [old, new] = medians(answer.expect_status(0));
     // Either time or operations per second.
     let factor = (new / old).max(old / new);
@@ -505,10 +505,10 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
 
 #[test]
 fn the_merge_base_is_found_without_a_remote_repository() {
-    let Some(repository) = Repository::with_program("100") else {
+    let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
-    repository.branch("topic");
+    repository.create_branch("topic");
     let repository = repository.with("cost", "50").committed("faster");
     let words = [
         "compare",
@@ -522,12 +522,12 @@ fn the_merge_base_is_found_without_a_remote_repository() {
     let answer = repository
         .run(&[&words, &BENCH[..]].concat())
         .expect_status(0);
-    answer.expect_stdout(&[&format!("@base ({})", repository.short("main"))]);
+    answer.expect_stdout(&[&format!("@base ({})", repository.short_id("main"))]);
 }
 
 #[test]
 fn a_short_line_is_filled_when_every_revision_has_a_point() {
-    let Some(repository) = Repository::with_program("100") else {
+    let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
     let repository = repository.with("cost", "50").committed("faster");
@@ -549,9 +549,11 @@ const STEPS: &str = "#include <speedwell.hpp>\n\
 
 #[test]
 fn instructions_of_old_revisions_are_counted() {
-    let (Some(_), Some(_), Some(repository)) =
-        (tool(&["valgrind"]), tool(&["g++"]), Repository::new())
-    else {
+    let (Some(_), Some(_), Some(repository)) = (
+        find_tool(&["valgrind"]),
+        find_tool(&["g++"]),
+        TestRepository::new(),
+    ) else {
         return;
     };
     let repository = repository
@@ -594,28 +596,28 @@ const GO_TEST: &str = "package tiny\n\nimport \"testing\"\n\nvar sink int\n\n\
 
 /// Commits of a Go package: `first`, then one that slows down only the benchmark, one that edits
 /// another benchmark, and one that slows down only the code.
-fn go_package() -> Option<Repository> {
-    tool(&["go"])?;
+fn go_package() -> Option<TestRepository> {
+    find_tool(&["go"])?;
     let code = |times: &str| GO_CODE.replace("TIMES", times);
     let test = |own: &str, other: &str| GO_TEST.replace("OWN", own).replace("OTHER", other);
-    let repository = Repository::new()?
+    let repository = TestRepository::new()?
         .with("go.mod", "module example.com/tiny\n\ngo 1.18\n")
         .with("tiny.go", &code("2000"))
         .with("tiny_test.go", &test("1", "1"))
         .committed("first");
     let commit = |name: &str, path: &str, text: &str| {
-        repository.write(path, text);
-        repository.commit(name);
-        repository.git(&["tag", name]);
+        repository.write_file(path, text);
+        repository.commit_all(name);
+        repository.run_git(&["tag", name]);
     };
-    repository.git(&["tag", "first"]);
+    repository.run_git(&["tag", "first"]);
     commit("benchmark", "tiny_test.go", &test("100", "1"));
     commit("other", "tiny_test.go", &test("100", "2"));
     commit("code", "tiny.go", &code("200000"));
     Some(repository)
 }
 
-fn compare_go(repository: &Repository, sides: [&str; 2], more: &[&str]) -> Answer {
+fn compare_go(repository: &TestRepository, sides: [&str; 2], more: &[&str]) -> CommandResult {
     let [old, new] = sides.map(|name| format!("rev:{name}"));
     let words = [
         "compare",
@@ -642,7 +644,7 @@ fn compare_go(repository: &Repository, sides: [&str; 2], more: &[&str]) -> Answe
     command
         .env("GOFLAGS", "-mod=mod")
         .env("GOCACHE", std::env::temp_dir().join("speedwell-tests-go"));
-    Answer::from(command.output().unwrap())
+    CommandResult::from(command.output().unwrap())
 }
 
 #[test]

@@ -1,31 +1,31 @@
 //! Revisions of a repository as variants: built in worktrees and compared, without touching the
 //! checkout.
 
-use super::project::{Answer, Project, node};
-use super::repository::{BENCH, Repository};
+use super::project::{CommandResult, TempProject, node};
+use super::repository::{BENCH, TestRepository};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use speedwell_fixtures::History;
+use speedwell_fixtures::FakeRepo;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is
 /// checked out; `None`, with a message, without git.
-fn repository() -> Option<Repository> {
-    let repository = Repository::with_program("100")?;
-    repository.branch("fast");
+fn repository() -> Option<TestRepository> {
+    let repository = TestRepository::with_program("100")?;
+    repository.create_branch("fast");
     Some(repository.with("cost", "50").committed("faster"))
 }
 
 /// `main` against the branch, two runs a side.
-fn compare(repository: &Repository, more: &[&str]) -> Answer {
+fn compare(repository: &TestRepository, more: &[&str]) -> CommandResult {
     let words = [
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",
     ];
     repository.run(&[&words, more].concat())
 }
 
-fn worktrees(repository: &Repository) -> Vec<PathBuf> {
+fn worktrees(repository: &TestRepository) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(repository.outside("cache/speedwell/worktrees"));
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
@@ -37,10 +37,10 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
         return;
     };
     let state = || {
-        let status = repository.git(&["status", "--porcelain"]);
+        let status = repository.run_git(&["status", "--porcelain"]);
         (
-            repository.id("HEAD"),
-            repository.git(&["branch", "--list"]),
+            repository.commit_id("HEAD"),
+            repository.run_git(&["branch", "--list"]),
             status,
         )
     };
@@ -51,7 +51,7 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
     let answer = repository
         .run(&[&words, &BENCH[..]].concat())
         .expect_status(0);
-    let (old, new) = (repository.short("main"), repository.short("HEAD"));
+    let (old, new) = (repository.short_id("main"), repository.short_id("HEAD"));
     let sentence = format!("HEAD ({new}) is faster than main ({old}) in both cases");
     answer.expect_stdout(&[&sentence]);
     assert_eq!(state(), before);
@@ -60,7 +60,7 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
         .stdout;
-    assert!(said.contains(&repository.id("main")), "{said}");
+    assert!(said.contains(&repository.commit_id("main")), "{said}");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
     };
     compare(&repository, &BENCH).expect_status(0);
     compare(&repository, &BENCH).expect_status(0);
-    let revisions = ["main", "HEAD"].map(|name| repository.id(name));
+    let revisions = ["main", "HEAD"].map(|name| repository.commit_id(name));
     assert_eq!(repository.log(), revisions);
     compare(&repository, &["--build", "sh ./build.sh", "./bench"]).expect_status(0);
     assert_eq!(repository.log().len(), 4);
@@ -165,14 +165,14 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
     let Some(repository) = repository() else {
         return;
     };
-    let outside = Project::new();
+    let outside = TempProject::new();
     let words = [
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench",
     ];
     let answer = outside.run(&words).expect_status(2);
     answer.expect_stderr(&["revision 'main'", "is in no checkout of a git repository"]);
     let mut without_git = repository.command(&words);
-    let answer = Answer::from(without_git.env("PATH", "/nonexistent").output().unwrap());
+    let answer = CommandResult::from(without_git.env("PATH", "/nonexistent").output().unwrap());
     let answer = answer
         .expect_status(2)
         .expect_stderr(&["cannot start 'git'"]);
@@ -187,7 +187,7 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
         &origin,
         &clone.to_string_lossy(),
     ];
-    repository.git(&cloned);
+    repository.run_git(&cloned);
     let mut command = repository.command(&[
         "compare",
         "--old",
@@ -196,7 +196,7 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
         "rev:HEAD",
         "./bench",
     ]);
-    let answer = Answer::from(command.current_dir(&clone).output().unwrap());
+    let answer = CommandResult::from(command.current_dir(&clone).output().unwrap());
     answer
         .expect_status(2)
         .expect_stderr(&["this clone is shallow", "git fetch --unshallow"]);
@@ -249,7 +249,7 @@ fn a_build_that_hangs_is_ended_with_everything_it_started() {
 
 /// Starts a comparison whose first build waits for a file to go away, and waits until that build
 /// has started.
-fn begun(repository: &Repository) -> std::process::Child {
+fn begun(repository: &TestRepository) -> std::process::Child {
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
     std::fs::write(repository.outside("flag"), "").unwrap();
     let words = [
@@ -296,7 +296,7 @@ fn ctrl_c_in_a_build_ends_with_status_130() {
     };
     let child = begun(&repository);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let answer = Answer::from(child.wait_with_output().unwrap());
+    let answer = CommandResult::from(child.wait_with_output().unwrap());
     answer.expect_status(130).expect_stderr(&["interrupted"]);
 }
 
@@ -319,7 +319,7 @@ fn two_speedwells_at_once_build_each_revision_once() {
         .unwrap();
     std::fs::remove_file(repository.outside("flag")).unwrap();
     for child in [first, second] {
-        Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+        CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
     }
     let builds = repository
         .log()
@@ -365,7 +365,7 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
     compare(&repository, &BENCH).expect_status(0);
     assert_eq!(worktrees(&repository).len(), 8);
     // git does not list them as worktrees of the repository.
-    assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(repository.run_git(&["worktree", "list"]).lines().count(), 1);
     first(9);
     let second = [
         "run",
@@ -396,7 +396,7 @@ fn a_session_of_revisions_is_resumed_even_if_the_worktrees_are_gone() {
     let answer = repository
         .run(&["run", "--resume", "@latest"])
         .expect_status(2);
-    let (old, new) = (repository.short("main"), repository.short("HEAD"));
+    let (old, new) = (repository.short_id("main"), repository.short_id("HEAD"));
     let answer = answer.expect_stdout(&[&format!("main ({old})"), &format!("HEAD ({new})")]);
     assert!(answer.stdout.contains("1 of 8 runs failed"), "{answer:?}");
     assert_eq!(repository.log().len(), 4);
@@ -428,7 +428,7 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
             .expect_status(0)
     };
     let answer = same("rev:HEAD", "rev:HEAD");
-    let short = repository.short("HEAD");
+    let short = repository.short_id("HEAD");
     let names = format!(
         "'HEAD ({short})' and 'HEAD ({short}) #2' are the same files, built alike: this is"
     );
@@ -497,7 +497,7 @@ fn a_benchmark_file_imports_the_code_of_each_revision() {
         .with("lib.js", "module.exports = 'old';")
         .with("speed/parse.js", "throw new Error('an older benchmark');")
         .committed("library");
-    repository.git(&["branch", "library"]);
+    repository.run_git(&["branch", "library"]);
     let repository = repository
         .with("lib.js", "module.exports = 'new';")
         .with("speed/parse.js", benchmark)
@@ -516,7 +516,7 @@ fn a_benchmark_file_imports_the_code_of_each_revision() {
     let mut log = repository.log();
     log.sort();
     assert_eq!(log, ["new", "new", "old", "old"]);
-    let elsewhere = Project::new().with("speed/own.js", benchmark);
+    let elsewhere = TempProject::new().with("speed/own.js", benchmark);
     let own = elsewhere.path("speed/own.js");
     let words = [
         "compare",
@@ -566,16 +566,16 @@ fn submodules_come_from_the_checkout() {
         return;
     };
     let library = repository.outside("library");
-    let submodule = History::begin(&library).unwrap();
-    submodule.write("cost", "20").commit("one");
-    repository.git(&[
+    let submodule = FakeRepo::init(&library).unwrap();
+    submodule.write_file("cost", "20").commit_all("one");
+    repository.run_git(&[
         "submodule",
         "--quiet",
         "add",
         &library.to_string_lossy(),
         "deps/library",
     ]);
-    repository.commit("a library");
+    repository.commit_all("a library");
     // The original repository is gone; the checkout still has its contents.
     std::fs::remove_dir_all(&library).unwrap();
     let build = "cp deps/library/cost cost; sh build.sh";
@@ -593,5 +593,5 @@ fn submodules_come_from_the_checkout() {
         .run(&words)
         .expect_status(0)
         .expect_stdout(&["20"]);
-    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+    assert_eq!(repository.run_git(&["status", "--porcelain"]), "");
 }

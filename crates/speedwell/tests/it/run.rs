@@ -1,6 +1,6 @@
 //! `speedwell run`, with exact numbers from the fake harness.
 
-use super::project::Project;
+use super::project::TempProject;
 
 /// Two cases, two variants: the first case is 20 % faster under `new`, the second unchanged.
 pub const TWO_CASES: &str = "case len=16
@@ -13,8 +13,8 @@ new 200.3 199.7 200.6 199.4 200.1 199.9 200.4 199.6
 * 70 71 69
 ";
 
-fn project() -> Project {
-    Project::new().with("bench/strings/decode.fake", TWO_CASES)
+fn project() -> TempProject {
+    TempProject::new().with("bench/strings/decode.fake", TWO_CASES)
 }
 
 const OLD_NEW: [&str; 4] = ["--variant", "old=", "--variant", "new="];
@@ -118,7 +118,7 @@ fn the_same_seed_gives_the_same_order() {
 #[test]
 fn a_failing_case_is_told_with_its_replay_and_the_others_go_on() {
     let text = "case n=1\n* 10 11\ncase n=2\n* exit:3\ncase n=3\n* signal:11\ncase n=4\n* silent\n";
-    Project::new()
+    TempProject::new()
         .with("g/mixed.fake", text)
         .run(&["run", "g"])
         .expect_status(2)
@@ -138,16 +138,16 @@ fn the_gate_answers_with_its_exit_status() {
         "new 80 81 79",
     );
     let words = [&["run", "g", "--fail-on", "worse"], &OLD_NEW[..]].concat();
-    Project::new()
+    TempProject::new()
         .with("g/slow.fake", &slower)
         .run(&words)
         .expect_status(1);
-    Project::new()
+    TempProject::new()
         .with("g/fast.fake", TWO_CASES)
         .run(&words)
         .expect_status(0);
     let beyond = [&words[..], &["--threshold", "40%"]].concat();
-    Project::new()
+    TempProject::new()
         .with("g/slow.fake", &slower)
         .run(&beyond)
         .expect_status(0);
@@ -210,14 +210,14 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
     }
     let script = "const { createBenchmark } = require('speedwell');\n\
                   const bench = createBenchmark(() => {}, { n: [1] });\n";
-    let mut project = Project::new();
+    let mut project = TempProject::new();
     for name in 0..8 {
         project = project.with(&format!("g/b{name}.js"), script);
     }
     let cache = project.path("cache");
     let mut command = project.command(&["run", "--list", "g"]);
     let output = command.env("XDG_CACHE_HOME", &cache).output().unwrap();
-    let answer = super::project::Answer::from(output).expect_status(0);
+    let answer = super::project::CommandResult::from(output).expect_status(0);
     assert_eq!(answer.stdout.matches("g/b").count(), 8, "{answer:#?}");
     let names = std::fs::read_dir(cache.join("speedwell"))
         .unwrap()
@@ -228,7 +228,7 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
 
 #[test]
 fn options_that_reach_nothing_are_told() {
-    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let answer = project.run(&["run", "g", "--samples", "9", "--runs", "2"]);
     let expected = ["'g/b.fake' decides itself", "--samples"];
     answer.expect_status(0).expect_stderr(&expected);
@@ -289,7 +289,7 @@ fn of_quiet_and_verbose_the_last_one_counts() {
 #[test]
 fn files_of_a_quiet_command_have_their_notes() {
     let case = "case n=1\nold 10 11 10 11 10 11 10 11 10 11\nnew 20 21 20 21 20 21 20 21 20 21\n";
-    let project = Project::new().with("g/one.fake", case);
+    let project = TempProject::new().with("g/one.fake", case);
     let variants = ["--variant", "old=", "--variant", "new="];
     let run = [&["run", "g", "-r", "10", "-q"], &variants[..]].concat();
     project.run(&run).expect_status(0);
@@ -323,7 +323,7 @@ fn files_of_a_quiet_command_have_their_notes() {
 
 #[test]
 fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_found() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/tab.fake", "case a\tb=1\n* 1\n")
         .with("g/good.fake", "case a b=1\n* 1\n");
     let answer = project

@@ -1,14 +1,14 @@
 //! JavaScript under Bun and Deno: the benchmark files and snippets of Node.js, in one session with it.
 
-use super::harness_driver::tool;
-use super::project::Project;
+use super::harness_driver::find_tool;
+use super::project::TempProject;
 use std::path::PathBuf;
 
 /// Whether all three are installed.
 fn all_there() -> bool {
     ["node", "bun", "deno"]
         .iter()
-        .all(|name| tool(&[name]).is_some())
+        .all(|name| find_tool(&[name]).is_some())
 }
 
 const THREE: [&str; 6] = [
@@ -35,7 +35,7 @@ fn one_file_has_a_verdict_for_each_of_three_runtimes() {
     if !all_there() {
         return;
     }
-    let project = Project::new().with("g/sort.js", SORT);
+    let project = TempProject::new().with("g/sort.js", SORT);
     let words = ["run", "g/sort.js", "--runs", "8", "--format", "json"];
     let answer = project.run(&[&words[..], &THREE].concat()).expect_status(0);
     let json = answer.json();
@@ -65,7 +65,7 @@ fn one_file_has_a_verdict_for_each_of_three_runtimes() {
 
 #[test]
 fn type_script_and_modules_are_measured_by_bun_and_deno() {
-    if tool(&["bun"]).is_none() || tool(&["deno"]).is_none() {
+    if find_tool(&["bun"]).is_none() || find_tool(&["deno"]).is_none() {
         return;
     }
     let text = "import { createBenchmark } from 'speedwell';\n\
@@ -75,7 +75,7 @@ fn type_script_and_modules_are_measured_by_bun_and_deno() {
                   bench.start(); await null; bench.end(n);\n}\n";
     let plain = text.replace("interface Values { n: number }\n", "");
     let plain = plain.replace(": Values", "").replace(": Promise<void>", "");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/a.ts", text)
         .with("g/b.mts", text)
         .with("g/c.mjs", &plain)
@@ -114,7 +114,7 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
         "{ size: [100] }",
         "{ size: [100] }, { flags: ['--expose-gc'] }",
     );
-    let project = Project::new().with("g/sort.js", &flags);
+    let project = TempProject::new().with("g/sort.js", &flags);
     let words = ["run", "g/sort.js", "--runs", "1"];
     let answer = project.run(&[&words[..], &THREE].concat()).expect_status(2);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
@@ -133,7 +133,7 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
 fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
     let Some(deno) = deno() else { return };
     let wrapper = format!("#!/bin/sh\nexec '{}' \"$@\" 3<&- 4>&-\n", deno.display());
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/sort.js", SORT)
         .with_program("deno", &wrapper);
     let words = ["run", "g/sort.js", "--variant", "./deno", "--runs", "1"];
@@ -143,7 +143,7 @@ fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
 
 /// The program itself: the npm package puts only a wrapper script into `PATH`.
 fn deno() -> Option<PathBuf> {
-    tool(&["deno"])?;
+    find_tool(&["deno"])?;
     let path = std::env::var_os("PATH")?;
     let mut found = std::env::split_paths(&path).map(|folder| folder.join("deno"));
     let found = found.find(|file| file.is_file())?.canonicalize().ok()?;
@@ -167,7 +167,7 @@ fn one_liners_are_compared_under_three_runtimes() {
         "-t",
         "1ms",
     ];
-    let answer = Project::new()
+    let answer = TempProject::new()
         .run(&[&words[..], &THREE].concat())
         .expect_status(0);
     answer.expect_stdout(&["(node)", "(bun)", "(deno)"]);

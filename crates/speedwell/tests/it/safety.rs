@@ -1,7 +1,7 @@
 //! Untrusted files, names and figures, and how they are handled.
 
 use super::node_bad_children::still_running;
-use super::project::{Answer, Project, node};
+use super::project::{CommandResult, TempProject, node};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ const NOBODY: u32 = 65_534;
 
 /// Whether the tests run as root, whom no permission check stops.
 fn is_root() -> bool {
-    speedwell_process::user() == 0
+    speedwell_process::effective_user_id() == 0
 }
 
 /// Names with escape sequences that clear a terminal, ring its bell and set its title.
@@ -24,7 +24,7 @@ const NAMES: &str = r#"{"context":{"date":"2024-01-01T00:00:00+00:00"},"benchmar
 
 #[test]
 fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
-    let project = Project::new().with("x.json", NAMES);
+    let project = TempProject::new().with("x.json", NAMES);
     for format in ["text", "md", "html"] {
         let answer = project.run(&["report", "x.json", "--format", format]);
         let shown = answer.expect_status(0).stdout;
@@ -66,7 +66,7 @@ fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_the
          [group.parameters]\n{parameters}"
     );
     for text in [load, command] {
-        let answer = Project::new()
+        let answer = TempProject::new()
             .with("x.toml", &text)
             .run(&["run", "x.toml", "--list"]);
         let told = answer.expect_status(2);
@@ -80,7 +80,7 @@ fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_the
 
 #[test]
 fn a_results_file_that_cannot_be_written_can_be_read() {
-    let project = Project::new().with("a.fake", "case n=1\n* 10 11 12\n");
+    let project = TempProject::new().with("a.fake", "case n=1\n* 10 11 12\n");
     project
         .run(&["run", "a.fake", "--runs", "3"])
         .expect_status(0);
@@ -99,7 +99,7 @@ fn a_results_file_that_cannot_be_written_can_be_read() {
             command.uid(NOBODY).gid(NOBODY);
         }
         match command.output() {
-            Ok(output) => Some(Answer::from(output)),
+            Ok(output) => Some(CommandResult::from(output)),
             Err(error) => {
                 eprintln!("skipped: another user may not execute the program: {error}");
                 None
@@ -133,7 +133,7 @@ fn a_planted_harness_is_not_executed() {
     let script = "const { createBenchmark } = require('speedwell');\n\
                   const bench = createBenchmark(main, { n: [10] });\n\
                   function main({ n }) { bench.start(); bench.end(n); }\n";
-    let project = Project::new().with("g/tiny.js", script);
+    let project = TempProject::new().with("g/tiny.js", script);
     let shared = project.path("tmp");
     fs::create_dir(&shared).unwrap();
     let run = || {
@@ -143,12 +143,15 @@ fn a_planted_harness_is_not_executed() {
             .env_remove("HOME")
             .env_remove("XDG_CACHE_HOME")
             .env("TMPDIR", &shared);
-        Answer::from(command.output().unwrap())
+        CommandResult::from(command.output().unwrap())
     };
     // The first run reveals the name of the harness, which an attacker knows from a program of his
     // own.
     run().expect_status(0);
-    let cache = shared.join(format!("speedwell-{}", speedwell_process::user()));
+    let cache = shared.join(format!(
+        "speedwell-{}",
+        speedwell_process::effective_user_id()
+    ));
     let harness = fs::read_dir(&cache).unwrap().flatten();
     let harness = harness
         .map(|entry| entry.path())
@@ -199,7 +202,7 @@ fn answering() -> String {
 
 #[test]
 fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
-    let project = Project::new().with_program("ab", SEES_BODY);
+    let project = TempProject::new().with_program("ab", SEES_BODY);
     let project = project.with("victim", "precious").with("tmp/x", "");
     let mut words = vec!["load".to_owned(), answering()];
     words.extend(
@@ -223,7 +226,7 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
         .env("VICTIM", project.path("victim"))
         .env("SEEN", project.path("seen"));
     // The tool's output is not a report, which is an error; what matters happened before.
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandResult::from(command.output().unwrap());
     let text = |name: &str| fs::read_to_string(project.path(name)).unwrap_or_default();
     assert_eq!(text("victim"), "precious", "{answer:?}");
     assert_eq!(text("seen"), "700\nBODY", "{answer:?}");
@@ -237,7 +240,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
     let cases: String = (0..200)
         .map(|n| format!("case n={n}\n* {}\n", n + 1))
         .collect();
-    let project = Project::new().with("many.fake", &cases);
+    let project = TempProject::new().with("many.fake", &cases);
     // Files must not exceed 1,200 blocks of 512 or 1024 bytes, which looks like a full disk to a
     // writer.
     let limited = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
@@ -254,7 +257,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         ])
         .args(["--db", "own.db"])
         .current_dir(project.path(""));
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandResult::from(command.output().unwrap());
     let answer = answer.expect_status(2);
     let told =
         "what was measured until then is kept, resume with: speedwell run --resume @1 --db own.db";
@@ -267,13 +270,13 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
 }
 
 /// A project with an experiment of this command, whose metric is what it prints as `took N ms`.
-fn with_command(command: &str) -> Project {
+fn with_command(command: &str) -> TempProject {
     let text = format!(
         "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
          [group.target]\ncommand = [\"sh\", \"-c\", '{command}']\n\
          [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n"
     );
-    Project::new().with("x.toml", &text)
+    TempProject::new().with("x.toml", &text)
 }
 
 const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
@@ -300,7 +303,7 @@ fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
 
 #[test]
 fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
-    let project = Project::new();
+    let project = TempProject::new();
     // Each execution needs the service.
     let answer = project.run(&[
         "eval",

@@ -1,13 +1,13 @@
 //! The dashboard: every page of a project matches the output of the corresponding command, in every
 //! format and with any names, and no request for a page changes anything.
 
-use super::back_ends::{Place, on_both};
-use super::by_hand::{blank, run};
-use super::dashboard::Dashboard;
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::by_hand::{blank_session, run};
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
 use serde_json::{Value, json};
-use speedwell_model::{Event, Observer, State};
-use speedwell_results::store::{LoadProgress, Recorder};
+use speedwell_model::{SessionEvent, SessionObserver, SessionState};
+use speedwell_results::store::{LoadProgress, SessionRecorder};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
@@ -44,9 +44,9 @@ on_both! {
 }
 
 /// A project with three sessions: two of revisions on branches, one of neither.
-pub fn project(place: &Place) -> Project {
+pub fn project(place: &StorePlace) -> TempProject {
     let cases = CASES.replace('⇄', "\u{202e}");
-    let project = Project::new().storing_in(place);
+    let project = TempProject::new().storing_in(place);
     let project = project.with("bench/strings/decode.fake", &cases);
     let revisions = [
         (
@@ -79,7 +79,7 @@ pub fn project(place: &Place) -> Project {
 }
 
 /// Imports a fourth session in which every name contains markup.
-pub fn everything_hostile(project: &Project) {
+pub fn everything_hostile(project: &TempProject) {
     let exported = project.run(&["report", "@3", "--export", "jsonl"]);
     let name = |number: u8| format!("<img src=x onerror=alert({number})>'\"&");
     let mut text = String::new();
@@ -146,9 +146,9 @@ pub fn pages(name: &str) -> Vec<String> {
     .collect()
 }
 
-fn every_page_answers_and_none_trusts_a_name(place: &Place) {
+fn every_page_answers_and_none_trusts_a_name(place: &StorePlace) {
     let project = project(place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for path in pages(&name) {
         let reply = dashboard.follow(&path).expect(200, &["</html>"]);
@@ -201,9 +201,9 @@ fn every_page_answers_and_none_trusts_a_name(place: &Place) {
 
 #[test]
 fn every_page_has_every_format() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let formats = [
         ("json", "application/json"),
@@ -247,9 +247,9 @@ fn every_page_has_every_format() {
 
 #[test]
 fn without_a_script_a_page_is_loaded_again_where_the_reader_wants_it() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let refresh = "http-equiv=\"refresh\"";
     let live = dashboard.get(&format!("/{name}/live"));
@@ -261,9 +261,9 @@ fn without_a_script_a_page_is_loaded_again_where_the_reader_wants_it() {
     other.expect(400, &[]);
 }
 
-fn a_page_says_what_the_command_says(place: &Place) {
+fn a_page_says_what_the_command_says(place: &StorePlace) {
     let project = project(place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for (path, words) in [
         ("@1.json", &["report", "@1"][..]),
@@ -293,9 +293,9 @@ fn a_page_says_what_the_command_says(place: &Place) {
 fn an_imported_benchmark_has_the_date_of_its_session() {
     let results =
         "goos: linux\npkg: p\nBenchmarkX 100 9304 ns/op\nBenchmarkX 100 9310 ns/op\nPASS\n";
-    let project = Project::new().with("go.txt", results);
+    let project = TempProject::new().with("go.txt", results);
     project.run(&["import", "go.txt", "-q"]).expect_status(0);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for path in ["benchmarks", "sessions", "machines", ""] {
         let page = dashboard.follow(&format!("/{name}/{path}"));
@@ -306,9 +306,9 @@ fn an_imported_benchmark_has_the_date_of_its_session() {
 
 #[test]
 fn what_does_not_exist_names_what_may_be_meant() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let at = |path: &str| dashboard.get(&format!("/{name}/{path}"));
     at("sesions").expect(404, &[&format!("href=\"/{name}/sessions\"")]);
@@ -339,14 +339,14 @@ fn what_does_not_exist_names_what_may_be_meant() {
     }
 }
 
-fn looking_changes_nothing_and_needs_our_own_name(place: &Place) {
+fn looking_changes_nothing_and_needs_our_own_name(place: &StorePlace) {
     let project = project(place);
-    let exported = |project: &Project| {
+    let exported = |project: &TempProject| {
         let words = ["report", "@1", "@2", "@3", "--export", "jsonl"];
         project.run(&words).expect_status(0).stdout
     };
     let before = exported(&project);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
         let reply = dashboard.ask(method, &format!("/{name}/@1"), &dashboard.address);
@@ -363,9 +363,9 @@ fn looking_changes_nothing_and_needs_our_own_name(place: &Place) {
     assert_eq!(dashboard.interrupt(), Some(0), "it did what was asked");
 }
 
-fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Place) {
-    let project = Project::new().storing_in(place);
-    let dashboard = Dashboard::of(&project);
+fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for page in ["", "sessions", "benchmarks"] {
         let page = dashboard.get(&format!("/{name}/{page}"));
@@ -386,7 +386,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Plac
     dashboard
         .get(&format!("/{name}/@latest"))
         .expect(404, &["holds no sessions yet"]);
-    assert!(matches!(place, Place::Server(_)) || !place.path().exists());
+    assert!(matches!(place, StorePlace::Server(_)) || !place.path().exists());
     // New measurements are visible without a restart.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
@@ -396,8 +396,8 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Plac
 }
 
 /// A project with this many imported sessions of revisions on one branch.
-pub fn long_project(sessions: u32, place: &Place) -> Project {
-    let project = Project::new().storing_in(place);
+pub fn long_project(sessions: u32, place: &StorePlace) -> TempProject {
+    let project = TempProject::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
     let one = [
         "run",
@@ -440,9 +440,9 @@ pub fn long_project(sessions: u32, place: &Place) -> Project {
     project
 }
 
-fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Place) {
+fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &StorePlace) {
     let project = long_project(120, place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let numbers = |path: &str| -> Vec<i64> {
         let found = dashboard.get(path).expect(200, &[]).json();
@@ -483,18 +483,20 @@ pub fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> 
 }
 
 /// Records a run, and that its slot is done.
-pub fn measure(recorder: &mut Recorder<'_>, slot: u32) {
-    recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-    recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+pub fn measure(recorder: &mut SessionRecorder<'_>, slot: u32) {
+    recorder
+        .observe(&SessionEvent::RunFinished(&run(slot)))
+        .unwrap();
+    recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
 }
 
-fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn a_session_is_watched_from_its_first_slot_to_its_last(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let session = blank("watched");
-    let mut recorder = store.begin(&session, "{}").unwrap();
+    let session = blank_session("watched");
+    let mut recorder = store.begin_recording(&session, "{}").unwrap();
     measure(&mut recorder, 0);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     dashboard
         .get(&format!("/{name}/live"))
@@ -522,19 +524,19 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
     measure(&mut recorder, 1);
     while !next_event(&mut lines).1.contains("measuring: 2 runs done") {}
     recorder
-        .observe(&Event::Finished { interrupted: false })
+        .observe(&SessionEvent::Finished { interrupted: false })
         .unwrap();
     while next_event(&mut lines).0 != "over" {}
     let reply = dashboard.get(&live);
     assert_eq!(reply.status, 303, "its report stands there now");
     drop(recorder);
-    assert_eq!(store.session(1).unwrap().state, State::Complete);
+    assert_eq!(store.load_session(1).unwrap().state, SessionState::Complete);
 }
 
-fn a_load_is_watched_while_it_lasts(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let live = format!("/{name}/live");
     dashboard
@@ -567,7 +569,7 @@ fn a_load_is_watched_while_it_lasts(place: &Place) {
     assert!(!page.body.contains("/<b>"), "names are no markup");
     while !next_event(&mut lines).1.contains("18.0 s left") {}
     progress.elapsed_ms = 27_000;
-    store.keep_load(number, &progress, 2_000).unwrap();
+    store.update_load(number, &progress, 2_000).unwrap();
     while !next_event(&mut lines).1.contains("3.0 s left") {}
     store.end_load(number).unwrap();
     while !next_event(&mut lines)
@@ -577,11 +579,13 @@ fn a_load_is_watched_while_it_lasts(place: &Place) {
 }
 
 /// However clear the figures are, and however often the page is loaded.
-fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let mut recorder = store.begin(&blank("watched"), "{}").unwrap();
-    let dashboard = Dashboard::of(&project);
+    let mut recorder = store
+        .begin_recording(&blank_session("watched"), "{}")
+        .unwrap();
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let verdicts = || -> Vec<(String, String)> {
         let live = dashboard.get(&format!("/{name}/sessions/watched/live.json"));
@@ -598,8 +602,8 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
         // The new variant is a hundred times faster in every case.
         let level = if slot % 2 == 0 { 1.0 } else { 100.0 };
         run.samples[0].value = level + f64::from(slot) / 1000.0;
-        recorder.observe(&Event::RunFinished(&run)).unwrap();
-        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+        recorder.observe(&SessionEvent::RunFinished(&run)).unwrap();
+        recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         if slot % 24 == 23 {
             let early: Vec<_> = verdicts()
                 .into_iter()
@@ -620,7 +624,7 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
     }
     let label = "buffers/fill.js len=1";
     recorder
-        .observe(&Event::CaseDecided { label, saved: 4 })
+        .observe(&SessionEvent::CaseDecided { label, saved: 4 })
         .unwrap();
     for (case, verdict) in verdicts() {
         let expected = if case == label { "better" } else { "" };
@@ -644,7 +648,7 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
 /// A service that is stopped (SIGTERM) notifies its followers, and exits successfully.
 #[test]
 fn a_server_that_is_stopped_ends_its_streams() {
-    let dashboard = Dashboard::of(&Project::new());
+    let dashboard = TestDashboard::of(&TempProject::new());
     let name = dashboard.project();
     let events = format!("/{name}/sessions/any/events");
     let stream = dashboard.send("GET", &events, &dashboard.address);
@@ -657,9 +661,9 @@ fn a_server_that_is_stopped_ends_its_streams() {
 
 #[test]
 fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
-    let project = Project::new().with("g/one.fake", "case n=1\n* 1\n");
+    let project = TempProject::new().with("g/one.fake", "case n=1\n* 1\n");
     let words = ["run", "g", "-r", "3", "--dashboard"];
-    let dashboard = Dashboard::of_command(project.command(&words), &words);
+    let dashboard = TestDashboard::of_command(project.command(&words), &words);
     let name = dashboard.project();
     // Whether still measured or finished by now: it is listed, and the page stays when it is
     // finished.
@@ -682,16 +686,16 @@ fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
 
 /// Threat T13: requests that would take too long are rejected beforehand, and comparisons wait only
 /// for each other.
-fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &Place) {
+fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &StorePlace) {
     let project = project(place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     std::thread::scope(|scope| {
         let asked: Vec<_> = (1..=12)
             .map(|percent| {
                 let path = format!("/{name}/compare?base=@1&with=@2&threshold={percent}%25");
                 let dashboard = &dashboard;
-                scope.spawn(move || dashboard.patiently(&path).status)
+                scope.spawn(move || dashboard.get_when_ready(&path).status)
             })
             .collect();
         for _ in 0..5 {

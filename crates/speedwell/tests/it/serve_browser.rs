@@ -1,15 +1,15 @@
 //! The dashboard in a real browser under attack, and one that stays open while the server restarts.
 //! The threat numbers are those of docs/reference/security.md.
 
-use super::back_ends::Place;
-use super::browser::{Page, REBOUND, Screen};
-use super::by_hand::blank;
-use super::dashboard::Dashboard;
-use super::project::Project;
+use super::back_ends::StorePlace;
+use super::browser::{BrowserPage, REBOUND, ScreenSize};
+use super::by_hand::blank_session;
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
 use super::serve::{everything_hostile, long_project, measure, pages, project};
 use super::serve_screens::TEXT;
 use serde_json::{Value, json};
-use speedwell_model::{Event, Observer};
+use speedwell_model::{SessionEvent, SessionObserver};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -34,17 +34,19 @@ fn other_site() -> u16 {
 /// Threat T8: a logged-in user opens a foreign page, which tries everything that a page can.
 #[test]
 fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = long_project(120, &place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let ours = format!("http://{}", dashboard.address);
-    let Some(mut page) = Page::at(&format!("{ours}{}", dashboard.key), Screen::default()) else {
+    let Some(mut page) =
+        BrowserPage::at(&format!("{ours}{}", dashboard.key), ScreenSize::default())
+    else {
         return;
     };
-    page.go(&format!("{ours}/{name}/alerts"));
+    page.navigate_to(&format!("{ours}/{name}/alerts"));
     let judging = "document.querySelectorAll('form[aria-label=\"Judge a change\"]').length";
-    assert_eq!(page.value(judging), 1, "it is logged in");
+    assert_eq!(page.evaluate_script(judging), 1, "it is logged in");
     let judged = || {
         let said = project.run(&["history", "changes", "--format", "json"]);
         said.json()["changes"][0]["judged"].clone()
@@ -54,48 +56,48 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
     let port = other_site();
     for there in ["localhost", "127.0.0.1"] {
         let elsewhere = format!("http://{there}:{port}/");
-        page.go(&elsewhere);
+        page.navigate_to(&elsewhere);
         let alerts = json!(format!("{ours}/{name}/alerts"));
         let with = "{credentials: 'include'}";
-        let fetched = page.value(&format!(
+        let fetched = page.evaluate_script(&format!(
             "fetch({alerts}, {with}).then(() => 'read', () => 'refused')"
         ));
         assert_eq!(fetched, "refused", "{there}");
-        let sent = page.value(&format!(
+        let sent = page.evaluate_script(&format!(
             "fetch({alerts}, {{method: 'POST', mode: 'no-cors', credentials: 'include', \
              headers: {{'Content-Type': 'application/x-www-form-urlencoded'}}, \
              body: 'change=1&judgement=wrong'}}).then(answer => answer.type, () => 'failed')"
         ));
         assert!(sent == "opaque" || sent == "failed", "{there}: {sent}");
         for tag in ["img", "script", "iframe", "link"] {
-            let shown = page.value(&loaded(tag, &alerts));
+            let shown = page.evaluate_script(&load_script(tag, &alerts));
             assert_ne!(shown, "loaded", "{tag} at {there}");
         }
         let events = json!(format!("{ours}/{name}/sessions/any/events"));
-        let followed = page.value(&followed(&events));
+        let followed = page.evaluate_script(&follow_script(&events));
         assert_eq!(followed, "refused", "{there}");
         let loads = page.loads;
-        page.value(&posted(&alerts));
+        page.evaluate_script(&post_script(&alerts));
         page.wait_for_load(loads);
-        let said = page.value("document.body.textContent");
+        let said = page.evaluate_script("document.body.textContent");
         let said = said.as_str().unwrap();
         assert!(said.contains("a page of another site"), "{there}: {said}");
         assert_eq!(judged(), before, "{there}");
     }
     // The same form on our own page works.
-    page.go(&format!("{ours}/{name}/alerts"));
+    page.navigate_to(&format!("{ours}/{name}/alerts"));
     let loads = page.loads;
     let form = "document.querySelector('form[aria-label=\"Judge a change\"]')";
-    page.value(&format!(
+    page.evaluate_script(&format!(
         "(() => {{ const form = {form}; form.elements.judgement.value = 'wrong'; form.requestSubmit(); }})()"
     ));
     page.wait_for_load(loads);
-    let said = page.value("document.body.textContent");
+    let said = page.evaluate_script("document.body.textContent");
     assert_eq!(judged(), "wrong", "{said}");
 }
 
 /// Whether a page can read the events of that URL.
-fn followed(address: &Value) -> String {
+fn follow_script(address: &Value) -> String {
     format!(
         "new Promise(done => {{ const events = new EventSource({address}, {{withCredentials: true}}); \
          events.addEventListener('progress', () => done('read')); \
@@ -104,7 +106,7 @@ fn followed(address: &Value) -> String {
 }
 
 /// Submits a form to that URL, which judges the change as wrong.
-fn posted(address: &Value) -> String {
+fn post_script(address: &Value) -> String {
     format!(
         "(() => {{ const form = document.createElement('form'); form.method = 'post'; form.action = {address}; \
          for (const [name, value] of [['change', '1'], ['judgement', 'wrong']]) {{ \
@@ -114,7 +116,7 @@ fn posted(address: &Value) -> String {
 }
 
 /// What happens to an element that shows that URL.
-fn loaded(tag: &str, address: &Value) -> String {
+fn load_script(tag: &str, address: &Value) -> String {
     let key = if tag == "link" { "href" } else { "src" };
     // A frame does not learn that it was rejected: nobody can read its contents, so only its size
     // could reveal anything.
@@ -129,20 +131,22 @@ fn loaded(tag: &str, address: &Value) -> String {
 /// Threat T9: a foreign name that resolves to this server.
 #[test]
 fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let port = dashboard.address.rsplit(':').next().unwrap();
     let rebound = format!("http://{REBOUND}:{port}");
-    let Some(mut page) = Page::at(&format!("{rebound}/{name}/sessions"), Screen::default()) else {
+    let Some(mut page) =
+        BrowserPage::at(&format!("{rebound}/{name}/sessions"), ScreenSize::default())
+    else {
         return;
     };
-    let said = page.value("document.body.textContent");
+    let said = page.evaluate_script("document.body.textContent");
     let said = said.as_str().unwrap();
     assert!(!said.contains("decode.fake"), "{said}");
     for path in ["sessions.json", "sessions/any/events", "@1.jsonl"] {
-        let status = page.value(&format!(
+        let status = page.evaluate_script(&format!(
             "fetch('/{name}/{path}').then(answer => answer.status)"
         ));
         assert_eq!(status, 421, "{path}");
@@ -152,13 +156,13 @@ fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
 /// Threat T2: every name contains markup, and is shown as text.
 #[test]
 fn whatever_is_called_like_markup_is_shown_as_text() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
     everything_hostile(&project);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}", dashboard.address);
-    let Some(mut page) = Page::at(&own, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&own, ScreenSize::default()) else {
         return;
     };
     let shown = |number: u8| format!("<img src=x onerror=alert({number})>'\"&");
@@ -177,19 +181,19 @@ fn whatever_is_called_like_markup_is_shown_as_text() {
         ("compare?base=@3&with=@4", &[]),
         ("search?q=img", &[]),
     ] {
-        page.go(&format!("{own}/{name}/{path}"));
+        page.navigate_to(&format!("{own}/{name}/{path}"));
         for name in names {
-            let text = page.value(&format!(
+            let text = page.evaluate_script(&format!(
                 "document.documentElement.textContent.includes({})",
                 json!(name)
             ));
             assert_eq!(text, true, "{path} does not show {name}");
         }
-        assert_eq!(page.value(markup), 0, "{path}");
+        assert_eq!(page.evaluate_script(markup), 0, "{path}");
     }
     for path in pages(&name) {
-        page.go(&format!("{own}{path}"));
-        assert_eq!(page.value(markup), 0, "{path}");
+        page.navigate_to(&format!("{own}{path}"));
+        assert_eq!(page.evaluate_script(markup), 0, "{path}");
     }
     assert_eq!(page.complaints, [] as [&str; 0]);
 }
@@ -198,16 +202,18 @@ fn whatever_is_called_like_markup_is_shown_as_text() {
 /// end.
 #[test]
 fn a_page_that_follows_a_session_outlives_the_server() {
-    let place = Place::file();
-    let project = Project::new().storing_in(&place);
+    let place = StorePlace::file();
+    let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
-    let mut recorder = store.begin(&blank("watched"), "{}").unwrap();
+    let mut recorder = store
+        .begin_recording(&blank_session("watched"), "{}")
+        .unwrap();
     measure(&mut recorder, 0);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let address = dashboard.address.clone();
     let live = format!("http://{address}/{name}/sessions/watched/live");
-    let Some(mut page) = Page::at(&live, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&live, ScreenSize::default()) else {
         return;
     };
     let says = |words: &str| format!("document.body?.textContent.includes({})", json!(words));
@@ -221,11 +227,11 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     page.wait_until(&says("cannot be reached just now"));
     measure(&mut recorder, 2);
     let port = address.rsplit(':').next().unwrap();
-    let again = Dashboard::with(&project, &["--port", port]);
+    let again = TestDashboard::with(&project, &["--port", port]);
     assert_eq!(again.address, address);
     page.wait_until(&says("measuring: 3 runs done"));
     recorder
-        .observe(&Event::Finished { interrupted: false })
+        .observe(&SessionEvent::Finished { interrupted: false })
         .unwrap();
     page.wait_until(&format!(
         "location.pathname === {}",
@@ -237,26 +243,27 @@ fn a_page_that_follows_a_session_outlives_the_server() {
 /// Scripts add ways to sort, to filter and to navigate, but no figure and no text of the report.
 #[test]
 fn a_page_says_the_same_with_and_without_scripts() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}/", dashboard.address);
-    let plain = Screen {
+    let plain = ScreenSize {
         scripts: false,
-        ..Screen::default()
+        ..ScreenSize::default()
     };
-    let (Some(mut with), Some(mut without)) =
-        (Page::at(&own, Screen::default()), Page::at(&own, plain))
-    else {
+    let (Some(mut with), Some(mut without)) = (
+        BrowserPage::at(&own, ScreenSize::default()),
+        BrowserPage::at(&own, plain),
+    ) else {
         return;
     };
     for path in pages(&name) {
         let address = format!("http://{}{path}", dashboard.address);
-        with.go(&address);
-        without.go(&address);
+        with.navigate_to(&address);
+        without.navigate_to(&address);
         // Scripts of the page are disabled there, those of the test are not.
-        let (with, without) = (with.value(TEXT), without.value(TEXT));
+        let (with, without) = (with.evaluate_script(TEXT), without.evaluate_script(TEXT));
         assert!(!with.as_str().unwrap().is_empty(), "{path}");
         assert_eq!(with, without, "{path}");
     }

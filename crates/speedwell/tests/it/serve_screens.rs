@@ -1,20 +1,20 @@
 //! The dashboard in a real browser: on narrow and wide screens, light and dark, with and without
 //! scripts, by keyboard, and for screen readers.
 
-use super::back_ends::Place;
-use super::browser::{Page, Screen};
-use super::dashboard::Dashboard;
+use super::back_ends::StorePlace;
+use super::browser::{BrowserPage, ScreenSize};
+use super::dashboard::TestDashboard;
 use super::serve::{long_project, pages, project};
 use super::suite_projects::installed;
 use serde_json::json;
 use std::path::PathBuf;
 
-fn screens() -> Vec<Screen> {
+fn screens() -> Vec<ScreenSize> {
     let mut all = Vec::new();
     for width in [1280, 360] {
         for dark in [false, true] {
             for scripts in [true, false] {
-                all.push(Screen {
+                all.push(ScreenSize {
                     width,
                     dark,
                     scripts,
@@ -26,8 +26,8 @@ fn screens() -> Vec<Screen> {
 }
 
 /// Logs in with all permissions.
-fn log_in(page: &mut Page, dashboard: &Dashboard, key: &str) {
-    page.go(&format!("http://{}{key}", dashboard.address));
+fn log_in(page: &mut BrowserPage, dashboard: &TestDashboard, key: &str) {
+    page.navigate_to(&format!("http://{}{key}", dashboard.address));
 }
 
 /// Pages that require a login, and the login page.
@@ -37,21 +37,22 @@ fn more_pages() -> [String; 2] {
 
 #[test]
 fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}/", dashboard.address);
     for screen in screens() {
-        let Some(mut page) = Page::at(&own, screen) else {
+        let Some(mut page) = BrowserPage::at(&own, screen) else {
             return;
         };
         for path in pages(&name).into_iter().chain(more_pages()) {
-            page.go(&format!("http://{}{path}", dashboard.address));
+            page.navigate_to(&format!("http://{}{path}", dashboard.address));
             let (wide, _) = page.size();
             assert!(wide <= u64::from(screen.width), "{path} is {wide} wide");
             if screen.scripts {
-                let images = page.value("document.querySelectorAll('img, iframe, b b').length");
+                let images =
+                    page.evaluate_script("document.querySelectorAll('img, iframe, b b').length");
                 assert_eq!(images, 0, "{path}");
             }
         }
@@ -81,7 +82,7 @@ fn axe() -> Option<String> {
 /// the second.
 #[test]
 fn no_page_breaks_a_rule_of_accessibility() {
-    let screen = |width, dark| Screen {
+    let screen = |width, dark| ScreenSize {
         width,
         dark,
         scripts: true,
@@ -96,16 +97,16 @@ fn no_page_breaks_a_rule_of_accessibility_on_any_screen() {
     no_rule_is_broken_on(&screens());
 }
 
-fn no_rule_is_broken_on(screens: &[Screen]) {
+fn no_rule_is_broken_on(screens: &[ScreenSize]) {
     let Some(axe) = axe() else { return };
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}/", dashboard.address);
     let mut broken = Vec::new();
     for (at, screen) in screens.iter().enumerate() {
-        let Some(mut page) = Page::at(&own, *screen) else {
+        let Some(mut page) = BrowserPage::at(&own, *screen) else {
             return;
         };
         // The key works once, for the first visitor.
@@ -114,11 +115,11 @@ fn no_rule_is_broken_on(screens: &[Screen]) {
         }
         for path in pages(&name).into_iter().chain(more_pages()) {
             page.scripts(screen.scripts);
-            page.go(&format!("http://{}{path}", dashboard.address));
+            page.navigate_to(&format!("http://{}{path}", dashboard.address));
             // The check is a script as well, which starts after those of the page would have.
             page.scripts(true);
-            page.value(&format!("{axe}; undefined"));
-            let found = page.value(
+            page.evaluate_script(&format!("{axe}; undefined"));
+            let found = page.evaluate_script(
                 "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.flatMap(v => \
                  v.nodes.slice(0, 3).map(n => v.id + ' at ' + n.target.join(' ') + ': ' + n.failureSummary)))",
             );
@@ -132,12 +133,12 @@ fn no_rule_is_broken_on(screens: &[Screen]) {
 
 #[test]
 fn every_key_does_what_the_list_of_keys_says() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let url = format!("http://{}/{name}/sessions", dashboard.address);
-    let Some(mut page) = Page::at(&url, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
         return;
     };
     for (key, place) in [
@@ -158,43 +159,51 @@ fn every_key_does_what_the_list_of_keys_says() {
         page.press(key, key, 0);
         page.wait_for_load(loads);
         let path = format!("/{name}/{place}");
-        assert_eq!(page.value("location.pathname"), path.as_str(), "g {key}");
+        assert_eq!(
+            page.evaluate_script("location.pathname"),
+            path.as_str(),
+            "g {key}"
+        );
     }
     page.press("?", "?", 0);
     page.wait_until("document.querySelector('dialog').open");
     page.press("Escape", "", 27);
     page.wait_until("!document.querySelector('dialog[open]')");
-    page.go(&url);
+    page.navigate_to(&url);
     for key in ["j", "j", "k"] {
         page.press(key, key, 0);
     }
     let loads = page.loads;
     page.press("Enter", "\r", 13);
     page.wait_for_load(loads);
-    let there = page.value("location.pathname").as_str().unwrap().to_owned();
+    let there = page
+        .evaluate_script("location.pathname")
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(there.starts_with(&format!("/{name}/sessions/")), "{there}");
 }
 
 #[test]
 fn the_way_back_leads_to_the_filters_as_they_were() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let filtered = format!("http://{}/{name}/sessions?branch=main", dashboard.address);
-    let Some(mut page) = Page::at(&filtered, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&filtered, ScreenSize::default()) else {
         return;
     };
-    let before = page.value(TEXT);
-    page.go(&format!("http://{}/{name}/machines", dashboard.address));
+    let before = page.evaluate_script(TEXT);
+    page.navigate_to(&format!("http://{}/{name}/machines", dashboard.address));
     page.back();
     page.wait_until(&format!("location.href === {}", json!(filtered)));
     page.wait_until("document.readyState === 'complete'");
     assert_eq!(
-        page.value("document.querySelector('[name=branch]').value"),
+        page.evaluate_script("document.querySelector('[name=branch]').value"),
         "main"
     );
-    assert_eq!(page.value(TEXT), before);
+    assert_eq!(page.evaluate_script(TEXT), before);
 }
 
 /// Pages to take pictures of.
@@ -230,7 +239,7 @@ const PICTURED: [&str; 24] = [
 #[ignore = "it makes pictures for people: scripts/look-at-dashboard FOLDER"]
 fn every_page_is_taken_as_a_picture() {
     let folder = PathBuf::from(std::env::var_os("SPEEDWELL_PICTURES").expect("a folder"));
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = long_project(120, &place);
     let project = project.with(
         "bench/strings/decode.fake",
@@ -239,13 +248,13 @@ fn every_page_is_taken_as_a_picture() {
     let words = "run bench --variant old= --variant new= --runs 8 --branch main --revision feed -q";
     let words: Vec<&str> = words.split(' ').collect();
     project.run(&words).expect_status(0);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let cookie = dashboard.get(&dashboard.key).field("set-cookie").unwrap();
     let (cookie, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
     let own = format!("http://{}/", dashboard.address);
     for screen in screens() {
-        let Some(mut page) = Page::at(&own, screen) else {
+        let Some(mut page) = BrowserPage::at(&own, screen) else {
             return;
         };
         page.send(
@@ -254,7 +263,7 @@ fn every_page_is_taken_as_a_picture() {
         );
         for path in PICTURED {
             let path = path.replacen("/P/", &format!("/{name}/"), 1);
-            page.go(&format!("http://{}{path}", dashboard.address));
+            page.navigate_to(&format!("http://{}{path}", dashboard.address));
             let (_, height) = page.size();
             let letters = path
                 .replace(&name, "P")
@@ -270,29 +279,29 @@ fn every_page_is_taken_as_a_picture() {
 
 #[test]
 fn two_sessions_are_chosen_and_compared_by_keys_alone() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = project(&place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let url = format!("http://{}/{name}/sessions", dashboard.address);
-    let Some(mut page) = Page::at(&url, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
         return;
     };
     for key in ["j", "x", "j", "x"] {
         page.press(key, key, 0);
     }
     let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
-    assert_eq!(page.value(chosen), json!(["@3", "@2"]));
+    assert_eq!(page.evaluate_script(chosen), json!(["@3", "@2"]));
     let loads = page.loads;
     page.press("c", "c", 0);
     page.wait_for_load(loads);
-    assert_eq!(page.value("location.search"), "?base=@2&with=@3");
+    assert_eq!(page.evaluate_script("location.search"), "?base=@2&with=@3");
     let loads = page.loads;
     page.press("g", "g", 0);
     page.press("b", "b", 0);
     page.wait_for_load(loads);
     let path = format!("/{name}/benchmarks");
-    assert_eq!(page.value("location.pathname"), path.as_str());
+    assert_eq!(page.evaluate_script("location.pathname"), path.as_str());
     page.press("/", "/", 0);
     page.wait_until("document.activeElement.name === 'q'");
 }

@@ -1,9 +1,9 @@
 //! Sessions of many cases on the dashboard: a small page, and charts that are fetched when they are
 //! opened.
 
-use super::browser::{Page, Screen};
-use super::dashboard::Dashboard;
-use super::project::Project;
+use super::browser::{BrowserPage, ScreenSize};
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 const CASES: usize = 101;
 
 /// A session of that many cases.
-fn project(cases: usize) -> Project {
+fn project(cases: usize) -> TempProject {
     let mut text = String::new();
     for case in 0..cases {
         let _ = writeln!(text, "case n={case}");
@@ -20,7 +20,7 @@ fn project(cases: usize) -> Project {
             let _ = writeln!(text, "{variant} {}", values.collect::<Vec<_>>().join(" "));
         }
     }
-    let project = Project::new().with("g/many.fake", &text);
+    let project = TempProject::new().with("g/many.fake", &text);
     let words = [
         "--variant",
         "old=",
@@ -45,7 +45,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Vec<&'t str> {
 }
 
 /// The URL of the only session.
-fn session(dashboard: &Dashboard) -> String {
+fn session(dashboard: &TestDashboard) -> String {
     let reply = dashboard.get(&format!("/{}/@1", dashboard.project()));
     reply.field("location").unwrap()
 }
@@ -53,7 +53,7 @@ fn session(dashboard: &Dashboard) -> String {
 #[test]
 fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
     let project = project(CASES);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     for (whole, query) in [
         (session(&dashboard), "?charts="),
@@ -97,7 +97,7 @@ fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
 #[test]
 fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
     let project = project(CASES);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let page = session(&dashboard);
     let part = |number: &str| dashboard.get(&format!("{page}?charts={number}"));
     part("2").expect(
@@ -126,24 +126,24 @@ fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
 #[test]
 fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
     let project = project(CASES);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let own = format!("http://{}", dashboard.address);
     let whole = format!("{own}{}", session(&dashboard));
-    let Some(mut page) = Page::at(&whole, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&whole, ScreenSize::default()) else {
         return;
     };
     let count = |what: &str| format!("document.querySelectorAll('{what}').length");
-    assert_eq!(page.value(&count("details.part")), 3);
-    assert_eq!(page.value(&count(".case")), 0);
+    assert_eq!(page.evaluate_script(&count("details.part")), 3);
+    assert_eq!(page.evaluate_script(&count(".case")), 0);
     let before = page.requests.len();
-    page.value("document.querySelector('.more[aria-label$=\"n=70\"]').click()");
+    page.evaluate_script("document.querySelector('.more[aria-label$=\"n=70\"]').click()");
     page.wait_until(&format!("{} === 1", count("tr.inset svg")));
-    page.value("document.querySelectorAll('details.part')[1].open = true");
+    page.evaluate_script("document.querySelectorAll('details.part')[1].open = true");
     page.wait_until(&format!("{} === 50", count("article.case svg")));
-    assert_eq!(page.value(&count("#case-70 svg")), 1);
+    assert_eq!(page.evaluate_script(&count("#case-70 svg")), 1);
     let twice = "(() => { const all = [...document.querySelectorAll('[id]')].map(e => e.id); \
                  return all.length - new Set(all).size; })()";
-    assert_eq!(page.value(twice), 0, "no id is given twice");
+    assert_eq!(page.evaluate_script(twice), 0, "no id is given twice");
     let fetched = &page.requests[before..];
     assert_eq!(
         fetched,
@@ -151,14 +151,17 @@ fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
         "once, and nothing else"
     );
     // Filtering the table filters the charts.
-    page.value(
+    page.evaluate_script(
         "(() => { const box = document.querySelector('.tools input'); box.value = 'n=70'; \
          box.dispatchEvent(new Event('input')); })()",
     );
-    assert_eq!(page.value(&count("article.case:not([hidden])")), 1);
+    assert_eq!(
+        page.evaluate_script(&count("article.case:not([hidden])")),
+        1
+    );
     // The server is gone: the link remains.
     drop(dashboard);
-    page.value("document.querySelectorAll('details.part')[2].open = true");
+    page.evaluate_script("document.querySelectorAll('details.part')[2].open = true");
     page.wait_until(&format!("{} === 1", count("details.part a")));
     page.complaints
         .retain(|said| !said.contains("ERR_CONNECTION"));

@@ -1,13 +1,13 @@
 //! The server costs nothing unless used: a command that measures opens no socket and waits for
 //! none.
 
-use super::project::Project;
+use super::project::TempProject;
 use std::fs;
 use std::process::Command;
 
 #[test]
 fn a_command_that_measures_opens_no_socket() {
-    let project = Project::new().with("g/one.fake", "case n=1\n* 1\n");
+    let project = TempProject::new().with("g/one.fake", "case n=1\n* 1\n");
     let traced = project.path("trace");
     let own = project.command(&["run", "g", "-r", "2", "-q"]);
     let mut strace = Command::new("strace");

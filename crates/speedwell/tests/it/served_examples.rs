@@ -13,7 +13,7 @@ fn example(name: &str) -> String {
 
 /// The options that `speedwell serve` has.
 fn options() -> BTreeSet<String> {
-    let grammar = speedwell::grammar();
+    let grammar = speedwell::build_grammar();
     let serve = grammar.find_subcommand("serve").unwrap().clone();
     let mut serve = serve;
     serve.build();

@@ -1,16 +1,16 @@
 //! Comments and statuses that the server posts on pull requests of fake forges after a push.
 
-use super::back_ends::{Place, on_both};
+use super::back_ends::{StorePlace, on_both};
 use super::busy::wait_until;
-use super::fake_forge::{Fake, Fault};
-use super::project::Project;
+use super::fake_forge::{FakeForge, RequestFault};
+use super::project::TempProject;
 use super::push::{core, lines};
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use serde_json::json;
-use speedwell_fixtures::Story;
-use speedwell_forge::Forge;
-use speedwell_model::{Origin, Session, State};
-use speedwell_results::store::{CommentJob, Digest, Said};
+use speedwell_fixtures::FakeSession;
+use speedwell_forge::ForgeKind;
+use speedwell_model::{CodeOrigin, Session, SessionState};
+use speedwell_results::store::{CommentJob, CommentState, SessionDigest};
 use std::os::unix::fs::PermissionsExt;
 
 on_both! {
@@ -27,25 +27,30 @@ const NEXT: &str = "cccccccccccccccccccccccccccccccccccccccc";
 /// is.
 fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session {
     let factor = pull.unwrap_or(1.0);
-    let mut session = Story::fixed(&["default"], 8)
-        .noisy("misc/copy.js n=1", 0.01, move |_| factor)
-        .session();
+    let mut session = FakeSession::with_fixed_blocks(&["default"], 8)
+        .add_noisy_case("misc/copy.js n=1", 0.01, move |_| factor)
+        .build();
     session.id = id.to_owned();
-    session.state = State::Complete;
+    session.state = SessionState::Complete;
     session.started_unix_ms = 1_760_000_000_000;
-    session.origin = Some(Origin {
+    session.origin = Some(CodeOrigin {
         revision: revision.to_owned(),
         parents: vec![parent.to_owned()],
         base: pull.map(|_| BASE.to_owned()),
         pull: pull.map(|_| "12".to_owned()),
-        ..Origin::default()
+        ..CodeOrigin::default()
     });
     session
 }
 
 /// A server whose project posts to a forge, configured with these options.
-fn commenting(project: &Project, place: &Place, forge: &Fake, options: &[&str]) -> Server {
-    let server = Server::of(project, place);
+fn commenting(
+    project: &TempProject,
+    place: &StorePlace,
+    forge: &FakeForge,
+    options: &[&str],
+) -> TeamServer {
+    let server = TeamServer::of(project, place);
     let token = project.path("forge.token");
     std::fs::write(&token, "secret\n").unwrap();
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -60,14 +65,14 @@ fn commenting(project: &Project, place: &Place, forge: &Fake, options: &[&str]) 
     server
 }
 
-fn push(server: &Server, session: &Session) {
+fn push(server: &TeamServer, session: &Session) {
     let text = lines(session);
-    let path = format!("{}?sha256={}", session.id, Digest::of(&text));
+    let path = format!("{}?sha256={}", session.id, SessionDigest::hash_lines(&text));
     server.ask("PUT", &path, &text).expect(201, "stored");
 }
 
 /// The only comment, once its second line names the revision.
-fn comment_about(forge: &Fake, revision: &str) -> String {
+fn comment_about(forge: &FakeForge, revision: &str) -> String {
     let stamp = format!("<!-- measured {revision} at ");
     wait_until(|| {
         let comments = forge.comments();
@@ -79,16 +84,16 @@ fn comment_about(forge: &Fake, revision: &str) -> String {
     comments[0].body.clone()
 }
 
-fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place) {
+fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &StorePlace) {
     // Each forge once with a file; repeating it with PostgreSQL would add nothing.
     let forges = match place {
-        Place::File(_) => &[Forge::GitHub, Forge::GitLab, Forge::Gitea][..],
-        _ => &[Forge::Gitea],
+        StorePlace::File(_) => &[ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::Gitea][..],
+        _ => &[ForgeKind::Gitea],
     };
     for kind in forges {
-        let (project, forge) = (Project::new(), Fake::of(*kind));
-        let own = Place::file();
-        let place = if matches!(place, Place::File(_)) {
+        let (project, forge) = (TempProject::new(), FakeForge::start(*kind));
+        let own = StorePlace::file();
+        let place = if matches!(place, StorePlace::File(_)) {
             &own
         } else {
             place
@@ -121,7 +126,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
         let mut earlier = session("b-4", HEAD, BASE, Some(1.0));
         earlier.started_unix_ms -= 86_400_000;
         push(&server, &earlier);
-        let is_said = |job: &CommentJob| job.session == Some(5) && job.state == Said::Said;
+        let is_said = |job: &CommentJob| job.session == Some(5) && job.state == CommentState::Said;
         wait_until(|| {
             core(place)
                 .comment_job("12")
@@ -132,7 +137,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
         assert_eq!(forge.statuses().len(), 3, "red stays red");
         assert_eq!(comment_about(&forge, NEXT), second);
 
-        let kept = core(place).comments("12").unwrap();
+        let kept = core(place).posted_comments("12").unwrap();
         assert_eq!(kept.len(), 2, "what was said stays known");
         assert_eq!(kept[0].revision, NEXT);
         let page = server
@@ -142,8 +147,8 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
     }
 }
 
-fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &Place) {
-    let (project, forge) = (Project::new(), Fake::of(Forge::Gitea));
+fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &StorePlace) {
+    let (project, forge) = (TempProject::new(), FakeForge::start(ForgeKind::Gitea));
     let server = commenting(&project, place, &forge, &[]);
     // In parts, so that it is known to be arriving first.
     let text = lines(&session("b-1", HEAD, BASE, Some(1.0)));
@@ -159,8 +164,7 @@ fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &Place) 
     server
         .ask("PATCH", "b-1?at=1", rest.as_bytes())
         .expect(200, "arriving");
-    let end =
-        json!({"lines": text.lines().count(), "sha256": Digest::of(text.as_bytes()).to_string()});
+    let end = json!({"lines": text.lines().count(), "sha256": SessionDigest::hash_lines(text.as_bytes()).to_string()});
     let end = end.to_string();
     server
         .ask("POST", "b-1/finish", end.as_bytes())
@@ -174,15 +178,15 @@ fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &Place) 
     assert_eq!(forge.statuses()[1]["state"], "error");
 }
 
-fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(place: &Place) {
-    let (project, forge) = (Project::new(), Fake::of(Forge::Gitea));
-    let other = Fake::of(Forge::Gitea);
+fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(place: &StorePlace) {
+    let (project, forge) = (TempProject::new(), FakeForge::start(ForgeKind::Gitea));
+    let other = FakeForge::start(ForgeKind::Gitea);
     let server = commenting(&project, place, &forge, &[]);
     forge.redirect_to(&other.address);
     push(&server, &session("b-1", HEAD, BASE, Some(1.0)));
     let refused = || {
         let job = core(place).comment_job("12").unwrap();
-        job.is_some_and(|job| job.state == Said::Refused)
+        job.is_some_and(|job| job.state == CommentState::Refused)
     };
     wait_until(refused);
     assert_eq!(other.requests(), 0, "the token stays here");
@@ -218,7 +222,7 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
         .expect_status(2)
         .expect_stderr(&["can be read by others", "hint: chmod 600"]);
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
-    other.fail_next(Fault::Status(502));
+    other.fail_next(RequestFault::Status(502));
     project.run(&set).expect_status(0);
     comment_about(&other, HEAD);
     let show = ["serve", "forge", "show", "--project", "core", "--db", db];
@@ -231,7 +235,7 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
 
 #[test]
 fn only_a_place_that_keeps_the_token_secret_can_be_named() {
-    let project = Project::new().with("forge.token", "secret\n");
+    let project = TempProject::new().with("forge.token", "secret\n");
     for (repository, words) in [
         ("gitea:http://forge.example/o/n", "is not encrypted"),
         ("forge.example/o/n", "names no repository"),

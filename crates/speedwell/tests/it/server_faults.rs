@@ -2,13 +2,13 @@
 //! stop, vanishing clients and viewers. Each test ends with a count: every acknowledged session is
 //! stored once, and none in part. Failures of the connection are in `push_faults.rs`.
 
-use super::back_ends::{Place, on_both};
-use super::dashboard::Dashboard;
-use super::project::Project;
-use super::push::{sent, session, stored};
+use super::back_ends::{StorePlace, on_both};
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
+use super::push::{count_stored, send_whole, session};
 use super::serve::next_event;
 use super::small_disk::SmallDisk;
-use super::team_server::Server;
+use super::team_server::TeamServer;
 use speedwell_model::Session;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -29,11 +29,11 @@ fn numbered(number: usize) -> Session {
     session(&format!("0197-{number:08x}"), RUNS)
 }
 
-fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
+fn two_servers_of_one_database_take_in_each_session_once(place: &StorePlace) {
     const SESSIONS: usize = 24;
-    let project = Project::new();
-    let first = Server::of(&project, place);
-    let second = first.beside(&project, place);
+    let project = TempProject::new();
+    let first = TeamServer::of(&project, place);
+    let second = first.start_second(&project, place);
     let new = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (client, server) in [&first, &second, &first, &second].into_iter().enumerate() {
@@ -43,7 +43,7 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
                     // Each starts somewhere else, and all send all.
                     let session = numbered((turn + client * SESSIONS / 4) % SESSIONS);
                     loop {
-                        let answer = sent(server, &session).unwrap();
+                        let answer = send_whole(server, &session).unwrap();
                         match answer.status {
                             201 => new.fetch_add(1, Ordering::SeqCst),
                             200 => 0,
@@ -67,12 +67,12 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
         assert_eq!(listed.body["sessions"].as_array().unwrap().len(), SESSIONS);
     }
     let all: Vec<String> = (0..SESSIONS).map(|number| numbered(number).id).collect();
-    stored(place, &all, RUNS);
+    count_stored(place, &all, RUNS);
 }
 
-fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
-    let project = Project::new();
-    let mut server = Server::of(&project, place);
+fn a_server_that_is_told_to_stop_loses_nothing(place: &StorePlace) {
+    let project = TempProject::new();
+    let mut server = TeamServer::of(&project, place);
     let (acknowledged, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for client in 0..8 {
@@ -80,7 +80,7 @@ fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
             scope.spawn(move || {
                 for number in client * 1000.. {
                     let session = numbered(number);
-                    match sent(server, &session) {
+                    match send_whole(server, &session) {
                         Ok(answer) if answer.status == 201 => {
                             acknowledged.lock().unwrap().push(session.id);
                         }
@@ -102,17 +102,17 @@ fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
         server.terminate();
     });
     assert_eq!(server.wait(), Some(0));
-    stored(place, &acknowledged.into_inner().unwrap(), RUNS);
+    count_stored(place, &acknowledged.into_inner().unwrap(), RUNS);
 }
 
 #[test]
 fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
-    let Some(place) = Place::instance() else {
+    let Some(place) = StorePlace::instance() else {
         return;
     };
     let database = place.database();
-    let project = Project::new();
-    let server = Server::of(&project, &place);
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, &place);
     let (acknowledged, refused) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for client in 0..4 {
@@ -121,7 +121,7 @@ fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
                 for number in client * 1000..client * 1000 + 12 {
                     let session = numbered(number);
                     loop {
-                        let answer = sent(server, &session).unwrap();
+                        let answer = send_whole(server, &session).unwrap();
                         if [200, 201].contains(&answer.status) {
                             break acknowledged.lock().unwrap().push(session.id);
                         }
@@ -140,19 +140,21 @@ fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
         }
     });
     eprintln!("refused meanwhile: {}", refused.into_inner());
-    stored(&place, &acknowledged.into_inner().unwrap(), RUNS);
+    count_stored(&place, &acknowledged.into_inner().unwrap(), RUNS);
 }
 
 /// While its database is unavailable a server gives no wrong response, and it recovers by itself.
 #[test]
 fn a_server_whose_database_is_away_says_so_and_goes_on() {
-    let Some(place) = Place::instance() else {
+    let Some(place) = StorePlace::instance() else {
         return;
     };
     let database = place.database();
-    let project = Project::new();
-    let server = Server::of(&project, &place);
-    sent(&server, &numbered(1)).unwrap().expect(201, "stored");
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, &place);
+    send_whole(&server, &numbered(1))
+        .unwrap()
+        .expect(201, "stored");
     let page = |path: &str| server.try_ask("GET", path, &[], b"").unwrap();
     assert_eq!(page("/core/sessions.json").status, 200);
     database.stop();
@@ -164,7 +166,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
             (path, page(path).status, begun.elapsed())
         };
         let pages = asked.map(|path| scope.spawn(move || timed(path)));
-        let pushed = scope.spawn(|| sent(&server, &numbered(2)).unwrap());
+        let pushed = scope.spawn(|| send_whole(&server, &numbered(2)).unwrap());
         assert_eq!(page("/health").status, 200);
         for asked in pages {
             let (path, status, waited) = asked.join().unwrap();
@@ -177,8 +179,10 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
     });
     database.start();
     assert_eq!(page("/core/sessions.json").status, 200);
-    sent(&server, &numbered(2)).unwrap().expect(201, "stored");
-    stored(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
+    send_whole(&server, &numbered(2))
+        .unwrap()
+        .expect(201, "stored");
+    count_stored(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
 }
 
 #[test]
@@ -186,7 +190,7 @@ fn a_disk_that_is_full_is_said_and_what_is_there_can_be_read() {
     let Some(disk) = SmallDisk::new(8) else {
         return;
     };
-    let place = Place::On(disk.path("results.db"));
+    let place = StorePlace::On(disk.path("results.db"));
     the_disk_is_full(&place, &disk);
 }
 
@@ -195,21 +199,21 @@ fn a_database_whose_disk_is_full_is_said_and_what_is_there_can_be_read() {
     let Some(disk) = SmallDisk::new(24) else {
         return;
     };
-    let Some(place) = Place::instance_with_tables_in(&disk.folder("tables")) else {
+    let Some(place) = StorePlace::instance_with_tables_in(&disk.folder("tables")) else {
         return;
     };
     the_disk_is_full(&place, &disk);
 }
 
 /// Sends sessions to a server until its disk is full, and after that.
-fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
+fn the_disk_is_full(place: &StorePlace, disk: &SmallDisk) {
     const LARGE: u32 = 300;
-    let project = Project::new();
-    let server = Server::of(&project, place);
+    let project = TempProject::new();
+    let server = TeamServer::of(&project, place);
     let large = |number: usize| session(&format!("0197-{number:08x}"), LARGE);
     let mut acknowledged = Vec::new();
     for number in 0..4 {
-        let answer = sent(&server, &large(number)).unwrap();
+        let answer = send_whole(&server, &large(number)).unwrap();
         acknowledged.push(large(number).id);
         answer.expect(201, "stored");
     }
@@ -217,7 +221,7 @@ fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
     // There is still room in partially filled pages.
     let mut number = 4;
     let refused = loop {
-        let answer = sent(&server, &large(number)).unwrap();
+        let answer = send_whole(&server, &large(number)).unwrap();
         if answer.status != 201 {
             break answer;
         }
@@ -226,7 +230,7 @@ fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
         assert!(number < 200, "the disk is never full");
     };
     assert_eq!(refused.status, 507, "{refused:?}");
-    refused.refused(507, "disk is full");
+    refused.expect_rejected(507, "disk is full");
     let listed = server
         .try_ask("GET", "/core/sessions.json", &[], b"")
         .unwrap();
@@ -237,21 +241,21 @@ fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
         let page = server.try_ask("GET", &path, &[], b"").unwrap();
         assert_eq!(page.status, 200, "{path}: {page:?}");
     }
-    stored(place, &acknowledged, LARGE);
+    count_stored(place, &acknowledged, LARGE);
 
     disk.make_room();
-    let answer = sent(&server, &large(number)).unwrap();
+    let answer = send_whole(&server, &large(number)).unwrap();
     answer.expect(201, "stored");
     acknowledged.push(large(number).id);
-    stored(place, &acknowledged, LARGE);
+    count_stored(place, &acknowledged, LARGE);
 }
 
 /// Tables that are created by a program that is killed meanwhile all exist, or none does.
 #[test]
 fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
-    let project = Project::new();
-    let Some(place) = Place::server() else {
+    let project = TempProject::new();
+    let Some(place) = StorePlace::server() else {
         return;
     };
     drop(place.open());
@@ -259,7 +263,7 @@ fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
     assert!(all > 10, "{all}");
     let (mut none, mut whole) = (0, 0);
     for step in 0..10 {
-        let Some(place) = Place::server() else {
+        let Some(place) = StorePlace::server() else {
             return;
         };
         let db = place.path();
@@ -293,23 +297,23 @@ fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
 }
 
 /// Files and sockets that a process has open.
-fn open_files(dashboard: &Dashboard) -> usize {
+fn open_files(dashboard: &TestDashboard) -> usize {
     let folder = format!("/proc/{}/fd", dashboard.pid());
     std::fs::read_dir(folder).unwrap().count()
 }
 
 /// 50 at once; more with `SPEEDWELL_VIEWERS=500`.
-fn viewers_that_vanish_or_never_read_leave_nothing(place: &Place) {
+fn viewers_that_vanish_or_never_read_leave_nothing(place: &StorePlace) {
     let wanted = std::env::var("SPEEDWELL_VIEWERS");
     let wanted: usize = wanted.map_or(50, |wanted| wanted.parse().unwrap());
-    let project = Project::new().storing_in(place);
+    let project = TempProject::new().storing_in(place);
     project
         .run(&["serve", "token", "add", "t", "--scope", "read"])
         .expect_status(0);
     let public = project.run(&["serve", "project", "add", "open", "--public"]);
     public.expect_status(0);
     // Connections of a trusted proxy have no limit of their own.
-    let dashboard = Dashboard::with(&project, &super::access::PROXIED);
+    let dashboard = TestDashboard::with(&project, &super::access::PROXIED);
     let watch =
         || -> TcpStream { dashboard.send("GET", "/open/sessions/any/events", "perf.example") };
     let first = |viewer: TcpStream| {

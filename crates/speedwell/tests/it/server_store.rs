@@ -1,30 +1,30 @@
 //! `--db postgres://...`: every command with `--db` works with a server like with a file.
 
-use super::project::{Answer, Project};
-use speedwell_fixtures::postgres::{GUARDED, PASSWORD, Schema};
+use super::project::{CommandResult, TempProject};
+use speedwell_fixtures::postgres::{GUARDED_PASSWORD, GUARDED_USER, TestSchema};
 use std::fs::{Permissions, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
 const BENCHMARK: &str = "case len=16\nold 100 101 102\nnew 110 109 112\n";
 
 /// A schema on the server, or a message that there is none.
-fn schema() -> Option<Schema> {
+fn schema() -> Option<TestSchema> {
     if cfg!(not(feature = "postgres")) {
         eprintln!("skipped: built without the feature postgres");
         return None;
     }
-    let schema = Schema::new();
+    let schema = TestSchema::new();
     if schema.is_none() {
         eprintln!("skipped: PostgreSQL is not installed");
     }
     schema
 }
 
-fn project() -> Project {
-    Project::new().with("g/a.fake", BENCHMARK)
+fn project() -> TempProject {
+    TempProject::new().with("g/a.fake", BENCHMARK)
 }
 
-fn run(project: &Project, words: &[&str], db: &str) -> Answer {
+fn run(project: &TempProject, words: &[&str], db: &str) -> CommandResult {
     let words: Vec<&str> = words.iter().chain(&["--db", db]).copied().collect();
     project.run(&words)
 }
@@ -64,7 +64,7 @@ fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
     let known = run(&project, &["import", "one.jsonl"], db).expect_status(0);
     run(&project, &["history"], db).expect_status(0);
     assert_eq!(
-        schema.order("SELECT count(*) FROM session"),
+        schema.run_statement("SELECT count(*) FROM session"),
         "2",
         "{known:?}"
     );
@@ -76,11 +76,11 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
     let Some(schema) = schema() else { return };
     let project = project();
     run(&project, &["history"], &schema.address).expect_status(0);
-    let db = schema.address_of(GUARDED);
+    let db = schema.user_address(GUARDED_USER);
     let with = |name: &str, value: &str| {
         let mut command = project.command(&["history", "--db", &db]);
         let command = command.env_remove("PGPASSFILE").env("HOME", "/nonexistent");
-        Answer::from(command.env(name, value).output().unwrap())
+        CommandResult::from(command.env(name, value).output().unwrap())
     };
     with("PGAPPNAME", "x")
         .expect_status(2)
@@ -88,11 +88,15 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
     with("PGPASSWORD", "wrong")
         .expect_status(2)
         .expect_stderr(&["the password is not accepted"]);
-    with("PGPASSWORD", PASSWORD).expect_status(0);
+    with("PGPASSWORD", GUARDED_PASSWORD).expect_status(0);
 
     let path = project.path("pass");
-    let escaped = PASSWORD.replace('\\', "\\\\");
-    write(&path, format!("localhost:*:postgres:{GUARDED}:{escaped}\n")).unwrap();
+    let escaped = GUARDED_PASSWORD.replace('\\', "\\\\");
+    write(
+        &path,
+        format!("localhost:*:postgres:{GUARDED_USER}:{escaped}\n"),
+    )
+    .unwrap();
     set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
     with("PGPASSFILE", path.to_str().unwrap())
         .expect_status(2)
@@ -104,17 +108,23 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
 #[test]
 fn a_session_that_was_interrupted_is_resumed_on_the_server() {
     let Some(schema) = schema() else { return };
-    let project = Project::new().with("g/a.fake", "case len=16\n* 100 101 102\n");
+    let project = TempProject::new().with("g/a.fake", "case len=16\n* 100 101 102\n");
     let db = schema.address.as_str();
     run(&project, &["run", "g", "-q", "-r", "4"], db).expect_status(0);
-    schema.order(
+    schema.run_statement(
         "UPDATE session SET state = 'interrupted';
          DELETE FROM run WHERE slot > 1; DELETE FROM recorder",
     );
     run(&project, &["run", "-q", "--resume", "@1"], db).expect_status(0);
-    assert_eq!(schema.order("SELECT state FROM session"), "complete");
-    assert_eq!(schema.order("SELECT count(*) FROM run"), "4");
-    assert_eq!(schema.order("SELECT sum(runs) FROM session_case"), "4");
+    assert_eq!(
+        schema.run_statement("SELECT state FROM session"),
+        "complete"
+    );
+    assert_eq!(schema.run_statement("SELECT count(*) FROM run"), "4");
+    assert_eq!(
+        schema.run_statement("SELECT sum(runs) FROM session_case"),
+        "4"
+    );
 }
 
 #[test]
@@ -126,7 +136,7 @@ fn what_keeps_a_user_out_is_one_line_and_a_hint() {
             "the server cannot be reached",
         ),
         (
-            schema.elsewhere("speedwell", "nowhere"),
+            schema.database_address("speedwell", "nowhere"),
             "there is no such database",
         ),
         (

@@ -1,11 +1,11 @@
 //! Charts of many cases are panels of a few images, and every written file states what it shows.
 
-use super::project::Project;
+use super::project::TempProject;
 use std::fmt::Write;
 
 /// This many cases with eight runs of two variants, whose levels differ by `step` from case to
 /// case.
-fn project(cases: usize, step: f64) -> Project {
+fn project(cases: usize, step: f64) -> TempProject {
     let mut text = String::new();
     for case in 0..cases {
         let _ = writeln!(text, "case k={case}");
@@ -17,7 +17,7 @@ fn project(cases: usize, step: f64) -> Project {
             text.push('\n');
         }
     }
-    let project = Project::new().with("g/many.fake", &text);
+    let project = TempProject::new().with("g/many.fake", &text);
     let variants = ["--variant", "old=true", "--variant", "new=true"];
     let words = [
         &["run", "g/many.fake", "--runs", "8", "--seed", "4"],

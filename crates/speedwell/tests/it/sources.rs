@@ -1,6 +1,6 @@
 //! Results from elsewhere: files and standard input, distinguished by content.
 
-use super::project::{Project, repository};
+use super::project::{TempProject, repository};
 
 fn golden(name: &str) -> Vec<u8> {
     let folder = repository().join("crates/speedwell/tests/golden/node-core");
@@ -9,7 +9,7 @@ fn golden(name: &str) -> Vec<u8> {
 
 #[test]
 fn a_table_and_a_picture_without_r() {
-    let project = Project::new();
+    let project = TempProject::new();
     let csv = golden("compare-string_decoder.csv");
     let answer = project.run_with_input(&["as", "compare.R", "--plot", "box.png"], &csv);
     let expected = String::from_utf8(golden("compare-string_decoder.R.txt")).unwrap();
@@ -23,7 +23,7 @@ fn a_table_and_a_picture_without_r() {
 #[test]
 fn a_csv_of_two_binaries_is_compared_within_itself() {
     let csv = golden("compare-string_decoder.csv");
-    let answer = Project::new()
+    let answer = TempProject::new()
         .run_with_input(&["compare", "-"], &csv)
         .expect_status(0);
     // Six runs a side in unknown order: no verdict can be more than a hint.
@@ -36,13 +36,13 @@ fn a_csv_of_two_binaries_is_compared_within_itself() {
 
 #[test]
 fn an_imported_session_comes_back_as_it_was() {
-    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     project.run(&["run", "g", "--tag", "mine"]).expect_status(0);
     let lines = project
         .run(&["report", "@mine", "--export", "jsonl"])
         .expect_status(0)
         .stdout;
-    let other = Project::new().with("mine.jsonl", &lines);
+    let other = TempProject::new().with("mine.jsonl", &lines);
     other.run(&["import", "mine.jsonl"]).expect_status(0);
     let again = other
         .run(&["report", "@mine", "--export", "jsonl"])
@@ -55,7 +55,7 @@ fn an_imported_session_comes_back_as_it_was() {
 #[test]
 fn parts_of_two_sources_are_paired_by_their_common_rest() {
     let text = "case n=8\n* 100 101 102\ncase n=64\n* 50 51 52\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("g/memcpy.fake", text)
         .with("g/copy.fake", text);
     project.run(&["run", "g", "--runs", "3"]).expect_status(0);
@@ -67,7 +67,7 @@ fn parts_of_two_sources_are_paired_by_their_common_rest() {
 
 #[test]
 fn a_source_compared_with_itself_is_refused() {
-    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let two = ["--variant", "old=true", "--variant", "new=true"];
     project
         .run(&["run", "g", "--runs", "3", "--tag", "one"])
@@ -119,7 +119,7 @@ fn a_source_compared_with_itself_is_refused() {
 /// No run is missing if only one was requested.
 #[test]
 fn a_single_run_a_side_lacks_none() {
-    let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
+    let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let words = [
         "run",
         "g",
@@ -139,7 +139,7 @@ fn a_single_run_a_side_lacks_none() {
 #[test]
 fn a_report_of_one_variant_is_of_that_alone() {
     let fake = "case n=1\nold 100 101\nnew 200 202\ncase n=2\nold 300 301\nnew 400 402\n";
-    let project = Project::new().with("g/b.fake", fake);
+    let project = TempProject::new().with("g/b.fake", fake);
     let sides = ["--variant", "old=", "--variant", "new="];
     project
         .run(&[&["run", "g", "--runs=2", "-q"], &sides[..]].concat())
@@ -161,20 +161,20 @@ fn a_study_shows_how_a_metric_depends_on_a_parameter() {
     let words = [
         "report", "-", "--x-axis", "chunkLen", "--by", "encoding", "--log",
     ];
-    let project = Project::new();
+    let project = TempProject::new();
     let answer = project.run_with_input(&[&words[..], &["-o", "s.svg"]].concat(), &csv);
     answer
         .expect_status(0)
         .expect_stdout(&["chunkLen", "ascii", "utf8", "inLen"]);
     assert!(project.path("s.svg").exists());
     let unknown = ["report", "-", "--x-axis", "chunk"];
-    let answer = Project::new().run_with_input(&unknown, &csv);
+    let answer = TempProject::new().run_with_input(&unknown, &csv);
     answer.expect_status(2).expect_stderr(&["chunkLen"]);
 }
 
 #[test]
 fn a_file_that_is_nothing_known_is_refused_with_what_is() {
-    Project::new()
+    TempProject::new()
         .with("x.txt", "hello world\n")
         .run(&["report", "x.txt"])
         .expect_status(2)
@@ -199,7 +199,7 @@ fn repetitions(times: &[f64], build: &str) -> String {
 
 #[test]
 fn several_files_of_one_side_are_one_run_each() {
-    let mut project = Project::new();
+    let mut project = TempProject::new();
     for at in 0..9 {
         let noise = f64::from(at) / 10.0;
         let old = repetitions(&[100.0 + noise, 101.0 + noise, 250.0], "release");
@@ -235,7 +235,7 @@ fn several_files_of_one_side_are_one_run_each() {
 #[test]
 fn results_of_different_builds_of_the_library_are_told_apart() {
     let times: Vec<f64> = (0..9).map(|at| 100.0 + f64::from(at)).collect();
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a.json", &repetitions(&times, "release"))
         .with("b.json", &repetitions(&times, "debug"));
     let answer = project.run(&["compare", "a.json", "b.json"]);
@@ -247,7 +247,7 @@ fn results_of_different_builds_of_the_library_are_told_apart() {
 #[test]
 fn sides_without_a_common_case_are_no_success() {
     let other = repetitions(&[1.0, 2.0], "release").replace("BM_a", "BM_b");
-    let project = Project::new()
+    let project = TempProject::new()
         .with("a.json", &repetitions(&[1.0, 2.0], "release"))
         .with("b.json", &other);
     let answer = project
@@ -270,7 +270,9 @@ fn results_can_be_narrowed_like_benchmarks() {
     let more = both.replace("BM_a", "BM_b");
     let more = more.split_once("\"benchmarks\":[").unwrap().1;
     let text = both.replace("]}", &format!(",{more}"));
-    let project = Project::new().with("a.json", &text).with("b.json", &text);
+    let project = TempProject::new()
+        .with("a.json", &text)
+        .with("b.json", &text);
     let answer = project
         .run(&["compare", "a.json", "b.json", "-f", "BM_b"])
         .expect_status(0);

@@ -134,7 +134,7 @@ fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
 
 #[test]
 fn help_texts_use_the_terms_of_the_field() {
-    let mut grammar = speedwell::grammar();
+    let mut grammar = speedwell::build_grammar();
     grammar.build();
     let texts: Vec<(String, String)> = grammar
         .get_subcommands_mut()

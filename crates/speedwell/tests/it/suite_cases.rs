@@ -2,7 +2,7 @@
 //! `--`, filters that narrow the listing, unsupported frameworks.
 
 use super::harness_driver::is_missing;
-use super::project::Project;
+use super::project::TempProject;
 use serde_json::Value;
 
 /// Compression levels, each reporting itself; one that is slow to list; some that are skipped.
@@ -37,14 +37,14 @@ func BenchmarkDevice(b *testing.B) {
 }
 "#;
 
-fn levels() -> Option<Project> {
-    let project = Project::new()
+fn levels() -> Option<TempProject> {
+    let project = TempProject::new()
         .with("go.mod", "module example.com/levels\n\ngo 1.18\n")
         .with("levels_test.go", LEVELS);
     (!is_missing("go")).then_some(project)
 }
 
-fn exported(project: &Project, key: &str) -> Vec<Value> {
+fn exported(project: &TempProject, key: &str) -> Vec<Value> {
     let exported = project.run(&["report", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;
     let lines = lines
@@ -135,7 +135,7 @@ fn what_stands_behind_two_hyphens_reaches_the_listing_and_filters_narrow_it() {
 fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
     let table = "[suite.mine]\nlist = ['sh', '-c', 'echo no library x >&2; exit 3', '{program}', '{arguments}']\n\
                  run = ['{program}']\nread = 'lines'\nline = '(?P<value>\\d+)'\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("speedwell.toml", table)
         .with_program("tool", "#!/bin/sh\n");
     let words = ["run", "mine:./tool", "--list", "--", "--deep"];
@@ -156,7 +156,7 @@ fn a_version_that_is_too_old_is_named_before_anything_is_listed() {
              install = 'mine of today'\n"
         )
     };
-    let project = Project::new().with_program("tool", "#!/bin/sh\n");
+    let project = TempProject::new().with_program("tool", "#!/bin/sh\n");
     let project = project.with("speedwell.toml", &table("2.11.9"));
     let words = ["run", "mine:./tool", "--list"];
     let answer = project.run(&words).expect_status(2);
@@ -190,7 +190,7 @@ fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
 
 #[test]
 fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reported() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("old/go.mod", "module example.com/x\n")
         .with(
             "old/x_test.go",
@@ -223,7 +223,7 @@ fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reporte
 
 #[test]
 fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
-    let project = Project::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
+    let project = TempProject::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
     let answer = project.run(&["run", "a.mjs"]).expect_status(2);
     answer.expect_stderr(&["benchmarks of mitata", "speedwell new adapter mitata"]);
     let answer = project.run(&["run", "."]).expect_status(2);

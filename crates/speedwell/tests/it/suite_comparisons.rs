@@ -1,10 +1,10 @@
 //! Typical comparisons by users of a suite: two revisions of a package or of a test file, two
 //! programs, two runtimes.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project};
-use super::repository::Repository;
-use super::suite_projects::{self, Suite};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject};
+use super::repository::TestRepository;
+use super::suite_projects::{self, TestSuite};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -53,7 +53,7 @@ fn cases(json: &Value) -> Vec<(&str, usize, usize)> {
 
 #[test]
 fn a_cargo_package_is_compared_at_two_revisions() {
-    let (Some(_), Some(repository)) = (tool(&["cargo"]), Repository::new()) else {
+    let (Some(_), Some(repository)) = (find_tool(&["cargo"]), TestRepository::new()) else {
         return;
     };
     let repository = repository
@@ -62,7 +62,7 @@ fn a_cargo_package_is_compared_at_two_revisions() {
         .with("tiny/src/lib.rs", "pub const COUNT: u64 = 10;\n")
         .with("tiny/benches/sums.rs", &BENCH.replace("NAME", "gone"))
         .committed("first");
-    repository.branch("more");
+    repository.create_branch("more");
     let repository = repository
         .with("tiny/src/lib.rs", "pub const COUNT: u64 = 1000;\n")
         .with("tiny/benches/sums.rs", &BENCH.replace("NAME", "added"))
@@ -72,7 +72,7 @@ fn a_cargo_package_is_compared_at_two_revisions() {
     ];
     let mut command = repository.command(&[&words[..], &["-r", "1", "--format", "json"]].concat());
     command.env("RUSTC_BOOTSTRAP", "1");
-    let answer = Answer::from(command.output().unwrap()).expect_status(0);
+    let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
     let json = answer.json();
     assert_eq!(cases(&json), [("sums/fold", 1, 1)], "{answer:#?}");
     answer.expect_stderr(&["does not have them: 'sums/gone'"]);
@@ -80,7 +80,8 @@ fn a_cargo_package_is_compared_at_two_revisions() {
 
 #[test]
 fn a_test_file_of_python_measures_the_code_of_two_revisions() {
-    let (Some(suite), Some(repository)) = (suite_projects::pytest_benchmark(), Repository::new())
+    let (Some(suite), Some(repository)) =
+        (suite_projects::pytest_benchmark(), TestRepository::new())
     else {
         return;
     };
@@ -91,7 +92,7 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
         .with("tests/sums.py", &code.replace("NAME", "old"))
         .with("tests/test_perf.py", test)
         .committed("first");
-    repository.branch("more");
+    repository.create_branch("more");
     let repository = repository
         .with("tests/sums.py", &code.replace("NAME", "new"))
         .committed("another file");
@@ -109,7 +110,7 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
     command
         .envs(suite.environment.iter().map(|(name, value)| (name, value)))
         .env("SEEN", seen.path());
-    let answer = Answer::from(command.output().unwrap()).expect_status(0);
+    let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
     assert_eq!(cases(&answer.json()), [("test_total", 1, 1)], "{answer:#?}");
     for name in ["old", "new"] {
         assert!(seen.path().join(name).exists(), "{name} was not measured");
@@ -117,7 +118,7 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
 }
 
 /// Links a program into the project under this name.
-fn link(project: &Project, to: &Path, name: &str) {
+fn link(project: &TempProject, to: &Path, name: &str) {
     symlink(to, project.path(name)).unwrap();
 }
 
@@ -129,13 +130,13 @@ fn found(program: &str) -> PathBuf {
 }
 
 /// Compares two variants of the suite's quick case.
-fn compared(suite: &Suite, words: &[&str]) -> Answer {
+fn compared(suite: &TestSuite, words: &[&str]) -> CommandResult {
     let own = ["-r", "1", "--format", "json", "-f"];
     let mut command: Command = suite
         .project
         .command(&[&["compare"], words, &own, suite.small, suite.short].concat());
     command.envs(suite.environment.iter().map(|(name, value)| (name, value)));
-    Answer::from(command.output().unwrap()).expect_status(0)
+    CommandResult::from(command.output().unwrap()).expect_status(0)
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Builds before measuring, and missing dependencies: reported before any run.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject};
 use super::suite_projects::source;
 use std::fs;
 
 /// A Go package with a file that is compiled only with the tag `broken`.
-fn package() -> Option<Project> {
-    tool(&["go"])?;
+fn package() -> Option<TempProject> {
+    find_tool(&["go"])?;
     let text = |name: &str| fs::read_to_string(source("go").join(name)).unwrap();
     let broken = "//go:build broken\n\npackage tiny\n\nvar lost = nowhere\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with("tiny/go.mod", &text("go.mod"))
         .with("tiny/tiny_test.go", &text("tiny_test.go"))
         .with("tiny/broken_test.go", broken);
@@ -63,15 +63,15 @@ fn a_variant_that_does_not_compile_ends_before_any_run() {
 }
 
 /// Runs with only the programs in that folder of the project in `PATH`.
-fn with_programs_of(project: &Project, folder: &str, words: &[&str]) -> Answer {
+fn with_programs_of(project: &TempProject, folder: &str, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
     command.env("PATH", project.path(folder));
-    Answer::from(command.output().unwrap())
+    CommandResult::from(command.output().unwrap())
 }
 
 #[test]
 fn a_program_that_is_missing_is_a_line_that_says_what_to_install() {
-    let project = Project::new()
+    let project = TempProject::new()
         .with("benchmarks.jar", "PK\u{3}\u{4} META-INF/BenchmarkList")
         .with("tiny/go.mod", "module tiny\n")
         .with(
@@ -99,7 +99,7 @@ fn a_program_that_is_missing_is_a_line_that_says_what_to_install() {
 fn a_suite_that_is_missing_is_a_line_that_says_what_to_install() {
     let python = "#!/bin/sh\necho \"ModuleNotFoundError: No module named '$LACKS'\" >&2\nexit 1\n";
     let node = "#!/bin/sh\necho \"Error: Cannot find module '$PWD/node_modules/vitest/vitest.mjs'\" >&2\nexit 1\n";
-    let project = Project::new()
+    let project = TempProject::new()
         .with(
             "test_sums.py",
             "def test_sum(benchmark):\n    benchmark(sum, [1])\n",
@@ -126,7 +126,7 @@ fn a_suite_that_is_missing_is_a_line_that_says_what_to_install() {
     ] {
         let mut command = project.command(&["run", target]);
         command.env("PATH", project.path("bin")).env("LACKS", lacks);
-        let answer = Answer::from(command.output().unwrap()).expect_status(2);
+        let answer = CommandResult::from(command.output().unwrap()).expect_status(2);
         let said = answer.stdout.clone() + &answer.stderr;
         assert!(
             said.contains(expected),

@@ -5,8 +5,8 @@
 //! All of them read two variables: `WORK` multiplies the work of an operation, and `HOLD` names a
 //! file that they wait for to go away.
 
-use super::harness_driver::tool;
-use super::project::{Answer, Project, is_current, repository};
+use super::harness_driver::find_tool;
+use super::project::{CommandResult, TempProject, is_current, repository};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 /// Evidence that an option after `--` has reached the suite.
 #[derive(Debug, Clone, Copy)]
-pub enum Effect {
+pub enum OptionEffect {
     /// This many samples in the run.
     Samples(usize),
     /// Words of a note of the run.
@@ -26,8 +26,8 @@ pub enum Effect {
 }
 
 /// A project that is ready to be measured, and facts about its benchmarks.
-pub struct Suite {
-    pub project: Project,
+pub struct TestSuite {
+    pub project: TempProject,
     pub target: String,
     /// Environment variables of the tool.
     pub environment: Vec<(&'static str, OsString)>,
@@ -43,7 +43,7 @@ pub struct Suite {
     /// A filter of a failing case, with further arguments, and its message.
     pub fails: (&'static [&'static str], &'static str),
     /// Arguments that are passed on to the suite, and their effect.
-    pub passed_on: (&'static [&'static str], Effect),
+    pub passed_on: (&'static [&'static str], OptionEffect),
     /// Arguments that are rejected, and the option that the message names.
     pub refused: (&'static [&'static str], &'static str),
     /// Whether some of its processes run several cases, which is reported.
@@ -52,7 +52,7 @@ pub struct Suite {
     pub version: Option<(&'static str, &'static str)>,
 }
 
-impl Suite {
+impl TestSuite {
     /// A command with the target's environment.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self
@@ -62,8 +62,8 @@ impl Suite {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    pub fn run(&self, words: &[&str]) -> CommandResult {
+        CommandResult::from(self.command(words).output().unwrap())
     }
 
     /// The lines of the latest session, if there is one.
@@ -102,24 +102,24 @@ pub fn source(path: &str) -> PathBuf {
 }
 
 /// A project with a copy of one of the files.
-fn with_copy(path: &str) -> Project {
+fn with_copy(path: &str) -> TempProject {
     let text = std::fs::read_to_string(source(path)).unwrap();
-    Project::new().with(path.rsplit('/').next().unwrap(), &text)
+    TempProject::new().with(path.rsplit('/').next().unwrap(), &text)
 }
 
 /// The folder for build results.
-fn kept() -> PathBuf {
+fn build_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
 /// Builds something once, and again when the source or this file has changed.
-fn built(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
-    let product = kept().join(name);
+fn build_once(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
+    let product = build_folder().join(name);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/suite_projects.rs");
     if !is_current(&product, &[source.to_owned(), own]) {
-        let unfinished = kept().join(format!("unfinished-{}-{name}", std::process::id()));
+        let unfinished = build_folder().join(format!("unfinished-{}-{name}", std::process::id()));
         build(&unfinished);
         std::fs::rename(unfinished, &product).unwrap();
     }
@@ -127,24 +127,24 @@ fn built(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
 }
 
 #[track_caller]
-fn succeeds(command: &mut Command) {
+fn expect_success(command: &mut Command) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
 /// A project with a link to a build result.
-fn with_link(name: &str, to: &Path) -> Project {
-    let project = Project::new();
+fn with_link(name: &str, to: &Path) -> TempProject {
+    let project = TempProject::new();
     std::os::unix::fs::symlink(to, project.path(name)).unwrap();
     project
 }
 
 /// A package of Go.
-pub fn go() -> Option<Suite> {
-    tool(&["go"])?;
-    Some(Suite {
-        project: Project::new(),
+pub fn go() -> Option<TestSuite> {
+    find_tool(&["go"])?;
+    Some(TestSuite {
+        project: TempProject::new(),
         target: source("go").to_string_lossy().into_owned(),
         environment: Vec::new(),
         short: &["-t", "5ms", "-n", "3"],
@@ -159,7 +159,10 @@ pub fn go() -> Option<Suite> {
         small: &["Sum", "--set", "times=1"],
         large: &["Sum", "--set", "times=4"],
         fails: (&["Fails|Panics"], "failed: tiny_test.go:"),
-        passed_on: (&["-test.count=2", "-test.benchtime=3x"], Effect::Samples(2)),
+        passed_on: (
+            &["-test.count=2", "-test.benchtime=3x"],
+            OptionEffect::Samples(2),
+        ),
         refused: (&["-test.bench=."], "'-test.bench' of go"),
         performs_several: false,
         version: Some(("suite go", "go1.")),
@@ -168,8 +171,8 @@ pub fn go() -> Option<Suite> {
 
 /// One of the three suites of the cargo package, selected by arguments after the cases of its
 /// target.
-fn rust(own: Suite) -> Option<Suite> {
-    tool(&["cargo"])?;
+fn rust(own: TestSuite) -> Option<TestSuite> {
+    find_tool(&["cargo"])?;
     let mut fetch = Command::new("cargo");
     fetch
         .args(["fetch", "--locked"])
@@ -178,8 +181,8 @@ fn rust(own: Suite) -> Option<Suite> {
         eprintln!("skipped: the crates criterion and divan cannot be had here");
         return None;
     }
-    let target = kept();
-    Some(Suite {
+    let target = build_folder();
+    Some(TestSuite {
         target: source("rust").to_string_lossy().into_owned(),
         // Benchmarks of Rust's own harness are unstable.
         environment: vec![
@@ -191,9 +194,9 @@ fn rust(own: Suite) -> Option<Suite> {
     })
 }
 
-pub fn criterion() -> Option<Suite> {
-    rust(Suite {
-        project: Project::new(),
+pub fn criterion() -> Option<TestSuite> {
+    rust(TestSuite {
+        project: TempProject::new(),
         target: String::new(),
         environment: Vec::new(),
         short: &["-t", "1ms", "-n", "10", "-w", "1ms"],
@@ -202,16 +205,16 @@ pub fn criterion() -> Option<Suite> {
         small: &["with_criterion/fold/times/1$"],
         large: &["with_criterion/fold/times/4$"],
         fails: (&["with_criterion/panics"], "no luck"),
-        passed_on: (&["--sample-size=12"], Effect::Samples(12)),
+        passed_on: (&["--sample-size=12"], OptionEffect::Samples(12)),
         refused: (&["--profile-time", "1"], "'--profile-time' of criterion"),
         performs_several: false,
         version: Some(("suite criterion", "0.5.")),
     })
 }
 
-pub fn divan() -> Option<Suite> {
-    rust(Suite {
-        project: Project::new(),
+pub fn divan() -> Option<TestSuite> {
+    rust(TestSuite {
+        project: TempProject::new(),
         target: String::new(),
         environment: Vec::new(),
         short: &["-t", "1ms", "-n", "10"],
@@ -225,7 +228,7 @@ pub fn divan() -> Option<Suite> {
         fails: (&["with_divan::panics"], "no luck"),
         passed_on: (
             &["--sample-count=7", "--sample-size=1", "--max-time=60"],
-            Effect::Iterations(7.0),
+            OptionEffect::Iterations(7.0),
         ),
         refused: (&["--skip", "fold"], "'--skip' of "),
         performs_several: false,
@@ -234,9 +237,9 @@ pub fn divan() -> Option<Suite> {
 }
 
 /// Bench target with Rust's own harness.
-pub fn libtest() -> Option<Suite> {
-    rust(Suite {
-        project: Project::new(),
+pub fn libtest() -> Option<TestSuite> {
+    rust(TestSuite {
+        project: TempProject::new(),
         target: String::new(),
         environment: Vec::new(),
         short: &[],
@@ -245,7 +248,7 @@ pub fn libtest() -> Option<Suite> {
         small: &["with_libtest/fold"],
         large: &["with_libtest/fold"],
         fails: (&["with_libtest/panics"], "no luck"),
-        passed_on: (&["--logfile=PROJECT/log"], Effect::File("log")),
+        passed_on: (&["--logfile=PROJECT/log"], OptionEffect::File("log")),
         // A package has one list of options for all its suites.
         refused: (&["--ignored"], "'--ignored' of "),
         performs_several: false,
@@ -254,15 +257,15 @@ pub fn libtest() -> Option<Suite> {
 }
 
 /// A jar of JMH.
-pub fn jmh() -> Option<Suite> {
+pub fn jmh() -> Option<TestSuite> {
     static JAR: OnceLock<PathBuf> = OnceLock::new();
-    let (libraries, _) = (installed("jmh")?, tool(&["javac"])?);
+    let (libraries, _) = (installed("jmh")?, find_tool(&["javac"])?);
     let jar = JAR.get_or_init(|| {
-        built("sums.jar", &source("java/Sums.java"), |jar| {
+        build_once("sums.jar", &source("java/Sums.java"), |jar| {
             build_jar(&libraries, jar)
         })
     });
-    Some(Suite {
+    Some(TestSuite {
         project: with_link("benchmarks.jar", jar),
         target: "benchmarks.jar".to_owned(),
         environment: Vec::new(),
@@ -276,10 +279,10 @@ pub fn jmh() -> Option<Suite> {
         small: &["total"],
         large: &["total"],
         fails: (&["fails"], "bad luck"),
-        passed_on: (&["-i", "2"], Effect::Samples(2)),
+        passed_on: (&["-i", "2"], OptionEffect::Samples(2)),
         refused: (&["-rf", "csv"], "'-rf' of jmh"),
         performs_several: false,
-        version: tool(&["unzip"]).map(|_| ("suite jmh", "1.37")),
+        version: find_tool(&["unzip"]).map(|_| ("suite jmh", "1.37")),
     })
 }
 
@@ -299,11 +302,11 @@ fn build_jar(libraries: &Path, jar: &Path) {
         .arg("-d")
         .arg(&classes)
         .arg(source("java/Sums.java"));
-    succeeds(&mut compiler);
+    expect_success(&mut compiler);
     // As Maven's shade plugin does: one jar with all dependencies.
     for jar in &jars {
         let mut unpacking = Command::new("jar");
-        succeeds(unpacking.arg("xf").arg(jar).current_dir(&classes));
+        expect_success(unpacking.arg("xf").arg(jar).current_dir(&classes));
     }
     std::fs::remove_file(classes.join("META-INF/MANIFEST.MF")).unwrap();
     let mut archiver = Command::new("jar");
@@ -314,7 +317,7 @@ fn build_jar(libraries: &Path, jar: &Path) {
         .arg("-C")
         .arg(&classes)
         .arg(".");
-    succeeds(&mut archiver);
+    expect_success(&mut archiver);
 }
 
 /// A `PATH` that starts with the Python of the suites.
@@ -325,8 +328,8 @@ fn with_python() -> Option<Vec<(&'static str, OsString)>> {
 }
 
 /// A file of tests with pytest-benchmark.
-pub fn pytest_benchmark() -> Option<Suite> {
-    Some(Suite {
+pub fn pytest_benchmark() -> Option<TestSuite> {
+    Some(TestSuite {
         environment: with_python()?,
         project: with_copy("python/test_sums.py"),
         target: "test_sums.py".to_owned(),
@@ -343,7 +346,7 @@ pub fn pytest_benchmark() -> Option<Suite> {
         fails: (&["test_fails"], "assert 3 == 4"),
         passed_on: (
             &["--benchmark-min-rounds=7", "--benchmark-max-time=0"],
-            Effect::Samples(7),
+            OptionEffect::Samples(7),
         ),
         refused: (&["-k", "inner"], "'-k' of pytest-benchmark"),
         performs_several: false,
@@ -351,8 +354,8 @@ pub fn pytest_benchmark() -> Option<Suite> {
     })
 }
 
-pub fn pyperf() -> Option<Suite> {
-    Some(Suite {
+pub fn pyperf() -> Option<TestSuite> {
+    Some(TestSuite {
         environment: with_python()?,
         project: with_copy("python/sums.py"),
         target: "sums.py".to_owned(),
@@ -372,7 +375,7 @@ pub fn pyperf() -> Option<Suite> {
             ],
             "invalid literal for int()",
         ),
-        passed_on: (&["--values=2"], Effect::Samples(2)),
+        passed_on: (&["--values=2"], OptionEffect::Samples(2)),
         refused: (&["--rigorous"], "'--rigorous' of pyperf"),
         performs_several: true,
         version: Some(("suite pyperf", "2.")),
@@ -381,26 +384,26 @@ pub fn pyperf() -> Option<Suite> {
 
 /// A C++ program, compiled with a header of `package`.
 fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBuf> {
-    let compiler = tool(&["c++", "g++", "clang++"])?;
+    let compiler = find_tool(&["c++", "g++", "clang++"])?;
     if !Path::new("/usr/include").join(header).exists() {
         eprintln!("skipped: there is no {header} (Debian package {package})");
         return None;
     }
     let file = source(file);
     let name = package.to_owned() + "-sums";
-    Some(built(&name, &file, |program| {
+    Some(build_once(&name, &file, |program| {
         let mut command = Command::new(compiler);
         // Compiles as fast as without optimization, and the clock calibration at every start takes
         // two thirds of the time.
         command.args(["-std=c++14", "-Og", "-o"]).arg(program);
-        succeeds(command.arg(&file).args(words));
+        expect_success(command.arg(&file).args(words));
     }))
 }
 
-pub fn catch2() -> Option<Suite> {
+pub fn catch2() -> Option<TestSuite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| cpp("cpp/sums.cpp", "catch2/catch.hpp", "catch2", &[]));
-    Some(Suite {
+    Some(TestSuite {
         project: with_link("sums", program.as_ref()?),
         target: "./sums".to_owned(),
         environment: Vec::new(),
@@ -417,7 +420,7 @@ pub fn catch2() -> Option<Suite> {
         fails: (&["fine"], "total(0) == 4 does not hold: 0 == 4"),
         passed_on: (
             &["--benchmark-samples", "3"],
-            Effect::Note("mean of its 3 samples"),
+            OptionEffect::Note("mean of its 3 samples"),
         ),
         refused: (&["-r", "json"], "'-r' of catch2"),
         performs_several: true,
@@ -425,7 +428,7 @@ pub fn catch2() -> Option<Suite> {
     })
 }
 
-pub fn google_benchmark() -> Option<Suite> {
+pub fn google_benchmark() -> Option<TestSuite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let words = ["-lbenchmark", "-lpthread"];
@@ -436,7 +439,7 @@ pub fn google_benchmark() -> Option<Suite> {
             &words,
         )
     });
-    Some(Suite {
+    Some(TestSuite {
         project: with_link("google", program.as_ref()?),
         target: "./google".to_owned(),
         environment: Vec::new(),
@@ -446,23 +449,26 @@ pub fn google_benchmark() -> Option<Suite> {
         small: &["total/10"],
         large: &["total/20000"],
         fails: (&["fails"], "bad luck"),
-        passed_on: (&["--benchmark_repetitions=2"], Effect::Samples(2)),
+        passed_on: (&["--benchmark_repetitions=2"], OptionEffect::Samples(2)),
         refused: (
             &["--benchmark_filter=total"],
             "'--benchmark_filter' of google-benchmark",
         ),
         performs_several: false,
-        version: tool(&["ldd"]).map(|_| ("suite google-benchmark", "1.")),
+        version: find_tool(&["ldd"]).map(|_| ("suite google-benchmark", "1.")),
     })
 }
 
 /// A file of benchmarks of vitest.
-pub fn vitest() -> Option<Suite> {
-    let (modules, _) = (installed("vitest/node_modules/vitest")?, tool(&["node"])?);
+pub fn vitest() -> Option<TestSuite> {
+    let (modules, _) = (
+        installed("vitest/node_modules/vitest")?,
+        find_tool(&["node"])?,
+    );
     let configuration = "require('node:fs').writeFileSync('read', ''); module.exports = {};\n";
     let project = with_copy("javascript/sums.bench.ts").with("own.config.cjs", configuration);
     std::os::unix::fs::symlink(modules.parent()?, project.path("node_modules")).unwrap();
-    Some(Suite {
+    Some(TestSuite {
         project,
         target: "sums.bench.ts".to_owned(),
         environment: Vec::new(),
@@ -472,7 +478,7 @@ pub fn vitest() -> Option<Suite> {
         small: &["small"],
         large: &["large"],
         fails: (&["^fails"], "the function throws"),
-        passed_on: (&["--config=own.config.cjs"], Effect::File("read")),
+        passed_on: (&["--config=own.config.cjs"], OptionEffect::File("read")),
         refused: (&["--watch"], "'--watch' of vitest"),
         performs_several: false,
         version: Some(("suite vitest", "4.")),

@@ -2,18 +2,18 @@
 
 use super::project::repository;
 use regex::Regex;
-use speedwell_results::foreign::suites::described::{Paths, read_lines};
+use speedwell_results::foreign::suites::described::{ResultPaths, read_lines};
 use speedwell_results::foreign::suites::{
-    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark,
-    vitest,
+    ReportedResult, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest,
+    pytest_benchmark, vitest,
 };
 use speedwell_results::formats::pyperf;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-type Read = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
+type ReadResults = fn(&[u8]) -> anyhow::Result<Vec<ReportedResult>>;
 
-const RECORDED: [(&str, Read); 10] = [
+const RECORDED: [(&str, ReadResults); 10] = [
     ("suites/jmh-list.txt", jmh::read),
     ("suites/jmh.json", jmh::read),
     ("suites/jmh-modes.json", jmh::read),
@@ -23,11 +23,11 @@ const RECORDED: [(&str, Read); 10] = [
     ("suites/catch2-failed.xml", catch2::read),
     ("suites/vitest-list.txt", vitest::read),
     ("suites/vitest.json", vitest::read),
-    ("pyperf/timeit.json", pyperf::reported),
+    ("pyperf/timeit.json", pyperf::read_reported),
 ];
 
 /// Text formats, in which much damage goes unnoticed.
-const TEXTS: [(&str, Read); 4] = [
+const TEXTS: [(&str, ReadResults); 4] = [
     ("suites/criterion.json", criterion::read),
     ("suites/divan.txt", divan::read),
     ("suites/go.txt", go_bench::read),
@@ -35,9 +35,9 @@ const TEXTS: [(&str, Read); 4] = [
 ];
 
 /// Formats that a user's table may name, and that of google/benchmark, which has its own tests.
-const OTHERS: [(&str, Read); 3] = [
+const OTHERS: [(&str, ReadResults); 3] = [
     ("suites/mine.json", |bytes| {
-        let paths = Paths {
+        let paths = ResultPaths {
             results: "results[*]",
             name: Some("name"),
             samples: "times",
@@ -62,9 +62,9 @@ fn golden(file: &str) -> Vec<u8> {
 }
 
 /// Formats each result as `CASE: METRIC x SAMPLES, ...`.
-fn said(file: &str) -> Vec<String> {
+fn result_lines(file: &str) -> Vec<String> {
     let (_, read) = RECORDED.iter().find(|(known, _)| *known == file).unwrap();
-    let one = |reported: Reported| {
+    let one = |reported: ReportedResult| {
         let id = match (&reported.case, &reported.name) {
             (Some(case), _) => case.id(),
             (None, name) => name.clone().unwrap_or_default(),
@@ -86,7 +86,7 @@ fn said(file: &str) -> Vec<String> {
 
 #[test]
 fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
-    let jmh = said("suites/jmh.json");
+    let jmh = result_lines("suites/jmh.json");
     let gc = "gc.alloc.rate x 2, gc.alloc.rate.norm x 2, gc.count x 2";
     assert_eq!(jmh.len(), 4);
     assert_eq!(
@@ -97,14 +97,14 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
         jmh[3],
         format!("demo.Sums.sum size=2000 text=\"c=d\": time x 2, {gc}")
     );
-    let modes = said("suites/jmh-modes.json");
+    let modes = result_lines("suites/jmh-modes.json");
     assert!(
         modes[0].starts_with("demo.Sums.sum size=1000 text=\"a b\": sampled_time x 2, "),
         "{modes:?}"
     );
     assert!(modes[1].ends_with(": single_shot_time x 2"), "{modes:?}");
     assert_eq!(
-        said("suites/jmh-list.txt").len(),
+        result_lines("suites/jmh-list.txt").len(),
         12,
         "three benchmarks of four combinations"
     );
@@ -114,22 +114,22 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
         "TestClass::test_inner: time x 5",
         "test_fails: time x 5",
     ];
-    assert_eq!(said("suites/pytest-benchmark.json"), python);
+    assert_eq!(result_lines("suites/pytest-benchmark.json"), python);
     assert_eq!(
-        said("suites/catch2.xml"),
+        result_lines("suites/catch2.xml"),
         ["sums/sum 1000: time x 1", "sums/sum 2000: time x 1"]
     );
-    let listed = said("suites/catch2-list.xml");
+    let listed = result_lines("suites/catch2-list.xml");
     let inner = "other, \"odd\" [name] & <more>/inner/in a section: time x 1";
     for case in [inner, "fails/throws: ", "hidden/in hidden: time x 1"] {
         assert!(listed.contains(&case.to_owned()), "{case}: {listed:?}");
     }
     let vitest = ["sums/total 1000", "sums/total 2000", "outside (x) [y]"];
     assert_eq!(
-        said("suites/vitest-list.txt"),
+        result_lines("suites/vitest-list.txt"),
         vitest.map(|case| format!("{case}: "))
     );
-    let mut measured = said("suites/vitest.json");
+    let mut measured = result_lines("suites/vitest.json");
     measured.sort();
     let mut expected = vitest.map(|case| format!("{case}: time x 1"));
     expected.sort();
@@ -138,7 +138,7 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
 
 #[test]
 fn figures_are_those_that_the_tools_print() {
-    let first = |read: Read, file: &str| read(&golden(file)).unwrap()[0].samples[0].value;
+    let first = |read: ReadResults, file: &str| read(&golden(file)).unwrap()[0].samples[0].value;
     assert_eq!(
         first(catch2::read, "suites/catch2.xml"),
         figure("suites/catch2.xml", "<mean value=\"", 1.0)

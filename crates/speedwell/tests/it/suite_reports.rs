@@ -1,12 +1,13 @@
 //! The figures read from a process equal those that its suite prints for it, to the last printed
 //! digit.
 
-use super::project::Project;
-use super::suite_projects::{self, Suite};
+use super::project::TempProject;
+use super::suite_projects::{self, TestSuite};
 use regex::Regex;
 use speedwell_model::Sample;
 use speedwell_results::foreign::suites::{
-    Reported, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark, vitest,
+    ReportedResult, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark,
+    vitest,
 };
 use speedwell_results::formats::pyperf;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::process::Command;
 
 /// The printed statistic of the samples.
 #[derive(Debug, Clone, Copy)]
-enum Statistic {
+enum PrintedStatistic {
     Median,
     Mean,
     /// Regression of time on iterations through the origin, or the mean if all samples have equally
@@ -22,22 +23,22 @@ enum Statistic {
     Slope,
 }
 
-struct Process {
-    suite: fn() -> Option<Suite>,
+struct SuiteProcess {
+    suite: fn() -> Option<TestSuite>,
     /// The command, with `OUTPUT` as the file of results.
     words: &'static [&'static str],
     /// Where results are: `OUTPUT`, empty for stdout, or a path suffix in the project.
     place: &'static str,
-    read: fn(&[u8]) -> anyhow::Result<Vec<Reported>>,
+    read: fn(&[u8]) -> anyhow::Result<Vec<ReportedResult>>,
     /// A value on stdout, with its unit in a second group or in `unit`. The median of several
     /// values counts.
     printed: &'static str,
     unit: &'static str,
-    statistic: Statistic,
+    statistic: PrintedStatistic,
 }
 
-const PROCESSES: [Process; 9] = [
-    Process {
+const PROCESSES: [SuiteProcess; 9] = [
+    SuiteProcess {
         suite: suite_projects::go,
         words: &[
             "go",
@@ -52,9 +53,9 @@ const PROCESSES: [Process; 9] = [
         read: go_bench::read,
         printed: r"([\d.]+) (ns)/op",
         unit: "",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::criterion,
         words: &[
             "cargo",
@@ -72,9 +73,9 @@ const PROCESSES: [Process; 9] = [
         read: criterion::read,
         printed: r"time: +\[[\d.]+ \S+ ([\d.]+) (\S+) ",
         unit: "",
-        statistic: Statistic::Slope,
+        statistic: PrintedStatistic::Slope,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::divan,
         words: &[
             "cargo",
@@ -91,9 +92,9 @@ const PROCESSES: [Process; 9] = [
         read: divan::read,
         printed: r"─ 4 +[\d.]+ \S+ +│ [\d.]+ \S+ +│ ([\d.]+) (\S+) ",
         unit: "",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::libtest,
         words: &[
             "cargo",
@@ -108,9 +109,9 @@ const PROCESSES: [Process; 9] = [
         read: libtest::read,
         printed: r"bench: +([\d.,]+) (ns)/iter",
         unit: "",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::jmh,
         words: &[
             "java",
@@ -138,9 +139,9 @@ const PROCESSES: [Process; 9] = [
         read: jmh::read,
         printed: r"(?m)^Iteration +\d+: ([\d.]+) (us)/op",
         unit: "",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::pytest_benchmark,
         words: &[
             "python3",
@@ -159,9 +160,9 @@ const PROCESSES: [Process; 9] = [
         read: pytest_benchmark::read,
         printed: r"test_total +([\d.,]+)",
         unit: "us",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::pyperf,
         words: &[
             "python3",
@@ -176,12 +177,12 @@ const PROCESSES: [Process; 9] = [
             "OUTPUT",
         ],
         place: "OUTPUT",
-        read: pyperf::reported,
+        read: pyperf::read_reported,
         printed: r"total of 20000: Mean \+- std dev: ([\d.]+) (\w+)",
         unit: "",
-        statistic: Statistic::Mean,
+        statistic: PrintedStatistic::Mean,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::google_benchmark,
         words: &[
             "./google",
@@ -195,9 +196,9 @@ const PROCESSES: [Process; 9] = [
         read: google_benchmark::read,
         printed: r"total/20000_median +([\d.]+) (ns)",
         unit: "",
-        statistic: Statistic::Median,
+        statistic: PrintedStatistic::Median,
     },
-    Process {
+    SuiteProcess {
         suite: suite_projects::vitest,
         words: &[
             "node",
@@ -214,7 +215,7 @@ const PROCESSES: [Process; 9] = [
         read: vitest::read,
         printed: r"large +[\d.,]+ +[\d.]+ +[\d.]+ +([\d.]+)",
         unit: "ms",
-        statistic: Statistic::Mean,
+        statistic: PrintedStatistic::Mean,
     },
 ];
 
@@ -222,12 +223,12 @@ const PROCESSES: [Process; 9] = [
 fn every_suite_prints_the_figures_that_are_read() {
     for process in &PROCESSES {
         if let Some(suite) = (process.suite)() {
-            agrees(process, &suite);
+            check_agreement(process, &suite);
         }
     }
 }
 
-fn agrees(process: &Process, suite: &Suite) {
+fn check_agreement(process: &SuiteProcess, suite: &TestSuite) {
     let folder = suite.project.path("");
     let output = suite.project.path("OUTPUT");
     let words: Vec<String> = (process.words.iter())
@@ -257,7 +258,7 @@ fn agrees(process: &Process, suite: &Suite) {
     let samples = &reported[0].samples;
     let first = &samples[0].metric;
     let samples: Vec<&Sample> = samples.iter().filter(|one| one.metric == *first).collect();
-    let (printed, half_digit, factor) = printed(process, &said);
+    let (printed, half_digit, factor) = printed_value(process, &said);
     let close = values(process.statistic, &samples)
         .into_iter()
         .any(|value| (value / factor - printed).abs() <= half_digit);
@@ -269,7 +270,7 @@ fn agrees(process: &Process, suite: &Suite) {
 }
 
 /// The file with this path suffix.
-fn found(project: &Project, end: &str) -> PathBuf {
+fn found(project: &TempProject, end: &str) -> PathBuf {
     let mut folders = vec![project.path("")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -285,7 +286,7 @@ fn found(project: &Project, end: &str) -> PathBuf {
 }
 
 /// The printed value, half of its last digit, and the nanoseconds per unit.
-fn printed(process: &Process, said: &str) -> (f64, f64, f64) {
+fn printed_value(process: &SuiteProcess, said: &str) -> (f64, f64, f64) {
     let pattern = Regex::new(process.printed).unwrap();
     let mut values = Vec::new();
     let (mut half_digit, mut unit) = (0.0_f64, process.unit);
@@ -311,13 +312,13 @@ fn printed(process: &Process, said: &str) -> (f64, f64, f64) {
 }
 
 /// Possible printed values for the samples.
-fn values(statistic: Statistic, samples: &[&Sample]) -> Vec<f64> {
+fn values(statistic: PrintedStatistic, samples: &[&Sample]) -> Vec<f64> {
     let all: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
     let mean = all.iter().sum::<f64>() / all.len() as f64;
     match statistic {
-        Statistic::Median => vec![median(all)],
-        Statistic::Mean => vec![mean],
-        Statistic::Slope => {
+        PrintedStatistic::Median => vec![median(all)],
+        PrintedStatistic::Mean => vec![mean],
+        PrintedStatistic::Slope => {
             let square = |sample: &&Sample| sample.iterations.unwrap().powi(2);
             let product = samples.iter().map(|sample| sample.value * square(sample));
             let squares = samples.iter().map(square);

@@ -2,16 +2,16 @@
 //! measured, one fails, options reach it or are rejected, a killed session is resumed, and twice
 //! the work is detected while equal work is not.
 
-use super::busy::{eventually, holds};
-use super::project::Answer;
-use super::suite_projects::{self, Effect, Suite};
+use super::busy::{ensure_holds, retry_busy};
+use super::project::CommandResult;
+use super::suite_projects::{self, OptionEffect, TestSuite};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
 /// Everything but the figures.
-fn story(suite: &Suite) {
-    lists(suite);
+fn run_sequence(suite: &TestSuite) {
+    check_listing(suite);
     measures_one_case_and_passes_words_on(suite);
     refuses_what_would_start_several_cases(suite);
     keeps_a_failure_as_data(suite);
@@ -19,7 +19,7 @@ fn story(suite: &Suite) {
     resumes_what_was_killed(suite);
 }
 
-fn lists(suite: &Suite) {
+fn check_listing(suite: &TestSuite) {
     let listed = suite.run(&["--list"]).expect_status(0);
     let listed = listed.expect_stdout(suite.listed);
     let mut lines: Vec<&str> = listed
@@ -36,7 +36,7 @@ fn lists(suite: &Suite) {
     }
 }
 
-fn measures_one_case_and_passes_words_on(suite: &Suite) {
+fn measures_one_case_and_passes_words_on(suite: &TestSuite) {
     let (words, effect) = suite.passed_on;
     let folder = suite.project.path("").to_string_lossy().into_owned();
     let words: Vec<String> = words
@@ -61,10 +61,12 @@ fn measures_one_case_and_passes_words_on(suite: &Suite) {
         .inspect(|sample| assert!(sample["value"].as_f64().unwrap() > 0.0))
         .count();
     match effect {
-        Effect::Samples(expected) => assert_eq!(count, expected, "{:#?}", runs[0]),
-        Effect::Note(words) => assert!(runs[0]["notes"].to_string().contains(words), "{runs:#?}"),
-        Effect::Iterations(expected) => assert_eq!(samples[0]["iterations"], expected),
-        Effect::File(name) => assert!(suite.project.path(name).exists(), "{name}"),
+        OptionEffect::Samples(expected) => assert_eq!(count, expected, "{:#?}", runs[0]),
+        OptionEffect::Note(words) => {
+            assert!(runs[0]["notes"].to_string().contains(words), "{runs:#?}")
+        }
+        OptionEffect::Iterations(expected) => assert_eq!(samples[0]["iterations"], expected),
+        OptionEffect::File(name) => assert!(suite.project.path(name).exists(), "{name}"),
     }
     if let Some((fact, beginning)) = suite.version {
         let facts = lines.iter().find_map(|line| {
@@ -78,7 +80,7 @@ fn measures_one_case_and_passes_words_on(suite: &Suite) {
     }
 }
 
-fn refuses_what_would_start_several_cases(suite: &Suite) {
+fn refuses_what_would_start_several_cases(suite: &TestSuite) {
     let (words, option) = suite.refused;
     let all = [&["-r", "1", "-f"], suite.small, &["--"], words].concat();
     let answer = suite.run(&all).expect_status(2);
@@ -87,7 +89,7 @@ fn refuses_what_would_start_several_cases(suite: &Suite) {
     assert!(said.contains(&reason), "no {reason:?} in {answer:#?}");
 }
 
-fn keeps_a_failure_as_data(suite: &Suite) {
+fn keeps_a_failure_as_data(suite: &TestSuite) {
     let (filter, reason) = suite.fails;
     let all = [&["-r", "1", "-f"], filter, suite.short].concat();
     let answer = suite.run(&all).expect_status(2);
@@ -111,14 +113,14 @@ fn keeps_a_failure_as_data(suite: &Suite) {
     );
 }
 
-fn tries_each_case(suite: &Suite) {
+fn tries_each_case(suite: &TestSuite) {
     let all = [&["--test", "-f"], suite.small].concat();
     let tried = suite.run(&all).expect_status(0);
     tried.expect_stdout(&["tried well, 0 failed"]);
 }
 
 /// The second variant waits until Speedwell is gone.
-fn resumes_what_was_killed(suite: &Suite) {
+fn resumes_what_was_killed(suite: &TestSuite) {
     let gate = suite.project.path("gate");
     let waits = format!("b=HOLD={}", gate.display());
     let own = [
@@ -156,19 +158,19 @@ fn resumes_what_was_killed(suite: &Suite) {
     fs::remove_file(&gate).unwrap();
     let mut resume = suite.project.command(&["run", "--resume", "@latest"]);
     resume.envs(suite.environment.iter().map(|(name, value)| (name, value)));
-    Answer::from(resume.output().unwrap()).expect_status(0);
+    CommandResult::from(resume.output().unwrap()).expect_status(0);
     let runs = suite.runs();
     let variants: Vec<&Value> = runs.iter().map(|run| &run["variant"]).collect();
     assert_eq!(variants, ["a", "b"], "{runs:#?}");
 }
 
-fn sessions(suite: &Suite) -> usize {
+fn sessions(suite: &TestSuite) -> usize {
     let listed = suite.project.run(&["history", "--format", "csv"]);
     listed.stdout.lines().count()
 }
 
 /// Twice the work is detected, and a copy of the same work is not.
-fn factors(suite: &Suite) -> Result<(), String> {
+fn check_factors(suite: &TestSuite) -> Result<(), String> {
     let variants = ["two=WORK=2", "one=WORK=1", "again=WORK=1"];
     let variants = variants.map(|variant| ["--variant", variant]).concat();
     // Other load on the machine changes neither result by this much.
@@ -176,7 +178,7 @@ fn factors(suite: &Suite) -> Result<(), String> {
     let all = [&own, suite.large, suite.short, &variants].concat();
     let json = suite.run(&all).expect_status(0).json();
     let found = verdict(&json, "one");
-    holds(found == "better", || format!("{found}: {json:#}"))?;
+    ensure_holds(found == "better", || format!("{found}: {json:#}"))?;
     let words = [
         "compare",
         "@latest[one]",
@@ -189,7 +191,7 @@ fn factors(suite: &Suite) -> Result<(), String> {
         .run(&[&words[..], &["--format", "json"]].concat());
     let json = answer.expect_status(0).json();
     let found = verdict(&json, "again");
-    holds(["same", "unclear"].contains(&found), || {
+    ensure_holds(["same", "unclear"].contains(&found), || {
         format!("{found}: {json:#}")
     })
 }
@@ -212,7 +214,7 @@ macro_rules! stories {
             #[test]
             fn is_listed_run_refused_and_resumed() {
                 if let Some(suite) = suite_projects::$name() {
-                    story(&suite);
+                    run_sequence(&suite);
                 }
             }
 
@@ -220,7 +222,7 @@ macro_rules! stories {
             #[test]
             fn a_factor_of_two_is_found_and_no_difference_is_not() {
                 if let Some(suite) = suite_projects::$name() {
-                    eventually(1, || factors(&suite));
+                    retry_busy(1, || check_factors(&suite));
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! Benchmarks of other suites: a user-defined one with exact figures, and real ones of Go and Rust.
 
 use super::harness_driver::is_missing;
-use super::project::{Answer, Project};
-use super::repository::Repository;
+use super::project::{CommandResult, TempProject};
+use super::repository::TestRepository;
 use speedwell_model::Sample;
-use speedwell_results::foreign::suites::described::Paths;
-use speedwell_results::foreign::suites::{Reported, criterion, divan, go_bench, libtest};
+use speedwell_results::foreign::suites::described::ResultPaths;
+use speedwell_results::foreign::suites::{ReportedResult, criterion, divan, go_bench, libtest};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,17 +64,17 @@ time = ["--min-time={seconds}"]
 samples = ["--repeat={count}"]
 "#;
 
-fn project() -> Project {
-    let project = Project::new().with("speedwell.toml", TABLE);
+fn project() -> TempProject {
+    let project = TempProject::new().with("speedwell.toml", TABLE);
     project.with_program("bench-tool", TOOL)
 }
 
-fn starts(project: &Project) -> Vec<String> {
+fn starts(project: &TempProject) -> Vec<String> {
     let text = fs::read_to_string(project.path("starts")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-fn runs(project: &Project) -> Vec<serde_json::Value> {
+fn runs(project: &TempProject) -> Vec<serde_json::Value> {
     let exported = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -247,7 +247,7 @@ fn a_target_belongs_to_a_suite_by_name_or_by_a_file_beside_it() {
         "recognise = { content = \"mine-bench 3\", kind = \"text\" }\n",
         "",
     );
-    let project = Project::new()
+    let project = TempProject::new()
         .with_program("bench-tool", TOOL)
         .with("company.toml", &nameless);
     let words = ["run", "--list", "company.toml", "mine:./bench-tool"];
@@ -273,7 +273,8 @@ fn a_new_adapter_is_written_and_tried() {
         "--only=*) only=${word#*=} ;;",
         "--only=*) only=${word#*=}; out=/dev/stdout ;;",
     );
-    let project = Project::new().with_program("bench-tool", &tool.replace("\\nbroken\\nodd", ""));
+    let project =
+        TempProject::new().with_program("bench-tool", &tool.replace("\\nbroken\\nodd", ""));
     let words = ["new", "adapter", "mine", "./bench-tool", "--no-look"];
     project
         .run(&words)
@@ -300,10 +301,10 @@ fn a_new_adapter_is_written_and_tried() {
 }
 
 /// Reads the output of a suite.
-type Reader = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
+type SuiteReader = fn(&[u8]) -> anyhow::Result<Vec<ReportedResult>>;
 
 /// Output of the suite in that file of `tests/golden/suites/`, and its reader.
-fn recorded() -> Vec<(Vec<u8>, Reader)> {
+fn recorded() -> Vec<(Vec<u8>, SuiteReader)> {
     let bytes = |name: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/suites");
         fs::read(folder.join(name)).unwrap()
@@ -315,7 +316,7 @@ fn recorded() -> Vec<(Vec<u8>, Reader)> {
         (bytes("go.txt"), go_bench::read),
         (bytes("libtest.txt"), libtest::read),
         (bytes("mine.json"), |bytes| {
-            let paths = Paths {
+            let paths = ResultPaths {
                 results: "results[*]",
                 name: Some("name"),
                 samples: "times",
@@ -372,7 +373,7 @@ fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
     if is_missing("go") {
         return;
     }
-    let project = Project::new();
+    let project = TempProject::new();
     let folder = of_suite("go").to_string_lossy().into_owned();
     let answer = project.run(&[
         "run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all",
@@ -397,7 +398,7 @@ fn a_test_binary_of_go_takes_part_in_a_comparison() {
     if is_missing("go") {
         return;
     }
-    let project = Project::new();
+    let project = TempProject::new();
     let binary = project.path("tiny.test").to_string_lossy().into_owned();
     let mut build = Command::new("go");
     build
@@ -429,7 +430,7 @@ fn two_package_folders_of_go_are_built_and_compared() {
         "n := work()",
         "if missing != nil { b.Fatal(missing) }\n\t\t\tn := work()",
     );
-    let mut project = Project::new();
+    let mut project = TempProject::new();
     for folder in ["old", "new"] {
         project = project
             .with(&format!("{folder}/go.mod"), &text("go.mod"))
@@ -457,7 +458,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
     if is_missing("go") {
         return;
     }
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = TestRepository::new() else {
         return;
     };
     let text = |name: &str| fs::read_to_string(of_suite("go").join(name)).unwrap();
@@ -466,7 +467,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         .with("tiny/go.mod", &text("go.mod"))
         .with("tiny/tiny_test.go", &source)
         .committed("first");
-    repository.branch("more");
+    repository.create_branch("more");
     let repository = repository
         .with(
             "tiny/tiny_test.go",
@@ -486,7 +487,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         .output()
         .unwrap();
     command.env("GOCACHE", String::from_utf8(caches.stdout).unwrap().trim());
-    let answer = Answer::from(command.output().unwrap()).expect_status(0);
+    let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
     assert!(!answer.stderr.contains("no option for"), "{answer:#?}");
     let json = answer.json();
     let changes = json["changes"].as_array().unwrap().iter();
@@ -512,7 +513,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
 
 /// A command on the Rust package, whose registry crates are compiled once for all tests and test
 /// runs.
-fn rust(project: &Project, words: &[&str]) -> Answer {
+fn rust(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
     command.env(
         "CARGO_TARGET_DIR",
@@ -522,7 +523,7 @@ fn rust(project: &Project, words: &[&str]) -> Answer {
     command
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUST_BACKTRACE", "0");
-    Answer::from(command.output().unwrap())
+    CommandResult::from(command.output().unwrap())
 }
 
 fn has_rust() -> bool {
@@ -542,7 +543,7 @@ fn every_bench_target_of_a_cargo_package_is_built_and_run() {
     if !has_rust() {
         return;
     }
-    let project = Project::new();
+    let project = TempProject::new();
     let folder = of_suite("rust").to_string_lossy().into_owned();
     let words = [
         "run", &folder, "-f", "fold", "-r", "1", "-t", "1ms", "-n", "10", "-w", "1ms",

@@ -1,7 +1,7 @@
 //! A team's server with a file or PostgreSQL, a low-level client, and a connection that breaks.
 
-use super::back_ends::Place;
-use super::project::{self, Project};
+use super::back_ends::StorePlace;
+use super::project::{self, TempProject};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that runs until the test ends or kills it.
-pub struct Server {
+pub struct TeamServer {
     child: Child,
     pub address: String,
     /// A token with all permissions.
@@ -22,15 +22,15 @@ pub struct Server {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct ServerAnswer {
     pub status: u16,
     pub body: Value,
 }
 
-impl Server {
+impl TeamServer {
     /// Serves the tables of a place on a free port, with a project `core` and a token for
     /// everything.
-    pub fn of(home: &Project, place: &Place) -> Server {
+    pub fn of(home: &TempProject, place: &StorePlace) -> TeamServer {
         let db = place.path();
         let db = db.to_str().unwrap();
         let made = home.run(&["serve", "project", "add", "core", "--db", db]);
@@ -40,7 +40,7 @@ impl Server {
         ];
         let token = home.run(&words).expect_status(0).stdout.trim().to_owned();
         let (child, address) = start(home, db, "0");
-        Server {
+        TeamServer {
             child,
             address,
             token,
@@ -56,15 +56,15 @@ impl Server {
     }
 
     /// A command of a user with the token, ready to run in a project.
-    pub fn command(&self, home: &Project, words: &[&str]) -> Command {
+    pub fn command(&self, home: &TempProject, words: &[&str]) -> Command {
         let mut command = home.command(words);
         command.env("SPEEDWELL_TOKEN", &self.token);
         command
     }
 
     /// Runs such a command.
-    pub fn run(&self, home: &Project, words: &[&str]) -> project::Answer {
-        project::Answer::from(self.command(home, words).output().unwrap())
+    pub fn run(&self, home: &TempProject, words: &[&str]) -> project::CommandResult {
+        project::CommandResult::from(self.command(home, words).output().unwrap())
     }
 
     /// Its peak memory so far, in kB.
@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// Kills it without waiting.
-    pub fn strike(&self) {
+    pub fn kill_without_waiting(&self) {
         rustix::process::kill_process(self.pid(), rustix::process::Signal::KILL).unwrap();
     }
 
@@ -97,10 +97,10 @@ impl Server {
     }
 
     /// Starts another process that serves the same store at another address.
-    pub fn beside(&self, home: &Project, place: &Place) -> Server {
+    pub fn start_second(&self, home: &TempProject, place: &StorePlace) -> TeamServer {
         let db = place.path();
         let (child, address) = start(home, db.to_str().unwrap(), "0");
-        Server {
+        TeamServer {
             child,
             address,
             token: self.token.clone(),
@@ -108,14 +108,14 @@ impl Server {
     }
 
     /// Serves the same store again, at the same address.
-    pub fn start_again(&mut self, home: &Project, place: &Place) {
+    pub fn start_again(&mut self, home: &TempProject, place: &StorePlace) {
         let port = self.address.rsplit(':').next().unwrap().to_owned();
         let db = place.path();
         (self.child, _) = start(home, db.to_str().unwrap(), &port);
     }
 
     /// Response to a request to `/api/v1/core/sessions/...`.
-    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> ServerAnswer {
         let path = format!("/api/v1/core/sessions/{path}");
         self.try_ask(method, &path, &[], body).unwrap()
     }
@@ -128,7 +128,7 @@ impl Server {
         path: &str,
         fields: &[(&str, &str)],
         body: &[u8],
-    ) -> std::io::Result<Answer> {
+    ) -> std::io::Result<ServerAnswer> {
         let mut stream = self.send(method, path, fields, body)?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes)?;
@@ -136,7 +136,7 @@ impl Server {
         let broken = || std::io::Error::other("the answer breaks off");
         let (head, body) = text.split_once("\r\n\r\n").ok_or_else(broken)?;
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-        Ok(Answer {
+        Ok(ServerAnswer {
             status: status.ok_or_else(broken)?,
             body: serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())),
         })
@@ -150,13 +150,13 @@ impl Server {
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<TcpStream> {
-        let mut stream = self.begin(method, path, fields, body.len())?;
+        let mut stream = self.send_head(method, path, fields, body.len())?;
         stream.write_all(body)?;
         Ok(stream)
     }
 
     /// Sends the head of a request whose body has this many bytes.
-    pub fn begin(
+    pub fn send_head(
         &self,
         method: &str,
         path: &str,
@@ -178,7 +178,7 @@ impl Server {
     }
 }
 
-fn start(home: &Project, db: &str, port: &str) -> (Child, String) {
+fn start(home: &TempProject, db: &str, port: &str) -> (Child, String) {
     let mut command = home.command(&["serve", "--port", port, "--private", "--db", db]);
     let mut child = command
         .stdout(Stdio::null())
@@ -199,23 +199,23 @@ fn start(home: &Project, db: &str, port: &str) -> (Child, String) {
     (child, address)
 }
 
-impl Drop for Server {
+impl Drop for TeamServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Answer {
+impl ServerAnswer {
     #[track_caller]
-    pub fn expect(self, status: u16, state: &str) -> Answer {
+    pub fn expect(self, status: u16, state: &str) -> ServerAnswer {
         assert_eq!(self.status, status, "{self:#?}");
         assert_eq!(self.body["state"], state, "{self:#?}");
         self
     }
 
     #[track_caller]
-    pub fn refused(self, status: u16, words: &str) -> Answer {
+    pub fn expect_rejected(self, status: u16, words: &str) -> ServerAnswer {
         assert_eq!(self.status, status, "{self:#?}");
         let error = self.body["error"].as_str().unwrap_or_default();
         assert!(error.contains(words), "no {words:?} in {self:#?}");
@@ -232,7 +232,7 @@ pub struct BreakingLine {
 }
 
 impl BreakingLine {
-    pub fn to(server: &Server, first: u64, more: u64) -> BreakingLine {
+    pub fn proxy_to(server: &TeamServer, first: u64, more: u64) -> BreakingLine {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (there, broken) = (server.address.clone(), Arc::new(AtomicU64::new(0)));
@@ -243,7 +243,7 @@ impl BreakingLine {
                 let Ok(server) = TcpStream::connect(&there) else {
                     continue;
                 };
-                if carry(&client, &server, &there, limit) {
+                if forward_bytes(&client, &server, &there, limit) {
                     counted.fetch_add(1, Ordering::SeqCst);
                     limit += more;
                 }
@@ -255,7 +255,7 @@ impl BreakingLine {
 
 /// Forwards bytes until the limit is reached, for which it returns true, or one side ends. Fixes
 /// the host name, since the server responds only under its own.
-fn carry(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> bool {
+fn forward_bytes(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> bool {
     let answers = {
         let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
         std::thread::spawn(move || {

@@ -1,13 +1,13 @@
 //! The trend page: part of a series by machine and time, and very many points.
 
-use super::back_ends::{Place, on_both};
-use super::browser::{Page, Screen};
-use super::dashboard::Dashboard;
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::browser::{BrowserPage, ScreenSize};
+use super::dashboard::TestDashboard;
+use super::project::TempProject;
 use super::serve::long_project;
 use speedwell_analysis as analysis;
-use speedwell_fixtures::Story;
-use speedwell_model::{Origin, Session, State};
+use speedwell_fixtures::FakeSession;
+use speedwell_model::{CodeOrigin, Session, SessionState};
 use speedwell_results::store::Store;
 
 on_both! {
@@ -21,33 +21,33 @@ const BEGIN_MS: i64 = 1_767_225_600_000;
 
 /// A session of the revision of a day, on one of two machines.
 fn insert(store: &mut Store, day: i64, value: f64) {
-    let mut session: Session = Story::fixed(&["default"], 1)
-        .case("g/fill n=1", |_, _| value)
-        .session();
+    let mut session: Session = FakeSession::with_fixed_blocks(&["default"], 1)
+        .add_case("g/fill n=1", |_, _| value)
+        .build();
     session.id = format!("s-{day}");
-    session.state = State::Complete;
+    session.state = SessionState::Complete;
     session.started_unix_ms = BEGIN_MS + day * DAY_MS;
     session.environment.machine = Some(["lab", "attic"][day as usize % 2].to_owned());
-    session.origin = Some(Origin {
+    session.origin = Some(CodeOrigin {
         revision: format!("{day:040x}"),
         parents: vec![format!("{:040x}", day - 1)],
         branch: Some("main".into()),
         committed_unix_ms: Some(BEGIN_MS + day * DAY_MS),
-        ..Origin::default()
+        ..CodeOrigin::default()
     });
-    let number = store.insert(&session).unwrap();
+    let number = store.insert_session(&session).unwrap();
     store
-        .keep_points(number, &analysis::points(&session))
+        .store_points(number, &analysis::session_points(&session))
         .unwrap();
 }
 
-fn part_of_a_course_is_chosen_by_machine_and_time(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn part_of_a_course_is_chosen_by_machine_and_time(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let mut store = place.open();
     for day in 0..12 {
         insert(&mut store, day, 100.0 + day as f64);
     }
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let points = |query: &str| -> Vec<f64> {
         let page = dashboard.get(&format!("/{name}/trend.json?case=g%2Ffill%20n%3D1{query}"));
@@ -65,7 +65,7 @@ fn part_of_a_course_is_chosen_by_machine_and_time(place: &Place) {
     );
     assert_eq!(points("&from=2026-01-11T12:00"), [111.0]);
     assert_eq!(points("&to=2025-12-31"), [] as [f64; 0]);
-    let lab = store.machines().unwrap();
+    let lab = store.list_machines().unwrap();
     let lab = lab
         .iter()
         .find(|machine| machine.machine.title() == "lab")
@@ -85,22 +85,22 @@ fn part_of_a_course_is_chosen_by_machine_and_time(place: &Place) {
     page.expect(200, &["from: 2026-01-03", "name=\"machine\""]);
 }
 
-fn programs_get_series_points_and_what_a_gate_says(place: &Place) {
-    let project = Project::new().storing_in(place);
+fn programs_get_series_points_and_what_a_gate_says(place: &StorePlace) {
+    let project = TempProject::new().storing_in(place);
     let mut store = place.open();
     for day in 0..5 {
         insert(&mut store, day, 100.0 + day as f64);
     }
     // Two sessions with enough runs for a verdict.
     for (id, factor) in [("before", 1.0), ("after", 0.7)] {
-        let mut session = Story::fixed(&["default"], 8)
-            .noisy("g/copy n=1", 0.01, move |_| factor)
-            .session();
+        let mut session = FakeSession::with_fixed_blocks(&["default"], 8)
+            .add_noisy_case("g/copy n=1", 0.01, move |_| factor)
+            .build();
         session.id = id.to_owned();
-        session.state = State::Complete;
-        store.insert(&session).unwrap();
+        session.state = SessionState::Complete;
+        store.insert_session(&session).unwrap();
     }
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let ask = |path: &str| dashboard.get(&format!("/api/v1/{name}/{path}"));
     let series = ask("series").expect(200, &[]).json();
@@ -141,8 +141,8 @@ fn programs_get_series_points_and_what_a_gate_says(place: &Place) {
 /// What is drawn and listed is limited, and omissions are reported.
 #[test]
 fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
-    let place = Place::file();
-    let project = Project::new().storing_in(&place);
+    let place = StorePlace::file();
+    let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
     insert(&mut store, 0, 100.0);
     // Points as after years of use; their sessions do not matter here.
@@ -164,7 +164,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
          SELECT session.number, machine, surroundings FROM session, session_machine
          WHERE session.number > 1",
     );
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let page = dashboard.get(&format!("/{name}/trend")).expect(
         200,
@@ -182,26 +182,26 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
 /// formats.
 #[test]
 fn a_mark_says_what_it_is_and_leads_to_its_session() {
-    let place = Place::file();
+    let place = StorePlace::file();
     let project = long_project(30, &place);
-    let dashboard = Dashboard::of(&project);
+    let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let file = dashboard.get(&format!("/{name}/trend.html"));
     file.expect(200, &["data-revision", "data-session=\"@17\""]);
     let url = format!("http://{}/{name}/trend", dashboard.address);
-    let Some(mut page) = Page::at(&url, Screen::default()) else {
+    let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
         return;
     };
     assert_eq!(
-        page.value("document.querySelectorAll('.wide .points > use').length"),
+        page.evaluate_script("document.querySelectorAll('.wide .points > use').length"),
         30
     );
     assert_eq!(
-        page.value("document.querySelectorAll('[data-revision]').length"),
+        page.evaluate_script("document.querySelectorAll('[data-revision]').length"),
         0
     );
     let mark = ".wide .points > use:nth-child(17)";
-    let said = page.value(&format!("document.querySelector('{mark}').textContent"));
+    let said = page.evaluate_script(&format!("document.querySelector('{mark}').textContent"));
     let said = said.as_str().unwrap();
     assert!(
         said.contains("change 16 of </title><b>the parser") && said.ends_with("1 run, @17"),
@@ -211,5 +211,5 @@ fn a_mark_says_what_it_is_and_leads_to_its_session() {
     page.click(mark);
     page.wait_for_load(loads);
     let session = format!("/{name}/sessions/01a2097a-0000-4000-8000-000000000016");
-    assert_eq!(page.value("location.pathname"), session.as_str());
+    assert_eq!(page.evaluate_script("location.pathname"), session.as_str());
 }

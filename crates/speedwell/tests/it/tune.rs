@@ -1,7 +1,7 @@
 //! `speedwell tune` on a machine made of files: what it would change, what it changes, and that all
 //! settings are restored, however it ended.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -64,13 +64,13 @@ const ANSWERS: &str = "\
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus.partition member
 ";
 
-struct Machine {
+struct FileMachine {
     root: TempDir,
-    project: Project,
+    project: TempProject,
 }
 
-impl Machine {
-    fn new() -> Machine {
+impl FileMachine {
+    fn new() -> FileMachine {
         // The settings of a real machine are in memory, where flushing costs nothing.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() {
@@ -78,14 +78,14 @@ impl Machine {
         } else {
             tempfile::tempdir()
         };
-        let machine = Machine {
+        let machine = FileMachine {
             root: root.unwrap(),
-            project: Project::new(),
+            project: TempProject::new(),
         };
         for (path, text) in FILES {
-            machine.put(path, text);
+            machine.write_setting(path, text);
         }
-        machine.put("/answers", ANSWERS);
+        machine.write_setting("/answers", ANSWERS);
         machine
     }
 
@@ -93,13 +93,13 @@ impl Machine {
         self.root.path().join(path.trim_start_matches('/'))
     }
 
-    fn put(&self, path: &str, text: &str) {
+    fn write_setting(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn holds(&self, path: &str) -> String {
+    fn read_setting(&self, path: &str) -> String {
         fs::read_to_string(self.path(path))
             .unwrap()
             .trim()
@@ -138,8 +138,8 @@ impl Machine {
             .command(&[&["tune"], own, &["--root", root], command].concat())
     }
 
-    fn tune(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    fn tune(&self, words: &[&str]) -> CommandResult {
+        CommandResult::from(self.command(words).output().unwrap())
     }
 
     fn journal(&self) -> Option<serde_json::Value> {
@@ -170,7 +170,7 @@ fn wait_for(process: Pid) {
 
 #[test]
 fn what_would_be_changed_is_shown_and_not_changed() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     let shown = machine.tune(&["--dry-run", "--cpus", "1"]).expect_status(0);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tune");
@@ -186,10 +186,10 @@ fn what_would_be_changed_is_shown_and_not_changed() {
 
 #[test]
 fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     machine.tune(&["governor", "swap"]).expect_status(0);
-    assert_eq!(machine.holds("/proc/sys/vm/swappiness"), "1");
+    assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "1");
     let journal = machine.journal().unwrap();
     let status = machine
         .tune(&["status", "--format", "json"])
@@ -199,7 +199,7 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
         status["tuned"]["knobs"],
         serde_json::json!(["governor", "swap"])
     );
-    let doctor = |machine: &Machine| {
+    let doctor = |machine: &FileMachine| {
         let root = machine.root.path().to_str().unwrap();
         let answer = machine
             .project
@@ -232,9 +232,9 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
 
 #[test]
 fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     machine.tune(&["timers", "swap"]).expect_status(0);
-    machine.put("/proc/sys/vm/swappiness", "10");
+    machine.write_setting("/proc/sys/vm/swappiness", "10");
     machine
         .tune(&["status"])
         .expect_status(0)
@@ -243,13 +243,16 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
         "put back: 1 setting",
         "'/proc/sys/vm/swappiness' is left alone: somebody changed it to '10'.",
     ]);
-    assert_eq!(machine.holds("/proc/sys/vm/swappiness"), "10");
-    assert_eq!(machine.holds("/proc/sys/kernel/timer_migration"), "1");
+    assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "10");
+    assert_eq!(
+        machine.read_setting("/proc/sys/kernel/timer_migration"),
+        "1"
+    );
 }
 
 #[test]
 fn a_command_sees_the_settings_and_gives_its_status() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     let look = machine.path("/proc/sys/vm/swappiness");
     let script = format!("cat {}; exit 7", look.display());
@@ -276,7 +279,7 @@ fn a_command_sees_the_settings_and_gives_its_status() {
 }
 
 /// A tuner whose command has started, and waits for a line.
-fn begun(machine: &Machine, words: &[&str], script: &str) -> Child {
+fn start_tuner(machine: &FileMachine, words: &[&str], script: &str) -> Child {
     let script = format!("{script}\necho begun\nread line");
     let words = [words, &["--", "sh", "-c", &script]].concat();
     let mut command = machine.command(&words);
@@ -295,9 +298,9 @@ fn begun(machine: &Machine, words: &[&str], script: &str) -> Child {
 
 #[test]
 fn the_guard_puts_everything_back_when_the_tuner_is_killed_beside_its_command() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
-    let mut tuner = begun(&machine, &[], "");
+    let mut tuner = start_tuner(&machine, &[], "");
     let guard = process_of(&machine.journal().unwrap(), "guard");
     assert_ne!(machine.settings(), before);
     tuner.kill().unwrap();
@@ -309,9 +312,9 @@ fn the_guard_puts_everything_back_when_the_tuner_is_killed_beside_its_command() 
 
 #[test]
 fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
-    let mut tuner = begun(&machine, &[], "");
+    let mut tuner = start_tuner(&machine, &[], "");
     let guard = process_of(&machine.journal().unwrap(), "guard");
     kill_process(guard, Signal::KILL).unwrap();
     wait_for(guard);
@@ -328,7 +331,7 @@ fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
 
 #[test]
 fn a_guard_that_is_asked_to_end_puts_everything_back_first() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     machine.tune(&["swap"]).expect_status(0);
     let guard = process_of(&machine.journal().unwrap(), "guard");
@@ -339,37 +342,37 @@ fn a_guard_that_is_asked_to_end_puts_everything_back_first() {
 
 #[test]
 fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     // The time is over when the command starts, or soon after.
-    let tuner = begun(&machine, &["--for", "1ms"], "");
+    let tuner = start_tuner(&machine, &["--for", "1ms"], "");
     machine.wait_for_guard();
     assert_eq!(machine.settings(), before);
     // Its stdin is closed now, so the command exits.
-    let answer = Answer::from(tuner.wait_with_output().unwrap());
+    let answer = CommandResult::from(tuner.wait_with_output().unwrap());
     answer.expect_stderr(&["The settings were put back before the command had ended."]);
 }
 
 #[test]
 fn a_signal_goes_on_to_the_command_and_its_end_is_waited_for() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
-    let mut tuner = begun(&machine, &[], "trap 'echo ended; exit 3' TERM");
+    let mut tuner = start_tuner(&machine, &[], "trap 'echo ended; exit 3' TERM");
     let _stays_open = tuner.stdin.take();
     let pid = Pid::from_raw(tuner.id() as i32).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
-    let answer = Answer::from(tuner.wait_with_output().unwrap()).expect_status(130);
+    let answer = CommandResult::from(tuner.wait_with_output().unwrap()).expect_status(130);
     assert_eq!(answer.stdout, "ended\n");
     assert_eq!((machine.settings(), machine.journal()), (before, None));
 }
 
 #[test]
 fn where_nothing_can_be_changed_the_answer_is_no_and_nothing_is_executed() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     for top in ["proc", "sys"] {
         fs::remove_dir_all(machine.path(top)).unwrap();
     }
-    machine.put("/sys/hypervisor/type", "xen");
+    machine.write_setting("/sys/hypervisor/type", "xen");
     let answer = machine.tune(&["--", "echo", "executed"]).expect_status(1);
     assert!(!answer.stdout.contains("executed"));
     answer.expect_stdout(&["left to the host (hypervisor xen)"]);
@@ -378,7 +381,7 @@ fn where_nothing_can_be_changed_the_answer_is_no_and_nothing_is_executed() {
 
 #[test]
 fn wrong_words_are_answered_with_what_would_be_right() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let wrong = |words: &[&str], says: &[&str]| {
         machine.tune(words).expect_status(2).expect_stderr(says);
     };
@@ -403,7 +406,7 @@ fn wrong_words_are_answered_with_what_would_be_right() {
 #[test]
 fn everybody_may_read_what_is_tuned_whatever_the_mask_of_root() {
     use std::os::unix::fs::PermissionsExt;
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let mut masked = Command::new("sh");
     masked.args([
         "-c",
@@ -438,7 +441,7 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
     match command.output() {
         Err(error) => eprintln!("skipped: the program cannot be started by another user: {error}"),
         Ok(output) => {
-            Answer::from(output)
+            CommandResult::from(output)
                 .expect_status(2)
                 .expect_stderr(&["by root only", "hint: sudo speedwell tune"]);
         }
@@ -447,7 +450,7 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
 
 #[test]
 fn a_reset_that_is_killed_anywhere_can_be_repeated() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     let mut killed = 0;
     for step in 1.. {
@@ -476,7 +479,7 @@ fn a_reset_that_is_killed_anywhere_can_be_repeated() {
 /// depends on timing.
 #[test]
 fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
-    let machine = Machine::new();
+    let machine = FileMachine::new();
     let before = machine.settings();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(7);
     let lives: [&[&str]; 3] = [
@@ -500,7 +503,7 @@ fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
         match output.status.code() {
             None => killed += 1,
             Some(0) => survived += 1,
-            Some(_) => panic!("{:?}", Answer::from(output)),
+            Some(_) => panic!("{:?}", CommandResult::from(output)),
         }
         if output.status.success() && !life.contains(&"--") {
             machine.tune(&["reset"]).expect_status(0);

@@ -1,32 +1,35 @@
 //! Two servers over one store: what one accepts, the other shows at once, and nothing is stored
 //! twice.
 
-use super::back_ends::{Place, on_both};
-use super::project::Project;
+use super::back_ends::{StorePlace, on_both};
+use super::project::TempProject;
 use super::push::{core, lines, session};
-use super::team_server::Server;
-use speedwell_results::store::{Digest, SessionFilter};
+use super::team_server::TeamServer;
+use speedwell_results::store::{SessionDigest, SessionFilter};
 
 on_both! {
     what_one_server_takes_in_the_other_shows_in_its_next_answer
     two_servers_that_get_the_same_session_keep_it_once
 }
 
-fn put(server: &Server, id: &str) -> u16 {
+fn put(server: &TeamServer, id: &str) -> u16 {
     let text = lines(&session(id, 4));
-    let path = format!("{id}?sha256={}", Digest::of(&text));
+    let path = format!("{id}?sha256={}", SessionDigest::hash_lines(&text));
     server.ask("PUT", &path, &text).status
 }
 
-fn page(server: &Server, path: &str) -> String {
+fn page(server: &TeamServer, path: &str) -> String {
     let answer = server.try_ask("GET", path, &[], b"").unwrap();
     assert_eq!(answer.status, 200, "{path}: {answer:?}");
     answer.body.to_string()
 }
 
-fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &Place) {
-    let project = Project::new();
-    let servers = [Server::of(&project, place), Server::of(&project, place)];
+fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &StorePlace) {
+    let project = TempProject::new();
+    let servers = [
+        TeamServer::of(&project, place),
+        TeamServer::of(&project, place),
+    ];
     for number in 0..6 {
         let (here, there) = (&servers[number % 2], &servers[1 - number % 2]);
         assert_eq!(put(here, &format!("s-{number}")), 201);
@@ -49,9 +52,12 @@ fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &Place) {
     }
 }
 
-fn two_servers_that_get_the_same_session_keep_it_once(place: &Place) {
-    let project = Project::new();
-    let servers = [Server::of(&project, place), Server::of(&project, place)];
+fn two_servers_that_get_the_same_session_keep_it_once(place: &StorePlace) {
+    let project = TempProject::new();
+    let servers = [
+        TeamServer::of(&project, place),
+        TeamServer::of(&project, place),
+    ];
     let mut statuses = std::thread::scope(|scope| {
         let sent: Vec<_> = (0..8)
             .map(|number| {
@@ -64,5 +70,10 @@ fn two_servers_that_get_the_same_session_keep_it_once(place: &Place) {
     });
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
-    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 1);
+    assert_eq!(
+        core(place)
+            .count_sessions(&SessionFilter::default())
+            .unwrap(),
+        1
+    );
 }

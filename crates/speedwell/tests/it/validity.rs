@@ -5,9 +5,11 @@
 //! published comparison of servers with and without a module. Both are as published, without the
 //! prose.
 
-use super::project::{Project, repository};
-use speedwell_analysis::validity::{self, Check, Finding, Known, Level};
-use speedwell_model::{Case, Session, Value};
+use super::project::{TempProject, repository};
+use speedwell_analysis::validity::{
+    self, FindingSeverity, KnownFacts, ValidityCheck, ValidityFinding,
+};
+use speedwell_model::{Case, ParameterValue, Session};
 use speedwell_results::formats;
 
 fn text(name: &str) -> String {
@@ -17,11 +19,11 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Vec<Session>, Vec<String>) {
     let mut warnings = Vec::new();
-    let sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+    let sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions, warnings)
 }
 
-fn of_check(found: &[Finding], check: Check) -> Vec<&Finding> {
+fn of_check(found: &[ValidityFinding], check: ValidityCheck) -> Vec<&ValidityFinding> {
     found
         .iter()
         .filter(|finding| finding.check == check)
@@ -41,8 +43,8 @@ fn under_way(session: &Session) -> Vec<String> {
 fn servers() -> Session {
     let (mut sessions, _) = read(&text("module-overhead.md"));
     let mut session = sessions.remove(1);
-    let number = |name: &str, value| (name.to_owned(), Value::Number(value));
-    formats::set(
+    let number = |name: &str, value| (name.to_owned(), ParameterValue::Number(value));
+    formats::set_parameters(
         &mut session,
         &[number("connections", 100.0), number("pipelining", 10.0)],
     );
@@ -60,8 +62,8 @@ fn seven_pasted_reports_hold_lighter_loads_a_twin_and_no_failures() {
             "245.1", "246.2", "126.0", "186.1", "121.5", "121.5", "238.4"
         ]
     );
-    let found = validity::check(session, &Known::default());
-    let place = |finding: &&Finding| {
+    let found = validity::check_session(session, &KnownFacts::default());
+    let place = |finding: &&ValidityFinding| {
         let case = Case::parse(&finding.cases[0]).unwrap().benchmark;
         (
             case.rsplit('/').next().unwrap().to_owned(),
@@ -72,23 +74,26 @@ fn seven_pasted_reports_hold_lighter_loads_a_twin_and_no_failures() {
     let at = |case: &str, runs: &[usize]| (case.to_owned(), runs.to_vec());
     // Green, purple, and cyan twice.
     assert_eq!(
-        places(Check::InFlight),
+        places(ValidityCheck::InFlight),
         [
             at("randomfib", &[2]),
             at("randomfib2", &[2]),
             at("randomfib3", &[1, 2])
         ]
     );
-    assert_eq!(places(Check::IdenticalRecords), [at("randomfib3", &[1, 2])]);
-    let lengths = of_check(&found, Check::LengthFailures);
+    assert_eq!(
+        places(ValidityCheck::IdenticalRecords),
+        [at("randomfib3", &[1, 2])]
+    );
+    let lengths = of_check(&found, ValidityCheck::LengthFailures);
     assert_eq!(lengths.iter().map(|one| one.runs.len()).sum::<usize>(), 7);
     // Green against red, purple against blue, cyan against brown.
-    let ranking = of_check(&found, Check::LatencyRanking);
+    let ranking = of_check(&found, ValidityCheck::LatencyRanking);
     let pairs: Vec<usize> = ranking.iter().map(|one| one.pairs.len()).collect();
     assert_eq!(pairs, [1, 1, 2]);
-    assert_eq!(of_check(&found, Check::UnnamedRuns).len(), 3);
+    assert_eq!(of_check(&found, ValidityCheck::UnnamedRuns).len(), 3);
     assert!(
-        found.iter().all(|one| one.level == Level::Amber),
+        found.iter().all(|one| one.level == FindingSeverity::Amber),
         "{found:?}"
     );
     assert_eq!(found.len(), 3 + 1 + 3 + 3 + 3, "{found:?}");
@@ -136,9 +141,9 @@ fn published_tables_become_figures_joined_by_name() {
 
 #[test]
 fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
-    let found = validity::check(&servers(), &Known::default());
-    let cases = |one: &Finding| one.names.join(" ");
-    let sizes = of_check(&found, Check::BytesPerResponse);
+    let found = validity::check_session(&servers(), &KnownFacts::default());
+    let cases = |one: &ValidityFinding| one.names.join(" ");
+    let sizes = of_check(&found, ValidityCheck::BytesPerResponse);
     let told: Vec<(String, &str)> = sizes
         .iter()
         .map(|one| (cases(one), one.says.split(':').next().unwrap()))
@@ -158,7 +163,7 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
             says("express-with-middlewares", 379, 164)
         ]
     );
-    let [rows] = of_check(&found, Check::MisalignedRows)[..] else {
+    let [rows] = of_check(&found, ValidityCheck::MisalignedRows)[..] else {
         panic!("{found:?}");
     };
     for words in [
@@ -172,7 +177,7 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
     ] {
         assert!(rows.says.contains(words), "{words}: {}", rows.says);
     }
-    let [latency] = of_check(&found, Check::LatencyIsThroughput)[..] else {
+    let [latency] = of_check(&found, ValidityCheck::LatencyIsThroughput)[..] else {
         panic!("{found:?}");
     };
     assert!(
@@ -182,13 +187,13 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
         "{}",
         latency.says
     );
-    assert_eq!(of_check(&found, Check::SingleRuns).len(), 1);
+    assert_eq!(of_check(&found, ValidityCheck::SingleRuns).len(), 1);
     assert_eq!(found.len(), 3 + 1 + 1 + 1, "{found:?}");
 }
 
 #[test]
 fn import_and_report_print_findings_in_every_format() {
-    let project = Project::new().with("t.md", &text("module-overhead.md"));
+    let project = TempProject::new().with("t.md", &text("module-overhead.md"));
     let words = ["--set", "connections=100", "--set", "pipelining=10"];
     let mut import = vec!["import", "t.md", "--never-better", "Crash Collector"];
     import.extend(words);
@@ -252,7 +257,7 @@ fn a_table_may_have_its_metrics_in_columns_and_its_units_in_headings() {
 fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked() {
     let all = text("topologies-ab.txt");
     let reports: Vec<&str> = all.split_inclusive("(longest request)\n").collect();
-    let project = Project::new()
+    let project = TempProject::new()
         .with("red.txt", reports[0])
         .with("green.txt", reports[3]);
     let words = [

@@ -1,6 +1,6 @@
 //! Which processes become steady: `warmup`, `run --steady`, and published series.
 
-use super::project::{Answer, Project};
+use super::project::{CommandResult, TempProject};
 use serde_json::Value;
 
 /// The second variant starts slower and is faster once steady.
@@ -10,9 +10,9 @@ const TWO: &str = "case k=1\n\
 
 const OLD_AND_NEW: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
 
-fn warmup(text: &str, words: &[&str]) -> Answer {
+fn warmup(text: &str, words: &[&str]) -> CommandResult {
     let all = [&["warmup", "g/start.fake", "--seed", "3"], words].concat();
-    Project::new().with("g/start.fake", text).run(&all)
+    TempProject::new().with("g/start.fake", text).run(&all)
 }
 
 fn json(text: &str, words: &[&str]) -> Value {
@@ -101,7 +101,7 @@ fn a_gate_refuses_what_the_processes_agree_on() {
 
 #[test]
 fn a_stored_session_is_reported_in_the_same_way() {
-    let project = Project::new().with("g/start.fake", TWO);
+    let project = TempProject::new().with("g/start.fake", TWO);
     let words = [
         &["warmup", "g/start.fake", "--seed", "3", "--format", "csv"][..],
         &OLD_AND_NEW,
@@ -114,7 +114,7 @@ fn a_stored_session_is_reported_in_the_same_way() {
 
 #[test]
 fn charts_show_every_process_with_its_spikes_and_its_steady_part() {
-    let project = Project::new().with("g/start.fake", "case k=1\n* 30x80/10x200/90x1/10x300\n");
+    let project = TempProject::new().with("g/start.fake", "case k=1\n* 30x80/10x200/90x1/10x300\n");
     let words = [
         "warmup",
         "g/start.fake",
@@ -146,7 +146,7 @@ fn what_has_a_loop_of_its_own_is_refused_with_the_other_way() {
     }
     let file = "const { createBenchmark } = require('speedwell');\n\
         const bench = createBenchmark(({ n }) => { bench.start(); bench.end(n); }, { n: [1] });\n";
-    let project = Project::new().with("g/a.js", file);
+    let project = TempProject::new().with("g/a.js", file);
     let refused = project.run(&["warmup", "g/a.js"]).expect_status(2);
     refused.expect_stderr(&[
         "has a loop of its own",
@@ -187,7 +187,7 @@ fn mistakes_are_refused_before_anything_is_measured() {
 fn the_steady_part_is_a_metric_of_usual_runs() {
     let run = |words: &[&str]| {
         let all = [&["run", "g/start.fake", "--steady", "--seed", "3"], words].concat();
-        let project = Project::new().with(
+        let project = TempProject::new().with(
             "g/start.fake",
             "case k=1\nold 30x80/10x520\nnew 35x120/9x480\n",
         );
@@ -209,7 +209,7 @@ fn the_steady_part_is_a_metric_of_usual_runs() {
 #[test]
 fn runs_without_steady_part_say_so() {
     let text = "case k=1\n* 10x600 10x550/13x50\n";
-    let project = Project::new().with("g/start.fake", text);
+    let project = TempProject::new().with("g/start.fake", text);
     let found = project.run(&[
         "run",
         "g/start.fake",
@@ -237,7 +237,7 @@ fn published_series_are_classified_packed_or_not() {
     let processes: Vec<Vec<f64>> = (0..5).map(|_| points(0.8)).collect();
     let text =
         serde_json::json!({"wallclock_times": {"nbody:Graal:default-java": processes}}).to_string();
-    let project = Project::new().with("krun.json", &text);
+    let project = TempProject::new().with("krun.json", &text);
     let report = |file: &str| {
         project
             .run(&["report", file, "--format", "json"])

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 /// A request as it came over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct WebRequest {
     /// Request line and header fields, with their line ends.
     pub head: String,
     pub body: String,
 }
 
-type Seen = Arc<Mutex<Vec<Request>>>;
+type SeenRequestList = Arc<Mutex<Vec<WebRequest>>>;
 
 /// Serves until the test program exits; its threads are not joined.
 pub struct WebServer {
     pub address: SocketAddr,
-    seen: Seen,
+    seen: SeenRequestList,
 }
 
 impl WebServer {
@@ -33,7 +33,7 @@ impl WebServer {
     pub fn at(address: IpAddr) -> WebServer {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Seen::default();
+        let seen = SeenRequestList::default();
         let shared = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -47,7 +47,7 @@ impl WebServer {
     /// A server on a Unix socket instead; its address is meaningless.
     pub fn at_path(path: &Path) -> WebServer {
         let listener = UnixListener::bind(path).unwrap();
-        let seen = Seen::default();
+        let seen = SeenRequestList::default();
         let shared = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -65,7 +65,7 @@ impl WebServer {
         format!("http://{}{path}", self.address)
     }
 
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<WebRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -86,7 +86,7 @@ pub fn free_port() -> u16 {
     std::iter::repeat_with(next).find(is_free).unwrap()
 }
 
-fn talk(mut stream: impl Read + Write, seen: &Seen) {
+fn talk(mut stream: impl Read + Write, seen: &SeenRequestList) {
     let mut buffer = Vec::new();
     while let Some(request) = next(&mut stream, &mut buffer) {
         let path = request.head.split(' ').nth(1).unwrap_or("/").to_owned();
@@ -134,7 +134,7 @@ fn answer(path: &str, kept: &str) -> String {
 }
 
 /// The next request of a connection; `None` at its end.
-fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<Request> {
+fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<WebRequest> {
     let mut chunk = [0; 4096];
     loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -151,7 +151,7 @@ fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<Request> {
             if buffer.len() >= end + 4 + length {
                 let body = String::from_utf8(buffer[end + 4..end + 4 + length].to_vec()).unwrap();
                 buffer.drain(..end + 4 + length);
-                return Some(Request { head, body });
+                return Some(WebRequest { head, body });
             }
         }
         match stream.read(&mut chunk) {

@@ -1,20 +1,20 @@
 //! One simulated comparison: noise, run order, and the result of the tests.
 //!
 //! Decides the layout of an experiment (randomised blocks of four), and follows it through its
-//! looks. Does not know reference figures. Start at [`experiment`].
+//! looks. Does not know reference figures. Start at [`simulate_blocks`].
 
-use super::noise::{Model, Random};
-use speedwell_stats::sequential::{Decision, Design, decide};
+use super::noise::{NoiseModel, SimulationRandom};
+use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
 use speedwell_stats::test::{StratifiedRank, stratified_rank};
-use speedwell_stats::{Interval, Observation};
+use speedwell_stats::{BlockObservation, Interval};
 
 /// Blocks of two runs of either side in random order, with `change` added to the candidate.
-pub fn experiment(
-    model: &Model,
+pub fn simulate_blocks(
+    model: &NoiseModel,
     runs: usize,
     change: f64,
-    random: &mut Random,
-) -> Vec<Observation> {
+    random: &mut SimulationRandom,
+) -> Vec<BlockObservation> {
     let noise = (model.series)(random, 2 * runs);
     let effect = change.ln_1p();
     let mut observations = Vec::with_capacity(noise.len());
@@ -26,9 +26,9 @@ pub fn experiment(
         }
         observations.extend(slots.iter().zip(is_candidate).map(|(noise, is_candidate)| {
             if is_candidate {
-                Observation::candidate((noise + effect).exp(), block)
+                BlockObservation::candidate((noise + effect).exp(), block)
             } else {
-                Observation::baseline(noise.exp(), block)
+                BlockObservation::baseline(noise.exp(), block)
             }
         }));
     }
@@ -36,7 +36,7 @@ pub fn experiment(
 }
 
 /// The test of an experiment, which is always defined.
-pub fn test(observations: &[Observation]) -> StratifiedRank {
+pub fn test_blocks(observations: &[BlockObservation]) -> StratifiedRank {
     match stratified_rank(observations) {
         Ok(test) => test,
         Err(error) => unreachable!("exponentials in blocks of both sides: {error}"),
@@ -44,7 +44,7 @@ pub fn test(observations: &[Observation]) -> StratifiedRank {
 }
 
 /// How a sequential comparison without equivalence stop ended.
-pub struct Course {
+pub struct BlockOutcome {
     /// Runs per side at the end.
     pub runs: usize,
     pub is_rejected: bool,
@@ -63,27 +63,32 @@ pub struct Course {
 /// equivalence stop without ending there, so that one run serves both kinds of design. After the
 /// last look the sides also count as equivalent if the intersection of the intervals of all looks
 /// lies within delta.
-pub fn follow(observations: &[Observation], design: &Design, delta: f64, truth: f64) -> Course {
+pub fn follow_looks(
+    observations: &[BlockObservation],
+    design: &SequentialDesign,
+    delta: f64,
+    truth: f64,
+) -> BlockOutcome {
     let (mut equivalent_at, mut holds) = (None, true);
     let (mut is_below, mut is_above) = (false, false);
     let (highest, lowest) = (delta.ln_1p(), (-delta).ln_1p());
     for look in design.limits() {
         let seen = &observations[..2 * look.n];
         let delta = if equivalent_at.is_none() { delta } else { 0.0 };
-        let Ok(decision) = decide(seen, look, delta) else {
+        let Ok(decision) = decide_at_look(seen, look, delta) else {
             unreachable!("the values are exponentials and every block holds both sides");
         };
-        let test = test(seen);
-        holds &= test.shifted(truth.ln()).both() > look.p_limit;
-        let is_rejected = matches!(decision, Decision::Rejected { .. });
-        is_below |= test.shifted(highest).lower <= 0.5 * look.p_limit;
-        is_above |= test.shifted(lowest).upper <= 0.5 * look.p_limit;
+        let test = test_blocks(seen);
+        holds &= test.test_shifted(truth.ln()).two_sided_p() > look.p_limit;
+        let is_rejected = matches!(decision, LookDecision::Rejected { .. });
+        is_below |= test.test_shifted(highest).lower <= 0.5 * look.p_limit;
+        is_above |= test.test_shifted(lowest).upper <= 0.5 * look.p_limit;
         let is_within = look.is_last && !is_rejected && is_below && is_above;
-        if decision == Decision::Equivalent || is_within && equivalent_at.is_none() {
+        if decision == LookDecision::Equivalent || is_within && equivalent_at.is_none() {
             equivalent_at = Some(look.n);
         }
         if is_rejected || look.is_last {
-            return Course {
+            return BlockOutcome {
                 runs: look.n,
                 is_rejected,
                 equivalent_at,

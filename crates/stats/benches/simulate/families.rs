@@ -2,14 +2,17 @@
 //! sequential design beside a fixed 30 + 30.
 //!
 //! Composes families of simulated cases, and follows them through the looks like a session. Start
-//! at [`study`].
+//! at [`run_families`].
 
-use super::check::{Check, head, row};
-use super::experiment::{experiment, test};
-use super::noise::{Model, Random, normal};
-use super::repeat::repeat;
-use speedwell_stats::multiple::{benjamini_hochberg, holm};
-use speedwell_stats::sequential::{Adjust, DEFAULT_DELTA, Design, Family, RepeatedP, survives};
+use super::check::{ToleranceCheck, print_head, print_row};
+use super::experiment::{simulate_blocks, test_blocks};
+use super::noise::{NoiseModel, SimulationRandom, normal_noise};
+use super::repeat::repeat_parallel;
+use speedwell_stats::multiple::{adjust_holm, benjamini_hochberg};
+use speedwell_stats::sequential::{
+    AdjustPValues, ComparisonFamily, DEFAULT_DELTA, RepeatedP, SequentialDesign,
+    survives_correction,
+};
 
 /// Sizes of families, with the number of families for each in thousandths of the repetitions.
 const SIZES: [(usize, u64); 6] = [
@@ -27,7 +30,7 @@ const LOOKS: usize = 5;
 
 /// One case, measured to the end, with everything a session could see of it.
 #[derive(Clone, Copy)]
-struct Case {
+struct FamilyCase {
     /// Repeated p-value at every look.
     p: [f64; LOOKS],
     /// The first look at which it is shown to be the same.
@@ -37,9 +40,9 @@ struct Case {
 }
 
 /// Noise with a change.
-struct Setting {
+struct FamilySetting {
     name: &'static str,
-    noise: Model,
+    noise: NoiseModel,
     change: f64,
     /// Whether intervals can become so narrow that a case is shown to be the same.
     may_be_same: bool,
@@ -47,36 +50,36 @@ struct Setting {
 
 /// How many cases of a family are changed.
 #[derive(Clone, Copy, PartialEq)]
-enum Changed {
+enum ChangedCases {
     None,
     One,
     Twentieth,
     All,
 }
 
-impl Changed {
+impl ChangedCases {
     fn count(self, size: usize) -> usize {
         match self {
-            Changed::None => 0,
-            Changed::One => 1,
-            Changed::Twentieth => size.div_ceil(20),
-            Changed::All => size,
+            ChangedCases::None => 0,
+            ChangedCases::One => 1,
+            ChangedCases::Twentieth => size.div_ceil(20),
+            ChangedCases::All => size,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Changed::None => "none",
-            Changed::One => "one",
-            Changed::Twentieth => "5 %",
-            Changed::All => "all",
+            ChangedCases::None => "none",
+            ChangedCases::One => "one",
+            ChangedCases::Twentieth => "5 %",
+            ChangedCases::All => "all",
         }
     }
 }
 
 /// Results of some families under one correction.
 #[derive(Default, Clone, Copy)]
-struct Tally {
+struct FamilyTally {
     families: f64,
     changed: f64,
     found: f64,
@@ -86,8 +89,8 @@ struct Tally {
     cases: f64,
 }
 
-impl Tally {
-    fn add(&mut self, changed: usize, is_found: &[bool], runs: f64) {
+impl FamilyTally {
+    fn add_family(&mut self, changed: usize, is_found: &[bool], runs: f64) {
         let found = is_found[..changed].iter().filter(|&&found| found).count();
         let wrong = is_found[changed..].iter().filter(|&&found| found).count();
         self.families += 1.0;
@@ -105,29 +108,29 @@ impl Tally {
 }
 
 /// Quiet cases, in which every change is certain to be found, and noisy ones.
-fn settings() -> [Setting; 4] {
+fn family_settings() -> [FamilySetting; 4] {
     [
-        Setting {
+        FamilySetting {
             name: "normal 2 %",
-            noise: normal_noise(|random, slots| normal(random, slots, 0.02)),
+            noise: noise_model(|random, slots| normal_noise(random, slots, 0.02)),
             change: 0.05,
             may_be_same: true,
         },
-        Setting {
+        FamilySetting {
             name: "normal 2 %",
-            noise: normal_noise(|random, slots| normal(random, slots, 0.02)),
+            noise: noise_model(|random, slots| normal_noise(random, slots, 0.02)),
             change: 0.20,
             may_be_same: true,
         },
-        Setting {
+        FamilySetting {
             name: "normal 5 %",
-            noise: normal_noise(|random, slots| normal(random, slots, 0.05)),
+            noise: noise_model(|random, slots| normal_noise(random, slots, 0.05)),
             change: 0.05,
             may_be_same: false,
         },
-        Setting {
+        FamilySetting {
             name: "normal 20 %",
-            noise: normal_noise(|random, slots| normal(random, slots, 0.20)),
+            noise: noise_model(|random, slots| normal_noise(random, slots, 0.20)),
             change: 0.20,
             may_be_same: false,
         },
@@ -135,8 +138,8 @@ fn settings() -> [Setting; 4] {
 }
 
 /// Runs all families under all settings; `thousandths` scales the numbers of families.
-pub fn study(check: &mut Check, thousandths: u64) {
-    head(
+pub fn run_families(check: &mut ToleranceCheck, thousandths: u64) {
+    print_head(
         "Families of cases: sequential design (fixed 30 + 30 with the same correction). Power % of changed cases, runs \
          per side, families with any false alarm % under Holm, false discoveries % under Benjamini-Hochberg",
         &[
@@ -152,71 +155,72 @@ pub fn study(check: &mut Check, thousandths: u64) {
             "false share, BH",
         ],
     );
-    let largest = |(size, families): &(usize, u64)| *size as u64 * scaled(*families, thousandths);
+    let largest =
+        |(size, families): &(usize, u64)| *size as u64 * scale_count(*families, thousandths);
     let pool = SIZES.iter().map(largest).max().unwrap_or_default();
-    for (place, setting) in (2000u64..).step_by(2).zip(&settings()) {
-        let same = cases(
+    for (place, setting) in (2000u64..).step_by(2).zip(&family_settings()) {
+        let same = simulate_cases(
             setting,
             0.0,
             pool / if setting.may_be_same { 3 } else { 1 },
             place,
         );
-        let changed = cases(setting, setting.change, (pool / 10).max(60), place + 1);
+        let changed = simulate_cases(setting, setting.change, (pool / 10).max(60), place + 1);
         for (size, families) in SIZES {
             for kind in [
-                Changed::None,
-                Changed::One,
-                Changed::Twentieth,
-                Changed::All,
+                ChangedCases::None,
+                ChangedCases::One,
+                ChangedCases::Twentieth,
+                ChangedCases::All,
             ] {
-                let is_repeated = kind == Changed::None && setting.change > 0.05
-                    || kind == Changed::Twentieth && size < 20
-                    || kind == Changed::All && size == 1;
+                let is_repeated = kind == ChangedCases::None && setting.change > 0.05
+                    || kind == ChangedCases::Twentieth && size < 20
+                    || kind == ChangedCases::All && size == 1;
                 if !is_repeated {
-                    let families = scaled(families, thousandths);
-                    let cell = Cell {
+                    let families = scale_count(families, thousandths);
+                    let cell = FamilyCell {
                         size,
                         kind,
                         families,
                     };
-                    cell.print(check, setting, &same, &changed);
+                    cell.simulate_cell(check, setting, &same, &changed);
                 }
             }
         }
     }
 }
 
-fn scaled(families: u64, thousandths: u64) -> u64 {
+fn scale_count(families: u64, thousandths: u64) -> u64 {
     (families * thousandths / 1000).max(2)
 }
 
-fn normal_noise(series: fn(&mut Random, usize) -> Vec<f64>) -> Model {
-    Model {
+fn noise_model(series: fn(&mut SimulationRandom, usize) -> Vec<f64>) -> NoiseModel {
+    NoiseModel {
         name: "normal",
         series,
     }
 }
 
 /// Simulates cases that are measured to the end.
-fn cases(setting: &Setting, change: f64, count: u64, place: u64) -> Vec<Case> {
-    let design = Design::default();
+fn simulate_cases(setting: &FamilySetting, change: f64, count: u64, place: u64) -> Vec<FamilyCase> {
+    let design = SequentialDesign::default();
     let repeated = RepeatedP::new(&design);
-    repeat(count, |repetition| {
-        let mut random = Random::new(place, repetition);
-        let observations = experiment(&setting.noise, design.maximum(), change, &mut random);
-        let mut case = Case {
+    repeat_parallel(count, |repetition| {
+        let mut random = SimulationRandom::new(place, repetition);
+        let observations = simulate_blocks(&setting.noise, design.max_runs(), change, &mut random);
+        let mut case = FamilyCase {
             p: [1.0; LOOKS],
             same_at: LOOKS,
-            fixed: test(&observations[..2 * FIXED]).p,
+            fixed: test_blocks(&observations[..2 * FIXED]).p,
         };
         for look in design.limits() {
-            let test = test(&observations[..2 * look.n]);
+            let test = test_blocks(&observations[..2 * look.n]);
             case.p[look.index] = repeated.at(look.index, test.p);
             let (theta, level) = (DEFAULT_DELTA.ln_1p(), 0.5 * look.p_limit);
             let is_same = setting.may_be_same
                 && case.same_at == LOOKS
-                && test.shifted(theta).lower <= level
-                && test.shifted(-theta).upper <= level;
+                && test.test_shifted(theta).lower <= level
+                && test.test_shifted(-theta).upper <= level;
             if is_same {
                 case.same_at = look.index;
             }
@@ -226,35 +230,53 @@ fn cases(setting: &Setting, change: f64, count: u64, place: u64) -> Vec<Case> {
 }
 
 /// One row of the table.
-struct Cell {
+struct FamilyCell {
     size: usize,
-    kind: Changed,
+    kind: ChangedCases,
     families: u64,
 }
 
-impl Cell {
-    fn print(&self, check: &mut Check, setting: &Setting, same: &[Case], changed: &[Case]) {
+impl FamilyCell {
+    fn simulate_cell(
+        &self,
+        check: &mut ToleranceCheck,
+        setting: &FamilySetting,
+        same: &[FamilyCase],
+        changed: &[FamilyCase],
+    ) {
         let count = self.kind.count(self.size);
-        let mut tallies = [[Tally::default(); 2]; 2];
-        let mut family: Vec<Case> = Vec::with_capacity(self.size);
+        let mut tallies = [[FamilyTally::default(); 2]; 2];
+        let mut family: Vec<FamilyCase> = Vec::with_capacity(self.size);
         for number in 0..self.families as usize {
-            let take = |pool: &[Case], of_family: usize, index: usize| {
+            let take = |pool: &[FamilyCase], of_family: usize, index: usize| {
                 pool[(number * of_family + index) % pool.len()]
             };
             family.clear();
             family.extend((0..count).map(|index| take(changed, count, index)));
             let unchanged = self.size - count;
             family.extend((0..unchanged).map(|index| take(same, unchanged, index)));
-            for (tallies, adjust) in tallies.iter_mut().zip([holm as Adjust, benjamini_hochberg]) {
-                let (is_found, runs) = sequential(&family, adjust);
-                tallies[0].add(count, &is_found, runs);
-                tallies[1].add(count, &fixed(&family, adjust), (FIXED * self.size) as f64);
+            for (tallies, adjust) in tallies
+                .iter_mut()
+                .zip([adjust_holm as AdjustPValues, benjamini_hochberg])
+            {
+                let (is_found, runs) = follow_sequential(&family, adjust);
+                tallies[0].add_family(count, &is_found, runs);
+                tallies[1].add_family(
+                    count,
+                    &follow_fixed(&family, adjust),
+                    (FIXED * self.size) as f64,
+                );
             }
         }
-        self.tell(check, setting, &tallies);
+        self.print_cell(check, setting, &tallies);
     }
 
-    fn tell(&self, check: &mut Check, setting: &Setting, tallies: &[[Tally; 2]; 2]) {
+    fn print_cell(
+        &self,
+        check: &mut ToleranceCheck,
+        setting: &FamilySetting,
+        tallies: &[[FamilyTally; 2]; 2],
+    ) {
         let [holm, bh] = tallies;
         let place = format!(
             "families, {} {} %, {} cases, {} changed",
@@ -263,11 +285,12 @@ impl Cell {
             self.size,
             self.kind.name()
         );
-        let share = |sum: fn(&Tally) -> f64, tally: &Tally| 100.0 * sum(tally) / tally.families;
-        let any_false = |tally: &Tally| share(|tally| tally.any_false, tally);
-        let false_share = |tally: &Tally| share(|tally| tally.false_share, tally);
-        let power = |check: &mut Check, name: &str, [design, fixed]: &[Tally; 2]| {
-            if self.kind == Changed::None {
+        let share =
+            |sum: fn(&FamilyTally) -> f64, tally: &FamilyTally| 100.0 * sum(tally) / tally.families;
+        let any_false = |tally: &FamilyTally| share(|tally| tally.any_false, tally);
+        let false_share = |tally: &FamilyTally| share(|tally| tally.false_share, tally);
+        let power = |check: &mut ToleranceCheck, name: &str, [design, fixed]: &[FamilyTally; 2]| {
+            if self.kind == ChangedCases::None {
                 "-".into()
             } else {
                 let least = fixed.power() - 3.0;
@@ -275,18 +298,18 @@ impl Cell {
                     + &format!(" ({:.1})", fixed.power())
             }
         };
-        let runs = |tally: &Tally| format!("{:.1}", tally.runs / tally.cases);
+        let runs = |tally: &FamilyTally| format!("{:.1}", tally.runs / tally.cases);
         // Three standard errors of a proportion of 5 %.
         let error = 100.0 * (ALPHA * (1.0 - ALPHA) / self.families as f64).sqrt();
-        let errors = |check: &mut Check, name: &str, [design, fixed]: [f64; 2]| {
-            if self.kind == Changed::All {
+        let errors = |check: &mut ToleranceCheck, name: &str, [design, fixed]: [f64; 2]| {
+            if self.kind == ChangedCases::All {
                 "-".into()
             } else {
                 let most = 100.0 * ALPHA + 3.0 * error;
                 check.at_most(&format!("{place}, {name}"), design, most) + &format!(" ({fixed:.1})")
             }
         };
-        row(&[
+        print_row(&[
             format!("{}, {:.0} %", setting.name, 100.0 * setting.change),
             self.size.to_string(),
             self.kind.name().into(),
@@ -307,11 +330,11 @@ impl Cell {
 
 /// Follows a family through the looks: returns which cases are called different in the end, and the
 /// total runs per side.
-fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
-    let design = Design::default();
-    let mut family = Family::new(ALPHA, adjust);
+fn follow_sequential(cases: &[FamilyCase], adjust: AdjustPValues) -> (Vec<bool>, f64) {
+    let design = SequentialDesign::default();
+    let mut family = ComparisonFamily::new(ALPHA, adjust);
     cases.iter().for_each(|_| {
-        family.join();
+        family.add_member();
     });
     let mut runs = 0.0;
     let mut before = 0;
@@ -320,24 +343,24 @@ fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
         runs += ((look.n - before) * open.len()) as f64;
         before = look.n;
         for &member in &open {
-            family.look(member, cases[member].p[look.index]);
+            family.update_p(member, cases[member].p[look.index]);
         }
-        family.settle();
+        family.settle_survivors();
         for member in open {
             if look.is_last || cases[member].same_at <= look.index {
-                family.end(member);
+                family.end_member(member);
             }
         }
     }
-    (called(family.p_values(), adjust), runs)
+    (called_different(family.p_values(), adjust), runs)
 }
 
-fn fixed(cases: &[Case], adjust: Adjust) -> Vec<bool> {
+fn follow_fixed(cases: &[FamilyCase], adjust: AdjustPValues) -> Vec<bool> {
     let p: Vec<f64> = cases.iter().map(|case| case.fixed).collect();
-    called(&p, adjust)
+    called_different(&p, adjust)
 }
 
-fn called(p: &[f64], adjust: Adjust) -> Vec<bool> {
+fn called_different(p: &[f64], adjust: AdjustPValues) -> Vec<bool> {
     let adjusted = adjust(p).into_iter();
-    adjusted.map(|p| survives(p, ALPHA)).collect()
+    adjusted.map(|p| survives_correction(p, ALPHA)).collect()
 }

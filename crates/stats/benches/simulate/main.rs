@@ -17,13 +17,13 @@ mod repeat;
 mod sequential;
 mod signed_rank;
 
-use check::Check;
-use sequential::Repetitions;
+use check::ToleranceCheck;
+use sequential::RepetitionCounts;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let count = |full: u64| if is_measuring { full } else { full / 100 };
-    let mut check = Check::default();
+    let mut check = ToleranceCheck::default();
     let start = std::time::Instant::now();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |name: &str| {
@@ -34,31 +34,31 @@ fn main() {
         names.peek().is_none() || names.any(|word| word == name)
     };
     if is_chosen("fixed") {
-        fixed::false_positives(&mut check, count(10_000));
-        fixed::power(&mut check, count(4000));
-        fixed::coverage(&mut check, count(4000));
+        fixed::check_false_positives(&mut check, count(10_000));
+        fixed::check_power(&mut check, count(4000));
+        fixed::check_coverage(&mut check, count(4000));
     }
     if is_chosen("sequential") {
-        let repetitions = Repetitions {
+        let repetitions = RepetitionCounts {
             equal: count(10_000),
             changed: count(4000),
         };
-        sequential::study(&mut check, repetitions);
+        sequential::run_sequential(&mut check, repetitions);
     }
     if is_chosen("pairs") {
-        let repetitions = Repetitions {
+        let repetitions = RepetitionCounts {
             equal: count(40_000),
             changed: count(10_000),
         };
-        signed_rank::study(&mut check, repetitions);
+        signed_rank::run_pairs(&mut check, repetitions);
     }
     if is_chosen("rejected") {
-        rejected::study(&mut check, count(10_000));
+        rejected::run_rejected(&mut check, count(10_000));
     }
     if is_chosen("families") {
-        families::study(&mut check, if is_measuring { 1000 } else { 1 });
+        families::run_families(&mut check, if is_measuring { 1000 } else { 1 });
     }
-    let Check { cells, failures } = check;
+    let ToleranceCheck { cells, failures } = check;
     println!("\n{cells} cells, {} out of tolerance:", failures.len());
     failures.iter().for_each(|failure| println!("- {failure}"));
     eprintln!("took {:.0} s", start.elapsed().as_secs_f64());

@@ -8,67 +8,67 @@ use std::f64::consts::TAU;
 
 /// A named kind of noise.
 #[derive(Clone, Copy)]
-pub struct Model {
+pub struct NoiseModel {
     pub name: &'static str,
     /// One value per slot, in run order.
-    pub series: fn(&mut Random, usize) -> Vec<f64>,
+    pub series: fn(&mut SimulationRandom, usize) -> Vec<f64>,
 }
 
 /// All models, the nine with published reference figures first.
-pub const MODELS: [Model; 11] = [
-    Model {
+pub const MODELS: [NoiseModel; 11] = [
+    NoiseModel {
         name: "normal 2 %",
-        series: |random, slots| normal(random, slots, 0.02),
+        series: |random, slots| normal_noise(random, slots, 0.02),
     },
-    Model {
+    NoiseModel {
         name: "skew",
-        series: skew,
+        series: skewed_noise,
     },
-    Model {
+    NoiseModel {
         name: "bimodal",
-        series: bimodal,
+        series: bimodal_noise,
     },
-    Model {
+    NoiseModel {
         name: "outliers",
-        series: outliers,
+        series: outlier_noise,
     },
-    Model {
+    NoiseModel {
         name: "drift",
-        series: drift,
+        series: drifting_noise,
     },
-    Model {
+    NoiseModel {
         name: "step",
-        series: step,
+        series: stepped_noise,
     },
-    Model {
+    NoiseModel {
         name: "AR(.95)",
         series: slow_wander,
     },
-    Model {
+    NoiseModel {
         name: "AR(.6)",
-        series: |random, slots| autoregressive(random, slots, 0.6),
+        series: |random, slots| autoregressive_noise(random, slots, 0.6),
     },
-    Model {
+    NoiseModel {
         name: "period-2",
-        series: |random, slots| periodic(random, slots, 1),
+        series: |random, slots| periodic_noise(random, slots, 1),
     },
-    Model {
+    NoiseModel {
         name: "normal 1 %",
-        series: |random, slots| normal(random, slots, 0.01),
+        series: |random, slots| normal_noise(random, slots, 0.01),
     },
-    Model {
+    NoiseModel {
         name: "period-4",
-        series: |random, slots| periodic(random, slots, 2),
+        series: |random, slots| periodic_noise(random, slots, 2),
     },
 ];
 
 /// A seeded source of random numbers.
-pub struct Random(Xoshiro256PlusPlus);
+pub struct SimulationRandom(Xoshiro256PlusPlus);
 
-impl Random {
+impl SimulationRandom {
     /// Returns the stream of a repetition of a cell.
-    pub fn new(cell: u64, repetition: u64) -> Random {
-        Random(Xoshiro256PlusPlus::seed_from_u64(cell << 40 | repetition))
+    pub fn new(cell: u64, repetition: u64) -> SimulationRandom {
+        SimulationRandom(Xoshiro256PlusPlus::seed_from_u64(cell << 40 | repetition))
     }
 
     /// Uniform in 0..1, never 0.
@@ -92,89 +92,93 @@ impl Random {
     }
 
     /// Returns true with this probability.
-    pub fn happens(&mut self, probability: f64) -> bool {
+    pub fn happens_with(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 }
 
 /// Normal noise of this standard deviation.
-pub fn normal(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
+pub fn normal_noise(random: &mut SimulationRandom, slots: usize, deviation: f64) -> Vec<f64> {
     (0..slots).map(|_| deviation * random.normal()).collect()
 }
 
 /// Laplace noise: a sharper peak and heavier tails than the normal distribution.
-pub fn laplace(random: &mut Random, slots: usize) -> Vec<f64> {
+pub fn laplace_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut one = || -random.uniform().ln();
     (0..slots).map(|_| 0.02 * (one() - one())).collect()
 }
 
 /// Student's t with two degrees of freedom: no variance.
-pub fn student_2(random: &mut Random, slots: usize) -> Vec<f64> {
+pub fn student_2(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut one = || random.normal() / (-random.uniform().ln()).sqrt();
     (0..slots).map(|_| 0.02 * one()).collect()
 }
 
 /// Cauchy noise: no mean. So narrow that no exponential of a value is infinite.
-pub fn cauchy(random: &mut Random, slots: usize) -> Vec<f64> {
+pub fn cauchy_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut one = || (0.5 * TAU * (random.uniform() - 0.5)).tan();
     (0..slots).map(|_| 1e-5 * one()).collect()
 }
 
 /// Normal noise of 1 %, and twenty-one times that with probability .1.
-pub fn mixture(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.01);
+pub fn mixture_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.01);
     for value in &mut series {
-        if random.happens(0.1) {
+        if random.happens_with(0.1) {
             *value *= 21.0;
         }
     }
     series
 }
 
-fn skew(random: &mut Random, slots: usize) -> Vec<f64> {
+fn skewed_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     (0..slots)
         .map(|_| (0.02 * random.normal().exp()).ln_1p())
         .collect()
 }
 
-fn bimodal(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.01);
+fn bimodal_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.01);
     for value in &mut series {
-        if random.happens(0.35) {
+        if random.happens_with(0.35) {
             *value += 0.06;
         }
     }
     series
 }
 
-fn outliers(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.015);
+fn outlier_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.015);
     for value in &mut series {
-        if random.happens(0.05) {
+        if random.happens_with(0.05) {
             *value += (-0.4 * random.uniform().ln()).ln_1p();
         }
     }
     series
 }
 
-fn drift(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.01);
+fn drifting_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.01);
     for (slot, value) in series.iter_mut().enumerate() {
         *value += 0.03 * slot as f64 / (slots - 1) as f64;
     }
     series
 }
 
-fn step(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.01);
-    let height = if random.happens(0.5) { 0.02 } else { -0.02 };
+fn stepped_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.01);
+    let height = if random.happens_with(0.5) {
+        0.02
+    } else {
+        -0.02
+    };
     let from = random.below(slots);
     series[from..].iter_mut().for_each(|value| *value += height);
     series
 }
 
 /// First-order autoregression with a stationary standard deviation of 0.02.
-fn autoregressive(random: &mut Random, slots: usize, memory: f64) -> Vec<f64> {
+fn autoregressive_noise(random: &mut SimulationRandom, slots: usize, memory: f64) -> Vec<f64> {
     let fresh = (1.0 - memory * memory).sqrt();
     let mut level = random.normal();
     let mut next = || {
@@ -185,9 +189,9 @@ fn autoregressive(random: &mut Random, slots: usize, memory: f64) -> Vec<f64> {
     (0..slots).map(|_| next()).collect()
 }
 
-fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.005);
-    let wander = autoregressive(random, slots, 0.95);
+fn slow_wander(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.005);
+    let wander = autoregressive_noise(random, slots, 0.95);
     series
         .iter_mut()
         .zip(wander)
@@ -196,8 +200,8 @@ fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
 }
 
 /// Alternates `half` slots without and `half` slots with an offset drawn once per series.
-fn periodic(random: &mut Random, slots: usize, half: usize) -> Vec<f64> {
-    let mut series = normal(random, slots, 0.01);
+fn periodic_noise(random: &mut SimulationRandom, slots: usize, half: usize) -> Vec<f64> {
+    let mut series = normal_noise(random, slots, 0.01);
     let offset = 0.01 * random.normal();
     for (slot, value) in series.iter_mut().enumerate() {
         if slot / half % 2 == 1 {

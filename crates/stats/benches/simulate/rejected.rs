@@ -3,13 +3,13 @@
 //!
 //! A quarter of the runs is disturbed and takes longer, by 5 % on average. The kernel counter of
 //! such a run grows with an independent random number, so that it reveals the disturbance but not
-//! its size. Start at [`study`].
+//! its size. Start at [`run_rejected`].
 
-use super::check::{Check, head, percent, row};
-use super::experiment::test;
-use super::noise::{MODELS, Model, Random};
-use super::repeat::repeat;
-use speedwell_stats::Observation;
+use super::check::{ToleranceCheck, percent, print_head, print_row};
+use super::experiment::test_blocks;
+use super::noise::{MODELS, NoiseModel, SimulationRandom};
+use super::repeat::repeat_parallel;
+use speedwell_stats::BlockObservation;
 use speedwell_stats::test::fisher_exact;
 
 const RUNS: usize = 30;
@@ -24,7 +24,7 @@ const REPETITIONS: usize = 2;
 const UNEQUAL: f64 = 0.05;
 
 /// One run: its side, its slot in the block, its log value, and whether the rule rejects it.
-struct Run {
+struct DisturbedRun {
     is_candidate: bool,
     slot: usize,
     value: f64,
@@ -33,14 +33,19 @@ struct Run {
 
 /// Simulates blocks of two runs of either side; rejected runs are repeated at the end of their
 /// block. `disturbed` holds the fraction of disturbed runs of baseline and candidate.
-fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) -> Vec<Vec<Run>> {
+fn simulate_runs(
+    model: &NoiseModel,
+    change: f64,
+    disturbed: [f64; 2],
+    random: &mut SimulationRandom,
+) -> Vec<Vec<DisturbedRun>> {
     let slots = 2 * RUNS;
     // More than the repetitions ever need; and a drift must extend over the whole session.
     let noise = (model.series)(random, slots + slots / 2);
     let mut noise = noise.into_iter();
-    let mut run = |slot: usize, is_candidate: bool, random: &mut Random| {
-        let is_disturbed = random.happens(disturbed[usize::from(is_candidate)]);
-        let amount = |random: &mut Random, mean: f64| {
+    let mut run = |slot: usize, is_candidate: bool, random: &mut SimulationRandom| {
+        let is_disturbed = random.happens_with(disturbed[usize::from(is_candidate)]);
+        let amount = |random: &mut SimulationRandom, mean: f64| {
             if is_disturbed {
                 random.exponential(mean)
             } else {
@@ -49,7 +54,7 @@ fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) ->
         };
         let slower = amount(random, 0.05);
         let seen = amount(random, 1.0) + 0.1 * random.normal().abs();
-        Run {
+        DisturbedRun {
             is_candidate,
             slot,
             value: noise.next().unwrap_or(0.0)
@@ -63,7 +68,7 @@ fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) ->
         (1..4)
             .rev()
             .for_each(|place| sides.swap(place, random.below(place + 1)));
-        let mut done: Vec<Run> = Vec::new();
+        let mut done: Vec<DisturbedRun> = Vec::new();
         for (place, side) in sides.into_iter().enumerate() {
             done.push(run(4 * block + place, side, random));
         }
@@ -86,7 +91,7 @@ fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) ->
 
 /// Selects what is compared: without a rule, the first run of every slot; with one, the complete
 /// blocks of undisturbed runs, unless one side was disturbed more often.
-fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
+fn select_observations(blocks: &[Vec<DisturbedRun>], has_rule: bool) -> Vec<BlockObservation> {
     let firsts = || blocks.iter().flat_map(|block| &block[..4]);
     let rejected = |side: bool| {
         let own = firsts().filter(|run| run.is_candidate == side && run.is_rejected);
@@ -96,7 +101,7 @@ fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
         has_rule && fisher_exact([rejected(false), rejected(true)], [RUNS as u32; 2]) >= UNEQUAL;
     let mut all = Vec::new();
     for (number, block) in (0u32..).zip(blocks) {
-        let counted: Vec<&Run> = if is_applied {
+        let counted: Vec<&DisturbedRun> = if is_applied {
             block.iter().filter(|run| !run.is_rejected).collect()
         } else {
             block[..4].iter().collect()
@@ -107,9 +112,9 @@ fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
         all.extend(counted.into_iter().map(|run| {
             let value = run.value.exp();
             if run.is_candidate {
-                Observation::candidate(value, number)
+                BlockObservation::candidate(value, number)
             } else {
-                Observation::baseline(value, number)
+                BlockObservation::baseline(value, number)
             }
         }));
     }
@@ -118,23 +123,23 @@ fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
 
 /// Percentage of comparisons that call the sides different, without and with a rule.
 pub fn called_different(
-    model: &Model,
+    model: &NoiseModel,
     change: f64,
     disturbed: [f64; 2],
     repetitions: u64,
     cell: u64,
 ) -> [f64; 2] {
-    let found = repeat(repetitions, |repetition| {
-        let mut random = Random::new(cell, repetition);
-        let blocks = runs(model, change, disturbed, &mut random);
-        [false, true].map(|has_rule| test(&observations(&blocks, has_rule)).p <= 0.05)
+    let found = repeat_parallel(repetitions, |repetition| {
+        let mut random = SimulationRandom::new(cell, repetition);
+        let blocks = simulate_runs(model, change, disturbed, &mut random);
+        [false, true].map(|has_rule| test_blocks(&select_observations(&blocks, has_rule)).p <= 0.05)
     });
     [0, 1].map(|which| percent(&found, |found: &[bool; 2]| found[which]))
 }
 
 /// Simulates all kinds of noise and prints their table.
-pub fn study(check: &mut Check, repetitions: u64) {
-    head(
+pub fn run_rejected(check: &mut ToleranceCheck, repetitions: u64) {
+    print_head(
         &format!(
             "Disturbed runs, n = {RUNS}, {repetitions} repetitions: called different in %, without / with a rule"
         ),
@@ -149,7 +154,7 @@ pub fn study(check: &mut Check, repetitions: u64) {
         let name = model.name;
         let [none, rule] = called_different(model, 0.0, [0.25; 2], repetitions, cell);
         let false_alarms = [("none", none), ("rule", rule)].map(|(which, rate)| {
-            check.near(
+            check.check_near(
                 &format!("disturbed, false alarms, {which}, {name}"),
                 rate,
                 5.0,
@@ -163,7 +168,7 @@ pub fn study(check: &mut Check, repetitions: u64) {
         ];
         let unequal = called_different(model, 0.0, [0.15, 0.35], repetitions, cell + 2);
         let unequal = unequal.map(|rate| format!("{rate:.0}"));
-        row(&[
+        print_row(&[
             name.into(),
             false_alarms.join(" / "),
             power.join(" / "),

@@ -1,7 +1,7 @@
 //! Parallel repetitions.
 
 /// Runs `task` for every repetition on all cores and collects the results in order.
-pub fn repeat<T: Send>(repetitions: u64, task: impl Fn(u64) -> T + Sync) -> Vec<T> {
+pub fn repeat_parallel<T: Send>(repetitions: u64, task: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let share = repetitions.div_ceil(cores);
     let task = &task;

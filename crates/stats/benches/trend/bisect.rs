@@ -1,12 +1,12 @@
 //! Bisection: finds the first bad revision of a sequence by noisy runs.
 //!
 //! A run is a draw of noise, larger by the change from the first bad revision on. Start at
-//! [`study`].
+//! [`run_bisections`].
 
-use super::check::{Check, average, head, percent, row};
-use super::noise::Random;
-use super::repeat::repeat;
-use speedwell_stats::posterior::{Bins, Posterior};
+use super::check::{ToleranceCheck, average, percent, print_head, print_row};
+use super::noise::TrendRandom;
+use super::repeat::repeat_parallel;
+use speedwell_stats::posterior::{PosteriorBins, RevisionPosterior};
 
 /// Runs of each end before the search, and runs per block of either end and of the tested revision.
 const FIRST: usize = 16;
@@ -16,9 +16,9 @@ const LEVEL: f64 = 0.95;
 const MOST_RUNS: usize = 3000;
 
 /// Draws one run of noise with about unit deviation.
-type Draw = fn(&mut Random) -> f64;
+type NoiseDraw = fn(&mut TrendRandom) -> f64;
 
-const NOISES: [(&str, Draw); 3] = [
+const NOISES: [(&str, NoiseDraw); 3] = [
     ("normal", |random| random.normal()),
     ("t, 2 degrees", |random| {
         0.6 * random.normal() / (-random.uniform().ln()).sqrt()
@@ -43,8 +43,8 @@ const CELLS: [(usize, f64, f64, [f64; 3]); 9] = [
 ];
 
 /// Prints the table.
-pub fn study(check: &mut Check, repetitions: u64) {
-    head(
+pub fn run_bisections(check: &mut ToleranceCheck, repetitions: u64) {
+    print_head(
         &format!(
             "Bisecting: right answers, % (reference), and runs, {repetitions} searches a cell"
         ),
@@ -65,17 +65,17 @@ pub fn study(check: &mut Check, repetitions: u64) {
         for ((&(name, draw), reference), seed) in
             NOISES.iter().zip(right).zip((seed..).step_by(10_000))
         {
-            let searches = repeat(repetitions, |repetition| {
-                search(
+            let searches = repeat_parallel(repetitions, |repetition| {
+                simulate_search(
                     revisions,
                     change,
                     draw,
                     1,
-                    &mut Random::new(seed + repetition),
+                    &mut TrendRandom::new(seed + repetition),
                 )
             });
             let place = format!("{revisions} revisions, {change}, {name}");
-            cells.push(check.cell(
+            cells.push(check.compare_cell(
                 &place,
                 percent(&searches, |search| search.is_right),
                 reference,
@@ -84,16 +84,16 @@ pub fn study(check: &mut Check, repetitions: u64) {
             means.push(average(&searches, |search| search.runs as f64));
         }
         let place = format!("{revisions} revisions, {change}, runs");
-        cells.push(check.cell(&place, means[0], runs, 0.12 * runs));
+        cells.push(check.compare_cell(&place, means[0], runs, 0.12 * runs));
         cells.push(format!("{:.0}, {:.0}", means[1], means[2]));
-        row(&cells);
+        print_row(&cells);
     }
-    unbuildable(check, repetitions);
+    run_unbuildable(check, repetitions);
 }
 
 /// Searches where every fifth revision cannot be built, so that the answer may be several.
-fn unbuildable(check: &mut Check, repetitions: u64) {
-    head(
+fn run_unbuildable(check: &mut ToleranceCheck, repetitions: u64) {
+    print_head(
         "Every fifth of 64 revisions cannot be built, normal noise",
         &[
             "change / noise",
@@ -106,11 +106,17 @@ fn unbuildable(check: &mut Check, repetitions: u64) {
         .into_iter()
         .zip((5_000_000..).step_by(10_000))
     {
-        let draw: Draw = |random| random.normal();
-        let searches = repeat(repetitions, |repetition| {
-            search(64, change, draw, 5, &mut Random::new(seed + repetition))
+        let draw: NoiseDraw = |random| random.normal();
+        let searches = repeat_parallel(repetitions, |repetition| {
+            simulate_search(
+                64,
+                change,
+                draw,
+                5,
+                &mut TrendRandom::new(seed + repetition),
+            )
         });
-        row(&[
+        print_row(&[
             format!("{change}"),
             check.at_least(
                 &format!("unbuildable, {change}"),
@@ -124,14 +130,20 @@ fn unbuildable(check: &mut Check, repetitions: u64) {
 }
 
 /// How a search ended.
-struct Search {
+struct SearchResult {
     is_right: bool,
     answered: usize,
     runs: usize,
 }
 
 /// Simulates one search; one of `every` revisions cannot be built, none if it is 1.
-fn search(revisions: usize, change: f64, draw: Draw, every: usize, random: &mut Random) -> Search {
+fn simulate_search(
+    revisions: usize,
+    change: f64,
+    draw: NoiseDraw,
+    every: usize,
+    random: &mut TrendRandom,
+) -> SearchResult {
     let first_bad = random.below(revisions);
     let mut take = |is_bad: bool, count: usize| -> Vec<f64> {
         let shift = if is_bad { change } else { 0.0 };
@@ -140,17 +152,17 @@ fn search(revisions: usize, change: f64, draw: Draw, every: usize, random: &mut 
     let can_build = |revision: usize| every == 1 || revision % every != every - 1;
     let (mut good, mut bad, mut seen) = (take(false, FIRST), take(true, FIRST), Vec::new());
     let mut runs = 2 * FIRST;
-    while let Some(bins) = Bins::new(&good, &bad).filter(|_| runs < MOST_RUNS) {
-        let posterior = Posterior::new(revisions, &bins, &seen);
-        if let Some(answer) = posterior.answer(LEVEL, can_build) {
+    while let Some(bins) = PosteriorBins::new(&good, &bad).filter(|_| runs < MOST_RUNS) {
+        let posterior = RevisionPosterior::new(revisions, &bins, &seen);
+        if let Some(answer) = posterior.credible_answer(LEVEL, can_build) {
             let answered = answer.clone().count();
-            return Search {
+            return SearchResult {
                 is_right: answer.contains(&first_bad),
                 answered,
                 runs,
             };
         }
-        let Some(next) = posterior.next(can_build) else {
+        let Some(next) = posterior.next_revision(can_build) else {
             break;
         };
         good.extend(take(false, BLOCK));
@@ -162,7 +174,7 @@ fn search(revisions: usize, change: f64, draw: Draw, every: usize, random: &mut 
         );
         runs += 3 * BLOCK;
     }
-    Search {
+    SearchResult {
         is_right: false,
         answered: revisions,
         runs,

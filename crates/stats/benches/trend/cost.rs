@@ -1,10 +1,10 @@
 //! Cost of the search, in processor time of its thread.
 //!
-//! Start at [`study`].
+//! Start at [`run_costs`].
 
-use super::check::Check;
-use super::noise::{Noise, Random, course, with_step};
-use speedwell_stats::trend::{Point, Series, Walk, search};
+use super::check::ToleranceCheck;
+use super::noise::{TrendNoise, TrendRandom, noisy_series, with_step};
+use speedwell_stats::trend::{ChangeDetector, MeasuredPoint, TrendSeries, find_changes};
 use std::hint::black_box;
 
 /// Goals: 1000 points in 10 ms, another point in 50 us.
@@ -12,20 +12,20 @@ const WHOLE_US: f64 = 10_000.0;
 const APPEND_US: f64 = 50.0;
 
 /// Prints the times of several kinds of series and checks them against the goals.
-pub fn study(check: &mut Check, rounds: u64) {
+pub fn run_costs(check: &mut ToleranceCheck, rounds: u64) {
     println!("\nCost, processor time\n");
     for (name, noise) in [
-        ("normal", Noise::Normal),
-        ("3 machines", Noise::ThreeMachines),
-        ("AR(.7)", Noise::Dependent(0.7)),
+        ("normal", TrendNoise::Normal),
+        ("3 machines", TrendNoise::ThreeMachines),
+        ("AR(.7)", TrendNoise::Dependent(0.7)),
     ] {
-        let points = course(noise, 1000, 0.02, &mut Random::new(3));
+        let points = noisy_series(noise, 1000, 0.02, &mut TrendRandom::new(3));
         let points = with_step(with_step(points, 300, 0.05), 700, 0.03);
-        black_box(search(&points).ok());
+        black_box(find_changes(&points).ok());
         let whole = us_per_call(rounds, || {
-            black_box(search(&points).ok());
+            black_box(find_changes(&points).ok());
         });
-        let append = appends(&points, rounds);
+        let append = append_us(&points, rounds);
         let place = |what: &str| format!("{what}, {name}");
         println!(
             "{name:<12} 1000 points {} us",
@@ -35,36 +35,36 @@ pub fn study(check: &mut Check, rounds: u64) {
             "{name:<12} a new point {} us",
             check.at_most(&place("a new point"), append, APPEND_US)
         );
-        let Ok(series) = Series::new(&points) else {
+        let Ok(series) = TrendSeries::new(&points) else {
             continue;
         };
-        let mut walk = Walk::default();
-        walk.go_on(&series);
+        let mut walk = ChangeDetector::default();
+        walk.process_series(&series);
         let changes = us_per_call(10 * rounds, || {
-            black_box(walk.changes(&series));
+            black_box(walk.describe_changes(&series));
         });
         println!(
             "{name:<12} {} changes placed and sized {changes:.1} us",
-            walk.changes(&series).len()
+            walk.describe_changes(&series).len()
         );
     }
 }
 
 /// Mean time of continuing by one point, over the last 700.
-fn appends(points: &[Point], rounds: u64) -> f64 {
-    let Ok(series) = Series::new(points) else {
+fn append_us(points: &[MeasuredPoint], rounds: u64) -> f64 {
+    let Ok(series) = TrendSeries::new(points) else {
         return f64::NAN;
     };
-    let prefixes: Vec<Series> = (300..=points.len())
+    let prefixes: Vec<TrendSeries> = (300..=points.len())
         .map(|count| series.prefix(count))
         .collect();
-    let mut start = Walk::default();
-    start.go_on(&prefixes[0]);
+    let mut start = ChangeDetector::default();
+    start.process_series(&prefixes[0]);
     let all = us_per_call(rounds, || {
         let mut walk = start.clone();
         prefixes[1..]
             .iter()
-            .for_each(|series| walk.go_on(black_box(series)));
+            .for_each(|series| walk.process_series(black_box(series)));
     });
     all / (prefixes.len() - 1) as f64
 }

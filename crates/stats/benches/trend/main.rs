@@ -17,7 +17,7 @@ mod cost;
 mod noise;
 mod steps;
 
-use check::Check;
+use check::ToleranceCheck;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
@@ -27,22 +27,22 @@ fn main() {
         .filter(|word| !word.starts_with('-'))
         .collect();
     let is_chosen = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
-    let mut check = Check::default();
+    let mut check = ToleranceCheck::default();
     let start = std::time::Instant::now();
     if is_chosen("clean") {
-        clean::study(&mut check, count(4000), count(1000));
-        clean::hints(&mut check, count(40_000));
+        clean::run_clean(&mut check, count(4000), count(1000));
+        clean::run_hints(&mut check, count(40_000));
     }
     if is_chosen("steps") {
-        steps::study(&mut check, count(1000));
+        steps::run_steps(&mut check, count(1000));
     }
     if is_chosen("bisect") {
-        bisect::study(&mut check, count(400));
+        bisect::run_bisections(&mut check, count(400));
     }
     if is_chosen("cost") {
-        cost::study(&mut check, count(200));
+        cost::run_costs(&mut check, count(200));
     }
-    let Check { cells, failures } = check;
+    let ToleranceCheck { cells, failures } = check;
     println!("\n{cells} cells, {} out of tolerance:", failures.len());
     failures.iter().for_each(|failure| println!("- {failure}"));
     eprintln!("took {:.0} s", start.elapsed().as_secs_f64());

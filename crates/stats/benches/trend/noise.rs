@@ -1,19 +1,19 @@
 //! Noise of sessions over time, on the log scale, and series made from it.
 //!
-//! Defines the kinds of series used to evaluate the search. Start at [`course`].
+//! Defines the kinds of series used to evaluate the search. Start at [`noisy_series`].
 
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_stats::trend::Point;
+use speedwell_stats::trend::MeasuredPoint;
 use std::f64::consts::TAU;
 
 /// A seeded source of random numbers.
-pub struct Random(Xoshiro256StarStar);
+pub struct TrendRandom(Xoshiro256StarStar);
 
-impl Random {
+impl TrendRandom {
     /// Creates the stream of a seed, whose bits are spread by splitmix64 (Steele, Lea and Flood,
     /// OOPSLA 2014).
-    pub fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> TrendRandom {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut state = seed.wrapping_mul(STEP) ^ 0xD1B5_4A32_D192_ED03;
         let mut bytes = [0; 32];
@@ -23,7 +23,7 @@ impl Random {
             let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
             word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
         }
-        Random(Xoshiro256StarStar::from_seed(bytes))
+        TrendRandom(Xoshiro256StarStar::from_seed(bytes))
     }
 
     /// Uniform between 0 and 1, both excluded.
@@ -49,7 +49,7 @@ impl Random {
 
 /// Noise of a series in which nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Noise {
+pub enum TrendNoise {
     /// Normal.
     Normal,
     /// A lower bound and a long upper tail.
@@ -77,16 +77,21 @@ pub enum Noise {
 }
 
 /// Generates `count` points of noise of about this deviation.
-pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -> Vec<Point> {
+pub fn noisy_series(
+    noise: TrendNoise,
+    count: usize,
+    deviation: f64,
+    random: &mut TrendRandom,
+) -> Vec<MeasuredPoint> {
     // Drawn for every kind, so that kinds with the same seed share their normal numbers.
     let (mut level, mut is_slow) = (random.normal(), false);
     let one = |index: usize| {
         let mut machine = 0;
         let log = match noise {
-            Noise::Normal => deviation * random.normal(),
-            Noise::Lognormal => (1.0 + deviation * random.normal().exp()).ln(),
-            Noise::Student2 => 0.6 * deviation * random.normal() / random.exponential().sqrt(),
-            Noise::Spikes => {
+            TrendNoise::Normal => deviation * random.normal(),
+            TrendNoise::Lognormal => (1.0 + deviation * random.normal().exp()).ln(),
+            TrendNoise::Student2 => 0.6 * deviation * random.normal() / random.exponential().sqrt(),
+            TrendNoise::Spikes => {
                 let is_spike = random.uniform() < 0.04;
                 let spike = if is_spike {
                     0.3 * random.exponential()
@@ -95,7 +100,7 @@ pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -
                 };
                 0.75 * deviation * random.normal() + spike
             }
-            Noise::TwoLayouts => {
+            TrendNoise::TwoLayouts => {
                 let within = 0.5 * deviation * random.normal();
                 within
                     + if random.uniform() < 0.35 {
@@ -104,31 +109,33 @@ pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -
                         0.0
                     }
             }
-            Noise::Dependent(correlation) => {
+            TrendNoise::Dependent(correlation) => {
                 let current = deviation * level;
                 level = correlation * level
                     + (1.0 - correlation * correlation).sqrt() * random.normal();
                 current
             }
-            Noise::ThreeMachines => {
+            TrendNoise::ThreeMachines => {
                 machine = random.below(3);
                 deviation * random.normal() + [0.0, 0.05, 0.12][machine]
             }
-            Noise::Drift => deviation * random.normal() + 0.05 * index as f64 / count as f64,
-            Noise::Sticky => {
+            TrendNoise::Drift => deviation * random.normal() + 0.05 * index as f64 / count as f64,
+            TrendNoise::Sticky => {
                 is_slow ^= random.uniform() < 0.05;
                 0.5 * deviation * random.normal() + if is_slow { 2.5 * deviation } else { 0.0 }
             }
-            Noise::Ties => ((100.0 * (1.0 + deviation * random.normal())).round() / 100.0).ln(),
-            Noise::Calming => {
+            TrendNoise::Ties => {
+                ((100.0 * (1.0 + deviation * random.normal())).round() / 100.0).ln()
+            }
+            TrendNoise::Calming => {
                 deviation * random.normal() * if index >= count / 2 { 0.35 } else { 1.0 }
             }
-            Noise::MachineSwap => {
+            TrendNoise::MachineSwap => {
                 machine = usize::from(index >= count / 2);
                 deviation * random.normal() + [0.0, 0.12][machine]
             }
         };
-        Point {
+        MeasuredPoint {
             value: log.exp(),
             machine: machine as u32,
             position: index as u32,
@@ -138,7 +145,7 @@ pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -
 }
 
 /// Scales all points from `at` on by 1 + `change`.
-pub fn with_step(mut course: Vec<Point>, at: usize, change: f64) -> Vec<Point> {
+pub fn with_step(mut course: Vec<MeasuredPoint>, at: usize, change: f64) -> Vec<MeasuredPoint> {
     course[at..]
         .iter_mut()
         .for_each(|point| point.value *= 1.0 + change);

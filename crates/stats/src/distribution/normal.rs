@@ -40,7 +40,7 @@ pub fn upper_quantile(tail: f64) -> f64 {
     if tail == 0.0 {
         return f64::INFINITY;
     }
-    upper_quantile_near(tail, start(tail), 1e-15)
+    upper_quantile_near(tail, initial_guess(tail), 1e-15)
 }
 
 /// The z that is exceeded with probability `tail`, to a relative error of about `precision`,
@@ -67,7 +67,7 @@ pub fn quantile(p: f64) -> f64 {
 
 /// A first guess for the upper quantile, from inverting Mills' ratio once:
 /// Q(z) is close to exp(-z^2/2) / (z sqrt(2 pi)) in the tail (Mills, Biometrika 18, 1926).
-fn start(tail: f64) -> f64 {
+fn initial_guess(tail: f64) -> f64 {
     if tail > 0.1 {
         return (0.5 - tail) / density(0.0);
     }

@@ -17,7 +17,7 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
     if t.is_nan() || df.is_nan() || df <= 0.0 {
         return f64::NAN;
     }
-    areas(t, df).0
+    tail_areas(t, df).0
 }
 
 /// Probability that T exceeds `t`.
@@ -48,7 +48,7 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     if outer <= 0.5 {
         tail_quantile(outer, df)
     } else {
-        decreasing_root(0.0, 1.0, |t| (1.0 - outer) - areas(t, df).1)
+        decreasing_root(0.0, 1.0, |t| (1.0 - outer) - tail_areas(t, df).1)
     }
 }
 
@@ -62,7 +62,7 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
     let ln_beta = ln_beta_half(0.5 * df);
     let ln_front = std::f64::consts::LN_2 - 0.5 * df.ln() - ln_beta;
     let (mut low, mut high) = (0.0, f64::INFINITY);
-    let mut t = guess(0.5 * outer, df);
+    let mut t = initial_guess(0.5 * outer, df);
     for _ in 0..60 {
         let area = areas_with(t, df, ln_beta).0;
         if area > outer {
@@ -84,12 +84,12 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
             2.0 * low
         };
     }
-    decreasing_root(0.0, 1.0, |t| areas(t, df).0 - outer)
+    decreasing_root(0.0, 1.0, |t| tail_areas(t, df).0 - outer)
 }
 
 /// Initial guess of the quantile: the expansion about that of the normal distribution (Abramowitz
 /// and Stegun 26.7.5), which is close from about 3 degrees of freedom on.
-fn guess(tail: f64, df: f64) -> f64 {
+fn initial_guess(tail: f64, df: f64) -> f64 {
     let z = normal::upper_quantile(tail);
     let s = z * z;
     let g1 = (s + 1.0) * z / 4.0;
@@ -101,11 +101,11 @@ fn guess(tail: f64, df: f64) -> f64 {
 }
 
 /// P(|T| > |t|) and P(|T| < |t|), each accurate where it is small.
-fn areas(t: f64, df: f64) -> (f64, f64) {
+fn tail_areas(t: f64, df: f64) -> (f64, f64) {
     areas_with(t, df, ln_beta_half(0.5 * df))
 }
 
-/// Like [`areas`], with ln B(df/2, 1/2) given.
+/// Like [`tail_areas`], with ln B(df/2, 1/2) given.
 fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     if t == 0.0 {
         return (1.0, 0.0);

@@ -2,29 +2,29 @@
 //!
 //! Decides which comparisons may end as different: those that survive the correction now, with all other open ones
 //! counted as p = 1. Each member counts with the smallest p value of its looks, so that p values only fall and a
-//! survivor also survives the final correction. Knows neither data nor looks. Start at [`Family::settle`].
+//! survivor also survives the final correction. Knows neither data nor looks. Start at [`ComparisonFamily::settle_survivors`].
 
-use super::{Design, limits_for_spending};
+use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
 use std::sync::OnceLock;
 
 /// A correction: returns the adjusted p values in the given order; NaN is ignored.
-pub type Adjust = fn(&[f64]) -> Vec<f64>;
+pub type AdjustPValues = fn(&[f64]) -> Vec<f64>;
 
 /// The p values of a family of comparisons during measuring.
 #[derive(Debug, Clone)]
-pub struct Family {
+pub struct ComparisonFamily {
     alpha: f64,
-    adjust: Adjust,
+    adjust: AdjustPValues,
     /// The smallest p value of each member so far.
     p: Vec<f64>,
     is_open: Vec<bool>,
 }
 
-impl Family {
+impl ComparisonFamily {
     /// Creates an empty family with error rate `alpha` and correction `adjust`.
-    pub fn new(alpha: f64, adjust: Adjust) -> Family {
-        Family {
+    pub fn new(alpha: f64, adjust: AdjustPValues) -> ComparisonFamily {
+        ComparisonFamily {
             alpha,
             adjust,
             p: Vec::new(),
@@ -33,7 +33,7 @@ impl Family {
     }
 
     /// Adds a member without looks and returns its number.
-    pub fn join(&mut self) -> usize {
+    pub fn add_member(&mut self) -> usize {
         self.p.push(1.0);
         self.is_open.push(true);
         self.p.len() - 1
@@ -43,7 +43,7 @@ impl Family {
     ///
     /// Because the smallest counts, p values must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: under the
     /// null hypothesis, their minimum is at most x with a probability of at most x.
-    pub fn look(&mut self, member: usize, p: f64) -> bool {
+    pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
         if is_smallest {
             self.p[member] = p;
@@ -57,7 +57,7 @@ impl Family {
     }
 
     /// Ends a member for another reason; its p value is kept.
-    pub fn end(&mut self, member: usize) {
+    pub fn end_member(&mut self, member: usize) {
         self.is_open[member] = false;
     }
 
@@ -70,18 +70,19 @@ impl Family {
     ///
     /// Members that do not survive never help others to survive, so they may count with the p value of their latest
     /// look or as 1.
-    pub fn settle(&mut self) -> Vec<usize> {
+    pub fn settle_survivors(&mut self) -> Vec<usize> {
         let adjusted = (self.adjust)(&self.p);
-        let survives =
-            |&member: &usize| self.is_open[member] && survives(adjusted[member], self.alpha);
+        let survives = |&member: &usize| {
+            self.is_open[member] && survives_correction(adjusted[member], self.alpha)
+        };
         let members: Vec<usize> = (0..self.p.len()).filter(survives).collect();
-        members.iter().for_each(|&member| self.end(member));
+        members.iter().for_each(|&member| self.end_member(member));
         members
     }
 }
 
 /// Whether an adjusted p value is at most `alpha`, up to rounding.
-pub fn survives(adjusted: f64, alpha: f64) -> bool {
+pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
     adjusted <= alpha * (1.0 + 1e-9)
 }
 
@@ -102,14 +103,14 @@ const ABOVE: usize = 40;
 /// Tables that convert the p value at a look to one valid over all looks.
 #[derive(Debug, Clone)]
 pub struct RepeatedP {
-    design: Design,
+    design: SequentialDesign,
     /// The p limits of all looks, one list per error rate; computed on demand.
     nodes: Vec<OnceLock<Vec<f64>>>,
 }
 
 impl RepeatedP {
     /// Creates tables for the looks and the spending function of `design`.
-    pub fn new(design: &Design) -> RepeatedP {
+    pub fn new(design: &SequentialDesign) -> RepeatedP {
         RepeatedP {
             design: design.clone(),
             nodes: vec![OnceLock::new(); BELOW + 1 + ABOVE],
@@ -162,7 +163,7 @@ impl RepeatedP {
         if node == BELOW {
             return looks.iter().map(|look| look.p_limit).collect();
         }
-        let last = self.design.maximum() as f64;
+        let last = self.design.max_runs() as f64;
         let times: Vec<f64> = looks.iter().map(|look| look.n as f64 / last).collect();
         let share = RATIO.powi(node as i32 - BELOW as i32);
         let spent: Vec<f64> = looks
@@ -179,38 +180,41 @@ impl RepeatedP {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multiple::{benjamini_hochberg, holm};
+    use crate::multiple::{adjust_holm, benjamini_hochberg};
 
-    fn family(adjust: Adjust, p: &[f64]) -> Family {
-        let mut family = Family::new(0.05, adjust);
+    fn family(adjust: AdjustPValues, p: &[f64]) -> ComparisonFamily {
+        let mut family = ComparisonFamily::new(0.05, adjust);
         for &p in p {
-            let member = family.join();
-            family.look(member, p);
+            let member = family.add_member();
+            family.update_p(member, p);
         }
         family
     }
 
     #[test]
     fn what_is_open_counts_as_one() {
-        let mut family = family(holm, &[0.02, 1.0, 1.0]);
-        assert!(family.settle().is_empty());
-        family.look(0, 0.016);
-        assert_eq!(family.settle(), [0]);
+        let mut family = family(adjust_holm, &[0.02, 1.0, 1.0]);
+        assert!(family.settle_survivors().is_empty());
+        family.update_p(0, 0.016);
+        assert_eq!(family.settle_survivors(), [0]);
         assert!(family.has_ended(0) && !family.has_ended(1));
         // Two are left for Holm: .025 is enough for the next, and the first keeps its place.
-        family.look(0, 1.0);
-        family.look(2, 0.025);
-        assert_eq!(family.settle(), [2]);
+        family.update_p(0, 1.0);
+        family.update_p(2, 0.025);
+        assert_eq!(family.settle_survivors(), [2]);
     }
 
     #[test]
     fn members_may_survive_together() {
         let all = [0.03; 20];
-        assert_eq!(family(benjamini_hochberg, &all).settle().len(), 20);
-        assert!(family(holm, &all).settle().is_empty());
+        assert_eq!(
+            family(benjamini_hochberg, &all).settle_survivors().len(),
+            20
+        );
+        assert!(family(adjust_holm, &all).settle_survivors().is_empty());
         let mut half = family(benjamini_hochberg, &[&[0.03; 10][..], &[0.5; 10]].concat());
         assert!(
-            half.settle().is_empty(),
+            half.settle_survivors().is_empty(),
             "the limit of ten of twenty is .025"
         );
     }
@@ -220,29 +224,29 @@ mod tests {
     fn the_smallest_p_value_of_all_looks_counts() {
         let mut family = family(benjamini_hochberg, &[0.02, 1.0, 1.0]);
         assert!(
-            family.settle().is_empty(),
+            family.settle_survivors().is_empty(),
             "the limit of one of three is .0167"
         );
-        assert!(!family.look(0, 0.4) && family.look(1, 0.03));
-        assert_eq!(family.settle(), [0, 1]);
+        assert!(!family.update_p(0, 0.4) && family.update_p(1, 0.03));
+        assert_eq!(family.settle_survivors(), [0, 1]);
         assert_eq!(family.p_values(), [0.02, 0.03, 1.0]);
-        assert!(!family.look(0, 0.001), "it has ended");
+        assert!(!family.update_p(0, 0.001), "it has ended");
     }
 
     #[test]
     fn an_end_for_another_reason_keeps_the_p_value() {
         let mut family = family(benjamini_hochberg, &[0.04, 0.9]);
-        family.end(0);
-        family.look(0, 0.9);
-        family.look(1, 0.03);
-        assert_eq!(family.settle(), [1], "both are at most 5 % now");
+        family.end_member(0);
+        family.update_p(0, 0.9);
+        family.update_p(1, 0.03);
+        assert_eq!(family.settle_survivors(), [1], "both are at most 5 % now");
     }
 
     #[test]
     fn at_the_limit_of_a_look_it_is_the_error_rate() {
         for design in [
-            Design::default(),
-            Design::new(&[8, 16, 24, 32, 40], 0.01, 2.0),
+            SequentialDesign::default(),
+            SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0),
         ] {
             let repeated = RepeatedP::new(&design);
             for look in design.limits() {
@@ -256,7 +260,7 @@ mod tests {
     /// By definition, a design with that error rate has the p value as its limit.
     #[test]
     fn a_design_of_that_error_rate_would_just_reject() {
-        let repeated = RepeatedP::new(&Design::default());
+        let repeated = RepeatedP::new(&SequentialDesign::default());
         for (look, p) in [
             (0, 0.002),
             (1, 7e-6),
@@ -266,14 +270,15 @@ mod tests {
             (4, 1e-5),
         ] {
             let rate = repeated.at(look, p);
-            let limit = Design::new(&[8, 14, 20, 26, 32], rate, 2.0).limits()[look].p_limit;
+            let limit =
+                SequentialDesign::new(&[8, 14, 20, 26, 32], rate, 2.0).limits()[look].p_limit;
             assert!((limit / p - 1.0).abs() < 0.01, "look {look}: {p} {limit}");
         }
     }
 
     #[test]
     fn it_grows_with_the_p_value_and_stays_below_one() {
-        let repeated = RepeatedP::new(&Design::default());
+        let repeated = RepeatedP::new(&SequentialDesign::default());
         for look in 0..5 {
             let mut last = 0.0;
             for step in 1..400 {
@@ -291,7 +296,7 @@ mod tests {
 
     #[test]
     fn one_look_gives_the_ordinary_p_value() {
-        let repeated = RepeatedP::new(&Design::fixed(30, 0.05));
+        let repeated = RepeatedP::new(&SequentialDesign::single_look(30, 0.05));
         for p in [1e-12, 1e-3, 0.05, 0.4] {
             assert!((repeated.at(0, p) / p - 1.0).abs() < 1e-9, "{p}");
         }

@@ -2,16 +2,16 @@
 //!
 //! Computes the limits of each look so that all looks together reject equal sides with the
 //! requested probability, and applies them to blocked observations. Measures and schedules nothing.
-//! Start at [`Design`], then [`decide`]; for many comparisons at once, [`RepeatedP`] and
-//! [`Family`].
+//! Start at [`SequentialDesign`], then [`decide_at_look`]; for many comparisons at once, [`RepeatedP`] and
+//! [`ComparisonFamily`].
 
 mod family;
 
-pub use family::{Adjust, Family, RepeatedP, survives};
+pub use family::{AdjustPValues, ComparisonFamily, RepeatedP, survives_correction};
 
 use crate::distribution::{decreasing_root, normal};
 use crate::interval::Interval;
-use crate::test::stratified::{Observation, StratifiedError, stratified_rank};
+use crate::test::stratified::{BlockObservation, StratifiedError, stratified_rank};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ const DEFAULT_RHO: f64 = 2.0;
 
 /// One point at which the test may stop measuring.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct DesignLook {
     /// Index among the looks, from 0.
     pub index: usize,
     /// Runs per side at this look.
@@ -48,8 +48,8 @@ pub struct Look {
 /// It must be fixed before the first run: looks that are moved after seeing data void the
 /// guarantee.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Design {
-    looks: Vec<Look>,
+pub struct SequentialDesign {
+    looks: Vec<DesignLook>,
     alpha: f64,
 }
 
@@ -76,26 +76,26 @@ impl fmt::Display for DesignError {
 
 impl std::error::Error for DesignError {}
 
-impl Design {
+impl SequentialDesign {
     /// Creates a design with the given looks (runs per side), spending alpha (n / last)^rho by look
     /// n.
     ///
     /// # Panics
     ///
-    /// If [`Design::try_new`] fails. Use that one for user input.
-    pub fn new(looks: &[usize], alpha: f64, rho: f64) -> Design {
-        match Design::try_new(looks, alpha, rho) {
+    /// If [`SequentialDesign::try_new`] fails. Use that one for user input.
+    pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
+        match SequentialDesign::try_new(looks, alpha, rho) {
             Ok(design) => design,
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Like [`Design::new`], for looks that may be invalid.
+    /// Like [`SequentialDesign::new`], for looks that may be invalid.
     ///
     /// # Errors
     ///
     /// See [`DesignError`].
-    pub fn try_new(looks: &[usize], alpha: f64, rho: f64) -> Result<Design, DesignError> {
+    pub fn try_new(looks: &[usize], alpha: f64, rho: f64) -> Result<SequentialDesign, DesignError> {
         let last = *looks.last().ok_or(DesignError::Looks)?;
         if looks[0] == 0 || !looks.is_sorted_by(|a, b| a < b) {
             return Err(DesignError::Looks);
@@ -109,7 +109,7 @@ impl Design {
         let times: Vec<f64> = looks.iter().map(|&n| n as f64 / last as f64).collect();
         let cumulative: Vec<f64> = times.iter().map(|time| alpha * time.powf(rho)).collect();
         let limits = limits_for_spending(&times, &cumulative);
-        let look = |index: usize| Look {
+        let look = |index: usize| DesignLook {
             index,
             n: looks[index],
             p_limit: normal::two_sided(limits[index]),
@@ -117,7 +117,7 @@ impl Design {
             cumulative_alpha: cumulative[index],
             is_last: index + 1 == looks.len(),
         };
-        Ok(Design {
+        Ok(SequentialDesign {
             looks: (0..looks.len()).map(look).collect(),
             alpha,
         })
@@ -128,8 +128,8 @@ impl Design {
     /// # Panics
     ///
     /// If `n` is 0 or `alpha` is not between 0 and 1.
-    pub fn fixed(n: usize, alpha: f64) -> Design {
-        Design::new(&[n], alpha, 1.0)
+    pub fn single_look(n: usize, alpha: f64) -> SequentialDesign {
+        SequentialDesign::new(&[n], alpha, 1.0)
     }
 
     /// The probability of rejecting at one of the looks if the sides are equal.
@@ -138,31 +138,31 @@ impl Design {
     }
 
     /// The looks with their limits, in order.
-    pub fn limits(&self) -> &[Look] {
+    pub fn limits(&self) -> &[DesignLook] {
         &self.looks
     }
 
     /// The look at exactly `n` runs per side, if there is one.
-    pub fn look_at(&self, n: usize) -> Option<Look> {
+    pub fn look_at(&self, n: usize) -> Option<DesignLook> {
         self.looks.iter().find(|look| look.n == n).copied()
     }
 
     /// The next look after `n` runs per side; `None` after the last one.
-    pub fn next_after(&self, n: usize) -> Option<Look> {
+    pub fn next_after(&self, n: usize) -> Option<DesignLook> {
         self.looks.iter().find(|look| look.n > n).copied()
     }
 
     /// The largest number of runs per side.
-    pub fn maximum(&self) -> usize {
+    pub fn max_runs(&self) -> usize {
         self.looks.last().map_or(0, |look| look.n)
     }
 }
 
-impl Default for Design {
+impl Default for SequentialDesign {
     /// Looks at 8, 14, 20, 26 and 32 runs per side, alpha 5 %, rho 2.
-    fn default() -> Design {
-        static DEFAULT: LazyLock<Design> =
-            LazyLock::new(|| Design::new(&DEFAULT_LOOKS, DEFAULT_ALPHA, DEFAULT_RHO));
+    fn default() -> SequentialDesign {
+        static DEFAULT: LazyLock<SequentialDesign> =
+            LazyLock::new(|| SequentialDesign::new(&DEFAULT_LOOKS, DEFAULT_ALPHA, DEFAULT_RHO));
         DEFAULT.clone()
     }
 }
@@ -183,17 +183,17 @@ const REACH: f64 = 9.0;
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
-    let mut walk = Walk::default();
+    let mut walk = ScoreWalk::default();
     let mut spent = 0.0;
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
         let increment = target - spent;
         // Beyond 38 standard deviations, a double cannot be distinguished from zero.
         let score = decreasing_root(0.0, 38.0 * time.sqrt(), |s| {
-            walk.crossing(time, s) - increment
+            walk.crossing_probability(time, s) - increment
         });
         limits.push(score / time.sqrt());
-        walk.step(time, score);
+        walk.advance_to(time, score);
         spent = target;
     }
     limits
@@ -201,24 +201,24 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
 
 /// Paths that have not crossed so far: a weighted grid of scores at the last look's time; before
 /// the first look, the single score zero.
-struct Walk {
+struct ScoreWalk {
     time: f64,
     /// Score and its part of the probability (density times Simpson weight).
     grid: Vec<(f64, f64)>,
 }
 
-impl Default for Walk {
-    fn default() -> Walk {
-        Walk {
+impl Default for ScoreWalk {
+    fn default() -> ScoreWalk {
+        ScoreWalk {
             time: 0.0,
             grid: vec![(0.0, 1.0)],
         }
     }
 }
 
-impl Walk {
+impl ScoreWalk {
     /// Probability of staying inside before `time` and being beyond +-`limit` (a score) at it.
-    fn crossing(&self, time: f64, limit: f64) -> f64 {
+    fn crossing_probability(&self, time: f64, limit: f64) -> f64 {
         let deviation = (time - self.time).sqrt();
         let beyond = |score: f64| {
             normal::upper_tail((limit - score) / deviation)
@@ -231,7 +231,7 @@ impl Walk {
     }
 
     /// Advances to `time`, keeping the paths within +-`limit`.
-    fn step(&mut self, time: f64, limit: f64) {
+    fn advance_to(&mut self, time: f64, limit: f64) {
         let deviation = (time - self.time).sqrt();
         let half = (limit / deviation * POINTS_PER_DEVIATION).ceil().max(10.0) as usize;
         let width = limit / half as f64;
@@ -246,7 +246,7 @@ impl Walk {
             };
             (
                 score,
-                self.density(score, deviation) * simpson * width / 3.0,
+                self.score_density(score, deviation) * simpson * width / 3.0,
             )
         });
         self.grid = moved.collect();
@@ -254,7 +254,7 @@ impl Walk {
     }
 
     /// Density of the next score.
-    fn density(&self, score: f64, deviation: f64) -> f64 {
+    fn score_density(&self, score: f64, deviation: f64) -> f64 {
         let start = self
             .grid
             .partition_point(|&(from, _)| from < score - REACH * deviation);
@@ -272,7 +272,7 @@ pub const DEFAULT_DELTA: f64 = 0.02;
 
 /// Decision at a look.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Decision {
+pub enum LookDecision {
     /// The sides differ.
     Rejected {
         /// Two-sided p-value, at most the limit of the look.
@@ -299,14 +299,14 @@ pub enum Decision {
 /// # Errors
 ///
 /// As [`stratified_rank`].
-pub fn decide(
-    observations: &[Observation],
-    look: &Look,
+pub fn decide_at_look(
+    observations: &[BlockObservation],
+    look: &DesignLook,
     delta: f64,
-) -> Result<Decision, StratifiedError> {
+) -> Result<LookDecision, StratifiedError> {
     let test = stratified_rank(observations)?;
     if test.p <= look.p_limit {
-        return Ok(Decision::Rejected {
+        return Ok(LookDecision::Rejected {
             p: test.p,
             ratio: test.ratio(),
             interval: test.interval_at(look.p_limit),
@@ -314,12 +314,13 @@ pub fn decide(
     }
     let theta = delta.ln_1p();
     let level = 0.5 * look.p_limit;
-    let is_equivalent =
-        delta > 0.0 && test.shifted(theta).lower <= level && test.shifted(-theta).upper <= level;
+    let is_equivalent = delta > 0.0
+        && test.test_shifted(theta).lower <= level
+        && test.test_shifted(-theta).upper <= level;
     Ok(if is_equivalent {
-        Decision::Equivalent
+        LookDecision::Equivalent
     } else {
-        Decision::GoOn
+        LookDecision::GoOn
     })
 }
 
@@ -329,19 +330,19 @@ mod tests {
 
     /// The probability that |z| crosses `limits` at one of the looks if the sides are equal.
     fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
-        let mut walk = Walk::default();
+        let mut walk = ScoreWalk::default();
         let mut crossed = 0.0;
         for (&time, &limit) in times.iter().zip(limits) {
             let score = limit * time.sqrt();
-            crossed += walk.crossing(time, score);
-            walk.step(time, score);
+            crossed += walk.crossing_probability(time, score);
+            walk.advance_to(time, score);
         }
         crossed
     }
 
     #[test]
     fn a_fixed_design_is_the_ordinary_test() {
-        let design = Design::fixed(30, 0.05);
+        let design = SequentialDesign::single_look(30, 0.05);
         let look = design.look_at(30).unwrap();
         assert!((look.p_limit - 0.05).abs() < 1e-12 && look.is_last);
         assert!((look.z_limit - 1.959963984540054).abs() < 1e-12);
@@ -349,23 +350,38 @@ mod tests {
 
     #[test]
     fn looks_are_found_by_their_number_of_runs() {
-        let design = Design::default();
+        let design = SequentialDesign::default();
         assert_eq!(design.look_at(14).map(|look| look.index), Some(1));
         assert_eq!(design.look_at(15), None);
         assert_eq!(design.next_after(14).map(|look| look.n), Some(20));
         assert_eq!(design.next_after(0).map(|look| look.n), Some(8));
         assert_eq!(design.next_after(32), None);
-        assert_eq!(design.maximum(), 32);
+        assert_eq!(design.max_runs(), 32);
         assert!(design.look_at(32).unwrap().is_last);
     }
 
     #[test]
     fn senseless_designs_are_refused() {
-        assert_eq!(Design::try_new(&[], 0.05, 2.0), Err(DesignError::Looks));
-        assert_eq!(Design::try_new(&[0, 8], 0.05, 2.0), Err(DesignError::Looks));
-        assert_eq!(Design::try_new(&[8, 8], 0.05, 2.0), Err(DesignError::Looks));
-        assert_eq!(Design::try_new(&[8], 1.0, 2.0), Err(DesignError::Alpha));
-        assert_eq!(Design::try_new(&[8], 0.05, f64::NAN), Err(DesignError::Rho));
+        assert_eq!(
+            SequentialDesign::try_new(&[], 0.05, 2.0),
+            Err(DesignError::Looks)
+        );
+        assert_eq!(
+            SequentialDesign::try_new(&[0, 8], 0.05, 2.0),
+            Err(DesignError::Looks)
+        );
+        assert_eq!(
+            SequentialDesign::try_new(&[8, 8], 0.05, 2.0),
+            Err(DesignError::Looks)
+        );
+        assert_eq!(
+            SequentialDesign::try_new(&[8], 1.0, 2.0),
+            Err(DesignError::Alpha)
+        );
+        assert_eq!(
+            SequentialDesign::try_new(&[8], 0.05, f64::NAN),
+            Err(DesignError::Rho)
+        );
     }
 
     /// Constant limits that give 5 % in all, from Pocock (Biometrika 64, 1977), and O'Brien-Fleming

@@ -4,7 +4,7 @@
 //! Does not know blocks; values measured in randomised blocks belong to
 //! [`stratified`](super::stratified). Start at [`mann_whitney`].
 
-pub use crate::effect::{Magnitude, Shift, cliffs_delta, hodges_lehmann};
+pub use crate::effect::{EffectMagnitude, ShiftEstimate, cliffs_delta, hodges_lehmann};
 
 use crate::distribution::normal;
 use crate::test::{mid_ranks, tie_term};
@@ -14,7 +14,7 @@ const LARGEST_EXACT_SIDE: usize = 8;
 
 /// Which null distribution gives the p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum PValueMethod {
     /// As scipy: exact when a side has at most 8 values and there are no ties, else asymptotic.
     Auto,
     /// The distribution of U without ties, applied to any values (scipy's `exact`).
@@ -32,14 +32,14 @@ pub struct MannWhitney {
     pub u1: f64,
     /// Two-sided p-value; NaN when a group is empty.
     pub p: f64,
-    /// The distribution that was used; never [`Method::Auto`]. An exact method that would be too
-    /// expensive is replaced by [`Method::Asymptotic`].
-    pub method: Method,
+    /// The distribution that was used; never [`PValueMethod::Auto`]. An exact method that would be too
+    /// expensive is replaced by [`PValueMethod::Asymptotic`].
+    pub method: PValueMethod,
 }
 
 /// Tests whether values of one group tend to be larger than those of the other
 /// (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
-pub fn mann_whitney(x: &[f64], y: &[f64], method: Method) -> MannWhitney {
+pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
     let pooled = [x, y].concat();
     let ranks = mid_ranks(&pooled);
     let (n1, n2) = (x.len(), y.len());
@@ -49,19 +49,21 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: Method) -> MannWhitney {
         return MannWhitney {
             u1,
             p: f64::NAN,
-            method: Method::Asymptotic,
+            method: PValueMethod::Asymptotic,
         };
     }
     let ties = tie_term(&pooled);
     let wanted = match method {
-        Method::Auto if n1.min(n2) <= LARGEST_EXACT_SIDE && ties == 0.0 => Method::Exact,
-        Method::Auto => Method::Asymptotic,
+        PValueMethod::Auto if n1.min(n2) <= LARGEST_EXACT_SIDE && ties == 0.0 => {
+            PValueMethod::Exact
+        }
+        PValueMethod::Auto => PValueMethod::Asymptotic,
         chosen => chosen,
     };
     let exact = match wanted {
-        Method::Exact => two_sided(u1, n1, n2),
-        Method::ExactTies => two_sided_with_ties(&ranks, n1, rank_sum),
-        Method::Auto | Method::Asymptotic => None,
+        PValueMethod::Exact => two_sided(u1, n1, n2),
+        PValueMethod::ExactTies => two_sided_with_ties(&ranks, n1, rank_sum),
+        PValueMethod::Auto | PValueMethod::Asymptotic => None,
     };
     match exact {
         Some(p) => MannWhitney {
@@ -71,8 +73,8 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: Method) -> MannWhitney {
         },
         None => MannWhitney {
             u1,
-            p: asymptotic(u1, n1, n2, ties),
-            method: Method::Asymptotic,
+            p: asymptotic_p(u1, n1, n2, ties),
+            method: PValueMethod::Asymptotic,
         },
     }
 }
@@ -86,7 +88,7 @@ pub fn smallest_p(n1: usize, n2: usize) -> f64 {
 
 /// Normal approximation with continuity correction; the variance loses the tie term
 /// (Lehmann, Nonparametrics, 1975, section 1.4).
-fn asymptotic(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
+fn asymptotic_p(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
     let (pairs, n) = ((n1 * n2) as f64, (n1 + n2) as f64);
     let larger = u1.max(pairs - u1);
     let variance = pairs / 12.0 * ((n + 1.0) - ties / (n * (n - 1.0)));
@@ -113,7 +115,7 @@ fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
     let pairs = (n1 * n2) as f64;
     let larger = u1.max(pairs - u1).floor();
     let counts = lower_counts((pairs - larger) as usize, n1, n2)?;
-    let tail = counts.iter().sum::<u128>() as f64 / arrangements(n1, n2)? as f64;
+    let tail = counts.iter().sum::<u128>() as f64 / count_arrangements(n1, n2)? as f64;
     Some((2.0 * tail).min(1.0))
 }
 
@@ -126,7 +128,7 @@ pub(crate) fn lower_tail_quantile(probability: f64, n1: usize, n2: usize) -> Opt
 /// P(U <= 0), P(U <= 1), ... P(U <= `last`) without ties; `None` when the arrangements cannot be
 /// counted.
 pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>> {
-    let total = arrangements(n1, n2)? as f64;
+    let total = count_arrangements(n1, n2)? as f64;
     let counts = lower_counts(last, n1, n2)?;
     let cumulated = counts.iter().scan(0u128, |sum, count| {
         *sum += count;
@@ -141,7 +143,7 @@ pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>>
 /// Intermediate coefficients may be negative. Arithmetic modulo 2^128 still ends at the true value,
 /// because that is known to fit.
 fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
-    arrangements(n1, n2)?;
+    count_arrangements(n1, n2)?;
     let (small, large) = (n1.min(n2), n1.max(n2));
     if small.checked_mul(last + 1)? > LARGEST_WORK {
         return None;
@@ -160,7 +162,7 @@ fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
 }
 
 /// C(n1 + n2, n1); None above 128 bits.
-fn arrangements(n1: usize, n2: usize) -> Option<u128> {
+fn count_arrangements(n1: usize, n2: usize) -> Option<u128> {
     let (small, large) = (n1.min(n2) as u128, n1.max(n2) as u128);
     (1..=small).try_fold(1u128, |product, i| {
         Some(product.checked_mul(large + i)? / i)
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn the_smallest_p_is_that_of_complete_separation() {
         let (x, y) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0, 9.0]);
-        let test = mann_whitney(&x, &y, Method::Exact);
+        let test = mann_whitney(&x, &y, PValueMethod::Exact);
         assert!((test.p / smallest_p(4, 5) - 1.0).abs() < 1e-14);
         assert_eq!(smallest_p(1, 1), 1.0);
     }
@@ -257,10 +259,10 @@ mod tests {
     fn exchanging_the_groups_leaves_p_and_mirrors_u() {
         let (x, y) = ([1.0, 3.0, 3.0, 9.0], [2.0, 3.0, 7.0]);
         for method in [
-            Method::Auto,
-            Method::Exact,
-            Method::ExactTies,
-            Method::Asymptotic,
+            PValueMethod::Auto,
+            PValueMethod::Exact,
+            PValueMethod::ExactTies,
+            PValueMethod::Asymptotic,
         ] {
             let (forth, back) = (mann_whitney(&x, &y, method), mann_whitney(&y, &x, method));
             assert_eq!(forth.u1 + back.u1, 12.0);
@@ -273,14 +275,14 @@ mod tests {
         let x: Vec<f64> = (0..3000).map(f64::from).collect();
         let y: Vec<f64> = (0..3000).map(|i| f64::from(i) + 0.5).collect();
         assert_eq!(
-            mann_whitney(&x, &y, Method::Exact).method,
-            Method::Asymptotic
+            mann_whitney(&x, &y, PValueMethod::Exact).method,
+            PValueMethod::Asymptotic
         );
         assert_eq!(
-            mann_whitney(&x, &y, Method::ExactTies).method,
-            Method::Asymptotic
+            mann_whitney(&x, &y, PValueMethod::ExactTies).method,
+            PValueMethod::Asymptotic
         );
-        assert!(mann_whitney(&x, &[], Method::Auto).p.is_nan());
+        assert!(mann_whitney(&x, &[], PValueMethod::Auto).p.is_nan());
     }
 
     /// The two exact methods are different algorithms; without ties they must agree.
@@ -291,8 +293,8 @@ mod tests {
             let y: Vec<f64> = (0..17)
                 .map(|i| f64::from((i * 53 + shift) % 59) + 0.5)
                 .collect();
-            let plain = mann_whitney(&x, &y, Method::Exact).p;
-            let general = mann_whitney(&x, &y, Method::ExactTies).p;
+            let plain = mann_whitney(&x, &y, PValueMethod::Exact).p;
+            let general = mann_whitney(&x, &y, PValueMethod::ExactTies).p;
             assert!((plain / general - 1.0).abs() < 1e-12, "{plain} {general}");
         }
     }
@@ -301,9 +303,9 @@ mod tests {
     fn counts_without_ties_are_those_of_the_published_table() {
         // Number of ways for n1 = 3, n2 = 4 (Mann and Whitney 1947, table I, times C(7, 3) = 35).
         assert_eq!(lower_counts(6, 3, 4).unwrap(), [1, 1, 2, 3, 4, 4, 5]);
-        assert_eq!(arrangements(3, 4), Some(35));
-        assert_eq!(arrangements(30, 30), Some(118_264_581_564_861_424));
-        assert_eq!(arrangements(80, 80), None);
+        assert_eq!(count_arrangements(3, 4), Some(35));
+        assert_eq!(count_arrangements(30, 30), Some(118_264_581_564_861_424));
+        assert_eq!(count_arrangements(80, 80), None);
     }
 
     /// R 4.2.2: `qwilcox(.025, m, n)`.

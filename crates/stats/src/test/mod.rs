@@ -11,10 +11,10 @@ pub mod stratified;
 pub mod welch;
 pub mod welch_anova;
 
-pub use mann_whitney::{MannWhitney, Method, mann_whitney};
+pub use mann_whitney::{MannWhitney, PValueMethod, mann_whitney};
 pub use signed_rank::{SignedRank, SignedRankError, signed_rank};
-pub use stratified::{StratifiedError, StratifiedRank, Tails, stratified_rank};
-pub use welch::{Welch, WelchError, welch};
+pub use stratified::{StratifiedError, StratifiedRank, TailProbabilities, stratified_rank};
+pub use welch::{WelchError, WelchTest, welch};
 pub use welch_anova::{WelchAnova, welch_anova};
 
 /// Two-sided p-value of Fisher's exact test for `happened` out of `all` on either side: the

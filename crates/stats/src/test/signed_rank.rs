@@ -8,7 +8,7 @@
 
 use crate::distribution::normal;
 use crate::interval::Interval;
-use crate::test::Tails;
+use crate::test::TailProbabilities;
 use std::fmt;
 
 /// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
@@ -75,7 +75,7 @@ pub fn signed_rank(pairs: &[(f64, f64)]) -> Result<SignedRank, SignedRankError> 
     let mut differences: Vec<f64> = pairs.iter().map(|(a, b)| b.ln() - a.ln()).collect();
     differences.sort_unstable_by(f64::total_cmp);
     Ok(SignedRank {
-        p: tails(&differences, 0.0).both(),
+        p: tail_probabilities(&differences, 0.0).two_sided_p(),
         averages: walsh_averages(&differences),
         differences,
     })
@@ -109,8 +109,10 @@ impl SignedRank {
             (Some(before), Some(after)) => 0.5 * (steps[before] + after),
         };
         let gaps: Vec<usize> = (0..=steps.len()).collect();
-        let first = gaps.partition_point(|&g| tails(&self.differences, gap(g)).upper <= level);
-        let beyond = gaps.partition_point(|&g| tails(&self.differences, gap(g)).lower > level);
+        let first =
+            gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).upper <= level);
+        let beyond =
+            gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).lower > level);
         let low = first.checked_sub(1).map(|before| steps[before]);
         let high = (beyond <= steps.len()).then(|| steps[beyond.max(1) - 1]);
         Interval {
@@ -120,8 +122,8 @@ impl SignedRank {
     }
 
     /// The tails with `theta` subtracted from every difference: the test of a ratio of exp(theta).
-    pub fn shifted(&self, theta: f64) -> Tails {
-        tails(&self.differences, theta)
+    pub fn shifted(&self, theta: f64) -> TailProbabilities {
+        tail_probabilities(&self.differences, theta)
     }
 }
 
@@ -139,16 +141,16 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
 }
 
 /// Probabilities of sums of positive ranks at most and at least as large as the observed one.
-fn tails(differences: &[f64], theta: f64) -> Tails {
+fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
     let observed: usize = observed.map(|(rank, _)| rank).sum();
     let ranks: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
     if ranks.len() > MOST_EXACT {
-        return approximate(&ranks, observed);
+        return approximate_tails(&ranks, observed);
     }
-    let distribution = distribution(&ranks);
-    Tails {
+    let distribution = rank_sum_distribution(&ranks);
+    TailProbabilities {
         lower: distribution[..=observed].iter().sum::<f64>().min(1.0),
         upper: distribution[observed..].iter().sum::<f64>().min(1.0),
     }
@@ -169,7 +171,7 @@ fn signed_ranks(differences: &[f64], theta: f64) -> Vec<(usize, bool)> {
 }
 
 /// Probability of each sum of positive ranks when all signs are random.
-fn distribution(ranks: &[usize]) -> Vec<f64> {
+fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     let mut sums = vec![0.0; ranks.iter().sum::<usize>() + 1];
     sums[0] = 1.0;
     let mut largest = 0;
@@ -184,12 +186,12 @@ fn distribution(ranks: &[usize]) -> Vec<f64> {
 }
 
 /// The normal approximation, with half a step of the sum as continuity correction.
-fn approximate(ranks: &[usize], observed: usize) -> Tails {
+fn approximate_tails(ranks: &[usize], observed: usize) -> TailProbabilities {
     let total: usize = ranks.iter().sum();
     let squares: f64 = ranks.iter().map(|&rank| (rank as f64).powi(2)).sum();
     let deviation = 0.5 * squares.sqrt();
     let excess = observed as f64 - 0.5 * total as f64;
-    Tails {
+    TailProbabilities {
         lower: normal::upper_tail((-excess - 1.0) / deviation),
         upper: normal::upper_tail((excess - 1.0) / deviation),
     }
@@ -200,14 +202,14 @@ mod tests {
     use super::*;
 
     /// Pairs with these logarithms of their ratios.
-    fn test(differences: &[f64]) -> SignedRank {
+    fn test_differences(differences: &[f64]) -> SignedRank {
         let pairs: Vec<(f64, f64)> = differences.iter().map(|d| (3.0, 3.0 * d.exp())).collect();
         signed_rank(&pairs).unwrap()
     }
 
     #[test]
     fn ten_pairs_of_one_sign_have_the_smallest_p_value() {
-        let found = test(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]);
+        let found = test_differences(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]);
         assert_eq!(found.p, 2.0 / 1024.0);
         assert_eq!(found.shifted(0.0).upper, 1.0 / 1024.0);
         assert_eq!(found.shifted(0.0).lower, 1.0);
@@ -216,8 +218,8 @@ mod tests {
     #[test]
     fn exchanging_the_sides_exchanges_the_tails_and_turns_the_interval_over() {
         let differences = [0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04];
-        let found = test(&differences);
-        let turned = test(&differences.map(|d| -d));
+        let found = test_differences(&differences);
+        let turned = test_differences(&differences.map(|d| -d));
         assert_eq!(found.shifted(0.01).upper, turned.shifted(-0.01).lower);
         assert!((found.ratio() * turned.ratio() - 1.0).abs() < 1e-12);
         let (one, other) = (found.interval_at(0.1), turned.interval_at(0.1));
@@ -227,12 +229,12 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_ratios_that_are_not_rejected() {
-        let found = test(&[0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04, 0.033]);
+        let found = test_differences(&[0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04, 0.033]);
         for limit in [0.01, 0.05, 0.2] {
             let interval = found.interval_at(limit);
             for step in -200..200 {
                 let theta = f64::from(step) * 5.3e-4;
-                let is_kept = found.shifted(theta).both() > limit;
+                let is_kept = found.shifted(theta).two_sided_p() > limit;
                 assert_eq!(interval.contains(theta.exp()), is_kept, "{limit} {theta}");
             }
         }
@@ -240,13 +242,13 @@ mod tests {
 
     #[test]
     fn too_few_pairs_bound_nothing() {
-        let interval = test(&[0.1, 0.2, 0.3, 0.4]).interval_at(0.05);
+        let interval = test_differences(&[0.1, 0.2, 0.3, 0.4]).interval_at(0.05);
         assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
     }
 
     #[test]
     fn equal_sides_are_never_called_different() {
-        let found = test(&[0.0; 12]);
+        let found = test_differences(&[0.0; 12]);
         assert_eq!((found.p, found.ratio()), (1.0, 1.0));
     }
 
@@ -270,7 +272,7 @@ mod tests {
                 let signs = (0..10).map(|pair| if labels >> pair & 1 == 1 { -1.0 } else { 1.0 });
                 let differences: Vec<f64> =
                     sizes.iter().zip(signs).map(|(d, sign)| d * sign).collect();
-                test(&differences).p
+                test_differences(&differences).p
             };
             let all: Vec<f64> = (0..1024).map(exchanged).collect();
             for &p in all.iter().filter(|&&p| p < 1.0) {
@@ -290,8 +292,8 @@ mod tests {
         let signs = signed_ranks(&differences, 0.0);
         let observed = signs.iter().filter(|(_, positive)| *positive);
         let observed: usize = observed.map(|(rank, _)| rank).sum();
-        let exact = tails(&differences, 0.0).both();
-        let approximate = approximate(&ranks, observed).both();
+        let exact = tail_probabilities(&differences, 0.0).two_sided_p();
+        let approximate = approximate_tails(&ranks, observed).two_sided_p();
         assert!(
             (approximate / exact - 1.0).abs() < 0.02,
             "{approximate} {exact}"

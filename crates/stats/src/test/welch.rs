@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Result of Welch's test of the difference candidate - baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Welch {
+pub struct WelchTest {
     /// Mean of the baseline.
     pub mean_baseline: f64,
     /// Mean of the candidate.
@@ -24,7 +24,7 @@ pub struct Welch {
     pub p: f64,
 }
 
-impl Welch {
+impl WelchTest {
     /// Half width of the interval of the difference at `risk`, for instance 0.05 for 95 %.
     pub fn half_width(&self, risk: f64) -> f64 {
         student_t::upper_quantile(0.5 * risk, self.df) * self.standard_error
@@ -57,7 +57,7 @@ impl std::error::Error for WelchError {}
 ///
 /// [`WelchError::TooFew`] below 2 values a side; [`WelchError::Constant`] by R's rule, when the
 /// standard error is below 10 machine epsilons of the larger mean.
-pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Welch, WelchError> {
+pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchError> {
     if baseline.len() < 2 || candidate.len() < 2 {
         return Err(WelchError::TooFew);
     }
@@ -75,7 +75,7 @@ pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Welch, WelchError> {
     let df = 1.0 / (a * a / freedom(baseline) + b * b / freedom(candidate));
     let t = (mean_candidate - mean_baseline) / standard_error;
     let p = student_t::two_sided(t, df);
-    Ok(Welch {
+    Ok(WelchTest {
         mean_baseline,
         mean_candidate,
         standard_error,

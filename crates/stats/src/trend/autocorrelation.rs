@@ -2,9 +2,9 @@
 //!
 //! Estimates how much the variance of a level's mean exceeds that of independent points. Does not
 //! know evidence. Of two estimates of the correlation the smaller one counts: many steps bias the
-//! one from differences, undetected steps the one from residuals. Start at [`inflation`].
+//! one from differences, undetected steps the one from residuals. Start at [`variance_inflation`].
 
-use super::series::Series;
+use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 
 /// Number of past points used.
@@ -25,21 +25,21 @@ const FEWEST_RESIDUALS: usize = 16;
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
 /// where phi is the correlation of adjacent points among the last 256 of the first `end`. `borders`
 /// are the changes so far, including the one in question.
-pub(super) fn inflation(series: &Series, borders: &[usize], end: usize) -> f64 {
+pub(super) fn variance_inflation(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let phi = of_differences(series, end).min(of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)
 }
 
 /// Estimate from clipped differences, which steps hardly affect: 1 + 2 sum d d' / sum d^2 (idea:
 /// Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
-fn of_differences(series: &Series, end: usize) -> f64 {
+fn of_differences(series: &TrendSeries, end: usize) -> f64 {
     let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0);
     for values in series.each_machine(end.saturating_sub(WINDOW)..end) {
         if values.len() < FEWEST_POINTS {
             continue;
         }
         let differences: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let Some(clipped) = clip(&differences) else {
+        let Some(clipped) = clip_outliers(&differences) else {
             continue;
         };
         for pair in clipped.windows(2) {
@@ -51,12 +51,12 @@ fn of_differences(series: &Series, end: usize) -> f64 {
     if pairs < FEWEST_PAIRS {
         return 0.0;
     }
-    shrunk(1.0 + 2.0 * products / squares, pairs)
+    shrink_estimate(1.0 + 2.0 * products / squares, pairs)
 }
 
 /// Estimate from residuals about the median of each level and machine, corrected for Kendall's bias
 /// (Biometrika 41, 1954).
-fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
+fn of_residuals(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let start = end.saturating_sub(WINDOW);
     let inside = borders.iter().copied().filter(|&at| start < at && at < end);
     let ends: Vec<usize> = [start].into_iter().chain(inside).chain([end]).collect();
@@ -70,7 +70,8 @@ fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
         group.iter_mut().for_each(|value| *value -= centre);
     }
     let residuals = groups.concat();
-    let Some(clipped) = clip(&residuals).filter(|_| residuals.len() >= FEWEST_RESIDUALS) else {
+    let Some(clipped) = clip_outliers(&residuals).filter(|_| residuals.len() >= FEWEST_RESIDUALS)
+    else {
         return 0.0;
     };
     let (mut products, mut squares, mut rest) = (0.0, 0.0, clipped.as_slice());
@@ -88,14 +89,14 @@ fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
         rest = after;
     }
     let (phi, count) = (products / squares, residuals.len());
-    shrunk(
+    shrink_estimate(
         phi + groups.len() as f64 * (1.0 + 3.0 * phi) / count as f64,
         count,
     )
 }
 
 /// Clips values at 2.5 robust deviations from zero; `None` when more than half are zero.
-fn clip(values: &[f64]) -> Option<Vec<f64>> {
+fn clip_outliers(values: &[f64]) -> Option<Vec<f64>> {
     let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
     (limit > 0.0).then(|| {
@@ -106,19 +107,19 @@ fn clip(values: &[f64]) -> Option<Vec<f64>> {
     })
 }
 
-fn shrunk(phi: f64, count: usize) -> f64 {
+fn shrink_estimate(phi: f64, count: usize) -> f64 {
     let count = count as f64;
     (phi * count / (count + SHRINK)).clamp(0.0, LARGEST)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::Point;
+    use super::super::series::MeasuredPoint;
     use super::*;
 
     /// Autoregressive sums of uniform numbers, from two machines alternating if requested, with a
     /// step at 100.
-    fn series(seed: u64, correlation: f64, step: f64, machines: u32) -> Series {
+    fn autoregressive_series(seed: u64, correlation: f64, step: f64, machines: u32) -> TrendSeries {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut uniform = || {
             state = state
@@ -127,50 +128,62 @@ mod tests {
             (state >> 33) as f64 / (1u64 << 31) as f64 - 0.5
         };
         let mut levels = [0.0; 2];
-        let points: Vec<Point> = (0..200)
+        let points: Vec<MeasuredPoint> = (0..200)
             .map(|position| {
                 let machine = position % machines;
                 let level = &mut levels[machine as usize];
                 *level = correlation * *level + 0.02 * (uniform() + uniform() + uniform());
                 let log =
                     *level + 0.2 * f64::from(machine) + if position < 100 { 0.0 } else { step };
-                Point {
+                MeasuredPoint {
                     value: log.exp(),
                     machine,
                     position,
                 }
             })
             .collect();
-        Series::new(&points).unwrap_or_default()
+        TrendSeries::new(&points).unwrap_or_default()
     }
 
     /// Mean inflation over twenty series.
-    fn cost(correlation: f64, step: f64, machines: u32, borders: &[usize]) -> f64 {
-        let of = |seed| inflation(&series(seed, correlation, step, machines), borders, 200);
+    fn mean_inflation(correlation: f64, step: f64, machines: u32, borders: &[usize]) -> f64 {
+        let of = |seed| {
+            variance_inflation(
+                &autoregressive_series(seed, correlation, step, machines),
+                borders,
+                200,
+            )
+        };
         (1..=20).map(of).sum::<f64>() / 20.0
     }
 
     #[test]
     fn independent_points_cost_little_and_dependent_ones_nearly_what_they_should() {
-        let independent = cost(0.0, 0.0, 1, &[]);
+        let independent = mean_inflation(0.0, 0.0, 1, &[]);
         assert!(independent < 1.15, "{independent}");
         // (1 + .6) / (1 - .6) = 4, less the effect of shrinking and of taking the smaller estimate.
-        let dependent = cost(0.6, 0.0, 1, &[]);
+        let dependent = mean_inflation(0.6, 0.0, 1, &[]);
         assert!((2.4..4.0).contains(&dependent), "{dependent}");
-        assert_eq!(inflation(&series(1, 0.6, 0.0, 1), &[], 11), 1.0);
+        assert_eq!(
+            variance_inflation(&autoregressive_series(1, 0.6, 0.0, 1), &[], 11),
+            1.0
+        );
     }
 
     #[test]
     fn a_step_is_no_dependence_seen_or_not() {
         for borders in [&[][..], &[100]] {
-            let cost = cost(0.0, 0.3, 1, borders);
+            let cost = mean_inflation(0.0, 0.3, 1, borders);
             assert!(cost < 1.3, "{cost}");
         }
     }
 
     #[test]
     fn machines_in_turn_are_no_dependence() {
-        let (independent, dependent) = (cost(0.0, 0.0, 2, &[]), cost(0.7, 0.0, 2, &[]));
+        let (independent, dependent) = (
+            mean_inflation(0.0, 0.0, 2, &[]),
+            mean_inflation(0.7, 0.0, 2, &[]),
+        );
         assert!(
             independent < 1.15 && dependent > 2.4,
             "{independent} {dependent}"

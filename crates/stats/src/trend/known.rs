@@ -1,42 +1,47 @@
-//! Cache of what a walk computed earlier. Start at [`Found::get`].
+//! Cache of what a walk computed earlier. Start at [`StretchCache::get_or_compute`].
 
-use super::shape::{Shape, Size};
+use super::shape::{ChangeShape, ChangeSize};
 use std::ops::Range;
 
 /// Results about stretches of a series that only grows, so that they stay valid for the same
 /// stretch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Known {
+pub(super) struct WalkCache {
     /// Place of the border in a stretch.
-    pub places: Found<usize>,
+    pub places: StretchCache<usize>,
     /// Shape and size of a border.
-    pub looks: Found<(Shape, Size)>,
+    pub looks: StretchCache<(ChangeShape, ChangeSize)>,
 }
 
 /// Results keyed by stretch of points and the border in it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found<T> {
+pub(super) struct StretchCache<T> {
     earlier: Vec<(Range<usize>, usize, T)>,
     now: Vec<(Range<usize>, usize, T)>,
 }
 
-impl<T> Default for Found<T> {
-    fn default() -> Found<T> {
-        Found {
+impl<T> Default for StretchCache<T> {
+    fn default() -> StretchCache<T> {
+        StretchCache {
             earlier: Vec::new(),
             now: Vec::new(),
         }
     }
 }
 
-impl<T: Copy> Found<T> {
+impl<T: Copy> StretchCache<T> {
     /// Starts another pass: entries that it does not request are dropped after it.
-    pub fn begin(&mut self) {
+    pub fn start_pass(&mut self) {
         self.earlier = std::mem::take(&mut self.now);
     }
 
     /// Returns the cached result for a border in a stretch, or computes it with `find`.
-    pub fn get(&mut self, stretch: Range<usize>, at: usize, find: impl FnOnce() -> T) -> T {
+    pub fn get_or_compute(
+        &mut self,
+        stretch: Range<usize>,
+        at: usize,
+        find: impl FnOnce() -> T,
+    ) -> T {
         let mut known = self.earlier.iter().chain(&self.now);
         let known = known.find(|(range, border, _)| *range == stretch && *border == at);
         let found = known.map_or_else(find, |(_, _, found)| *found);
@@ -50,7 +55,7 @@ impl<T: Copy> Found<T> {
     }
 
     /// Adds an entry from an earlier process.
-    pub fn add(&mut self, stretch: Range<usize>, at: usize, found: T) {
+    pub fn add_entry(&mut self, stretch: Range<usize>, at: usize, found: T) {
         self.now.push((stretch, at, found));
     }
 }

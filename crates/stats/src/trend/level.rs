@@ -3,15 +3,15 @@
 //!
 //! Describes a level without searching; nothing here is an alarm. Start at [`between_sessions`].
 
-use super::series::Series;
+use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mad, mean, median};
 use crate::distribution::normal;
-use crate::effect::Shift;
+use crate::effect::ShiftEstimate;
 use crate::interval::Interval;
 
 /// The logarithm of a point with the variance from its runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct LogMeasurement {
     /// Logarithm of the value.
     pub log: f64,
     /// Variance of that logarithm, from the runs of the session; 0 if there was one run and it is
@@ -26,7 +26,7 @@ pub struct Measured {
 /// about a group's mean has the expectation (k - 1) tau^2 + (1 - 1/k) times the sum of the
 /// variances (Hedges and Olkin, Statistical Methods for Meta-Analysis, 1985, section 9.B). `None`
 /// without a group of two.
-pub fn between_sessions(groups: &[Vec<Measured>]) -> Option<f64> {
+pub fn between_sessions(groups: &[Vec<LogMeasurement>]) -> Option<f64> {
     let (mut squares, mut explained, mut free) = (0.0, 0.0, 0.0);
     for group in groups.iter().filter(|group| group.len() > 1) {
         let logs: Vec<f64> = group.iter().map(|point| point.log).collect();
@@ -40,8 +40,12 @@ pub fn between_sessions(groups: &[Vec<Measured>]) -> Option<f64> {
 
 /// The mean of a level on the log scale with its interval, weighted by 1 / (`between` + variance).
 /// `None` when there is no point, or none with a variance.
-pub fn weighted_level(points: &[Measured], between: f64, confidence: f64) -> Option<Shift> {
-    let weight = |point: &Measured| (between + point.variance).recip();
+pub fn weighted_level(
+    points: &[LogMeasurement],
+    between: f64,
+    confidence: f64,
+) -> Option<ShiftEstimate> {
+    let weight = |point: &LogMeasurement| (between + point.variance).recip();
     let weights: f64 = points.iter().map(weight).sum();
     if points.is_empty() || !weights.is_finite() {
         return None;
@@ -56,20 +60,20 @@ pub fn weighted_level(points: &[Measured], between: f64, confidence: f64) -> Opt
         low: estimate - half,
         high: estimate + half,
     };
-    Some(Shift { estimate, interval })
+    Some(ShiftEstimate { estimate, interval })
 }
 
 /// Number of earlier points that the newest is compared with, and its minimum distance from their
 /// median in robust deviations.
-const RECENT: usize = 40;
-const FAR: f64 = 4.0;
+const RECENT_POINTS: usize = 40;
+const FAR_DEVIATIONS: f64 = 4.0;
 
 /// The newest point over the median of the last 40 of its machine, if it lies beyond all of them
 /// and beyond 4 robust deviations from their median.
 ///
 /// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
 /// points.
-pub fn first_beyond(series: &Series) -> Option<f64> {
+pub fn first_beyond(series: &TrendSeries) -> Option<f64> {
     let (&machine, earlier) = series.machines().split_last()?;
     let newest = series.logs()[earlier.len()];
     let same = series
@@ -78,35 +82,43 @@ pub fn first_beyond(series: &Series) -> Option<f64> {
         .zip(earlier)
         .rev()
         .filter(|(_, other)| **other == machine);
-    let recent: Vec<f64> = same.take(RECENT).map(|(&log, _)| log).collect();
+    let recent: Vec<f64> = same.take(RECENT_POINTS).map(|(&log, _)| log).collect();
     let is_beyond =
         recent.iter().all(|&log| log < newest) || recent.iter().all(|&log| log > newest);
     let distance = newest - median(&recent);
-    let is_far = distance.abs() > FAR * NORMAL_CONSISTENCY * mad(&recent);
-    (recent.len() == RECENT && is_beyond && is_far).then(|| distance.exp())
+    let is_far = distance.abs() > FAR_DEVIATIONS * NORMAL_CONSISTENCY * mad(&recent);
+    (recent.len() == RECENT_POINTS && is_beyond && is_far).then(|| distance.exp())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured(logs: &[f64], variance: f64) -> Vec<Measured> {
-        logs.iter().map(|&log| Measured { log, variance }).collect()
+    fn log_measurements(logs: &[f64], variance: f64) -> Vec<LogMeasurement> {
+        logs.iter()
+            .map(|&log| LogMeasurement { log, variance })
+            .collect()
     }
 
     #[test]
     fn sessions_vary_by_what_the_runs_do_not_explain() {
         // Squares about the means: 2 and 8, with 1 + 2 degrees of freedom; each point explains .5.
-        let groups = [measured(&[1.0, 3.0], 0.5), measured(&[9.0, 11.0, 7.0], 0.5)];
+        let groups = [
+            log_measurements(&[1.0, 3.0], 0.5),
+            log_measurements(&[9.0, 11.0, 7.0], 0.5),
+        ];
         let variance = between_sessions(&groups).unwrap();
         assert!((variance - (10.0 / 3.0 - 0.5)).abs() < 1e-12, "{variance}");
-        assert_eq!(between_sessions(&[measured(&[1.0, 1.1], 5.0)]), Some(0.0));
-        assert_eq!(between_sessions(&[measured(&[1.0], 0.0)]), None);
+        assert_eq!(
+            between_sessions(&[log_measurements(&[1.0, 1.1], 5.0)]),
+            Some(0.0)
+        );
+        assert_eq!(between_sessions(&[log_measurements(&[1.0], 0.0)]), None);
     }
 
     #[test]
     fn points_of_few_runs_weigh_less_in_a_level() {
-        let points = [measured(&[0.0], 3.0), measured(&[1.0], 0.0)].concat();
+        let points = [log_measurements(&[0.0], 3.0), log_measurements(&[1.0], 0.0)].concat();
         let level = weighted_level(&points, 1.0, 0.95).unwrap();
         assert!((level.estimate - 0.8).abs() < 1e-12);
         assert!((level.interval.half_width() - 1.959963984540054 / 1.25f64.sqrt()).abs() < 1e-12);

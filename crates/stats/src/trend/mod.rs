@@ -3,7 +3,7 @@
 //! Finds where the level of a series changed, with the evidence and the size of each change; does
 //! not know commits, sessions or names of machines, only their order. The evidence is rank-based,
 //! so that one limit suits any shape of noise, and that limit accounts for every look at every
-//! point. Start at [`search`]; [`Walk`] continues where the last look ended.
+//! point. Start at [`find_changes`]; [`Walk`] continues where the last look ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{Evidence, Point, search};
@@ -32,10 +32,10 @@ mod series;
 mod shape;
 mod walk;
 
-pub use level::{Measured, between_sessions, first_beyond, weighted_level};
-pub use series::{Point, Series, Unsearchable};
-pub use shape::{Shape, Size, machine_swap};
-pub use walk::{Change, Evidence, FIRST_FINDING, FIRST_SUSPICION, Walk};
+pub use level::{LogMeasurement, between_sessions, first_beyond, weighted_level};
+pub use series::{MeasuredPoint, TooManyNonPositive, TrendSeries};
+pub use shape::{ChangeShape, ChangeSize, machine_swap};
+pub use walk::{ChangeDetector, ChangeEvidence, DetectedChange, FIRST_FINDING, FIRST_SUSPICION};
 
 use crate::distribution::normal;
 use crate::test::mann_whitney::lower_tails;
@@ -46,11 +46,11 @@ use std::sync::OnceLock;
 /// # Errors
 ///
 /// When more than one value in ten is negative or not finite.
-pub fn search(points: &[Point]) -> Result<Vec<Change>, Unsearchable> {
-    let series = Series::new(points)?;
-    let mut walk = Walk::default();
-    walk.go_on(&series);
-    Ok(walk.changes(&series))
+pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, TooManyNonPositive> {
+    let series = TrendSeries::new(points)?;
+    let mut walk = ChangeDetector::default();
+    walk.process_series(&series);
+    Ok(walk.describe_changes(&series))
 }
 
 // Converts a rank sum to evidence: the normal deviate with the same tail. Three points against
@@ -63,35 +63,35 @@ const LARGEST_SIDE: usize = 512;
 
 /// Deviates of u = 0, 1, ..., computed on first use. Single precision keeps them below 5 MiB and
 /// the error below 1e-6.
-type Deviates = OnceLock<Box<[f32]>>;
+type DeviateTable = OnceLock<Box<[f32]>>;
 
-static TABLES: [[Deviates; LARGEST_SIDE + 1]; EXACT_SIDE + 1] =
+static TABLES: [[DeviateTable; LARGEST_SIDE + 1]; EXACT_SIDE + 1] =
     [const { [const { OnceLock::new() }; LARGEST_SIDE + 1] }; EXACT_SIDE + 1];
 
 /// The z for which a standard normal variable exceeds z as rarely as the U of two groups of `k` and `l` exchangeable values
 /// is at most `u` (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
 ///
 /// `u` is the smaller of the two U statistics; halves, which come from ties, count as the next whole number.
-pub fn deviate(u: f64, k: usize, l: usize) -> f64 {
+pub fn exact_deviate(u: f64, k: usize, l: usize) -> f64 {
     let (small, large) = (k.min(l), k.max(l));
     if (1..=EXACT_SIDE).contains(&small) && large <= LARGEST_SIDE {
-        let table = TABLES[small][large].get_or_init(|| deviates(small, large));
+        let table = TABLES[small][large].get_or_init(|| deviate_table(small, large));
         if let Some(&z) = table.get(u.ceil() as usize) {
             return f64::from(z);
         }
     }
     let pairs = (k * l) as f64;
-    (0.5 * pairs - u - 0.5) / deviation(k, l)
+    (0.5 * pairs - u - 0.5) / u_deviation(k, l)
 }
 
 /// Standard deviation of U.
-fn deviation(k: usize, l: usize) -> f64 {
+fn u_deviation(k: usize, l: usize) -> f64 {
     ((k * l * (k + l + 1)) as f64 / 12.0).sqrt()
 }
 
 /// Within one deviation of the mean the approximation is good enough, and nothing is decided there.
-fn deviates(small: usize, large: usize) -> Box<[f32]> {
-    let last = (0.5 * (small * large) as f64 - deviation(small, large)).max(0.0) as usize + 1;
+fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
+    let last = (0.5 * (small * large) as f64 - u_deviation(small, large)).max(0.0) as usize + 1;
     let tails = lower_tails(last, small, large).unwrap_or_default();
     let mut z = tails
         .first()
@@ -112,28 +112,28 @@ mod tests {
     #[test]
     fn complete_separation_has_the_tail_of_one_arrangement() {
         // 3 against 97: 1 / C(100, 3).
-        let tail = normal::upper_tail(deviate(0.0, 3, 97));
+        let tail = normal::upper_tail(exact_deviate(0.0, 3, 97));
         assert!((tail * 161_700.0 - 1.0).abs() < 1e-5, "{tail}");
-        assert_eq!(deviate(0.0, 97, 3), deviate(0.0, 3, 97));
+        assert_eq!(exact_deviate(0.0, 97, 3), exact_deviate(0.0, 3, 97));
     }
 
     #[test]
     fn evidence_falls_as_the_ranks_mix_and_ties_count_against_it() {
         for (k, l) in [(3, 40), (10, 10), (10, 400), (11, 200)] {
-            let last = (0.5 * (k * l) as f64 - deviation(k, l)) as usize;
-            let z: Vec<f64> = (0..=last).map(|u| deviate(u as f64, k, l)).collect();
+            let last = (0.5 * (k * l) as f64 - u_deviation(k, l)) as usize;
+            let z: Vec<f64> = (0..=last).map(|u| exact_deviate(u as f64, k, l)).collect();
             assert!(z.windows(2).all(|pair| pair[0] > pair[1]), "{k} {l}");
-            assert!(deviate(0.5, k, l) < z[0] && deviate(0.5, k, l) >= z[1]);
+            assert!(exact_deviate(0.5, k, l) < z[0] && exact_deviate(0.5, k, l) >= z[1]);
         }
     }
 
     #[test]
     fn counted_and_approximated_deviates_meet() {
         for l in [11, 50, 240] {
-            let u = (5 * l) as f64 - 3.0 * deviation(10, l);
+            let u = (5 * l) as f64 - 3.0 * u_deviation(10, l);
             let approximated = (5 * l) as f64 - u.ceil() - 0.5;
-            let z = deviate(u, 10, l);
-            assert!((z - approximated / deviation(10, l)).abs() < 0.2, "{z}");
+            let z = exact_deviate(u, 10, l);
+            assert!((z - approximated / u_deviation(10, l)).abs() < 0.2, "{z}");
         }
     }
 }

@@ -1,21 +1,21 @@
 //! The best border of one stretch of points.
 //!
 //! Finds where the evidence of a change is largest, with machines as strata. Does not know limits
-//! or other stretches. Start at [`Scan::best`].
+//! or other stretches. Start at [`RankScan::best_border`].
 
-use super::series::Series;
-use super::{EXACT_SIDE, deviate};
+use super::series::TrendSeries;
+use super::{EXACT_SIDE, exact_deviate};
 use std::ops::{Range, RangeInclusive};
 
 /// Minimum number of points on either side of a border.
-pub(super) const SIDE: usize = 3;
+pub(super) const MIN_SIDE: usize = 3;
 
 /// Maximum distance from a border at which points are used.
-pub(super) const LONGEST: usize = 256;
+pub(super) const MAX_DISTANCE: usize = 256;
 
 /// The best border of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Best {
+pub(super) struct BestBorder {
     /// The first point after the border.
     pub at: usize,
     /// Its evidence, before the correction for autocorrelation.
@@ -24,7 +24,7 @@ pub(super) struct Best {
 
 /// Buffers for ranks, reused between stretches.
 #[derive(Default)]
-pub(super) struct Scan {
+pub(super) struct RankScan {
     /// Machine, value and index of every point, in the order of the ranks.
     order: Vec<(u32, f64, u32)>,
     /// Rank of every point among those of its machine, minus their mean rank.
@@ -34,7 +34,7 @@ pub(super) struct Scan {
     left: Vec<f64>,
 }
 
-impl Scan {
+impl RankScan {
     /// The border of `stretch` with the largest evidence, among those `allowed`; `None` if there is
     /// none.
     ///
@@ -42,22 +42,22 @@ impl Scan {
     /// the statistic: the stratified rank test with machines as blocks (van Elteren, Bulletin of
     /// the International Statistical Institute 37, 1960). A machine with all its points on one side
     /// adds nothing. With one machine this is U, whose tail is counted exactly if a side is small.
-    pub fn best(
+    pub fn best_border(
         &mut self,
-        series: &Series,
+        series: &TrendSeries,
         stretch: Range<usize>,
         allowed: RangeInclusive<usize>,
-    ) -> Option<Best> {
+    ) -> Option<BestBorder> {
         let (start, count) = (stretch.start, stretch.len());
-        if count < 2 * SIDE {
+        if count < 2 * MIN_SIDE {
             return None;
         }
         let machines = &series.machines()[stretch.clone()];
         let is_one_machine = machines.iter().all(|&machine| machine == machines[0]);
-        self.rank(series, stretch, is_one_machine);
+        self.rank_points(series, stretch, is_one_machine);
         let (mut sum, mut twelfths) = (0.0f64, 0.0);
-        let mut best: Option<Best> = None;
-        for k in 1..=count - SIDE {
+        let mut best: Option<BestBorder> = None;
+        for k in 1..=count - MIN_SIDE {
             sum += self.deviations[k - 1];
             let (machine, l) = (machines[k - 1] as usize, count - k);
             let (all, left) = (self.all[machine], self.left[machine]);
@@ -65,7 +65,7 @@ impl Scan {
             twelfths += (all + 1.0) * (all - 2.0 * left - 1.0);
             self.left[machine] = left + 1.0;
             let at = start + k;
-            if k < SIDE || !allowed.contains(&at) || twelfths <= 0.0 || !series.may_part(at) {
+            if k < MIN_SIDE || !allowed.contains(&at) || twelfths <= 0.0 || !series.may_part(at) {
                 continue;
             }
             let largest = best.map_or(0.0, |best| best.z);
@@ -74,19 +74,19 @@ impl Scan {
                 continue;
             }
             let z = if is_exact {
-                deviate(0.5 * (k * l) as f64 - sum.abs(), k, l)
+                exact_deviate(0.5 * (k * l) as f64 - sum.abs(), k, l)
             } else {
                 (sum.abs() - 0.5) / (twelfths / 12.0).sqrt()
             };
             if best.is_none_or(|best| z > best.z) {
-                best = Some(Best { at, z });
+                best = Some(BestBorder { at, z });
             }
         }
         best
     }
 
     /// Ranks within machines, as deviations from their means.
-    fn rank(&mut self, series: &Series, stretch: Range<usize>, is_one_machine: bool) {
+    fn rank_points(&mut self, series: &TrendSeries, stretch: Range<usize>, is_one_machine: bool) {
         let points = series.machines()[stretch.clone()]
             .iter()
             .zip(&series.logs()[stretch]);

@@ -1,7 +1,7 @@
 //! The points of a series in the form that the search needs: logarithms in the order of the
 //! revisions.
 //!
-//! Decides which points can be searched, and numbers the machines. Start at [`Series`].
+//! Decides which points can be searched, and numbers the machines. Start at [`TrendSeries`].
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The figure of one session for one case, variant and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct MeasuredPoint {
     /// The figure, in the unit of the metric.
     pub value: f64,
     /// Where it was measured: a number that is constant for a machine.
@@ -20,16 +20,16 @@ pub struct Point {
 
 /// Too many of the values have no logarithm to search the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsearchable {
+pub struct TooManyNonPositive {
     /// Number of values that are negative, infinite, or NaN.
     pub left_out: usize,
     /// Number of all values.
     pub points: usize,
 }
 
-impl fmt::Display for Unsearchable {
+impl fmt::Display for TooManyNonPositive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unsearchable { left_out, points } = self;
+        let TooManyNonPositive { left_out, points } = self;
         write!(
             f,
             "{left_out} of {points} values are negative or not finite; a trend is searched when at most one in ten is"
@@ -37,7 +37,7 @@ impl fmt::Display for Unsearchable {
     }
 }
 
-impl std::error::Error for Unsearchable {}
+impl std::error::Error for TooManyNonPositive {}
 
 /// The logarithm that stands for zero. It is below that of every positive number (-745), so zero has the lowest rank, and
 /// finite, so differences of logarithms are numbers: that of a change from zero to another value is so large that its ratio
@@ -46,7 +46,7 @@ const LOG_OF_ZERO: f64 = -10_000.0;
 
 /// Points in the order of the revisions, as logarithms; those without one are left out.
 #[derive(Debug, Clone, Default)]
-pub struct Series {
+pub struct TrendSeries {
     logs: Vec<f64>,
     machines: Vec<u32>,
     positions: Vec<u32>,
@@ -56,14 +56,14 @@ pub struct Series {
     known: Vec<u32>,
 }
 
-impl Series {
+impl TrendSeries {
     /// Takes the points that are zero or have a logarithm.
     ///
     /// # Errors
     ///
     /// If more than one value in ten is negative or not finite.
-    pub fn new(points: &[Point]) -> Result<Series, Unsearchable> {
-        let mut series = Series::default();
+    pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyNonPositive> {
+        let mut series = TrendSeries::default();
         for (place, point) in points.iter().enumerate() {
             if point.value >= 0.0 && point.value.is_finite() {
                 series.logs.push(point.value.ln().max(LOG_OF_ZERO));
@@ -75,7 +75,7 @@ impl Series {
         }
         let left_out = points.len() - series.len();
         if 10 * left_out > points.len() {
-            return Err(Unsearchable {
+            return Err(TooManyNonPositive {
                 left_out,
                 points: points.len(),
             });
@@ -103,8 +103,8 @@ impl Series {
 
     /// The first `count` points only.
     #[must_use]
-    pub fn prefix(&self, count: usize) -> Series {
-        Series {
+    pub fn prefix(&self, count: usize) -> TrendSeries {
+        TrendSeries {
             logs: self.logs[..count].to_vec(),
             machines: self.machines[..count].to_vec(),
             positions: self.positions[..count].to_vec(),
@@ -138,7 +138,7 @@ impl Series {
     }
 
     /// Index of a point among those given.
-    pub(super) fn place(&self, index: usize) -> usize {
+    pub(super) fn given_index(&self, index: usize) -> usize {
         self.places[index]
     }
 

@@ -1,17 +1,17 @@
 //! Describes a change: step or slope, its size, and whether the machines can show it at all.
 //!
-//! Does not decide whether there is a change. Start at [`size`].
+//! Does not decide whether there is a change. Start at [`estimate_size`].
 
-use super::scan::{LONGEST, SIDE};
-use super::series::Series;
+use super::scan::{MAX_DISTANCE, MIN_SIDE};
+use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
-use crate::effect::{Shift, hodges_lehmann};
+use crate::effect::{ShiftEstimate, hodges_lehmann};
 use crate::interval::Interval;
 use std::ops::Range;
 
 /// A step between two levels, or a slope without a border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ChangeShape {
     /// Two levels fit.
     Step,
     /// A straight line fits clearly better than two levels.
@@ -25,10 +25,10 @@ const CLIP: f64 = 3.0;
 
 /// Returns whether a line through the levels left and right of `at` leaves two variances less
 /// unexplained than a step. Both are fitted with an offset for every machine.
-pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
+pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < FEWEST_OF_LEVEL) {
-        return Shape::Step;
+        return ChangeShape::Step;
     }
     let (mut centres, mut sizes) = (Vec::new(), Vec::new());
     for side in sides {
@@ -44,7 +44,7 @@ pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
     }
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
     if limit <= 0.0 {
-        return Shape::Step;
+        return ChangeShape::Step;
     }
     let clipped = centres.iter().zip(&series.logs()[levels.clone()]);
     let clipped: Vec<f64> = clipped
@@ -57,8 +57,8 @@ pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
         .collect();
     let line: Vec<f64> = levels.clone().map(|index| index as f64).collect();
     let (of_step, of_line) = (
-        unexplained(&clipped, &step, machines),
-        unexplained(&clipped, &line, machines),
+        residual_sum(&clipped, &step, machines),
+        residual_sum(&clipped, &line, machines),
     );
     let occupied = series
         .each_machine(levels.clone())
@@ -66,14 +66,14 @@ pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
         .count();
     let variance = of_step / (levels.len() - 1 - occupied) as f64;
     if of_line + 2.0 * variance < of_step {
-        Shape::Drift
+        ChangeShape::Drift
     } else {
-        Shape::Step
+        ChangeShape::Step
     }
 }
 
 /// Residual sum of squares of a regression of `y` on `x` with an offset for every machine.
-fn unexplained(y: &[f64], x: &[f64], machines: &[u32]) -> f64 {
+fn residual_sum(y: &[f64], x: &[f64], machines: &[u32]) -> f64 {
     let (y, x) = (without_offsets(y, machines), without_offsets(x, machines));
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     product(&y, &y) - product(&x, &y).powi(2) / product(&x, &x).max(f64::MIN_POSITIVE)
@@ -95,7 +95,7 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
 
 /// The new level over the old one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Size {
+pub struct ChangeSize {
     /// 1.05 for a new level 5 % above the old one. NaN if no machine has points on both sides.
     pub ratio: f64,
     /// 95 % interval of the ratio; from 0 to infinity where there are too few points.
@@ -109,14 +109,14 @@ const CONFIDENCE: f64 = 0.95;
 /// The Hodges-Lehmann shift of every machine with points on both sides, pooled by the inverse
 /// squared width of its interval. Machines without a bounded interval count only if none has one,
 /// and then equally.
-pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
+pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeSize {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
-    let shifts: Vec<Shift> = left
+    let shifts: Vec<ShiftEstimate> = left
         .zip(right)
         .filter_map(|(old, new)| hodges_lehmann(&old, &new, CONFIDENCE))
         .collect();
-    let bounded: Vec<&Shift> = shifts
+    let bounded: Vec<&ShiftEstimate> = shifts
         .iter()
         .filter(|shift| shift.interval.is_bounded())
         .collect();
@@ -126,14 +126,14 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
             low: 0.0,
             high: f64::INFINITY,
         };
-        return Size {
+        return ChangeSize {
             ratio: mean(&estimates).exp(),
             interval,
         };
     }
     // Constant figures have an interval of width zero; this minimum is below the last digit of a
     // logarithm.
-    let weight = |shift: &Shift| shift.interval.half_width().max(1e-12).powi(-2);
+    let weight = |shift: &ShiftEstimate| shift.interval.half_width().max(1e-12).powi(-2);
     let weights: f64 = bounded.iter().map(|shift| weight(shift)).sum();
     let estimate = bounded
         .iter()
@@ -141,7 +141,7 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
         .sum::<f64>();
     // Distances from the estimate to an end combine like standard deviations.
     let distance = |end: fn(&Interval) -> f64| {
-        let of = |shift: &&Shift| {
+        let of = |shift: &&ShiftEstimate| {
             (weight(shift) / weights * (end(&shift.interval) - shift.estimate)).powi(2)
         };
         bounded.iter().map(of).sum::<f64>().sqrt()
@@ -150,7 +150,7 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
         low: estimate - distance(|interval| interval.low),
         high: estimate + distance(|interval| interval.high),
     };
-    Size {
+    ChangeSize {
         ratio: estimate.exp(),
         interval: interval.map(f64::exp),
     }
@@ -161,7 +161,7 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
 /// machines that the other side lacks.
 ///
 /// As an index into the given points. Measuring an older revision on the new machine resolves it.
-pub fn machine_swap(series: &Series) -> Option<usize> {
+pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
     let machines = series.machines();
     let (mut old, mut new) = (
         vec![0; series.machine_count()],
@@ -169,27 +169,28 @@ pub fn machine_swap(series: &Series) -> Option<usize> {
     );
     machines
         .iter()
-        .take(LONGEST)
+        .take(MAX_DISTANCE)
         .for_each(|&machine| new[machine as usize] += 1);
     let is_foreign = |own: &[usize], other: &[usize]| {
         let counts = own.iter().zip(other).filter(|(_, other)| **other == 0);
         2 * counts.map(|(own, _)| own).sum::<usize>() > own.iter().sum()
     };
     let mut swap = None;
-    for at in 1..(series.len() + 1).saturating_sub(SIDE) {
+    for at in 1..(series.len() + 1).saturating_sub(MIN_SIDE) {
         // The point before `at` changes sides; both sides end 256 points away.
         let moved = machines[at - 1] as usize;
         old[moved] += 1;
         new[moved] -= 1;
-        if let Some(left) = (at - 1).checked_sub(LONGEST) {
+        if let Some(left) = (at - 1).checked_sub(MAX_DISTANCE) {
             old[machines[left] as usize] -= 1;
         }
-        if let Some(&reached) = machines.get(at - 1 + LONGEST) {
+        if let Some(&reached) = machines.get(at - 1 + MAX_DISTANCE) {
             new[reached as usize] += 1;
         }
-        if at >= SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old) {
+        if at >= MIN_SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old)
+        {
             swap = Some(at);
         }
     }
-    swap.map(|at| series.place(at))
+    swap.map(|at| series.given_index(at))
 }

@@ -3,29 +3,29 @@
 //!
 //! Decides when a border is suspected, found or withdrawn, and its final place. Does not know how
 //! evidence is computed. The state is enough to continue when points are added, also in another
-//! process; starting over gives the same result. Start at [`Walk::go_on`].
+//! process; starting over gives the same result. Start at [`ChangeDetector::process_series`].
 
-use super::autocorrelation::inflation;
-use super::known::Known;
-use super::scan::{Best, LONGEST, SIDE, Scan};
-use super::series::Series;
-use super::shape::{Shape, Size, shape, size};
+use super::autocorrelation::variance_inflation;
+use super::known::WalkCache;
+use super::scan::{BestBorder, MAX_DISTANCE, MIN_SIDE, RankScan};
+use super::series::TrendSeries;
+use super::shape::{ChangeShape, ChangeSize, classify_shape, estimate_size};
 use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
 /// Evidence for a suspicion and for a finding, and evidence too small to keep a suspicion: chosen
 /// by simulation, see `crates/stats/benches/trend.md`.
-const SUSPECT: f64 = 3.3;
-const FOUND: f64 = 4.5;
-const WITHDRAWN: f64 = 2.5;
-/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`LONGEST`].
-/// One of length L is examined whenever the number of points is divisible by L / [`SHARE`].
-const LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
-const SHARE: usize = 8;
+const SUSPICION_LIMIT: f64 = 3.3;
+const FINDING_LIMIT: f64 = 4.5;
+const WITHDRAWAL_LIMIT: f64 = 2.5;
+/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`MAX_DISTANCE`].
+/// One of length L is examined whenever the number of points is divisible by L / [`DUE_FRACTION`].
+const STRETCH_LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
+const DUE_FRACTION: usize = 8;
 /// Maximum move of a border when it is placed, and when its evidence is reviewed.
-const PLACING: usize = 12;
-const MOVING: usize = 6;
+const MAX_PLACING_MOVE: usize = 12;
+const MAX_REVIEW_MOVE: usize = 6;
 /// Up to this many points of the new level, a suspicion may be found or withdrawn; withdrawn only
 /// from eight points on.
 const LAST_REVIEW: usize = 64;
@@ -39,7 +39,7 @@ pub const FIRST_FINDING: usize = 21;
 
 /// Strength of the evidence for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
+pub enum ChangeEvidence {
     /// Enough to measure again, not for an alarm: occurs about seven times in 1000 points without a
     /// change.
     Suspected,
@@ -52,7 +52,7 @@ pub enum Evidence {
 
 /// Two levels and the border between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct DetectedChange {
     /// Index of the last searchable point before the border.
     pub before: usize,
     /// Index of the first searchable point after it.
@@ -60,18 +60,18 @@ pub struct Change {
     /// Number of searchable points when it was first suspected.
     pub seen: usize,
     /// Strength of the evidence.
-    pub evidence: Evidence,
+    pub evidence: ChangeEvidence,
     /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
     pub z: f64,
     /// Whether the series slopes rather than steps.
-    pub shape: Shape,
+    pub shape: ChangeShape,
     /// Approximate size; biased upwards, because the border was searched for.
-    pub size: Size,
+    pub size: ChangeSize,
 }
 
 /// State of a border; indices count the points of the series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Border {
+pub(super) struct LevelBorder {
     pub at: usize,
     pub seen: usize,
     pub found: Option<usize>,
@@ -80,43 +80,43 @@ pub(super) struct Border {
 
 /// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Walk {
+pub struct ChangeDetector {
     /// The next number of points to look at, and the largest so far: after a new border the walk
     /// looks back.
     pub(super) next: usize,
     pub(super) front: usize,
     pub(super) raised: usize,
-    pub(super) borders: Vec<Border>,
-    pub(super) known: Known,
+    pub(super) borders: Vec<LevelBorder>,
+    pub(super) known: WalkCache,
 }
 
-impl Default for Walk {
-    fn default() -> Walk {
-        Walk {
-            next: 2 * SIDE,
+impl Default for ChangeDetector {
+    fn default() -> ChangeDetector {
+        ChangeDetector {
+            next: 2 * MIN_SIDE,
             front: 0,
             raised: 0,
             borders: Vec::new(),
-            known: Known::default(),
+            known: WalkCache::default(),
         }
     }
 }
 
-impl Walk {
+impl ChangeDetector {
     /// Looks at every number of points up to all of `series`, which must start with the points seen
     /// before.
-    pub fn go_on(&mut self, series: &Series) {
-        let mut scan = Scan::default();
+    pub fn process_series(&mut self, series: &TrendSeries) {
+        let mut scan = RankScan::default();
         while self.next <= series.len() {
             self.front = self.front.max(self.next);
-            self.next = match self.suspicion(series, &mut scan) {
+            self.next = match self.find_suspicion(series, &mut scan) {
                 Some(border) => {
                     self.borders.push(border);
                     self.raised += 1;
-                    border.at + 2 * SIDE
+                    border.at + 2 * MIN_SIDE
                 }
                 None => {
-                    self.review(series, &mut scan);
+                    self.review_newest(series, &mut scan);
                     self.next + 1
                 }
             };
@@ -124,81 +124,84 @@ impl Walk {
     }
 
     /// Number of suspicions raised so far, including withdrawn ones.
-    pub fn raised(&self) -> usize {
+    pub fn suspicion_count(&self) -> usize {
         self.raised
     }
 
     /// Returns a new border in the newest level whose evidence makes it suspect.
-    fn suspicion(&self, series: &Series, scan: &mut Scan) -> Option<Border> {
+    fn find_suspicion(&self, series: &TrendSeries, scan: &mut RankScan) -> Option<LevelBorder> {
         let (end, level) = (self.next, self.borders.last().map_or(0, |last| last.at));
-        let is_due = |length: &usize| end.is_multiple_of((length / SHARE).max(1));
-        let lengths = LENGTHS.iter().take_while(|&&length| length <= end - level);
-        let mut best: Option<(Best, usize)> = None;
+        let is_due = |length: &usize| end.is_multiple_of((length / DUE_FRACTION).max(1));
+        let lengths = STRETCH_LENGTHS
+            .iter()
+            .take_while(|&&length| length <= end - level);
+        let mut best: Option<(BestBorder, usize)> = None;
         for &length in lengths.filter(|length| is_due(length)) {
             let start = end - length;
-            if let Some(border) = scan.best(series, start..end, start..=end)
+            if let Some(border) = scan.best_border(series, start..end, start..=end)
                 && best.is_none_or(|(best, _)| border.z > best.z)
             {
                 best = Some((border, start));
             }
         }
-        let (Best { at, z }, start) = best.filter(|(best, _)| best.z >= SUSPECT)?;
-        let z = z / self.cost(series, Some(at));
-        if z < SUSPECT {
+        let (BestBorder { at, z }, start) = best.filter(|(best, _)| best.z >= SUSPICION_LIMIT)?;
+        let z = z / self.dependence_cost(series, Some(at));
+        if z < SUSPICION_LIMIT {
             return None;
         }
-        let allowed =
-            (start + SIDE).max(at.saturating_sub(PLACING))..=(at + PLACING).min(end - SIDE);
-        let stretch = level.max(end.saturating_sub(LONGEST))..end;
-        let placed = scan.best(series, stretch, allowed);
-        Some(Border {
+        let allowed = (start + MIN_SIDE).max(at.saturating_sub(MAX_PLACING_MOVE))
+            ..=(at + MAX_PLACING_MOVE).min(end - MIN_SIDE);
+        let stretch = level.max(end.saturating_sub(MAX_DISTANCE))..end;
+        let placed = scan.best_border(series, stretch, allowed);
+        Some(LevelBorder {
             at: placed.map_or(at, |placed| placed.at),
             seen: self.front,
-            found: (z >= FOUND).then_some(self.front),
+            found: (z >= FINDING_LIMIT).then_some(self.front),
             z,
         })
     }
 
     /// Reviews the newest border, whose evidence changes with the points after it.
-    fn review(&mut self, series: &Series, scan: &mut Scan) {
+    fn review_newest(&mut self, series: &TrendSeries, scan: &mut RankScan) {
         let end = self.next;
         let Some((last, earlier)) = self.borders.split_last() else {
             return;
         };
         let right = end - last.at;
-        let is_due = right <= LAST_REVIEW && right.is_multiple_of((right / SHARE).max(1));
+        let is_due = right <= LAST_REVIEW && right.is_multiple_of((right / DUE_FRACTION).max(1));
         if last.found.is_some() || !is_due || end < self.front {
             return;
         }
         let level = earlier.last().map_or(0, |border| border.at);
-        let stretch = level.max(last.at.saturating_sub(LONGEST))..end;
-        let Some(best) = scan.best(series, stretch, around(last.at, MOVING)) else {
+        let stretch = level.max(last.at.saturating_sub(MAX_DISTANCE))..end;
+        let Some(best) = scan.best_border(series, stretch, range_around(last.at, MAX_REVIEW_MOVE))
+        else {
             return;
         };
-        let z = best.z / self.cost(series, None);
-        if z >= FOUND {
+        let z = best.z / self.dependence_cost(series, None);
+        if z >= FINDING_LIMIT {
             let (at, seen) = (best.at, last.seen);
             self.borders.pop();
-            self.borders.push(Border {
+            self.borders.push(LevelBorder {
                 at,
                 seen,
                 found: Some(end),
                 z,
             });
-        } else if z < WITHDRAWN && right >= FIRST_WITHDRAWAL {
+        } else if z < WITHDRAWAL_LIMIT && right >= FIRST_WITHDRAWAL {
             self.borders.pop();
         }
     }
 
     /// The divisor of the evidence, given the borders so far and `also`.
-    fn cost(&self, series: &Series, also: Option<usize>) -> f64 {
+    fn dependence_cost(&self, series: &TrendSeries, also: Option<usize>) -> f64 {
         let borders: Vec<usize> = self
             .borders
             .iter()
             .map(|border| border.at)
             .chain(also)
             .collect();
-        inflation(series, &borders, self.next.min(series.len())).sqrt()
+        variance_inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
 
     /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
@@ -209,11 +212,11 @@ impl Walk {
     /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
     /// The evidence is large enough in nine of ten cases; in one, the border is elsewhere
     /// (simulated in `crates/stats/benches/trend.md`).
-    pub fn smallest_visible(&self, series: &Series, after: usize) -> Option<f64> {
+    pub fn smallest_visible(&self, series: &TrendSeries, after: usize) -> Option<f64> {
         const POWER: f64 = 0.9;
         const EFFICIENCY: f64 = 0.955;
         let level = self.borders.last().map_or(0, |last| last.at);
-        let newest = level.max(series.len().saturating_sub(LONGEST))..series.len();
+        let newest = level.max(series.len().saturating_sub(MAX_DISTANCE))..series.len();
         let (before, after) = (newest.len() as f64, after as f64);
         if newest.len() < FIRST_WITHDRAWAL {
             return None;
@@ -223,36 +226,41 @@ impl Walk {
             values.into_iter().map(move |value| (value - centre).abs())
         });
         let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
-        let wanted = (SUSPECT - normal::quantile(1.0 - POWER)) * self.cost(series, None);
+        let wanted =
+            (SUSPICION_LIMIT - normal::quantile(1.0 - POWER)) * self.dependence_cost(series, None);
         let runs = EFFICIENCY * before * after / (before + after);
         Some((wanted * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
     }
 
     /// The changes in all points seen, each at its final place, with shape and size.
-    pub fn changes(&mut self, series: &Series) -> Vec<Change> {
-        let places = self.places(series);
+    pub fn describe_changes(&mut self, series: &TrendSeries) -> Vec<DetectedChange> {
+        let places = self.place_borders(series);
         let ends: Vec<usize> = [0]
             .into_iter()
             .chain(places)
             .chain([series.len()])
             .collect();
         let looks = &mut self.known.looks;
-        looks.begin();
+        looks.start_pass();
         let described = ends.windows(3).zip(&self.borders);
         described
             .map(|(ends, border)| {
                 let at = ends[1];
-                let near = ends[0].max(at.saturating_sub(LONGEST))..ends[2].min(at + LONGEST);
-                let (shape, size) = looks.get(near.clone(), at, || {
-                    (shape(series, near.clone(), at), size(series, near, at))
+                let near =
+                    ends[0].max(at.saturating_sub(MAX_DISTANCE))..ends[2].min(at + MAX_DISTANCE);
+                let (shape, size) = looks.get_or_compute(near.clone(), at, || {
+                    (
+                        classify_shape(series, near.clone(), at),
+                        estimate_size(series, near, at),
+                    )
                 });
-                Change {
-                    before: series.place(at - 1),
-                    after: series.place(at),
+                DetectedChange {
+                    before: series.given_index(at - 1),
+                    after: series.given_index(at),
                     seen: border.seen,
-                    evidence: border
-                        .found
-                        .map_or(Evidence::Suspected, |seen| Evidence::Found { seen }),
+                    evidence: border.found.map_or(ChangeEvidence::Suspected, |seen| {
+                        ChangeEvidence::Found { seen }
+                    }),
                     z: border.z,
                     shape,
                     size,
@@ -263,18 +271,18 @@ impl Walk {
 
     /// Moves each border to the largest evidence between its neighbors, twice, since neighbors move
     /// as well.
-    fn places(&mut self, series: &Series) -> Vec<usize> {
+    fn place_borders(&mut self, series: &TrendSeries) -> Vec<usize> {
         let mut places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
-        let mut scan = Scan::default();
+        let mut scan = RankScan::default();
         let known = &mut self.known.places;
-        known.begin();
+        known.start_pass();
         for index in (0..places.len()).chain(0..places.len()) {
             let at = places[index];
             let level = if index > 0 { places[index - 1] } else { 0 };
             let end = places.get(index + 1).copied().unwrap_or(series.len());
-            let stretch = level.max(at.saturating_sub(LONGEST))..end.min(at + LONGEST);
-            places[index] = known.get(stretch.clone(), at, || {
-                let best = scan.best(series, stretch, around(at, PLACING));
+            let stretch = level.max(at.saturating_sub(MAX_DISTANCE))..end.min(at + MAX_DISTANCE);
+            places[index] = known.get_or_compute(stretch.clone(), at, || {
+                let best = scan.best_border(series, stretch, range_around(at, MAX_PLACING_MOVE));
                 best.map_or(at, |best| best.at)
             });
         }
@@ -282,6 +290,6 @@ impl Walk {
     }
 }
 
-fn around(at: usize, distance: usize) -> RangeInclusive<usize> {
+fn range_around(at: usize, distance: usize) -> RangeInclusive<usize> {
     at.saturating_sub(distance)..=at + distance
 }

@@ -3,21 +3,23 @@
 use crate::assert_close;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_stats::Observation;
-use speedwell_stats::bootstrap::{Options, geometric_mean, ratio_of_means, ratio_of_medians};
+use speedwell_stats::BlockObservation;
+use speedwell_stats::bootstrap::{
+    BootstrapOptions, geometric_mean, ratio_of_means, ratio_of_medians,
+};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::StratifiedError;
 
 /// Blocks whose candidate is `ratio` times as slow, with noise of about 1 %.
-fn member(blocks: u32, ratio: f64) -> Vec<Observation> {
+fn suite_member(blocks: u32, ratio: f64) -> Vec<BlockObservation> {
     let wobble = |index: u32| 1.0 + f64::from(index * 7919 % 31) / 1500.0;
     (0..blocks)
         .flat_map(|block| {
             [
-                Observation::baseline(50.0 * wobble(block), block),
-                Observation::candidate(50.0 * ratio * wobble(block + 100), block),
-                Observation::candidate(50.0 * ratio * wobble(block + 200), block),
-                Observation::baseline(50.0 * wobble(block + 300), block),
+                BlockObservation::baseline(50.0 * wobble(block), block),
+                BlockObservation::candidate(50.0 * ratio * wobble(block + 100), block),
+                BlockObservation::candidate(50.0 * ratio * wobble(block + 200), block),
+                BlockObservation::baseline(50.0 * wobble(block + 300), block),
             ]
         })
         .collect()
@@ -25,21 +27,21 @@ fn member(blocks: u32, ratio: f64) -> Vec<Observation> {
 
 #[test]
 fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
-    let observations = member(16, 1.1);
-    let side = |is: fn(&&Observation) -> bool| {
+    let observations = suite_member(16, 1.1);
+    let side = |is: fn(&&BlockObservation) -> bool| {
         let values: Vec<f64> = observations.iter().filter(is).map(|o| o.value).collect();
         (
             values.iter().sum::<f64>() / values.len() as f64,
             speedwell_stats::describe::variance(&values),
         )
     };
-    let (a, var_a) = side(|o| o.side == speedwell_stats::Side::Baseline);
-    let (b, var_b) = side(|o| o.side == speedwell_stats::Side::Candidate);
-    let estimate = ratio_of_means(&observations, &Options::default()).unwrap();
+    let (a, var_a) = side(|o| o.side == speedwell_stats::BlockSide::Baseline);
+    let (b, var_b) = side(|o| o.side == speedwell_stats::BlockSide::Candidate);
+    let estimate = ratio_of_means(&observations, &BootstrapOptions::default()).unwrap();
     assert_close(estimate.ratio, b / a, 1e-14, "ratio");
     assert!(estimate.interval.contains(b / a));
     assert_eq!(
-        ratio_of_means(&observations, &Options::default()),
+        ratio_of_means(&observations, &BootstrapOptions::default()),
         Some(estimate)
     );
     // First order: relative variances of the two means add up; blocks here share no noise.
@@ -53,12 +55,15 @@ fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
 
 #[test]
 fn blocks_without_both_sides_tell_nothing_about_a_ratio() {
-    let mut observations = member(6, 1.0);
-    let before = ratio_of_means(&observations, &Options::default());
-    observations.push(Observation::baseline(1e9, 99));
-    assert_eq!(ratio_of_means(&observations, &Options::default()), before);
+    let mut observations = suite_member(6, 1.0);
+    let before = ratio_of_means(&observations, &BootstrapOptions::default());
+    observations.push(BlockObservation::baseline(1e9, 99));
     assert_eq!(
-        ratio_of_means(&observations[24..], &Options::default()),
+        ratio_of_means(&observations, &BootstrapOptions::default()),
+        before
+    );
+    assert_eq!(
+        ratio_of_means(&observations[24..], &BootstrapOptions::default()),
         None
     );
 }
@@ -66,9 +71,9 @@ fn blocks_without_both_sides_tell_nothing_about_a_ratio() {
 #[test]
 fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
     let suite: Vec<_> = [0.8, 0.95, 1.0, 1.25]
-        .map(|ratio| member(8, ratio))
+        .map(|ratio| suite_member(8, ratio))
         .to_vec();
-    let estimate = geometric_mean(&suite, &Options::default()).unwrap();
+    let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
     let plain = [0.8f64, 0.95, 1.0, 1.25].iter().product::<f64>().powf(0.25);
     assert!((estimate.ratio / plain - 1.0).abs() < 0.005, "{estimate:?}");
     // Members differ by tens of percent, so the interval must reflect that spread rather than 1 %
@@ -82,8 +87,8 @@ fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
 
 #[test]
 fn a_suite_of_equal_members_is_known_as_well_as_its_noise_allows() {
-    let suite = vec![member(16, 1.02); 5];
-    let estimate = geometric_mean(&suite, &Options::default()).unwrap();
+    let suite = vec![suite_member(16, 1.02); 5];
+    let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
     assert!(
         estimate.interval.low > 1.015 && estimate.interval.high < 1.025,
         "{estimate:?}"
@@ -92,17 +97,20 @@ fn a_suite_of_equal_members_is_known_as_well_as_its_noise_allows() {
 
 #[test]
 fn a_member_that_cannot_be_compared_is_an_error() {
-    let no_member = geometric_mean(&[], &Options::default());
+    let no_member = geometric_mean(&[], &BootstrapOptions::default());
     assert_eq!(no_member, Err(StratifiedError::NoBlock));
-    let one_sided = vec![member(4, 1.0), vec![Observation::baseline(1.0, 0)]];
+    let one_sided = vec![
+        suite_member(4, 1.0),
+        vec![BlockObservation::baseline(1.0, 0)],
+    ];
     assert_eq!(
-        geometric_mean(&one_sided, &Options::default()),
+        geometric_mean(&one_sided, &BootstrapOptions::default()),
         Err(StratifiedError::NoBlock)
     );
 }
 
 /// Blocks of four normally distributed values, as the differences of every two.
-fn spreads(dice: &mut Xoshiro256PlusPlus, deviation: f64) -> Vec<Vec<f64>> {
+fn block_spreads(dice: &mut Xoshiro256PlusPlus, deviation: f64) -> Vec<Vec<f64>> {
     let mut value = || {
         let share = (dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         deviation * normal::quantile(share.max(1e-12))
@@ -123,11 +131,11 @@ fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
     let repetitions = 300;
     let mut covered = 0;
     for seed in 0..repetitions {
-        let (before, after) = (spreads(&mut dice, 2.0), spreads(&mut dice, 1.0));
-        let options = Options {
+        let (before, after) = (block_spreads(&mut dice, 2.0), block_spreads(&mut dice, 1.0));
+        let options = BootstrapOptions {
             draws: 400,
             seed,
-            ..Options::default()
+            ..BootstrapOptions::default()
         };
         let found = ratio_of_medians(&before, &after, &options).unwrap();
         covered += u32::from(found.interval.contains(0.5));
@@ -139,10 +147,10 @@ fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
         covered < repetitions as u32,
         "it is no interval that holds everything"
     );
-    let none = ratio_of_medians(&[vec![0.0]], &[vec![1.0]], &Options::default());
+    let none = ratio_of_medians(&[vec![0.0]], &[vec![1.0]], &BootstrapOptions::default());
     assert_eq!(none, None, "nothing differed");
     assert_eq!(
-        ratio_of_medians(&[], &[vec![1.0]], &Options::default()),
+        ratio_of_medians(&[], &[vec![1.0]], &BootstrapOptions::default()),
         None
     );
 }

@@ -1,13 +1,13 @@
 //! Change points against ruptures (`golden/change-points.py`), an independent implementation of the
 //! same model.
 
-use crate::golden;
+use crate::golden_file;
 use serde_json::Value;
-use speedwell_stats::changepoint::segments;
+use speedwell_stats::changepoint::find_segments;
 
 #[test]
 fn change_points_are_those_of_ruptures() {
-    let golden: Value = serde_json::from_str(&golden("change-points.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden_file("change-points.json")).unwrap();
     let rows = golden["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 60);
     for (number, row) in rows.iter().enumerate() {
@@ -16,7 +16,7 @@ fn change_points_are_those_of_ruptures() {
             all.map(|value| value.as_f64().unwrap()).collect()
         };
         let shortest = row["shortest"].as_u64().unwrap() as usize;
-        let found = segments(
+        let found = find_segments(
             &numbers("values"),
             row["penalty"].as_f64().unwrap(),
             shortest,

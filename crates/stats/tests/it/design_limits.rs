@@ -1,11 +1,11 @@
 //! Limits of sequential designs against published and independently integrated values.
 
 use crate::assert_close;
-use speedwell_stats::Observation;
-use speedwell_stats::sequential::{Decision, Design, decide};
+use speedwell_stats::BlockObservation;
+use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
 
 /// Rounds to `digits` decimals.
-fn rounded(value: f64, digits: i32) -> f64 {
+fn round_to(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale
 }
@@ -19,29 +19,29 @@ fn the_default_design_has_the_specified_limits() {
         (26, 0.03301, 0.02290, 2.275),
         (32, 0.05, 0.03401, 2.120),
     ];
-    let design = Design::default();
+    let design = SequentialDesign::default();
     assert_eq!(design.limits().len(), expected.len());
     for (look, (n, spent, p, z)) in design.limits().iter().zip(expected) {
         assert_eq!(look.n, n);
         assert!((look.cumulative_alpha - spent).abs() <= 5e-6, "{look:?}");
         // The first limit is .003125 itself, printed as .00312.
         assert!((look.p_limit - p).abs() <= 5.1e-6, "{look:?}");
-        assert_eq!(rounded(look.z_limit, 3), z, "{look:?}");
+        assert_eq!(round_to(look.z_limit, 3), z, "{look:?}");
     }
 }
 
 #[test]
 fn a_longer_schedule_has_the_specified_limits() {
-    let design = Design::new(&[8, 16, 24, 32, 40], 0.05, 2.0);
+    let design = SequentialDesign::new(&[8, 16, 24, 32, 40], 0.05, 2.0);
     let z: Vec<f64> = design
         .limits()
         .iter()
-        .map(|look| rounded(look.z_limit, 3))
+        .map(|look| round_to(look.z_limit, 3))
         .collect();
     let p: Vec<f64> = design
         .limits()
         .iter()
-        .map(|look| rounded(look.p_limit, 5))
+        .map(|look| round_to(look.p_limit, 5))
         .collect();
     assert_eq!(z, [3.090, 2.714, 2.473, 2.280, 2.114]);
     assert_eq!(p, [0.00200, 0.00665, 0.01341, 0.02262, 0.03451]);
@@ -67,7 +67,7 @@ fn limits_equal_those_from_the_joint_normal_distribution() {
         ),
     ];
     for (looks, alpha, rho, expected) in cases {
-        let design = Design::new(looks, alpha, rho);
+        let design = SequentialDesign::new(looks, alpha, rho);
         for (look, z) in design.limits().iter().zip(expected) {
             assert_close(look.z_limit, *z, 2e-6, &format!("look {}", look.n));
         }
@@ -75,15 +75,15 @@ fn limits_equal_those_from_the_joint_normal_distribution() {
 }
 
 /// Two runs of each side per block, with a drift that both sides share.
-fn blocks(count: u32, ratio: f64) -> Vec<Observation> {
+fn drifting_blocks(count: u32, ratio: f64) -> Vec<BlockObservation> {
     let mut observations = Vec::new();
     for block in 0..count {
         for run in 0..2 {
             let wobble = |index: u32| 1.0 + f64::from(index % 11) / 1000.0;
             let drift = 1.0 + f64::from(block) / 100.0;
             let (a, b) = (wobble(block * 7 + run * 5), wobble(block * 5 + run * 3 + 4));
-            observations.push(Observation::baseline(drift * a, block));
-            observations.push(Observation::candidate(drift * ratio * b, block));
+            observations.push(BlockObservation::baseline(drift * a, block));
+            observations.push(BlockObservation::candidate(drift * ratio * b, block));
         }
     }
     observations
@@ -91,9 +91,9 @@ fn blocks(count: u32, ratio: f64) -> Vec<Observation> {
 
 #[test]
 fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
-    let look = Design::default().look_at(8).unwrap();
-    let decision = decide(&blocks(4, 1.2), &look, 0.02).unwrap();
-    let Decision::Rejected { p, ratio, interval } = decision else {
+    let look = SequentialDesign::default().look_at(8).unwrap();
+    let decision = decide_at_look(&drifting_blocks(4, 1.2), &look, 0.02).unwrap();
+    let LookDecision::Rejected { p, ratio, interval } = decision else {
         panic!("{decision:?}");
     };
     assert!(p <= look.p_limit);
@@ -102,16 +102,22 @@ fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
 
 #[test]
 fn equal_sides_are_declared_equal_unless_that_stop_is_off() {
-    let design = Design::default();
-    let (observations, look) = (blocks(16, 1.0), design.look_at(32).unwrap());
-    assert_eq!(decide(&observations, &look, 0.02), Ok(Decision::Equivalent));
-    assert_eq!(decide(&observations, &look, 0.0), Ok(Decision::GoOn));
+    let design = SequentialDesign::default();
+    let (observations, look) = (drifting_blocks(16, 1.0), design.look_at(32).unwrap());
+    assert_eq!(
+        decide_at_look(&observations, &look, 0.02),
+        Ok(LookDecision::Equivalent)
+    );
+    assert_eq!(
+        decide_at_look(&observations, &look, 0.0),
+        Ok(LookDecision::GoOn)
+    );
 }
 
 #[test]
 fn a_change_close_to_delta_is_neither() {
-    let look = Design::default().look_at(8).unwrap();
-    let observations = blocks(4, 1.0);
-    let decision = decide(&observations, &look, 0.0005);
-    assert_eq!(decision, Ok(Decision::GoOn));
+    let look = SequentialDesign::default().look_at(8).unwrap();
+    let observations = drifting_blocks(4, 1.0);
+    let decision = decide_at_look(&observations, &look, 0.0005);
+    assert_eq!(decision, Ok(LookDecision::GoOn));
 }

@@ -2,19 +2,19 @@
 //! each) and of two in 16 (12 runs each); and how often two sets of builds of the same source are
 //! called different.
 
-use crate::{assert_close, golden};
+use crate::{assert_close, golden_file};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde_json::Value;
-use speedwell_stats::Observation;
+use speedwell_stats::BlockObservation;
 use speedwell_stats::describe::mean;
 use speedwell_stats::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
-use speedwell_stats::levels::components;
+use speedwell_stats::levels::variance_components;
 use speedwell_stats::test::stratified_rank;
 
 /// Logarithms of the times of a recorded program, by build and run.
-fn recorded(program: &str) -> Vec<Vec<f64>> {
-    let text = golden(&format!("layout/{program}.csv"));
+fn recorded_times(program: &str) -> Vec<Vec<f64>> {
+    let text = golden_file(&format!("layout/{program}.csv"));
     let builds = text.lines().map(|line| {
         let runs = line.split(',').map(|ns| ns.parse::<f64>().unwrap().ln());
         runs.collect()
@@ -24,9 +24,9 @@ fn recorded(program: &str) -> Vec<Vec<f64>> {
 
 #[test]
 fn components_agree_with_numpy_and_their_intervals_with_scipy() {
-    let golden: Value = serde_json::from_str(&golden("layout/components.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden_file("layout/components.json")).unwrap();
     for (program, wanted) in golden.as_object().unwrap() {
-        let found = components(&[recorded(program)], 0.95).unwrap();
+        let found = variance_components(&[recorded_times(program)], 0.95).unwrap();
         assert_eq!(wanted["builds"], found.groups);
         for (key, figure) in [
             ("between", found.between),
@@ -46,7 +46,7 @@ fn components_agree_with_numpy_and_their_intervals_with_scipy() {
 
 #[test]
 fn quantiles_of_mean_squares_agree_with_r() {
-    for line in golden("mean-squares.tsv").lines() {
+    for line in golden_file("mean-squares.tsv").lines() {
         let columns: Vec<&str> = line.split('\t').collect();
         let [tail, quantile] = [columns[1], columns[4]].map(|text| text.parse::<f64>().unwrap());
         let [above, below] = [columns[2], columns[3]].map(|text| text.parse::<u32>().unwrap());
@@ -62,7 +62,7 @@ fn quantiles_of_mean_squares_agree_with_r() {
 /// alarm rates with builds as units and with runs as units.
 fn false_alarms(program: &str, builds: usize) -> (f64, f64) {
     const REPETITIONS: usize = 3_000;
-    let all = recorded(program);
+    let all = recorded_times(program);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(builds as u64);
     let (mut by_builds, mut by_runs) = (0, 0);
     for _ in 0..REPETITIONS {
@@ -77,8 +77,8 @@ fn false_alarms(program: &str, builds: usize) -> (f64, f64) {
             let values = [all[*build][first], all[*build][second]];
             let block = (place / 4) as u32;
             let new = match place % 2 {
-                0 => Observation::baseline,
-                _ => Observation::candidate,
+                0 => BlockObservation::baseline,
+                _ => BlockObservation::candidate,
             };
             units.push(new(mean(&values).exp(), block));
             // Each run of a build is in a separate block, as if it were independent.

@@ -23,7 +23,7 @@ mod welch_anova_r;
 mod welch_r;
 
 /// A file of the golden folder.
-fn golden(name: &str) -> String {
+fn golden_file(name: &str) -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name);

@@ -1,24 +1,24 @@
 //! Mann-Whitney against scipy 1.17.1: `mannwhitneyu(x, y, alternative="two-sided", method=...)`
 //! with `auto`, `exact` and `asymptotic`, and all rearrangements of the mid-ranks.
 
-use crate::{assert_close, golden};
+use crate::{assert_close, golden_file};
 use serde_json::Value;
-use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
+use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 
-const METHODS: [(&str, Method); 4] = [
-    ("p_auto", Method::Auto),
-    ("p_exact_no_tie", Method::Exact),
-    ("p_asymptotic", Method::Asymptotic),
-    ("p_permutation", Method::ExactTies),
+const METHODS: [(&str, PValueMethod); 4] = [
+    ("p_auto", PValueMethod::Auto),
+    ("p_exact_no_tie", PValueMethod::Exact),
+    ("p_asymptotic", PValueMethod::Asymptotic),
+    ("p_permutation", PValueMethod::ExactTies),
 ];
 
 #[test]
 fn every_golden_row_is_reproduced_by_every_method() {
-    let golden: Value = serde_json::from_str(&golden("mann-whitney.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden_file("mann-whitney.json")).unwrap();
     let mut compared = 0;
     for row in golden["rows"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
-        let (x, y) = (values(row, "x"), values(row, "y"));
+        let (x, y) = (side_values(row, "x"), side_values(row, "y"));
         for (key, method) in METHODS {
             if let Some(p) = row[key].as_f64() {
                 let test = mann_whitney(&x, &y, method);
@@ -32,7 +32,7 @@ fn every_golden_row_is_reproduced_by_every_method() {
 }
 
 /// The values of a side; the row may give a rule `1000 times V` instead.
-fn values(row: &Value, side: &str) -> Vec<f64> {
+fn side_values(row: &Value, side: &str) -> Vec<f64> {
     if let Some(values) = row[side].as_array() {
         return values.iter().map(|value| value.as_f64().unwrap()).collect();
     }

@@ -2,13 +2,13 @@
 //! all signs with ties and zeros; estimate and 95 % interval against R's
 //! `wilcox.test(d, exact = TRUE, conf.int = TRUE)`.
 
-use crate::{assert_close, golden};
+use crate::{assert_close, golden_file};
 use serde_json::Value;
 use speedwell_stats::test::signed_rank;
 
 #[test]
 fn tails_agree_with_scipy_and_intervals_with_r() {
-    let golden: Value = serde_json::from_str(&golden("signed-rank.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden_file("signed-rank.json")).unwrap();
     let mut intervals = 0;
     for (number, row) in golden["rows"].as_array().unwrap().iter().enumerate() {
         let differences = row["d"].as_array().unwrap().iter();

@@ -20,22 +20,22 @@ mod check;
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod rejected;
 
-use experiment::{experiment, follow, test};
-use noise::{MODELS, Random};
-use repeat::repeat;
+use experiment::{follow_looks, simulate_blocks, test_blocks};
+use noise::{MODELS, SimulationRandom};
+use repeat::repeat_parallel;
 use speedwell_stats::distribution::binomial;
-use speedwell_stats::sequential::Design;
+use speedwell_stats::sequential::SequentialDesign;
 
 const REPETITIONS: u64 = 110;
 
 /// Rejection rate of the default design over all models, and the mean number of runs.
 fn rejections_and_runs(change: f64) -> (f64, f64) {
-    let design = Design::default();
-    let courses = repeat(REPETITIONS, |repetition| {
+    let design = SequentialDesign::default();
+    let courses = repeat_parallel(REPETITIONS, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
-        let mut random = Random::new(7, repetition);
-        let observations = experiment(model, design.maximum(), change, &mut random);
-        let course = follow(&observations, &design, 0.02, 1.0 + change);
+        let mut random = SimulationRandom::new(7, repetition);
+        let observations = simulate_blocks(model, design.max_runs(), change, &mut random);
+        let course = follow_looks(&observations, &design, 0.02, 1.0 + change);
         (
             course.is_rejected,
             course.equivalent_at.unwrap_or(course.runs),
@@ -69,11 +69,11 @@ fn a_change_of_five_percent_is_nearly_always_found_within_a_dozen_runs() {
 #[test]
 fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
     const COMPARISONS: u64 = 2200;
-    let tests = repeat(COMPARISONS, |repetition| {
+    let tests = repeat_parallel(COMPARISONS, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
-        let mut random = Random::new(11, repetition);
-        let test = test(&experiment(model, 10, 0.0, &mut random));
-        (test.p <= 0.05, test.level(0.05))
+        let mut random = SimulationRandom::new(11, repetition);
+        let test = test_blocks(&simulate_blocks(model, 10, 0.0, &mut random));
+        (test.p <= 0.05, test.attained_level(0.05))
     });
     let alarms = tests.iter().filter(|test| test.0).count() as u64;
     let level = tests.iter().map(|test| test.1).sum::<f64>() / COMPARISONS as f64;
@@ -87,12 +87,12 @@ fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
 
 /// Number of `comparisons` that the design for pairs calls different, and the mean number of pairs.
 fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
-    let design = paired::design();
-    let courses = repeat(comparisons, |repetition| {
+    let design = paired::pair_design();
+    let courses = repeat_parallel(comparisons, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
-        let mut random = Random::new(cell, repetition);
-        let pairs = paired::pairs(model, design.maximum(), change, &mut random);
-        paired::follow(&pairs, &design)
+        let mut random = SimulationRandom::new(cell, repetition);
+        let pairs = paired::simulate_pairs(model, design.max_runs(), change, &mut random);
+        paired::follow_pairs(&pairs, &design)
     });
     let rejected = courses.iter().filter(|course| course.is_rejected).count();
     let pairs: usize = courses.iter().map(|course| course.pairs).sum();

@@ -2,16 +2,16 @@
 //! approximation.
 
 use crate::assert_close;
-use crate::stratified_properties::{PAIRS, blocked, tested};
-use speedwell_stats::{Observation, Side};
+use crate::stratified_properties::{PAIRS, blocked, test_blocks};
+use speedwell_stats::{BlockObservation, BlockSide};
 
 /// Blocks of two and two from a formula; some have many ties.
-fn formula(blocks: u32, modulus: u32, shift: f64) -> Vec<Observation> {
+fn formula_blocks(blocks: u32, modulus: u32, shift: f64) -> Vec<BlockObservation> {
     let value = |i: u32| 100.0 + f64::from(i * 7919 % modulus) / 8.0 + f64::from(i / 4);
     (0..4 * blocks)
         .map(|i| match i % 4 {
-            0 | 1 => Observation::baseline(value(i), i / 4),
-            _ => Observation::candidate(value(i) + shift, i / 4),
+            0 | 1 => BlockObservation::baseline(value(i), i / 4),
+            _ => BlockObservation::candidate(value(i) + shift, i / 4),
         })
         .collect()
 }
@@ -34,14 +34,14 @@ const IN_R: [(u32, u32, f64, f64, f64, f64); 8] = [
 #[test]
 fn tails_equal_those_of_all_arrangements_in_r() {
     for (blocks, modulus, shift, ratio, lower, upper) in IN_R {
-        let test = tested(&formula(blocks, modulus, shift));
+        let test = test_blocks(&formula_blocks(blocks, modulus, shift));
         let theta = if ratio > 0.0 { f64::ln(ratio) } else { 0.0 };
-        let tails = test.shifted(theta);
+        let tails = test.test_shifted(theta);
         let name = format!("{blocks} {modulus} {shift} {ratio}");
         assert_close(tails.lower, lower, 1e-12, &name);
         assert_close(tails.upper, upper, 1e-12, &name);
         assert_close(
-            tails.both(),
+            tails.two_sided_p(),
             (2.0 * lower.min(upper)).min(1.0),
             1e-12,
             &name,
@@ -56,7 +56,7 @@ fn interval_ends_equal_those_found_in_r() {
         (101, 3.0, 0.95, 1.005_482_456_140_217, 1.072_788_353_862_994),
         (13, 1.0, 0.99, 1.010_922_330_096_712, 1.015_892_420_538_201),
     ] {
-        let interval = tested(&formula(6, modulus, shift)).interval(confidence);
+        let interval = test_blocks(&formula_blocks(6, modulus, shift)).interval(confidence);
         assert_close(interval.low, low, 1e-11, "low");
         assert_close(interval.high, high, 1e-11, "high");
     }
@@ -71,11 +71,11 @@ fn test_and_interval_never_disagree() {
     for salt in 0..2000u64 {
         let blocks = 4 + (salt % 13) as u32;
         let grain = if salt % 3 == 0 { 4.0 } else { 0.0 };
-        let observations: Vec<Observation> = blocked(blocks, &PAIRS, salt)
+        let observations: Vec<BlockObservation> = blocked(blocks, &PAIRS, salt)
             .into_iter()
             .map(|o| {
                 let moved = o.value
-                    + if o.side == Side::Candidate {
+                    + if o.side == BlockSide::Candidate {
                         salt as f64 % 5.0
                     } else {
                         0.0
@@ -85,10 +85,10 @@ fn test_and_interval_never_disagree() {
                 } else {
                     moved
                 };
-                Observation { value, ..o }
+                BlockObservation { value, ..o }
             })
             .collect();
-        let test = tested(&observations);
+        let test = test_blocks(&observations);
         let limit = [0.05, 0.01, 0.0312][salt as usize % 3];
         let interval = test.interval_at(limit);
         assert_eq!(
@@ -99,13 +99,13 @@ fn test_and_interval_never_disagree() {
         );
         rejected += u32::from(test.p <= limit);
         for ratio in [0.93, 0.97, 1.0123, 1.05] {
-            let tails = test.shifted(f64::ln(ratio));
+            let tails = test.test_shifted(f64::ln(ratio));
             let distance = (interval.low / ratio - 1.0)
                 .abs()
                 .min((interval.high / ratio - 1.0).abs());
             if distance > 1e-10 {
                 assert_eq!(
-                    tails.both() > limit,
+                    tails.two_sided_p() > limit,
                     interval.contains(ratio),
                     "{salt}: {ratio}"
                 );
@@ -119,12 +119,16 @@ fn test_and_interval_never_disagree() {
 #[test]
 fn tails_are_monotone_in_the_shift() {
     for salt in 0..50 {
-        let test = tested(&blocked(
+        let test = test_blocks(&blocked(
             6,
-            &[Side::Baseline, Side::Candidate, Side::Candidate],
+            &[
+                BlockSide::Baseline,
+                BlockSide::Candidate,
+                BlockSide::Candidate,
+            ],
             salt,
         ));
-        let steps = (-300..300).map(|step| test.shifted(f64::from(step) * 1e-3));
+        let steps = (-300..300).map(|step| test.test_shifted(f64::from(step) * 1e-3));
         let tails: Vec<_> = steps.collect();
         assert!(
             tails
@@ -143,11 +147,11 @@ fn tails_are_monotone_in_the_shift() {
 /// agrees with the exact distribution at the largest size that is still exact.
 #[test]
 fn the_normal_approximation_is_close_where_it_takes_over() {
-    let copies = |count: u32, shift: f64| -> Vec<Observation> {
+    let copies = |count: u32, shift: f64| -> Vec<BlockObservation> {
         let values = blocked(count, &PAIRS, 9);
-        let moved = |o: &Observation| Observation {
+        let moved = |o: &BlockObservation| BlockObservation {
             value: o.value
-                + if o.side == Side::Candidate {
+                + if o.side == BlockSide::Candidate {
                     shift
                 } else {
                     0.0
@@ -158,12 +162,12 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
     };
     let largest = (1..200)
         .rev()
-        .find(|&count| tested(&copies(count, 0.0)).is_exact)
+        .find(|&count| test_blocks(&copies(count, 0.0)).is_exact)
         .unwrap();
     assert!(largest >= 32, "64 runs a side are exact: {largest} blocks");
     for shift in [0.0, 1.0, 1.6, 2.2, 3.0] {
-        let exact = tested(&copies(largest, shift)).p;
-        let z = tested(&copies(largest, shift)).z();
+        let exact = test_blocks(&copies(largest, shift)).p;
+        let z = test_blocks(&copies(largest, shift)).z_score();
         let by_z = speedwell_stats::distribution::normal::two_sided(z);
         // Far out, the true tail is lighter than the normal one, so the approximation errs on the
         // safe side.
@@ -172,7 +176,7 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
             (-0.03..0.03 + 0.05 * z * z).contains(&off),
             "{shift}: {exact} {by_z}"
         );
-        let next = tested(&copies(largest + 1, shift));
+        let next = test_blocks(&copies(largest + 1, shift));
         assert!(!next.is_exact);
         assert_eq!(next.p > 0.05, next.interval(0.95).contains(1.0));
     }

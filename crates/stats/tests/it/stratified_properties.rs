@@ -1,13 +1,13 @@
 //! The stratified permutation rank test: against full enumeration, and its invariances.
 
 use crate::assert_close;
-use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
+use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::{StratifiedError, StratifiedRank, stratified_rank};
-use speedwell_stats::{Observation, Side};
+use speedwell_stats::{BlockObservation, BlockSide};
 
 /// Five blocks of four with drift and one tie.
-const VALUES: [(f64, Side, u32); 20] = {
-    use Side::{Baseline as A, Candidate as B};
+const VALUES: [(f64, BlockSide, u32); 20] = {
+    use BlockSide::{Baseline as A, Candidate as B};
     [
         (10.1, A, 0),
         (10.6, B, 0),
@@ -32,13 +32,13 @@ const VALUES: [(f64, Side, u32); 20] = {
     ]
 };
 
-fn five_blocks() -> Vec<Observation> {
+fn five_blocks() -> Vec<BlockObservation> {
     VALUES
-        .map(|(value, side, block)| Observation { value, side, block })
+        .map(|(value, side, block)| BlockObservation { value, side, block })
         .to_vec()
 }
 
-pub fn tested(observations: &[Observation]) -> StratifiedRank {
+pub fn test_blocks(observations: &[BlockObservation]) -> StratifiedRank {
     stratified_rank(observations).unwrap()
 }
 
@@ -54,18 +54,18 @@ fn scattered(count: usize, salt: u64) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-pub fn blocked(block_count: u32, sides: &[Side], salt: u64) -> Vec<Observation> {
+pub fn blocked(block_count: u32, sides: &[BlockSide], salt: u64) -> Vec<BlockObservation> {
     let values = scattered(block_count as usize * sides.len(), salt);
     let blocks = (0..block_count).flat_map(|block| sides.iter().map(move |side| (block, *side)));
-    let observe = |((block, side), value)| Observation { value, side, block };
+    let observe = |((block, side), value)| BlockObservation { value, side, block };
     blocks.zip(values).map(observe).collect()
 }
 
-pub const PAIRS: [Side; 4] = [
-    Side::Baseline,
-    Side::Candidate,
-    Side::Baseline,
-    Side::Candidate,
+pub const PAIRS: [BlockSide; 4] = [
+    BlockSide::Baseline,
+    BlockSide::Candidate,
+    BlockSide::Baseline,
+    BlockSide::Candidate,
 ];
 
 /// numpy and scipy 1.17.1 on the same data: `rankdata` of the logarithms, all 6^5 label
@@ -73,22 +73,22 @@ pub const PAIRS: [Side; 4] = [
 /// and 10.0 are tied, are from R.
 #[test]
 fn five_blocks_give_the_figures_of_an_independent_program() {
-    let test = tested(&five_blocks());
+    let test = test_blocks(&five_blocks());
     assert!(test.is_exact);
     assert_eq!(test.n_per_side, 10);
     assert_close(test.p, 0.04166666666666666, 1e-12, "p");
-    assert_close(test.z(), 1.993686309399383, 1e-12, "z");
+    assert_close(test.z_score(), 1.993686309399383, 1e-12, "z");
     assert_close(test.ratio(), 1.029268979246467, 1e-11, "ratio");
     let interval = test.interval(0.95);
     assert_close(interval.low, 1.0, 1e-11, "low");
     assert_close(interval.high, 1.050505050505051, 1e-11, "high");
-    let shifted = test.shifted(1.05f64.ln());
+    let shifted = test.test_shifted(1.05f64.ln());
     assert_close(shifted.lower, 0.03870884773662552, 1e-12, "lower tail");
     assert_close(shifted.upper, 0.964_634_773_662_551_5, 1e-12, "upper tail");
 }
 
 /// Fraction of label arrangements at least as extreme as the observed one, by enumeration.
-fn enumerated_p(observations: &[Observation]) -> f64 {
+fn enumerated_p(observations: &[BlockObservation]) -> f64 {
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
     let ranks = speedwell_stats::test::mid_ranks(&values);
     let last = observations.iter().map(|o| o.block).max().unwrap();
@@ -97,7 +97,7 @@ fn enumerated_p(observations: &[Observation]) -> f64 {
         let members: Vec<usize> = (0..ranks.len())
             .filter(|&i| observations[i].block == block)
             .collect();
-        let is_candidate = |i: &&usize| observations[**i].side == Side::Candidate;
+        let is_candidate = |i: &&usize| observations[**i].side == BlockSide::Candidate;
         let candidates = members.iter().filter(is_candidate).count();
         observed += members
             .iter()
@@ -129,8 +129,8 @@ fn enumerated_p(observations: &[Observation]) -> f64 {
 
 #[test]
 fn blocks_of_any_size_and_balance_are_enumerated_exactly() {
-    use Side::{Baseline as A, Candidate as B};
-    let layouts: [(u32, &[Side]); 5] = [
+    use BlockSide::{Baseline as A, Candidate as B};
+    let layouts: [(u32, &[BlockSide]); 5] = [
         (6, &[A, B]),
         (3, &[A, B, B, A, A]),
         (4, &[B, A, A]),
@@ -139,7 +139,7 @@ fn blocks_of_any_size_and_balance_are_enumerated_exactly() {
     ];
     for (salt, (count, sides)) in (1..).zip(layouts) {
         let observations = blocked(count, sides, salt);
-        let test = tested(&observations);
+        let test = test_blocks(&observations);
         assert!(test.is_exact, "{sides:?}");
         assert_close(
             test.p,
@@ -152,9 +152,9 @@ fn blocks_of_any_size_and_balance_are_enumerated_exactly() {
 
 #[test]
 fn one_large_block_is_the_unblocked_rank_test() {
-    let observations: Vec<Observation> = blocked(20, &PAIRS[..2], 3)
+    let observations: Vec<BlockObservation> = blocked(20, &PAIRS[..2], 3)
         .iter()
-        .map(|o| Observation { block: 9, ..*o })
+        .map(|o| BlockObservation { block: 9, ..*o })
         .collect();
     let of = |side| {
         let values = observations
@@ -163,39 +163,44 @@ fn one_large_block_is_the_unblocked_rank_test() {
             .map(|o| o.value);
         values.collect::<Vec<f64>>()
     };
-    let exact = mann_whitney(&of(Side::Baseline), &of(Side::Candidate), Method::ExactTies).p;
-    let test = tested(&observations);
+    let exact = mann_whitney(
+        &of(BlockSide::Baseline),
+        &of(BlockSide::Candidate),
+        PValueMethod::ExactTies,
+    )
+    .p;
+    let test = test_blocks(&observations);
     assert!(test.is_exact);
     assert_close(test.p, exact, 1e-9, "p");
 }
 
 #[test]
 fn neither_unit_nor_order_nor_block_names_matter() {
-    let plain = tested(&five_blocks());
-    let mut changed: Vec<Observation> = five_blocks()
+    let plain = test_blocks(&five_blocks());
+    let mut changed: Vec<BlockObservation> = five_blocks()
         .iter()
-        .map(|o| Observation {
+        .map(|o| BlockObservation {
             value: o.value * 1024.0,
             block: 1000 - o.block,
             ..*o
         })
         .collect();
     changed.reverse();
-    let changed = tested(&changed);
+    let changed = test_blocks(&changed);
     assert_close(changed.p, plain.p, 1e-12, "p");
     assert_close(changed.ratio(), plain.ratio(), 1e-11, "ratio");
 }
 
 #[test]
 fn swapping_the_sides_inverts_the_ratio_and_keeps_p() {
-    let swapped: Vec<Observation> = five_blocks()
+    let swapped: Vec<BlockObservation> = five_blocks()
         .iter()
         .map(|o| match o.side {
-            Side::Baseline => Observation::candidate(o.value, o.block),
-            Side::Candidate => Observation::baseline(o.value, o.block),
+            BlockSide::Baseline => BlockObservation::candidate(o.value, o.block),
+            BlockSide::Candidate => BlockObservation::baseline(o.value, o.block),
         })
         .collect();
-    let (forth, back) = (tested(&five_blocks()), tested(&swapped));
+    let (forth, back) = (test_blocks(&five_blocks()), test_blocks(&swapped));
     assert_close(back.p, forth.p, 1e-12, "p");
     assert_close(back.ratio(), 1.0 / forth.ratio(), 1e-11, "ratio");
     let (forth, back) = (forth.interval(0.9), back.interval(0.9));
@@ -205,15 +210,15 @@ fn swapping_the_sides_inverts_the_ratio_and_keeps_p() {
 #[test]
 fn a_factor_on_the_candidate_moves_ratio_and_interval_by_it() {
     for factor in [0.001, 0.5, 0.97, 1.6, 1e9] {
-        let scale = |o: &Observation| match o.side {
-            Side::Baseline => *o,
-            Side::Candidate => Observation {
+        let scale = |o: &BlockObservation| match o.side {
+            BlockSide::Baseline => *o,
+            BlockSide::Candidate => BlockObservation {
                 value: o.value * factor,
                 ..*o
             },
         };
-        let scaled = tested(&five_blocks().iter().map(scale).collect::<Vec<_>>());
-        let plain = tested(&five_blocks());
+        let scaled = test_blocks(&five_blocks().iter().map(scale).collect::<Vec<_>>());
+        let plain = test_blocks(&five_blocks());
         assert_close(scaled.ratio(), factor * plain.ratio(), 1e-9, "ratio");
         let (moved, before) = (scaled.interval(0.95), plain.interval(0.95));
         assert_close(moved.low, factor * before.low, 1e-9, "low");
@@ -224,22 +229,22 @@ fn a_factor_on_the_candidate_moves_ratio_and_interval_by_it() {
 #[test]
 fn a_block_that_lost_one_side_is_left_out() {
     let mut observations = five_blocks();
-    observations.push(Observation::baseline(500.0, 77));
-    observations.push(Observation::candidate(0.001, 78));
-    let test = tested(&observations);
+    observations.push(BlockObservation::baseline(500.0, 77));
+    observations.push(BlockObservation::candidate(0.001, 78));
+    let test = test_blocks(&observations);
     assert_eq!(test.n_per_side, 10);
-    assert_close(test.p, tested(&five_blocks()).p, 1e-12, "p");
+    assert_close(test.p, test_blocks(&five_blocks()).p, 1e-12, "p");
 }
 
 #[test]
 fn one_block_cannot_bound_the_ratio_and_equal_values_say_one() {
-    let interval = tested(&five_blocks()[..4]).interval(0.95);
+    let interval = test_blocks(&five_blocks()[..4]).interval(0.95);
     assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
-    let equal: Vec<Observation> = five_blocks()
+    let equal: Vec<BlockObservation> = five_blocks()
         .iter()
-        .map(|o| Observation { value: 3.0, ..*o })
+        .map(|o| BlockObservation { value: 3.0, ..*o })
         .collect();
-    let test = tested(&equal);
+    let test = test_blocks(&equal);
     assert_eq!(test.p, 1.0);
     assert_close(test.ratio(), 1.0, 1e-11, "ratio");
     assert!(test.interval(0.95).half_width() < 1e-11);
@@ -257,8 +262,8 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
         );
     }
     let apart = [
-        Observation::baseline(1.0, 0),
-        Observation::candidate(2.0, 1),
+        BlockObservation::baseline(1.0, 0),
+        BlockObservation::candidate(2.0, 1),
     ];
     let refused = stratified_rank(&apart);
     assert_eq!(refused.err(), Some(StratifiedError::NoBlock));
@@ -271,30 +276,30 @@ fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
     let values = scattered(16, 5);
     let p_of = |arrangement: usize| {
         const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
-        let observations: Vec<Observation> = (0..16)
+        let observations: Vec<BlockObservation> = (0..16)
             .map(|run| {
                 let candidates = PAIRS[arrangement / 6usize.pow(run as u32 / 4) % 6];
                 if candidates.contains(&(run % 4)) {
-                    Observation::candidate(values[run], run as u32 / 4)
+                    BlockObservation::candidate(values[run], run as u32 / 4)
                 } else {
-                    Observation::baseline(values[run], run as u32 / 4)
+                    BlockObservation::baseline(values[run], run as u32 / 4)
                 }
             })
             .collect();
-        tested(&observations)
+        test_blocks(&observations)
     };
-    let level = p_of(0).level(0.05);
+    let level = p_of(0).attained_level(0.05);
     let rejected = (0..1296)
         .filter(|&arrangement| p_of(arrangement).p <= 0.05)
         .count();
     assert_close(level, rejected as f64 / 1296.0, 1e-12, "level");
     assert!(level > 0.03 && level <= 0.05, "{level}");
-    let constant: Vec<Observation> = five_blocks()
+    let constant: Vec<BlockObservation> = five_blocks()
         .into_iter()
-        .map(|o| Observation { value: 1.0, ..o })
+        .map(|o| BlockObservation { value: 1.0, ..o })
         .collect();
     assert_eq!(
-        tested(&constant).level(0.05),
+        test_blocks(&constant).attained_level(0.05),
         0.0,
         "equal values never differ"
     );

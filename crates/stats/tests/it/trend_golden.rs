@@ -5,58 +5,60 @@
 //! mongodb/signal-processing-algorithms (both Apache-2.0); the long one was shifted to positive
 //! values.
 
-use crate::golden;
-use crate::trend_simulated::noise::{Noise, Random, course, with_step};
+use crate::golden_file;
+use crate::trend_simulated::noise::{TrendNoise, TrendRandom, noisy_series, with_step};
 use serde_json::Value;
-use speedwell_stats::trend::{Change, Evidence, Point, Shape, deviate, search};
+use speedwell_stats::trend::{
+    ChangeEvidence, ChangeShape, DetectedChange, MeasuredPoint, exact_deviate, find_changes,
+};
 
 /// The values of a recorded series, of one machine, one position each; or a simulated series,
 /// regenerated from its seed.
-fn series(name: &str) -> Vec<Point> {
+fn series(name: &str) -> Vec<MeasuredPoint> {
     let Some((kind, clean_or_step, index)) = simulated(name) else {
-        let values = golden(&format!("trend/{name}.txt"));
+        let values = golden_file(&format!("trend/{name}.txt"));
         let values = values.split_whitespace().zip(0..);
         return values
-            .map(|(value, position)| Point {
+            .map(|(value, position)| MeasuredPoint {
                 value: value.parse().unwrap(),
                 machine: 0,
                 position,
             })
             .collect();
     };
-    let clean = course(kind, 200, 0.02, &mut Random::new(4242 + index));
+    let clean = noisy_series(kind, 200, 0.02, &mut TrendRandom::new(4242 + index));
     match clean_or_step {
         "clean" => clean,
         _ => with_step(clean, 100, 0.05),
     }
 }
 
-fn simulated(name: &str) -> Option<(Noise, &str, u64)> {
+fn simulated(name: &str) -> Option<(TrendNoise, &str, u64)> {
     let mut parts = name.split('-');
     let kind = match parts.next()? {
-        "normal" => Noise::Normal,
-        "lognormal" => Noise::Lognormal,
-        "t2" => Noise::Student2,
-        "spikes" => Noise::Spikes,
-        "bimodal" => Noise::TwoLayouts,
-        "ar5" => Noise::Dependent(0.5),
-        "drift" => Noise::Drift,
+        "normal" => TrendNoise::Normal,
+        "lognormal" => TrendNoise::Lognormal,
+        "t2" => TrendNoise::Student2,
+        "spikes" => TrendNoise::Spikes,
+        "bimodal" => TrendNoise::TwoLayouts,
+        "ar5" => TrendNoise::Dependent(0.5),
+        "drift" => TrendNoise::Drift,
         _ => return None,
     };
     Some((kind, parts.next()?, parts.next()?.parse().ok()?))
 }
 
-fn state(change: &Change) -> &'static str {
+fn state(change: &DetectedChange) -> &'static str {
     match (change.shape, change.evidence) {
-        (Shape::Drift, _) => "drift",
-        (Shape::Step, Evidence::Found { .. }) => "found",
-        (Shape::Step, Evidence::Suspected) => "suspected",
+        (ChangeShape::Drift, _) => "drift",
+        (ChangeShape::Step, ChangeEvidence::Found { .. }) => "found",
+        (ChangeShape::Step, ChangeEvidence::Suspected) => "suspected",
     }
 }
 
 #[test]
 fn all_recorded_series_have_the_changes_of_the_reference() {
-    let expected: Value = serde_json::from_str(&golden("trend/expected.json")).unwrap();
+    let expected: Value = serde_json::from_str(&golden_file("trend/expected.json")).unwrap();
     let expected = expected.as_object().unwrap();
     assert_eq!(expected.len(), 46);
     for (name, expected) in expected {
@@ -66,7 +68,7 @@ fn all_recorded_series_have_the_changes_of_the_reference() {
             expected["points"].as_u64().unwrap(),
             "{name}"
         );
-        let changes = search(&points).unwrap();
+        let changes = find_changes(&points).unwrap();
         let wanted = expected["changes"].as_array().unwrap();
         assert_eq!(changes.len(), wanted.len(), "{name}: {changes:?}");
         for (change, wanted) in changes.iter().zip(wanted) {
@@ -89,7 +91,7 @@ fn all_recorded_series_have_the_changes_of_the_reference() {
 #[test]
 fn the_real_series_have_the_changes_that_people_see_in_them() {
     let found = |name: &str| {
-        let changes = search(&series(name)).unwrap();
+        let changes = find_changes(&series(name)).unwrap();
         let places = |state_: &str| -> Vec<usize> {
             let those = changes.iter().filter(|change| state(change) == state_);
             those.map(|change| change.after).collect()
@@ -107,11 +109,11 @@ fn the_real_series_have_the_changes_that_people_see_in_them() {
 /// Whitney (1947), c(u, k, l) = c(u - l, k - 1, l) + c(u, k, l - 1), in integers.
 #[test]
 fn deviates_are_those_of_the_exact_tails() {
-    let rows: Value = serde_json::from_str(&golden("trend/deviates.json")).unwrap();
+    let rows: Value = serde_json::from_str(&golden_file("trend/deviates.json")).unwrap();
     let rows = rows.as_array().unwrap();
     for row in rows {
         let whole = |index: usize| row[index].as_u64().unwrap() as usize;
-        let z = deviate(whole(2) as f64, whole(0), whole(1));
+        let z = exact_deviate(whole(2) as f64, whole(0), whole(1));
         assert!((z - row[3].as_f64().unwrap()).abs() < 1e-6, "{row}: {z}");
     }
     assert_eq!(rows.len(), 62);

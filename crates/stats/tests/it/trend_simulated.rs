@@ -4,21 +4,21 @@
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 pub mod noise;
 
-use noise::{Noise, Random, course, with_step};
+use noise::{TrendNoise, TrendRandom, noisy_series, with_step};
 use speedwell_stats::trend::{
-    Change, Evidence, FIRST_FINDING, FIRST_SUSPICION, Point, Series, Shape, Walk, first_beyond,
-    machine_swap, search,
+    ChangeDetector, ChangeEvidence, ChangeShape, DetectedChange, FIRST_FINDING, FIRST_SUSPICION,
+    MeasuredPoint, TrendSeries, find_changes, first_beyond, machine_swap,
 };
 
-fn is_found(change: &Change) -> bool {
-    change.evidence != Evidence::Suspected
+fn is_found(change: &DetectedChange) -> bool {
+    change.evidence != ChangeEvidence::Suspected
 }
 
 /// Points of one machine, one position each.
-fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
+fn points(values: impl IntoIterator<Item = f64>) -> Vec<MeasuredPoint> {
     let numbered = values.into_iter().zip(0..);
     numbered
-        .map(|(value, position)| Point {
+        .map(|(value, position)| MeasuredPoint {
             value,
             machine: 0,
             position,
@@ -26,60 +26,86 @@ fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
         .collect()
 }
 
-fn noisy(noise: Noise, count: usize, seed: u64) -> Vec<Point> {
-    course(noise, count, 0.02, &mut Random::new(seed))
+fn noisy(noise: TrendNoise, count: usize, seed: u64) -> Vec<MeasuredPoint> {
+    noisy_series(noise, count, 0.02, &mut TrendRandom::new(seed))
 }
 
 #[test]
 fn appending_points_ends_where_walking_all_of_them_does() {
     let kinds = [
-        Noise::Student2,
-        Noise::Dependent(0.7),
-        Noise::ThreeMachines,
-        Noise::Sticky,
+        TrendNoise::Student2,
+        TrendNoise::Dependent(0.7),
+        TrendNoise::ThreeMachines,
+        TrendNoise::Sticky,
     ];
     for (seed, kind) in (0..).zip(kinds) {
-        let points = with_step(course(kind, 180, 0.02, &mut Random::new(seed)), 90, 0.04);
-        let mut appended = Walk::default();
+        let points = with_step(
+            noisy_series(kind, 180, 0.02, &mut TrendRandom::new(seed)),
+            90,
+            0.04,
+        );
+        let mut appended = ChangeDetector::default();
         for count in 0..=points.len() {
-            let series = Series::new(&points[..count]).unwrap();
-            appended.go_on(&series);
-            let mut once = Walk::default();
-            once.go_on(&series);
+            let series = TrendSeries::new(&points[..count]).unwrap();
+            appended.process_series(&series);
+            let mut once = ChangeDetector::default();
+            once.process_series(&series);
             assert_eq!(appended, once, "{kind:?}, {count} points");
         }
         assert!(
-            appended.raised() > 0,
+            appended.suspicion_count() > 0,
             "{kind:?}: nothing was ever suspected"
         );
-        let series = Series::new(&points).unwrap();
-        assert_eq!(appended.changes(&series), search(&points).unwrap());
+        let series = TrendSeries::new(&points).unwrap();
+        assert_eq!(
+            appended.describe_changes(&series),
+            find_changes(&points).unwrap()
+        );
     }
 }
 
 #[test]
 fn a_walk_that_another_process_kept_goes_on_where_it_was() {
-    for (seed, kind) in (0..).zip([Noise::Student2, Noise::ThreeMachines, Noise::Sticky]) {
-        let points = with_step(course(kind, 600, 0.02, &mut Random::new(seed)), 300, 0.04);
+    for (seed, kind) in (0..).zip([
+        TrendNoise::Student2,
+        TrendNoise::ThreeMachines,
+        TrendNoise::Sticky,
+    ]) {
+        let points = with_step(
+            noisy_series(kind, 600, 0.02, &mut TrendRandom::new(seed)),
+            300,
+            0.04,
+        );
         let mut kept = Vec::new();
         for count in [0, 3, 90, 91, 310, 311, 330, 599, 600] {
-            let series = Series::new(&points[..count]).unwrap();
-            let known = Walk::from_bytes(&kept, &series);
+            let series = TrendSeries::new(&points[..count]).unwrap();
+            let known = ChangeDetector::from_bytes(&kept, &series);
             assert_eq!(known.is_some(), count > 0, "{kind:?}, {count} points");
             let mut walk = known.unwrap_or_default();
-            walk.go_on(&series);
-            assert_eq!(walk.changes(&series), search(&points[..count]).unwrap());
+            walk.process_series(&series);
+            assert_eq!(
+                walk.describe_changes(&series),
+                find_changes(&points[..count]).unwrap()
+            );
             kept = walk.to_bytes(&series);
         }
         let mut other = points.clone();
         other[4].value *= 1.1;
-        let series = Series::new(&other).unwrap();
-        assert_eq!(Walk::from_bytes(&kept, &series), None, "another value");
-        let fewer = Series::new(&points[..599]).unwrap();
-        assert_eq!(Walk::from_bytes(&kept, &fewer), None, "a point is gone");
-        let series = Series::new(&points).unwrap();
+        let series = TrendSeries::new(&other).unwrap();
+        assert_eq!(
+            ChangeDetector::from_bytes(&kept, &series),
+            None,
+            "another value"
+        );
+        let fewer = TrendSeries::new(&points[..599]).unwrap();
+        assert_eq!(
+            ChangeDetector::from_bytes(&kept, &fewer),
+            None,
+            "a point is gone"
+        );
+        let series = TrendSeries::new(&points).unwrap();
         for torn in [&kept[..kept.len() - 8], &kept[..kept.len() - 1], &kept[8..]] {
-            assert_eq!(Walk::from_bytes(torn, &series), None);
+            assert_eq!(ChangeDetector::from_bytes(torn, &series), None);
         }
     }
 }
@@ -89,23 +115,23 @@ fn a_walk_that_another_process_kept_goes_on_where_it_was() {
 #[test]
 fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
     let kinds = [
-        Noise::Normal,
-        Noise::Lognormal,
-        Noise::Student2,
-        Noise::Spikes,
-        Noise::TwoLayouts,
-        Noise::ThreeMachines,
-        Noise::Ties,
-        Noise::Dependent(0.5),
+        TrendNoise::Normal,
+        TrendNoise::Lognormal,
+        TrendNoise::Student2,
+        TrendNoise::Spikes,
+        TrendNoise::TwoLayouts,
+        TrendNoise::ThreeMachines,
+        TrendNoise::Ties,
+        TrendNoise::Dependent(0.5),
     ];
     let (mut wrong, mut raised) = (0, 0);
     for (seed, kind) in (0..).step_by(1000).zip(kinds) {
         for repetition in 0..20 {
-            let series = Series::new(&noisy(kind, 200, seed + repetition)).unwrap();
-            let mut walk = Walk::default();
-            walk.go_on(&series);
-            wrong += usize::from(walk.changes(&series).iter().any(is_found));
-            raised += walk.raised();
+            let series = TrendSeries::new(&noisy(kind, 200, seed + repetition)).unwrap();
+            let mut walk = ChangeDetector::default();
+            walk.process_series(&series);
+            wrong += usize::from(walk.describe_changes(&series).iter().any(is_found));
+            raised += walk.suspicion_count();
         }
     }
     // 160 series, 32 000 points; expected are .6 % wrong and 4 suspicions in 1000 points.
@@ -117,7 +143,8 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
 fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
     let (mut right, mut covered) = (0, 0);
     for seed in 0..40 {
-        let changes = search(&with_step(noisy(Noise::Normal, 121, seed), 100, 0.04)).unwrap();
+        let changes =
+            find_changes(&with_step(noisy(TrendNoise::Normal, 121, seed), 100, 0.04)).unwrap();
         let step = changes
             .iter()
             .find(|change| is_found(change) && change.after.abs_diff(100) <= 5);
@@ -130,64 +157,64 @@ fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
 
 #[test]
 fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
-    let swapped = noisy(Noise::MachineSwap, 100, 5);
-    assert_eq!(search(&swapped).unwrap(), []);
-    assert_eq!(machine_swap(&Series::new(&swapped).unwrap()), Some(50));
+    let swapped = noisy(TrendNoise::MachineSwap, 100, 5);
+    assert_eq!(find_changes(&swapped).unwrap(), []);
+    assert_eq!(machine_swap(&TrendSeries::new(&swapped).unwrap()), Some(50));
     // Without their labels the same points show a change there.
-    let unlabelled: Vec<Point> = swapped
+    let unlabelled: Vec<MeasuredPoint> = swapped
         .iter()
-        .map(|&point| Point {
+        .map(|&point| MeasuredPoint {
             machine: 0,
             ..point
         })
         .collect();
-    assert_eq!(search(&unlabelled).unwrap()[0].after, 50);
-    let mixed = Series::new(&noisy(Noise::ThreeMachines, 100, 5)).unwrap();
+    assert_eq!(find_changes(&unlabelled).unwrap()[0].after, 50);
+    let mixed = TrendSeries::new(&noisy(TrendNoise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
     // The latest of several swaps, farther back than the points examined.
-    let many = noisy(Noise::Normal, 700, 5).into_iter().zip(0..);
-    let many: Vec<Point> = many
-        .map(|(point, i)| Point {
+    let many = noisy(TrendNoise::Normal, 700, 5).into_iter().zip(0..);
+    let many: Vec<MeasuredPoint> = many
+        .map(|(point, i)| MeasuredPoint {
             machine: i / 300,
             ..point
         })
         .collect();
-    assert_eq!(machine_swap(&Series::new(&many).unwrap()), Some(600));
+    assert_eq!(machine_swap(&TrendSeries::new(&many).unwrap()), Some(600));
 }
 
 #[test]
 fn a_change_is_seen_through_the_offsets_of_machines() {
-    let points = with_step(noisy(Noise::ThreeMachines, 200, 8), 100, 0.05);
-    let changes = search(&points).unwrap();
+    let points = with_step(noisy(TrendNoise::ThreeMachines, 200, 8), 100, 0.05);
+    let changes = find_changes(&points).unwrap();
     let change = changes.iter().find(|change| is_found(change)).unwrap();
     assert!(change.after.abs_diff(100) <= 3, "{change:?}");
     assert!((change.size.ratio - 1.05).abs() < 0.015, "{change:?}");
-    assert_eq!(change.shape, Shape::Step);
+    assert_eq!(change.shape, ChangeShape::Step);
     // The numbers of the machines do not matter.
-    let renamed: Vec<Point> = points
+    let renamed: Vec<MeasuredPoint> = points
         .iter()
-        .map(|&point| Point {
+        .map(|&point| MeasuredPoint {
             machine: 900 - point.machine,
             ..point
         })
         .collect();
-    assert_eq!(search(&renamed).unwrap(), changes);
+    assert_eq!(find_changes(&renamed).unwrap(), changes);
 }
 
 #[test]
 fn the_unit_does_not_matter() {
-    let points = with_step(noisy(Noise::Lognormal, 150, 4), 80, 0.05);
+    let points = with_step(noisy(TrendNoise::Lognormal, 150, 4), 80, 0.05);
     // Scaling by a power of two shifts logarithms without changing the order of their ranks by
     // rounding.
-    let scaled: Vec<Point> = points
+    let scaled: Vec<MeasuredPoint> = points
         .iter()
-        .map(|&point| Point {
+        .map(|&point| MeasuredPoint {
             value: point.value * 1024.0,
             ..point
         })
         .collect();
-    let places = |points: &[Point]| -> Vec<(usize, usize, Evidence)> {
-        let changes = search(points).unwrap();
+    let places = |points: &[MeasuredPoint]| -> Vec<(usize, usize, ChangeEvidence)> {
+        let changes = find_changes(points).unwrap();
         changes
             .iter()
             .map(|change| (change.after, change.seen, change.evidence))
@@ -199,9 +226,9 @@ fn the_unit_does_not_matter() {
 
 #[test]
 fn sessions_of_one_revision_are_never_parted() {
-    let mut points = with_step(noisy(Noise::Normal, 240, 6), 121, 0.06);
+    let mut points = with_step(noisy(TrendNoise::Normal, 240, 6), 121, 0.06);
     points.iter_mut().for_each(|point| point.position /= 4);
-    let changes = search(&points).unwrap();
+    let changes = find_changes(&points).unwrap();
     assert!(
         changes
             .iter()
@@ -214,7 +241,7 @@ fn sessions_of_one_revision_are_never_parted() {
     );
     // A single revision has no border at all.
     points.iter_mut().for_each(|point| point.position = 7);
-    assert_eq!(search(&points).unwrap(), []);
+    assert_eq!(find_changes(&points).unwrap(), []);
 }
 
 /// Regardless of how clear a step is, and where it lies.
@@ -225,9 +252,9 @@ fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
         let clear = points(
             (0..60).map(|i| 1.0 + f64::from(i * 7 % 11) * 0.001 + if i < at { 0.0 } else { 1.0 }),
         );
-        for change in search(&clear).unwrap() {
+        for change in find_changes(&clear).unwrap() {
             suspected = suspected.min(change.seen);
-            if let Evidence::Found { seen } = change.evidence {
+            if let ChangeEvidence::Found { seen } = change.evidence {
                 found = found.min(seen);
             }
         }
@@ -237,17 +264,18 @@ fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
 
 #[test]
 fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
-    let changes = search(&points((0..60).map(|i| if i < 30 { 400.0 } else { 440.0 }))).unwrap();
+    let changes =
+        find_changes(&points((0..60).map(|i| if i < 30 { 400.0 } else { 440.0 }))).unwrap();
     assert_eq!(changes.len(), 1);
     assert!(is_found(&changes[0]) && changes[0].after == 30);
     assert!((changes[0].size.ratio - 1.1).abs() < 1e-9, "{changes:?}");
     assert!(changes[0].size.interval.half_width() < 1e-9, "{changes:?}");
-    assert_eq!(search(&points([3.0; 100])).unwrap(), []);
+    assert_eq!(find_changes(&points([3.0; 100])).unwrap(), []);
 }
 
 #[test]
 fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
-    let mut points = with_step(noisy(Noise::Normal, 100, 2), 50, 0.3);
+    let mut points = with_step(noisy(TrendNoise::Normal, 100, 2), 50, 0.3);
     for (index, value) in [
         (3, -0.5),
         (20, -1.0),
@@ -257,21 +285,21 @@ fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     ] {
         points[index].value = value;
     }
-    let change = search(&points).unwrap()[0];
+    let change = find_changes(&points).unwrap()[0];
     assert_eq!((change.before, change.after), (48, 51));
     points[60..70]
         .iter_mut()
         .for_each(|point| point.value = -1.0);
-    let error = search(&points).unwrap_err();
+    let error = find_changes(&points).unwrap_err();
     assert_eq!((error.left_out, error.points), (14, 100));
     assert!(error.to_string().starts_with("14 of 100 values"), "{error}");
-    assert_eq!(search(&[]).unwrap(), []);
+    assert_eq!(find_changes(&[]).unwrap(), []);
 }
 
 #[test]
 fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
     let only = |values: [f64; 60]| {
-        let changes = search(&points(values)).unwrap();
+        let changes = find_changes(&points(values)).unwrap();
         let [change] = changes[..] else {
             panic!("{changes:?}")
         };
@@ -304,10 +332,10 @@ fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
 fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
     let alternating = (0..80).map(|i| f64::from(u8::from(i % 3 == 1)));
     let points = points(alternating);
-    assert_eq!(search(&points).unwrap(), []);
-    let series = Series::new(&points).unwrap();
-    let mut walk = Walk::default();
-    walk.go_on(&series);
+    assert_eq!(find_changes(&points).unwrap(), []);
+    let series = TrendSeries::new(&points).unwrap();
+    let mut walk = ChangeDetector::default();
+    walk.process_series(&series);
     assert!(
         walk.smallest_visible(&series, 20)
             .is_none_or(f64::is_finite)
@@ -316,23 +344,23 @@ fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
 
 #[test]
 fn a_slope_is_called_a_drift_and_a_step_is_not() {
-    let shapes = |slope: f64, step: f64| -> Vec<Shape> {
+    let shapes = |slope: f64, step: f64| -> Vec<ChangeShape> {
         let scatter = |i: i32| 1.0 + f64::from(i * 37 % 101 - 50) * 0.0004;
         let value = |i: i32| {
             scatter(i) * (1.0 + slope * f64::from(i)) * if i < 60 { 1.0 } else { 1.0 + step }
         };
-        let changes = search(&points((0..120).map(value))).unwrap();
+        let changes = find_changes(&points((0..120).map(value))).unwrap();
         changes.iter().map(|change| change.shape).collect()
     };
-    assert_eq!(shapes(0.0, 0.05), [Shape::Step]);
+    assert_eq!(shapes(0.0, 0.05), [ChangeShape::Step]);
     let slope = shapes(0.0003, 0.0);
-    assert!(slope.contains(&Shape::Drift), "{slope:?}");
+    assert!(slope.contains(&ChangeShape::Drift), "{slope:?}");
 }
 
 #[test]
 fn a_first_point_beyond_all_is_a_hint_of_its_size() {
-    let mut points = noisy(Noise::Normal, 60, 9);
-    let hint = |points: &[Point]| first_beyond(&Series::new(points).unwrap());
+    let mut points = noisy(TrendNoise::Normal, 60, 9);
+    let hint = |points: &[MeasuredPoint]| first_beyond(&TrendSeries::new(points).unwrap());
     assert_eq!(hint(&points), None);
     let last = points.len() - 1;
     points[last].value = 1.3;
@@ -346,17 +374,17 @@ fn a_first_point_beyond_all_is_a_hint_of_its_size() {
 
 #[test]
 fn a_series_says_what_it_could_show() {
-    let visible = |noise: Noise, deviation: f64| {
-        let clean = course(noise, 100, deviation, &mut Random::new(12));
-        let series = Series::new(&clean).unwrap();
-        let mut walk = Walk::default();
-        walk.go_on(&series);
+    let visible = |noise: TrendNoise, deviation: f64| {
+        let clean = noisy_series(noise, 100, deviation, &mut TrendRandom::new(12));
+        let series = TrendSeries::new(&clean).unwrap();
+        let mut walk = ChangeDetector::default();
+        walk.process_series(&series);
         walk.smallest_visible(&series, 20).unwrap() - 1.0
     };
     // (3.3 + 1.28) / sqrt(.955 x 100 x 20 / 120) = 1.15 deviations.
-    assert!((visible(Noise::Normal, 0.02) - 0.023).abs() < 0.005);
-    assert!((visible(Noise::ThreeMachines, 0.01) - 0.0115).abs() < 0.004);
-    assert!(visible(Noise::Dependent(0.7), 0.02) > 0.03);
-    let few = Series::new(&noisy(Noise::Normal, 7, 1)).unwrap();
-    assert_eq!(Walk::default().smallest_visible(&few, 20), None);
+    assert!((visible(TrendNoise::Normal, 0.02) - 0.023).abs() < 0.005);
+    assert!((visible(TrendNoise::ThreeMachines, 0.01) - 0.0115).abs() < 0.004);
+    assert!(visible(TrendNoise::Dependent(0.7), 0.02) > 0.03);
+    let few = TrendSeries::new(&noisy(TrendNoise::Normal, 7, 1)).unwrap();
+    assert_eq!(ChangeDetector::default().smallest_visible(&few, 20), None);
 }

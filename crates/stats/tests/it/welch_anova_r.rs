@@ -1,11 +1,11 @@
 //! Welch's analysis of variance against `oneway.test` of R 4.2.2.
 
-use crate::{assert_close, golden};
+use crate::{assert_close, golden_file};
 use speedwell_stats::test::welch_anova;
 
 #[test]
 fn welchs_analysis_of_variance_equals_oneway_test() {
-    let golden = golden("welch-anova.tsv");
+    let golden = golden_file("welch-anova.tsv");
     assert_eq!(golden.lines().count(), 45);
     for line in golden.lines() {
         let columns: Vec<&str> = line.split('\t').collect();

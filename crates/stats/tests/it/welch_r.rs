@@ -2,7 +2,7 @@
 //!
 //! The `.highprec.tsv` files hold `t.test(new, old)`, `qt` and `sd` printed with 17 digits.
 
-use crate::{assert_close, golden};
+use crate::{assert_close, golden_file};
 use speedwell_stats::interval::mean_t;
 use speedwell_stats::test::welch;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[test]
 fn welch_equals_t_test_for_every_case() {
     let sides = rates_by_side("compare-string_decoder.csv");
-    let reference = golden("compare-string_decoder.highprec.tsv");
+    let reference = golden_file("compare-string_decoder.highprec.tsv");
     assert_eq!(reference.lines().count(), 10);
     for line in reference.lines() {
         let (name, fields) = line.split_once('\t').unwrap();
@@ -48,7 +48,7 @@ fn welch_equals_t_test_for_every_case() {
 #[test]
 fn interval_of_the_mean_equals_that_of_r() {
     let mut groups: HashMap<(String, String), Vec<f64>> = HashMap::new();
-    for line in golden("scatter.csv").lines().skip(1) {
+    for line in golden_file("scatter.csv").lines().skip(1) {
         let fields: Vec<&str> = line
             .split(", ")
             .map(|field| field.trim_matches('"'))
@@ -59,7 +59,7 @@ fn interval_of_the_mean_equals_that_of_r() {
             .or_default()
             .push(fields[5].parse().unwrap());
     }
-    let reference = golden("scatter.highprec.tsv");
+    let reference = golden_file("scatter.highprec.tsv");
     assert_eq!(reference.lines().count(), 7);
     for line in reference.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -80,7 +80,7 @@ fn interval_of_the_mean_equals_that_of_r() {
 /// Rates by side and case name, from the columns binary, filename, configuration, rate, time.
 fn rates_by_side(file: &str) -> HashMap<(String, String), Vec<f64>> {
     let mut sides: HashMap<(String, String), Vec<f64>> = HashMap::new();
-    for line in golden(file).lines().skip(1) {
+    for line in golden_file(file).lines().skip(1) {
         let fields: Vec<&str> = line
             .split(',')
             .map(|field| field.trim_matches('"'))

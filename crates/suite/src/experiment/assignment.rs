@@ -2,22 +2,22 @@
 //! placeholder filled that is known in advance. Start at [`Experiment::assignment`], for loads of
 //! the short form at [`Experiment::load_assignment`].
 
-use super::benchmark::{BenchmarkKeys, OF_A_CASE};
-use super::command::{Arguments, changes};
-use super::group::Group;
-use super::target::{self, Kind, TargetKeys};
-use super::variant::{PatchKeys, Variant};
+use super::benchmark::{BenchmarkKeys, CASE_KEYS};
+use super::command::{CommandArguments, environment_changes};
+use super::group::BenchmarkGroup;
+use super::target::{self, GroupKind, TargetKeys};
+use super::variant::{ExperimentVariant, PatchKeys};
 use super::{Experiment, load, metric, verify};
-use crate::part::{Part, Place};
-use crate::placeholders::{self, Placeholders};
-use crate::tree::{Content, Node, Table};
+use crate::part::{FilePart, NodePath};
+use crate::placeholders::{self, PlaceholderMap};
+use crate::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Result, bail, ensure};
-use speedwell_model::assignment::{Assignment, Change, Target, Work};
-use speedwell_model::{Case, milliseconds};
+use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetProgram, TargetWork};
+use speedwell_model::{Case, as_milliseconds};
 use std::path::Path;
 
 /// Keys of `[group.target]` that only servers have.
-const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
+const SERVER_KEYS: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
 
 impl Experiment {
     /// Returns the assignment of a run of a case under a variant. `{port}` stays unexpanded.
@@ -27,29 +27,29 @@ impl Experiment {
     /// reported when the file was read.
     pub fn assignment(
         &self,
-        group: &Group,
+        group: &BenchmarkGroup,
         case: &Case,
         variant: &str,
         seed: u64,
-    ) -> Result<Assignment> {
-        if group.kind == Kind::Function {
+    ) -> Result<RunAssignment> {
+        if group.kind == GroupKind::Function {
             bail!(
                 "'{}' consists of benchmark files, which have a harness",
                 group.name
             );
         }
-        let variant = &self.variants[super::variant::find(&self.variants, variant)?];
-        if group.kind == Kind::Load {
+        let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
+        if group.kind == GroupKind::Load {
             let current = |name: &str| std::env::var(name).ok();
             let variant = self.harness_variant(&variant.name, &current)?;
             return self.load_assignment(group, case, &variant, None);
         }
         let sections = group.sections_of(case);
-        let known = self.placeholders(group, case, variant, seed, &sections)?;
+        let known = self.run_placeholders(group, case, variant, seed, &sections)?;
         let filled = known.fill_node(&variant.patch, &variant.place)?;
-        let patch_part = Part::new(&variant.place, &filled);
-        let patch: PatchKeys = patch_part.read()?;
-        let context = target::Context {
+        let patch_part = FilePart::new(&variant.place, &filled);
+        let patch: PatchKeys = patch_part.read_part()?;
+        let context = target::TargetContext {
             root: &self.root,
             limit: self.plan.timeout,
             case,
@@ -57,32 +57,34 @@ impl Experiment {
             has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };
-        let unfilled = Node {
+        let unfilled = TreeNode {
             line: group.line,
-            content: Content::Table(sections),
+            content: NodeContent::Table(sections),
         };
         let filled = known.fill_node(&unfilled, &group.place)?;
-        let part = Part::new(&group.place, &filled);
+        let part = FilePart::new(&group.place, &filled);
         let Some(target_part) = part.part("target") else {
-            return Err(part.missing("target", "[group.target] with command = [...]"));
+            return Err(part.missing_key("target", "[group.target] with command = [...]"));
         };
-        let keys: TargetKeys = target_part.read()?;
-        let target = target::resolve((&keys, &target_part), (&patch, &patch_part), &context)?;
-        let is_server = group.kind == Kind::Server;
+        let keys: TargetKeys = target_part.read_part()?;
+        let target =
+            target::resolve_target((&keys, &target_part), (&patch, &patch_part), &context)?;
+        let is_server = group.kind == GroupKind::Server;
         let work = if is_server {
-            let service = target::service(&keys, &part, &self.root)?;
-            let service = self.settled(service, (&part, &target_part), &target.directory)?;
-            Work::Server(Box::new(service))
+            let service = target::resolve_service(&keys, &part, &self.root)?;
+            let service = self.adapt_service(service, (&part, &target_part), &target.directory)?;
+            TargetWork::Server(Box::new(service))
         } else {
             refuse_server_keys(&target_part, group)?;
-            Work::Command
+            TargetWork::Command
         };
-        let proofs = verify::proofs(patch.proofs, &patch_part, &target.directory, is_server)?;
-        Ok(Assignment {
+        let proofs =
+            verify::resolve_proofs(patch.proofs, &patch_part, &target.directory, is_server)?;
+        Ok(RunAssignment {
             target,
             work,
             proofs,
-            figures: metric::figures(&part)?,
+            figures: metric::target_figures(&part)?,
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
@@ -95,37 +97,43 @@ impl Experiment {
 
     /// Returns the values of placeholders for a case under a variant. A name of the variant hides
     /// one of `[params]`.
-    fn placeholders(
+    fn run_placeholders(
         &self,
-        group: &Group,
+        group: &BenchmarkGroup,
         case: &Case,
-        variant: &Variant,
+        variant: &ExperimentVariant,
         seed: u64,
-        sections: &Table,
-    ) -> Result<Placeholders> {
+        sections: &NodeTable,
+    ) -> Result<PlaceholderMap> {
         let mut known = self.general.clone();
-        known.define("seed", seed.to_string());
-        known.defer("port");
-        known.defer("host");
-        known.belong_to(format!(
+        known.define_value("seed", seed.to_string());
+        known.defer_value("port");
+        known.defer_value("host");
+        known.set_owner(format!(
             " in the group '{}' under the variant '{}'",
             group.name, variant.name
         ));
         for (name, value) in &case.values {
-            known.define(name, value.plain());
+            known.define_value(name, value.plain());
         }
-        variant.define(&mut known)?;
-        let program = variant.patch.table().and_then(|patch| patch.get("program"));
-        if let Some((program, line)) = program.and_then(|node| Some((node.text()?, node.line))) {
-            let program = known.fill(program, line, &variant.place.key("program"))?;
-            known.define("program", program);
+        variant.define_placeholders(&mut known)?;
+        let program = variant
+            .patch
+            .as_table()
+            .and_then(|patch| patch.get("program"));
+        if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
+            let program =
+                known.fill_placeholders(program, line, &variant.place.child_key("program"))?;
+            known.define_value("program", program);
         }
         // If nothing else defines `{path}`, it is the path of the load, so that readiness checks
         // can use it, too.
-        if known.fill("{path}", None, &group.place).is_err()
-            && let Some(path) = path(sections, &known, &group.place)?
+        if known
+            .fill_placeholders("{path}", None, &group.place)
+            .is_err()
+            && let Some(path) = load_path(sections, &known, &group.place)?
         {
-            known.define("path", path);
+            known.define_value("path", path);
         }
         Ok(known)
     }
@@ -140,7 +148,7 @@ impl Experiment {
         variant: &str,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
-        let variant = &self.variants[super::variant::find(&self.variants, variant)?];
+        let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         let mut found = self.declared_variant(variant, current)?;
         let usual = || self.program.clone().map(Into::into);
         found.program = found.program.or_else(usual);
@@ -153,28 +161,32 @@ impl Experiment {
     /// The variant requires something that a harness cannot do.
     pub fn declared_variant(
         &self,
-        variant: &Variant,
+        variant: &ExperimentVariant,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
         let mut known = self.general.clone();
-        known.belong_to(format!(" under the variant '{}'", variant.name));
-        variant.define(&mut known)?;
+        known.set_owner(format!(" under the variant '{}'", variant.name));
+        variant.define_placeholders(&mut known)?;
         let filled = known.fill_node(&variant.patch, &variant.place)?;
-        let part = Part::new(&variant.place, &filled);
+        let part = FilePart::new(&variant.place, &filled);
         if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
             let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
             let hint = "program = \"node\"";
             let message = format!("{message} for benchmark files and loads\nhint: {hint}");
-            return Err(part.error(key, message));
+            return Err(part.error_at_key(key, message));
         }
-        let patch: PatchKeys = part.read()?;
+        let patch: PatchKeys = part.read_part()?;
         let mut found = speedwell_model::Variant::plain(&variant.name);
         found.program = patch.program.map(Into::into);
-        found.arguments = patch.args.iter().flat_map(Arguments::texts).collect();
-        for change in changes(&patch.env, &part)? {
+        found.arguments = patch
+            .args
+            .iter()
+            .flat_map(CommandArguments::argument_texts)
+            .collect();
+        for change in environment_changes(&patch.env, &part)? {
             found
                 .environment
-                .push(whole_value(&change, current, &part)?);
+                .push(resolve_change(&change, current, &part)?);
         }
         Ok(found)
     }
@@ -190,43 +202,43 @@ impl Experiment {
     /// A setting is invalid for the case, or the variant changes something that does not exist.
     pub fn load_assignment(
         &self,
-        group: &Group,
+        group: &BenchmarkGroup,
         case: &Case,
         variant: &speedwell_model::Variant,
         program: Option<&Path>,
-    ) -> Result<Assignment> {
-        let declared = self.declared(&variant.name);
+    ) -> Result<RunAssignment> {
+        let declared = self.find_declared(&variant.name);
         let mut sections = group.sections.clone();
-        for key in OF_A_CASE {
+        for key in CASE_KEYS {
             sections.shift_remove(key);
         }
         let of_variant = declared.iter().flat_map(|declared| &declared.load);
         sections.extend(of_variant.map(|(key, node)| (key.clone(), node.clone())));
-        let node = Node {
+        let node = TreeNode {
             line: group.line,
-            content: Content::Table(sections),
+            content: NodeContent::Table(sections),
         };
-        self.check_server(&Part::new(&group.place, &node), variant, program)?;
+        self.check_server(&FilePart::new(&group.place, &node), variant, program)?;
         let known = self.load_placeholders(group, case, variant, program)?;
         let filled = known.fill_node(&node, &group.place)?;
-        let part = Part::new(&group.place, &filled);
+        let part = FilePart::new(&group.place, &filled);
         let spec = part
-            .read::<BenchmarkKeys>()?
-            .resolve(&part, case, &self.root)?;
+            .read_part::<BenchmarkKeys>()?
+            .load_spec(&part, case, &self.root)?;
         if spec.url.is_empty() {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
-            return Err(part.missing("url", hint));
+            return Err(part.missing_key("url", hint));
         }
-        let set = |(name, value): &(String, String)| Change::Set(name.clone(), value.clone());
-        Ok(Assignment {
-            target: Target {
+        let set = |(name, value): &(String, String)| EnvVarChange::Set(name.clone(), value.clone());
+        Ok(RunAssignment {
+            target: TargetProgram {
                 command: Vec::new(),
                 directory: self.root.clone(),
                 environment: variant.environment.iter().map(set).collect(),
                 expected_exit: 0,
-                limit_ms: milliseconds(self.plan.timeout),
+                limit_ms: as_milliseconds(self.plan.timeout),
             },
-            work: Work::Load(Box::new(spec)),
+            work: TargetWork::Load(Box::new(spec)),
             proofs: Vec::new(),
             figures: Vec::new(),
             also: Vec::new(),
@@ -240,30 +252,30 @@ impl Experiment {
     }
 
     /// Returns the variant declared under that name, or the one that it repeats.
-    fn declared(&self, name: &str) -> Option<&super::variant::Variant> {
+    fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
         let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
         of_name(name).or_else(|| of_name(super::plan::repeated_variant(name)))
     }
 
     fn load_placeholders(
         &self,
-        group: &Group,
+        group: &BenchmarkGroup,
         case: &Case,
         variant: &speedwell_model::Variant,
         program: Option<&Path>,
-    ) -> Result<Placeholders> {
+    ) -> Result<PlaceholderMap> {
         let mut known = self.general.clone();
-        known.defer("port");
-        known.belong_to(format!(" in [benchmark.{}]", group.name));
+        known.defer_value("port");
+        known.set_owner(format!(" in [benchmark.{}]", group.name));
         for (name, value) in &case.values {
-            known.define(name, value.plain());
+            known.define_value(name, value.plain());
         }
-        if let Some(declared) = self.declared(&variant.name) {
-            declared.define(&mut known)?;
+        if let Some(declared) = self.find_declared(&variant.name) {
+            declared.define_placeholders(&mut known)?;
         }
         match program {
-            Some(program) => known.define("program", line(program, &variant.arguments)),
-            None => known.defer("program"),
+            Some(program) => known.define_value("program", shell_line(program, &variant.arguments)),
+            None => known.defer_value("program"),
         }
         Ok(known)
     }
@@ -271,7 +283,7 @@ impl Experiment {
     /// Rejects a variant whose changes have no effect: it would be compared with itself.
     fn check_server(
         &self,
-        part: &Part,
+        part: &FilePart,
         variant: &speedwell_model::Variant,
         program: Option<&Path>,
     ) -> Result<()> {
@@ -279,7 +291,7 @@ impl Experiment {
         let usual = self.program.as_ref().map(Path::new);
         let has_own = variant.program.is_some() && variant.program.as_deref() != usual;
         let is_named = has_own || !variant.arguments.is_empty();
-        let Some(serve) = part.get("serve").and_then(Node::text) else {
+        let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
                 "the variant '{name}' changes the server, but {} starts none\nhint: 'serve' is the command that \
@@ -288,7 +300,7 @@ impl Experiment {
             );
             return Ok(());
         };
-        let starts_it = placeholders::names(serve)
+        let starts_it = placeholders::placeholder_names(serve)
             .iter()
             .any(|name| name == "program");
         ensure!(
@@ -306,17 +318,17 @@ impl Experiment {
 }
 
 /// Returns program and arguments of a variant as a shell command line.
-fn line(program: &Path, arguments: &[String]) -> String {
+fn shell_line(program: &Path, arguments: &[String]) -> String {
     let program = program.to_string_lossy();
     let arguments = arguments.iter().map(String::as_str);
     shell_words::join(std::iter::once(&*program).chain(arguments))
 }
 
 /// Resolves a change to a variable and its complete value.
-fn whole_value(
-    change: &Change,
+fn resolve_change(
+    change: &EnvVarChange,
     current: &dyn Fn(&str) -> Option<String>,
-    part: &Part,
+    part: &FilePart,
 ) -> Result<(String, String)> {
     let joined = |name: &str, more: &str, first: bool| {
         let separator = if name.ends_with("PATH") { ":" } else { " " };
@@ -327,24 +339,24 @@ fn whole_value(
         }
     };
     Ok(match change {
-        Change::Set(name, value) => (name.clone(), value.clone()),
-        Change::Append(name, value) => (name.clone(), joined(name, value, false)),
-        Change::Prepend(name, value) => (name.clone(), joined(name, value, true)),
-        Change::Unset(name) => {
+        EnvVarChange::Set(name, value) => (name.clone(), value.clone()),
+        EnvVarChange::Append(name, value) => (name.clone(), joined(name, value, false)),
+        EnvVarChange::Prepend(name, value) => (name.clone(), joined(name, value, true)),
+        EnvVarChange::Unset(name) => {
             let message = format!("'{name}' cannot be unset for benchmark files");
-            return Err(part.error("env", message));
+            return Err(part.error_at_key("env", message));
         }
     })
 }
 
 /// Whether the command to execute has the placeholder `{program}`.
-fn has_program(sections: &Table, variant: &Variant) -> bool {
-    let of = |table: Option<&Table>| table.and_then(|table| table.get("command")).cloned();
-    let command = of(variant.patch.table());
-    let command = command.or_else(|| of(sections.get("target").and_then(Node::table)));
+fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
+    let of = |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
+    let command = of(variant.patch.as_table());
+    let command = command.or_else(|| of(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
     let mut look = |text: &str| {
-        found |= placeholders::names(text)
+        found |= placeholders::placeholder_names(text)
             .iter()
             .any(|name| name == "program")
     };
@@ -355,8 +367,8 @@ fn has_program(sections: &Table, variant: &Variant) -> bool {
 }
 
 /// Rejects server keys in a group of another kind.
-fn refuse_server_keys(target: &Part, group: &Group) -> Result<()> {
-    let Some(key) = OF_A_SERVER.iter().find(|key| target.has(key)) else {
+fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
+    let Some(key) = SERVER_KEYS.iter().find(|key| target.has(key)) else {
         return Ok(());
     };
     let message = format!("'{key}' has no meaning for a command");
@@ -364,23 +376,29 @@ fn refuse_server_keys(target: &Part, group: &Group) -> Result<()> {
         "the group '{}' has kind = \"server\" if it serves",
         group.name
     );
-    Err(target.error(key, format!("{message}\nhint: {hint}")))
+    Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))
 }
 
 /// Returns the path that the load requests.
-fn path(sections: &Table, known: &Placeholders, place: &Place) -> Result<Option<String>> {
-    let load = sections.get("load").and_then(Node::table);
+fn load_path(
+    sections: &NodeTable,
+    known: &PlaceholderMap,
+    place: &NodePath,
+) -> Result<Option<String>> {
+    let load = sections.get("load").and_then(TreeNode::as_table);
     let text = |key: &str| {
         let node = load.and_then(|load| load.get(key))?;
-        Some((node.text()?, node.line))
+        Some((node.as_text()?, node.line))
     };
-    let place = place.key("load");
+    let place = place.child_key("load");
     if let Some((path, line)) = text("path") {
-        return known.fill(path, line, &place.key("path")).map(Some);
+        return known
+            .fill_placeholders(path, line, &place.child_key("path"))
+            .map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));
     };
-    let url = known.fill(url, line, &place.key("url"))?;
+    let url = known.fill_placeholders(url, line, &place.child_key("url"))?;
     Ok(load::path_of(&url).map(str::to_owned))
 }

@@ -6,26 +6,28 @@
 //! (`assignment.rs`). Variants have the form that harnesses use, because the command line may
 //! replace them. A server and URL of a variant in the file apply to every variant of that name.
 
-use super::group::{Group, Seed};
-use super::load::{Body, CONCURRENCY, ClientName, end, header};
-use super::parameters::{Parameters, Settings, ValueTable};
-use super::target::Kind;
-use super::verify::Status;
-use crate::part::Part;
-use crate::value::{Count, Many, Plain, Time, Whole, checked, name_of};
+use super::group::{BenchmarkGroup, SeedSource};
+use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};
+use super::parameters::{GroupParameters, SetValues, ValueTable};
+use super::target::GroupKind;
+use super::verify::StatusRange;
+use crate::part::FilePart;
+use crate::value::{
+    DurationValue, OneOrMany, PlainValue, PositiveCount, WholeNumber, checked, choice_name,
+};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_model::{Case, Value};
+use speedwell_model::{Case, ParameterValue};
 use std::path::Path;
 
 /// Names that parameters cannot have.
-const RESERVED: [&str; 4] = ["concurrency", "rate", "port", "program"];
+const RESERVED_PARAMETERS: [&str; 4] = ["concurrency", "rate", "port", "program"];
 
 /// Keys that define the cases, not the behavior of one of them.
-pub(super) const OF_A_CASE: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
+pub(super) const CASE_KEYS: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
 
 /// A benchmark that is an HTTP load, named `GROUP/NAME`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -37,10 +39,10 @@ pub struct BenchmarkKeys {
     /// Values or lists of values: one case for every combination.
     parameters: ValueTable,
     /// Concurrent requests, or a list: one case for each. Default: 10.
-    concurrency: Option<Many<Rate>>,
+    concurrency: Option<OneOrMany<PositiveRate>>,
     /// Requests per second, independent of the server, or a list. By default, as fast as responses
     /// arrive.
-    rate: Option<Many<Rate>>,
+    rate: Option<OneOrMany<PositiveRate>>,
     /// Load generator; any but the built-in one is part of the case.
     client: ClientName,
     /// URL to request. Every variant may have its own instead.
@@ -48,19 +50,19 @@ pub struct BenchmarkKeys {
     /// Shell command that starts the server. It must stay in the foreground.
     serve: Option<String>,
     /// Time limit for the server to accept connections. Default: "30s".
-    ready: Option<Time>,
+    ready: Option<DurationValue>,
     /// Duration of the load. Default: "10s".
-    duration: Option<Time>,
+    duration: Option<DurationValue>,
     /// Number of requests after which the load ends.
-    requests: Option<Whole<1>>,
+    requests: Option<WholeNumber<1>>,
     /// Warm-up time; its requests are excluded from the results.
-    warmup: Option<Time>,
+    warmup: Option<DurationValue>,
     /// HTTP method. Default: "GET".
     method: Option<String>,
     /// Header fields.
-    headers: IndexMap<String, Plain>,
+    headers: IndexMap<String, PlainValue>,
     /// Body of every request.
-    body: Option<Body>,
+    body: Option<InlineBody>,
     /// File next to this one that contains the body.
     body_file: Option<String>,
     /// Whether to use HTTP/2. Default: false.
@@ -68,7 +70,7 @@ pub struct BenchmarkKeys {
     /// Whether connections stay open. Default: true.
     keepalive: Option<bool>,
     /// Time limit for a request. Default: "30s".
-    timeout: Option<Time>,
+    timeout: Option<DurationValue>,
     /// Expected responses.
     expect: ExpectKeys,
 }
@@ -86,11 +88,11 @@ enum KindName {
 #[serde(default, deny_unknown_fields)]
 struct ExpectKeys {
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
-    status: Many<Status>,
+    status: OneOrMany<StatusRange>,
     /// Text that the body must contain.
     body: Option<String>,
     /// Length of the body in bytes.
-    length: Option<Count>,
+    length: Option<PositiveCount>,
 }
 
 /// Keys that differ between the cases of a benchmark; all others are ignored here.
@@ -100,14 +102,14 @@ struct CaseKeys {
     kind: Option<KindName>,
     client: ClientName,
     parameters: ValueTable,
-    rate: Option<Many<Rate>>,
-    concurrency: Option<Many<Rate>>,
+    rate: Option<OneOrMany<PositiveRate>>,
+    concurrency: Option<OneOrMany<PositiveRate>>,
 }
 
 checked! {
     /// A number above 0.
     #[derive(Copy)]
-    struct Rate(f64) from Plain as { "type": "number", "exclusiveMinimum": 0 },
+    struct PositiveRate(f64) from PlainValue as { "type": "number", "exclusiveMinimum": 0 },
     |value| {
         let number = value.0.as_number().filter(|number| *number > 0.0);
         number.ok_or("is not a number above 0 or a list of such numbers".to_owned())
@@ -115,55 +117,70 @@ checked! {
 }
 
 /// Returns the group that a benchmark of the experiment `experiment` forms.
-pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Group> {
-    let keys: CaseKeys = part.read()?;
+pub fn resolve_benchmark(
+    part: &FilePart,
+    experiment: &str,
+    settings: &SetValues,
+) -> Result<BenchmarkGroup> {
+    let keys: CaseKeys = part.read_part()?;
     if keys.kind.is_none() {
         return Err(part.wrong_table("is missing 'kind'\nhint: kind = \"load\""));
     }
     let client = keys.client;
-    let parameters = parameters(keys, part, settings)?;
-    let rows = Case::combinations(&parameters);
-    let rows = rows.map_err(|error| part.error("parameters", error))?;
-    let name = part.place.name();
+    let parameters = load_parameters(keys, part, settings)?;
+    let rows = Case::cartesian_product(&parameters);
+    let rows = rows.map_err(|error| part.error_at_key("parameters", error))?;
+    let name = part.place.last_key();
     let cases = rows.into_iter().map(|mut values| {
         // Figures of different clients are different measurements.
         if client != ClientName::Builtin {
-            values.push(("client".to_owned(), Value::Text(name_of(&client))));
+            values.push((
+                "client".to_owned(),
+                ParameterValue::Text(choice_name(&client)),
+            ));
         }
         Case::new(format!("{experiment}/{name}"), values)
     });
-    Ok(Group {
+    Ok(BenchmarkGroup {
         cases: cases.collect(),
         parameters,
-        ..Group::new(name, Kind::Load, Seed::PerRun, part)
+        ..BenchmarkGroup::new(name, GroupKind::Load, SeedSource::PerRun, part)
     })
 }
 
 /// Returns the declared parameters, followed by the standard ones of a load.
-fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parameters> {
-    let mut found: Parameters = Vec::new();
-    for (name, Many(values)) in keys.parameters {
-        if RESERVED.contains(&name.as_str()) {
+fn load_parameters(
+    keys: CaseKeys,
+    part: &FilePart,
+    settings: &SetValues,
+) -> Result<GroupParameters> {
+    let mut found: GroupParameters = Vec::new();
+    for (name, OneOrMany(values)) in keys.parameters {
+        if RESERVED_PARAMETERS.contains(&name.as_str()) {
             let own = part.part("parameters").unwrap_or_else(|| part.clone());
             let message = format!("{} cannot have a parameter '{name}'", own.heading());
             let why = "that name has a meaning of its own";
-            return Err(own.error(&name, format!("{message}: {why}")));
+            return Err(own.error_at_key(&name, format!("{message}: {why}")));
         }
         found.push((name, values.into_iter().map(|value| value.0).collect()));
     }
-    let numbers =
-        |Many(rates): Many<Rate>| rates.iter().map(|rate| Value::Number(rate.0)).collect();
-    let rate: Option<Vec<Value>> = keys.rate.map(numbers);
-    let concurrency: Option<Vec<Value>> = keys.concurrency.map(numbers);
+    let numbers = |OneOrMany(rates): OneOrMany<PositiveRate>| {
+        rates
+            .iter()
+            .map(|rate| ParameterValue::Number(rate.0))
+            .collect()
+    };
+    let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
+    let concurrency: Option<Vec<ParameterValue>> = keys.concurrency.map(numbers);
     let usual = || {
         rate.is_none()
-            .then(|| vec![Value::Number(f64::from(CONCURRENCY))])
+            .then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))])
     };
     let concurrency = concurrency.or_else(usual);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
     for (name, values) in &mut found {
-        *values = settings.replace(name, std::mem::take(values));
+        *values = settings.replace_values(name, std::mem::take(values));
     }
     Ok(found)
 }
@@ -171,15 +188,15 @@ fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parame
 impl BenchmarkKeys {
     /// Returns the load of a case, with files relative to `root`. Its URL is empty if only variants
     /// have one.
-    pub(super) fn resolve(self, part: &Part, case: &Case, root: &Path) -> Result<LoadSpec> {
-        let (time, count) = end(self.duration, self.requests, part)?;
-        let number = |name| case.value(name).and_then(Value::as_number);
+    pub(super) fn load_spec(self, part: &FilePart, case: &Case, root: &Path) -> Result<LoadSpec> {
+        let (time, count) = load_end(self.duration, self.requests, part)?;
+        let number = |name| case.value(name).and_then(ParameterValue::as_number);
         let concurrency = number("concurrency");
         let is_whole =
             |number: f64| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
         if let Some(number) = concurrency.filter(|number| !is_whole(*number)) {
             let message = format!("a concurrency is a whole number of at least 1, not {number}");
-            return Err(part.error("concurrency", message));
+            return Err(part.error_at_key("concurrency", message));
         }
         let statuses = self.expect.status.0.into_iter();
         Ok(LoadSpec {
@@ -194,7 +211,7 @@ impl BenchmarkKeys {
             serve_timeout: self.ready.map(|time| time.0),
             timeout: self.timeout.map(|time| time.0),
             request: self.method,
-            header: header(&self.headers),
+            header: header_lines(&self.headers),
             data: self.body.map(|body| body.0),
             body_file: self.body_file.map(|file| root.join(file)),
             http2: self.http2 == Some(true),
@@ -209,8 +226,8 @@ impl BenchmarkKeys {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::tests::{assigned, ids, message_of, read};
-    use speedwell_model::assignment::Work;
+    use crate::experiment::tests::{assignment_of, case_ids, message_of, read_experiment};
+    use speedwell_model::assignment::TargetWork;
 
     const GOOD: &str = r#"
         name = "servers"
@@ -231,16 +248,16 @@ mod tests {
 
     #[test]
     fn a_benchmark_is_a_group_with_parameters_and_variants() {
-        let found = read(GOOD).unwrap();
+        let found = read_experiment(GOOD).unwrap();
         let cases = [
             "servers/hello concurrency=1 size=1",
             "servers/hello concurrency=10 size=1",
             "servers/hello concurrency=1 size=1000",
             "servers/hello concurrency=10 size=1000",
         ];
-        assert_eq!(ids(&found, "hello"), cases);
-        let slow = assigned(&found, "hello", 1, "slow");
-        let Work::Load(spec) = &slow.work else {
+        assert_eq!(case_ids(&found, "hello"), cases);
+        let slow = assignment_of(&found, "hello", 1, "slow");
+        let TargetWork::Load(spec) = &slow.work else {
             panic!("{slow:?}");
         };
         assert_eq!(
@@ -261,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_benchmark_may_stand_beside_groups_and_be_judged_as_they_are() {
-        let found = read(&format!(
+        let found = read_experiment(&format!(
             "{GOOD}\n[[claim]]\nexpr = \"rps(slow) < rps(plain)\"
              [[group]]\nname = \"tool\"\nkind = \"command\"\ntarget = {{ command = [\"true\"] }}"
         ));
@@ -292,7 +309,7 @@ mod tests {
             "{message}"
         );
         assert!(message.contains("did you mean 'size'?"), "{message}");
-        assert!(read(&GOOD.replace("{program} ", "PORT=${PORT} {program} ")).is_ok());
+        assert!(read_experiment(&GOOD.replace("{program} ", "PORT=${PORT} {program} ")).is_ok());
     }
 
     #[test]

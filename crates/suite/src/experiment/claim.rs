@@ -3,26 +3,26 @@
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has that figure in all of them.
 
-use super::group::Group;
+use super::group::BenchmarkGroup;
 use super::selection::{SelectedCase, selected_cases};
-use super::variant::{self, Variant};
-use crate::expression::{Expression, Mistake, Term, Unit};
-use crate::part::{Part, nearest_of};
+use super::variant::{self, ExperimentVariant};
+use crate::expression::{ClaimExpression, ExpressionError, MetricTerm, QuantityUnit};
+use crate::part::{FilePart, nearest_hint};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::Value;
+use speedwell_model::ParameterValue;
 
 /// A claim.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claim {
+pub struct ReportClaim {
     /// Sentence for the report.
     pub say: String,
     /// Condition under which the claim holds.
-    pub expression: Expression,
+    pub expression: ClaimExpression,
     /// Expression as written.
     pub text: String,
-    /// Cases of each of [`Expression::terms`]: one row for every evaluation of the claim.
+    /// Cases of each of [`ClaimExpression::terms`]: one row for every evaluation of the claim.
     pub rows: Vec<Vec<SelectedCase>>,
 }
 
@@ -37,22 +37,22 @@ pub struct ClaimKeys {
 }
 
 /// Resolves the claims of the file.
-pub fn resolve(
+pub fn resolve_claims(
     claims: &[ClaimKeys],
-    top: &Part,
-    variants: &[Variant],
-    groups: &[Group],
-    params: &[(String, Value)],
-) -> Result<Vec<Claim>> {
-    let parts = top.items("claim");
-    let one = |(keys, part): (&ClaimKeys, &Part)| {
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+    groups: &[BenchmarkGroup],
+    params: &[(String, ParameterValue)],
+) -> Result<Vec<ReportClaim>> {
+    let parts = top.list_items("claim");
+    let one = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
-        let wrong = |mistake: Mistake| part.error("expr", mistake);
-        let expression = Expression::claim(&text).map_err(wrong)?;
+        let wrong = |mistake: ExpressionError| part.error_at_key("expr", mistake);
+        let expression = ClaimExpression::parse_claim(&text).map_err(wrong)?;
         check_names(&expression, &text, params).map_err(wrong)?;
-        Ok(Claim {
+        Ok(ReportClaim {
             say: keys.say.clone().unwrap_or_else(|| text.clone()),
-            rows: rows(&expression, &text, variants, groups).map_err(wrong)?,
+            rows: claim_rows(&expression, &text, variants, groups).map_err(wrong)?,
             expression,
             text,
         })
@@ -60,18 +60,22 @@ pub fn resolve(
     claims.iter().zip(&parts).map(one).collect()
 }
 
-fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Result<(), Mistake> {
+fn check_names(
+    claim: &ClaimExpression,
+    text: &str,
+    params: &[(String, ParameterValue)],
+) -> Result<(), ExpressionError> {
     let known: Vec<String> = params.iter().map(|(name, _)| name.clone()).collect();
     let known: Vec<String> = known.into_iter().chain(["cpus".to_owned()]).collect();
-    for name in claim.names() {
+    for name in claim.parameter_names() {
         let value = params.iter().find(|(known, _)| known == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
         if !known.iter().any(|known| known == name) {
             let hint = format!(
                 "{}; a metric is followed by a variant in brackets",
-                nearest_of(name, &known)
+                nearest_hint(name, &known)
             );
-            return Err(Mistake::about(
+            return Err(ExpressionError::about_name(
                 text,
                 name,
                 format!("there is no parameter '{name}'"),
@@ -80,7 +84,7 @@ fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Re
         }
         if is_text {
             let message = format!("the parameter '{name}' is not a number");
-            return Err(Mistake::about(
+            return Err(ExpressionError::about_name(
                 text,
                 name,
                 message,
@@ -91,27 +95,32 @@ fn check_names(claim: &Expression, text: &str, params: &[(String, Value)]) -> Re
     Ok(())
 }
 
-fn rows(
-    claim: &Expression,
+fn claim_rows(
+    claim: &ClaimExpression,
     text: &str,
-    variants: &[Variant],
-    groups: &[Group],
-) -> Result<Vec<Vec<SelectedCase>>, Mistake> {
-    let groups: Vec<&Group> = groups.iter().collect();
+    variants: &[ExperimentVariant],
+    groups: &[BenchmarkGroup],
+) -> Result<Vec<Vec<SelectedCase>>, ExpressionError> {
+    let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
     let mut columns: Vec<Vec<SelectedCase>> = Vec::new();
     let terms = claim.terms();
     for term in &terms {
-        if variant::find(variants, &term.variant).is_err() {
+        if variant::find_variant(variants, &term.variant).is_err() {
             let known: Vec<String> = variants
                 .iter()
                 .map(|variant| variant.name.clone())
                 .collect();
-            let hint = nearest_of(&term.variant, &known);
+            let hint = nearest_hint(&term.variant, &known);
             let message = format!("there is no variant '{}'", term.variant);
-            return Err(Mistake::about(text, &term.variant, message, hint));
+            return Err(ExpressionError::about_name(
+                text,
+                &term.variant,
+                message,
+                hint,
+            ));
         }
         let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
-        columns.push(cases.map_err(|wrong| wrong.within(text))?);
+        columns.push(cases.map_err(|wrong| wrong.in_expression(text))?);
     }
     check_units(claim, text, &columns, &groups)?;
     let many = columns.iter().find(|cases| cases.len() > 1);
@@ -119,7 +128,7 @@ fn rows(
         .iter()
         .position(|cases| cases.len() > 1 && Some(cases) != many);
     if let Some(other) = other {
-        return Err(differing(text, terms[other]));
+        return Err(differing_cases_error(text, terms[other]));
     }
     let times = many.map_or(1, Vec::len);
     let row = |at: usize| {
@@ -133,35 +142,36 @@ fn rows(
 
 /// Rejects a time or size if no figure has that unit: the numbers would not be comparable.
 fn check_units(
-    claim: &Expression,
+    claim: &ClaimExpression,
     text: &str,
     columns: &[Vec<SelectedCase>],
-    groups: &[&Group],
-) -> Result<(), Mistake> {
+    groups: &[&BenchmarkGroup],
+) -> Result<(), ExpressionError> {
     let mut units: Vec<String> = Vec::new();
     for (term, cases) in claim.terms().into_iter().zip(columns) {
         for case in cases {
-            match groups[case.group].metric(&term.metric) {
+            match groups[case.group].find_metric(&term.metric) {
                 Some(metric) => units.push(metric.unit),
                 // The metrics of benchmark files are known only when they are measured.
                 None => return Ok(()),
             }
         }
     }
-    let is_alone = |(_, unit): &(f64, Unit)| !units.iter().any(|known| known == unit.stored);
+    let is_alone =
+        |(_, unit): &(f64, QuantityUnit)| !units.iter().any(|known| known == unit.stored);
     match claim.quantities().into_iter().find(is_alone) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
             let message = format!("'{part}' has a unit that no figure here has");
             let hint = "a figure such as cpu_cores is a plain number".to_owned();
-            Err(Mistake::about(text, &part, message, hint))
+            Err(ExpressionError::about_name(text, &part, message, hint))
         }
         None => Ok(()),
     }
 }
 
-fn differing(text: &str, term: &Term) -> Mistake {
+fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
     let message = format!("'{term}' means other cases than what it is compared with");
     let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
-    Mistake::about(text, &term.metric, message, hint)
+    ExpressionError::about_name(text, &term.metric, message, hint)
 }

@@ -1,27 +1,27 @@
 //! How a program is started: its command line and changes to its environment, as written in targets
 //! and variants.
 
-use crate::part::Part;
-use crate::value::{Many, Plain, checked};
+use crate::part::FilePart;
+use crate::value::{OneOrMany, PlainValue, checked};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::Change;
+use speedwell_model::assignment::EnvVarChange;
 
 /// Arguments, or a line that is split into arguments like in a shell.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
-pub enum Command {
+pub enum CommandText {
     #[serde(rename = "a list")]
-    Words(Many<String>),
+    Words(OneOrMany<String>),
     #[serde(rename = "a text")]
-    Line(Line),
+    Line(SplitLine),
 }
 
 checked! {
-    pub struct Line(Vec<String>) from String as { "type": "string" },
+    pub struct SplitLine(Vec<String>) from String as { "type": "string" },
     |line| {
         let words = shell_words::split(&line).unwrap_or_default();
         let wrong = || format!(": '{line}' is not a command");
@@ -29,12 +29,12 @@ checked! {
     }
 }
 
-impl Command {
+impl CommandText {
     /// Returns the arguments, the program first.
     pub fn argv(&self) -> Vec<String> {
         match self {
-            Command::Words(words) => words.0.clone(),
-            Command::Line(line) => line.0.clone(),
+            CommandText::Words(words) => words.0.clone(),
+            CommandText::Line(line) => line.0.clone(),
         }
     }
 }
@@ -43,33 +43,35 @@ impl Command {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
-pub enum Arguments {
+pub enum CommandArguments {
     #[serde(rename = "a value")]
-    One(Plain),
+    One(PlainValue),
     #[serde(rename = "a list")]
-    Several(Vec<Plain>),
+    Several(Vec<PlainValue>),
 }
 
-impl Arguments {
+impl CommandArguments {
     /// Returns the arguments as texts.
-    pub fn texts(&self) -> Vec<String> {
+    pub fn argument_texts(&self) -> Vec<String> {
         match self {
-            Arguments::Several(values) => values.iter().map(Plain::text).collect(),
-            Arguments::One(value) => vec![value.text()],
+            CommandArguments::Several(values) => {
+                values.iter().map(PlainValue::program_text).collect()
+            }
+            CommandArguments::One(value) => vec![value.program_text()],
         }
     }
 }
 
 /// Changes to environment variables by name.
-pub type Environment = IndexMap<String, Variable>;
+pub type EnvironmentKeys = IndexMap<String, VariableValue>;
 
 /// Value of a variable, or a change to it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
-pub enum Variable {
+pub enum VariableValue {
     #[serde(rename = "a value")]
-    Value(Plain),
+    Value(PlainValue),
     #[serde(rename = "a table")]
     Change(VariableChange),
 }
@@ -78,33 +80,40 @@ pub enum Variable {
 #[serde(rename_all = "lowercase")]
 pub enum VariableChange {
     /// Sets the variable to this value.
-    Set(Plain),
+    Set(PlainValue),
     /// Appends this, separated by a space, or `:` for names that end in PATH.
-    Append(Plain),
+    Append(PlainValue),
     /// Prepends this, with the same separators.
-    Prepend(Plain),
+    Prepend(PlainValue),
     /// Removes the variable.
     Unset(bool),
 }
 
 /// Returns the changes of `env` in a table, in order.
-pub fn changes(environment: &Environment, part: &Part) -> Result<Vec<Change>> {
-    let one = |(name, variable): (&String, &Variable)| {
+pub fn environment_changes(
+    environment: &EnvironmentKeys,
+    part: &FilePart,
+) -> Result<Vec<EnvVarChange>> {
+    let one = |(name, variable): (&String, &VariableValue)| {
         let env = part.part("env").unwrap_or_else(|| part.clone());
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("'{name}' cannot be the name of a variable");
-            return Err(env.error(name, message));
+            return Err(env.error_at_key(name, message));
         }
         let name = name.clone();
         Ok(match variable {
-            Variable::Value(value) | Variable::Change(VariableChange::Set(value)) => {
-                Change::Set(name, value.text())
+            VariableValue::Value(value) | VariableValue::Change(VariableChange::Set(value)) => {
+                EnvVarChange::Set(name, value.program_text())
             }
-            Variable::Change(VariableChange::Append(value)) => Change::Append(name, value.text()),
-            Variable::Change(VariableChange::Prepend(value)) => Change::Prepend(name, value.text()),
-            Variable::Change(VariableChange::Unset(true)) => Change::Unset(name),
-            Variable::Change(VariableChange::Unset(false)) => {
-                return Err(env.wrong(&name, "has 'unset = false', which changes nothing"));
+            VariableValue::Change(VariableChange::Append(value)) => {
+                EnvVarChange::Append(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Prepend(value)) => {
+                EnvVarChange::Prepend(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Unset(true)) => EnvVarChange::Unset(name),
+            VariableValue::Change(VariableChange::Unset(false)) => {
+                return Err(env.value_error(&name, "has 'unset = false', which changes nothing"));
             }
         })
     };

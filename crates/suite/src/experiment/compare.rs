@@ -1,23 +1,23 @@
 //! `[compare]`: which variants are compared, and what counts as a difference.
 
-use super::group::Group;
+use super::group::BenchmarkGroup;
 use super::plan::check_variant;
 use super::selection::selected_cases;
-use super::variant::Variant;
-use crate::expression::Gate;
-use crate::part::{Part, nearest_of};
-use crate::value::{Many, Share, checked, name_of};
+use super::variant::ExperimentVariant;
+use crate::expression::ChangeGate;
+use crate::part::{FilePart, nearest_hint};
+use crate::value::{OneOrMany, ShareValue, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Default confidence of intervals, as in `speedwell compare`.
-const CONFIDENCE: f64 = 0.95;
+const DEFAULT_CONFIDENCE: f64 = 0.95;
 
 /// How variants are compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compare {
+pub struct ComparePlan {
     /// Reference; by default the first variant.
     pub baseline: String,
     /// Variants compared with the baseline, in order.
@@ -32,18 +32,18 @@ pub struct Compare {
     pub threshold: Option<f64>,
     /// Gates with the group that each applies to; a gate without one applies to all that have the
     /// metric.
-    pub gates: Vec<(Option<String>, Gate)>,
+    pub gates: Vec<(Option<String>, ChangeGate)>,
 }
 
-impl Compare {
+impl ComparePlan {
     /// Returns the same comparison with another reference for all `variants`, or for those that are
     /// listed.
-    pub fn against(&self, baseline: &str, variants: &[Variant]) -> Compare {
+    pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
         let listed = |name: &String| {
             self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
         };
         let others = variants.iter().map(|variant| variant.name.clone());
-        Compare {
+        ComparePlan {
             baseline: baseline.to_owned(),
             candidates: others
                 .filter(|name| name != baseline && listed(name))
@@ -75,15 +75,15 @@ pub struct CompareKeys {
     /// Variant that others are compared with. Default: the first.
     baseline: Option<String>,
     /// Variants compared with the baseline. Default: all others, unless there are pairs.
-    candidates: Option<Many<String>>,
+    candidates: Option<OneOrMany<String>>,
     /// Additional comparisons: [["red", "green"], ["blue", "purple"]].
-    pairs: Vec<Pair>,
+    pairs: Vec<VariantPair>,
     /// Statistical test.
-    method: Option<Method>,
+    method: Option<TestMethod>,
     /// Confidence of intervals. Default: "95%".
-    confidence: Option<Share>,
+    confidence: Option<ShareValue>,
     /// Smallest relevant change.
-    threshold: Option<Share>,
+    threshold: Option<ShareValue>,
     /// Limits on the change of a candidate, for all groups or a table with one text for each:
     /// "throughput > -5% and latency_p99 < +10%". If one is exceeded, the exit status is 1.
     pub gate: Option<GateKeys>,
@@ -91,7 +91,7 @@ pub struct CompareKeys {
 
 checked! {
     /// Two different names.
-    pub struct Pair((String, String)) from Vec<String> as {
+    pub struct VariantPair((String, String)) from Vec<String> as {
         "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2
     },
     |names| match <[String; 2]>::try_from(names) {
@@ -102,7 +102,7 @@ checked! {
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Method {
+enum TestMethod {
     /// Stratified permutation test on ranks.
     Rank,
     /// Welch's t-test.
@@ -124,8 +124,12 @@ pub enum GateKeys {
     ByGroup(IndexMap<String, String>),
 }
 
-/// Resolves `[compare]` except for its gates, which [`gates`] reads when metrics are known.
-pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<Compare> {
+/// Resolves `[compare]` except for its gates, which [`resolve_gates`] reads when metrics are known.
+pub fn resolve_compare(
+    keys: &CompareKeys,
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<ComparePlan> {
     let first = variants.first().map(|variant| variant.name.clone());
     let baseline = keys.baseline.clone().or(first).unwrap_or_default();
     let mut pairs = Vec::new();
@@ -136,7 +140,7 @@ pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<C
         for name in keys.candidates.iter().flat_map(|names| names.iter()) {
             check_variant(&part, "candidates", name, variants)?;
         }
-        pairs = checked_pairs(&keys.pairs, &part, variants)?;
+        pairs = check_pairs(&keys.pairs, &part, variants)?;
     }
     let others = variants.iter().map(|variant| &variant.name);
     let others = others.filter(|name| **name != baseline);
@@ -145,25 +149,25 @@ pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<C
         None if pairs.is_empty() => others.cloned().collect(),
         None => Vec::new(),
     };
-    Ok(Compare {
+    Ok(ComparePlan {
         baseline,
         candidates,
         pairs,
-        method: keys.method.as_ref().map(name_of),
-        confidence: keys.confidence.map_or(CONFIDENCE, |share| share.0),
+        method: keys.method.as_ref().map(choice_name),
+        confidence: keys.confidence.map_or(DEFAULT_CONFIDENCE, |share| share.0),
         threshold: keys.threshold.map(|share| share.0),
         gates: Vec::new(),
     })
 }
 
 /// Checks that the variants of all pairs exist.
-pub fn checked_pairs(
-    pairs: &[Pair],
-    part: &Part,
-    variants: &[Variant],
+pub fn check_pairs(
+    pairs: &[VariantPair],
+    part: &FilePart,
+    variants: &[ExperimentVariant],
 ) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    for Pair(pair) in pairs {
+    for VariantPair(pair) in pairs {
         check_variant(part, "pairs", &pair.0, variants)?;
         check_variant(part, "pairs", &pair.1, variants)?;
         found.push(pair.clone());
@@ -172,11 +176,11 @@ pub fn checked_pairs(
 }
 
 /// Parses `gate = "time < +5%"`, or a table with a text for each group.
-pub fn gates(
+pub fn resolve_gates(
     keys: &CompareKeys,
-    top: &Part,
-    groups: &[Group],
-) -> Result<Vec<(Option<String>, Gate)>> {
+    top: &FilePart,
+    groups: &[BenchmarkGroup],
+) -> Result<Vec<(Option<String>, ChangeGate)>> {
     let mut found = Vec::new();
     let Some(part) = top.part("compare") else {
         return Ok(found);
@@ -187,9 +191,9 @@ pub fn gates(
             let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
-                    let hint = nearest_of(name, &names);
+                    let hint = nearest_hint(name, &names);
                     let message = format!("there is no group '{name}'\nhint: {hint}");
-                    return Err(inner.error(name, message));
+                    return Err(inner.error_at_key(name, message));
                 };
                 found.extend(parse_gates(&inner, name, text, groups, Some(group))?);
             }
@@ -200,21 +204,21 @@ pub fn gates(
 }
 
 fn parse_gates(
-    part: &Part,
+    part: &FilePart,
     key: &str,
     text: &str,
-    groups: &[Group],
-    group: Option<&Group>,
-) -> Result<Vec<(Option<String>, Gate)>> {
-    let gates = Gate::parse(text).map_err(|mistake| part.error(key, mistake))?;
+    groups: &[BenchmarkGroup],
+    group: Option<&BenchmarkGroup>,
+) -> Result<Vec<(Option<String>, ChangeGate)>> {
+    let gates = ChangeGate::parse(text).map_err(|mistake| part.error_at_key(key, mistake))?;
     let mut found = Vec::new();
     for gate in gates {
-        let about: Vec<&Group> = match group {
+        let about: Vec<&BenchmarkGroup> = match group {
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
         let cases = selected_cases(&about, Some(&gate.metric), &gate.filter);
-        cases.map_err(|wrong| part.error(key, wrong.within(text)))?;
+        cases.map_err(|wrong| part.error_at_key(key, wrong.in_expression(text)))?;
         found.push((group.map(|group| group.name.clone()), gate));
     }
     Ok(found)

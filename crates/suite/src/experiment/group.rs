@@ -2,26 +2,26 @@
 
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
-use super::parameters::{self, Parameters, Settings, ValueTable, fits};
-use super::target::{Kind, TargetKeys};
+use super::parameters::{self, GroupParameters, SetValues, ValueTable, matches_case};
+use super::target::{GroupKind, TargetKeys};
 use super::verify::VerifyKeys;
-use crate::part::{Part, Place};
-use crate::placeholders::Placeholders;
+use crate::part::{FilePart, NodePath};
+use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;
-use crate::tree::{Content, Node, Table};
-use crate::value::{Deferred, Many, Plain, Whole, checked, name_of};
+use crate::tree::{NodeContent, NodeTable, TreeNode};
+use crate::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use speedwell_model::{Case, Metric, Value, seed_of_step};
+use speedwell_model::{Case, Metric, ParameterValue, seed_of_step};
 use std::path::{Path, PathBuf};
 
 /// Sections of a group that an override may change.
-const SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
+const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
 /// Alternative keys: one in an override replaces the other.
-const ALTERNATIVES: [(&str, &str); 3] = [
+const ALTERNATIVE_KEYS: [(&str, &str); 3] = [
     ("requests", "duration"),
     ("url", "path"),
     ("concurrency", "connections"),
@@ -29,9 +29,9 @@ const ALTERNATIVES: [(&str, &str); 3] = [
 
 /// Source of the seed of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "Plain")]
+#[serde(try_from = "PlainValue")]
 #[schemars(inline, extend("anyOf" = [{ "enum": ["per-block", "per-run"] }, { "type": "integer", "minimum": 0 }]))]
-pub enum Seed {
+pub enum SeedSource {
     /// The same for all variants of a block, different in the next block.
     #[default]
     PerBlock,
@@ -41,44 +41,44 @@ pub enum Seed {
     Fixed(u64),
 }
 
-impl TryFrom<Plain> for Seed {
+impl TryFrom<PlainValue> for SeedSource {
     type Error = String;
 
-    fn try_from(value: Plain) -> Result<Seed, String> {
+    fn try_from(value: PlainValue) -> Result<SeedSource, String> {
         match &value.0 {
-            Value::Text(when) => match when.as_str() {
-                "per-block" => Ok(Seed::PerBlock),
-                "per-run" => Ok(Seed::PerRun),
+            ParameterValue::Text(when) => match when.as_str() {
+                "per-block" => Ok(SeedSource::PerBlock),
+                "per-run" => Ok(SeedSource::PerRun),
                 _ => Err(unknown_name(
                     when,
                     &["per-block", "per-run"].map(str::to_owned),
                 )),
             },
-            _ => Whole::<0>::try_from(value).map(|seed| Seed::Fixed(seed.0)),
+            _ => WholeNumber::<0>::try_from(value).map(|seed| SeedSource::Fixed(seed.0)),
         }
     }
 }
 
-impl Seed {
+impl SeedSource {
     /// Returns the seed of the run in a slot; `of_block` is that of its block.
-    pub fn of_run(self, of_block: u64, slot: u32) -> u64 {
+    pub fn for_run(self, of_block: u64, slot: u32) -> u64 {
         match self {
-            Seed::PerBlock => of_block,
-            Seed::PerRun => seed_of_step(of_block, slot),
-            Seed::Fixed(seed) => seed,
+            SeedSource::PerBlock => of_block,
+            SeedSource::PerRun => seed_of_step(of_block, slot),
+            SeedSource::Fixed(seed) => seed,
         }
     }
 }
 
 /// A group.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct BenchmarkGroup {
     /// Name of the group.
     pub name: String,
     /// Kind of the group.
-    pub kind: Kind,
+    pub kind: GroupKind,
     /// Parameters of its cases. For benchmark files: values that replace declared ones.
-    pub parameters: Parameters,
+    pub parameters: GroupParameters,
     /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,
     /// Metrics, the headline first. If empty, the harness of the files decides.
@@ -86,67 +86,67 @@ pub struct Group {
     /// Additional figures of the operating system.
     pub also: Vec<String>,
     /// Source of the seeds of its runs.
-    pub seed: Seed,
+    pub seed: SeedSource,
     /// Benchmark files of a group of that kind.
     pub files: Vec<PathBuf>,
     /// Whether its file uses the names of earlier files, in which `throughput` counted bytes.
-    pub(super) is_old: bool,
+    pub(super) uses_old_names: bool,
     /// Names of the metrics that its target reports itself.
-    pub(super) own: Vec<String>,
-    pub(super) place: Place,
+    pub(super) target_metrics: Vec<String>,
+    pub(super) place: NodePath,
     pub(super) wanted: Option<Vec<String>>,
-    pub(super) sections: Table,
-    pub(super) overrides: Vec<Override>,
+    pub(super) sections: NodeTable,
+    pub(super) overrides: Vec<GroupOverride>,
     pub(super) line: Option<usize>,
 }
 
 /// An exception for some cases.
 #[derive(Debug, Clone)]
-pub struct Override {
+pub struct GroupOverride {
     /// Selects the cases: each parameter has one of these values.
-    matches: Parameters,
+    matches: GroupParameters,
     /// Changes by section.
-    pub(super) patch: Table,
+    pub(super) patch: NodeTable,
 }
 
 /// A group: the measured work and its cases.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(transform = sections_of_kinds)]
+#[schemars(transform = add_kind_conditions)]
 pub struct GroupKeys {
     /// Name of the group; cases are named `EXPERIMENT/NAME`.
     name: String,
     /// Kind of the group.
-    kind: Kind,
+    kind: GroupKind,
     /// Values or lists of values: one case for every combination.
     #[serde(default)]
     parameters: ValueTable,
     /// Cases that have all values of one of these tables are omitted.
     #[serde(default)]
-    exclude: Many<ValueTable>,
+    exclude: OneOrMany<ValueTable>,
     /// Exceptions for some cases.
     #[serde(default, rename = "override")]
-    overrides: Many<OverrideKeys>,
+    overrides: OneOrMany<OverrideKeys>,
     /// Metrics to report, the headline first.
-    metrics: Option<Many<String>>,
+    metrics: Option<OneOrMany<String>>,
     /// Figures that are costly or that not every machine has: "instructions:u", "page-faults" ...
     #[serde(default)]
-    also: Many<AlsoName>,
+    also: OneOrMany<AlsoName>,
     /// Seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a
     /// number.
     #[serde(default)]
-    seed: Seed,
+    seed: SeedSource,
     /// Of a function: benchmark files, measured by their harness.
-    files: Option<Many<String>>,
+    files: Option<OneOrMany<String>>,
     /// Program under test.
-    target: Option<Deferred<TargetKeys>>,
+    target: Option<DeferredValue<TargetKeys>>,
     /// Load on a server.
-    load: Option<Deferred<LoadKeys>>,
+    load: Option<DeferredValue<LoadKeys>>,
     /// Expected responses of a server.
-    verify: Option<Deferred<VerifyKeys>>,
+    verify: Option<DeferredValue<VerifyKeys>>,
     /// Metrics that the target reports itself.
-    metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
+    metric: Option<DeferredValue<IndexMap<String, MetricKeys>>>,
 }
 
 /// Exceptions of a group for some cases. A key replaces that of the group, including everything
@@ -159,29 +159,29 @@ struct OverrideKeys {
     #[serde(rename = "match")]
     matches: ValueTable,
     /// Changes of the target.
-    target: Option<Deferred<TargetKeys>>,
+    target: Option<DeferredValue<TargetKeys>>,
     /// Changes of the load.
-    load: Option<Deferred<LoadKeys>>,
+    load: Option<DeferredValue<LoadKeys>>,
     /// Changes of the expected responses.
-    verify: Option<Deferred<VerifyKeys>>,
+    verify: Option<DeferredValue<VerifyKeys>>,
     /// Changes of the metrics that the target reports itself.
-    metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
+    metric: Option<DeferredValue<IndexMap<String, MetricKeys>>>,
 }
 
 checked! {
     /// Name of a figure of the operating system.
     struct AlsoName(String) from String as {
-        "enum": metric::ALSO.map(|(name, _)| name)
+        "enum": metric::ALSO_METRICS.map(|(name, _)| name)
     },
     |name| {
-        let known = metric::ALSO.map(|(known, _)| known.to_owned());
+        let known = metric::ALSO_METRICS.map(|(known, _)| known.to_owned());
         let wrong = unknown_name(&name, &known);
         known.contains(&name).then_some(name).ok_or(wrong)
     }
 }
 
 /// Adds to the schema which sections a group must have, and which only servers have.
-fn sections_of_kinds(schema: &mut Schema) {
+fn add_kind_conditions(schema: &mut Schema) {
     let if_kind = |kind: &str, then: serde_json::Value| {
         let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
         serde_json::json!({ "if": is_kind, "then": then })
@@ -203,7 +203,7 @@ fn sections_of_kinds(schema: &mut Schema) {
         ),
         if_kind(
             "function",
-            serde_json::json!({ "required": ["files"], "not": none_of(&SECTIONS) }),
+            serde_json::json!({ "required": ["files"], "not": none_of(&OVERRIDABLE_SECTIONS) }),
         ),
     ];
     schema.insert("allOf".to_owned(), conditions.into());
@@ -216,68 +216,72 @@ pub struct FileContext<'a> {
     /// Folder of the experiment.
     pub root: &'a Path,
     /// Placeholders with the same value in all cases.
-    pub known: &'a Placeholders,
+    pub known: &'a PlaceholderMap,
     /// Values set on the command line.
-    pub settings: &'a Settings,
+    pub settings: &'a SetValues,
     /// Whether the file uses the names of earlier files.
     pub is_old: bool,
 }
 
 /// Resolves the group at `part`.
-pub fn resolve(keys: GroupKeys, part: &Part, file: &FileContext) -> Result<Group> {
+pub fn resolve_group(
+    keys: GroupKeys,
+    part: &FilePart,
+    file: &FileContext,
+) -> Result<BenchmarkGroup> {
     let (name, kind) = (keys.name.clone(), keys.kind);
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
         let message =
             format!("the name '{name}' is empty or has spaces, commas, slashes or brackets");
-        return Err(part.error("name", message));
+        return Err(part.error_at_key("name", message));
     }
     let (known, settings) = (file.known, file.settings);
-    let parameters = parameters::of_group(&keys.parameters, part, known, settings)?;
+    let parameters = parameters::group_parameters(&keys.parameters, part, known, settings)?;
     let benchmark = format!("{}/{name}", file.experiment);
-    let cases = if kind == Kind::Function {
+    let cases = if kind == GroupKind::Function {
         Vec::new()
     } else {
-        parameters::combine(&keys.exclude, part, &benchmark, &parameters, settings)?
+        parameters::combine_cases(&keys.exclude, part, &benchmark, &parameters, settings)?
     };
-    Ok(Group {
-        overrides: overrides(&keys.overrides, part, &parameters, settings)?,
-        sections: sections(part, kind)?,
-        files: files(keys.files, part, kind, file)?,
+    Ok(BenchmarkGroup {
+        overrides: resolve_overrides(&keys.overrides, part, &parameters, settings)?,
+        sections: read_sections(part, kind)?,
+        files: resolve_files(keys.files, part, kind, file)?,
         wanted: keys.metrics.map(|names| names.0),
         also: keys.also.0.into_iter().map(|name| name.0).collect(),
         line: part.get("name").and_then(|node| node.line),
-        is_old: file.is_old,
+        uses_old_names: file.is_old,
         parameters,
         cases,
-        ..Group::new(&name, kind, keys.seed, part)
+        ..BenchmarkGroup::new(&name, kind, keys.seed, part)
     })
 }
 
 /// Returns the tables whose texts have placeholders; rejects those that the kind does not support.
-fn sections(part: &Part, kind: Kind) -> Result<Table> {
+fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
-        Kind::Server => (&SECTIONS, &["target", "load"]),
-        Kind::Command => (&["target", "metric"], &["target"]),
-        Kind::Function | Kind::Load => (&[], &[]),
+        GroupKind::Server => (&OVERRIDABLE_SECTIONS, &["target", "load"]),
+        GroupKind::Command => (&["target", "metric"], &["target"]),
+        GroupKind::Function | GroupKind::Load => (&[], &[]),
     };
     if let Some(section) = needed.iter().find(|section| !part.has(section)) {
         let hint = match *section {
             "load" => "[group.load] with requests or duration",
             _ => "[group.target] with command = [...]",
         };
-        return Err(part.missing(section, hint));
+        return Err(part.missing_key(section, hint));
     }
-    let mut found = Table::default();
-    for section in SECTIONS {
+    let mut found = NodeTable::default();
+    for section in OVERRIDABLE_SECTIONS {
         let Some(node) = part.get(section) else {
             continue;
         };
         if !allowed.contains(&section) {
             let message = format!(
                 "a group of the kind '{}' has no '{section}'",
-                name_of(&kind)
+                choice_name(&kind)
             );
-            return Err(part.error(section, message));
+            return Err(part.error_at_key(section, message));
         }
         check_table(part, section, node)?;
         found.insert(section.to_owned(), node.clone());
@@ -285,65 +289,77 @@ fn sections(part: &Part, kind: Kind) -> Result<Table> {
     Ok(found)
 }
 
-fn check_table(part: &Part, section: &str, node: &Node) -> Result<()> {
-    match node.table() {
+fn check_table(part: &FilePart, section: &str, node: &TreeNode) -> Result<()> {
+    match node.as_table() {
         Some(_) => Ok(()),
-        None => Err(part.wrong(section, "is not a table")),
+        None => Err(part.value_error(section, "is not a table")),
     }
 }
 
-fn files(
-    files: Option<Many<String>>,
-    part: &Part,
-    kind: Kind,
+fn resolve_files(
+    files: Option<OneOrMany<String>>,
+    part: &FilePart,
+    kind: GroupKind,
     file: &FileContext,
 ) -> Result<Vec<PathBuf>> {
     match (files, kind) {
-        (Some(files), Kind::Function) => {
+        (Some(files), GroupKind::Function) => {
             let line = part.get("files").and_then(|node| node.line);
-            let place = part.place.key("files");
-            let filled = files.iter().map(|path| file.known.fill(path, line, &place));
+            let place = part.place.child_key("files");
+            let filled = files
+                .iter()
+                .map(|path| file.known.fill_placeholders(path, line, &place));
             filled
                 .map(|path| path.map(|path| file.root.join(path)))
                 .collect()
         }
-        (None, Kind::Function) => Err(part.missing("files", "files = [\"bench/parse.js\"]")),
+        (None, GroupKind::Function) => {
+            Err(part.missing_key("files", "files = [\"bench/parse.js\"]"))
+        }
         (Some(_), kind) => {
-            let message = format!("a group of the kind '{}' has no 'files'", name_of(&kind));
-            Err(part.error("files", format!("{message}\nhint: kind = \"function\"")))
+            let message = format!(
+                "a group of the kind '{}' has no 'files'",
+                choice_name(&kind)
+            );
+            Err(part.error_at_key("files", format!("{message}\nhint: kind = \"function\"")))
         }
         (None, _) => Ok(Vec::new()),
     }
 }
 
-fn overrides(
+fn resolve_overrides(
     overrides: &[OverrideKeys],
-    group: &Part,
-    parameters: &Parameters,
-    settings: &Settings,
-) -> Result<Vec<Override>> {
+    group: &FilePart,
+    parameters: &GroupParameters,
+    settings: &SetValues,
+) -> Result<Vec<GroupOverride>> {
     let mut found = Vec::new();
-    for (keys, part) in overrides.iter().zip(group.items("override")) {
+    for (keys, part) in overrides.iter().zip(group.list_items("override")) {
         let inner = part.part("match").unwrap_or_else(|| part.clone());
-        let mut patch = Table::default();
-        for section in SECTIONS {
+        let mut patch = NodeTable::default();
+        for section in OVERRIDABLE_SECTIONS {
             if let Some(node) = part.get(section) {
                 check_table(&part, section, node)?;
                 patch.insert(section.to_owned(), node.clone());
             }
         }
-        found.push(Override {
-            matches: parameters::matching(&keys.matches, &inner, parameters, settings)?,
+        found.push(GroupOverride {
+            matches: parameters::resolve_matching(&keys.matches, &inner, parameters, settings)?,
             patch,
         });
     }
     Ok(found)
 }
 
-impl Group {
+impl BenchmarkGroup {
     /// Creates a group with no information beyond the table that contains it.
-    pub(super) fn new(name: &str, kind: Kind, seed: Seed, part: &Part) -> Group {
-        Group {
+    pub(super) fn new(
+        name: &str,
+        kind: GroupKind,
+        seed: SeedSource,
+        part: &FilePart,
+    ) -> BenchmarkGroup {
+        BenchmarkGroup {
             name: name.to_owned(),
             kind,
             parameters: Vec::new(),
@@ -352,8 +368,8 @@ impl Group {
             also: Vec::new(),
             seed,
             files: Vec::new(),
-            is_old: false,
-            own: Vec::new(),
+            uses_old_names: false,
+            target_metrics: Vec::new(),
             place: part.place.clone(),
             wanted: None,
             sections: part.entries(),
@@ -364,14 +380,14 @@ impl Group {
 
     /// Returns the sections for one case. A key of an override replaces that of the group,
     /// including everything below it; a metric keeps the keys that the override does not name.
-    pub(super) fn sections_of(&self, case: &Case) -> Table {
+    pub(super) fn sections_of(&self, case: &Case) -> NodeTable {
         let mut patched = self.sections.clone();
         let overrides = self.overrides.iter();
-        for exception in overrides.filter(|one| fits(&one.matches, &case.values)) {
+        for exception in overrides.filter(|one| matches_case(&one.matches, &case.values)) {
             for (section, patch) in &exception.patch {
                 match patched.get_mut(section) {
-                    Some(node) => merge(node, patch, section == "metric"),
-                    None => put(&mut patched, section, patch),
+                    Some(node) => merge_tables(node, patch, section == "metric"),
+                    None => insert_key(&mut patched, section, patch),
                 }
             }
         }
@@ -380,21 +396,21 @@ impl Group {
 }
 
 /// Merges the keys of one table into another one; `is_deep` also merges the tables in it.
-fn merge(into: &mut Node, patch: &Node, is_deep: bool) {
-    let (Content::Table(known), Some(keys)) = (&mut into.content, patch.table()) else {
+fn merge_tables(into: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
+    let (NodeContent::Table(known), Some(keys)) = (&mut into.content, patch.as_table()) else {
         *into = patch.clone();
         return;
     };
     for (key, node) in keys {
         match known.get_mut(key) {
-            Some(inner) if is_deep => merge(inner, node, false),
-            _ => put(known, key, node),
+            Some(inner) if is_deep => merge_tables(inner, node, false),
+            _ => insert_key(known, key, node),
         }
     }
 }
 
-fn put(into: &mut Table, key: &str, node: &Node) {
-    for (one, other) in ALTERNATIVES {
+fn insert_key(into: &mut NodeTable, key: &str, node: &TreeNode) {
+    for (one, other) in ALTERNATIVE_KEYS {
         if key == one {
             into.shift_remove(other);
         } else if key == other {

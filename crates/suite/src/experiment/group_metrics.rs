@@ -2,30 +2,32 @@
 //! a file has for them.
 
 use super::Experiment;
-use super::group::Group;
-use super::metric::{also, find, in_ms, names, renamed, stored};
-use super::target::Kind;
-use crate::expression::Filter;
-use crate::part::{Part, nearest_of};
-use crate::tree::Node;
+use super::group::BenchmarkGroup;
+use super::metric::{
+    also_metric, current_name, find_metric, is_in_milliseconds, metric_names, stored_name,
+};
+use super::target::GroupKind;
+use crate::expression::CaseFilter;
+use crate::part::{FilePart, nearest_hint};
+use crate::tree::TreeNode;
 use anyhow::{Result, bail};
 use speedwell_model::Metric;
 
-impl Group {
+impl BenchmarkGroup {
     /// Decides the metrics, now that those reported by the target itself are known.
-    pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &Part) -> Result<()> {
-        self.own = own.iter().map(|metric| metric.name.clone()).collect();
-        let also = self.also.iter().filter_map(|name| also(name));
+    pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &FilePart) -> Result<()> {
+        self.target_metrics = own.iter().map(|metric| metric.name.clone()).collect();
+        let also = self.also.iter().filter_map(|name| also_metric(name));
         let also: Vec<Metric> = also.collect();
         let metric = |name: &str| {
             let own = own.iter().chain(&also).find(|metric| metric.name == name);
-            let of_kind = || find(self.kind, &stored(self.kind, name, false));
+            let of_kind = || find_metric(self.kind, &stored_name(self.kind, name, false));
             own.cloned().or_else(of_kind)
         };
         let usual = || -> Vec<String> {
             let own = own.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, own.clone().next()) {
-                (Kind::Server | Kind::Load, _) => {
+                (GroupKind::Server | GroupKind::Load, _) => {
                     vec![
                         "throughput",
                         "latency_p50",
@@ -33,24 +35,24 @@ impl Group {
                         "cpu_per_request",
                     ]
                 }
-                (Kind::Command, None) => vec!["wall_time"],
+                (GroupKind::Command, None) => vec!["wall_time"],
                 _ => Vec::new(),
             };
             first.into_iter().map(str::to_owned).chain(own).collect()
         };
         let wanted = self.wanted.as_ref();
-        let wanted = wanted.map_or_else(usual, |wanted| self.today(wanted));
+        let wanted = wanted.map_or_else(usual, |wanted| self.current_names(wanted));
         let mut found: Vec<Metric> = Vec::new();
         for name in &wanted {
             match metric(name) {
                 Some(metric) => found.push(metric),
-                None if self.kind == Kind::Function => {}
+                None if self.kind == GroupKind::Function => {}
                 None => {
                     let known = self.known_metrics(own);
-                    let hint = nearest_of(name, &known);
+                    let hint = nearest_hint(name, &known);
                     let message =
                         format!("there is no metric '{name}' in the group '{}'", self.name);
-                    return Err(part.error("metrics", format!("{message}\nhint: {hint}")));
+                    return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
                 }
             }
         }
@@ -68,19 +70,19 @@ impl Group {
     fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
         let own = own.iter().map(|metric| metric.name.clone());
         own.chain(self.also.iter().cloned())
-            .chain(names(self.kind))
+            .chain(metric_names(self.kind))
             .collect()
     }
 
     /// Returns the metric with that name, reported or not.
-    pub fn metric(&self, name: &str) -> Option<Metric> {
-        let today = self.renamed(name);
+    pub fn find_metric(&self, name: &str) -> Option<Metric> {
+        let today = self.current_name(name);
         let today = today.as_deref().unwrap_or(name);
         let own = self.metrics.iter().find(|metric| metric.name == today);
-        let known = || find(self.kind, &self.stored(name));
+        let known = || find_metric(self.kind, &self.stored_name_of(name));
         let metric = own.cloned().or_else(known)?;
-        let is_own = self.own.contains(&metric.name);
-        Some(if in_ms(name) && !is_own {
+        let is_own = self.target_metrics.contains(&metric.name);
+        Some(if is_in_milliseconds(name) && !is_own {
             Metric::new(name, "ms", metric.better)
         } else {
             metric
@@ -88,40 +90,44 @@ impl Group {
     }
 
     /// Returns the current names; those of the target's own metrics and of counters stay.
-    fn today(&self, names: &[String]) -> Vec<String> {
-        let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
+    fn current_names(&self, names: &[String]) -> Vec<String> {
+        let today = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
         names.iter().map(today).collect()
     }
 
     /// Returns the current name of a metric with an older one.
-    pub fn renamed(&self, name: &str) -> Option<String> {
-        let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
-        let renamed = renamed(self.kind, name, self.is_old);
+    pub fn current_name(&self, name: &str) -> Option<String> {
+        let is_given = self
+            .target_metrics
+            .iter()
+            .chain(&self.also)
+            .any(|own| own == name);
+        let renamed = current_name(self.kind, name, self.uses_old_names);
         renamed.filter(|_| !is_given)
     }
 
     /// Returns the names that the file requests, as spelled there.
-    pub fn wanted(&self) -> &[String] {
+    pub fn requested_metrics(&self) -> &[String] {
         self.wanted.as_deref().unwrap_or_default()
     }
 
     /// Returns the name under which runs store one of its metrics.
     pub fn stored_name(&self, metric: &Metric) -> String {
         let name = &metric.name;
-        if self.own.contains(name) {
+        if self.target_metrics.contains(name) {
             name.clone()
         } else {
-            stored(self.kind, name, false)
+            stored_name(self.kind, name, false)
         }
     }
 
     /// Returns the name under which runs store the metric that the file calls by this name. A
     /// metric of the target keeps its name.
-    pub fn stored(&self, name: &str) -> String {
-        if self.own.iter().any(|own| own == name) {
+    pub fn stored_name_of(&self, name: &str) -> String {
+        if self.target_metrics.iter().any(|own| own == name) {
             name.to_owned()
         } else {
-            stored(self.kind, name, self.is_old)
+            stored_name(self.kind, name, self.uses_old_names)
         }
     }
 
@@ -132,8 +138,8 @@ impl Group {
 
     /// Whether its load specifies the number of connections instead of concurrent requests.
     fn counts_connections(&self) -> bool {
-        let has = |node: Option<&Node>| {
-            let table = node.and_then(Node::table);
+        let has = |node: Option<&TreeNode>| {
+            let table = node.and_then(TreeNode::as_table);
             table.is_some_and(|table| table.contains_key("connections"))
         };
         let exceptions = self
@@ -150,10 +156,10 @@ impl Experiment {
     ///
     /// # Errors
     /// One of them has a different meaning today.
-    pub fn renamed(&self) -> Result<Option<String>> {
+    pub fn renamed_message(&self) -> Result<Option<String>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, group) in self.metrics_by_name() {
-            let Some(today) = group.renamed(&name) else {
+            let Some(today) = group.current_name(&name) else {
                 continue;
             };
             if name == "throughput" {
@@ -164,7 +170,7 @@ impl Experiment {
             }
             found.push((name, today));
         }
-        let has_connections = self.groups.iter().any(Group::counts_connections);
+        let has_connections = self.groups.iter().any(BenchmarkGroup::counts_connections);
         let connections = ("connections".to_owned(), "concurrency".to_owned());
         found.extend(has_connections.then_some(connections));
         let mut listed: Vec<String> = Vec::new();
@@ -180,16 +186,16 @@ impl Experiment {
     }
 
     /// Returns every metric that the file names, with each group that it refers to.
-    fn metrics_by_name(&self) -> Vec<(String, &Group)> {
+    fn metrics_by_name(&self) -> Vec<(String, &BenchmarkGroup)> {
         let wanted = self.groups.iter().flat_map(|group| {
-            let names = group.wanted().iter().cloned();
+            let names = group.requested_metrics().iter().cloned();
             names.map(move |name| (name, group))
         });
-        let mut found: Vec<(String, &Group)> = wanted.collect();
-        let mut about = |metric: &String, filter: &Filter, owner: Option<&String>| {
-            let is_meant = |group: &&Group| {
+        let mut found: Vec<(String, &BenchmarkGroup)> = wanted.collect();
+        let mut about = |metric: &String, filter: &CaseFilter, owner: Option<&String>| {
+            let is_meant = |group: &&BenchmarkGroup| {
                 let named = filter.group.as_ref().or(owner);
-                group.kind != Kind::Function && named.is_none_or(|name| *name == group.name)
+                group.kind != GroupKind::Function && named.is_none_or(|name| *name == group.name)
             };
             let groups = self.groups.iter().filter(is_meant);
             found.extend(groups.map(|group| (metric.clone(), group)));

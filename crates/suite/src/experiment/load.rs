@@ -3,23 +3,26 @@
 //! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the
 //! same everywhere.
 
-use crate::part::Part;
-use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked, or_placeholder};
+use crate::part::FilePart;
+use crate::value::{
+    DurationValue, NumberValue, PlainValue, PositiveCount, UrlPath, WholeNumber, checked,
+    or_placeholder,
+};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use speedwell_model::assignment::{Traffic, Warmup};
-use speedwell_model::load_spec::{Client, LoadSpec};
-use speedwell_model::milliseconds;
+use speedwell_model::as_milliseconds;
+use speedwell_model::assignment::{LoadWarmup, ServerLoad};
+use speedwell_model::load_spec::{LoadClient, LoadSpec};
 use std::path::Path;
 use std::time::Duration;
 
 /// Default number of concurrent requests, as for `speedwell load`.
-pub const CONCURRENCY: u32 = 10;
+pub const DEFAULT_CONCURRENCY: u32 = 10;
 
 /// Default time limit of a warm-up until the server is steady.
-const STEADY: Duration = Duration::from_secs(30);
+const DEFAULT_STEADY_LIMIT: Duration = Duration::from_secs(30);
 
 /// The load on a server. It ends after `requests` or `duration`, one of which is required.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -32,30 +35,30 @@ pub struct LoadKeys {
     /// Path on the target. Default: "/".
     path: Option<UrlPath>,
     /// Concurrent requests. Default: 10.
-    concurrency: Option<Count>,
+    concurrency: Option<PositiveCount>,
     /// An older name: number of connections. Use concurrency.
-    connections: Option<Count>,
+    connections: Option<PositiveCount>,
     /// Requests in flight on one connection. Usually 1.
-    pipelining: Option<Count>,
+    pipelining: Option<PositiveCount>,
     /// Number of requests after which the load ends.
-    requests: Option<Whole<1>>,
+    requests: Option<WholeNumber<1>>,
     /// Duration of the load.
-    duration: Option<Time>,
+    duration: Option<DurationValue>,
     /// Requests per second, independent of the server. By default, as fast as responses arrive.
-    rate: Option<Number>,
+    rate: Option<NumberValue>,
     /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
     /// "steady", at_most = "30s" }.
     warmup: Option<WarmupKeys>,
     /// HTTP method. Default: "GET".
     method: Option<String>,
     /// Header fields.
-    headers: IndexMap<String, Plain>,
+    headers: IndexMap<String, PlainValue>,
     /// Body of every request.
-    body: Option<Body>,
+    body: Option<InlineBody>,
     /// File that contains the body, below the folder of this one.
     body_file: Option<String>,
     /// Time limit for a request. Default: "30s".
-    timeout: Option<Time>,
+    timeout: Option<DurationValue>,
     /// Whether connections stay open. Default: true.
     keepalive: Option<bool>,
     /// Whether to use HTTP/2. Default: false.
@@ -80,21 +83,21 @@ pub enum ClientName {
     H2load,
 }
 
-impl From<ClientName> for Client {
-    fn from(name: ClientName) -> Client {
+impl From<ClientName> for LoadClient {
+    fn from(name: ClientName) -> LoadClient {
         match name {
-            ClientName::Builtin => Client::Builtin,
-            ClientName::Ab => Client::Ab,
-            ClientName::Wrk => Client::Wrk,
-            ClientName::Autocannon => Client::Autocannon,
-            ClientName::H2load => Client::H2load,
+            ClientName::Builtin => LoadClient::Builtin,
+            ClientName::Ab => LoadClient::Ab,
+            ClientName::Wrk => LoadClient::Wrk,
+            ClientName::Autocannon => LoadClient::Autocannon,
+            ClientName::H2load => LoadClient::H2load,
         }
     }
 }
 
 checked! {
     /// A body that is not a file reference.
-    pub struct Body(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
+    pub struct InlineBody(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
     |body| {
         let wrong = "begins with '@'\nhint: body_file names a file".to_owned();
         (!body.starts_with('@')).then_some(body).ok_or(wrong)
@@ -107,33 +110,33 @@ checked! {
 #[schemars(untagged, inline)]
 enum WarmupKeys {
     #[serde(rename = "a text")]
-    Duration(Time),
+    Duration(DurationValue),
     #[serde(rename = "a table")]
     Until(WarmupEnd),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "WarmupTable")]
-struct WarmupEnd(#[schemars(with = "WarmupTable")] Warmup);
+struct WarmupEnd(#[schemars(with = "WarmupTable")] LoadWarmup);
 
 /// End of a warm-up: after `requests`, after `duration`, or with `until`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WarmupTable {
     /// Number of requests.
-    requests: Option<Whole<1>>,
+    requests: Option<WholeNumber<1>>,
     /// After this time.
-    duration: Option<Time>,
+    duration: Option<DurationValue>,
     /// Until the server responds steadily.
-    until: Option<Steady>,
+    until: Option<SteadyWord>,
     /// With until: time limit. Default: "30s".
-    at_most: Option<Time>,
+    at_most: Option<DurationValue>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum Steady {
+enum SteadyWord {
     Steady,
 }
 
@@ -146,11 +149,11 @@ impl TryFrom<WarmupTable> for WarmupEnd {
             return Err(": 'at_most' belongs to until = \"steady\"".to_owned());
         }
         match (keys.requests, keys.duration, keys.until) {
-            (Some(count), None, None) => Ok(WarmupEnd(Warmup::Requests(count.0))),
-            (None, Some(time), None) => Ok(WarmupEnd(Warmup::DurationMs(milliseconds(time.0)))),
-            (None, None, Some(Steady::Steady)) => {
-                let limit = milliseconds(at_most.unwrap_or(STEADY));
-                Ok(WarmupEnd(Warmup::SteadyMs(limit)))
+            (Some(count), None, None) => Ok(WarmupEnd(LoadWarmup::Requests(count.0))),
+            (None, Some(time), None) => Ok(WarmupEnd(LoadWarmup::DurationMs(as_milliseconds(time.0)))),
+            (None, None, Some(SteadyWord::Steady)) => {
+                let limit = as_milliseconds(at_most.unwrap_or(DEFAULT_STEADY_LIMIT));
+                Ok(WarmupEnd(LoadWarmup::SteadyMs(limit)))
             }
             _ => Err(": a warm-up has exactly one end\n\
                  hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", at_most = \"30s\" }"
@@ -161,15 +164,17 @@ impl TryFrom<WarmupTable> for WarmupEnd {
 
 impl LoadKeys {
     /// Returns the load, with files relative to `root`.
-    pub fn resolve(self, part: &Part, root: &Path) -> Result<Traffic> {
-        let (time, count) = end(self.duration, self.requests, part)?;
+    pub fn resolve_load(self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
+        let (time, count) = load_end(self.duration, self.requests, part)?;
         if time.is_none() && count.is_none() {
             return Err(part.wrong_table(
                 "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
             ));
         }
         if self.rate.is_some_and(|rate| rate.0 <= 0.0) {
-            return Err(part.error("rate", "a rate is a number of requests a second above 0"));
+            return Err(
+                part.error_at_key("rate", "a rate is a number of requests a second above 0")
+            );
         }
         let pipelining = self.pipelining.map_or(1, |count| count.0);
         let concurrency = match (self.concurrency, self.connections) {
@@ -177,13 +182,13 @@ impl LoadKeys {
             (Some(requests), None) => requests.0,
             // Earlier files specify the number of connections.
             (None, connections) => connections
-                .map_or(CONCURRENCY, |count| count.0)
+                .map_or(DEFAULT_CONCURRENCY, |count| count.0)
                 .saturating_mul(pipelining),
         };
-        Ok(Traffic {
+        Ok(ServerLoad {
             spec: LoadSpec {
                 client: self.client.into(),
-                url: address(self.url, self.path, part)?,
+                url: target_url(self.url, self.path, part)?,
                 concurrency: Some(concurrency),
                 pipeline: (pipelining > 1).then_some(pipelining),
                 time,
@@ -191,7 +196,7 @@ impl LoadKeys {
                 rate: self.rate.map(|rate| rate.0),
                 timeout: self.timeout.map(|time| time.0),
                 request: self.method,
-                header: header(&self.headers),
+                header: header_lines(&self.headers),
                 data: self.body.map(|body| body.0),
                 body_file: self.body_file.map(|file| root.join(file)),
                 http2: self.http2 == Some(true),
@@ -199,27 +204,27 @@ impl LoadKeys {
                 ..LoadSpec::default()
             },
             warmup: match self.warmup {
-                None => Warmup::None,
-                Some(WarmupKeys::Duration(time)) => Warmup::DurationMs(milliseconds(time.0)),
+                None => LoadWarmup::None,
+                Some(WarmupKeys::Duration(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
                 Some(WarmupKeys::Until(end)) => end.0,
             },
         })
     }
 }
 
-fn not_both(part: &Part, one: &str, other: &str) -> anyhow::Error {
+fn not_both(part: &FilePart, one: &str, other: &str) -> anyhow::Error {
     let message = format!(
         "{} has either '{one}' or '{other}', not both",
         part.heading()
     );
-    part.error(other, message)
+    part.error_at_key(other, message)
 }
 
 /// Returns the end of a load: a time or a number of requests, if either is given.
-pub fn end(
-    time: Option<Time>,
-    count: Option<Whole<1>>,
-    part: &Part,
+pub fn load_end(
+    time: Option<DurationValue>,
+    count: Option<WholeNumber<1>>,
+    part: &FilePart,
 ) -> Result<(Option<Duration>, Option<u64>)> {
     if time.is_some() && count.is_some() {
         return Err(not_both(part, "requests", "duration"));
@@ -228,21 +233,21 @@ pub fn end(
 }
 
 /// Returns the header lines.
-pub fn header(fields: &IndexMap<String, Plain>) -> Vec<String> {
+pub fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
     let lines = fields.iter();
     lines
-        .map(|(name, value)| format!("{name}: {}", value.text()))
+        .map(|(name, value)| format!("{name}: {}", value.program_text()))
         .collect()
 }
 
 /// Returns `url`, or the URL of `path` on the target itself.
-fn address(url: Option<String>, path: Option<UrlPath>, part: &Part) -> Result<String> {
+fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Result<String> {
     match (url, path) {
         (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
         (Some(url), None) if path_of(&url).is_none() => {
             let hint = "http://127.0.0.1:{port}/";
             let message = format!("cannot be '{url}', which is not an address\nhint: {hint}");
-            Err(part.wrong("url", message))
+            Err(part.value_error("url", message))
         }
         (Some(url), None) => Ok(url),
         (None, path) => {

@@ -5,38 +5,38 @@
 //! Older names are accepted, because sessions store the text of their file, whose meaning must not
 //! change. One whose meaning has changed is rejected before measuring.
 
-use super::target::Kind;
-use crate::expression::Unit;
-use crate::part::Part;
+use super::target::GroupKind;
+use crate::expression::QuantityUnit;
+use crate::part::FilePart;
 use crate::reader::unknown_name;
-use crate::value::{Pattern, checked, or_placeholder};
+use crate::value::{RegexPattern, checked, or_placeholder};
 use anyhow::Result;
 use indexmap::IndexMap;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::{Figure, Origin};
-use speedwell_model::{Better, Metric};
+use speedwell_model::assignment::{MetricSource, TargetMetric};
+use speedwell_model::{Metric, MetricDirection};
 
 /// Metrics of a server under load.
-const OF_A_SERVER: [(&str, &str, Better); 13] = [
-    ("throughput", "1/s", Better::Higher),
-    ("bytes_per_second", "B/s", Better::Higher),
-    ("bytes_per_response", "B", Better::Lower),
-    ("cpu_per_request", "ns", Better::Lower),
-    ("cpu_cores", "1", Better::Lower),
-    ("instructions_per_request", "1", Better::Lower),
-    ("max_rss", "B", Better::Lower),
-    ("server_ready", "ns", Better::Lower),
-    ("server_exit", "ns", Better::Lower),
-    ("effective_concurrency", "1", Better::Higher),
-    ("requests_per_connection_min", "1", Better::Higher),
-    ("requests_per_connection_max", "1", Better::Lower),
-    ("cpu_time", "ns", Better::Lower),
+const SERVER_METRICS: [(&str, &str, MetricDirection); 13] = [
+    ("throughput", "1/s", MetricDirection::Higher),
+    ("bytes_per_second", "B/s", MetricDirection::Higher),
+    ("bytes_per_response", "B", MetricDirection::Lower),
+    ("cpu_per_request", "ns", MetricDirection::Lower),
+    ("cpu_cores", "1", MetricDirection::Lower),
+    ("instructions_per_request", "1", MetricDirection::Lower),
+    ("max_rss", "B", MetricDirection::Lower),
+    ("server_ready", "ns", MetricDirection::Lower),
+    ("server_exit", "ns", MetricDirection::Lower),
+    ("effective_concurrency", "1", MetricDirection::Higher),
+    ("requests_per_connection_min", "1", MetricDirection::Higher),
+    ("requests_per_connection_max", "1", MetricDirection::Lower),
+    ("cpu_time", "ns", MetricDirection::Lower),
 ];
 
 /// Metrics of a load of the short form.
-const OF_A_LOAD: [&str; 4] = [
+const LOAD_METRICS: [&str; 4] = [
     "throughput",
     "bytes_per_second",
     "cpu_per_request",
@@ -44,14 +44,14 @@ const OF_A_LOAD: [&str; 4] = [
 ];
 
 /// Metrics of a command.
-const OF_A_COMMAND: [(&str, &str, Better); 3] = [
-    ("wall_time", "ns", Better::Lower),
-    ("cpu_time", "ns", Better::Lower),
-    ("max_rss", "B", Better::Lower),
+const COMMAND_METRICS: [(&str, &str, MetricDirection); 3] = [
+    ("wall_time", "ns", MetricDirection::Lower),
+    ("cpu_time", "ns", MetricDirection::Lower),
+    ("max_rss", "B", MetricDirection::Lower),
 ];
 
 /// Values of `also`: counters of the operating system, which not every machine has.
-pub const ALSO: [(&str, &str); 16] = [
+pub const ALSO_METRICS: [(&str, &str); 16] = [
     ("cpu_time", "ns"),
     ("max_rss", "B"),
     ("instructions", "1"),
@@ -71,27 +71,30 @@ pub const ALSO: [(&str, &str); 16] = [
 ];
 
 /// Returns metrics with names, units and directions.
-fn own(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str, Better)> {
-    let table: &[(&str, &str, Better)] = match kind {
-        Kind::Server | Kind::Load => &OF_A_SERVER,
-        Kind::Command => &OF_A_COMMAND,
-        Kind::Function => &[],
+fn kind_metrics(
+    kind: GroupKind,
+) -> impl Iterator<Item = (&'static str, &'static str, MetricDirection)> {
+    let table: &[(&str, &str, MetricDirection)] = match kind {
+        GroupKind::Server | GroupKind::Load => &SERVER_METRICS,
+        GroupKind::Command => &COMMAND_METRICS,
+        GroupKind::Function => &[],
     };
-    let is_there = move |name: &str| kind != Kind::Load || OF_A_LOAD.contains(&name);
+    let is_there = move |name: &str| kind != GroupKind::Load || LOAD_METRICS.contains(&name);
     table
         .iter()
         .copied()
         .filter(move |(name, ..)| is_there(name))
 }
 
-fn is_loaded(kind: Kind) -> bool {
-    matches!(kind, Kind::Server | Kind::Load)
+fn is_loaded(kind: GroupKind) -> bool {
+    matches!(kind, GroupKind::Server | GroupKind::Load)
 }
 
 /// Returns the metric with that name, if every group of the kind has it.
-pub fn find(kind: Kind, name: &str) -> Option<Metric> {
-    let known = own(kind).find(|(known, ..)| *known == name);
-    let latency = || (is_loaded(kind) && is_latency(name)).then_some(("ns", Better::Lower));
+pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
+    let known = kind_metrics(kind).find(|(known, ..)| *known == name);
+    let latency =
+        || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
     let (unit, better) = known
         .map(|(_, unit, better)| (unit, better))
         .or_else(latency)?;
@@ -100,7 +103,7 @@ pub fn find(kind: Kind, name: &str) -> Option<Metric> {
 
 /// Returns the name under which runs store a metric: the one in the file, unless that is an older
 /// spelling. `is_old`: `throughput` counts bytes, as in earlier files.
-pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
+pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let known = match (is_loaded(kind), plain) {
         (true, "rps") => "throughput",
@@ -108,30 +111,30 @@ pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
         (true, "ready_ms") => "server_ready",
         (true, "exit_ms") => "server_exit",
         (true, "latency.p100" | "latency_p100") => "latency_max",
-        (false, "time") if kind == Kind::Command => "wall_time",
+        (false, "time") if kind == GroupKind::Command => "wall_time",
         _ => return plain.replace('.', "_"),
     };
     known.to_owned()
 }
 
 /// Returns the current name for an older one; `None` if the name is current.
-pub fn renamed(kind: Kind, name: &str, is_old: bool) -> Option<String> {
-    let is_own = find(kind, name).is_some_and(|metric| metric.name == name);
+pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
+    let is_own = find_metric(kind, name).is_some_and(|metric| metric.name == name);
     let is_moved = is_old && name == "throughput" && is_loaded(kind);
-    let today = stored(kind, name, is_old);
-    let is_known = find(kind, &today).is_some();
+    let today = stored_name(kind, name, is_old);
+    let is_known = find_metric(kind, &today).is_some();
     (is_known && today != name && (!is_own || is_moved)).then_some(today)
 }
 
 /// Whether a metric is a plain number of milliseconds, as some were in earlier files.
-pub fn in_ms(name: &str) -> bool {
+pub fn is_in_milliseconds(name: &str) -> bool {
     matches!(name, "ready_ms" | "exit_ms")
 }
 
 /// Returns the metric that `also` requests by that name.
-pub fn also(name: &str) -> Option<Metric> {
-    let (_, unit) = ALSO.iter().find(|(known, _)| *known == name)?;
-    Some(Metric::new(name, *unit, Better::Lower))
+pub fn also_metric(name: &str) -> Option<Metric> {
+    let (_, unit) = ALSO_METRICS.iter().find(|(known, _)| *known == name)?;
+    Some(Metric::new(name, *unit, MetricDirection::Lower))
 }
 
 /// Accepts `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
@@ -150,10 +153,10 @@ fn is_latency(name: &str) -> bool {
 }
 
 /// Returns names to list in a hint.
-pub fn names(kind: Kind) -> Vec<String> {
+pub fn metric_names(kind: GroupKind) -> Vec<String> {
     let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
     let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
-    let own = own(kind).map(|(name, ..)| name.to_owned());
+    let own = kind_metrics(kind).map(|(name, ..)| name.to_owned());
     own.chain(latencies.map(|which| format!("latency_{which}")))
         .collect()
 }
@@ -163,23 +166,23 @@ pub fn names(kind: Kind) -> Vec<String> {
 #[serde(deny_unknown_fields)]
 pub struct MetricKeys {
     /// Pattern on stdout; the value is the group (?P<value>...), else the first one.
-    regex: Option<Pattern>,
+    regex: Option<RegexPattern>,
     /// A number in the JSON on stdout: "results.0.time".
     json: Option<String>,
     /// Mark at which a time begins: "start", "process-end" or "mark:NAME". Default: "start".
-    from: Option<Mark>,
+    from: Option<TimeMark>,
     /// Mark at which a time ends. Default: "process-end".
-    to: Option<Mark>,
+    to: Option<TimeMark>,
     /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other text.
     unit: Option<String>,
     /// Which direction is good; required unless the unit is a time, a size, or ends in "/s".
-    better: Option<Direction>,
+    better: Option<BetterDirection>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
-enum Direction {
+enum BetterDirection {
     /// Less is better.
     Lower,
     /// More is better.
@@ -189,7 +192,7 @@ enum Direction {
 checked! {
     /// Start or end of a time: `start`, `process-end`, or `mark:NAME` for the first output line
     /// with that prefix.
-    struct Mark(String) from String as {
+    struct TimeMark(String) from String as {
         "type": "string", "pattern": r"^(start|process-end|mark:.+)$|\{[A-Za-z_]"
     },
     |mark| {
@@ -204,38 +207,38 @@ checked! {
 
 /// Returns the metrics that the target of a group reports itself, in order. Placeholders are
 /// filled.
-pub fn figures(group: &Part) -> Result<Vec<Figure>> {
+pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
-    let parts = group.tables("metric");
+    let parts = group.child_tables("metric");
     let keys = keys.into_iter().flatten().map(|(_, keys)| keys);
     keys.zip(&parts)
-        .map(|(keys, part)| figure(keys, part))
+        .map(|(keys, part)| resolve_figure(keys, part))
         .collect()
 }
 
 /// Values are stored in the units of reports: times in nanoseconds, sizes in bytes.
-fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
+fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
-    let known = Unit::find(&unit);
+    let known = QuantityUnit::find_unit(&unit);
     let (mut stored, mut factor) =
         known.map_or((unit.as_str(), 1.0), |unit| (unit.stored, unit.factor));
     let (better, has_unit) = (keys.better, keys.unit.is_some());
-    let from = origin(keys, part)?;
-    if let Origin::Marks(..) = from {
+    let from = figure_origin(keys, part)?;
+    if let MetricSource::Marks(..) = from {
         // A time between marks is measured by Speedwell, in nanoseconds.
         if has_unit && stored != "ns" {
             let message = format!("a time between marks cannot have the unit '{unit}'");
-            return Err(part.error("unit", format!("{message}\nhint: unit = \"ms\"")));
+            return Err(part.error_at_key("unit", format!("{message}\nhint: unit = \"ms\"")));
         }
         (stored, factor) = ("ns", 1.0);
     }
     let better = match better {
-        Some(Direction::Lower) => Better::Lower,
-        Some(Direction::Higher) => Better::Higher,
+        Some(BetterDirection::Lower) => MetricDirection::Lower,
+        Some(BetterDirection::Higher) => MetricDirection::Higher,
         None => usual_direction(part, stored)?,
     };
-    Ok(Figure {
-        metric: Metric::new(part.place.name(), stored, better),
+    Ok(TargetMetric {
+        metric: Metric::new(part.place.last_key(), stored, better),
         from,
         factor,
     })
@@ -243,30 +246,33 @@ fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
 
 /// Returns the default direction: less time and memory are better, more per second is better; for
 /// anything else the file must specify it.
-fn usual_direction(part: &Part, unit: &str) -> Result<Better> {
-    match Better::of_unit(unit) {
-        Better::Unknown => Err(part.missing("better", "better = \"lower\", or \"higher\"")),
+fn usual_direction(part: &FilePart, unit: &str) -> Result<MetricDirection> {
+    match MetricDirection::of_unit(unit) {
+        MetricDirection::Unknown => {
+            Err(part.missing_key("better", "better = \"lower\", or \"higher\""))
+        }
         known => Ok(known),
     }
 }
 
-fn origin(keys: MetricKeys, part: &Part) -> Result<Origin> {
+fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
     let mut found = Vec::new();
-    if let Some(Pattern(pattern)) = keys.regex {
+    if let Some(RegexPattern(pattern)) = keys.regex {
         let groups = Regex::new(&pattern).map_or(0, |pattern| pattern.captures_len());
         if groups < 2 {
             let message = format!("the pattern '{pattern}' has no group for the value");
             let hint = r"time: (?P<value>[\d.]+) ms";
-            return Err(part.error("regex", format!("{message}\nhint: {hint}")));
+            return Err(part.error_at_key("regex", format!("{message}\nhint: {hint}")));
         }
-        found.push(Origin::Regex(pattern));
+        found.push(MetricSource::Regex(pattern));
     }
-    found.extend(keys.json.map(Origin::Json));
+    found.extend(keys.json.map(MetricSource::Json));
     if keys.from.is_some() || keys.to.is_some() {
-        let or =
-            |mark: Option<Mark>, usual: &str| mark.map_or_else(|| usual.to_owned(), |mark| mark.0);
+        let or = |mark: Option<TimeMark>, usual: &str| {
+            mark.map_or_else(|| usual.to_owned(), |mark| mark.0)
+        };
         let (from, to) = (or(keys.from, "start"), or(keys.to, "process-end"));
-        found.push(Origin::Marks(from, to));
+        found.push(MetricSource::Marks(from, to));
     }
     match (found.pop(), found.is_empty()) {
         (Some(origin), true) => Ok(origin),
@@ -290,8 +296,8 @@ mod tests {
             "latency_mean",
             "throughput",
         ] {
-            assert!(find(Kind::Server, name).is_some(), "{name}");
-            assert!(find(Kind::Command, name).is_none(), "{name}");
+            assert!(find_metric(GroupKind::Server, name).is_some(), "{name}");
+            assert!(find_metric(GroupKind::Command, name).is_none(), "{name}");
         }
         for name in [
             "latency_p101",
@@ -300,10 +306,14 @@ mod tests {
             "latency",
             "p50",
         ] {
-            assert!(find(Kind::Server, name).is_none(), "{name}");
+            assert!(find_metric(GroupKind::Server, name).is_none(), "{name}");
         }
-        for kind in [Kind::Server, Kind::Command, Kind::Load] {
-            assert!(names(kind).iter().all(|name| find(kind, name).is_some()));
+        for kind in [GroupKind::Server, GroupKind::Command, GroupKind::Load] {
+            assert!(
+                metric_names(kind)
+                    .iter()
+                    .all(|name| find_metric(kind, name).is_some())
+            );
         }
     }
 }

@@ -32,35 +32,35 @@ mod tests;
 mod variant;
 mod verify;
 
-pub use claim::Claim;
-pub use compare::Compare;
-pub use group::{Group, Seed};
-pub use metric::in_ms;
-pub use output::{Output, Series};
-pub use place::{Place, Role};
-pub use plan::{Pins, Plan, is_repetition, repeated_variant, repetition_of};
-pub use profile::{Profile, Tool, When};
-pub use requirement::{Need, Requirement};
+pub use claim::ReportClaim;
+pub use compare::ComparePlan;
+pub use group::{BenchmarkGroup, SeedSource};
+pub use metric::is_in_milliseconds;
+pub use output::{ChartSeries, ReportOutput};
+pub use place::{PlacedRole, RolePlacement};
+pub use plan::{ExperimentPlan, ProcessorPins, is_repetition, repeated_variant, repetition_of};
+pub use profile::{ProfileCondition, ProfilePlan, ProfilerChoice};
+pub use requirement::{ExperimentRequirement, RequirementKind};
 pub use selection::SelectedCase;
-pub use target::Kind;
-pub use variant::Variant;
+pub use target::GroupKind;
+pub use variant::ExperimentVariant;
 
-use super::part::{Part, at};
-use super::placeholders::{self, Placeholders};
-use super::tree::{self, Node};
-use super::value::{Deferred, Many, Plain, Whole, schema_of};
+use super::part::{FilePart, error_at_line};
+use super::placeholders::{self, PlaceholderMap};
+use super::tree::{self, TreeNode};
+use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, schema_of};
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
-use parameters::Settings;
+use parameters::SetValues;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::Shares;
-use speedwell_model::{DefinitionFile, Placement, Value};
+use speedwell_model::assignment::ProcessorShares;
+use speedwell_model::{DefinitionFile, MachinePlacement, ParameterValue};
 use std::path::{Path, PathBuf};
 
 /// Version of the grammar. Before 2, `throughput` counted bytes.
-const SCHEMA: u64 = 2;
+const SCHEMA_VERSION: u64 = 2;
 
 /// Contents of a definition file.
 #[derive(Debug, Clone)]
@@ -74,35 +74,35 @@ pub struct Experiment {
     /// Number of processors that the target may use.
     pub cpus: u32,
     /// Division of processors between target and load, if any.
-    pub shares: Option<Shares>,
+    pub shares: Option<ProcessorShares>,
     /// Parameters with their values.
-    pub params: Vec<(String, Value)>,
+    pub params: Vec<(String, ParameterValue)>,
     /// What must be installed.
-    pub requirements: Vec<Requirement>,
+    pub requirements: Vec<ExperimentRequirement>,
     /// Variants to compare, in order, at least one.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<ExperimentVariant>,
     /// Groups to measure, in order.
-    pub groups: Vec<Group>,
+    pub groups: Vec<BenchmarkGroup>,
     /// How they are measured.
-    pub plan: Plan,
+    pub plan: ExperimentPlan,
     /// How variants are compared.
-    pub compare: Compare,
+    pub compare: ComparePlan,
     /// Statements that the data must support.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ReportClaim>,
     /// How profiles are taken, if at all.
-    pub profile: Option<Profile>,
+    pub profile: Option<ProfilePlan>,
     /// Outputs in order.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<ReportOutput>,
     /// Default value of `{program}`.
     pub program: Option<String>,
     /// Placement of its roles on separate machines, if requested.
-    pub place: Option<Place>,
+    pub place: Option<RolePlacement>,
     /// Machines of the placement, once they are chosen.
-    pub placement: Option<Box<Placement>>,
+    pub placement: Option<Box<MachinePlacement>>,
     /// Services that targets need, in order.
-    services: Vec<place::Declared>,
+    services: Vec<place::DeclaredService>,
     /// Placeholders with the same value in all cases.
-    general: Placeholders,
+    general: PlaceholderMap,
 }
 
 /// A definition file of Speedwell: what is measured, what is compared, and which statements the
@@ -117,7 +117,7 @@ struct FileKeys {
     #[serde(rename = "$schema")]
     _schema_file: Option<String>,
     /// Version of this grammar, currently 2. Before 2, `throughput` counted bytes.
-    schema: Option<Whole<1>>,
+    schema: Option<WholeNumber<1>>,
     /// Name of the experiment; cases are named `NAME/GROUP`. Default: the file name without
     /// extension.
     name: Option<String>,
@@ -126,51 +126,52 @@ struct FileKeys {
     /// Default value of `{program}` for variants.
     program: Option<String>,
     /// What must be installed, by name: programs of a version, or npm packages.
-    requires: Option<Deferred<IndexMap<String, requirement::RequirementKeys>>>,
+    requires: Option<DeferredValue<IndexMap<String, requirement::RequirementKeys>>>,
     /// Numbers and texts that are used as `{name}`. The text "cpus" is the number of processors for
     /// the target.
-    params: IndexMap<String, Plain>,
-    #[schemars(schema_with = "variant::schema")]
-    variant: Option<Deferred<()>>,
+    params: IndexMap<String, PlainValue>,
+    #[schemars(schema_with = "variant::variant_schema")]
+    variant: Option<DeferredValue<()>>,
     /// What is measured, in order.
-    group: Many<group::GroupKeys>,
+    group: OneOrMany<group::GroupKeys>,
     /// HTTP loads in the short form, by name.
-    benchmark: IndexMap<String, Deferred<benchmark::BenchmarkKeys>>,
+    benchmark: IndexMap<String, DeferredValue<benchmark::BenchmarkKeys>>,
     /// Services that targets need, such as a database, in the order in which they start.
-    service: Option<Deferred<Many<place::ServiceKeys>>>,
+    service: Option<DeferredValue<OneOrMany<place::ServiceKeys>>>,
     /// Machines of `fleet.toml` for the target, services and load generators. By default, all run
     /// on this machine.
     place: Option<place::PlaceKeys>,
     plan: plan::PlanKeys,
     compare: compare::CompareKeys,
     /// Statements that the figures must support.
-    claim: Many<claim::ClaimKeys>,
+    claim: OneOrMany<claim::ClaimKeys>,
     profile: Option<profile::ProfileKeys>,
     /// Tables, charts and formats of the report, in order.
-    output: Many<output::OutputKeys>,
+    output: OneOrMany<output::OutputKeys>,
     /// Suites whose benchmarks are measured, by name.
     #[serde(rename = "suite")]
-    _suite: IndexMap<String, Deferred<AdapterKeys>>,
+    _suite: IndexMap<String, DeferredValue<AdapterKeys>>,
 }
 
 /// Returns the JSON Schema of definition files, from which editors know keys and values.
-pub fn schema() -> String {
+pub fn definition_schema() -> String {
     schema_of::<FileKeys>()
 }
 
 /// Keys that make the file an experiment, which is measured separately and has its own report.
 /// Without any, its loads are measured and reported like benchmark files.
-const OF_AN_EXPERIMENT: [&str; 12] = [
+const EXPERIMENT_KEYS: [&str; 12] = [
     "group", "schema", "question", "params", "requires", "plan", "compare", "claim", "profile",
     "output", "service", "place",
 ];
 
 /// Keys of variants that do so, too.
-const OF_ITS_VARIANTS: [&str; 6] = ["assert", "label", "color", "colour", "factors", "command"];
+const EXPERIMENT_VARIANT_KEYS: [&str; 6] =
+    ["assert", "label", "color", "colour", "factors", "command"];
 
 /// How a file is measured and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum DefinitionForm {
     /// Loads, together with other benchmark files.
     Benchmarks,
     /// Separately, with its own report.
@@ -181,7 +182,7 @@ pub enum Form {
 
 /// Returns the form of a definition file, if it is one: TOML with a line `[[group]]` or
 /// `[benchmark.NAME]`, or JSON with a list `group` of tables that have a `kind`.
-pub fn form(file: &Path) -> Option<Form> {
+pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     let ending = file.extension().unwrap_or_default();
     if ending != "toml" && ending != "json" {
         return None;
@@ -191,92 +192,98 @@ pub fn form(file: &Path) -> Option<Form> {
         // Large result files are not worth parsing.
         let is_one = text.contains("\"group\"")
             && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
-        return is_one.then_some(Form::Experiment);
+        return is_one.then_some(DefinitionForm::Experiment);
     }
     let has = |begin: &str| {
         let mut lines = text.lines().map(str::trim_start);
         lines.any(|line| line.starts_with(begin))
     };
     if has("[[group]]") {
-        return Some(Form::Experiment);
+        return Some(DefinitionForm::Experiment);
     }
     if has("[suite.") && !has("[benchmark") {
-        return Some(Form::Suites);
+        return Some(DefinitionForm::Suites);
     }
     has("[benchmark").then(|| match tree::parse_toml(&text) {
-        Ok(tree) if judges(&tree) => Form::Experiment,
+        Ok(tree) if is_experiment(&tree) => DefinitionForm::Experiment,
         // Errors are reported when the file is read.
-        _ => Form::Benchmarks,
+        _ => DefinitionForm::Benchmarks,
     })
 }
 
-fn judges(tree: &Node) -> bool {
-    let Some(top) = tree.table() else {
+fn is_experiment(tree: &TreeNode) -> bool {
+    let Some(top) = tree.as_table() else {
         return false;
     };
     let variants = top.get("variant").map(|node| &node.content);
-    let variants: Vec<&Node> = match variants {
-        Some(tree::Content::Table(table)) => table.values().collect(),
-        Some(tree::Content::List(items)) => items.iter().collect(),
+    let variants: Vec<&TreeNode> = match variants {
+        Some(tree::NodeContent::Table(table)) => table.values().collect(),
+        Some(tree::NodeContent::List(items)) => items.iter().collect(),
         _ => Vec::new(),
     };
-    let keys = variants.into_iter().filter_map(Node::table);
-    OF_AN_EXPERIMENT.iter().any(|key| top.contains_key(*key))
+    let keys = variants.into_iter().filter_map(TreeNode::as_table);
+    EXPERIMENT_KEYS.iter().any(|key| top.contains_key(*key))
         || keys
             .flat_map(|table| table.keys())
-            .any(|key| OF_ITS_VARIANTS.contains(&key.as_str()))
+            .any(|key| EXPERIMENT_VARIANT_KEYS.contains(&key.as_str()))
 }
 
-fn has_groups(tree: &Node) -> bool {
-    let groups = tree.table().and_then(|top| top.get("group"));
+fn has_groups(tree: &TreeNode) -> bool {
+    let groups = tree.as_table().and_then(|top| top.get("group"));
     groups.is_some_and(|groups| match &groups.content {
-        tree::Content::List(items) => {
-            let has_kind = |item: &Node| item.table().is_some_and(|item| item.contains_key("kind"));
+        tree::NodeContent::List(items) => {
+            let has_kind = |item: &TreeNode| {
+                item.as_table()
+                    .is_some_and(|item| item.contains_key("kind"))
+            };
             items.first().is_some_and(has_kind)
         }
         _ => false,
     })
 }
 
-fn resolve(
-    tree: &Node,
+fn resolve_file(
+    tree: &TreeNode,
     stem: &str,
     root: &Path,
     set: &[(String, String)],
     usable: u32,
 ) -> Result<Experiment> {
-    let top = Part::top(tree);
-    let mut keys: FileKeys = top.read()?;
+    let top = FilePart::top(tree);
+    let mut keys: FileKeys = top.read_part()?;
     let schema = keys.schema.map_or(1, |schema| schema.0);
-    if schema > SCHEMA {
+    if schema > SCHEMA_VERSION {
         let message = format!("the schema {schema} is not known to this version");
-        return Err(top.error("schema", format!("{message}\nhint: schema = {SCHEMA}")));
+        return Err(top.error_at_key(
+            "schema",
+            format!("{message}\nhint: schema = {SCHEMA_VERSION}"),
+        ));
     }
     let name = keys.name.take().unwrap_or_else(|| stem.to_owned());
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(top.error("name", format!("the name '{name}' is empty or has spaces")));
+        return Err(top.error_at_key("name", format!("the name '{name}' is empty or has spaces")));
     }
-    let settings = Settings::new(set);
-    let plan = plan::resolve(&keys.plan, &top)?;
-    let shares = plan.pins.and_then(|pins| pins.divide(usable));
+    let settings = SetValues::new(set);
+    let plan = plan::resolve_plan(&keys.plan, &top)?;
+    let shares = plan.pins.and_then(|pins| pins.divide_processors(usable));
     let cpus = shares.map_or(usable, |shares| shares.target);
-    let params = parameters::of_file(&keys.params, &top, &settings, cpus)?;
-    let general = general(root, cpus, &params, keys.program.as_deref());
+    let params = parameters::file_parameters(&keys.params, &top, &settings, cpus)?;
+    let general = general_placeholders(root, cpus, &params, keys.program.as_deref());
     let mut used = Vec::new();
-    tree.visit_texts(&mut |text| used.extend(placeholders::names(text)));
-    let variants = variant::read(&top, &used)?;
-    plan::check(&plan, &top, &variants)?;
-    let requirements = requirement::resolve(&top, root, &general)?;
+    tree.visit_texts(&mut |text| used.extend(placeholders::placeholder_names(text)));
+    let variants = variant::read_variants(&top, &used)?;
+    plan::check_control(&plan, &top, &variants)?;
+    let requirements = requirement::resolve_requirements(&top, root, &general)?;
     let file = group::FileContext {
         experiment: &name,
         root,
         known: &general,
         settings: &settings,
-        is_old: schema < SCHEMA,
+        is_old: schema < SCHEMA_VERSION,
     };
-    let groups = groups(std::mem::take(&mut keys.group.0), &top, &file)?;
+    let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let mut experiment = Experiment {
-        compare: compare::resolve(&keys.compare, &top, &variants)?,
+        compare: compare::resolve_compare(&keys.compare, &top, &variants)?,
         groups,
         name,
         question: keys.question.clone(),
@@ -293,27 +300,27 @@ fn resolve(
         program: keys.program.clone(),
         place: None,
         placement: None,
-        services: place::services(&top, keys.place.is_some())?,
+        services: place::read_services(&top, keys.place.is_some())?,
         general,
     };
-    experiment.place = place::resolve(keys.place.take(), &top, &experiment)?;
+    experiment.place = place::resolve_placement(keys.place.take(), &top, &experiment)?;
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
-    judge(&mut experiment, &keys, &top)?;
+    resolve_judgments(&mut experiment, &keys, &top)?;
     Ok(experiment)
 }
 
 /// Resolves keys that refer to metrics of groups, which are known once all runs are.
-fn judge(experiment: &mut Experiment, keys: &FileKeys, top: &Part) -> Result<()> {
+fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePart) -> Result<()> {
     let (groups, variants) = (&experiment.groups, &experiment.variants);
-    let gates = compare::gates(&keys.compare, top, groups)?;
-    let claims = claim::resolve(&keys.claim, top, variants, groups, &experiment.params)?;
+    let gates = compare::resolve_gates(&keys.compare, top, groups)?;
+    let claims = claim::resolve_claims(&keys.claim, top, variants, groups, &experiment.params)?;
     let pairs = experiment.compare.all_pairs();
     let profile = keys.profile.as_ref();
-    let profile = profile.map(|keys| profile::resolve(keys, top, variants, groups, &pairs));
+    let profile = profile.map(|keys| profile::resolve_profile(keys, top, variants, groups, &pairs));
     let profile = profile.transpose()?.flatten();
-    let outputs = output::resolve(&keys.output, top, variants)?;
+    let outputs = output::resolve_outputs(&keys.output, top, variants)?;
     experiment.compare.gates = gates;
     experiment.claims = claims;
     experiment.profile = profile;
@@ -321,64 +328,66 @@ fn judge(experiment: &mut Experiment, keys: &FileKeys, top: &Part) -> Result<()>
     Ok(())
 }
 
-fn general(
+fn general_placeholders(
     root: &Path,
     cpus: u32,
-    params: &[(String, Value)],
+    params: &[(String, ParameterValue)],
     program: Option<&str>,
-) -> Placeholders {
-    let mut known = Placeholders::default();
-    known.define("root", root.display().to_string());
-    known.define("cpus", cpus.to_string());
+) -> PlaceholderMap {
+    let mut known = PlaceholderMap::default();
+    known.define_value("root", root.display().to_string());
+    known.define_value("cpus", cpus.to_string());
     if let Some(program) = program {
-        known.define("program", program);
+        known.define_value("program", program);
     }
     for (name, value) in params {
-        known.define(name, value.plain());
+        known.define_value(name, value.plain());
     }
     known
 }
 
 /// Returns the groups in order: those of the long form, then those of the short form.
-fn group_parts<'a>(top: &Part<'a>) -> Vec<Part<'a>> {
-    let long = top.items("group").into_iter();
-    long.chain(top.tables("benchmark")).collect()
+fn group_parts<'a>(top: &FilePart<'a>) -> Vec<FilePart<'a>> {
+    let long = top.list_items("group").into_iter();
+    long.chain(top.child_tables("benchmark")).collect()
 }
 
-fn groups(
+fn resolve_groups(
     keys: Vec<group::GroupKeys>,
-    top: &Part,
+    top: &FilePart,
     file: &group::FileContext,
-) -> Result<Vec<Group>> {
-    let mut found: Vec<Group> = Vec::new();
+) -> Result<Vec<BenchmarkGroup>> {
+    let mut found: Vec<BenchmarkGroup> = Vec::new();
     let mut long = keys.into_iter();
     for part in group_parts(top) {
         let group = match long.next() {
-            Some(keys) => group::resolve(keys, &part, file)?,
-            None => benchmark::resolve(&part, file.experiment, file.settings)?,
+            Some(keys) => group::resolve_group(keys, &part, file)?,
+            None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
         };
         if found.iter().any(|known| known.name == group.name) {
             let message = format!("there are two groups with the name '{}'", group.name);
-            return Err(part.error("name", message));
+            return Err(part.error_at_key("name", message));
         }
         found.push(group);
     }
     let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
     if found.is_empty() {
-        Err(top.missing("group", hint))
+        Err(top.missing_key("group", hint))
     } else {
         Ok(found)
     }
 }
 
 /// Rejects settings for unknown names, and names with two meanings.
-fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
+fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     let own = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = own.cloned().collect();
     for group in &experiment.groups {
         for (name, _) in &group.parameters {
             let is_param = experiment.params.iter().any(|(known, _)| known == name);
-            let of_variant = |variant: &&Variant| variant.own.iter().any(|(own, ..)| own == name);
+            let of_variant = |variant: &&ExperimentVariant| {
+                variant.own_values.iter().any(|(own, ..)| own == name)
+            };
             let variant = experiment.variants.iter().find(of_variant);
             let other = match (is_param, variant) {
                 (true, _) => "in [params]".to_owned(),
@@ -389,15 +398,18 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
                 }
             };
             let message = format!("'{name}' is a parameter of the group '{}'", group.name);
-            return Err(at(group.line, format!("{message} and also {other}")));
+            return Err(error_at_line(
+                group.line,
+                format!("{message} and also {other}"),
+            ));
         }
     }
-    settings.check(&known)
+    settings.check_names(&known)
 }
 
 /// Resolves every case under every variant to find all errors early, and decides the metrics of the
 /// groups.
-fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
+fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
     let mut shared = place::SharedServices::new(&experiment.services);
     for (at, part) in group_parts(top).iter().enumerate() {
         let group = &experiment.groups[at];
@@ -405,11 +417,11 @@ fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
         for variant in &experiment.variants {
             for (place, case) in group.cases.iter().enumerate() {
                 let assignment = experiment.assignment(group, case, &variant.name, 0)?;
-                shared.add((at, place), assignment.services)?;
+                shared.add_run((at, place), assignment.services)?;
                 let metrics = assignment.figures.into_iter().map(|figure| figure.metric);
                 own.get_or_insert_with(|| metrics.collect::<Vec<_>>());
             }
-            if matches!(group.kind, Kind::Function | Kind::Load) {
+            if matches!(group.kind, GroupKind::Function | GroupKind::Load) {
                 experiment.harness_variant(&variant.name, &|_| None)?;
             }
         }
@@ -420,19 +432,20 @@ fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
 
 /// Rejects a proof that nothing checks: harnesses and loads of the short form cannot do so.
 fn check_proofs(experiment: &Experiment) -> Result<()> {
-    let checks = |group: &Group| !matches!(group.kind, Kind::Function | Kind::Load);
+    let checks =
+        |group: &BenchmarkGroup| !matches!(group.kind, GroupKind::Function | GroupKind::Load);
     if experiment.groups.iter().any(checks) {
         return Ok(());
     }
     for variant in &experiment.variants {
-        let part = Part::new(&variant.place, &variant.patch);
+        let part = FilePart::new(&variant.place, &variant.patch);
         if part.has("assert") {
             let message = format!(
                 "no group checks the 'assert' of the variant '{}': this file has only functions and short loads\n\
                  hint: write the load as [[group]] with kind = \"server\"",
                 variant.name
             );
-            return Err(part.error("assert", message));
+            return Err(part.error_at_key("assert", message));
         }
     }
     Ok(())
@@ -454,7 +467,7 @@ impl Experiment {
         };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
-        let read = tree.and_then(|tree| resolve(&tree, &stem, root, &source.set, source.cpus));
+        let read = tree.and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
         let mut read =
             read.with_context(|| format!("in the definition file '{}'", file.display()))?;
         read.placement.clone_from(&source.placement);
@@ -462,29 +475,29 @@ impl Experiment {
     }
 
     /// Returns the group with that name.
-    pub fn group(&self, name: &str) -> Option<&Group> {
+    pub fn find_group(&self, name: &str) -> Option<&BenchmarkGroup> {
         self.groups.iter().find(|group| group.name == name)
     }
 
     /// Returns the group that a case belongs to; `None` for cases of benchmark files.
-    pub fn group_of(&self, case: &speedwell_model::Case) -> Option<&Group> {
-        let has_it = |group: &&Group| match group.kind {
+    pub fn group_of(&self, case: &speedwell_model::Case) -> Option<&BenchmarkGroup> {
+        let has_it = |group: &&BenchmarkGroup| match group.kind {
             // Values set on the command line create cases that the file does not have.
-            Kind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
+            GroupKind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
             _ => group.cases.contains(case),
         };
         self.groups.iter().find(has_it)
     }
 
     /// Returns all groups with their cases, in order; groups of benchmark files have none.
-    pub fn cases(&self) -> impl Iterator<Item = (&Group, &[speedwell_model::Case])> {
+    pub fn group_cases(&self) -> impl Iterator<Item = (&BenchmarkGroup, &[speedwell_model::Case])> {
         self.groups
             .iter()
             .map(|group| (group, group.cases.as_slice()))
     }
 
     /// Returns the number that a name in a claim stands for.
-    pub fn number(&self, name: &str) -> Option<f64> {
+    pub fn claim_number(&self, name: &str) -> Option<f64> {
         match self.params.iter().find(|(known, _)| known == name) {
             Some((_, value)) => value.as_number(),
             None => (name == "cpus").then_some(f64::from(self.cpus)),

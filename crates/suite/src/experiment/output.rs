@@ -1,16 +1,16 @@
 //! `[[output]]`: tables, charts and formats of the report.
 
 use super::plan::check_variant;
-use super::variant::Variant;
-use crate::part::Part;
-use crate::value::{Many, name_of};
+use super::variant::ExperimentVariant;
+use crate::part::FilePart;
+use crate::value::{OneOrMany, choice_name};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum ReportOutput {
     /// The table with this name.
     Table(String),
     /// A chart.
@@ -18,7 +18,7 @@ pub enum Output {
         /// Name of the chart.
         name: String,
         /// What its lines show.
-        series: Series,
+        series: ChartSeries,
         /// Variants of each picture, in order; if empty, one picture shows all.
         stages: Vec<Vec<String>>,
     },
@@ -29,7 +29,7 @@ pub enum Output {
 /// What the lines of a picture show; there is one picture for each of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Series {
+pub enum ChartSeries {
     /// All variants in one case.
     #[default]
     Variants,
@@ -45,20 +45,20 @@ pub enum Series {
 ]))]
 pub struct OutputKeys {
     /// A table.
-    table: Option<Table>,
+    table: Option<OutputTable>,
     /// A chart.
-    chart: Option<Chart>,
+    chart: Option<OutputChart>,
     /// What the lines of `served` and `ecdf-tail` show.
-    series: Series,
+    series: ChartSeries,
     /// One picture for each list of variants; ["all"] means all of them.
-    stages: Vec<Many<String>>,
+    stages: Vec<OneOrMany<String>>,
     /// Report files, named after the experiment.
-    report: Option<Many<Form>>,
+    report: Option<OneOrMany<OutputFormat>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Table {
+enum OutputTable {
     /// Every metric, with a column for each variant; always included.
     ByMetric,
     /// Percentiles of latencies, with a column for each variant.
@@ -69,7 +69,7 @@ enum Table {
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Chart {
+enum OutputChart {
     /// The percentage of requests served within a time.
     Served,
     /// The slow end of the distribution.
@@ -86,7 +86,7 @@ enum Chart {
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum OutputFormat {
     /// An HTML page.
     Html,
     /// Markdown, with its charts as SVG files.
@@ -98,25 +98,35 @@ enum Form {
 }
 
 /// Resolves the outputs of the file, in order.
-pub fn resolve(outputs: &[OutputKeys], top: &Part, variants: &[Variant]) -> Result<Vec<Output>> {
-    let parts = top.items("output");
-    let one = |(keys, part): (&OutputKeys, &Part)| output(keys, part, variants);
+pub fn resolve_outputs(
+    outputs: &[OutputKeys],
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<Vec<ReportOutput>> {
+    let parts = top.list_items("output");
+    let one = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
     outputs.iter().zip(&parts).map(one).collect()
 }
 
-fn output(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Output> {
+fn resolve_output(
+    keys: &OutputKeys,
+    part: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<ReportOutput> {
     let of_a_chart = ["series", "stages"].into_iter().find(|key| part.has(key));
     if let (Some(key), None) = (of_a_chart, keys.chart) {
-        return Err(part.wrong(key, "has a meaning for a chart only"));
+        return Err(part.value_error(key, "has a meaning for a chart only"));
     }
     match (keys.table, keys.chart, &keys.report) {
-        (Some(table), None, None) => Ok(Output::Table(name_of(&table))),
-        (None, Some(chart), None) => Ok(Output::Chart {
-            name: name_of(&chart),
+        (Some(table), None, None) => Ok(ReportOutput::Table(choice_name(&table))),
+        (None, Some(chart), None) => Ok(ReportOutput::Chart {
+            name: choice_name(&chart),
             series: keys.series,
-            stages: stages(keys, part, variants)?,
+            stages: resolve_stages(keys, part, variants)?,
         }),
-        (None, None, Some(forms)) => Ok(Output::Report(forms.iter().map(name_of).collect())),
+        (None, None, Some(forms)) => Ok(ReportOutput::Report(
+            forms.iter().map(choice_name).collect(),
+        )),
         _ => {
             Err(part
                 .wrong_table("does not say one thing\nhint: it has one of table, chart, report"))
@@ -125,13 +135,17 @@ fn output(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Output
 }
 
 /// Resolves lists of variants; `["all"]` means all of them.
-fn stages(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Vec<Vec<String>>> {
+fn resolve_stages(
+    keys: &OutputKeys,
+    part: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<Vec<Vec<String>>> {
     let every: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
     let mut found = Vec::new();
-    for Many(names) in &keys.stages {
+    for OneOrMany(names) in &keys.stages {
         if *names == ["all"] && !every.contains(&"all".to_owned()) {
             found.push(every.clone());
             continue;

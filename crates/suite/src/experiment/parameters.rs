@@ -1,146 +1,150 @@
 //! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
 //! values of `--set` that replace theirs.
 
-use crate::part::{Part, at, nearest_of};
-use crate::placeholders::Placeholders;
-use crate::value::{Many, Plain};
+use crate::part::{FilePart, error_at_line, nearest_hint};
+use crate::placeholders::PlaceholderMap;
+use crate::value::{OneOrMany, PlainValue};
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
-use speedwell_model::{Case, Value};
+use speedwell_model::{Case, ParameterValue};
 
 /// Reserved names.
-pub const RESERVED: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
+pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
 /// Text that stands for the number of usable processors.
-const CPUS: &str = "cpus";
+const CPUS_TEXT: &str = "cpus";
 
 /// Parameters with their values.
-pub type Parameters = Vec<(String, Vec<Value>)>;
+pub type GroupParameters = Vec<(String, Vec<ParameterValue>)>;
 
 /// Tables of parameters with a value or several.
-pub type ValueTable = IndexMap<String, Many<Plain>>;
+pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;
 
 /// Values set on the command line: names with one or more values.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct SetValues {
     pairs: Vec<(String, String)>,
 }
 
-impl Settings {
+impl SetValues {
     /// Creates settings from pairs of name and value; several pairs with one name are several
     /// values.
-    pub fn new(pairs: &[(String, String)]) -> Settings {
-        Settings {
+    pub fn new(pairs: &[(String, String)]) -> SetValues {
+        SetValues {
             pairs: pairs.to_vec(),
         }
     }
 
     /// Returns the values of a name.
-    pub fn values(&self, name: &str) -> Vec<&str> {
+    pub fn values_of(&self, name: &str) -> Vec<&str> {
         let own = self.pairs.iter().filter(|(known, _)| known == name);
         own.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Returns the values set for a parameter, else those that the file declares.
-    pub fn replace(&self, name: &str, declared: Vec<Value>) -> Vec<Value> {
-        let kind = declared.first().map(Value::kind);
-        let set = self.values(name).into_iter().map(|text| match kind {
-            Some(kind) => Value::parse(text, kind).unwrap_or_else(|| Value::guess(text)),
-            None => Value::guess(text),
+    pub fn replace_values(&self, name: &str, declared: Vec<ParameterValue>) -> Vec<ParameterValue> {
+        let kind = declared.first().map(ParameterValue::kind);
+        let set = self.values_of(name).into_iter().map(|text| match kind {
+            Some(kind) => ParameterValue::parse(text, kind)
+                .unwrap_or_else(|| ParameterValue::infer_value(text)),
+            None => ParameterValue::infer_value(text),
         });
-        let set: Vec<Value> = set.collect();
+        let set: Vec<ParameterValue> = set.collect();
         if set.is_empty() { declared } else { set }
     }
 
     /// Rejects unknown names.
-    pub fn check(&self, known: &[String]) -> Result<()> {
+    pub fn check_names(&self, known: &[String]) -> Result<()> {
         let Some((unknown, _)) = self.pairs.iter().find(|(name, _)| !known.contains(name)) else {
             return Ok(());
         };
-        let hint = nearest_of(unknown, known);
+        let hint = nearest_hint(unknown, known);
         bail!("nothing in the file is called '{unknown}', which is to be set\nhint: {hint}")
     }
 }
 
 /// Resolves the parameters of the file, each of which may use earlier ones. `cpus` is the number of
 /// usable processors.
-pub fn of_file(
-    params: &IndexMap<String, Plain>,
-    top: &Part,
-    settings: &Settings,
+pub fn file_parameters(
+    params: &IndexMap<String, PlainValue>,
+    top: &FilePart,
+    settings: &SetValues,
     cpus: u32,
-) -> Result<Vec<(String, Value)>> {
-    let mut found: Vec<(String, Value)> = Vec::new();
-    let mut known = Placeholders::default();
-    known.define(CPUS, cpus.to_string());
+) -> Result<Vec<(String, ParameterValue)>> {
+    let mut found: Vec<(String, ParameterValue)> = Vec::new();
+    let mut known = PlaceholderMap::default();
+    known.define_value(CPUS_TEXT, cpus.to_string());
     let Some(part) = top.part("params") else {
         return Ok(found);
     };
     for (name, declared) in params {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
-        let declared = known.fill_value(&declared.0, line, &part.place.key(name))?;
+        let declared = known.fill_value(&declared.0, line, &part.place.child_key(name))?;
         let declared = match declared {
-            Value::Text(text) if text == CPUS => Value::Number(f64::from(cpus)),
+            ParameterValue::Text(text) if text == CPUS_TEXT => {
+                ParameterValue::Number(f64::from(cpus))
+            }
             value => value,
         };
-        let value = match settings.values(name)[..] {
+        let value = match settings.values_of(name)[..] {
             [] => declared,
-            [CPUS] => Value::Number(f64::from(cpus)),
-            [text] => match Value::parse(text, declared.kind()) {
+            [CPUS_TEXT] => ParameterValue::Number(f64::from(cpus)),
+            [text] => match ParameterValue::parse(text, declared.kind()) {
                 Some(value) => value,
                 None => bail!("'{name}' cannot be '{text}', since it is {declared} in the file"),
             },
             [..] => {
                 let message = "is one value for all cases and cannot be set to several";
-                return Err(at(line, format!("'{name}' {message}")));
+                return Err(error_at_line(line, format!("'{name}' {message}")));
             }
         };
-        known.define(name, value.plain());
+        known.define_value(name, value.plain());
         found.push((name.clone(), value));
     }
     Ok(found)
 }
 
 /// Rejects a name that cannot be a placeholder.
-pub fn check_name(part: &Part, name: &str) -> Result<()> {
+pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
     let heading = part.heading();
-    if RESERVED.contains(&name) {
+    if RESERVED_NAMES.contains(&name) {
         let message = format!("{heading} cannot have '{name}': that name has a meaning of its own");
-        return Err(part.error(name, message));
+        return Err(part.error_at_key(name, message));
     }
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let message = format!("'{name}' in {heading} cannot be a placeholder");
         let hint = "names have letters, digits and '_', and begin with a letter";
-        return Err(part.error(name, format!("{message}\nhint: {hint}")));
+        return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
     }
     Ok(())
 }
 
 /// Resolves the parameters of a group; values that were set replace declared ones.
-pub fn of_group(
+pub fn group_parameters(
     declared: &ValueTable,
-    group: &Part,
-    known: &Placeholders,
-    settings: &Settings,
-) -> Result<Parameters> {
-    let mut found: Parameters = Vec::new();
+    group: &FilePart,
+    known: &PlaceholderMap,
+    settings: &SetValues,
+) -> Result<GroupParameters> {
+    let mut found: GroupParameters = Vec::new();
     let Some(part) = group.part("parameters") else {
         return Ok(found);
     };
     for (name, values) in declared {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
-        let place = part.place.key(name);
+        let place = part.place.child_key(name);
         let filled = values
             .iter()
             .map(|value| known.fill_value(&value.0, line, &place));
-        let values = settings.replace(name, filled.collect::<Result<Vec<Value>>>()?);
+        let values =
+            settings.replace_values(name, filled.collect::<Result<Vec<ParameterValue>>>()?);
         let mut earlier = values.iter().enumerate();
         if let Some((_, value)) = earlier.find(|(at, value)| values[..*at].contains(value)) {
             let message = format!("the parameter '{name}' has the value '{value}' twice");
-            return Err(part.error(name, message));
+            return Err(part.error_at_key(name, message));
         }
         found.push((name.clone(), values));
     }
@@ -149,53 +153,54 @@ pub fn of_group(
 
 /// Returns all combinations except those that match an entry of `exclude`, the last parameter
 /// changing fastest.
-pub fn combine(
+pub fn combine_cases(
     exclude: &[ValueTable],
-    group: &Part,
+    group: &FilePart,
     benchmark: &str,
-    parameters: &Parameters,
-    settings: &Settings,
+    parameters: &GroupParameters,
+    settings: &SetValues,
 ) -> Result<Vec<Case>> {
-    let rows = Case::combinations(parameters);
-    let mut rows = rows.map_err(|error| group.error("parameters", error))?;
+    let rows = Case::cartesian_product(parameters);
+    let mut rows = rows.map_err(|error| group.error_at_key("parameters", error))?;
     let mut excluded = Vec::new();
-    for (entry, part) in exclude.iter().zip(group.items("exclude")) {
-        excluded.push(matching(entry, &part, parameters, settings)?);
+    for (entry, part) in exclude.iter().zip(group.list_items("exclude")) {
+        excluded.push(resolve_matching(entry, &part, parameters, settings)?);
     }
-    rows.retain(|row| !excluded.iter().any(|entry| fits(entry, row)));
+    rows.retain(|row| !excluded.iter().any(|entry| matches_case(entry, row)));
     if rows.is_empty() {
-        return Err(group.error("exclude", "every case is excluded"));
+        return Err(group.error_at_key("exclude", "every case is excluded"));
     }
     let cases = rows.into_iter().map(|row| Case::new(benchmark, row));
     Ok(cases.collect())
 }
 
 /// Resolves names of parameters with one or more values, each of which must exist.
-pub fn matching(
+pub fn resolve_matching(
     entry: &ValueTable,
-    part: &Part,
-    parameters: &Parameters,
-    settings: &Settings,
-) -> Result<Parameters> {
+    part: &FilePart,
+    parameters: &GroupParameters,
+    settings: &SetValues,
+) -> Result<GroupParameters> {
     let known: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
     let mut found = Vec::new();
     for (name, wanted) in entry {
-        let wanted: Vec<Value> = wanted.iter().map(|value| value.0.clone()).collect();
+        let wanted: Vec<ParameterValue> = wanted.iter().map(|value| value.0.clone()).collect();
         let Some((_, values)) = parameters.iter().find(|(known, _)| known == name) else {
-            let hint = nearest_of(name, &known);
+            let hint = nearest_hint(name, &known);
             let message = format!(
                 "{} names the parameter '{name}', which the group does not have",
                 part.heading()
             );
-            return Err(part.error(name, format!("{message}\nhint: {hint}")));
+            return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         };
-        let is_there = |value: &&Value| values.iter().any(|known| known.plain() == value.plain());
-        let is_set = !settings.values(name).is_empty();
+        let is_there =
+            |value: &&ParameterValue| values.iter().any(|known| known.plain() == value.plain());
+        let is_set = !settings.values_of(name).is_empty();
         if let Some(lost) = wanted.iter().find(|value| !is_there(value) && !is_set) {
-            let texts: Vec<String> = values.iter().map(Value::plain).collect();
-            let hint = nearest_of(&lost.plain(), &texts);
+            let texts: Vec<String> = values.iter().map(ParameterValue::plain).collect();
+            let hint = nearest_hint(&lost.plain(), &texts);
             let message = format!("the parameter '{name}' never is '{}'", lost.plain());
-            return Err(part.error(name, format!("{message}\nhint: {hint}")));
+            return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         }
         found.push((name.clone(), wanted));
     }
@@ -206,7 +211,7 @@ pub fn matching(
 }
 
 /// Whether a case has one of the wanted values of each parameter.
-pub fn fits(entry: &Parameters, row: &[(String, Value)]) -> bool {
+pub fn matches_case(entry: &GroupParameters, row: &[(String, ParameterValue)]) -> bool {
     entry.iter().all(|(name, wanted)| {
         let value = row.iter().find(|(known, _)| known == name);
         value.is_some_and(|(_, value)| wanted.iter().any(|one| one.plain() == value.plain()))

@@ -5,47 +5,49 @@
 //! begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at
 //! [`resolve`].
 
-use super::command::{Command, Environment, changes};
-use super::target::{self, Kind, StopKeys};
-use super::{Experiment, Group};
-use crate::labels::Labels;
-use crate::part::{self, Part, nearest_of};
-use crate::placeholders::{self, Placeholders};
-use crate::tree::Node;
-use crate::value::{Count, Time, checked};
+use super::command::{CommandText, EnvironmentKeys, environment_changes};
+use super::target::{self, GroupKind, StopKeys};
+use super::{BenchmarkGroup, Experiment};
+use crate::labels::MachineSelector;
+use crate::part::{self, FilePart, nearest_hint};
+use crate::placeholders::{self, PlaceholderMap};
+use crate::tree::TreeNode;
+use crate::value::{DurationValue, PositiveCount, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::{BackingService, Scope, Service, Target, Warmup};
-use speedwell_model::load_spec::Client;
-use speedwell_model::milliseconds;
+use speedwell_model::as_milliseconds;
+use speedwell_model::assignment::{
+    BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
+};
+use speedwell_model::load_spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
 /// `{db.host}`: a name before the dot, and its property.
-static BLANK: LazyLock<Option<Regex>> =
+static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
 /// Address of a target on the machine of its load.
-const OWN_ADDRESS: &str = "http://127.0.0.1:{port}";
+const LOCAL_TARGET_URL: &str = "http://127.0.0.1:{port}";
 
 /// Placement of the roles of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct RolePlacement {
     /// The target first, then services with a machine of their own, then the load.
-    pub roles: Vec<Role>,
+    pub roles: Vec<PlacedRole>,
     /// First and last port to choose free ones from; `None` for any.
     pub ports: Option<(u16, u16)>,
 }
 
 /// A role of an experiment that has its own machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role {
+pub struct PlacedRole {
     /// `target`, `load`, or the name of a service.
     pub name: String,
     /// Selects the machines that it may have.
-    pub on: Labels,
+    pub on: MachineSelector,
     /// Number of machines.
     pub machines: u32,
 }
@@ -78,13 +80,13 @@ struct LoadMachines {
     /// Machines to choose from.
     on: LabelsKey,
     /// Number of machines. Default: 1.
-    machines: Option<Count>,
+    machines: Option<PositiveCount>,
 }
 
 checked! {
     /// Names and labels.
-    struct LabelsKey(Labels) from String as { "type": "string" },
-    |text| text.parse::<Labels>().map_err(|error| format!(": {error:#}"))
+    struct LabelsKey(MachineSelector) from String as { "type": "string" },
+    |text| text.parse::<MachineSelector>().map_err(|error| format!(": {error:#}"))
 }
 
 checked! {
@@ -114,12 +116,12 @@ pub struct ServiceKeys {
     on: Option<LabelsKey>,
     /// A list of arguments, or a line that is split into arguments; no shell is involved. {port} is
     /// its port, {host} its address.
-    command: Command,
+    command: CommandText,
     /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
     /// Environment variables.
     #[serde(default)]
-    env: Environment,
+    env: EnvironmentKeys,
     /// When it is ready: { command = [...], within = "30s" } when the command succeeds, or the time
     /// limit for it to listen on its port.
     #[serde(default)]
@@ -146,11 +148,11 @@ enum ScopeKey {
 }
 
 impl ScopeKey {
-    fn resolve(self) -> Scope {
+    fn to_scope(self) -> ServiceScope {
         match self {
-            ScopeKey::Run => Scope::Run,
-            ScopeKey::Block => Scope::Block,
-            ScopeKey::Session => Scope::Session,
+            ScopeKey::Run => ServiceScope::Run,
+            ScopeKey::Block => ServiceScope::Block,
+            ScopeKey::Session => ServiceScope::Session,
         }
     }
 
@@ -170,14 +172,14 @@ impl ScopeKey {
 #[schemars(untagged, inline)]
 enum ServiceReadyKeys {
     #[serde(rename = "a text")]
-    Within(Time),
+    Within(DurationValue),
     #[serde(rename = "a table")]
     Asked(AskedKeys),
 }
 
 impl Default for ServiceReadyKeys {
     fn default() -> ServiceReadyKeys {
-        ServiceReadyKeys::Within(Time(target::READY))
+        ServiceReadyKeys::Within(DurationValue(target::DEFAULT_READY_LIMIT))
     }
 }
 
@@ -185,51 +187,54 @@ impl Default for ServiceReadyKeys {
 #[serde(deny_unknown_fields)]
 struct AskedKeys {
     /// Command that succeeds when it is ready. Without one, listening suffices.
-    command: Option<Command>,
+    command: Option<CommandText>,
     /// Time limit. Default: "30s".
-    within: Option<Time>,
+    within: Option<DurationValue>,
 }
 
 /// A service as declared in the file; its placeholders are filled for each case.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct DeclaredService {
     name: String,
-    on: Option<Labels>,
-    scope: Scope,
-    place: part::Place,
-    node: Node,
+    on: Option<MachineSelector>,
+    scope: ServiceScope,
+    place: part::NodePath,
+    node: TreeNode,
 }
 
 /// Reads the services of a file.
-pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
-    let mut found: Vec<Declared> = Vec::new();
-    for part in top.items("service") {
-        let text = |key: &str| part.get(key).and_then(Node::text);
+pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredService>> {
+    let mut found: Vec<DeclaredService> = Vec::new();
+    for part in top.list_items("service") {
+        let text = |key: &str| part.get(key).and_then(TreeNode::as_text);
         let Some(name) = text("name") else {
-            return Err(part.missing("name", "name = \"db\""));
+            return Err(part.missing_key("name", "name = \"db\""));
         };
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && name.starts_with(|c: char| c.is_ascii_alphabetic());
         if !is_name || ["target", "load"].contains(&name) {
             let message = format!("a service cannot be named '{name}'");
             let hint = "letters, digits and _, the first a letter; not 'target' and 'load'";
-            return Err(part.error("name", format!("{message}\nhint: {hint}")));
+            return Err(part.error_at_key("name", format!("{message}\nhint: {hint}")));
         }
         if found.iter().any(|known| known.name == name) {
-            return Err(part.error(
+            return Err(part.error_at_key(
                 "name",
                 format!("there are two services with the name '{name}'"),
             ));
         }
-        let on = text("on").map(|on| on.parse::<Labels>()).transpose();
-        let on = on.map_err(|error| part.wrong("on", format!("has no meaning: {error:#}")))?;
+        let on = text("on")
+            .map(|on| on.parse::<MachineSelector>())
+            .transpose();
+        let on =
+            on.map_err(|error| part.value_error("on", format!("has no meaning: {error:#}")))?;
         if on.is_some() && !is_placed {
             let hint = "[place] says which machines the target and the load have";
             let message = format!("'on' has a meaning only with [place]\nhint: {hint}");
-            return Err(part.error("on", message));
+            return Err(part.error_at_key("on", message));
         }
-        let scope = scope_of(&part, &found)?;
-        found.push(Declared {
+        let scope = service_scope(&part, &found)?;
+        found.push(DeclaredService {
             name: name.to_owned(),
             on,
             scope,
@@ -237,28 +242,32 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
             node: part.node.clone(),
         });
     }
-    check_blanks(top, &found)?;
+    check_service_placeholders(top, &found)?;
     Ok(found)
 }
 
 /// Returns the lifetime of a service. It cannot exceed that of preceding services, since they start
 /// in the order of the file.
-fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
-    let Some(word) = part.get("scope").and_then(Node::text) else {
-        return Ok(Scope::Run);
+fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
+    let Some(word) = part.get("scope").and_then(TreeNode::as_text) else {
+        return Ok(ServiceScope::Run);
     };
-    let Some(scope) = ScopeKey::of_name(word).map(ScopeKey::resolve) else {
+    let Some(scope) = ScopeKey::of_name(word).map(ScopeKey::to_scope) else {
         let hint = "\"run\", \"block\" or \"session\"";
-        return Err(part.wrong("scope", format!("cannot be '{word}'\nhint: {hint}")));
+        return Err(part.value_error("scope", format!("cannot be '{word}'\nhint: {hint}")));
     };
-    let is_random = |text: &str| placeholders::names(text).iter().any(|name| name == "seed");
+    let is_random = |text: &str| {
+        placeholders::placeholder_names(text)
+            .iter()
+            .any(|name| name == "seed")
+    };
     let mut has_seed = false;
     part.node
         .visit_texts(&mut |text| has_seed |= is_random(text));
-    if scope == Scope::Session && has_seed {
+    if scope == ServiceScope::Session && has_seed {
         let message = "all runs share this service, and {seed} is another one in each block\n\
                        hint: scope = \"block\"";
-        return Err(part.error("scope", message));
+        return Err(part.error_at_key("scope", message));
     }
     match others.last().filter(|before| before.scope < scope) {
         None => Ok(scope),
@@ -268,14 +277,14 @@ fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
                  hint: those that live longest come first",
                 before.name
             );
-            Err(part.error("scope", message))
+            Err(part.error_at_key("scope", message))
         }
     }
 }
 
 /// Detects services that would have to differ between runs that share them.
 pub(super) struct SharedServices {
-    declared: Vec<Declared>,
+    declared: Vec<DeclaredService>,
     /// Services of the very first run.
     first: Option<Vec<BackingService>>,
     /// Services of the first run of each case, by the indices of its group and of the case in it.
@@ -283,7 +292,7 @@ pub(super) struct SharedServices {
 }
 
 impl SharedServices {
-    pub fn new(declared: &[Declared]) -> SharedServices {
+    pub fn new(declared: &[DeclaredService]) -> SharedServices {
         SharedServices {
             declared: declared.to_vec(),
             first: None,
@@ -292,18 +301,22 @@ impl SharedServices {
     }
 
     /// Adds the services of a case under a variant, and rejects those that differ.
-    pub fn add(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
-        if self.declared.iter().all(|one| one.scope == Scope::Run) {
+    pub fn add_run(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
+        if self
+            .declared
+            .iter()
+            .all(|one| one.scope == ServiceScope::Run)
+        {
             return Ok(());
         }
         let first = self.first.get_or_insert_with(|| own.clone());
         let of_case = self.of_cases.entry(case).or_insert_with(|| own.clone());
-        let is_session = |one: &BackingService| one.scope == Scope::Session;
-        let is_shared = |one: &BackingService| one.scope != Scope::Run;
-        let differing = differing(first, &own, &is_session)
+        let is_session = |one: &BackingService| one.scope == ServiceScope::Session;
+        let is_shared = |one: &BackingService| one.scope != ServiceScope::Run;
+        let differing = differing_service(first, &own, &is_session)
             .map(|name| (name, "all runs"))
             .or_else(|| {
-                let name = differing(of_case, &own, &is_shared)?;
+                let name = differing_service(of_case, &own, &is_shared)?;
                 Some((name, "the runs of all variants"))
             });
         let Some((name, who)) = differing else {
@@ -315,12 +328,12 @@ impl SharedServices {
             "{who} share the service '{name}', but it is not the same for all of them\n\
              hint: leave out what differs, or 'scope'"
         );
-        Err(part::at(line, message))
+        Err(part::error_at_line(line, message))
     }
 }
 
 /// Returns the name of the first relevant service that differs.
-fn differing(
+fn differing_service(
     one: &[BackingService],
     other: &[BackingService],
     is_meant: &dyn Fn(&BackingService) -> bool,
@@ -333,13 +346,15 @@ fn differing(
 }
 
 /// Rejects placeholders of services that do not exist.
-fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
+fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> Result<()> {
     let mut known: Vec<String> = vec!["target.host".to_owned()];
-    let of = |own: &Declared| [format!("{}.host", own.name), format!("{}.port", own.name)];
+    let of = |own: &DeclaredService| [format!("{}.host", own.name), format!("{}.port", own.name)];
     known.extend(services.iter().flat_map(of));
     let mut unknown = None;
     top.node.visit_texts(&mut |text| {
-        let found = BLANK.iter().flat_map(|blank| blank.captures_iter(text));
+        let found = SERVICE_PLACEHOLDER
+            .iter()
+            .flat_map(|blank| blank.captures_iter(text));
         let names = found.map(|found| format!("{}.{}", &found[1], &found[2]));
         unknown = unknown
             .take()
@@ -348,7 +363,7 @@ fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
     match unknown {
         None => Ok(()),
         Some(name) => {
-            let hint = nearest_of(&name, &known);
+            let hint = nearest_hint(&name, &known);
             anyhow::bail!(
                 "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
             )
@@ -357,12 +372,12 @@ fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
 }
 
 /// Resolves the placement, if the file has one.
-pub fn resolve(
+pub fn resolve_placement(
     keys: Option<PlaceKeys>,
-    top: &Part,
+    top: &FilePart,
     experiment: &Experiment,
-) -> Result<Option<Place>> {
-    let is_server = |group: &&Group| group.kind == Kind::Server;
+) -> Result<Option<RolePlacement>> {
+    let is_server = |group: &&BenchmarkGroup| group.kind == GroupKind::Server;
     let other = experiment.groups.iter().find(|group| !is_server(group));
     if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
         let key = if keys.is_some() { "place" } else { "service" };
@@ -370,7 +385,7 @@ pub fn resolve(
             "'{key}' is for servers, and the group '{}' is none\nhint: give it a file of its own",
             group.name
         );
-        return Err(top.error(key, message));
+        return Err(top.error_at_key(key, message));
     }
     let Some(keys) = keys else {
         return Ok(None);
@@ -378,13 +393,13 @@ pub fn resolve(
     if experiment.plan.pins.is_some() {
         let message = "the plan divides the processors of one machine between target and load, which have machines \
                        of their own\nhint: leave out 'cpus' of [plan], or [place]";
-        return Err(top.error("place", message));
+        return Err(top.error_at_key("place", message));
     }
     if experiment.profile_is_wanted(top) {
         let message = "profiles are taken on one machine\nhint: leave out [profile], or [place]";
-        return Err(top.error("place", message));
+        return Err(top.error_at_key("place", message));
     }
-    let role = |name: &str, on: Labels, machines: u32| Role {
+    let role = |name: &str, on: MachineSelector, machines: u32| PlacedRole {
         name: name.to_owned(),
         on,
         machines,
@@ -397,7 +412,7 @@ pub fn resolve(
         LoadPlace::One(on) => role("load", on.0, 1),
         LoadPlace::Several(own) => role("load", own.on.0, own.machines.map_or(1, |count| count.0)),
     });
-    Ok(Some(Place {
+    Ok(Some(RolePlacement {
         roles,
         ports: keys.ports.map(|ports| ports.0),
     }))
@@ -418,12 +433,12 @@ fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
     Ok(())
 }
 
-impl Place {
+impl RolePlacement {
     /// Adapts a server to this placement, and rejects unsupported settings.
-    pub(super) fn settle(
+    pub(super) fn adapt_server(
         &self,
-        service: &mut Service,
-        group: &Part,
+        service: &mut ServerWork,
+        group: &FilePart,
         (root, folder): (&Path, &Path),
     ) -> Result<()> {
         ensure_below(root, folder, "the target")?;
@@ -431,74 +446,79 @@ impl Place {
         if service.private_network {
             let message = "network = \"private\" has a target that other machines cannot reach, and [place] puts the load \
                            on others\nhint: leave out 'network', or [place]";
-            return Err(part("target").error("network", message));
+            return Err(part("target").error_at_key("network", message));
         }
         let (load, spec) = (part("load"), &mut service.load.spec);
-        if spec.client != Client::Builtin {
+        if spec.client != LoadClient::Builtin {
             let message = "other machines send loads by Speedwell's own generator\nhint: leave out 'client', or [place]";
-            return Err(load.error("client", message));
+            return Err(load.error_at_key("client", message));
         }
         if spec.body_file.is_some() {
             let message = "a file with the body is not sent to other machines\nhint: body = \"...\", or leave out [place]";
-            return Err(load.error("body_file", message));
+            return Err(load.error_at_key("body_file", message));
         }
-        if matches!(service.load.warmup, Warmup::SteadyMs(_)) {
+        if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
             let message = "when a server is steady is seen by one generator on its machine, and [place] has others\n\
                            hint: warmup = { duration = \"10s\" }";
-            return Err(load.error("warmup", message));
+            return Err(load.error_at_key("warmup", message));
         }
         // A path alone refers to the target, wherever that runs.
         spec.url = spec
             .url
-            .replacen(OWN_ADDRESS, "http://{target.host}:{port}", 1);
+            .replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
         Ok(())
     }
 }
 
 impl Experiment {
     /// Whether the file requests profiles.
-    fn profile_is_wanted(&self, top: &Part) -> bool {
+    fn profile_is_wanted(&self, top: &FilePart) -> bool {
         self.profile.is_some() || top.has("profile")
     }
 
     /// Adapts a server to its services and to the placement. `folder` is the target's.
-    pub(super) fn settled(
+    pub(super) fn adapt_service(
         &self,
-        mut service: Service,
-        (group, target): (&Part, &Part),
+        mut service: ServerWork,
+        (group, target): (&FilePart, &FilePart),
         folder: &Path,
-    ) -> Result<Service> {
-        let lives_longer = self.services.iter().find(|own| own.scope != Scope::Run);
+    ) -> Result<ServerWork> {
+        let lives_longer = self
+            .services
+            .iter()
+            .find(|own| own.scope != ServiceScope::Run);
         if let Some(own) = lives_longer.filter(|_| service.private_network) {
             let message = format!(
                 "network = \"private\" is a network of one run, and the service '{}' outlives it\n\
                  hint: leave out 'network', or the service's 'scope'",
                 own.name
             );
-            return Err(target.error("network", message));
+            return Err(target.error_at_key("network", message));
         }
         if let Some(place) = &self.place {
-            place.settle(&mut service, group, (&self.root, folder))?;
+            place.adapt_server(&mut service, group, (&self.root, folder))?;
         }
         Ok(service)
     }
 
     /// Returns the services of the target, with all placeholders filled that are known before a
     /// run.
-    pub(super) fn backing_services(&self, known: &Placeholders) -> Result<Vec<BackingService>> {
-        let resolve = |own: &Declared| {
+    pub(super) fn backing_services(&self, known: &PlaceholderMap) -> Result<Vec<BackingService>> {
+        let resolve = |own: &DeclaredService| {
             let filled = known.fill_node(&own.node, &own.place)?;
-            let part = Part::new(&own.place, &filled);
-            let keys: ServiceKeys = part.read()?;
+            let part = FilePart::new(&own.place, &filled);
+            let keys: ServiceKeys = part.read_part()?;
             let (ready, within) = match keys.ready {
                 ServiceReadyKeys::Within(time) => (None, time.0),
                 ServiceReadyKeys::Asked(asked) => {
-                    let within = asked.within.map_or(target::READY, |time| time.0);
+                    let within = asked
+                        .within
+                        .map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
                     (asked.command.map(|command| command.argv()), within)
                 }
             };
             let directory = match &keys.cwd {
-                Some(folder) => target::tidy(&self.root.join(folder)),
+                Some(folder) => target::normalize_path(&self.root.join(folder)),
                 None => self.root.clone(),
             };
             if self.place.is_some() {
@@ -510,16 +530,16 @@ impl Experiment {
             }
             Ok(BackingService {
                 name: own.name.clone(),
-                program: Target {
+                program: TargetProgram {
                     command: keys.command.argv(),
                     directory,
-                    environment: changes(&keys.env, &part)?,
+                    environment: environment_changes(&keys.env, &part)?,
                     expected_exit: 0,
-                    limit_ms: milliseconds(self.plan.timeout),
+                    limit_ms: as_milliseconds(self.plan.timeout),
                 },
                 ready,
-                within_ms: milliseconds(within),
-                stop: keys.stop.resolve(),
+                within_ms: as_milliseconds(within),
+                stop: keys.stop.resolve_stop(),
                 scope: own.scope,
             })
         };

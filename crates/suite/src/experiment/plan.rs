@@ -1,33 +1,33 @@
 //! `[plan]`: the number of runs, their order, their processors, and when to stop.
 
-use super::variant::Variant;
-use crate::part::Part;
-use crate::value::{Count, Plain, Share, Time, checked};
+use super::variant::ExperimentVariant;
+use crate::part::FilePart;
+use crate::value::{DurationValue, PlainValue, PositiveCount, ShareValue, checked};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::Order;
-use speedwell_model::assignment::Shares;
+use speedwell_model::RunOrder;
+use speedwell_model::assignment::ProcessorShares;
 use std::time::Duration;
 
 /// Default time limit of a run, as for all measurements.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Minimum number of processors to divide between target and load: taking away one of two or three
 /// changes the target more than sharing does.
-const DIVISIBLE: u32 = 4;
+const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
 
 /// How an experiment is measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Runs of every case under every variant; `None`: as many as the verdict needs.
     pub runs: Option<u32>,
     /// Order of runs.
-    pub order: Order,
+    pub order: RunOrder,
     /// Variant that is measured twice, to show the size of noise.
     pub control: Option<String>,
     /// Division of processors.
-    pub pins: Option<Pins>,
+    pub pins: Option<ProcessorPins>,
     /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
     /// A case is done when its interval is this narrow on each side, as a share.
@@ -38,23 +38,23 @@ pub struct Plan {
 
 /// Division of processors between target and load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pins {
+pub struct ProcessorPins {
     /// Processors of the target; `None`: all that are left.
     pub target: Option<u32>,
     /// Processors of the load generator.
     pub load: u32,
 }
 
-impl Pins {
+impl ProcessorPins {
     /// Divides `usable` processors between the target and the load; `None` if there are too few.
-    pub fn divide(self, usable: u32) -> Option<Shares> {
+    pub fn divide_processors(self, usable: u32) -> Option<ProcessorShares> {
         let rest = usable.checked_sub(self.load).filter(|rest| *rest > 0)?;
         let target = self.target.unwrap_or(rest);
-        let shares = Shares {
+        let shares = ProcessorShares {
             target,
             load: self.load,
         };
-        (usable >= DIVISIBLE && target <= rest).then_some(shares)
+        (usable >= MIN_DIVISIBLE_PROCESSORS && target <= rest).then_some(shares)
     }
 }
 
@@ -63,7 +63,7 @@ impl Pins {
 #[serde(deny_unknown_fields)]
 pub struct PlanKeys {
     /// Runs of every case under every variant. By default, as many as the verdict needs.
-    runs: Option<Count>,
+    runs: Option<PositiveCount>,
     /// Order of the runs. Default: "blocks", random within a block.
     order: Option<OrderName>,
     /// A variant that is measured twice: the difference between the two is noise.
@@ -72,11 +72,11 @@ pub struct PlanKeys {
     /// both share all.
     cpus: Option<PinKeys>,
     /// Time limit of the whole measurement.
-    budget: Option<Time>,
+    budget: Option<DurationValue>,
     /// When a case is done.
     stop_when: Option<StopWhenKeys>,
     /// Time limit of a run. Default: "5m".
-    timeout: Option<Time>,
+    timeout: Option<DurationValue>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
@@ -94,18 +94,18 @@ struct PinKeys {
     /// Processors of the target: "rest", or a number.
     target: TargetPins,
     /// Processors of the load generator. Default: 1.
-    load: Option<Count>,
+    load: Option<PositiveCount>,
 }
 
 checked! {
     #[derive(Copy, Default)]
-    struct TargetPins(Option<u32>) from Plain as {
+    struct TargetPins(Option<u32>) from PlainValue as {
         "anyOf": [{ "const": "rest" }, { "type": ["integer", "string"], "minimum": 1 }]
     },
-    |value| match value.text().as_str() {
+    |value| match value.program_text().as_str() {
         "rest" => Ok(None),
         _ => {
-            let count = value.whole(1).and_then(|count| u32::try_from(count).ok());
+            let count = value.as_whole(1).and_then(|count| u32::try_from(count).ok());
             count.map(Some).ok_or("is not \"rest\" or a whole number above 0".to_owned())
         }
     }
@@ -115,41 +115,45 @@ checked! {
 #[serde(deny_unknown_fields)]
 struct StopWhenKeys {
     /// A case is done when its interval is this narrow on each side.
-    precision: Option<Share>,
+    precision: Option<ShareValue>,
     /// Time limit of the whole measurement.
-    budget: Option<Time>,
+    budget: Option<DurationValue>,
 }
 
-/// Resolves `[plan]` of the file. [`check`] checks variants, because processors must be known
+/// Resolves `[plan]` of the file. [`check_control`] checks variants, because processors must be known
 /// before them.
-pub fn resolve(keys: &PlanKeys, top: &Part) -> Result<Plan> {
+pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let order = match keys.order {
-        Some(OrderName::Alternate) => Order::Alternate,
-        _ => Order::Blocks,
+        Some(OrderName::Alternate) => RunOrder::Alternate,
+        _ => RunOrder::Blocks,
     };
     let stop = keys.stop_when;
     let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
     let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
     if let (Some(_), Some(_), Some(part)) = (budget, inner, stop_part) {
-        return Err(part.error("budget", "the budget is given twice, in [plan] as well"));
+        return Err(part.error_at_key("budget", "the budget is given twice, in [plan] as well"));
     }
-    let pins = |pins: PinKeys| Pins {
+    let pins = |pins: PinKeys| ProcessorPins {
         target: pins.target.0,
         load: pins.load.map_or(1, |load| load.0),
     };
-    Ok(Plan {
+    Ok(ExperimentPlan {
         runs: keys.runs.map(|runs| runs.0),
         order,
         control: keys.control.clone(),
         pins: keys.cpus.map(pins),
         budget: budget.or(inner).map(|budget| budget.0),
         precision: stop.and_then(|stop| stop.precision).map(|share| share.0),
-        timeout: keys.timeout.map_or(TIMEOUT, |timeout| timeout.0),
+        timeout: keys.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0),
     })
 }
 
 /// Rejects a control that is not a variant.
-pub fn check(plan: &Plan, top: &Part, variants: &[Variant]) -> Result<()> {
+pub fn check_control(
+    plan: &ExperimentPlan,
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<()> {
     match (&plan.control, top.part("plan")) {
         (Some(name), Some(part)) => check_variant(&part, "control", name, variants),
         _ => Ok(()),
@@ -157,20 +161,25 @@ pub fn check(plan: &Plan, top: &Part, variants: &[Variant]) -> Result<()> {
 }
 
 /// Rejects the name of a variant that does not exist.
-pub fn check_variant(part: &Part, key: &str, name: &str, variants: &[Variant]) -> Result<()> {
-    match super::variant::find(variants, name) {
+pub fn check_variant(
+    part: &FilePart,
+    key: &str,
+    name: &str,
+    variants: &[ExperimentVariant],
+) -> Result<()> {
+    match super::variant::find_variant(variants, name) {
         Ok(_) => Ok(()),
-        Err(error) => Err(part.error(key, error)),
+        Err(error) => Err(part.error_at_key(key, error)),
     }
 }
 
 /// Suffix of the name of a control: the second measurement of a variant. The difference between the
 /// two is noise, below which no other difference can be detected (A/A test).
-const AGAIN: &str = "-again";
+const REPETITION_SUFFIX: &str = "-again";
 
 /// Returns the name of the second measurement of a variant.
 pub fn repetition_of(variant: &str) -> String {
-    format!("{variant}{AGAIN}")
+    format!("{variant}{REPETITION_SUFFIX}")
 }
 
 /// Whether this is the name of a second measurement.
@@ -180,5 +189,5 @@ pub fn is_repetition(name: &str) -> bool {
 
 /// Returns the variant that is measured under this name.
 pub fn repeated_variant(name: &str) -> &str {
-    name.strip_suffix(AGAIN).unwrap_or(name)
+    name.strip_suffix(REPETITION_SUFFIX).unwrap_or(name)
 }

@@ -1,11 +1,11 @@
 //! `[profile]`: extra runs that show where time is spent. They are never timed.
 
-use super::compare::{Pair, checked_pairs};
-use super::group::Group;
+use super::compare::{VariantPair, check_pairs};
+use super::group::BenchmarkGroup;
 use super::selection::selected_cases;
-use super::variant::Variant;
-use crate::expression::{self, Filter};
-use crate::part::Part;
+use super::variant::ExperimentVariant;
+use crate::expression::{self, CaseFilter};
+use crate::part::FilePart;
 use crate::reader;
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use speedwell_model::Verdict;
 
 /// Verdicts by their names in a condition.
-const VERDICTS: [(&str, Verdict); 4] = [
+const VERDICT_NAMES: [(&str, Verdict); 4] = [
     ("same", Verdict::Same),
     ("worse", Verdict::Worse),
     ("better", Verdict::Better),
@@ -22,11 +22,11 @@ const VERDICTS: [(&str, Verdict); 4] = [
 
 /// How profiles are taken.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+pub struct ProfilePlan {
     /// Cases to profile.
-    pub when: When,
+    pub when: ProfileCondition,
     /// Profiler.
-    pub tool: Tool,
+    pub tool: ProfilerChoice,
     /// Whether only samples after the warm-up count.
     pub after_warmup: bool,
     /// Variants whose profiles are compared.
@@ -35,7 +35,7 @@ pub struct Profile {
 
 /// Which cases are profiled.
 #[derive(Debug, Clone, PartialEq)]
-pub enum When {
+pub enum ProfileCondition {
     /// All cases.
     Always,
     /// No cases.
@@ -48,13 +48,13 @@ pub enum When {
         equal: bool,
     },
     /// Cases that one of the filters selects.
-    Cells(Vec<Filter>),
+    Cells(Vec<CaseFilter>),
 }
 
 /// Profiler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tool {
+pub enum ProfilerChoice {
     /// The best one available.
     #[default]
     Auto,
@@ -74,11 +74,11 @@ pub struct ProfileKeys {
     /// size=100"]. Default: all.
     when: Option<WhenKeys>,
     /// Profiler. Default: the best one available.
-    tool: Tool,
+    tool: ProfilerChoice,
     /// Which samples count. Default: those after the warm-up.
-    window: Option<Window>,
+    window: Option<ProfileWindow>,
     /// Variants whose profiles are compared. Default: those of the comparison.
-    pairs: Vec<Pair>,
+    pairs: Vec<VariantPair>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -93,7 +93,7 @@ enum WhenKeys {
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Window {
+enum ProfileWindow {
     /// Samples after the warm-up.
     AfterWarmup,
     /// All samples.
@@ -101,60 +101,63 @@ enum Window {
 }
 
 /// Resolves `[profile]`; `usual` are the pairs of the comparison.
-pub fn resolve(
+pub fn resolve_profile(
     keys: &ProfileKeys,
-    top: &Part,
-    variants: &[Variant],
-    groups: &[Group],
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+    groups: &[BenchmarkGroup],
     usual: &[(String, String)],
-) -> Result<Option<Profile>> {
+) -> Result<Option<ProfilePlan>> {
     let Some(part) = top.part("profile") else {
         return Ok(None);
     };
-    let pairs = match checked_pairs(&keys.pairs, &part, variants)? {
+    let pairs = match check_pairs(&keys.pairs, &part, variants)? {
         pairs if pairs.is_empty() => usual.to_vec(),
         pairs => pairs,
     };
-    let cell = |text: &String| cell(&part, text, groups);
+    let cell = |text: &String| parse_cell(&part, text, groups);
     let when = match &keys.when {
-        None => When::Always,
-        Some(WhenKeys::Condition(text)) => condition(&part, text)?,
-        Some(WhenKeys::Cases(cases)) => When::Cells(cases.iter().map(cell).collect::<Result<_>>()?),
+        None => ProfileCondition::Always,
+        Some(WhenKeys::Condition(text)) => parse_condition(&part, text)?,
+        Some(WhenKeys::Cases(cases)) => {
+            ProfileCondition::Cells(cases.iter().map(cell).collect::<Result<_>>()?)
+        }
     };
-    Ok(Some(Profile {
+    Ok(Some(ProfilePlan {
         when,
         tool: keys.tool,
-        after_warmup: keys.window != Some(Window::All),
+        after_warmup: keys.window != Some(ProfileWindow::All),
         pairs,
     }))
 }
 
-fn condition(part: &Part, text: &str) -> Result<When> {
+fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
-        ["always"] => Ok(When::Always),
-        ["never"] => Ok(When::Never),
+        ["always"] => Ok(ProfileCondition::Always),
+        ["never"] => Ok(ProfileCondition::Never),
         ["verdict", sign @ ("==" | "!="), name] => {
-            let found = VERDICTS.iter().find(|(known, _)| *known == name);
-            let names = VERDICTS.map(|(known, _)| known.to_owned());
-            let unknown = || part.wrong("when", reader::unknown_name(name, &names));
+            let found = VERDICT_NAMES.iter().find(|(known, _)| *known == name);
+            let names = VERDICT_NAMES.map(|(known, _)| known.to_owned());
+            let unknown = || part.value_error("when", reader::unknown_name(name, &names));
             let (_, verdict) = found.ok_or_else(unknown)?;
-            Ok(When::Verdict {
+            Ok(ProfileCondition::Verdict {
                 verdict: *verdict,
                 equal: sign == "==",
             })
         }
         _ => {
             let hint = "\"always\", \"never\", \"verdict != same\", or a list of cases";
-            Err(part.wrong("when", format!("cannot be '{text}'\nhint: {hint}")))
+            Err(part.value_error("when", format!("cannot be '{text}'\nhint: {hint}")))
         }
     }
 }
 
-fn cell(part: &Part, text: &str, groups: &[Group]) -> Result<Filter> {
-    let filter = expression::filter(text).map_err(|mistake| part.error("when", mistake))?;
-    let groups: Vec<&Group> = groups.iter().collect();
+fn parse_cell(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
+    let filter =
+        expression::parse_filter(text).map_err(|mistake| part.error_at_key("when", mistake))?;
+    let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
     match selected_cases(&groups, None, &filter) {
         Ok(_) => Ok(filter),
-        Err(wrong) => Err(part.error("when", wrong.within(text))),
+        Err(wrong) => Err(part.error_at_key("when", wrong.in_expression(text))),
     }
 }

@@ -1,8 +1,8 @@
 //! `[requires]`: what must be installed before anything starts.
 
-use crate::part::Part;
-use crate::placeholders::Placeholders;
-use crate::value::{Many, Pattern, checked};
+use crate::part::FilePart;
+use crate::placeholders::PlaceholderMap;
+use crate::value::{OneOrMany, RegexPattern, checked};
 use anyhow::Result;
 use indexmap::IndexMap;
 use regex::Regex;
@@ -11,22 +11,22 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// Default pattern for the output of a command: the first number with dots.
-const VERSION: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
+const VERSION_PATTERN: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
 
 /// A requirement of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
+pub struct ExperimentRequirement {
     /// Name for people, such as `node`.
     pub name: String,
     /// How it is checked.
-    pub need: Need,
+    pub need: RequirementKind,
     /// Advice if it is missing.
     pub hint: Option<String>,
 }
 
 /// How a requirement is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Need {
+pub enum RequirementKind {
     /// A program that prints its version.
     Program {
         /// Program and arguments that print it.
@@ -50,12 +50,12 @@ pub enum Need {
 #[serde(deny_unknown_fields)]
 pub struct RequirementKeys {
     /// Program and arguments that print a version. Default: the name and "--version".
-    command: Option<Many<String>>,
+    command: Option<OneOrMany<String>>,
     /// Pattern with a group (?P<version>...). Default: the first number.
     #[serde(rename = "match")]
-    pattern: Option<Pattern>,
+    pattern: Option<RegexPattern>,
     /// Lowest accepted version: "18", "3.10".
-    at_least: Option<Version>,
+    at_least: Option<VersionText>,
     /// Folder of a package.json.
     dir: Option<String>,
     /// Whether packages must be installed as in the lockfile. Default: true.
@@ -66,7 +66,7 @@ pub struct RequirementKeys {
 
 checked! {
     /// A version: begins with a digit.
-    struct Version(String) from String as {
+    struct VersionText(String) from String as {
         "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
     },
     |version| {
@@ -77,38 +77,49 @@ checked! {
 }
 
 /// Resolves `[requires]`.
-pub fn resolve(top: &Part, root: &Path, known: &Placeholders) -> Result<Vec<Requirement>> {
+pub fn resolve_requirements(
+    top: &FilePart,
+    root: &Path,
+    known: &PlaceholderMap,
+) -> Result<Vec<ExperimentRequirement>> {
     let Some(part) = top.part("requires") else {
         return Ok(Vec::new());
     };
     let node = known.fill_node(part.node, &part.place)?;
-    let filled = Part::new(&part.place, &node);
-    let requirements: IndexMap<String, RequirementKeys> = filled.read()?;
+    let filled = FilePart::new(&part.place, &node);
+    let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;
     let one = |(name, keys): (String, RequirementKeys)| {
         let hint = keys.hint.clone();
         let part = filled.part(&name).unwrap_or_else(|| filled.clone());
-        let need = need(keys, &name, &part, root)?;
-        Ok(Requirement { name, need, hint })
+        let need = resolve_need(keys, &name, &part, root)?;
+        Ok(ExperimentRequirement { name, need, hint })
     };
     requirements.into_iter().map(one).collect()
 }
 
-fn need(keys: RequirementKeys, name: &str, part: &Part, root: &Path) -> Result<Need> {
+fn resolve_need(
+    keys: RequirementKeys,
+    name: &str,
+    part: &FilePart,
+    root: &Path,
+) -> Result<RequirementKind> {
     let of_the_other: &[&str] = match keys.dir {
         Some(_) => &["command", "match", "at_least"],
         None => &["lockfile"],
     };
     if let Some(key) = of_the_other.iter().find(|key| part.has(key)) {
         let message = "has no meaning here\nhint: 'dir' is for packages, 'command' for a program";
-        return Err(part.wrong(key, message));
+        return Err(part.value_error(key, message));
     }
     if let Some(directory) = keys.dir {
-        return Ok(Need::Packages {
+        return Ok(RequirementKind::Packages {
             directory: root.join(directory),
             lockfile: keys.lockfile.unwrap_or(true),
         });
     }
-    let pattern = keys.pattern.map_or_else(|| VERSION.to_owned(), |it| it.0);
+    let pattern = keys
+        .pattern
+        .map_or_else(|| VERSION_PATTERN.to_owned(), |it| it.0);
     let has_version = Regex::new(&pattern).is_ok_and(|pattern| {
         let mut names = pattern.capture_names().flatten();
         names.any(|name| name == "version")
@@ -116,10 +127,10 @@ fn need(keys: RequirementKeys, name: &str, part: &Part, root: &Path) -> Result<N
     if !has_version {
         let message = format!("the pattern '{pattern}' has no group for the version");
         let hint = r"v(?P<version>\d+\S*)";
-        return Err(part.error("match", format!("{message}\nhint: {hint}")));
+        return Err(part.error_at_key("match", format!("{message}\nhint: {hint}")));
     }
     let usual = || vec![name.to_owned(), "--version".to_owned()];
-    Ok(Need::Program {
+    Ok(RequirementKind::Program {
         command: keys.command.map_or_else(usual, |command| command.0),
         pattern,
         at_least: keys.at_least.map(|version| version.0),

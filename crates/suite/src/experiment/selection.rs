@@ -1,10 +1,10 @@
 //! Selects cases by a metric with a filter.
 
-use super::group::Group;
-use super::target::Kind;
-use crate::expression::{Filter, Mistake};
-use crate::part::nearest_of;
-use speedwell_model::{Case, Value};
+use super::group::BenchmarkGroup;
+use super::target::GroupKind;
+use crate::expression::{CaseFilter, ExpressionError};
+use crate::part::nearest_hint;
+use speedwell_model::{Case, ParameterValue};
 
 /// A case of an experiment by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,29 +26,36 @@ pub struct WrongName {
 
 impl WrongName {
     /// Returns the error in the expression that contains the name.
-    pub fn within(self, expression: &str) -> Mistake {
-        Mistake::about(expression, &self.name, self.message, self.hint)
+    pub fn in_expression(self, expression: &str) -> ExpressionError {
+        ExpressionError::about_name(expression, &self.name, self.message, self.hint)
     }
 }
 
 /// Returns all cases that have the metric, if one is given, and match the filter; at least one.
 pub fn selected_cases(
-    groups: &[&Group],
+    groups: &[&BenchmarkGroup],
     metric: Option<&str>,
-    filter: &Filter,
+    filter: &CaseFilter,
 ) -> Result<Vec<SelectedCase>, WrongName> {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
-        let hint = nearest_of(name, &names);
-        return Err(wrong(name, format!("there is no group '{name}'"), hint));
+        let hint = nearest_hint(name, &names);
+        return Err(wrong_name(
+            name,
+            format!("there is no group '{name}'"),
+            hint,
+        ));
     }
-    let is_selected = |group: &Group| filter.group.as_ref().is_none_or(|name| *name == group.name);
+    let is_selected =
+        |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
     let candidates = groups
         .iter()
         .enumerate()
         .filter(|(_, group)| is_selected(group));
-    let having = candidates.clone().filter(|(_, group)| has(group, metric));
-    let having: Vec<(usize, &&Group)> = having.collect();
+    let having = candidates
+        .clone()
+        .filter(|(_, group)| has_metric(group, metric));
+    let having: Vec<(usize, &&BenchmarkGroup)> = having.collect();
     if let (Some(metric), true) = (metric, having.is_empty()) {
         return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
     }
@@ -56,7 +63,7 @@ pub fn selected_cases(
     let mut found = Vec::new();
     for (at, group) in &having {
         let group_at = *at;
-        if group.kind == Kind::Function {
+        if group.kind == GroupKind::Function {
             found.push(SelectedCase {
                 group: group_at,
                 case: None,
@@ -81,13 +88,17 @@ pub fn selected_cases(
     match (found.is_empty(), filter.values.first()) {
         (true, Some((name, _))) => {
             let message = "no case has all these values".to_owned();
-            Err(wrong(name, message, "'--list' shows the cases".to_owned()))
+            Err(wrong_name(
+                name,
+                message,
+                "'--list' shows the cases".to_owned(),
+            ))
         }
         _ => Ok(found),
     }
 }
 
-fn wrong(name: &str, message: String, hint: String) -> WrongName {
+fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
     let name = name.to_owned();
     WrongName {
         name,
@@ -96,24 +107,31 @@ fn wrong(name: &str, message: String, hint: String) -> WrongName {
     }
 }
 
-fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a Group>) -> WrongName {
+fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
     let mut known: Vec<String> = Vec::new();
-    for name in groups.flat_map(Group::metric_names) {
+    for name in groups.flat_map(BenchmarkGroup::metric_names) {
         if !known.contains(&name) {
             known.push(name);
         }
     }
-    let hint = nearest_of(metric, &known);
-    wrong(metric, format!("there is no metric '{metric}'"), hint)
+    let hint = nearest_hint(metric, &known);
+    wrong_name(metric, format!("there is no metric '{metric}'"), hint)
 }
 
 /// Benchmark files name their metrics when they are measured.
-fn has(group: &Group, metric: Option<&str>) -> bool {
-    group.kind == Kind::Function || metric.is_none_or(|metric| group.metric(metric).is_some())
+fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
+    group.kind == GroupKind::Function
+        || metric.is_none_or(|metric| group.find_metric(metric).is_some())
 }
 
-fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), WrongName> {
-    if groups.iter().any(|(_, group)| group.kind == Kind::Function) {
+fn check_values(
+    groups: &[(usize, &&BenchmarkGroup)],
+    filter: &CaseFilter,
+) -> Result<(), WrongName> {
+    if groups
+        .iter()
+        .any(|(_, group)| group.kind == GroupKind::Function)
+    {
         return Ok(());
     }
     for (name, value) in &filter.values {
@@ -124,15 +142,19 @@ fn check_values(groups: &[(usize, &&Group)], filter: &Filter) -> Result<(), Wron
             .collect();
         if own.is_empty() {
             let known: Vec<String> = parameters.map(|(known, _)| known.clone()).collect();
-            let hint = nearest_of(name, &known);
-            return Err(wrong(name, format!("there is no parameter '{name}'"), hint));
+            let hint = nearest_hint(name, &known);
+            return Err(wrong_name(
+                name,
+                format!("there is no parameter '{name}'"),
+                hint,
+            ));
         }
         let values = own.iter().flat_map(|(_, values)| values);
-        let values: Vec<String> = values.map(Value::plain).collect();
+        let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
-            let hint = nearest_of(value, &values);
+            let hint = nearest_hint(value, &values);
             let message = format!("the parameter '{name}' never is '{value}'");
-            return Err(wrong(value, message, hint));
+            return Err(wrong_name(value, message, hint));
         }
     }
     Ok(())

@@ -1,32 +1,32 @@
 //! `[group.target]`: the program under test, and what a variant changes about it. A server also has
 //! a port, a readiness check and a way to stop it.
 
-use super::command::{Arguments, Command, Environment, changes};
+use super::command::{CommandArguments, CommandText, EnvironmentKeys, environment_changes};
 use super::load::LoadKeys;
-use super::parameters::Parameters;
+use super::parameters::GroupParameters;
 use super::variant::PatchKeys;
 use super::verify::{self, VerifyKeys};
-use crate::part::{Part, nearest_of};
+use crate::part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
-use crate::value::{Plain, Time, UrlPath, Whole, checked, or_placeholder};
+use crate::value::{DurationValue, PlainValue, UrlPath, WholeNumber, checked, or_placeholder};
 use anyhow::Result;
 use indexmap::IndexMap;
 use rustix::process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use speedwell_model::assignment::{Ready, Service, Stop, Target};
-use speedwell_model::{Case, Value, milliseconds};
+use speedwell_model::assignment::{ReadinessCheck, ServerWork, StopSignal, TargetProgram};
+use speedwell_model::{Case, ParameterValue, as_milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default time limit for a server to be ready, as for `speedwell load --serve`.
-pub const READY: Duration = Duration::from_secs(30);
+pub const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Default time limit for a server to stop.
-const GRACE: Duration = Duration::from_secs(3);
+const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// Signals that can stop a server, by their names without `SIG`.
-const SIGNALS: [(&str, i32); 7] = [
+const STOP_SIGNALS: [(&str, i32); 7] = [
     ("TERM", process::Signal::TERM.as_raw()),
     ("INT", process::Signal::INT.as_raw()),
     ("QUIT", process::Signal::QUIT.as_raw()),
@@ -39,7 +39,7 @@ const SIGNALS: [(&str, i32); 7] = [
 /// What a group does with its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum GroupKind {
     /// A server, which receives a load.
     Server,
     /// A program that runs to completion.
@@ -57,34 +57,34 @@ pub enum Kind {
 pub struct TargetKeys {
     /// A list of arguments, or a line that is split into arguments; no shell is involved. A variant
     /// may have it instead.
-    command: Option<Command>,
+    command: Option<CommandText>,
     /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
     /// Environment variables.
-    env: Environment,
+    env: EnvironmentKeys,
     /// Time limit of a run. Default: that of [plan].
-    timeout: Option<Time>,
+    timeout: Option<DurationValue>,
     /// Of a command: the expected exit status, or a table with one for each value of a parameter.
     /// Default: 0.
     expect_exit: Option<ExpectedExit>,
     /// Of a server: "auto", or its fixed port number.
     port: PortKey,
     /// Of a server: "private" gives every run its own network.
-    network: Option<Network>,
+    network: Option<ServerNetwork>,
     /// Of a server: when it is ready: { http = "/", status = 200, within = "10s" }, or the time
     /// limit. Without `http`, listening suffices.
     ready: ReadyKeys,
     /// Of a server: how it is stopped: { signal = "SIGINT", grace = "2s" }.
     stop: StopKeys,
     /// Of a server: expected number of live child processes.
-    expect_processes: Option<Whole<0>>,
+    expect_processes: Option<WholeNumber<0>>,
 }
 
 /// Network of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
-pub enum Network {
+pub enum ServerNetwork {
     /// A separate one for every run.
     Private,
     /// The machine's network.
@@ -105,7 +105,7 @@ enum ExpectedExit {
 checked! {
     /// An exit status has eight bits (POSIX, wait).
     #[derive(Copy)]
-    struct ExitStatus(u8) from Whole<0> as { "type": ["integer", "string"], "minimum": 0, "maximum": 255 },
+    struct ExitStatus(u8) from WholeNumber<0> as { "type": ["integer", "string"], "minimum": 0, "maximum": 255 },
     |status| {
         let wrong = |_| ": an exit status is a number from 0 to 255".to_owned();
         u8::try_from(status.0).map_err(wrong)
@@ -113,7 +113,7 @@ checked! {
 }
 
 /// What a target depends on besides its keys.
-pub struct Context<'a> {
+pub struct TargetContext<'a> {
     /// Folder of the file.
     pub root: &'a Path,
     /// Default time limit of a run.
@@ -126,47 +126,47 @@ pub struct Context<'a> {
     /// else.
     pub has_program: bool,
     /// All parameters of the group with their values.
-    pub parameters: &'a Parameters,
+    pub parameters: &'a GroupParameters,
 }
 
 /// Resolves the target with the changes of a variant. The placeholders of both are filled.
-pub fn resolve(
-    (keys, part): (&TargetKeys, &Part),
-    (patch, patch_part): (&PatchKeys, &Part),
-    context: &Context,
-) -> Result<Target> {
-    let mut environment = changes(&keys.env, part)?;
-    environment.extend(changes(&patch.env, patch_part)?);
+pub fn resolve_target(
+    (keys, part): (&TargetKeys, &FilePart),
+    (patch, patch_part): (&PatchKeys, &FilePart),
+    context: &TargetContext,
+) -> Result<TargetProgram> {
+    let mut environment = environment_changes(&keys.env, part)?;
+    environment.extend(environment_changes(&patch.env, patch_part)?);
     let limit = keys.timeout.map_or(context.limit, |limit| limit.0);
-    Ok(Target {
-        command: command(keys, part, patch, context)?,
+    Ok(TargetProgram {
+        command: resolve_command(keys, part, patch, context)?,
         directory: match patch.cwd.as_ref().or(keys.cwd.as_ref()) {
-            Some(directory) => tidy(&context.root.join(directory)),
+            Some(directory) => normalize_path(&context.root.join(directory)),
             None => context.root.to_owned(),
         },
         environment,
         expected_exit: expected_exit(keys, part, context)?,
-        limit_ms: milliseconds(limit),
+        limit_ms: as_milliseconds(limit),
     })
 }
 
 /// Removes `.` components, which would only confuse readers.
-pub fn tidy(path: &Path) -> PathBuf {
+pub fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
 /// Returns the variant's command, or that of the target with the variant's program as the first
 /// argument, unless a placeholder marks the program's position; the variant's arguments come last.
-fn command(
+fn resolve_command(
     keys: &TargetKeys,
-    part: &Part,
+    part: &FilePart,
     patch: &PatchKeys,
-    context: &Context,
+    context: &TargetContext,
 ) -> Result<Vec<String>> {
     let Some(command) = patch.command.as_ref().or(keys.command.as_ref()) else {
         let variant = context.variant;
         let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
-        return Err(part.missing("command", &hint));
+        return Err(part.missing_key("command", &hint));
     };
     let mut command = command.argv();
     if let Some(program) = &patch.program
@@ -175,42 +175,42 @@ fn command(
     {
         first.clone_from(program);
     }
-    command.extend(patch.args.iter().flat_map(Arguments::texts));
+    command.extend(patch.args.iter().flat_map(CommandArguments::argument_texts));
     Ok(command)
 }
 
-fn expected_exit(keys: &TargetKeys, part: &Part, context: &Context) -> Result<i32> {
+fn expected_exit(keys: &TargetKeys, part: &FilePart, context: &TargetContext) -> Result<i32> {
     let statuses = match &keys.expect_exit {
         None => return Ok(0),
         Some(ExpectedExit::Always(status)) => return Ok(status.0.into()),
         Some(ExpectedExit::ByValue(statuses)) => statuses,
     };
     let values = context.parameters.iter().flat_map(|(_, values)| values);
-    let known: Vec<String> = values.map(Value::plain).collect();
+    let known: Vec<String> = values.map(ParameterValue::plain).collect();
     if let Some(lost) = statuses.keys().find(|name| !known.contains(name)) {
-        let hint = nearest_of(lost, &known);
+        let hint = nearest_hint(lost, &known);
         let message = format!("has the value '{lost}', which no parameter of the group has");
-        return Err(part.wrong("expect_exit", format!("{message}\nhint: {hint}")));
+        return Err(part.value_error("expect_exit", format!("{message}\nhint: {hint}")));
     }
     let mut of_case = context.case.values.iter();
     let found = of_case.find_map(|(_, value)| statuses.get(&value.plain()));
     let id = context.case.id();
     found
         .map(|status| status.0.into())
-        .ok_or_else(|| part.wrong("expect_exit", format!("has no entry for the case '{id}'")))
+        .ok_or_else(|| part.value_error("expect_exit", format!("has no entry for the case '{id}'")))
 }
 
 checked! {
     /// `"auto"`, or a port number.
     #[derive(Copy, Default)]
-    struct PortKey(Option<u16>) from Plain as {
+    struct PortKey(Option<u16>) from PlainValue as {
         "type": ["integer", "string"], "minimum": 1, "maximum": 65535
     },
     |value| {
-        if value.text() == "auto" {
+        if value.program_text() == "auto" {
             return Ok(None);
         }
-        let port = value.whole(1).and_then(|port| u16::try_from(port).ok());
+        let port = value.as_whole(1).and_then(|port| u16::try_from(port).ok());
         port.map(Some).ok_or(": a port is a number from 1 to 65535, or \"auto\"".to_owned())
     }
 }
@@ -221,14 +221,14 @@ checked! {
 #[schemars(untagged, inline)]
 enum ReadyKeys {
     #[serde(rename = "a text")]
-    Within(Time),
+    Within(DurationValue),
     #[serde(rename = "a table")]
     Answer(AnswerKeys),
 }
 
 impl Default for ReadyKeys {
     fn default() -> ReadyKeys {
-        ReadyKeys::Within(Time(READY))
+        ReadyKeys::Within(DurationValue(DEFAULT_READY_LIMIT))
     }
 }
 
@@ -240,12 +240,12 @@ struct AnswerKeys {
     /// Status of the response. Default: 200.
     status: Option<HttpStatus>,
     /// Time limit. Default: "30s".
-    within: Option<Time>,
+    within: Option<DurationValue>,
 }
 
 checked! {
     #[derive(Copy)]
-    struct HttpStatus(u16) from Whole<0> as {
+    struct HttpStatus(u16) from WholeNumber<0> as {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
     |status| {
@@ -260,64 +260,67 @@ checked! {
 #[serde(deny_unknown_fields)]
 pub struct StopKeys {
     /// Signal. Default: "SIGTERM".
-    signal: Option<Signal>,
+    signal: Option<StopSignalKey>,
     /// Time limit of the shutdown. Default: "3s".
-    grace: Option<Time>,
+    grace: Option<DurationValue>,
 }
 
 impl StopKeys {
     /// Resolves the keys, with defaults for missing ones.
-    pub fn resolve(&self) -> Stop {
+    pub fn resolve_stop(&self) -> StopSignal {
         let signal = self.signal.map(|signal| signal.0);
-        Stop {
+        StopSignal {
             signal: signal.unwrap_or(process::Signal::TERM.as_raw()),
-            grace_ms: milliseconds(self.grace.map_or(GRACE, |grace| grace.0)),
+            grace_ms: as_milliseconds(self.grace.map_or(DEFAULT_STOP_GRACE, |grace| grace.0)),
         }
     }
 }
 
 checked! {
     #[derive(Copy)]
-    struct Signal(i32) from String as {
+    struct StopSignalKey(i32) from String as {
         "type": "string", "pattern": r"^(SIG)?(TERM|INT|QUIT|HUP|USR1|USR2|KILL)$|\{[A-Za-z_]"
     },
     |name| {
         let short = name.strip_prefix("SIG").unwrap_or(&name);
-        let found = SIGNALS.iter().find(|(known, _)| *known == short);
-        let names = SIGNALS.map(|(known, _)| format!("SIG{known}"));
+        let found = STOP_SIGNALS.iter().find(|(known, _)| *known == short);
+        let names = STOP_SIGNALS.map(|(known, _)| format!("SIG{known}"));
         found.map(|(_, signal)| *signal).ok_or_else(|| unknown_name(&name, &names))
     }
 }
 
 /// Resolves the server, with files relative to `root`. The placeholders of the group are filled.
-pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service> {
+pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Result<ServerWork> {
     let Some(load) = group.part("load") else {
-        return Err(group.missing("load", "[group.load] with requests or duration"));
+        return Err(group.missing_key("load", "[group.load] with requests or duration"));
     };
-    let keys: LoadKeys = load.read()?;
-    let verify: Option<VerifyKeys> = group.part("verify").map(|part| part.read()).transpose()?;
-    Ok(Service {
+    let keys: LoadKeys = load.read_part()?;
+    let verify: Option<VerifyKeys> = group
+        .part("verify")
+        .map(|part| part.read_part())
+        .transpose()?;
+    Ok(ServerWork {
         port: target.port.0,
-        private_network: target.network == Some(Network::Private),
-        ready: ready(&target.ready),
-        stop: target.stop.resolve(),
+        private_network: target.network == Some(ServerNetwork::Private),
+        ready: resolve_ready(&target.ready),
+        stop: target.stop.resolve_stop(),
         children: (target.expect_processes).map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
-        load: keys.resolve(&load, root)?,
-        verify: verify::resolve(verify),
+        load: keys.resolve_load(&load, root)?,
+        verify: verify::resolve_verify(verify),
     })
 }
 
-fn ready(keys: &ReadyKeys) -> Ready {
+fn resolve_ready(keys: &ReadyKeys) -> ReadinessCheck {
     match keys {
-        ReadyKeys::Within(time) => Ready {
+        ReadyKeys::Within(time) => ReadinessCheck {
             path: None,
             status: 200,
-            within_ms: milliseconds(time.0),
+            within_ms: as_milliseconds(time.0),
         },
-        ReadyKeys::Answer(answer) => Ready {
+        ReadyKeys::Answer(answer) => ReadinessCheck {
             path: answer.http.as_ref().map(|path| path.0.clone()),
             status: answer.status.map_or(200, |status| status.0),
-            within_ms: milliseconds(answer.within.map_or(READY, |time| time.0)),
+            within_ms: as_milliseconds(answer.within.map_or(DEFAULT_READY_LIMIT, |time| time.0)),
         },
     }
 }

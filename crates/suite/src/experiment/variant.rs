@@ -4,31 +4,31 @@
 //! be compared together with the object. Keys without a built-in meaning can be used as
 //! placeholders, and must be.
 
-use super::command::{Arguments, Command, Environment};
+use super::command::{CommandArguments, CommandText, EnvironmentKeys};
 use super::parameters::check_name;
 use super::verify::ProofKeys;
-use crate::part::{Part, Place, nearest_of};
-use crate::placeholders::Placeholders;
-use crate::tree::{Content, Node, Table};
-use crate::value::{Deferred, Many, Plain, checked};
+use crate::part::{FilePart, NodePath, nearest_hint};
+use crate::placeholders::PlaceholderMap;
+use crate::tree::{NodeContent, NodeTable, TreeNode};
+use crate::value::{DeferredValue, OneOrMany, PlainValue, checked};
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use speedwell_model::Value;
+use speedwell_model::ParameterValue;
 
 /// Keys that change the target.
-const PATCH: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
+const TARGET_PATCH_KEYS: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
 
 /// Keys for reports.
-const SHOWN: [&str; 5] = ["name", "label", "color", "colour", "factors"];
+const REPORT_KEYS: [&str; 5] = ["name", "label", "color", "colour", "factors"];
 
 /// Keys that change a load of the short form.
-const OF_A_LOAD: [&str; 2] = ["serve", "url"];
+const LOAD_PATCH_KEYS: [&str; 2] = ["serve", "url"];
 
 /// A variant as described in the file.
 #[derive(Debug, Clone)]
-pub struct Variant {
+pub struct ExperimentVariant {
     /// Name of the variant.
     pub name: String,
     /// Name in reports, if different.
@@ -38,32 +38,32 @@ pub struct Variant {
     /// Properties in which it differs, for a grid of variants.
     pub factors: Vec<(String, String)>,
     /// Changes of the target, with placeholders.
-    pub(super) patch: Node,
+    pub(super) patch: TreeNode,
     /// Changes of loads of the short form: `serve` and `url`, with placeholders.
-    pub(super) load: Table,
+    pub(super) load: NodeTable,
     /// Whether it stands for the unchanged target, in a file without variants.
     is_implied: bool,
-    pub(super) place: Place,
+    pub(super) place: NodePath,
     /// Placeholders that it defines, with their lines.
-    pub(super) own: Vec<(String, Value, Option<usize>)>,
+    pub(super) own_values: Vec<(String, ParameterValue, Option<usize>)>,
 }
 
-impl Variant {
+impl ExperimentVariant {
     /// Returns the variant of a file without variants.
-    pub(super) fn plain() -> Variant {
-        Variant {
+    pub(super) fn implied() -> ExperimentVariant {
+        ExperimentVariant {
             name: "usual".to_owned(),
             label: None,
             color: None,
             factors: Vec::new(),
-            patch: Node {
+            patch: TreeNode {
                 line: None,
-                content: Content::Table(Default::default()),
+                content: NodeContent::Table(Default::default()),
             },
-            load: Table::default(),
+            load: NodeTable::default(),
             is_implied: true,
-            place: Place::default().key("variant"),
-            own: Vec::new(),
+            place: NodePath::default().child_key("variant"),
+            own_values: Vec::new(),
         }
     }
 
@@ -73,10 +73,10 @@ impl Variant {
     }
 
     /// Adds its own placeholders.
-    pub(super) fn define(&self, known: &mut Placeholders) -> Result<()> {
-        for (name, value, line) in &self.own {
-            let value = known.fill_value(value, *line, &self.place.key(name))?;
-            known.define(name, value.plain());
+    pub(super) fn define_placeholders(&self, known: &mut PlaceholderMap) -> Result<()> {
+        for (name, value, line) in &self.own_values {
+            let value = known.fill_value(value, *line, &self.place.child_key(name))?;
+            known.define_value(name, value.plain());
         }
         Ok(())
     }
@@ -94,43 +94,43 @@ pub struct VariantKeys {
     label: Option<String>,
     /// Color in charts: "#c0392b".
     #[serde(alias = "colour")]
-    color: Option<Color>,
+    color: Option<HexColor>,
     /// Properties in which variants differ: { http = "workers", cache = "none" }.
-    factors: IndexMap<String, Plain>,
+    factors: IndexMap<String, PlainValue>,
     /// Arguments appended to the target's command.
-    args: Option<Deferred<Arguments>>,
+    args: Option<DeferredValue<CommandArguments>>,
     /// Environment variables of the target.
-    env: Option<Deferred<Environment>>,
+    env: Option<DeferredValue<EnvironmentKeys>>,
     /// Replaces the target's command.
-    command: Option<Deferred<Command>>,
+    command: Option<DeferredValue<CommandText>>,
     /// Working directory of the target, below the folder of the file.
-    cwd: Option<Deferred<String>>,
+    cwd: Option<DeferredValue<String>>,
     /// Value of `{program}`; without that placeholder in the command, its first argument.
-    program: Option<Deferred<String>>,
+    program: Option<DeferredValue<String>>,
     /// Proof that the variant took effect: one table or a list of them.
-    assert: Option<Deferred<Many<ProofKeys>>>,
+    assert: Option<DeferredValue<OneOrMany<ProofKeys>>>,
     /// Of loads of the short form: replaces the benchmark's command that starts the server.
-    serve: Option<Deferred<String>>,
+    serve: Option<DeferredValue<String>>,
     /// Of loads of the short form: replaces the benchmark's URL.
-    url: Option<Deferred<String>>,
+    url: Option<DeferredValue<String>>,
 }
 
 /// Changes of a variant to the target, for one case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PatchKeys {
-    pub args: Option<Arguments>,
-    pub env: Environment,
-    pub command: Option<Command>,
+    pub args: Option<CommandArguments>,
+    pub env: EnvironmentKeys,
+    pub command: Option<CommandText>,
     pub cwd: Option<String>,
     pub program: Option<String>,
     #[serde(rename = "assert")]
-    pub proofs: Many<ProofKeys>,
+    pub proofs: OneOrMany<ProofKeys>,
 }
 
 checked! {
     /// `#rgb` or `#rrggbb`, stored in the long form and lowercase.
-    struct Color(String) from String as {
+    struct HexColor(String) from String as {
         "type": "string", "pattern": "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$"
     },
     |text| {
@@ -149,7 +149,7 @@ checked! {
 }
 
 /// Schema: one variant, a list of them, or a table of them by name.
-pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
     let one = generator.subschema_for::<VariantKeys>();
     json_schema!({
         "description": "What is compared, in order. The first one is the baseline.",
@@ -162,50 +162,55 @@ pub fn schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// Reads all variants of the file; `used` are the names of all its placeholders.
-pub fn read(top: &Part, used: &[String]) -> Result<Vec<Variant>> {
-    let mut found: Vec<Variant> = Vec::new();
+pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVariant>> {
+    let mut found: Vec<ExperimentVariant> = Vec::new();
     let has_loads = top.has("benchmark");
-    let table = top.get("variant").and_then(Node::table);
-    let is_short = table.is_some_and(|table| table.values().all(|node| node.table().is_some()));
+    let table = top.get("variant").and_then(TreeNode::as_table);
+    let is_short = table.is_some_and(|table| table.values().all(|node| node.as_table().is_some()));
     let parts = if is_short {
-        top.tables("variant")
+        top.child_tables("variant")
     } else {
-        top.items("variant")
+        top.list_items("variant")
     };
     for part in &parts {
         let variant = read_one(part, is_short, has_loads, used)?;
         if found.iter().any(|known| known.name == variant.name) {
             let message = format!("there are two variants with the name '{}'", variant.name);
-            return Err(part.error("name", message));
+            return Err(part.error_at_key("name", message));
         }
         found.push(variant);
     }
     if found.is_empty() {
-        found.push(Variant::plain());
+        found.push(ExperimentVariant::implied());
     }
     Ok(found)
 }
 
-fn read_one(part: &Part, is_short: bool, has_loads: bool, used: &[String]) -> Result<Variant> {
+fn read_one(
+    part: &FilePart,
+    is_short: bool,
+    has_loads: bool,
+    used: &[String],
+) -> Result<ExperimentVariant> {
     let own = own_placeholders(part, has_loads, used)?;
     let is_own = |key: &String| own.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
     table.retain(|key, _| !is_own(key));
-    let known = Node {
+    let known = TreeNode {
         line: part.node.line,
-        content: Content::Table(table),
+        content: NodeContent::Table(table),
     };
-    let keys: VariantKeys = Part::new(&part.place, &known).read()?;
-    let heading = is_short.then(|| part.place.name().to_owned());
+    let keys: VariantKeys = FilePart::new(&part.place, &known).read_part()?;
+    let heading = is_short.then(|| part.place.last_key().to_owned());
     let name = match (keys.name, heading) {
         (Some(name), Some(heading)) if name != heading => {
-            return Err(part.wrong("name", "is not the name in its heading"));
+            return Err(part.value_error("name", "is not the name in its heading"));
         }
         (_, Some(heading)) => heading,
         (Some(name), None) => checked_name(name, part)?,
-        (None, None) => return Err(part.missing("name", "name = \"with-module\"")),
+        (None, None) => return Err(part.missing_key("name", "name = \"with-module\"")),
     };
-    let take = |known: &[&str]| -> Table {
+    let take = |known: &[&str]| -> NodeTable {
         let nodes = known.iter().filter_map(|key| {
             let node = part.get(key)?;
             Some(((*key).to_owned(), node.clone()))
@@ -213,57 +218,62 @@ fn read_one(part: &Part, is_short: bool, has_loads: bool, used: &[String]) -> Re
         nodes.collect()
     };
     let factors = keys.factors.into_iter();
-    Ok(Variant {
+    Ok(ExperimentVariant {
         label: keys.label,
         color: keys.color.map(|color| color.0),
-        factors: factors.map(|(name, value)| (name, value.text())).collect(),
-        patch: Node {
+        factors: factors
+            .map(|(name, value)| (name, value.program_text()))
+            .collect(),
+        patch: TreeNode {
             line: part
                 .get("name")
                 .and_then(|node| node.line)
                 .or(part.node.line),
-            content: Content::Table(take(&PATCH)),
+            content: NodeContent::Table(take(&TARGET_PATCH_KEYS)),
         },
         load: if has_loads {
-            take(&OF_A_LOAD)
+            take(&LOAD_PATCH_KEYS)
         } else {
-            Table::default()
+            NodeTable::default()
         },
         is_implied: false,
         place: part.place.clone(),
-        own,
+        own_values: own,
         name,
     })
 }
 
-fn checked_name(name: String, part: &Part) -> Result<String> {
+fn checked_name(name: String, part: &FilePart) -> Result<String> {
     if name.is_empty() || name.contains(|c: char| c.is_control() || ",()[]".contains(c)) {
         let message = format!("the name '{name}' is empty or has commas or brackets");
-        return Err(part.error("name", message));
+        return Err(part.error_at_key("name", message));
     }
     Ok(name)
 }
 
 /// Returns the keys that have a meaning only because a placeholder has their name.
 fn own_placeholders(
-    part: &Part,
+    part: &FilePart,
     has_loads: bool,
     used: &[String],
-) -> Result<Vec<(String, Value, Option<usize>)>> {
+) -> Result<Vec<(String, ParameterValue, Option<usize>)>> {
     let mut found = Vec::new();
     for (key, node) in part.entries() {
         let name = key.as_str();
-        let is_of_a_load = OF_A_LOAD.contains(&name);
-        if SHOWN.contains(&name) || PATCH.contains(&name) || (has_loads && is_of_a_load) {
+        let is_of_a_load = LOAD_PATCH_KEYS.contains(&name);
+        if REPORT_KEYS.contains(&name)
+            || TARGET_PATCH_KEYS.contains(&name)
+            || (has_loads && is_of_a_load)
+        {
             continue;
         }
         if used.contains(&key) {
             check_name(part, name)?;
-            let value = part.read_key::<Plain>(name)?;
+            let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
         } else if is_of_a_load {
             let message = format!("'{key}' replaces a key of [benchmark.NAME], and there is none");
-            return Err(part.error(name, message));
+            return Err(part.error_at_key(name, message));
         }
     }
     Ok(found)
@@ -273,7 +283,7 @@ fn own_placeholders(
 ///
 /// # Errors
 /// No variant has that name; the hint suggests the nearest one.
-pub fn find(variants: &[Variant], name: &str) -> Result<usize> {
+pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize> {
     if let Some(at) = variants.iter().position(|variant| variant.name == name) {
         return Ok(at);
     }
@@ -281,6 +291,6 @@ pub fn find(variants: &[Variant], name: &str) -> Result<usize> {
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
-    let hint = nearest_of(name, &known);
+    let hint = nearest_hint(name, &known);
     bail!("there is no variant '{name}'\nhint: {hint}")
 }

@@ -1,12 +1,14 @@
 //! Conditions without which the figures of a run are invalid: responses of a server
 //! (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
-use crate::part::Part;
-use crate::value::{Many, Pattern, Plain, UrlPath, Whole, checked, or_placeholder};
+use crate::part::FilePart;
+use crate::value::{
+    OneOrMany, PlainValue, RegexPattern, UrlPath, WholeNumber, checked, or_placeholder,
+};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::{BodyRule, Place, Proof, Verify};
+use speedwell_model::assignment::{BodyRule, ProofSource, ResponseCheck, VariantProof};
 use speedwell_model::load_spec::parse_statuses;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,7 +20,7 @@ pub struct VerifyKeys {
     /// Path requested before and after the load. Default: the load's path.
     path: Option<UrlPath>,
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
-    status: Option<Many<Status>>,
+    status: Option<OneOrMany<StatusRange>>,
     /// Text that it must contain, or a table with one rule. By default, anything.
     body: Option<BodyKeys>,
     /// Whether responses must have the same length under all variants. Default: true, but false
@@ -28,10 +30,10 @@ pub struct VerifyKeys {
 
 checked! {
     /// HTTP statuses: `200`, `"2xx"`, `"200-204"`.
-    pub struct Status(RangeInclusive<u16>) from Plain as {
+    pub struct StatusRange(RangeInclusive<u16>) from PlainValue as {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
-    |value| parse_statuses(&value.text()).map_err(|why| format!(": {why}"))
+    |value| parse_statuses(&value.program_text()).map_err(|why| format!(": {why}"))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,20 +50,20 @@ enum BodyKeys {
 #[serde(rename_all = "snake_case")]
 enum BodyRuleKey {
     /// A pattern that must match in it.
-    Regex(Pattern),
+    Regex(RegexPattern),
     /// A text that it must contain.
     Contains(String),
     /// It must be this JSON value.
     Json(serde_json::Value),
     /// It must be a JSON list or table of this length.
-    JsonLength(Whole<0>),
+    JsonLength(WholeNumber<0>),
     /// It must have this many bytes.
-    Bytes(Whole<0>),
+    Bytes(WholeNumber<0>),
 }
 
 /// Resolves the expected responses; by default they have a status from 200 to 299 and equal length.
-pub fn resolve(keys: Option<VerifyKeys>) -> Verify {
-    let mut verify = Verify {
+pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
+    let mut verify = ResponseCheck {
         path: None,
         statuses: vec![(200, 299)],
         body: None,
@@ -72,7 +74,7 @@ pub fn resolve(keys: Option<VerifyKeys>) -> Verify {
     };
     verify.path = keys.path.map(|path| path.0);
     if let Some(statuses) = keys.status {
-        let range = |status: &Status| (*status.0.start(), *status.0.end());
+        let range = |status: &StatusRange| (*status.0.start(), *status.0.end());
         verify.statuses = statuses.iter().map(range).collect();
     }
     verify.body = keys.body.map(|body| match body {
@@ -98,24 +100,24 @@ pub fn resolve(keys: Option<VerifyKeys>) -> Verify {
 ]))]
 pub struct ProofKeys {
     /// Pattern that must match in the target's stdout.
-    stdout: Option<Pattern>,
+    stdout: Option<RegexPattern>,
     /// Pattern that must match in its stderr.
-    stderr: Option<Pattern>,
+    stderr: Option<RegexPattern>,
     /// A file below the target's folder.
     file: Option<String>,
     /// A path to request.
     http: Option<String>,
     /// Pattern that must match in the file or response.
     #[serde(rename = "match")]
-    pattern: Option<Pattern>,
+    pattern: Option<RegexPattern>,
     /// When to check. By default, when a server is ready, or when a command has exited.
-    on: Option<Moment>,
+    on: Option<ProofMoment>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
-enum Moment {
+enum ProofMoment {
     /// When the server is ready.
     Ready,
     /// After it has exited.
@@ -124,34 +126,42 @@ enum Moment {
 
 /// Resolves the proofs of a variant. Files are relative to `directory`, the working directory of
 /// the target. By default, a `server` is checked when it is ready.
-pub fn proofs(
-    proofs: Many<ProofKeys>,
-    variant: &Part,
+pub fn resolve_proofs(
+    proofs: OneOrMany<ProofKeys>,
+    variant: &FilePart,
     directory: &Path,
     server: bool,
-) -> Result<Vec<Proof>> {
-    let parts = variant.items("assert");
+) -> Result<Vec<VariantProof>> {
+    let parts = variant.list_items("assert");
     let found = proofs.0.into_iter().zip(&parts);
     found
-        .map(|(keys, part)| proof(keys, part, directory, server))
+        .map(|(keys, part)| resolve_proof(keys, part, directory, server))
         .collect()
 }
 
-fn proof(keys: ProofKeys, part: &Part, directory: &Path, server: bool) -> Result<Proof> {
+fn resolve_proof(
+    keys: ProofKeys,
+    part: &FilePart,
+    directory: &Path,
+    server: bool,
+) -> Result<VariantProof> {
     let has_pattern = keys.pattern.is_some();
     let inside = keys.pattern.map_or_else(String::new, |pattern| pattern.0);
-    let file = keys.file.map(|file| Place::File(directory.join(file)));
-    let elsewhere = file.into_iter().chain(keys.http.map(Place::Http));
-    let mut found: Vec<(Place, String)> = elsewhere.map(|place| (place, inside.clone())).collect();
+    let file = keys
+        .file
+        .map(|file| ProofSource::File(directory.join(file)));
+    let elsewhere = file.into_iter().chain(keys.http.map(ProofSource::Http));
+    let mut found: Vec<(ProofSource, String)> =
+        elsewhere.map(|place| (place, inside.clone())).collect();
     if has_pattern && found.is_empty() {
         let message = "the key 'match' says what is in a file or an answer, and there is none";
-        return Err(part.error("match", message));
+        return Err(part.error_at_key("match", message));
     }
-    found.extend(keys.stdout.map(|pattern| (Place::Stdout, pattern.0)));
-    found.extend(keys.stderr.map(|pattern| (Place::Stderr, pattern.0)));
+    found.extend(keys.stdout.map(|pattern| (ProofSource::Stdout, pattern.0)));
+    found.extend(keys.stderr.map(|pattern| (ProofSource::Stderr, pattern.0)));
     match (found.pop(), found.is_empty()) {
-        (Some((place, pattern)), true) => Ok(Proof {
-            at_exit: !server || keys.on == Some(Moment::Exit),
+        (Some((place, pattern)), true) => Ok(VariantProof {
+            at_exit: !server || keys.on == Some(ProofMoment::Exit),
             place,
             pattern,
         }),

@@ -8,17 +8,17 @@
 //! 12.5  5%  50ms  NAME  METRIC(VARIANT)  METRIC[GROUP, PARAMETER=VALUE](VARIANT)  ( ... )
 //! ```
 //!
-//! Start at [`Expression`]; gates are in [`Gate`].
+//! Start at [`ClaimExpression`]; gates are in [`ChangeGate`].
 
 mod parser;
 mod print;
 mod value;
 
-pub use parser::{arithmetic, filter};
+pub use parser::{evaluate_arithmetic, parse_filter};
 
 /// Units, the stored unit (nanoseconds, bytes), and the factor between them. Sizes with k, M, G are
 /// powers of 1000, with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
-const UNITS: [(&str, &str, f64); 13] = [
+const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
     ("ns", "ns", 1.0),
     ("us", "ns", 1e3),
     ("µs", "ns", 1e3),
@@ -36,7 +36,7 @@ const UNITS: [(&str, &str, f64); 13] = [
 
 /// A unit of time or size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Unit {
+pub struct QuantityUnit {
     /// Symbol.
     pub name: &'static str,
     /// Unit in which figures are stored.
@@ -45,11 +45,11 @@ pub struct Unit {
     pub factor: f64,
 }
 
-impl Unit {
+impl QuantityUnit {
     /// Returns the unit with that symbol.
-    pub fn find(name: &str) -> Option<Unit> {
-        let found = UNITS.iter().find(|(known, ..)| *known == name);
-        found.map(|&(name, stored, factor)| Unit {
+    pub fn find_unit(name: &str) -> Option<QuantityUnit> {
+        let found = QUANTITY_UNITS.iter().find(|(known, ..)| *known == name);
+        found.map(|&(name, stored, factor)| QuantityUnit {
             name,
             stored,
             factor,
@@ -57,46 +57,49 @@ impl Unit {
     }
 
     /// Returns the symbols of all units.
-    pub fn names() -> Vec<String> {
-        UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
+    pub fn unit_names() -> Vec<String> {
+        QUANTITY_UNITS
+            .iter()
+            .map(|(name, ..)| (*name).to_owned())
+            .collect()
     }
 }
 
 /// A claim or a part of one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Expression {
+pub enum ClaimExpression {
     /// A plain number.
     Number(f64),
     /// A share in percent; 0.05 for `5%`.
     Percent(f64),
     /// A time or a size: `50ms`, `2MiB`.
-    Quantity(f64, Unit),
+    Quantity(f64, QuantityUnit),
     /// A parameter of the experiment.
     Name(String),
     /// A measured figure.
-    Term(Term),
+    Term(MetricTerm),
     /// Negation of a number.
-    Minus(Box<Expression>),
+    Minus(Box<ClaimExpression>),
     /// Logical negation.
-    Not(Box<Expression>),
+    Not(Box<ClaimExpression>),
     /// A binary operation.
-    Pair(Box<Expression>, Operator, Box<Expression>),
+    Pair(Box<ClaimExpression>, BinaryOperator, Box<ClaimExpression>),
 }
 
 /// A metric of a variant: `time[promises, test=fibonacci](collector)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Term {
+pub struct MetricTerm {
     /// Metric.
     pub metric: String,
     /// Selected cases.
-    pub filter: Filter,
+    pub filter: CaseFilter,
     /// Variant.
     pub variant: String,
 }
 
 /// Selects the cases that have the group and the values; without any, all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Filter {
+pub struct CaseFilter {
     /// Group.
     pub group: Option<String>,
     /// Values of parameters, as texts.
@@ -105,7 +108,7 @@ pub struct Filter {
 
 /// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum BinaryOperator {
     /// Logical or.
     Or,
     /// Logical and.
@@ -132,12 +135,12 @@ pub enum Operator {
     By,
 }
 
-impl Expression {
+impl ClaimExpression {
     /// Returns the terms in it, in order and without duplicates.
-    pub fn terms(&self) -> Vec<&Term> {
-        let mut found: Vec<&Term> = Vec::new();
-        self.visit(&mut |part| {
-            if let Expression::Term(term) = part
+    pub fn terms(&self) -> Vec<&MetricTerm> {
+        let mut found: Vec<&MetricTerm> = Vec::new();
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Term(term) = part
                 && !found.contains(&term)
             {
                 found.push(term);
@@ -147,10 +150,10 @@ impl Expression {
     }
 
     /// Returns the parameters in it, in order and without duplicates.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn parameter_names(&self) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
-        self.visit(&mut |part| {
-            if let Expression::Name(name) = part
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Name(name) = part
                 && !found.contains(&name.as_str())
             {
                 found.push(name);
@@ -160,23 +163,23 @@ impl Expression {
     }
 
     /// Returns the times and sizes in it.
-    pub fn quantities(&self) -> Vec<(f64, Unit)> {
+    pub fn quantities(&self) -> Vec<(f64, QuantityUnit)> {
         let mut found = Vec::new();
-        self.visit(&mut |part| {
-            if let Expression::Quantity(number, unit) = part {
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Quantity(number, unit) = part {
                 found.push((*number, *unit));
             }
         });
         found
     }
 
-    fn visit<'a>(&'a self, look: &mut impl FnMut(&'a Expression)) {
+    fn visit_parts<'a>(&'a self, look: &mut impl FnMut(&'a ClaimExpression)) {
         look(self);
         match self {
-            Expression::Minus(inner) | Expression::Not(inner) => inner.visit(look),
-            Expression::Pair(left, _, right) => {
-                left.visit(look);
-                right.visit(look);
+            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => inner.visit_parts(look),
+            ClaimExpression::Pair(left, _, right) => {
+                left.visit_parts(look);
+                right.visit_parts(look);
             }
             _ => {}
         }
@@ -185,28 +188,28 @@ impl Expression {
 
 /// A limit on the change from the baseline to a candidate: `time < +250%`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
+pub struct ChangeGate {
     /// Metric.
     pub metric: String,
     /// Selected cases.
-    pub filter: Filter,
+    pub filter: CaseFilter,
     /// `<`, `<=`, `>` or `>=`.
-    pub operator: Operator,
+    pub operator: BinaryOperator,
     /// Change as a share of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
     pub change: f64,
 }
 
-impl Gate {
+impl ChangeGate {
     /// Whether a change, as a share of the baseline, satisfies the gate.
-    pub fn allows(&self, change: f64) -> bool {
-        self.operator.compares(change, self.change) == Some(true)
+    pub fn allows_change(&self, change: f64) -> bool {
+        self.operator.compare_numbers(change, self.change) == Some(true)
     }
 }
 
 /// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
-pub struct Mistake {
+pub struct ExpressionError {
     /// Description of the error.
     pub message: String,
     /// Expression.
@@ -222,10 +225,10 @@ fn hint_line(hint: &Option<String>) -> String {
     hint.as_ref().map(line).unwrap_or_default()
 }
 
-impl Mistake {
+impl ExpressionError {
     /// Creates the error that `part`, which occurs in the expression, names something that does not
     /// exist.
-    pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
+    pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
         let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_whole = |at: &usize| {
             let (before, behind) = (&text[..*at], &text[at + part.len()..]);
@@ -234,7 +237,7 @@ impl Mistake {
         let mut places = text.match_indices(part).map(|(at, _)| at);
         let place = places.find(is_whole).or_else(|| text.find(part));
         let before = place.map_or("", |at| &text[..at]);
-        Mistake {
+        ExpressionError {
             message,
             text: text.to_owned(),
             column: before.chars().count(),
@@ -250,10 +253,10 @@ mod tests {
     #[test]
     fn a_claim_lists_what_it_needs() {
         let text = "cpu_cores(brown) > 0.9*cpus and cpu_cores(red) < 1.3 and cpu_cores(brown) > 1";
-        let claim = Expression::claim(text).unwrap();
+        let claim = ClaimExpression::parse_claim(text).unwrap();
         let terms: Vec<String> = claim.terms().iter().map(|t| t.to_string()).collect();
         assert_eq!(terms, ["cpu_cores(brown)", "cpu_cores(red)"]);
-        assert_eq!(claim.names(), ["cpus"]);
+        assert_eq!(claim.parameter_names(), ["cpus"]);
     }
 
     #[test]
@@ -270,7 +273,7 @@ mod tests {
             ("3%", 0.03),
             ("1e3", 1000.0),
         ] {
-            assert_eq!(arithmetic(text), Some(value), "{text}");
+            assert_eq!(evaluate_arithmetic(text), Some(value), "{text}");
         }
         for text in [
             "",
@@ -282,22 +285,30 @@ mod tests {
             "{n}",
             "8 workers",
         ] {
-            assert_eq!(arithmetic(text), None, "{text}");
+            assert_eq!(evaluate_arithmetic(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_gate_bounds_the_change_of_a_metric() {
-        let gates = Gate::parse("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
-        let texts: Vec<String> = gates.iter().map(Gate::to_string).collect();
+        let gates =
+            ChangeGate::parse("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
+        let texts: Vec<String> = gates.iter().map(ChangeGate::to_string).collect();
         assert_eq!(
             texts,
             ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]
         );
         assert_eq!(gates[0].change, -0.05);
-        assert!(gates[0].allows(-0.04) && gates[0].allows(0.3) && !gates[0].allows(-0.05));
-        assert!(gates[1].allows(0.105) && !gates[1].allows(0.106));
-        assert_eq!(Gate::parse("time < 250%"), Gate::parse("time < +250%"));
+        assert!(
+            gates[0].allows_change(-0.04)
+                && gates[0].allows_change(0.3)
+                && !gates[0].allows_change(-0.05)
+        );
+        assert!(gates[1].allows_change(0.105) && !gates[1].allows_change(0.106));
+        assert_eq!(
+            ChangeGate::parse("time < 250%"),
+            ChangeGate::parse("time < +250%")
+        );
     }
 
     #[test]
@@ -317,7 +328,7 @@ mod tests {
                 "an operator is missing here\n  time < 5% or rps > 1%\n            ^",
             ),
         ] {
-            let mistake = Gate::parse(text).unwrap_err().to_string();
+            let mistake = ChangeGate::parse(text).unwrap_err().to_string();
             assert!(mistake.starts_with(expected), "{mistake}");
         }
     }

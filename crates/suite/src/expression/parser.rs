@@ -3,35 +3,38 @@
 //! Names of variants, groups and values appear unquoted in brackets, hyphens included, so they
 //! extend to the bracket or comma; only names that contain such characters need quotes.
 
-use super::{Expression, Filter, Gate, Mistake, Operator, Term, Unit};
+use super::{
+    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
+    QuantityUnit,
+};
 
 /// Maximum nesting of brackets, because each level uses stack space.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
-impl Expression {
+impl ClaimExpression {
     /// Parses a claim: an expression that is true or false.
     ///
     /// # Errors
     /// The text is not a claim; the error has a column.
-    pub fn claim(text: &str) -> Result<Expression, Mistake> {
-        Parser::new(text).claim()
+    pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
+        ExpressionParser::new(text).whole_claim()
     }
 }
 
-impl Gate {
+impl ChangeGate {
     /// Parses gates joined by `and`.
     ///
     /// # Errors
     /// The text is not a list of gates; the error has a column.
-    pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
-        Parser::new(text).gates()
+    pub fn parse(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
+        ExpressionParser::new(text).whole_gates()
     }
 }
 
 /// Evaluates a text such as `2*8+1` or `5%`; `None` if it is not a number.
-pub fn arithmetic(text: &str) -> Option<f64> {
-    let read = Parser::new(text).quantity().ok()?;
-    let value = read.number(&|_| None, &|_| None)?;
+pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
+    let read = ExpressionParser::new(text).whole_number().ok()?;
+    let value = read.evaluate_number(&|_| None, &|_| None)?;
     // A text with a unit is not a plain number.
     let is_plain = value.is_finite() && read.quantities().is_empty();
     is_plain.then_some(value)
@@ -41,32 +44,32 @@ pub fn arithmetic(text: &str) -> Option<f64> {
 ///
 /// # Errors
 /// The text is not a filter; the error has a column.
-pub fn filter(text: &str) -> Result<Filter, Mistake> {
-    Parser::new(text).whole_filter()
+pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
+    ExpressionParser::new(text).whole_filter()
 }
 
 /// State of parsing a text.
-struct Parser<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-type Read<T> = Result<T, Mistake>;
+type ParseResult<T> = Result<T, ExpressionError>;
 
 /// Whether an expression is a truth value rather than a number.
-fn is_truth(part: &Expression) -> bool {
+fn is_truth(part: &ClaimExpression) -> bool {
     match part {
-        Expression::Not(_) => true,
-        Expression::Pair(_, operator, _) => operator.gives_truth(),
+        ClaimExpression::Not(_) => true,
+        ClaimExpression::Pair(_, operator, _) => operator.gives_truth(),
         _ => false,
     }
 }
 
-impl<'a> Parser<'a> {
+impl<'a> ExpressionParser<'a> {
     /// Creates a parser at the start of the text.
-    pub fn new(text: &'a str) -> Parser<'a> {
-        Parser {
+    pub fn new(text: &'a str) -> ExpressionParser<'a> {
+        ExpressionParser {
             text,
             at: 0,
             depth: 0,
@@ -74,182 +77,182 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the whole text as a truth value.
-    pub fn claim(mut self) -> Read<Expression> {
-        let begin = self.skip();
-        let found = self.expression(0)?;
-        self.end()?;
+    pub fn whole_claim(mut self) -> ParseResult<ClaimExpression> {
+        let begin = self.skip_whitespace();
+        let found = self.parse_expression(0)?;
+        self.expect_end()?;
         if is_truth(&found) {
             Ok(found)
         } else {
             Err(self
-                .mistake(begin, "this is a number, and nothing is said about it")
+                .error_at(begin, "this is a number, and nothing is said about it")
                 .with_hint("a claim compares: rps(new) > rps(old)"))
         }
     }
 
     /// Parses the whole text as a number.
-    pub fn quantity(mut self) -> Read<Expression> {
-        let begin = self.skip();
-        let found = self.expression(0)?;
-        self.end()?;
+    pub fn whole_number(mut self) -> ParseResult<ClaimExpression> {
+        let begin = self.skip_whitespace();
+        let found = self.parse_expression(0)?;
+        self.expect_end()?;
         if is_truth(&found) {
-            Err(self.mistake(begin, "this is no number"))
+            Err(self.error_at(begin, "this is no number"))
         } else {
             Ok(found)
         }
     }
 
     /// Parses the whole text as a filter.
-    pub fn whole_filter(mut self) -> Read<Filter> {
-        let filter = self.filter_items("")?;
-        self.end()?;
+    pub fn whole_filter(mut self) -> ParseResult<CaseFilter> {
+        let filter = self.parse_filter_items("")?;
+        self.expect_end()?;
         Ok(filter)
     }
 
     /// Parses the whole text as gates.
-    pub fn gates(mut self) -> Read<Vec<Gate>> {
-        let mut gates = vec![self.gate()?];
-        while self.word("and") {
-            gates.push(self.gate()?);
+    pub fn whole_gates(mut self) -> ParseResult<Vec<ChangeGate>> {
+        let mut gates = vec![self.parse_gate()?];
+        while self.take_word("and") {
+            gates.push(self.parse_gate()?);
         }
-        self.end()?;
+        self.expect_end()?;
         Ok(gates)
     }
 
-    fn gate(&mut self) -> Read<Gate> {
-        let begin = self.skip();
-        let Some(metric) = self.name()? else {
-            return Err(self.mistake(begin, "the name of a metric is missing here"));
+    fn parse_gate(&mut self) -> ParseResult<ChangeGate> {
+        let begin = self.skip_whitespace();
+        let Some(metric) = self.parse_name()? else {
+            return Err(self.error_at(begin, "the name of a metric is missing here"));
         };
-        let filter = self.filter()?;
-        let place = self.skip();
-        let operator = self.operator(Operator::Less.level());
+        let filter = self.parse_term_filter()?;
+        let place = self.skip_whitespace();
+        let operator = self.parse_operator(BinaryOperator::Less.precedence());
         let Some(operator) = operator.filter(|found| found.is_bound()) else {
-            return Err(self.mistake(place, "one of < <= > >= is missing here"));
+            return Err(self.error_at(place, "one of < <= > >= is missing here"));
         };
-        let place = self.skip();
-        let sign = if self.symbol("-") { -1.0 } else { 1.0 };
-        let _ = sign < 0.0 || self.symbol("+");
-        match self.quantity_literal()? {
-            Some(Expression::Percent(share)) => Ok(Gate {
+        let place = self.skip_whitespace();
+        let sign = if self.take_symbol("-") { -1.0 } else { 1.0 };
+        let _ = sign < 0.0 || self.take_symbol("+");
+        match self.parse_quantity()? {
+            Some(ClaimExpression::Percent(share)) => Ok(ChangeGate {
                 metric,
                 filter,
                 operator,
                 change: sign * share,
             }),
             _ => Err(self
-                .mistake(place, "a change in percent is missing here")
+                .error_at(place, "a change in percent is missing here")
                 .with_hint("a gate bounds a change: time < +10%")),
         }
     }
 
-    fn expression(&mut self, level: u8) -> Read<Expression> {
-        let begin = self.skip();
-        let mut left = self.operand(level)?;
+    fn parse_expression(&mut self, level: u8) -> ParseResult<ClaimExpression> {
+        let begin = self.skip_whitespace();
+        let mut left = self.parse_operand(level)?;
         loop {
-            let place = self.skip();
-            let Some(operator) = self.operator(level) else {
+            let place = self.skip_whitespace();
+            let Some(operator) = self.parse_operator(level) else {
                 return Ok(left);
             };
-            self.wants(&left, operator.takes_truth(), begin)?;
-            let right_begin = self.skip();
-            let right = self.expression(operator.level() + 1)?;
-            self.wants(&right, operator.takes_truth(), right_begin)?;
-            if operator.is_comparison() && self.comes_comparison() {
+            self.check_operand(&left, operator.takes_truth(), begin)?;
+            let right_begin = self.skip_whitespace();
+            let right = self.parse_expression(operator.precedence() + 1)?;
+            self.check_operand(&right, operator.takes_truth(), right_begin)?;
+            if operator.is_comparison() && self.peeks_comparison() {
                 return Err(self
-                    .mistake(place, "comparisons cannot be chained")
+                    .error_at(place, "comparisons cannot be chained")
                     .with_hint("a < b and b < c"));
             }
-            left = Expression::Pair(Box::new(left), operator, Box::new(right));
+            left = ClaimExpression::Pair(Box::new(left), operator, Box::new(right));
         }
     }
 
-    fn wants(&self, part: &Expression, truth: bool, begin: usize) -> Read<()> {
+    fn check_operand(&self, part: &ClaimExpression, truth: bool, begin: usize) -> ParseResult<()> {
         match (truth, is_truth(part)) {
             (true, false) => Err(self
-                .mistake(begin, "this is a number, and a comparison is needed here")
+                .error_at(begin, "this is a number, and a comparison is needed here")
                 .with_hint("each side of 'and', 'or' and 'not' compares two numbers")),
             (false, true) => {
-                Err(self.mistake(begin, "this is a comparison, and a number is needed here"))
+                Err(self.error_at(begin, "this is a comparison, and a number is needed here"))
             }
             _ => Ok(()),
         }
     }
 
-    fn comes_comparison(&mut self) -> bool {
+    fn peeks_comparison(&mut self) -> bool {
         let place = self.at;
-        let found = self.operator(Operator::Less.level());
+        let found = self.parse_operator(BinaryOperator::Less.precedence());
         self.at = place;
-        found.is_some_and(Operator::is_comparison)
+        found.is_some_and(BinaryOperator::is_comparison)
     }
 
-    fn operand(&mut self, level: u8) -> Read<Expression> {
+    fn parse_operand(&mut self, level: u8) -> ParseResult<ClaimExpression> {
         self.depth += 1;
-        let begin = self.skip();
-        if self.depth > DEEPEST {
-            return Err(self.mistake(begin, "this is nested too deeply"));
+        let begin = self.skip_whitespace();
+        if self.depth > MAX_DEPTH {
+            return Err(self.error_at(begin, "this is nested too deeply"));
         }
-        let found = if level <= Operator::NOT && self.word("not") {
-            let begin = self.skip();
-            let inner = self.expression(Operator::NOT)?;
-            self.wants(&inner, true, begin)?;
-            Expression::Not(Box::new(inner))
-        } else if self.symbol("-") {
-            let begin = self.skip();
-            let inner = self.operand(Operator::TIGHTEST)?;
-            self.wants(&inner, false, begin)?;
-            Expression::Minus(Box::new(inner))
-        } else if self.symbol("(") {
-            let inner = self.expression(0)?;
-            self.must(")")?;
+        let found = if level <= BinaryOperator::NOT_PRECEDENCE && self.take_word("not") {
+            let begin = self.skip_whitespace();
+            let inner = self.parse_expression(BinaryOperator::NOT_PRECEDENCE)?;
+            self.check_operand(&inner, true, begin)?;
+            ClaimExpression::Not(Box::new(inner))
+        } else if self.take_symbol("-") {
+            let begin = self.skip_whitespace();
+            let inner = self.parse_operand(BinaryOperator::MAX_PRECEDENCE)?;
+            self.check_operand(&inner, false, begin)?;
+            ClaimExpression::Minus(Box::new(inner))
+        } else if self.take_symbol("(") {
+            let inner = self.parse_expression(0)?;
+            self.expect_symbol(")")?;
             inner
         } else {
-            self.atom()?
+            self.parse_atom()?
         };
         self.depth -= 1;
         Ok(found)
     }
 
-    fn atom(&mut self) -> Read<Expression> {
-        let begin = self.skip();
-        if let Some(found) = self.quantity_literal()? {
+    fn parse_atom(&mut self) -> ParseResult<ClaimExpression> {
+        let begin = self.skip_whitespace();
+        if let Some(found) = self.parse_quantity()? {
             return Ok(found);
         }
-        let Some(name) = self.name()? else {
-            let mistake = self.mistake(begin, "a number or a metric is missing here");
+        let Some(name) = self.parse_name()? else {
+            let mistake = self.error_at(begin, "a number or a metric is missing here");
             return Err(if self.text[begin..].starts_with('{') {
                 mistake.with_hint("parameters stand here without braces")
             } else {
                 mistake
             });
         };
-        let filter = self.filter()?;
-        if self.symbol("(") {
-            let place = self.skip();
-            let variant = self.raw(&[')'])?;
+        let filter = self.parse_term_filter()?;
+        if self.take_symbol("(") {
+            let place = self.skip_whitespace();
+            let variant = self.parse_raw(&[')'])?;
             if variant.is_empty() {
-                return Err(self.mistake(place, "the name of a variant is missing here"));
+                return Err(self.error_at(place, "the name of a variant is missing here"));
             }
-            self.must(")")?;
-            return Ok(Expression::Term(Term {
+            self.expect_symbol(")")?;
+            return Ok(ClaimExpression::Term(MetricTerm {
                 metric: name,
                 filter,
                 variant,
             }));
         }
         let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if is_name && filter == Filter::default() {
-            Ok(Expression::Name(name))
+        if is_name && filter == CaseFilter::default() {
+            Ok(ClaimExpression::Name(name))
         } else {
             Err(self
-                .mistake(self.at, "a variant in brackets is missing here")
+                .error_at(self.at, "a variant in brackets is missing here")
                 .with_hint(format!("{name}(VARIANT)")))
         }
     }
 
     /// Parses a number without sign, optionally in percent or with a unit.
-    fn quantity_literal(&mut self) -> Read<Option<Expression>> {
-        let begin = self.skip();
+    fn parse_quantity(&mut self) -> ParseResult<Option<ClaimExpression>> {
+        let begin = self.skip_whitespace();
         let rest = &self.text[begin..];
         let digits = |text: &str| {
             let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -266,7 +269,7 @@ impl<'a> Parser<'a> {
         }
         let number: f64 = match rest[..length].parse() {
             Ok(number) => number,
-            Err(_) => return Err(self.mistake(begin, "this is no number")),
+            Err(_) => return Err(self.error_at(begin, "this is no number")),
         };
         self.at = begin + length;
         let rest = &rest[length..];
@@ -274,57 +277,57 @@ impl<'a> Parser<'a> {
             .find(|c: char| !c.is_alphanumeric())
             .unwrap_or(rest.len());
         if end > 0 {
-            let Some(unit) = Unit::find(&rest[..end]) else {
+            let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
                 let message = format!("there is no unit '{}'", &rest[..end]);
-                let hint = format!("it is one of {}", Unit::names().join(", "));
-                return Err(self.mistake(self.at, message).with_hint(hint));
+                let hint = format!("it is one of {}", QuantityUnit::unit_names().join(", "));
+                return Err(self.error_at(self.at, message).with_hint(hint));
             };
             self.at += end;
-            return Ok(Some(Expression::Quantity(number, unit)));
+            return Ok(Some(ClaimExpression::Quantity(number, unit)));
         }
-        Ok(Some(if self.symbol("%") {
-            Expression::Percent(number / 100.0)
+        Ok(Some(if self.take_symbol("%") {
+            ClaimExpression::Percent(number / 100.0)
         } else {
-            Expression::Number(number)
+            ClaimExpression::Number(number)
         }))
     }
 
-    fn filter(&mut self) -> Read<Filter> {
-        if !self.symbol("[") {
-            return Ok(Filter::default());
+    fn parse_term_filter(&mut self) -> ParseResult<CaseFilter> {
+        if !self.take_symbol("[") {
+            return Ok(CaseFilter::default());
         }
-        let filter = self.filter_items("]")?;
-        self.must("]")?;
+        let filter = self.parse_filter_items("]")?;
+        self.expect_symbol("]")?;
         Ok(filter)
     }
 
-    fn filter_items(&mut self, end: &str) -> Read<Filter> {
+    fn parse_filter_items(&mut self, end: &str) -> ParseResult<CaseFilter> {
         let ends: Vec<char> = [',', '='].into_iter().chain(end.chars()).collect();
-        let mut filter = Filter::default();
+        let mut filter = CaseFilter::default();
         loop {
-            let place = self.skip();
-            let name = self.raw(&ends)?;
+            let place = self.skip_whitespace();
+            let name = self.parse_raw(&ends)?;
             if name.is_empty() {
                 return Err(self
-                    .mistake(place, "a group or PARAMETER=VALUE is missing here")
+                    .error_at(place, "a group or PARAMETER=VALUE is missing here")
                     .with_hint("time[promises, size=10](new)"));
             }
-            if self.symbol("=") {
-                let value = self.raw(&ends)?;
+            if self.take_symbol("=") {
+                let value = self.parse_raw(&ends)?;
                 filter.values.push((name, value));
             } else if filter.group.replace(name).is_some() {
-                return Err(self.mistake(place, "there can be one group only"));
+                return Err(self.error_at(place, "there can be one group only"));
             }
-            if !self.symbol(",") {
+            if !self.take_symbol(",") {
                 return Ok(filter);
             }
         }
     }
 
     /// Parses a text up to one of the characters, or a quoted text.
-    fn raw(&mut self, ends: &[char]) -> Read<String> {
-        let begin = self.skip();
-        if let Some(quoted) = self.quoted()? {
+    fn parse_raw(&mut self, ends: &[char]) -> ParseResult<String> {
+        let begin = self.skip_whitespace();
+        if let Some(quoted) = self.parse_quoted()? {
             return Ok(quoted);
         }
         let rest = &self.text[begin..];
@@ -334,8 +337,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a quoted text; a doubled quote inside stands for one.
-    fn quoted(&mut self) -> Read<Option<String>> {
-        let begin = self.skip();
+    fn parse_quoted(&mut self) -> ParseResult<Option<String>> {
+        let begin = self.skip_whitespace();
         let Some(quote) = self.text[begin..]
             .chars()
             .next()
@@ -355,13 +358,13 @@ impl<'a> Parser<'a> {
                 return Ok(Some(found));
             }
         }
-        Err(self.mistake(begin, "this quote does not end"))
+        Err(self.error_at(begin, "this quote does not end"))
     }
 
     /// Parses the name of a metric or parameter: `latency.p99.9`, `instructions:u`, or quoted.
-    fn name(&mut self) -> Read<Option<String>> {
-        let begin = self.skip();
-        if let Some(quoted) = self.quoted()? {
+    fn parse_name(&mut self) -> ParseResult<Option<String>> {
+        let begin = self.skip_whitespace();
+        if let Some(quoted) = self.parse_quoted()? {
             return Ok(Some(quoted));
         }
         let rest = &self.text[begin..];
@@ -377,17 +380,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses an operator if it binds at least as tightly as `level`.
-    fn operator(&mut self, level: u8) -> Option<Operator> {
-        let begin = self.skip();
-        for operator in Operator::ALL {
-            let sign = operator.sign();
+    fn parse_operator(&mut self, level: u8) -> Option<BinaryOperator> {
+        let begin = self.skip_whitespace();
+        for operator in BinaryOperator::ALL_OPERATORS {
+            let sign = operator.symbol();
             let is_word = sign.starts_with(char::is_alphabetic);
             let comes = if is_word {
-                self.word(sign)
+                self.take_word(sign)
             } else {
-                self.symbol(sign)
+                self.take_symbol(sign)
             };
-            if comes && operator.level() >= level {
+            if comes && operator.precedence() >= level {
                 return Some(operator);
             }
             self.at = begin;
@@ -395,21 +398,21 @@ impl<'a> Parser<'a> {
         None
     }
 
-    fn skip(&mut self) -> usize {
+    fn skip_whitespace(&mut self) -> usize {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
         self.at
     }
 
-    fn symbol(&mut self, symbol: &str) -> bool {
-        let begin = self.skip();
+    fn take_symbol(&mut self, symbol: &str) -> bool {
+        let begin = self.skip_whitespace();
         let comes = self.text[begin..].starts_with(symbol);
         self.at += if comes { symbol.len() } else { 0 };
         comes
     }
 
-    fn word(&mut self, word: &str) -> bool {
-        let begin = self.skip();
+    fn take_word(&mut self, word: &str) -> bool {
+        let begin = self.skip_whitespace();
         let rest = self.text[begin..].strip_prefix(word);
         let goes_on = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
         let comes = rest.is_some_and(|rest| !rest.starts_with(goes_on));
@@ -417,22 +420,22 @@ impl<'a> Parser<'a> {
         comes
     }
 
-    fn must(&mut self, symbol: &str) -> Read<()> {
-        let begin = self.skip();
-        if self.symbol(symbol) {
+    fn expect_symbol(&mut self, symbol: &str) -> ParseResult<()> {
+        let begin = self.skip_whitespace();
+        if self.take_symbol(symbol) {
             Ok(())
         } else {
-            Err(self.mistake(begin, format!("'{symbol}' is missing here")))
+            Err(self.error_at(begin, format!("'{symbol}' is missing here")))
         }
     }
 
-    fn end(&mut self) -> Read<()> {
-        let begin = self.skip();
+    fn expect_end(&mut self) -> ParseResult<()> {
+        let begin = self.skip_whitespace();
         let rest = &self.text[begin..];
         if rest.is_empty() {
             return Ok(());
         }
-        let mistake = self.mistake(begin, "an operator is missing here");
+        let mistake = self.error_at(begin, "an operator is missing here");
         Err(if rest.starts_with('=') {
             mistake.with_hint("equality is written ==")
         } else {
@@ -440,8 +443,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn mistake(&self, at: usize, message: impl Into<String>) -> Mistake {
-        Mistake {
+    fn error_at(&self, at: usize, message: impl Into<String>) -> ExpressionError {
+        ExpressionError {
             message: message.into(),
             text: self.text.to_owned(),
             column: self.text[..at].chars().count(),
@@ -450,8 +453,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-impl Mistake {
-    fn with_hint(mut self, hint: impl Into<String>) -> Mistake {
+impl ExpressionError {
+    fn with_hint(mut self, hint: impl Into<String>) -> ExpressionError {
         self.hint = Some(hint.into());
         self
     }

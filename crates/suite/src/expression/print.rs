@@ -1,91 +1,91 @@
 //! Formats expressions as text that parses to the same expression.
 
-use super::{Expression, Filter, Gate, Operator, Term};
+use super::{BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm};
 use std::fmt::{Display, Formatter, Result};
 
-impl Operator {
+impl BinaryOperator {
     /// Longer symbols first, because they are tried in this order.
-    pub(super) const ALL: [Operator; 12] = [
-        Operator::Or,
-        Operator::And,
-        Operator::AtMost,
-        Operator::AtLeast,
-        Operator::Equal,
-        Operator::Unequal,
-        Operator::Less,
-        Operator::More,
-        Operator::Plus,
-        Operator::Minus,
-        Operator::Times,
-        Operator::By,
+    pub(super) const ALL_OPERATORS: [BinaryOperator; 12] = [
+        BinaryOperator::Or,
+        BinaryOperator::And,
+        BinaryOperator::AtMost,
+        BinaryOperator::AtLeast,
+        BinaryOperator::Equal,
+        BinaryOperator::Unequal,
+        BinaryOperator::Less,
+        BinaryOperator::More,
+        BinaryOperator::Plus,
+        BinaryOperator::Minus,
+        BinaryOperator::Times,
+        BinaryOperator::By,
     ];
 
     /// Precedence of `not`.
-    pub(super) const NOT: u8 = 3;
+    pub(super) const NOT_PRECEDENCE: u8 = 3;
 
     /// Higher precedence than any operator.
-    pub(super) const TIGHTEST: u8 = 7;
+    pub(super) const MAX_PRECEDENCE: u8 = 7;
 
     /// Returns its symbol.
-    pub fn sign(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
-            Operator::Or => "or",
-            Operator::And => "and",
-            Operator::Less => "<",
-            Operator::AtMost => "<=",
-            Operator::More => ">",
-            Operator::AtLeast => ">=",
-            Operator::Equal => "==",
-            Operator::Unequal => "!=",
-            Operator::Plus => "+",
-            Operator::Minus => "-",
-            Operator::Times => "*",
-            Operator::By => "/",
+            BinaryOperator::Or => "or",
+            BinaryOperator::And => "and",
+            BinaryOperator::Less => "<",
+            BinaryOperator::AtMost => "<=",
+            BinaryOperator::More => ">",
+            BinaryOperator::AtLeast => ">=",
+            BinaryOperator::Equal => "==",
+            BinaryOperator::Unequal => "!=",
+            BinaryOperator::Plus => "+",
+            BinaryOperator::Minus => "-",
+            BinaryOperator::Times => "*",
+            BinaryOperator::By => "/",
         }
     }
 
     /// Returns its precedence.
-    pub(super) fn level(self) -> u8 {
+    pub(super) fn precedence(self) -> u8 {
         match self {
-            Operator::Or => 1,
-            Operator::And => 2,
-            Operator::Plus | Operator::Minus => 5,
-            Operator::Times | Operator::By => 6,
+            BinaryOperator::Or => 1,
+            BinaryOperator::And => 2,
+            BinaryOperator::Plus | BinaryOperator::Minus => 5,
+            BinaryOperator::Times | BinaryOperator::By => 6,
             _ => 4,
         }
     }
 
     /// Whether it compares two numbers.
     pub fn is_comparison(self) -> bool {
-        self.level() == 4
+        self.precedence() == 4
     }
 
     /// Whether it is one of `<`, `<=`, `>`, `>=`.
     pub fn is_bound(self) -> bool {
-        self.is_comparison() && !matches!(self, Operator::Equal | Operator::Unequal)
+        self.is_comparison() && !matches!(self, BinaryOperator::Equal | BinaryOperator::Unequal)
     }
 
     pub(super) fn gives_truth(self) -> bool {
-        self.level() <= 4
+        self.precedence() <= 4
     }
 
     pub(super) fn takes_truth(self) -> bool {
-        self.level() < Operator::NOT
+        self.precedence() < BinaryOperator::NOT_PRECEDENCE
     }
 }
 
-impl Expression {
-    fn level(&self) -> u8 {
+impl ClaimExpression {
+    fn precedence_of_root(&self) -> u8 {
         match self {
-            Expression::Pair(_, operator, _) => operator.level(),
-            Expression::Not(_) => Operator::NOT,
-            Expression::Minus(_) => Operator::TIGHTEST,
-            _ => Operator::TIGHTEST + 1,
+            ClaimExpression::Pair(_, operator, _) => operator.precedence(),
+            ClaimExpression::Not(_) => BinaryOperator::NOT_PRECEDENCE,
+            ClaimExpression::Minus(_) => BinaryOperator::MAX_PRECEDENCE,
+            _ => BinaryOperator::MAX_PRECEDENCE + 1,
         }
     }
 
-    fn write(&self, out: &mut Formatter<'_>, least: u8) -> Result {
-        if self.level() < least {
+    fn write_operand(&self, out: &mut Formatter<'_>, least: u8) -> Result {
+        if self.precedence_of_root() < least {
             write!(out, "({self})")
         } else {
             write!(out, "{self}")
@@ -93,35 +93,35 @@ impl Expression {
     }
 }
 
-impl Display for Expression {
+impl Display for ClaimExpression {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         match self {
-            Expression::Number(number) => write!(out, "{number}"),
-            Expression::Percent(share) => write!(out, "{}%", percent(*share)),
-            Expression::Quantity(number, unit) => write!(out, "{number}{}", unit.name),
-            Expression::Name(name) => out.write_str(name),
-            Expression::Term(term) => write!(out, "{term}"),
-            Expression::Minus(inner) => {
+            ClaimExpression::Number(number) => write!(out, "{number}"),
+            ClaimExpression::Percent(share) => write!(out, "{}%", shortest_percent(*share)),
+            ClaimExpression::Quantity(number, unit) => write!(out, "{number}{}", unit.name),
+            ClaimExpression::Name(name) => out.write_str(name),
+            ClaimExpression::Term(term) => write!(out, "{term}"),
+            ClaimExpression::Minus(inner) => {
                 out.write_str("-")?;
-                inner.write(out, Operator::TIGHTEST)
+                inner.write_operand(out, BinaryOperator::MAX_PRECEDENCE)
             }
-            Expression::Not(inner) => {
+            ClaimExpression::Not(inner) => {
                 out.write_str("not ")?;
-                inner.write(out, Operator::NOT)
+                inner.write_operand(out, BinaryOperator::NOT_PRECEDENCE)
             }
-            Expression::Pair(left, operator, right) => {
+            ClaimExpression::Pair(left, operator, right) => {
                 // Comparisons cannot be chained; all other operators are left-associative.
-                left.write(out, operator.level())?;
-                write!(out, " {} ", operator.sign())?;
-                right.write(out, operator.level() + 1)
+                left.write_operand(out, operator.precedence())?;
+                write!(out, " {} ", operator.symbol())?;
+                right.write_operand(out, operator.precedence() + 1)
             }
         }
     }
 }
 
-impl Display for Gate {
+impl Display for ChangeGate {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
-        let term = Term {
+        let term = MetricTerm {
             metric: self.metric.clone(),
             filter: self.filter.clone(),
             variant: "x".to_owned(),
@@ -132,21 +132,21 @@ impl Display for Gate {
         write!(
             out,
             "{what} {} {sign}{}%",
-            self.operator.sign(),
-            percent(self.change)
+            self.operator.symbol(),
+            shortest_percent(self.change)
         )
     }
 }
 
 /// Returns the shortest percentage that parses to the same share.
-fn percent(share: f64) -> f64 {
+fn shortest_percent(share: f64) -> f64 {
     let digits = (0..17).map(|digits| 10f64.powi(digits));
     let mut rounded = digits.map(|power| (share * 100.0 * power).round() / power);
     let same = rounded.find(|percent| percent / 100.0 == share);
     same.unwrap_or(share * 100.0)
 }
 
-impl Display for Term {
+impl Display for MetricTerm {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         let is_plain = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
         let begins = self
@@ -158,25 +158,26 @@ impl Display for Term {
         } else {
             write!(out, "'{}'", self.metric.replace('\'', "''"))?
         }
-        if self.filter != Filter::default() {
+        if self.filter != CaseFilter::default() {
             write!(out, "[{}]", self.filter)?;
         }
-        write!(out, "({})", bracketed(&self.variant))
+        write!(out, "({})", quote_name(&self.variant))
     }
 }
 
-impl Display for Filter {
+impl Display for CaseFilter {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
-        let group = self.group.iter().map(|group| bracketed(group));
-        let pair =
-            |(name, value): &(String, String)| format!("{}={}", bracketed(name), bracketed(value));
+        let group = self.group.iter().map(|group| quote_name(group));
+        let pair = |(name, value): &(String, String)| {
+            format!("{}={}", quote_name(name), quote_name(value))
+        };
         let all: Vec<String> = group.chain(self.values.iter().map(pair)).collect();
         out.write_str(&all.join(", "))
     }
 }
 
 /// Formats a name for use in brackets.
-fn bracketed(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_.:-+/@".contains(c);
     if !name.is_empty() && name.chars().all(is_plain) {
         name.to_owned()
@@ -188,13 +189,13 @@ fn bracketed(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::Unit;
+    use crate::expression::QuantityUnit;
     use rand::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     type Draw = Xoshiro256PlusPlus;
 
-    fn name(draw: &mut Draw) -> String {
+    fn draw_name(draw: &mut Draw) -> String {
         let names = [
             "red",
             "session-only",
@@ -209,7 +210,7 @@ mod tests {
         names[draw.random_range(0..names.len())].to_owned()
     }
 
-    fn term(draw: &mut Draw) -> Term {
+    fn draw_term(draw: &mut Draw) -> MetricTerm {
         let metrics = [
             "rps",
             "latency.p99.9",
@@ -217,54 +218,57 @@ mod tests {
             "branch-misses:u",
             "not",
         ];
-        let group = draw.random_bool(0.3).then(|| name(draw));
-        let values = (0..draw.random_range(0..3)).map(|_| (name(draw), name(draw)));
+        let group = draw.random_bool(0.3).then(|| draw_name(draw));
+        let values = (0..draw.random_range(0..3)).map(|_| (draw_name(draw), draw_name(draw)));
         let values: Vec<(String, String)> = values.collect();
-        Term {
+        MetricTerm {
             metric: metrics[draw.random_range(0..metrics.len())].to_owned(),
-            filter: Filter { group, values },
-            variant: name(draw),
+            filter: CaseFilter { group, values },
+            variant: draw_name(draw),
         }
     }
 
-    fn number(draw: &mut Draw, depth: u32) -> Expression {
+    fn draw_number(draw: &mut Draw, depth: u32) -> ClaimExpression {
         let pair = |draw: &mut Draw, operator| {
-            let (left, right) = (number(draw, depth - 1), number(draw, depth - 1));
-            Expression::Pair(Box::new(left), operator, Box::new(right))
+            let (left, right) = (draw_number(draw, depth - 1), draw_number(draw, depth - 1));
+            ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
         };
         match draw.random_range(0..if depth == 0 { 5 } else { 10 }) {
-            0 => Expression::Number(f64::from(draw.random_range(0..100_000)) / 64.0),
-            1 => Expression::Percent(f64::from(draw.random_range(0..100_000)) / 1000.0 / 100.0),
-            2 => Expression::Name("cpus".to_owned()),
-            3 => Expression::Term(term(draw)),
-            4 => {
-                let unit = Unit::find(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
-                Expression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
+            0 => ClaimExpression::Number(f64::from(draw.random_range(0..100_000)) / 64.0),
+            1 => {
+                ClaimExpression::Percent(f64::from(draw.random_range(0..100_000)) / 1000.0 / 100.0)
             }
-            5 => Expression::Minus(Box::new(number(draw, depth - 1))),
-            6 => pair(draw, Operator::Plus),
-            7 => pair(draw, Operator::Minus),
-            8 => pair(draw, Operator::Times),
-            _ => pair(draw, Operator::By),
+            2 => ClaimExpression::Name("cpus".to_owned()),
+            3 => ClaimExpression::Term(draw_term(draw)),
+            4 => {
+                let unit =
+                    QuantityUnit::find_unit(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
+                ClaimExpression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
+            }
+            5 => ClaimExpression::Minus(Box::new(draw_number(draw, depth - 1))),
+            6 => pair(draw, BinaryOperator::Plus),
+            7 => pair(draw, BinaryOperator::Minus),
+            8 => pair(draw, BinaryOperator::Times),
+            _ => pair(draw, BinaryOperator::By),
         }
     }
 
-    fn truth(draw: &mut Draw, depth: u32) -> Expression {
-        let comparisons: Vec<Operator> = Operator::ALL
+    fn draw_truth(draw: &mut Draw, depth: u32) -> ClaimExpression {
+        let comparisons: Vec<BinaryOperator> = BinaryOperator::ALL_OPERATORS
             .into_iter()
             .filter(|o| o.is_comparison())
             .collect();
         match draw.random_range(0..if depth == 0 { 1 } else { 4 }) {
             0 => {
                 let operator = comparisons[draw.random_range(0..comparisons.len())];
-                let (left, right) = (number(draw, depth), number(draw, depth));
-                Expression::Pair(Box::new(left), operator, Box::new(right))
+                let (left, right) = (draw_number(draw, depth), draw_number(draw, depth));
+                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
             }
-            1 => Expression::Not(Box::new(truth(draw, depth - 1))),
+            1 => ClaimExpression::Not(Box::new(draw_truth(draw, depth - 1))),
             which => {
-                let operator = [Operator::And, Operator::Or][which - 2];
-                let (left, right) = (truth(draw, depth - 1), truth(draw, depth - 1));
-                Expression::Pair(Box::new(left), operator, Box::new(right))
+                let operator = [BinaryOperator::And, BinaryOperator::Or][which - 2];
+                let (left, right) = (draw_truth(draw, depth - 1), draw_truth(draw, depth - 1));
+                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
             }
         }
     }
@@ -273,9 +277,9 @@ mod tests {
     fn what_is_printed_is_read_back_as_the_same() {
         let mut draw = Draw::seed_from_u64(1);
         for round in 0..2000 {
-            let claim = truth(&mut draw, round % 5);
+            let claim = draw_truth(&mut draw, round % 5);
             let text = claim.to_string();
-            assert_eq!(Expression::claim(&text), Ok(claim), "{text}");
+            assert_eq!(ClaimExpression::parse_claim(&text), Ok(claim), "{text}");
         }
     }
 }

@@ -1,28 +1,32 @@
 //! Evaluates expressions for given names and figures.
 
-use super::{Expression, Operator, Term};
+use super::{BinaryOperator, ClaimExpression, MetricTerm};
 
-type Names<'a> = &'a dyn Fn(&str) -> Option<f64>;
-type Figures<'a> = &'a dyn Fn(&Term) -> Option<f64>;
+type NameLookup<'a> = &'a dyn Fn(&str) -> Option<f64>;
+type FigureLookup<'a> = &'a dyn Fn(&MetricTerm) -> Option<f64>;
 
-impl Expression {
+impl ClaimExpression {
     /// Returns the number; `None` for a truth value, or if a name or figure is unknown.
-    pub fn number(&self, names: Names<'_>, figures: Figures<'_>) -> Option<f64> {
+    pub fn evaluate_number(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<f64> {
         match self {
-            Expression::Number(number) | Expression::Percent(number) => Some(*number),
-            Expression::Quantity(number, unit) => Some(number * unit.factor),
-            Expression::Name(name) => names(name),
-            Expression::Term(term) => figures(term),
-            Expression::Minus(inner) => Some(-inner.number(names, figures)?),
-            Expression::Not(_) => None,
-            Expression::Pair(left, operator, right) => {
-                let numbers =
-                    || Some((left.number(names, figures)?, right.number(names, figures)?));
+            ClaimExpression::Number(number) | ClaimExpression::Percent(number) => Some(*number),
+            ClaimExpression::Quantity(number, unit) => Some(number * unit.factor),
+            ClaimExpression::Name(name) => names(name),
+            ClaimExpression::Term(term) => figures(term),
+            ClaimExpression::Minus(inner) => Some(-inner.evaluate_number(names, figures)?),
+            ClaimExpression::Not(_) => None,
+            ClaimExpression::Pair(left, operator, right) => {
+                let numbers = || {
+                    Some((
+                        left.evaluate_number(names, figures)?,
+                        right.evaluate_number(names, figures)?,
+                    ))
+                };
                 match operator {
-                    Operator::Plus => numbers().map(|(left, right)| left + right),
-                    Operator::Minus => numbers().map(|(left, right)| left - right),
-                    Operator::Times => numbers().map(|(left, right)| left * right),
-                    Operator::By => numbers().map(|(left, right)| left / right),
+                    BinaryOperator::Plus => numbers().map(|(left, right)| left + right),
+                    BinaryOperator::Minus => numbers().map(|(left, right)| left - right),
+                    BinaryOperator::Times => numbers().map(|(left, right)| left * right),
+                    BinaryOperator::By => numbers().map(|(left, right)| left / right),
                     _ => None,
                 }
             }
@@ -31,41 +35,49 @@ impl Expression {
 
     /// Returns the truth value; `None` for a number, or if it depends on an unknown name or figure.
     /// One side of `and` and `or` suffices if it decides.
-    pub fn truth(&self, names: Names<'_>, figures: Figures<'_>) -> Option<bool> {
-        let Expression::Pair(left, operator, right) = self else {
+    pub fn evaluate_truth(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<bool> {
+        let ClaimExpression::Pair(left, operator, right) = self else {
             return match self {
-                Expression::Not(inner) => Some(!inner.truth(names, figures)?),
+                ClaimExpression::Not(inner) => Some(!inner.evaluate_truth(names, figures)?),
                 _ => None,
             };
         };
-        let truths = || (left.truth(names, figures), right.truth(names, figures));
+        let truths = || {
+            (
+                left.evaluate_truth(names, figures),
+                right.evaluate_truth(names, figures),
+            )
+        };
         match operator {
-            Operator::And => match truths() {
+            BinaryOperator::And => match truths() {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (left, right) => Some(left? && right?),
             },
-            Operator::Or => match truths() {
+            BinaryOperator::Or => match truths() {
                 (Some(true), _) | (_, Some(true)) => Some(true),
                 (left, right) => Some(left? || right?),
             },
             _ => {
-                let (left, right) = (left.number(names, figures)?, right.number(names, figures)?);
-                operator.compares(left, right)
+                let (left, right) = (
+                    left.evaluate_number(names, figures)?,
+                    right.evaluate_number(names, figures)?,
+                );
+                operator.compare_numbers(left, right)
             }
         }
     }
 }
 
-impl Operator {
+impl BinaryOperator {
     /// Returns the result of a comparison of two numbers; `None` for other operators.
-    pub fn compares(self, left: f64, right: f64) -> Option<bool> {
+    pub fn compare_numbers(self, left: f64, right: f64) -> Option<bool> {
         match self {
-            Operator::Less => Some(left < right),
-            Operator::AtMost => Some(left <= right),
-            Operator::More => Some(left > right),
-            Operator::AtLeast => Some(left >= right),
-            Operator::Equal => Some(left == right),
-            Operator::Unequal => Some(left != right),
+            BinaryOperator::Less => Some(left < right),
+            BinaryOperator::AtMost => Some(left <= right),
+            BinaryOperator::More => Some(left > right),
+            BinaryOperator::AtLeast => Some(left >= right),
+            BinaryOperator::Equal => Some(left == right),
+            BinaryOperator::Unequal => Some(left != right),
             _ => None,
         }
     }
@@ -75,10 +87,10 @@ impl Operator {
 mod tests {
     use super::*;
 
-    fn truth(text: &str) -> Option<bool> {
-        let claim = Expression::claim(text).unwrap();
+    fn truth_of(text: &str) -> Option<bool> {
+        let claim = ClaimExpression::parse_claim(text).unwrap();
         let names = |name: &str| (name == "cpus").then_some(8.0);
-        claim.truth(&names, &|term| match term.variant.as_str() {
+        claim.evaluate_truth(&names, &|term| match term.variant.as_str() {
             "two" => Some(2.0),
             "three" => Some(3.0),
             _ => None,
@@ -102,16 +114,16 @@ mod tests {
             ("x(two) < 1us and 2ms == 2000us", true),
             ("1KiB == 1024 and 1kB == 1000B", true),
         ] {
-            assert_eq!(truth(text), Some(expected), "{text}");
+            assert_eq!(truth_of(text), Some(expected), "{text}");
         }
     }
 
     #[test]
     fn a_missing_figure_leaves_open_only_what_hangs_on_it() {
-        assert_eq!(truth("x(lost) > 1"), None);
-        assert_eq!(truth("x(lost) > 1 and 1 == 2"), Some(false));
-        assert_eq!(truth("x(lost) > 1 or 1 == 1"), Some(true));
-        assert_eq!(truth("x(lost) > 1 or 1 == 2"), None);
-        assert_eq!(truth("not x(lost) > 1"), None);
+        assert_eq!(truth_of("x(lost) > 1"), None);
+        assert_eq!(truth_of("x(lost) > 1 and 1 == 2"), Some(false));
+        assert_eq!(truth_of("x(lost) > 1 or 1 == 1"), Some(true));
+        assert_eq!(truth_of("x(lost) > 1 or 1 == 2"), None);
+        assert_eq!(truth_of("not x(lost) > 1"), None);
     }
 }

@@ -1,30 +1,30 @@
 //! Context of one API request.
 
-use super::problem::Problem;
-use super::writers::Writers;
-use crate::access::Caller;
-use crate::query::Query;
-use crate::site::{Site, unix_ms};
+use super::problem::ApiError;
+use super::writers::WriterPool;
+use crate::access::CallerIdentity;
+use crate::query::PageQuery;
+use crate::site::{SiteState, unix_ms};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 use speedwell_model::Session;
-use speedwell_results::store::{Sender, Store};
+use speedwell_results::store::{Store, UploadSender};
 
 /// An API request whose caller has permission.
 #[derive(Debug)]
-pub struct Call<'a> {
-    pub site: &'a Site,
-    pub writers: &'a Writers,
+pub struct ApiRequest<'a> {
+    pub site: &'a SiteState,
+    pub writers: &'a WriterPool,
     /// The names in the path, in order; the first is the project.
     pub names: &'a [String],
     /// The text after the `?`.
     pub query: &'a str,
     pub body: &'a Bytes,
-    pub caller: &'a Caller,
+    pub caller: &'a CallerIdentity,
 }
 
-impl Call<'_> {
+impl ApiRequest<'_> {
     pub fn project(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
@@ -33,11 +33,11 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If it is not a valid id.
-    pub fn session_id(&self) -> Result<&str, Problem> {
+    pub fn session_id(&self) -> Result<&str, ApiError> {
         let id = self.names.get(1).map_or("", String::as_str);
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if id.is_empty() || id.len() > 64 || !id.bytes().all(is_letter) {
-            return Err(Problem::bad(
+            return Err(ApiError::bad_request(
                 "the identity of a session has up to 64 letters, digits and hyphens",
             ));
         }
@@ -45,14 +45,15 @@ impl Call<'_> {
     }
 
     /// Records an action on a session in the audit log.
-    pub fn audit(&self, what: &str, id: &str, result: &str) {
+    pub fn record_action(&self, what: &str, id: &str, result: &str) {
         let project = Some(self.project());
-        self.site.note(self.caller, project, what, id, result);
+        self.site
+            .record_action(self.caller, project, what, id, result);
     }
 
     /// Returns who sends the request, and when.
-    pub fn sender(&self) -> Sender<'_> {
-        Sender {
+    pub fn upload_sender(&self) -> UploadSender<'_> {
+        UploadSender {
             token: self.caller.token.as_deref(),
             at_unix_ms: unix_ms(),
         }
@@ -62,7 +63,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// 403, which is recorded in the audit log.
-    pub fn ensure_may_push(&self, session: &Session) -> Result<(), Problem> {
+    pub fn ensure_push_permitted(&self, session: &Session) -> Result<(), ApiError> {
         let caller = self.caller;
         let origin = session.origin.as_ref();
         let branch = origin.and_then(|origin| origin.branch.clone());
@@ -79,9 +80,9 @@ impl Call<'_> {
                 .is_some_and(|allowed| !allowed.contains(&named))
             {
                 let words = format!("the token may not push sessions of the {what} '{named}'");
-                self.audit("push", &session.id, &words);
-                return Err(Problem::new(StatusCode::FORBIDDEN, words)
-                    .hint("another token may: speedwell serve token add"));
+                self.record_action("push", &session.id, &words);
+                return Err(ApiError::new(StatusCode::FORBIDDEN, words)
+                    .with_hint("another token may: speedwell serve token add"));
             }
         }
         Ok(())
@@ -91,24 +92,24 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If it is invalid.
-    pub fn read_query(&self) -> Result<Query, Problem> {
-        Ok(Query::parse(self.query)?)
+    pub fn parse_query(&self) -> Result<PageQuery, ApiError> {
+        Ok(PageQuery::parse(self.query)?)
     }
 
     /// Runs `work` with the write connection to the project's store.
     ///
     /// # Errors
     /// If there is no such project, its store cannot be opened, or `work` fails.
-    pub fn write<T>(
+    pub fn with_writer<T>(
         &self,
-        work: impl FnOnce(&mut Store) -> Result<T, Problem>,
-    ) -> Result<T, Problem> {
-        self.writers.with(self.site, self.project(), work)
+        work: impl FnOnce(&mut Store) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        self.writers.with_writer(self.site, self.project(), work)
     }
 }
 
 /// Builds a JSON response.
-pub fn reply(status: StatusCode, body: &Value) -> Response<Body> {
+pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string() + "\n"));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");

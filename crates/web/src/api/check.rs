@@ -4,53 +4,56 @@
 //! that depend on the meaning of a value run after parsing. Errors of the scan name the line,
 //! counted from 1.
 
-use super::problem::Problem;
+use super::problem::ApiError;
 use axum::http::StatusCode;
-use speedwell_model::{Session, Usage, Value};
+use speedwell_model::{ParameterValue, ResourceUsage, Session};
 
 /// Maximum bytes of a line.
-const LINE: usize = 16 << 20;
+const MAX_LINE_BYTES: usize = 16 << 20;
 /// Maximum nesting depth.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum number of keys in a data line; 250,000 samples have that many.
-const KEYS: usize = 1_000_000;
+const MAX_KEYS: usize = 1_000_000;
 /// Maximum number of keys in a header, each of which may become a variant or a program.
-const HEADER_KEYS: usize = 100_000;
+const MAX_HEADER_KEYS: usize = 100_000;
 /// Maximum bytes of a name.
-pub const NAME: usize = 4 << 10;
+pub const MAX_NAME_BYTES: usize = 4 << 10;
 /// Maximum number of parameters of a case.
-const PARAMETERS: usize = 64;
+const MAX_PARAMETERS: usize = 64;
 /// The last millisecond of the year 9999.
 const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
 /// Nanoseconds of a year: no run takes longer.
-const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
 /// Scans lines without parsing them. The first one is line `at` of the session, counted from 0.
 ///
 /// # Errors
 /// 400 or 413, naming the line.
-pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
+pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
     let Ok(text) = std::str::from_utf8(text) else {
-        return Err(Problem::bad("the body is no UTF-8"));
+        return Err(ApiError::bad_request("the body is no UTF-8"));
     };
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(
-            Problem::bad("the last line does not end").hint("send whole lines, each with its end")
-        );
+        return Err(ApiError::bad_request("the last line does not end")
+            .with_hint("send whole lines, each with its end"));
     }
     for (line, number) in text.lines().zip(at..) {
-        let most_keys = if number == 0 { HEADER_KEYS } else { KEYS };
-        let fault = match scan(line.as_bytes()) {
-            _ if line.len() > LINE => Some("is longer than 16 MiB".to_owned()),
+        let most_keys = if number == 0 {
+            MAX_HEADER_KEYS
+        } else {
+            MAX_KEYS
+        };
+        let fault = match scan_line(line.as_bytes()) {
+            _ if line.len() > MAX_LINE_BYTES => Some("is longer than 16 MiB".to_owned()),
             _ if line.trim().is_empty() => Some("is empty".to_owned()),
-            found if found.depth > DEPTH => Some(format!("is nested deeper than {DEPTH}")),
+            found if found.depth > MAX_DEPTH => Some(format!("is nested deeper than {MAX_DEPTH}")),
             found if found.keys > most_keys => Some(format!("has more than {most_keys} keys")),
             found if found.has_nul => Some("holds the character NUL".to_owned()),
             _ => None,
         };
         if let Some(fault) = fault {
             let words = format!("line {} {fault}", number + 1);
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, words));
         }
     }
     Ok(())
@@ -58,15 +61,15 @@ pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
 
 /// Result of scanning a line.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct LineScan {
     depth: usize,
     keys: usize,
     has_nul: bool,
 }
 
 /// Scans a line of JSON, which need not be valid.
-fn scan(line: &[u8]) -> Seen {
-    let mut seen = Seen::default();
+fn scan_line(line: &[u8]) -> LineScan {
+    let mut seen = LineScan::default();
     let mut depth = 0_usize;
     let mut is_text = false;
     let mut at = 0;
@@ -96,36 +99,37 @@ fn scan(line: &[u8]) -> Seen {
 ///
 /// # Errors
 /// 400 or 413.
-pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
+pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     if session.id != id {
         let words = format!(
             "the header is of session '{}', not '{id}'",
-            short(&session.id)
+            shorten_name(&session.id)
         );
-        return Err(Problem::bad(words));
+        return Err(ApiError::bad_request(words));
     }
-    if session.state == speedwell_model::State::Running {
-        return Err(
-            Problem::bad("the session is still being measured").hint("push it when it is over")
-        );
+    if session.state == speedwell_model::SessionState::Running {
+        return Err(ApiError::bad_request("the session is still being measured")
+            .with_hint("push it when it is over"));
     }
     let is_time = |at: i64| (0..=LATEST_UNIX_MS).contains(&at);
     if !is_time(session.started_unix_ms) {
-        return Err(Problem::bad("the session begins before 1970 or after 9999"));
+        return Err(ApiError::bad_request(
+            "the session begins before 1970 or after 9999",
+        ));
     }
-    names(session)?;
+    check_names(session)?;
     for (run, place) in session.runs.iter().zip(1..) {
-        let words = |what: &str| Problem::bad(format!("run {place} {what}"));
+        let words = |what: &str| ApiError::bad_request(format!("run {place} {what}"));
         if !is_time(run.started_unix_ms) {
             return Err(words("begins before 1970 or after 9999"));
         }
-        if run.wall_ns > LONGEST_NS {
+        if run.wall_ns > MAX_RUN_NS {
             return Err(words("takes longer than a year"));
         }
         if run.usage.is_some_and(|usage| is_huge(&usage)) {
             return Err(words("used more than can be"));
         }
-        if run.case.values.len() > PARAMETERS {
+        if run.case.values.len() > MAX_PARAMETERS {
             return Err(words("is of a case with more than 64 parameters").too_large());
         }
     }
@@ -133,7 +137,7 @@ pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
 }
 
 /// Whether any value is too large to be real and could overflow sums.
-fn is_huge(usage: &Usage) -> bool {
+fn is_huge(usage: &ResourceUsage) -> bool {
     let figures = [
         Some(usage.user_ns),
         Some(usage.system_ns),
@@ -148,14 +152,14 @@ fn is_huge(usage: &Usage) -> bool {
 }
 
 /// Rejects names that are too long.
-fn names(session: &Session) -> Result<(), Problem> {
+fn check_names(session: &Session) -> Result<(), ApiError> {
     let check = |what: &str, name: &str| match name.len() {
-        0..=NAME => Ok(()),
-        bytes => Err(Problem::new(
+        0..=MAX_NAME_BYTES => Ok(()),
+        bytes => Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
                 "the {what} '{}...' has {bytes} bytes, and 4,096 is the most",
-                short(name)
+                shorten_name(name)
             ),
         )),
     };
@@ -179,7 +183,7 @@ fn names(session: &Session) -> Result<(), Problem> {
         check("benchmark", &case.benchmark)?;
         for (name, value) in &case.values {
             check("parameter", name)?;
-            if let Value::Text(text) = value {
+            if let ParameterValue::Text(text) = value {
                 check("value", text)?;
             }
         }
@@ -194,7 +198,7 @@ fn names(session: &Session) -> Result<(), Problem> {
 }
 
 /// Truncates a name.
-fn short(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
@@ -203,7 +207,7 @@ mod tests {
     use super::*;
 
     fn status(text: &str) -> u16 {
-        let refused = lines(text.as_bytes(), 1).err();
+        let refused = check_lines(text.as_bytes(), 1).err();
         refused.map_or(200, |problem| problem.status.as_u16())
     }
 
@@ -211,15 +215,15 @@ mod tests {
     fn brackets_in_texts_and_escapes_do_not_count() {
         let line = br#"{"a":"[[[{\"\\","b":[1,{"c:d":2}]}"#;
         assert_eq!(
-            scan(line),
-            Seen {
+            scan_line(line),
+            LineScan {
                 depth: 3,
                 keys: 3,
                 has_nul: false
             }
         );
-        assert!(scan(br#""\u0000""#).has_nul);
-        assert!(!scan(br#""\\u0000""#).has_nul);
+        assert!(scan_line(br#""\u0000""#).has_nul);
+        assert!(!scan_line(br#""\\u0000""#).has_nul);
     }
 
     #[test]
@@ -227,12 +231,15 @@ mod tests {
         let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
         assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
-        assert_eq!((status(&keys(KEYS)), status(&keys(KEYS + 1))), (200, 413));
-        let header = lines(keys(HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
+        assert_eq!(
+            (status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))),
+            (200, 413)
+        );
+        let header = check_lines(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
         assert!(header.error.contains("line 1 has more"), "{header:?}");
-        let long = format!("\"{}\"\n", "a".repeat(LINE));
+        let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
         assert_eq!(status(&long), 413);
-        let second = lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
+        let second = check_lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
         assert!(second.error.contains("line 8 holds"), "{second:?}");
         assert_eq!(
             (status("{}"), status("{}\n\n{}\n"), status("")),

@@ -3,51 +3,51 @@
 //!
 //! Points and the audit log are limited; the response says whether there are more points.
 
-use super::call::{Call, reply};
-use super::problem::Problem;
+use super::call::{ApiRequest, json_response};
+use super::problem::ApiError;
 use crate::answer;
-use crate::page::MOST_RUNS;
+use crate::page::MAX_RUNS;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
 use serde_json::{Value, json};
 use speedwell_results::store::{Store, StoredPoint};
 
-type Answer = Result<Response<Body>, Problem>;
+type DataResult = Result<Response<Body>, ApiError>;
 
 /// Points in a response: default and maximum.
-const POINTS: usize = 1_000;
-const MOST_POINTS: usize = 10_000;
+const DEFAULT_POINTS: usize = 1_000;
+const MAX_POINTS: usize = 10_000;
 
 /// Entries of the audit log in a response.
-const LINES: usize = 200;
+const MAX_AUDIT_ENTRIES: usize = 200;
 
 /// Option names of the gate.
-const OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
+const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
 /// Returns the document of a page of the project.
-pub fn of_project(call: &Call<'_>, page: &str) -> Answer {
+pub fn project_document(call: &ApiRequest<'_>, page: &str) -> DataResult {
     // Project names need no escaping; other names fail here.
-    call.site.project(call.project())?;
-    document(call, &format!("/{}/{page}.json", call.project()))
+    call.site.find_project(call.project())?;
+    page_document(call, &format!("/{}/{page}.json", call.project()))
 }
 
 /// Returns the document of a page of the server.
-pub fn document(call: &Call<'_>, path: &str) -> Answer {
+pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
     let address = match call.query {
         "" => path.to_owned(),
         query => format!("{path}?{query}"),
     };
     let uri: Uri = address
         .parse()
-        .map_err(|_| Problem::bad("the question is not understood"))?;
-    Ok(answer::document(call.site, call.caller, &uri)?)
+        .map_err(|_| ApiError::bad_request("the question is not understood"))?;
+    Ok(answer::document_response(call.site, call.caller, &uri)?)
 }
 
 /// Returns all series of the project.
-pub fn series(call: &Call<'_>) -> Answer {
-    call.read_query()?.check(&[])?;
-    let project = call.site.project(call.project())?;
-    let series = project.read(|store| Ok(store.series()?))?;
+pub fn list_series(call: &ApiRequest<'_>) -> DataResult {
+    call.parse_query()?.check_names(&[])?;
+    let project = call.site.find_project(call.project())?;
+    let series = project.with_reader(|store| Ok(store.list_series()?))?;
     let rows = series.iter().map(|series| {
         let metric = &series.key.metric;
         json!({
@@ -61,37 +61,39 @@ pub fn series(call: &Call<'_>) -> Answer {
         })
     });
     let rows: Vec<Value> = rows.collect();
-    Ok(reply(StatusCode::OK, &json!({"series": rows})))
+    Ok(json_response(StatusCode::OK, &json!({"series": rows})))
 }
 
 /// Returns the newest points of a series.
-pub fn points(call: &Call<'_>) -> Answer {
-    let query = call.read_query()?;
-    query.check(&["series", "most"])?;
-    let Some(series) = query.number("series")? else {
-        return Err(
-            Problem::bad("which series?").hint("?series=NUMBER, of those at PROJECT/series")
-        );
+pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
+    let query = call.parse_query()?;
+    query.check_names(&["series", "most"])?;
+    let Some(series) = query.get_number("series")? else {
+        return Err(ApiError::bad_request("which series?")
+            .with_hint("?series=NUMBER, of those at PROJECT/series"));
     };
-    let most = match query.number("most")? {
-        None => POINTS,
+    let most = match query.get_number("most")? {
+        None => DEFAULT_POINTS,
         Some(most) => usize::try_from(most)
             .ok()
-            .filter(|most| (1..=MOST_POINTS).contains(most))
-            .ok_or_else(|| Problem::bad(format!("'most' is a number from 1 to {MOST_POINTS}")))?,
+            .filter(|most| (1..=MAX_POINTS).contains(most))
+            .ok_or_else(|| {
+                ApiError::bad_request(format!("'most' is a number from 1 to {MAX_POINTS}"))
+            })?,
     };
-    let project = call.site.project(call.project())?;
-    let mut points = project.read(|store| Ok(store.course(series, most + 1)?.points))?;
+    let project = call.site.find_project(call.project())?;
+    let mut points =
+        project.with_reader(|store| Ok(store.load_newest_points(series, most + 1)?.points))?;
     let is_more = points.len() > most;
     if is_more {
         points.remove(0);
     }
-    let points: Vec<Value> = points.iter().map(point).collect();
+    let points: Vec<Value> = points.iter().map(point_json).collect();
     let body = json!({"series": series, "points": points, "more": is_more});
-    Ok(reply(StatusCode::OK, &body))
+    Ok(json_response(StatusCode::OK, &body))
 }
 
-fn point(stored: &StoredPoint) -> Value {
+fn point_json(stored: &StoredPoint) -> Value {
     let point = &stored.point;
     json!({
         "session": stored.session,
@@ -107,15 +109,20 @@ fn point(stored: &StoredPoint) -> Value {
 }
 
 /// Returns the exit status that `speedwell compare --fail-on` would have.
-pub fn gate(call: &Call<'_>) -> Answer {
-    let query = call.read_query()?;
-    query.check(&[
-        "base", "with", OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3],
+pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
+    let query = call.parse_query()?;
+    query.check_names(&[
+        "base",
+        "with",
+        GATE_OPTIONS[0],
+        GATE_OPTIONS[1],
+        GATE_OPTIONS[2],
+        GATE_OPTIONS[3],
     ])?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
-        return Err(Problem::bad("which sessions?").hint("?base=@prev&with=@latest"));
+        return Err(ApiError::bad_request("which sessions?").with_hint("?base=@prev&with=@latest"));
     };
-    let options = OPTIONS.map(|name| (name, query.get(name)));
+    let options = GATE_OPTIONS.map(|name| (name, query.get(name)));
     let mut options: Vec<(&str, &str)> = options
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -123,48 +130,53 @@ pub fn gate(call: &Call<'_>) -> Answer {
     if query.get("fail-on").is_none() {
         options.push(("fail-on", "worse"));
     }
-    let project = call.site.project(call.project())?;
+    let project = call.site.find_project(call.project())?;
     let words = [base.to_owned(), with.to_owned()];
-    let said = project.read(|store| {
+    let said = project.with_reader(|store| {
         Ok(check_size(call, store, &words)
             .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
     })?;
     let said = said.map_err(|problem| match problem.status {
-        StatusCode::INTERNAL_SERVER_ERROR => Problem {
+        StatusCode::INTERNAL_SERVER_ERROR => ApiError {
             status: StatusCode::BAD_REQUEST,
             ..problem
         },
         _ => problem,
     })?;
-    Ok(reply(
+    Ok(json_response(
         StatusCode::OK,
-        &json!({"status": said.status, "words": said.words}),
+        &json!({"status": said.status, "words": said.message}),
     ))
 }
 
 /// Rejects comparisons that would take too long.
-fn check_size(call: &Call<'_>, store: &Store, words: &[String]) -> Result<(), Problem> {
+fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<(), ApiError> {
     let mut runs = 0;
     for word in words {
         let plain = word.split("::").next().unwrap_or_default();
         let plain = plain.split('[').next().unwrap_or_default();
-        let number = (call.site.lookups.session)(store, plain).map_err(|error| Problem {
+        let number = (call.site.lookups.session)(store, plain).map_err(|error| ApiError {
             status: StatusCode::NOT_FOUND,
-            ..Problem::from(error)
+            ..ApiError::from(error)
         })?;
-        runs += store.overview(number)?.map_or(0, |session| session.runs);
+        runs += store
+            .find_overview(number)?
+            .map_or(0, |session| session.runs);
     }
-    if runs <= MOST_RUNS {
+    if runs <= MAX_RUNS {
         return Ok(());
     }
-    let words = format!("{runs} runs are too many; at most {MOST_RUNS} are compared here");
-    Err(Problem::bad(words).too_large())
+    let words = format!("{runs} runs are too many; at most {MAX_RUNS} are compared here");
+    Err(ApiError::bad_request(words).too_large())
 }
 
 /// Lists the tokens, without secrets.
-pub fn tokens(call: &Call<'_>) -> Answer {
-    call.read_query()?.check(&[])?;
-    let tokens = call.site.first.read(|store| Ok(store.tokens()?))?;
+pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
+    call.parse_query()?.check_names(&[])?;
+    let tokens = call
+        .site
+        .first
+        .with_reader(|store| Ok(store.list_tokens()?))?;
     let rows = tokens.iter().map(|token| {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         json!({
@@ -181,13 +193,16 @@ pub fn tokens(call: &Call<'_>) -> Answer {
         })
     });
     let rows: Vec<Value> = rows.collect();
-    Ok(reply(StatusCode::OK, &json!({"tokens": rows})))
+    Ok(json_response(StatusCode::OK, &json!({"tokens": rows})))
 }
 
 /// Returns the newest entries of the audit log.
-pub fn audit(call: &Call<'_>) -> Answer {
-    call.read_query()?.check(&[])?;
-    let lines = call.site.first.read(|store| Ok(store.audit(LINES)?))?;
+pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
+    call.parse_query()?.check_names(&[])?;
+    let lines = call
+        .site
+        .first
+        .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
     let rows = lines.iter().map(|line| {
         json!({
             "at_unix_ms": line.at_unix_ms,
@@ -201,5 +216,5 @@ pub fn audit(call: &Call<'_>) -> Answer {
         })
     });
     let rows: Vec<Value> = rows.collect();
-    Ok(reply(StatusCode::OK, &json!({"audit": rows})))
+    Ok(json_response(StatusCode::OK, &json!({"audit": rows})))
 }

@@ -2,7 +2,7 @@
 //!
 //! Decides which endpoints exist and which permission each needs. The table in `routes.rs` defines
 //! them; the OpenAPI document is generated from it. v1 is only ever extended. Responses are JSON,
-//! errors are [`problem::Problem`]s. Start at [`router`].
+//! errors are [`problem_schema::ApiError`]s. Start at [`test_router`].
 
 mod call;
 mod check;
@@ -15,89 +15,95 @@ mod sessions;
 mod writers;
 
 use crate::access;
-use crate::site::{PATIENCE, Site};
+use crate::site::{HEAVY_TIMEOUTS, SiteState};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{Method, Response};
 use axum::routing::any;
-use call::Call;
-use problem::Problem;
-use speedwell_serve::Client;
-use speedwell_serve::blocking::{Pool, QUEUE};
-use speedwell_serve::etag::unless_known;
+use call::ApiRequest;
+use problem::ApiError;
+use speedwell_serve::ClientInfo;
+use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH};
+use speedwell_serve::etag::with_etag;
 use std::sync::Arc;
-use writers::Writers;
+use writers::WriterPool;
 
 /// Threads for API requests. Parsing sessions is the work; writes are serialized per project.
-const THREADS: usize = 4;
+const API_THREADS: usize = 4;
 
 /// Maximum bytes of a body, decompressed.
-const BODY: usize = 64 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 
 /// State of the API.
 #[derive(Debug)]
-struct Api {
-    site: Arc<Site>,
-    writers: Writers,
-    pool: Pool,
+struct ApiState {
+    site: Arc<SiteState>,
+    writers: WriterPool,
+    pool: BlockingPool,
 }
 
 /// Returns the router of the API.
 ///
 /// # Errors
 /// If the system cannot start threads.
-pub fn router(site: Arc<Site>) -> anyhow::Result<Router> {
-    let api = Api {
+pub fn router(site: Arc<SiteState>) -> anyhow::Result<Router> {
+    let api = ApiState {
         site,
-        writers: Writers::default(),
-        pool: Pool::new("api", THREADS, QUEUE)?,
+        writers: WriterPool::default(),
+        pool: BlockingPool::new("api", API_THREADS, QUEUE_LENGTH)?,
     };
     let router = Router::new().route("/api/{*rest}", any(handle));
     Ok(router.with_state(Arc::new(api)))
 }
 
 async fn handle(
-    State(api): State<Arc<Api>>,
-    Extension(client): Extension<Client>,
+    State(api): State<Arc<ApiState>>,
+    Extension(client): Extension<ClientInfo>,
     request: Request,
 ) -> Response<Body> {
     let (is_look, asked) = (request.method() == Method::GET, request.headers().clone());
-    match answered(api, client, request).await {
-        Ok(answer) if is_look => unless_known(&asked, answer).await,
+    match route_request(api, client, request).await {
+        Ok(answer) if is_look => with_etag(&asked, answer).await,
         Ok(answer) => answer,
-        Err(problem) => problem.answer(),
+        Err(problem) => problem.into_response(),
     }
 }
 
-async fn answered(
-    api: Arc<Api>,
-    client: Client,
+async fn route_request(
+    api: Arc<ApiState>,
+    client: ClientInfo,
     request: Request,
-) -> Result<Response<Body>, Problem> {
+) -> Result<Response<Body>, ApiError> {
     let (parts, body) = request.into_parts();
-    let (route, names) = routes::found(&parts.method, parts.uri.path())?;
+    let (route, names) = routes::find_route(&parts.method, parts.uri.path())?;
     let (api_pool, heavy) = (api.pool.clone(), api.site.heavy.clone());
     // Reject unauthorized callers before reading the body.
     let caller = {
         let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
         let client = client.clone();
         let ask = move || {
-            let caller = access::caller(&api.site, &headers, &client)?;
-            let allowed = caller.ensure_may(route.need, names.first().map(String::as_str));
+            let caller = access::identify_caller(&api.site, &headers, &client)?;
+            let allowed =
+                caller.ensure_permitted(route.permission, names.first().map(String::as_str));
             allowed.map(|()| caller)
         };
         api_pool.run(ask).await??
     };
     let share = if route.is_heavy {
-        Some(api.site.shares.take(&caller.shares_as(&client)).await?)
+        Some(
+            api.site
+                .shares
+                .acquire_share(&caller.limiter_key(&client))
+                .await?,
+        )
     } else {
         None
     };
-    let body = to_bytes(body, BODY).await;
-    let body = body.map_err(|_| Problem::bad("the body cannot be read"))?;
+    let body = to_bytes(body, MAX_BODY_BYTES).await;
+    let body = body.map_err(|_| ApiError::bad_request("the body cannot be read"))?;
     let work = move || {
-        let call = Call {
+        let call = ApiRequest {
             site: &api.site,
             writers: &api.writers,
             names: &names,
@@ -105,12 +111,12 @@ async fn answered(
             body: &body,
             caller: &caller,
         };
-        let answer = (route.answer)(&call);
+        let answer = (route.handler)(&call);
         drop(share);
         answer
     };
     if route.is_heavy {
-        return heavy.run_within(PATIENCE, work).await?;
+        return heavy.run_within(HEAVY_TIMEOUTS, work).await?;
     }
     api_pool.run(work).await?
 }

@@ -1,16 +1,16 @@
 //! Generates the OpenAPI document from the route table, so that it is complete.
 
-use super::route::{Route, Takes};
-use crate::access::Need;
+use super::route::{ApiRoute, BodyKind};
+use crate::access::RequiredPermission;
 use serde_json::{Map, Value, json};
 
 /// Builds the document (<https://spec.openapis.org/oas/v3.1.0>).
-pub fn document(routes: &[Route]) -> Value {
+pub fn openapi_document(routes: &[ApiRoute]) -> Value {
     let mut paths = Map::new();
     for route in routes {
         let path = format!("/api/v1/{}", route.path);
         let known = paths.entry(path).or_insert_with(|| json!({}));
-        known[route.method.to_lowercase()] = operation(route);
+        known[route.method.to_lowercase()] = route_operation(route);
     }
     json!({
         "openapi": "3.1.0",
@@ -27,12 +27,12 @@ pub fn document(routes: &[Route]) -> Value {
                 "scheme": "bearer",
                 "description": "speedwell serve token add makes one",
             }},
-            "schemas": {"Problem": problem()},
+            "schemas": {"Problem": problem_schema()},
         },
     })
 }
 
-fn problem() -> Value {
+fn problem_schema() -> Value {
     json!({
         "type": "object",
         "required": ["error", "hint"],
@@ -49,9 +49,9 @@ fn problem() -> Value {
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn route_operation(route: &ApiRoute) -> Value {
     let mut responses = Map::new();
-    for (status, what) in route.gives {
+    for (status, what) in route.responses {
         let kind = match route.path {
             "{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
             _ => "application/json",
@@ -70,17 +70,17 @@ fn operation(route: &Route) -> Value {
     );
     let mut operation = json!({
         "summary": route.summary,
-        "operationId": name_of(route),
-        "parameters": parameters(route),
+        "operationId": operation_id(route),
+        "parameters": route_parameters(route),
         "responses": responses,
     });
-    if route.need != Need::Nothing {
+    if route.permission != RequiredPermission::Nothing {
         operation["security"] = json!([{"token": []}]);
     }
-    let takes = match route.takes {
-        Takes::Nothing => None,
-        Takes::Lines => Some("application/jsonl"),
-        Takes::Json => Some("application/json"),
+    let takes = match route.body_kind {
+        BodyKind::Nothing => None,
+        BodyKind::Lines => Some("application/jsonl"),
+        BodyKind::Json => Some("application/json"),
     };
     if let Some(kind) = takes {
         operation["requestBody"] = json!({"required": true, "content": {kind: {}}});
@@ -88,7 +88,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-fn parameters(route: &Route) -> Vec<Value> {
+fn route_parameters(route: &ApiRoute) -> Vec<Value> {
     let names = route.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let text = json!({"type": "string"});
@@ -102,7 +102,7 @@ fn parameters(route: &Route) -> Vec<Value> {
 }
 
 /// Builds an operation id such as `put_project_sessions_id`.
-fn name_of(route: &Route) -> String {
+fn operation_id(route: &ApiRoute) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let path: String = route.path.chars().map(is_letter).collect();
     let path = path.replace("__", "_");

@@ -1,13 +1,13 @@
 //! Errors of the API: always `{"error", "hint"}`, plus data that a program needs to continue, as
 //! `application/problem+json` (RFC 9457 allows other members).
 
-use crate::refusal::Refusal;
+use crate::refusal::PageError;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Problem {
+pub struct ApiError {
     pub status: StatusCode,
     /// What is wrong.
     pub error: String,
@@ -16,50 +16,50 @@ pub struct Problem {
     /// When to retry, in seconds.
     pub retry_after_s: Option<u64>,
     /// Data that a program needs to continue.
-    pub more: Box<Map<String, Value>>,
+    pub members: Box<Map<String, Value>>,
 }
 
-impl Problem {
+impl ApiError {
     /// Creates an error without a hint.
-    pub fn new(status: StatusCode, error: impl Into<String>) -> Problem {
-        Problem {
+    pub fn new(status: StatusCode, error: impl Into<String>) -> ApiError {
+        ApiError {
             status,
             error: error.into(),
             hint: None,
             retry_after_s: None,
-            more: Box::default(),
+            members: Box::default(),
         }
     }
 
     /// The request is invalid.
-    pub fn bad(error: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, error)
+    pub fn bad_request(error: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, error)
     }
 
     /// The requested thing does not exist.
-    pub fn missing(error: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, error)
+    pub fn not_found(error: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, error)
     }
 
     /// Changes the status: something is too large.
-    pub fn too_large(mut self) -> Problem {
+    pub fn too_large(mut self) -> ApiError {
         self.status = StatusCode::PAYLOAD_TOO_LARGE;
         self
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> ApiError {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds a member for programs.
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Problem {
-        self.more.insert(key.to_owned(), value.into());
+    pub fn with_member(mut self, key: &str, value: impl Into<Value>) -> ApiError {
+        self.members.insert(key.to_owned(), value.into());
         self
     }
 
-    pub fn answer(self) -> Response<Body> {
-        let mut body = *self.more;
+    pub fn into_response(self) -> Response<Body> {
+        let mut body = *self.members;
         body.insert("error".to_owned(), self.error.into());
         body.insert("hint".to_owned(), self.hint.into());
         let mut response = Response::new(Body::from(Value::Object(body).to_string() + "\n"));
@@ -76,29 +76,29 @@ impl Problem {
 
 /// A store that is unreachable or full is not the client's fault: 503 or 507, and nothing is
 /// stored.
-impl From<anyhow::Error> for Problem {
-    fn from(error: anyhow::Error) -> Problem {
-        Problem::from(Refusal::from(error))
+impl From<anyhow::Error> for ApiError {
+    fn from(error: anyhow::Error) -> ApiError {
+        ApiError::from(PageError::from(error))
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Problem {
+impl From<PageError> for ApiError {
+    fn from(refusal: PageError) -> ApiError {
         let hints = refusal.hints.join("; ");
-        Problem {
+        ApiError {
             hint: (!hints.is_empty()).then_some(hints),
             retry_after_s: refusal.retry_after_s(),
-            ..Problem::new(refusal.status, refusal.words)
+            ..ApiError::new(refusal.status, refusal.message)
         }
     }
 }
 
-impl From<speedwell_serve::Refusal> for Problem {
-    fn from(refusal: speedwell_serve::Refusal) -> Problem {
-        Problem {
+impl From<speedwell_serve::HttpError> for ApiError {
+    fn from(refusal: speedwell_serve::HttpError) -> ApiError {
+        ApiError {
             hint: refusal.hint,
             retry_after_s: refusal.retry_after_s,
-            ..Problem::new(refusal.status, refusal.what)
+            ..ApiError::new(refusal.status, refusal.message)
         }
     }
 }

@@ -1,34 +1,34 @@
 //! Description of an API endpoint.
 
-use super::call::Call;
-use super::problem::Problem;
-use crate::access::Need;
+use super::call::ApiRequest;
+use super::problem::ApiError;
+use crate::access::RequiredPermission;
 use axum::body::Body;
 use axum::http::Response;
 
 #[derive(Debug)]
-pub struct Route {
+pub struct ApiRoute {
     pub method: &'static str,
     /// Path after `/api/v1/`; parts in braces are names.
     pub path: &'static str,
     /// Permission that it requires.
-    pub need: Need,
+    pub permission: RequiredPermission,
     /// Short description.
     pub summary: &'static str,
     /// Query keys with their descriptions.
     pub query: &'static [(&'static str, &'static str)],
     /// Kind of request body.
-    pub takes: Takes,
+    pub body_kind: BodyKind,
     /// Whether it is expensive, such as a comparison.
     pub is_heavy: bool,
     /// Success statuses with their descriptions.
-    pub gives: &'static [(u16, &'static str)],
-    pub(super) answer: Answer,
+    pub responses: &'static [(u16, &'static str)],
+    pub(super) handler: RouteHandler,
 }
 
-impl Route {
+impl ApiRoute {
     /// Returns the names in a path that matches this route.
-    pub fn names(&self, parts: &[String]) -> Option<Vec<String>> {
+    pub fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut forms = self.path.split('/');
         for part in parts {
@@ -44,7 +44,7 @@ impl Route {
 
 /// Kind of request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum BodyKind {
     /// None.
     Nothing,
     /// Lines of a session.
@@ -54,4 +54,4 @@ pub enum Takes {
 }
 
 /// Handler of an endpoint.
-pub type Answer = fn(&Call<'_>) -> Result<Response<Body>, Problem>;
+pub type RouteHandler = fn(&ApiRequest<'_>) -> Result<Response<Body>, ApiError>;

@@ -3,149 +3,154 @@
 //! The OpenAPI document is generated from it, and the tests request each row with each kind of
 //! token.
 
-use super::call::reply;
-use super::problem::Problem;
-use super::route::{Answer, Route, Takes};
+use super::call::json_response;
+use super::problem::ApiError;
+use super::route::{ApiRoute, BodyKind, RouteHandler};
 use super::{data, openapi, sessions};
-use crate::access::Need;
+use crate::access::RequiredPermission;
 use axum::http::{Method, StatusCode};
 
 /// All endpoints.
-pub const ROUTES: &[Route] = &[
-    Route {
+pub const ROUTES: &[ApiRoute] = &[
+    ApiRoute {
         method: "GET",
         path: "openapi.json",
-        need: Need::Nothing,
+        permission: RequiredPermission::Nothing,
         summary: "This description",
         query: &[],
-        takes: Takes::Nothing,
+        body_kind: BodyKind::Nothing,
         is_heavy: false,
-        gives: &[(200, "an OpenAPI document")],
-        answer: |_| Ok(reply(StatusCode::OK, &openapi::document(ROUTES))),
+        responses: &[(200, "an OpenAPI document")],
+        handler: |_| {
+            Ok(json_response(
+                StatusCode::OK,
+                &openapi::openapi_document(ROUTES),
+            ))
+        },
     },
-    Route {
+    ApiRoute {
         method: "PUT",
         path: "{project}/sessions/{id}",
-        need: Need::Push,
+        permission: RequiredPermission::Push,
         summary: "Send a session: its header, whose lines will follow; or all of it, with its digest",
         query: &[(
             "sha256",
             "of all lines: the body is the whole session, and the request finishes it",
         )],
-        takes: Takes::Lines,
+        body_kind: BodyKind::Lines,
         is_heavy: false,
-        gives: &[
+        responses: &[
             (
                 200,
                 "what is here of it: 'arriving' with the number of lines, or 'known'",
             ),
             (201, "'stored': it is here now"),
         ],
-        answer: sessions::put,
+        handler: sessions::put_session,
     },
-    Route {
+    ApiRoute {
         method: "PATCH",
         path: "{project}/sessions/{id}",
-        need: Need::Push,
+        permission: RequiredPermission::Push,
         summary: "Send further lines of a session that was begun",
         query: &[(
             "at",
             "the number of the first of them, from 0, which is the header",
         )],
-        takes: Takes::Lines,
+        body_kind: BodyKind::Lines,
         is_heavy: false,
-        gives: &[(
+        responses: &[(
             200,
             "'arriving' with the number of lines that are here, or 'known'",
         )],
-        answer: sessions::patch,
+        handler: sessions::append_lines,
     },
-    Route {
+    ApiRoute {
         method: "POST",
         path: "{project}/sessions/{id}/finish",
-        need: Need::Push,
+        permission: RequiredPermission::Push,
         summary: "Say that all lines were sent: {\"lines\", \"sha256\"}",
         query: &[],
-        takes: Takes::Json,
+        body_kind: BodyKind::Json,
         is_heavy: false,
-        gives: &[
+        responses: &[
             (200, "'known': it was here"),
             (201, "'stored': it is here now"),
         ],
-        answer: sessions::finish,
+        handler: sessions::finish_upload,
     },
-    Route {
+    ApiRoute {
         method: "GET",
         path: "{project}/sessions/{id}/upload",
-        need: Need::PushOrRead,
+        permission: RequiredPermission::PushOrRead,
         summary: "How far a session is that is pushed",
         query: &[],
-        takes: Takes::Nothing,
+        body_kind: BodyKind::Nothing,
         is_heavy: false,
-        gives: &[(
+        responses: &[(
             200,
             "'arriving' with the number of lines, or 'known' with the digest",
         )],
-        answer: sessions::upload,
+        handler: sessions::upload_status,
     },
-    Route {
+    ApiRoute {
         method: "GET",
         path: "{project}/sessions/{id}",
-        need: Need::Read,
+        permission: RequiredPermission::Read,
         summary: "A session as JSON Lines",
         query: &[],
-        takes: Takes::Nothing,
+        body_kind: BodyKind::Nothing,
         is_heavy: false,
-        gives: &[(200, "its lines")],
-        answer: sessions::get,
+        responses: &[(200, "its lines")],
+        handler: sessions::get_session,
     },
-    Route {
+    ApiRoute {
         method: "DELETE",
         path: "{project}/sessions/{id}",
-        need: Need::Admin,
+        permission: RequiredPermission::Admin,
         summary: "Delete a session; for 7 days it can be taken back",
         query: &[],
-        takes: Takes::Nothing,
+        body_kind: BodyKind::Nothing,
         is_heavy: false,
-        gives: &[(200, "'deleted'")],
-        answer: sessions::delete,
+        responses: &[(200, "'deleted'")],
+        handler: sessions::delete_session,
     },
-    Route {
+    ApiRoute {
         method: "POST",
         path: "{project}/sessions/{id}/tags",
-        need: Need::Push,
+        permission: RequiredPermission::Push,
         summary: "Give a session a name more: {\"tag\"}",
         query: &[],
-        takes: Takes::Json,
+        body_kind: BodyKind::Json,
         is_heavy: false,
-        gives: &[(200, "'tagged', also if it had the tag")],
-        answer: sessions::tag,
+        responses: &[(200, "'tagged', also if it had the tag")],
+        handler: sessions::add_tag,
     },
-    document(
+    document_route(
         "projects",
         "All projects that may be read, with their newest sessions",
         &[],
-        |call| data::document(call, "/index.json"),
+        |call| data::page_document(call, "/index.json"),
     ),
-    document(
+    document_route(
         "{project}/sessions",
         "The newest sessions",
         &[
             ("branch", "only of this branch"),
             ("before", "only those before this one, for the next page"),
         ],
-        |call| data::of_project(call, "sessions"),
+        |call| data::project_document(call, "sessions"),
     ),
-    heavy(
+    expensive_route(
         "{project}/compare",
         "A comparison, as by speedwell compare",
         &[
             ("base", "a session such as @prev"),
             ("with", "a session such as @latest"),
         ],
-        |call| data::of_project(call, "compare"),
+        |call| data::project_document(call, "compare"),
     ),
-    heavy(
+    expensive_route(
         "{project}/trend",
         "Results over time, as by speedwell history trend",
         &[
@@ -158,9 +163,9 @@ pub const ROUTES: &[Route] = &[
             ("to", "the day of the last commit"),
             ("space", "revision or time: what the axis shows"),
         ],
-        |call| data::of_project(call, "trend"),
+        |call| data::project_document(call, "trend"),
     ),
-    heavy(
+    expensive_route(
         "{project}/gate",
         "What speedwell compare --fail-on would end with: {\"status\", \"words\"}",
         &[
@@ -171,95 +176,95 @@ pub const ROUTES: &[Route] = &[
             ("method", "the test"),
             ("correct", "the correction for many cases"),
         ],
-        data::gate,
+        data::evaluate_gate,
     ),
-    document(
+    document_route(
         "{project}/series",
         "All series of points: case, variant and metric",
         &[],
-        data::series,
+        data::list_series,
     ),
-    document(
+    document_route(
         "{project}/points",
         "The newest points of a series",
         &[
             ("series", "its number"),
             ("most", "how many: 1,000 unless given, and 10,000 at most"),
         ],
-        data::points,
+        data::list_points,
     ),
-    document("{project}/benchmarks", "All benchmarks", &[], |call| {
-        data::of_project(call, "benchmarks")
+    document_route("{project}/benchmarks", "All benchmarks", &[], |call| {
+        data::project_document(call, "benchmarks")
     }),
-    document("{project}/machines", "All machines", &[], |call| {
-        data::of_project(call, "machines")
+    document_route("{project}/machines", "All machines", &[], |call| {
+        data::project_document(call, "machines")
     }),
-    heavy(
+    expensive_route(
         "{project}/alerts",
         "Changes that nobody has judged",
         &[],
-        |call| data::of_project(call, "alerts"),
+        |call| data::project_document(call, "alerts"),
     ),
-    Route {
-        need: Need::Admin,
-        ..document(
+    ApiRoute {
+        permission: RequiredPermission::Admin,
+        ..document_route(
             "tokens",
             "All tokens, without what is secret",
             &[],
-            data::tokens,
+            data::list_tokens,
         )
     },
-    Route {
-        need: Need::Admin,
-        ..document(
+    ApiRoute {
+        permission: RequiredPermission::Admin,
+        ..document_route(
             "audit",
             "Who did what: the newest 200 lines",
             &[],
-            data::audit,
+            data::list_audit_entries,
         )
     },
-    Route {
-        need: Need::Admin,
-        ..document("settings", "Projects, tokens and the audit", &[], |call| {
-            data::document(call, "/settings.json")
+    ApiRoute {
+        permission: RequiredPermission::Admin,
+        ..document_route("settings", "Projects, tokens and the audit", &[], |call| {
+            data::page_document(call, "/settings.json")
         })
     },
 ];
 
 /// Route for a document that requires read permission.
-const fn document(
+const fn document_route(
     path: &'static str,
     summary: &'static str,
     query: &'static [(&'static str, &'static str)],
-    answer: Answer,
-) -> Route {
-    Route {
+    answer: RouteHandler,
+) -> ApiRoute {
+    ApiRoute {
         method: "GET",
         path,
-        need: match path.as_bytes() {
+        permission: match path.as_bytes() {
             // The list itself omits projects that the caller may not read.
-            b"projects" => Need::Nothing,
-            _ => Need::Read,
+            b"projects" => RequiredPermission::Nothing,
+            _ => RequiredPermission::Read,
         },
         summary,
         query,
-        takes: Takes::Nothing,
+        body_kind: BodyKind::Nothing,
         is_heavy: false,
-        gives: &[(200, "the document")],
-        answer,
+        responses: &[(200, "the document")],
+        handler: answer,
     }
 }
 
 /// Route for an expensive document.
-const fn heavy(
+const fn expensive_route(
     path: &'static str,
     summary: &'static str,
     query: &'static [(&'static str, &'static str)],
-    answer: Answer,
-) -> Route {
-    Route {
+    answer: RouteHandler,
+) -> ApiRoute {
+    ApiRoute {
         is_heavy: true,
-        ..document(path, summary, query, answer)
+        ..document_route(path, summary, query, answer)
     }
 }
 
@@ -267,17 +272,22 @@ const fn heavy(
 ///
 /// # Errors
 /// 404, or 405 with the allowed methods.
-pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), Problem> {
+pub(super) fn find_route(
+    method: &Method,
+    path: &str,
+) -> Result<(&'static ApiRoute, Vec<String>), ApiError> {
     let Some(path) = path.strip_prefix("/api/v1/") else {
-        return Err(Problem::missing("there is no such version of the API").hint("/api/v1/"));
+        return Err(
+            ApiError::not_found("there is no such version of the API").with_hint("/api/v1/")
+        );
     };
-    let parts = path.split('/').map(crate::link::decoded);
+    let parts = path.split('/').map(crate::link::decode_segment);
     let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
-        return Err(Problem::missing("this address is no text"));
+        return Err(ApiError::not_found("this address is no text"));
     };
     let mut methods = Vec::new();
     for route in ROUTES {
-        if let Some(names) = route.names(&parts) {
+        if let Some(names) = route.match_path(&parts) {
             if route.method == method.as_str() {
                 return Ok((route, names));
             }
@@ -286,8 +296,8 @@ pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<
     }
     if methods.is_empty() {
         let hint = "GET /api/v1/openapi.json describes all addresses";
-        return Err(Problem::missing("there is no such address").hint(hint));
+        return Err(ApiError::not_found("there is no such address").with_hint(hint));
     }
     let words = format!("{method} is not among {}", methods.join(", "));
-    Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, words))
+    Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, words))
 }

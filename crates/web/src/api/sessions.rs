@@ -3,144 +3,149 @@
 //! Every request can be repeated, because a response may be lost: stored data stay, and the second
 //! response is 200. A different session with the same id is 409 and never replaces the stored one.
 
-use super::call::{Call, reply};
+use super::call::{ApiRequest, json_response};
 use super::check;
-use super::problem::Problem;
+use super::problem::ApiError;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, SessionPoints};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Arrival, Digest, Store, line_count};
+use speedwell_results::store::{SessionDigest, Store, UploadStatus, count_lines};
 
-type Answer = Result<Response<Body>, Problem>;
+type SessionResult = Result<Response<Body>, ApiError>;
 
 /// Maximum bytes of all lines of a session.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_SESSION_BYTES: u64 = 256 << 20;
 
 /// Receives a whole session or its header.
-pub fn put(call: &Call<'_>) -> Answer {
+pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    check::lines(call.body, 0)?;
-    match call.read_query()?.get("sha256") {
+    check::check_lines(call.body, 0)?;
+    match call.parse_query()?.get("sha256") {
         Some(digest) => {
-            let read = read(call, id, call.body, digest)?;
-            call.write(|store| take_in(call, store, id, &read))
+            let read = parse_upload(call, id, call.body, digest)?;
+            call.with_writer(|store| store_upload(call, store, id, &read))
         }
         None => {
-            if line_count(call.body) != 1 {
-                return Err(Problem::bad("the header of a session is one line")
-                    .hint("send the others by PATCH, or all together with ?sha256=DIGEST"));
+            if count_lines(call.body) != 1 {
+                return Err(ApiError::bad_request("the header of a session is one line")
+                    .with_hint("send the others by PATCH, or all together with ?sha256=DIGEST"));
             }
-            let origin = header(call, id)?.origin;
-            call.write(|store| {
-                let begun = store.begin_upload(id, call.body, &call.sender())?;
-                if let (Arrival::Arriving(_), Some(origin)) = (&begun, &origin) {
-                    store.owe_pending(origin, call.sender().at_unix_ms)?;
-                    call.site.note_arrival();
+            let origin = parse_header(call, id)?.origin;
+            call.with_writer(|store| {
+                let begun = store.begin_upload(id, call.body, &call.upload_sender())?;
+                if let (UploadStatus::Arriving(_), Some(origin)) = (&begun, &origin) {
+                    store.queue_pending_comment(origin, call.upload_sender().at_unix_ms)?;
+                    call.site.record_upload();
                 }
-                arrived(call, store, id, begun)
+                arrival_response(call, store, id, begun)
             })
         }
     }
 }
 
 /// Parses a header alone, so that a session is rejected before its lines are sent.
-fn header(call: &Call<'_>, id: &str) -> Result<Session, Problem> {
+fn parse_header(call: &ApiRequest<'_>, id: &str) -> Result<Session, ApiError> {
     let text = std::str::from_utf8(call.body).unwrap_or_default();
-    let session = json_lines::read_header(text).map_err(unreadable)?;
-    check::session(&session, id)?;
-    call.ensure_may_push(&session)?;
+    let session = json_lines::read_header(text).map_err(unreadable_session)?;
+    check::check_session(&session, id)?;
+    call.ensure_push_permitted(&session)?;
     Ok(session)
 }
 
 /// Receives further lines.
-pub fn patch(call: &Call<'_>) -> Answer {
+pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let query = call.read_query()?;
+    let query = call.parse_query()?;
     let at = query.get("at").and_then(|at| at.parse::<u64>().ok());
     let at = at.filter(|at| *at > 0 && i64::try_from(*at).is_ok());
     let at = at.ok_or_else(|| {
-        Problem::bad("the place of the lines is missing")
-            .hint("?at=N, from 1, which follows the header")
+        ApiError::bad_request("the place of the lines is missing")
+            .with_hint("?at=N, from 1, which follows the header")
     })?;
     if call.body.is_empty() {
-        return Err(Problem::bad("there are no lines"));
+        return Err(ApiError::bad_request("there are no lines"));
     }
-    check::lines(call.body, at)?;
-    call.write(|store| {
-        match store.arriving_one(id)? {
-            None if store.arrival(id)?.is_none() => return Err(not_begun(id)),
-            Some(so_far) if so_far.bytes + call.body.len() as u64 > MOST_BYTES => {
-                let words = format!("a session has at most {} MiB", MOST_BYTES >> 20);
-                return Err(Problem::bad(words).too_large());
+    check::check_lines(call.body, at)?;
+    call.with_writer(|store| {
+        match store.find_incomplete_upload(id)? {
+            None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
+            Some(so_far) if so_far.bytes + call.body.len() as u64 > MAX_SESSION_BYTES => {
+                let words = format!("a session has at most {} MiB", MAX_SESSION_BYTES >> 20);
+                return Err(ApiError::bad_request(words).too_large());
             }
             _ => {}
         }
-        let (now, is_placed) = store.add_lines(id, at, call.body, &call.sender())?;
+        let (now, is_placed) = store.add_lines(id, at, call.body, &call.upload_sender())?;
         match now {
-            Arrival::Arriving(lines) if !is_placed => Err(misplaced(lines)),
-            other => arrived(call, store, id, other),
+            UploadStatus::Arriving(lines) if !is_placed => Err(line_mismatch(lines)),
+            other => arrival_response(call, store, id, other),
         }
     })
 }
 
 /// Finishes an upload.
-pub fn finish(call: &Call<'_>) -> Answer {
+pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
     let body: Value = serde_json::from_slice(call.body)
-        .map_err(|error| Problem::bad(format!("the body is no JSON: {error}")))?;
+        .map_err(|error| ApiError::bad_request(format!("the body is no JSON: {error}")))?;
     let (Some(lines), Some(digest)) = (body["lines"].as_u64(), body["sha256"].as_str()) else {
-        return Err(Problem::bad(
+        return Err(ApiError::bad_request(
             "the body is {\"lines\": NUMBER, \"sha256\": DIGEST}",
         ));
     };
-    let so_far = call.write(|store| Ok((store.arrival(id)?, store.lines_so_far(id)?)))?;
+    let so_far =
+        call.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
     let text = match so_far {
-        (None, _) => return Err(not_begun(id)),
-        (Some(Arrival::Arriving(here)), _) if here != lines => return Err(misplaced(here)),
-        (Some(Arrival::Arriving(_)), text) => text,
-        (Some(Arrival::Known(number)), _) => {
-            let sent = parsed(digest)?;
-            return call.write(|store| {
-                let here = store.digest(number)?;
+        (None, _) => return Err(upload_not_begun(id)),
+        (Some(UploadStatus::Arriving(here)), _) if here != lines => {
+            return Err(line_mismatch(here));
+        }
+        (Some(UploadStatus::Arriving(_)), text) => text,
+        (Some(UploadStatus::Known(number)), _) => {
+            let sent = parse_digest(digest)?;
+            return call.with_writer(|store| {
+                let here = store.session_digest(number)?;
                 if here == sent {
-                    Ok(known(StatusCode::OK, "known", number, here))
+                    Ok(known_response(StatusCode::OK, "known", number, here))
                 } else {
-                    Err(differs(id, here, sent))
+                    Err(session_conflict(id, here, sent))
                 }
             });
         }
-        (Some(other), _) => return call.write(|store| arrived(call, store, id, other)),
+        (Some(other), _) => {
+            return call.with_writer(|store| arrival_response(call, store, id, other));
+        }
     };
-    let read = match read(call, id, &text, digest) {
+    let read = match parse_upload(call, id, &text, digest) {
         Ok(read) => read,
         Err(problem) => {
             // The stored lines cannot become the session, so the client has to start over.
-            call.write(|store| Ok(store.drop_upload(id)?))?;
+            call.with_writer(|store| Ok(store.discard_upload(id)?))?;
             return Err(problem);
         }
     };
-    call.write(|store| take_in(call, store, id, &read))
+    call.with_writer(|store| store_upload(call, store, id, &read))
 }
 
 /// Returns the progress of an upload.
-pub fn upload(call: &Call<'_>) -> Answer {
+pub fn upload_status(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    call.write(|store| match store.arrival(id)? {
-        Some(now) => arrived(call, store, id, now),
-        None => Err(Problem::missing(format!(
+    call.with_writer(|store| match store.upload_status(id)? {
+        Some(now) => arrival_response(call, store, id, now),
+        None => Err(ApiError::not_found(format!(
             "nothing is known of session '{id}'"
         ))),
     })
 }
 
 /// Returns a session with all its lines.
-pub fn get(call: &Call<'_>) -> Answer {
+pub fn get_session(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let lines = call.write(|store| {
-        let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
+    let lines = call.with_writer(|store| {
+        let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let mut lines = Vec::new();
         store.write_lines(number, &mut lines)?;
         Ok(lines)
@@ -151,14 +156,14 @@ pub fn get(call: &Call<'_>) -> Answer {
     Ok(response)
 }
 
-pub fn delete(call: &Call<'_>) -> Answer {
+pub fn delete_session(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    call.write(|store| {
-        let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
-        let sender = call.sender();
-        store.put_away(number, &call.caller.name, "asked for", sender.at_unix_ms)?;
-        call.audit("delete", id, "done");
-        Ok(reply(
+    call.with_writer(|store| {
+        let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
+        let sender = call.upload_sender();
+        store.delete_session(number, &call.caller.name, "asked for", sender.at_unix_ms)?;
+        call.record_action("delete", id, "done");
+        Ok(json_response(
             StatusCode::OK,
             &json!({"state": "deleted", "number": number}),
         ))
@@ -166,20 +171,23 @@ pub fn delete(call: &Call<'_>) -> Answer {
 }
 
 /// Adds a tag to a session.
-pub fn tag(call: &Call<'_>) -> Answer {
+pub fn add_tag(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
     let body: Value = serde_json::from_slice(call.body)
-        .map_err(|error| Problem::bad(format!("the body is no JSON: {error}")))?;
-    let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= check::NAME) else {
-        return Err(Problem::bad("the body is {\"tag\": NAME}"));
+        .map_err(|error| ApiError::bad_request(format!("the body is no JSON: {error}")))?;
+    let Some(tag) = body["tag"]
+        .as_str()
+        .filter(|tag| tag.len() <= check::MAX_NAME_BYTES)
+    else {
+        return Err(ApiError::bad_request("the body is {\"tag\": NAME}"));
     };
-    call.write(|store| {
-        let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
-        let session = store.session_without_runs(number)?;
-        call.ensure_may_push(&session)?;
-        store.tag(number, tag).map_err(unreadable)?;
-        call.audit("tag", id, "done");
-        Ok(reply(
+    call.with_writer(|store| {
+        let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
+        let session = store.load_session_without_runs(number)?;
+        call.ensure_push_permitted(&session)?;
+        store.tag_session(number, tag).map_err(unreadable_session)?;
+        call.record_action("tag", id, "done");
+        Ok(json_response(
             StatusCode::OK,
             &json!({"state": "tagged", "number": number}),
         ))
@@ -187,115 +195,145 @@ pub fn tag(call: &Call<'_>) -> Answer {
 }
 
 /// A parsed session with its derived data.
-struct Arrived {
+struct ParsedUpload {
     session: Session,
     points: Option<SessionPoints>,
-    digest: Digest,
+    digest: SessionDigest,
     size: (u64, u64),
 }
 
 /// Parses and checks a whole session, before taking the write connection.
-fn read(call: &Call<'_>, id: &str, lines: &[u8], digest: &str) -> Result<Arrived, Problem> {
-    let (sent, here) = (parsed(digest)?, Digest::of(lines));
+fn parse_upload(
+    call: &ApiRequest<'_>,
+    id: &str,
+    lines: &[u8],
+    digest: &str,
+) -> Result<ParsedUpload, ApiError> {
+    let (sent, here) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
     if sent != here {
         let words = "the lines that are here are not those that were sent";
-        let problem = Problem::new(StatusCode::CONFLICT, words).hint("send them again");
+        let problem = ApiError::new(StatusCode::CONFLICT, words).with_hint("send them again");
         return Err(problem
-            .with("here", here.to_string())
-            .with("sent", digest)
-            .with("lines", 0));
+            .with_member("here", here.to_string())
+            .with_member("sent", digest)
+            .with_member("lines", 0));
     }
-    let text = std::str::from_utf8(lines).map_err(|_| Problem::bad("the body is no UTF-8"))?;
-    let mut sessions = json_lines::read(text).map_err(unreadable)?;
+    let text =
+        std::str::from_utf8(lines).map_err(|_| ApiError::bad_request("the body is no UTF-8"))?;
+    let mut sessions = json_lines::read(text).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
-    let session = session.ok_or_else(|| Problem::bad("the lines are of several sessions"))?;
-    check::session(&session, id)?;
-    call.ensure_may_push(&session)?;
-    Ok(Arrived {
-        points: (!session.runs.is_empty()).then(|| analysis::points(&session)),
+    let session =
+        session.ok_or_else(|| ApiError::bad_request("the lines are of several sessions"))?;
+    check::check_session(&session, id)?;
+    call.ensure_push_permitted(&session)?;
+    Ok(ParsedUpload {
+        points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
         digest: here,
-        size: (line_count(lines), lines.len() as u64),
+        size: (count_lines(lines), lines.len() as u64),
     })
 }
 
-fn take_in(call: &Call<'_>, store: &mut Store, id: &str, read: &Arrived) -> Answer {
-    let sender = call.sender();
-    match store.take_in(&read.session, read.digest, read.size, &sender)? {
-        Arrival::Stored(number) => {
+fn store_upload(
+    call: &ApiRequest<'_>,
+    store: &mut Store,
+    id: &str,
+    read: &ParsedUpload,
+) -> SessionResult {
+    let sender = call.upload_sender();
+    match store.accept_session(&read.session, read.digest, read.size, &sender)? {
+        UploadStatus::Stored(number) => {
             if let Some(points) = &read.points {
                 // Derived data: history recomputes missing points on demand.
-                let _ = store.keep_points(number, points);
+                let _ = store.store_points(number, points);
             }
-            call.audit("push", id, "done");
-            call.site.note_arrival();
-            Ok(known(StatusCode::CREATED, "stored", number, read.digest))
+            call.record_action("push", id, "done");
+            call.site.record_upload();
+            Ok(known_response(
+                StatusCode::CREATED,
+                "stored",
+                number,
+                read.digest,
+            ))
         }
-        Arrival::Known(number) => Ok(known(StatusCode::OK, "known", number, read.digest)),
-        Arrival::Differs { here } => Err(differs(id, here, read.digest)),
-        other => arrived(call, store, id, other),
+        UploadStatus::Known(number) => {
+            Ok(known_response(StatusCode::OK, "known", number, read.digest))
+        }
+        UploadStatus::Differs { here } => Err(session_conflict(id, here, read.digest)),
+        other => arrival_response(call, store, id, other),
     }
 }
 
-fn arrived(_: &Call<'_>, store: &Store, id: &str, now: Arrival) -> Answer {
+fn arrival_response(
+    _: &ApiRequest<'_>,
+    store: &Store,
+    id: &str,
+    now: UploadStatus,
+) -> SessionResult {
     match now {
-        Arrival::Arriving(lines) => Ok(reply(
+        UploadStatus::Arriving(lines) => Ok(json_response(
             StatusCode::OK,
             &json!({"state": "arriving", "lines": lines}),
         )),
-        Arrival::Known(number) | Arrival::Stored(number) => Ok(known(
+        UploadStatus::Known(number) | UploadStatus::Stored(number) => Ok(known_response(
             StatusCode::OK,
             "known",
             number,
-            store.digest(number)?,
+            store.session_digest(number)?,
         )),
-        Arrival::Differs { here } => {
+        UploadStatus::Differs { here } => {
             let words = format!("another session '{id}' is here");
-            Err(Problem::new(StatusCode::CONFLICT, words).with("here", here.to_string()))
+            Err(ApiError::new(StatusCode::CONFLICT, words).with_member("here", here.to_string()))
         }
-        Arrival::Deleted => Err(Problem::new(
+        UploadStatus::Deleted => Err(ApiError::new(
             StatusCode::GONE,
             format!("session '{id}' was deleted from this server"),
         )
-        .hint("speedwell serve prune --undelete takes that back for 7 days")),
+        .with_hint("speedwell serve prune --undelete takes that back for 7 days")),
     }
 }
 
-fn known(status: StatusCode, state: &str, number: i64, digest: Digest) -> Response<Body> {
+fn known_response(
+    status: StatusCode,
+    state: &str,
+    number: i64,
+    digest: SessionDigest,
+) -> Response<Body> {
     let body = json!({"state": state, "number": number, "sha256": digest.to_string()});
-    reply(status, &body)
+    json_response(status, &body)
 }
 
-fn parsed(digest: &str) -> Result<Digest, Problem> {
-    Digest::parse(digest).ok_or_else(|| Problem::bad("sha256 is 64 hexadecimal digits"))
+fn parse_digest(digest: &str) -> Result<SessionDigest, ApiError> {
+    SessionDigest::parse(digest)
+        .ok_or_else(|| ApiError::bad_request("sha256 is 64 hexadecimal digits"))
 }
 
-fn unreadable(error: anyhow::Error) -> Problem {
-    Problem {
+fn unreadable_session(error: anyhow::Error) -> ApiError {
+    ApiError {
         status: StatusCode::BAD_REQUEST,
         retry_after_s: None,
-        ..Problem::from(error)
+        ..ApiError::from(error)
     }
 }
 
-fn not_begun(id: &str) -> Problem {
-    Problem::missing(format!("session '{id}' was not begun")).hint("PUT its header first")
+fn upload_not_begun(id: &str) -> ApiError {
+    ApiError::not_found(format!("session '{id}' was not begun")).with_hint("PUT its header first")
 }
 
-fn missing(id: &str) -> Problem {
-    Problem::missing(format!("there is no session '{id}'"))
+fn session_not_found(id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no session '{id}'"))
 }
 
-fn misplaced(lines: u64) -> Problem {
+fn line_mismatch(lines: u64) -> ApiError {
     let words = format!("the next line is {lines}");
-    Problem::new(StatusCode::CONFLICT, words).with("lines", lines)
+    ApiError::new(StatusCode::CONFLICT, words).with_member("lines", lines)
 }
 
-fn differs(id: &str, here: Digest, sent: Digest) -> Problem {
+fn session_conflict(id: &str, here: SessionDigest, sent: SessionDigest) -> ApiError {
     let words =
         format!("another session '{id}' is here: its digest is {here}, that of yours {sent}");
-    Problem::new(StatusCode::CONFLICT, words)
-        .hint("nothing is ever replaced; whoever changed the session elsewhere has to give it a new identity")
-        .with("here", here.to_string())
-        .with("sent", sent.to_string())
+    ApiError::new(StatusCode::CONFLICT, words)
+        .with_hint("nothing is ever replaced; whoever changed the session elsewhere has to give it a new identity")
+        .with_member("here", here.to_string())
+        .with_member("sent", sent.to_string())
 }

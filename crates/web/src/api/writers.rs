@@ -1,33 +1,33 @@
 //! Write connections, one per project: writers queue for it in order, instead of retrying until the
 //! store is unlocked.
 
-use super::problem::Problem;
-use crate::refusal::Refusal;
-use crate::site::Site;
+use super::problem::ApiError;
+use crate::refusal::PageError;
+use crate::site::SiteState;
 use speedwell_results::store::Store;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A connection, opened by the first writer.
-type Writer = Arc<Mutex<Option<Store>>>;
+type ProjectWriter = Arc<Mutex<Option<Store>>>;
 
 /// The write connections.
 #[derive(Debug, Default)]
-pub struct Writers(Mutex<HashMap<PathBuf, Writer>>);
+pub struct WriterPool(Mutex<HashMap<PathBuf, ProjectWriter>>);
 
-impl Writers {
+impl WriterPool {
     /// Runs `work` with the write connection to a project's store.
     ///
     /// # Errors
     /// If there is no such project, its store cannot be opened, or `work` fails.
-    pub fn with<T>(
+    pub fn with_writer<T>(
         &self,
-        site: &Site,
+        site: &SiteState,
         project: &str,
-        work: impl FnOnce(&mut Store) -> Result<T, Problem>,
-    ) -> Result<T, Problem> {
-        let path = site.store_of(project)?;
+        work: impl FnOnce(&mut Store) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let path = site.store_path(project)?;
         let writer = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.entry(path.clone()).or_default().clone()
@@ -38,7 +38,7 @@ impl Writers {
             Some(store) => store,
             None => {
                 let store = Store::open(&path);
-                let store = store.map_err(|error| Refusal::unopened(&path, error))?;
+                let store = store.map_err(|error| PageError::store_open_error(&path, error))?;
                 store.wait_for_disk()?;
                 store
             }

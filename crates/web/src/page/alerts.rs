@@ -1,56 +1,58 @@
 //! `/PROJECT/alerts`: the page of `speedwell history changes --open`.
 
-use super::{Page, Visit};
-use crate::access::Need;
+use super::{PageContent, PageContext};
+use crate::access::RequiredPermission;
 use crate::change::judge_form;
 use crate::link::{link_by, link_column};
-use crate::lookups::Course;
-use crate::refusal::Refusal;
-use speedwell_analysis::history::History;
-use speedwell_model::Judgement;
-use speedwell_report::html::{Field, Form, Link};
+use crate::lookups::TrendQuery;
+use crate::refusal::PageError;
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::ChangeTriage;
+use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::{self as report, Document};
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&["branch"])?;
-    let course = Course {
+pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&["branch"])?;
+    let course = TrendQuery {
         branch: visit.query.get("branch").map(str::to_owned),
-        ..Course::default()
+        ..TrendQuery::default()
     };
-    let history = visit.project.history(&course)?;
+    let history = visit.project.load_history(&course)?;
     let [branches, _] = visit.store.branches_and_tags()?;
     let branches = branches.into_iter().map(|name| (name.clone(), name));
     let usual = (String::new(), "the usual one".to_owned());
-    let filters = Form {
-        action: visit.href("alerts"),
+    let filters = PageForm {
+        action: visit.page_href("alerts"),
         title: "Choose".into(),
         button: "Show".into(),
-        fields: vec![Field {
+        fields: vec![FormField {
             name: "branch",
             label: "branch".into(),
             value: course.branch.clone().unwrap_or_default(),
             options: std::iter::once(usual).chain(branches).collect(),
-            ..Field::default()
+            ..FormField::default()
         }],
         set: Vec::new(),
     };
-    let own = visit.href(&format!("alerts{}", visit.query.text()));
-    let known = judgeable(&history);
-    let may_judge = visit.caller.may(Need::Judge, Some(&visit.project.name));
+    let own = visit.page_href(&format!("alerts{}", visit.query.to_query_string()));
+    let known = judgeable_changes(&history);
+    let may_judge = visit
+        .caller
+        .is_permitted(RequiredPermission::Judge, Some(&visit.project.name));
     let changes = (may_judge && !known.is_empty())
-        .then(|| judge_form(visit.href("alerts"), known, course.branch.as_deref()));
-    Ok(Page {
+        .then(|| judge_form(visit.page_href("alerts"), known, course.branch.as_deref()));
+    Ok(PageContent {
         changes: changes.into_iter().collect(),
-        crumbs: vec![Link::new(own, "open changes")],
+        crumbs: vec![PageLink::new(own, "open changes")],
         filters: Some(filters),
         is_lasting: true,
-        ..Page::of(open_changes(visit, &history))
+        ..PageContent::from_document(open_changes_table(visit, &history))
     })
 }
 
 /// Lists the numbers and descriptions of the open changes, then of the judged ones, whose judgement
 /// can be taken back.
-fn judgeable(history: &History) -> Vec<(String, String)> {
+fn judgeable_changes(history: &ProjectHistory) -> Vec<(String, String)> {
     let all = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
         changes.map(move |change| (series, change))
@@ -58,11 +60,11 @@ fn judgeable(history: &History) -> Vec<(String, String)> {
     let (open, others): (Vec<_>, Vec<_>) = all.partition(|(_, change)| change.is_open());
     let judged = others
         .into_iter()
-        .filter(|(_, change)| change.judgement != Judgement::Open);
+        .filter(|(_, change)| change.judgement != ChangeTriage::Open);
     let with_words = open.into_iter().chain(judged).map(|(series, change)| {
         let number = change.number.to_string();
         let mut words = format!("{number}: {}", series.key.case);
-        if change.judgement != Judgement::Open {
+        if change.judgement != ChangeTriage::Open {
             words += &format!(" ({})", change.judgement);
         }
         (number, words)
@@ -72,18 +74,22 @@ fn judgeable(history: &History) -> Vec<(String, String)> {
 
 /// Builds the table of open changes, linked to the trend of the case and to the revision after the
 /// change.
-pub fn open_changes(visit: Visit<'_>, history: &History) -> Document {
-    let mut document = report::changes(history, &|_, change| change.is_open(), &visit.output());
+pub fn open_changes_table(visit: PageContext<'_>, history: &ProjectHistory) -> Document {
+    let mut document = report::report_changes(
+        history,
+        &|_, change| change.is_open(),
+        &visit.report_options(),
+    );
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
         let is_known = history
             .series
             .iter()
             .any(|series| *series.key.case == *case);
-        is_known.then(|| visit.trend(case))
+        is_known.then(|| visit.trend_href(case))
     });
     link_by(&mut document, "changes", ["between", "after"], |after| {
-        Some(visit.revision(after.as_str()?))
+        Some(visit.revision_href(after.as_str()?))
     });
     document
 }

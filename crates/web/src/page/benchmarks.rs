@@ -1,103 +1,113 @@
 //! `/PROJECT/benchmarks` and `/PROJECT/benchmarks/GROUP/NAME`: benchmarks by name.
 
 use super::session::check_runs;
-use super::{Page, Visit};
+use super::{PageContent, PageContext};
 use crate::link::link_column;
-use crate::refusal::{Refusal, nearest};
+use crate::refusal::{PageError, nearest_names};
 use speedwell_analysis as analysis;
-use speedwell_model::{Session, Value};
-use speedwell_report::html::Link;
+use speedwell_model::{ParameterValue, Session};
+use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document};
 use std::collections::BTreeMap;
 
 /// Lists all benchmarks.
-pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
-    let mut document = report::benchmarks(&visit.store.benchmarks()?);
+pub fn benchmarks_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
+    let mut document = report::list_benchmarks(&visit.store.list_benchmarks()?);
     link_column(&mut document, "benchmarks", "benchmark", |name| {
-        Some(visit.benchmark(name.as_str()?))
+        Some(visit.benchmark_href(name.as_str()?))
     });
     link_column(&mut document, "benchmarks", "newest", |number| {
-        Some(visit.numbered(number.as_i64()?))
+        Some(visit.numbered_href(number.as_i64()?))
     });
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("benchmarks"), "benchmarks")],
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("benchmarks"), "benchmarks")],
         is_lasting: true,
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
 /// Shows one benchmark: its cases, and its results in the newest session.
-pub fn one(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
-    let cases = visit.store.cases_of(name)?;
+pub fn benchmark_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
+    let cases = visit.store.benchmark_cases(name)?;
     let Some(newest) = cases.first().map(|case| case.newest) else {
-        return Err(unknown(visit, name)?);
+        return Err(unknown_benchmark(visit, name)?);
     };
-    let mut document = report::cases_of(name, &cases);
+    let mut document = report::list_cases(name, &cases);
     link_column(&mut document, "cases", "case", |case| {
-        Some(visit.trend(case.as_str()?))
+        Some(visit.trend_href(case.as_str()?))
     });
     link_column(&mut document, "cases", "newest", |number| {
-        Some(visit.numbered(number.as_i64()?))
+        Some(visit.numbered_href(number.as_i64()?))
     });
-    if let Some(overview) = visit.store.overview(newest)? {
+    if let Some(overview) = visit.store.find_overview(newest)? {
         check_runs(&[&overview])?;
-        let session = visit.store.session(newest)?;
+        let session = visit.store.load_session(newest)?;
         document.push_heading(2, format!("In the newest session, @{newest}"));
-        document.append(of_session(visit, &session, name)?);
+        document.append_document(session_results(visit, &session, name)?);
     }
-    let sessions = visit.href(&format!(
+    let sessions = visit.page_href(&format!(
         "sessions?benchmark={}",
-        crate::link::encoded(name)
+        crate::link::encode_segment(name)
     ));
-    Ok(Page {
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("benchmarks"), "benchmarks"),
-            Link::new(visit.benchmark(name), name),
+            PageLink::new(visit.page_href("benchmarks"), "benchmarks"),
+            PageLink::new(visit.benchmark_href(name), name),
         ],
         links: vec![
-            Link::new(sessions, "its sessions"),
-            Link::new(visit.numbered(newest), format!("newest session @{newest}")),
+            PageLink::new(sessions, "its sessions"),
+            PageLink::new(
+                visit.numbered_href(newest),
+                format!("newest session @{newest}"),
+            ),
         ],
         is_lasting: true,
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
-fn unknown(visit: Visit<'_>, name: &str) -> Result<Refusal, Refusal> {
-    let known = visit.store.benchmarks()?;
-    let names = nearest(name, known.iter().map(|benchmark| benchmark.name.as_str()));
+fn unknown_benchmark(visit: PageContext<'_>, name: &str) -> Result<PageError, PageError> {
+    let known = visit.store.list_benchmarks()?;
+    let names = nearest_names(name, known.iter().map(|benchmark| benchmark.name.as_str()));
     let pages = names.into_iter();
-    let pages = pages.map(|name| (visit.benchmark(name), name.to_owned()));
-    Ok(Refusal::missing(format!("there is no benchmark '{name}'")).nearest(pages.collect()))
+    let pages = pages.map(|name| (visit.benchmark_href(name), name.to_owned()));
+    Ok(
+        PageError::not_found(format!("there is no benchmark '{name}'"))
+            .with_nearest(pages.collect()),
+    )
 }
 
 /// Renders the results of a benchmark in one session, and their dependence on the parameter that
-/// [`studied`] selects.
-fn of_session(visit: Visit<'_>, session: &Session, name: &str) -> Result<Document, Refusal> {
-    let part = session.part(|run| run.case.benchmark == name);
+/// [`studied_parameter`] selects.
+fn session_results(
+    visit: PageContext<'_>,
+    session: &Session,
+    name: &str,
+) -> Result<Document, PageError> {
+    let part = session.with_runs(|run| run.case.benchmark == name);
     let settings = (visit.project.lookups.settings)(&[])?;
-    let output = visit.output();
-    let mut found = report::findings(&analysis::analyse(&part, &settings), &output)?;
+    let output = visit.report_options();
+    let mut found = report::report_findings(&analysis::analyze_session(&part, &settings), &output)?;
     // The page has a headline of its own.
     found
         .blocks
-        .retain(|block| !matches!(block, report::Block::Headline(_)));
-    if let Some(parameter) = studied(&part) {
-        let study = analysis::study(&part, &parameter, None, &settings)?;
+        .retain(|block| !matches!(block, report::ReportBlock::Headline(_)));
+    if let Some(parameter) = studied_parameter(&part) {
+        let study = analysis::study_parameter(&part, &parameter, None, &settings)?;
         found.push_heading(2, format!("By {parameter}"));
-        found.append(report::study(&study, false, &output)?);
+        found.append_document(report::report_study(&study, false, &output)?);
     }
     Ok(found)
 }
 
 /// Returns the parameter to chart: the one with the most numeric values, if it has at least three.
-fn studied(session: &Session) -> Option<String> {
+fn studied_parameter(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {
         for (name, value) in &run.case.values {
-            if let Value::Number(number) = value {
+            if let ParameterValue::Number(number) = value {
                 let known = values.entry(name).or_default();
                 let text = number.to_string();
                 if !known.contains(&text) {

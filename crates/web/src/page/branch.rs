@@ -1,60 +1,60 @@
 //! `/PROJECT/branches/NAME`: sessions of one branch.
 
-use super::{Page, Visit};
-use crate::link::encoded;
-use crate::refusal::{Refusal, nearest};
-use speedwell_report::html::Link;
-use speedwell_report::{Block, Document};
+use super::{PageContent, PageContext};
+use crate::link::encode_segment;
+use crate::refusal::{PageError, nearest_names};
+use speedwell_report::html::PageLink;
+use speedwell_report::{Document, ReportBlock};
 use speedwell_results::store::SessionFilter;
 
 /// Sessions listed; the page of sessions has all.
-const ROWS: usize = 50;
+const MAX_SESSIONS: usize = 50;
 
 /// Usual names of the default branch.
-const USUAL: [&str; 2] = ["main", "master"];
+const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 
-pub fn page(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+pub fn branch_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
     let filter = SessionFilter {
         branch: Some(name.to_owned()),
         ..SessionFilter::default()
     };
-    let sessions = visit.store.selected(&filter, ROWS)?;
+    let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
     let [branches, _] = visit.store.branches_and_tags()?;
     if sessions.is_empty() {
-        let pages = nearest(name, branches.iter().map(String::as_str)).into_iter();
-        let pages = pages.map(|branch| (visit.branch(branch), branch.to_owned()));
+        let pages = nearest_names(name, branches.iter().map(String::as_str)).into_iter();
+        let pages = pages.map(|branch| (visit.branch_href(branch), branch.to_owned()));
         return Err(
-            Refusal::missing(format!("nothing was measured on a branch '{name}'"))
-                .nearest(pages.collect()),
+            PageError::not_found(format!("nothing was measured on a branch '{name}'"))
+                .with_nearest(pages.collect()),
         );
     }
     let mut document = Document::new("branch");
-    document.push(Block::Headline(format!("branch {name}")));
-    document.append(visit.list(&sessions));
-    let trend = visit.href(&format!("trend?branch={}", encoded(name)));
-    let all = visit.href(&format!("sessions?branch={}", encoded(name)));
+    document.push(ReportBlock::Headline(format!("branch {name}")));
+    document.append_document(visit.list_sessions(&sessions));
+    let trend = visit.page_href(&format!("trend?branch={}", encode_segment(name)));
+    let all = visit.page_href(&format!("sessions?branch={}", encode_segment(name)));
     let mut links = vec![
-        Link::new(trend, "trend"),
-        Link::new(all, "all its sessions"),
+        PageLink::new(trend, "trend"),
+        PageLink::new(all, "all its sessions"),
     ];
     let others = branches
         .iter()
-        .filter(|branch| *branch != name && USUAL.contains(&branch.as_str()));
+        .filter(|branch| *branch != name && DEFAULT_BRANCHES.contains(&branch.as_str()));
     for other in others {
-        links.push(Link::new(
-            visit.compare(&format!("@branch:{other}"), &format!("@branch:{name}")),
+        links.push(PageLink::new(
+            visit.compare_href(&format!("@branch:{other}"), &format!("@branch:{name}")),
             format!("compare with {other}"),
         ));
     }
-    Ok(Page {
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("sessions"), "sessions"),
-            Link::new(visit.branch(name), format!("branch {name}")),
+            PageLink::new(visit.page_href("sessions"), "sessions"),
+            PageLink::new(visit.branch_href(name), format!("branch {name}")),
         ],
         links,
-        choice: (sessions.len() > 1).then(|| visit.choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| visit.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }

@@ -1,86 +1,91 @@
 //! `?charts=NUMBER`: some of the charts of a page with many cases, as a separate page.
 //!
 //! Works for every page without its knowledge: the key is removed from the query first, and the
-//! part is cut from the finished document. Start at [`Wanted::taken_from`].
+//! part is cut from the finished document. Start at [`ChartPart::split_query`].
 
-use super::Page;
-use crate::address::Format;
-use crate::query::Query;
-use crate::refusal::Refusal;
-use speedwell_report::html::{Charts, Link, part_of_charts, parts_of_charts};
+use super::PageContent;
+use crate::address::PageFormat;
+use crate::query::PageQuery;
+use crate::refusal::PageError;
+use speedwell_report::html::{ChartsLocation, PageLink, part_of_charts, parts_of_charts};
 
 /// Query key of the part number.
-const NAME: &str = "charts";
+const QUERY_KEY: &str = "charts";
 
 /// Requested part of a page; `None` for the whole page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted(Option<usize>);
+pub struct ChartPart(Option<usize>);
 
-impl Wanted {
+impl ChartPart {
     /// Extracts the part from a query; also returns the query without it.
     ///
     /// # Errors
     /// If it is not a number, or the format has no parts.
-    pub fn taken_from(query: &Query, format: Format) -> Result<(Wanted, Query), Refusal> {
-        let Some(number) = query.number(NAME)? else {
-            return Ok((Wanted(None), query.clone()));
+    pub fn split_query(
+        query: &PageQuery,
+        format: PageFormat,
+    ) -> Result<(ChartPart, PageQuery), PageError> {
+        let Some(number) = query.get_number(QUERY_KEY)? else {
+            return Ok((ChartPart(None), query.clone()));
         };
-        if format != Format::Page {
-            return Err(Refusal::bad(format!(
-                "'{NAME}' chooses a part of a page, and this format is not divided"
+        if format != PageFormat::Page {
+            return Err(PageError::bad_request(format!(
+                "'{QUERY_KEY}' chooses a part of a page, and this format is not divided"
             ))
-            .hint(format!("leave {NAME}={number} out: it has everything")));
+            .with_hint(format!("leave {QUERY_KEY}={number} out: it has everything")));
         }
         let number = usize::try_from(number).unwrap_or(0);
-        Ok((Wanted(Some(number)), query.without(NAME)))
+        Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
     }
 
     /// Cuts the part from a page; `query` is that of the page.
     ///
     /// # Errors
     /// If the page has no parts, or fewer.
-    pub fn of(self, page: Page, query: &Query) -> Result<Page, Refusal> {
-        let Wanted(Some(number)) = self else {
+    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, PageError> {
+        let ChartPart(Some(number)) = self else {
             return Ok(page);
         };
         let all = parts_of_charts(&page.document);
         if all == 0 {
-            return Err(Refusal::bad(format!("this page has no '{NAME}'"))
-                .hint("it has all its charts on the page itself"));
+            return Err(
+                PageError::bad_request(format!("this page has no '{QUERY_KEY}'"))
+                    .with_hint("it has all its charts on the page itself"),
+            );
         }
         let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(
-                Refusal::missing(format!("this page has no part {number} of its charts"))
-                    .hint(format!("{NAME} reaches from 1 to {all}")),
-            );
+            return Err(PageError::not_found(format!(
+                "this page has no part {number} of its charts"
+            ))
+            .with_hint(format!("{QUERY_KEY} reaches from 1 to {all}")));
         };
         let neighbour = |number: usize| {
             let title = part_of_charts(&page.document, number)?.title;
-            Some((beginning(query) + &number.to_string(), title))
+            Some((part_link_prefix(query) + &number.to_string(), title))
         };
         let before = neighbour(number.wrapping_sub(1));
         let after = neighbour(number + 1);
-        let before = before.map(|(href, title)| Link::new(href, format!("← {title}")));
-        let after = after.map(|(href, title)| Link::new(href, format!("{title} →")));
+        let before = before.map(|(href, title)| PageLink::new(href, format!("← {title}")));
+        let after = after.map(|(href, title)| PageLink::new(href, format!("{title} →")));
         let mut crumbs = page.crumbs;
-        crumbs.push(Link::new(
-            beginning(query) + &number.to_string(),
+        crumbs.push(PageLink::new(
+            part_link_prefix(query) + &number.to_string(),
             part.title,
         ));
-        Ok(Page {
+        Ok(PageContent {
             crumbs,
             links: before.into_iter().chain(after).collect(),
             sessions: page.sessions,
             is_lasting: page.is_lasting,
-            charts: Charts::From(part.first),
-            ..Page::of(part.document)
+            charts: ChartsLocation::From(part.first),
+            ..PageContent::from_document(part.document)
         })
     }
 }
 
 /// Returns the beginning of the addresses of a page's parts, relative to the page.
-pub fn beginning(query: &Query) -> String {
-    query.with(NAME, Some(""))
+pub fn part_link_prefix(query: &PageQuery) -> String {
+    query.with_value(QUERY_KEY, Some(""))
 }
 
 #[cfg(test)]
@@ -89,16 +94,19 @@ mod tests {
 
     #[test]
     fn a_part_is_a_number_and_of_a_page_only() {
-        let query = Query::parse("base=%401&charts=3").unwrap();
-        let (wanted, rest) = Wanted::taken_from(&query, Format::Page).unwrap();
-        assert_eq!(wanted, Wanted(Some(3)));
-        assert_eq!(rest.text(), "?base=@1");
-        assert_eq!(beginning(&rest), "?base=@1&charts=");
-        assert_eq!(beginning(&Query::default()), "?charts=");
-        let json = Format::Document(speedwell_report::Format::Json);
-        assert_eq!(Wanted::taken_from(&query, json).unwrap_err().status, 400);
-        let query = Query::parse("charts=all").unwrap();
-        let refused = Wanted::taken_from(&query, Format::Page).unwrap_err();
+        let query = PageQuery::parse("base=%401&charts=3").unwrap();
+        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
+        assert_eq!(wanted, ChartPart(Some(3)));
+        assert_eq!(rest.to_query_string(), "?base=@1");
+        assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
+        assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
+        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
+        assert_eq!(
+            ChartPart::split_query(&query, json).unwrap_err().status,
+            400
+        );
+        let query = PageQuery::parse("charts=all").unwrap();
+        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
         assert_eq!(refused.status, 400);
     }
 }

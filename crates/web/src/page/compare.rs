@@ -1,24 +1,31 @@
 //! `/PROJECT/compare`: the page of `speedwell compare` for two stored sessions.
 
-use super::session::{check_runs, elsewhere};
-use super::{Outcome, Page, Visit};
-use crate::refusal::Refusal;
+use super::session::{check_runs, redirect_to_session};
+use super::{PageContent, PageContext, PageOutcome};
+use crate::refusal::PageError;
 use axum::http::StatusCode;
-use speedwell_model::State;
-use speedwell_report::html::{Field, Form, Link};
+use speedwell_model::SessionState;
+use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
-use speedwell_report::sources::{self, Labelled};
-use speedwell_report::{Block, Document, mark_known};
-use speedwell_results::store::{Overview, SessionFilter};
+use speedwell_report::sources::{self, LabelledSession};
+use speedwell_report::{Document, ReportBlock, mark_known};
+use speedwell_results::store::{SessionFilter, SessionOverview};
 
-const OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
+const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
-pub fn page(visit: Visit<'_>) -> Result<Outcome, Refusal> {
+pub fn compare_page(visit: PageContext<'_>) -> Result<PageOutcome, PageError> {
     let query = visit.query;
-    query.check(&["base", "with", "of", OPTIONS[0], OPTIONS[1], OPTIONS[2]])?;
-    let chosen: Vec<&str> = query.all("of").collect();
+    query.check_names(&[
+        "base",
+        "with",
+        "of",
+        COMPARISON_OPTIONS[0],
+        COMPARISON_OPTIONS[1],
+        COMPARISON_OPTIONS[2],
+    ])?;
+    let chosen: Vec<&str> = query.get_all("of").collect();
     if let [one, other] = chosen[..] {
-        return ordered(visit, one, other);
+        return redirect_ordered(visit, one, other);
     }
     let words: Vec<String> = [query.get("base"), query.get("with")]
         .into_iter()
@@ -31,41 +38,45 @@ pub fn page(visit: Visit<'_>) -> Result<Outcome, Refusal> {
             1 => "one session is nothing to compare",
             _ => "more than two sessions were chosen",
         };
-        return choose(visit, hint).map(Outcome::from);
+        return choose_page(visit, hint).map(PageOutcome::from);
     }
     for word in &words {
-        check(word)?;
+        check_reference(word)?;
     }
-    compared(visit, &words).map(Outcome::from)
+    comparison_page(visit, &words).map(PageOutcome::from)
 }
 
 /// Compares two selected sessions; the older one is the baseline.
-fn ordered(visit: Visit<'_>, one: &str, other: &str) -> Result<Outcome, Refusal> {
+fn redirect_ordered(
+    visit: PageContext<'_>,
+    one: &str,
+    other: &str,
+) -> Result<PageOutcome, PageError> {
     let number = |word: &str| word.trim_start_matches('@').parse::<i64>().ok();
     let (Some(first), Some(second)) = (number(one), number(other)) else {
-        return elsewhere(visit, one);
+        return redirect_to_session(visit, one);
     };
     let (base, with) = (first.min(second), first.max(second));
     let (base, with) = (format!("@{base}"), format!("@{with}"));
-    Ok(Outcome::Elsewhere(visit.compare(&base, &with)))
+    Ok(PageOutcome::Redirect(visit.compare_href(&base, &with)))
 }
 
 /// Checks that a word names a stored session, optionally with a variant or filter, and not a file.
-fn check(word: &str) -> Result<(), Refusal> {
+fn check_reference(word: &str) -> Result<(), PageError> {
     if word.starts_with('@') {
         return Ok(());
     }
     Err(
-        Refusal::bad(format!("'{word}' names no stored session")).hint(
+        PageError::bad_request(format!("'{word}' names no stored session")).with_hint(
             "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; [VARIANT] behind it picks a variant",
         ),
     )
 }
 
-fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
+fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageContent, PageError> {
     let lookups = &visit.project.lookups;
-    let bad = |error: anyhow::Error| Refusal::of(StatusCode::BAD_REQUEST, &error);
-    let options = OPTIONS.map(|name| (name, visit.query.get(name)));
+    let bad = |error: anyhow::Error| PageError::from_error(StatusCode::BAD_REQUEST, &error);
+    let options = COMPARISON_OPTIONS.map(|name| (name, visit.query.get(name)));
     let options: Vec<(&str, &str)> = options
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -74,7 +85,7 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
     check_size(visit, words)?;
     let found = (lookups.sources)(visit.store, words);
     let found = found.map_err(bad)?;
-    let sources: Vec<Labelled<'_>> = found
+    let sources: Vec<LabelledSession<'_>> = found
         .iter()
         .map(|source| {
             (
@@ -84,41 +95,42 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
             )
         })
         .collect();
-    let mut findings = sources::compare(&sources, &settings).map_err(bad)?;
+    let mut findings = sources::compare_sources(&sources, &settings).map_err(bad)?;
     let sessions = found.iter().map(|source| &source.session);
     mark_known(&mut findings, sessions, visit.store);
     let study = StudyChoice::default();
-    let output = visit.output();
-    let mut document = sources::document(&sources, &findings, &study, &settings, &output)?;
-    if let Err(error) = sources::check(&findings, &sources) {
-        let refusal = Refusal::of(StatusCode::OK, &error);
-        document.push(Block::Warning(refusal.words));
-        document.extend(refusal.hints.into_iter().map(Block::Note));
+    let output = visit.report_options();
+    let mut document = sources::report_sources(&sources, &findings, &study, &settings, &output)?;
+    if let Err(error) = sources::check_rows(&findings, &sources) {
+        let refusal = PageError::from_error(StatusCode::OK, &error);
+        document.push(ReportBlock::Warning(refusal.message));
+        document.extend(refusal.hints.into_iter().map(ReportBlock::Note));
     }
-    let taken_for = found.iter().filter_map(|source| source.taken_for.clone());
-    document.extend(taken_for.map(Block::Note));
-    let own = visit.href(&format!("compare{}", visit.query.text()));
+    let taken_for = found.iter().filter_map(|source| source.resolved_as.clone());
+    document.extend(taken_for.map(ReportBlock::Note));
+    let own = visit.page_href(&format!("compare{}", visit.query.to_query_string()));
     let mut links = Vec::new();
     if let [base, with] = words {
-        links.push(Link::new(visit.compare(with, base), "swap"));
-        links.push(Link::new(visit.href(&reference(base)), base));
-        links.push(Link::new(visit.href(&reference(with)), with));
+        links.push(PageLink::new(visit.compare_href(with, base), "swap"));
+        links.push(PageLink::new(visit.page_href(&reference_path(base)), base));
+        links.push(PageLink::new(visit.page_href(&reference_path(with)), with));
     }
-    let is_running = |source: &crate::Source| source.session.state == State::Running;
+    let is_running =
+        |source: &crate::ComparisonSource| source.session.state == SessionState::Running;
     let numbers = found.iter().filter_map(|source| source.session.number);
     let mut sessions: Vec<i64> = numbers.collect();
     sessions.dedup();
-    Ok(Page {
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("compare"), "compare"),
-            Link::new(own, words.join(" with ")),
+            PageLink::new(visit.page_href("compare"), "compare"),
+            PageLink::new(own, words.join(" with ")),
         ],
         links,
-        filters: Some(form(visit)),
+        filters: Some(compare_form(visit)),
         sessions,
         // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes independently of the store.
         is_lasting: !found.iter().any(is_running) && !words.iter().any(|word| depends_on_git(word)),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
@@ -128,53 +140,55 @@ fn depends_on_git(word: &str) -> bool {
 }
 
 /// Encodes the session of a reference as a path, without its variant and filter.
-fn reference(word: &str) -> String {
+fn reference_path(word: &str) -> String {
     let end = word.find("::").unwrap_or(word.len());
     let end = word[..end].find('[').unwrap_or(end);
-    crate::link::encoded_path(&word[..end])
+    crate::link::encode_path(&word[..end])
 }
 
 /// Rejects comparisons that would take too long, before loading any run.
-fn check_size(visit: Visit<'_>, words: &[String]) -> Result<(), Refusal> {
-    let mut overviews: Vec<Overview> = Vec::new();
+fn check_size(visit: PageContext<'_>, words: &[String]) -> Result<(), PageError> {
+    let mut overviews: Vec<SessionOverview> = Vec::new();
     for word in words {
         let plain = word.split("::").next().unwrap_or_default();
         let plain = plain.split('[').next().unwrap_or_default();
         let found = (visit.project.lookups.session)(visit.store, plain);
-        let number = found.map_err(|error| Refusal::of(StatusCode::NOT_FOUND, &error))?;
-        overviews.extend(visit.store.overview(number)?);
+        let number = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+        overviews.extend(visit.store.find_overview(number)?);
     }
     check_runs(&overviews.iter().collect::<Vec<_>>())
 }
 
 /// Shows the newest sessions to choose two from.
-fn choose(visit: Visit<'_>, hint: &str) -> Result<Page, Refusal> {
-    let found = visit.store.selected(&SessionFilter::default(), 20)?;
+fn choose_page(visit: PageContext<'_>, hint: &str) -> Result<PageContent, PageError> {
+    let found = visit.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
-    document.push(Block::Headline("choose two sessions to compare".into()));
+    document.push(ReportBlock::Headline(
+        "choose two sessions to compare".into(),
+    ));
     if !hint.is_empty() {
-        document.push(Block::Paragraph(format!("{hint}.")));
+        document.push(ReportBlock::Paragraph(format!("{hint}.")));
     }
     if !found.is_empty() {
-        document.append(visit.list(&found));
+        document.append_document(visit.list_sessions(&found));
     }
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("compare"), "compare")],
-        filters: Some(form(visit)),
-        choice: visit.choice(),
-        ..Page::of(document)
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("compare"), "compare")],
+        filters: Some(compare_form(visit)),
+        choice: visit.row_choice(),
+        ..PageContent::from_document(document)
     })
 }
 
-fn form(visit: Visit<'_>) -> Form {
+fn compare_form(visit: PageContext<'_>) -> PageForm {
     let value = |name| visit.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, placeholder: &str| Field {
+    let field = |name: &'static str, placeholder: &str| FormField {
         name,
         label: name.to_owned(),
         value: value(name),
         placeholder: placeholder.to_owned(),
         options: Vec::new(),
-        ..Field::default()
+        ..FormField::default()
     };
     let options = |first: &str, names: &[&str]| {
         let named = names
@@ -183,22 +197,22 @@ fn form(visit: Visit<'_>) -> Form {
         let usual = std::iter::once((String::new(), first.to_owned()));
         usual.chain(named).collect::<Vec<_>>()
     };
-    Form {
-        action: visit.href("compare"),
+    PageForm {
+        action: visit.page_href("compare"),
         title: "Compare".into(),
         button: "Compare".into(),
         fields: vec![
             field("base", "@prev"),
             field("with", "@latest"),
             field("threshold", "2 % for 'same'"),
-            Field {
+            FormField {
                 options: options(
                     "the usual one",
                     &["rank", "welch", "mann-whitney", "bootstrap"],
                 ),
                 ..field("method", "")
             },
-            Field {
+            FormField {
                 options: options("the usual one", &["bh", "holm", "none"]),
                 ..field("correct", "")
             },

@@ -3,77 +3,80 @@
 //! Shows verdicts of decided cases only. A verdict inspected between the planned looks would have a
 //! higher error rate than stated.
 
-use super::session::{check_runs, known};
-use super::{Outcome, Page, Visit};
-use crate::refusal::Refusal;
+use super::session::{check_runs, find_session};
+use super::{PageContent, PageContext, PageOutcome};
+use crate::refusal::PageError;
 use crate::site::unix_ms;
 use speedwell_analysis as analysis;
-use speedwell_model::{Session, State};
-use speedwell_report::html::Link;
-use speedwell_report::{self as report, Block, Document, LiveCase, LiveState};
-use speedwell_results::store::Overview;
+use speedwell_model::{Session, SessionState};
+use speedwell_report::html::PageLink;
+use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
+use speedwell_results::store::SessionOverview;
 use std::collections::BTreeMap;
 
 /// Maximum number of sessions shown.
-const ROWS: usize = 20;
+const MAX_SESSIONS: usize = 20;
 
 /// Query keys: `every` reloads the page periodically, for browsers without scripts.
-const NAMES: [&str; 1] = ["every"];
+const QUERY_KEYS: [&str; 1] = ["every"];
 
 /// Shows everything that is being measured.
-pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&NAMES)?;
-    let running = visit.store.running(ROWS)?;
-    let (killed, running): (Vec<Overview>, Vec<Overview>) =
+pub fn live_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&QUERY_KEYS)?;
+    let running = visit.store.running_sessions(MAX_SESSIONS)?;
+    let (killed, running): (Vec<SessionOverview>, Vec<SessionOverview>) =
         running.into_iter().partition(|session| session.is_killed);
-    let loads = visit.store.live_loads()?;
+    let loads = visit.store.list_live_loads()?;
     let mut document = Document::new("live");
-    document.push(Block::Headline(match (running.len(), loads.len()) {
+    document.push(ReportBlock::Headline(match (running.len(), loads.len()) {
         (0, 0) => "nothing is being measured".to_owned(),
         (0, some) => format!(
             "{} carried out just now",
-            report::count(some, "load is", "loads are")
+            report::format_count(some, "load is", "loads are")
         ),
         (some, _) => format!(
             "{} measured just now",
-            report::count(some, "session is", "sessions are")
+            report::format_count(some, "session is", "sessions are")
         ),
     }));
-    document.append(report::live_loads(&loads, unix_ms()));
+    document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
-        document.append(visit.list(&running));
+        document.append_document(visit.list_sessions(&running));
     }
     if !killed.is_empty() {
         document.push_heading(2, "Killed");
-        document.append(visit.list(&killed));
+        document.append_document(visit.list_sessions(&killed));
     }
     let links = running.iter().map(|session| {
-        let live = format!("{}/live", visit.session(&session.id));
-        Link::new(live, format!("watch @{}", session.number))
+        let live = format!("{}/live", visit.session_href(&session.id));
+        PageLink::new(live, format!("watch @{}", session.number))
     });
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("live"), "live")],
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("live"), "live")],
         links: links.collect(),
-        events: Some(visit.href("sessions/any/events")),
-        ..Page::of(document)
+        events: Some(visit.page_href("sessions/any/events")),
+        ..PageContent::from_document(document)
     })
 }
 
 /// Shows one session while it is being measured; afterwards redirects to its report.
-pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
-    visit.query.check(&NAMES)?;
-    let known = known(visit, id)?;
-    if known.state != State::Running {
-        return Ok(Outcome::Elsewhere(visit.session(id)));
+pub fn session_live_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+    visit.query.check_names(&QUERY_KEYS)?;
+    let known = find_session(visit, id)?;
+    if known.state != SessionState::Running {
+        return Ok(PageOutcome::Redirect(visit.session_href(id)));
     }
     check_runs(&[&known])?;
-    progress_page(visit, &known).map(Outcome::from)
+    progress_page(visit, &known).map(PageOutcome::from)
 }
 
 /// Shows the progress of a session.
-fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
+fn progress_page(
+    visit: PageContext<'_>,
+    known: &SessionOverview,
+) -> Result<PageContent, PageError> {
     let finished = visit.store.finished_slots(known.number)?;
-    let mut session = visit.store.session(known.number)?;
+    let mut session = visit.store.load_session(known.number)?;
     if !finished.is_empty() {
         // Those that have ended since would be in the table, and not in the headline.
         session.runs.retain(|run| finished.contains(&run.slot));
@@ -82,7 +85,7 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let planned = (visit.project.lookups.planned)(visit.store, known.number)?;
     let saved: usize = decided.values().sum();
     let now_unix_ms = unix_ms();
-    let verdicts = verdicts(visit, &session, &decided)?;
+    let verdicts = decided_verdicts(visit, &session, &decided)?;
     let last = session
         .runs
         .iter()
@@ -97,27 +100,27 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
         last_sign_unix_ms: last.unwrap_or(known.started_unix_ms),
         now_unix_ms,
         timeout_ms: planned.timeout_ms,
-        cases: cases(&session, &verdicts),
+        cases: count_case_runs(&session, &verdicts),
     };
-    let mut document = report::live(&state);
-    document.append(report::failures(
+    let mut document = report::report_live(&state);
+    document.append_document(report::report_failures(
         &session.failures,
-        visit.output().verbosity,
+        visit.report_options().verbosity,
     ));
-    let own = visit.session(&known.id);
-    Ok(Page {
+    let own = visit.session_href(&known.id);
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("live"), "live"),
-            Link::new(format!("{own}/live"), format!("@{}", known.number)),
+            PageLink::new(visit.page_href("live"), "live"),
+            PageLink::new(format!("{own}/live"), format!("@{}", known.number)),
         ],
-        links: vec![Link::new(own.clone(), "its report so far")],
+        links: vec![PageLink::new(own.clone(), "its report so far")],
         events: Some(format!("{own}/events")),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
 /// Counts the runs per case, in order of first run.
-fn cases(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase> {
+fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase> {
     let mut cases: Vec<LiveCase> = Vec::new();
     for run in &session.runs {
         let id = run.case.id();
@@ -136,18 +139,18 @@ fn cases(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase
 }
 
 /// Returns the verdicts of decided cases, which are those of the look that decided them.
-fn verdicts(
-    visit: Visit<'_>,
+fn decided_verdicts(
+    visit: PageContext<'_>,
     session: &Session,
     decided: &BTreeMap<String, usize>,
-) -> Result<BTreeMap<String, String>, Refusal> {
+) -> Result<BTreeMap<String, String>, PageError> {
     let mut verdicts = BTreeMap::new();
     if decided.is_empty() {
         return Ok(verdicts);
     }
-    let part = session.part(|run| decided.contains_key(&run.case.id()));
+    let part = session.with_runs(|run| decided.contains_key(&run.case.id()));
     let settings = (visit.project.lookups.settings)(&[])?;
-    let findings = analysis::analyse(&part, &settings);
+    let findings = analysis::analyze_session(&part, &settings);
     for case in decided.keys() {
         verdicts.insert(case.clone(), "decided".to_owned());
     }

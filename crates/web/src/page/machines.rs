@@ -1,97 +1,106 @@
 //! `/PROJECT/machines`, `/PROJECT/machines/NUMBER`: machines and changes of their environment; and
 //! `/PROJECT/calibration`.
 
-use super::{Page, Visit};
+use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
-use crate::refusal::Refusal;
-use speedwell_report::html::Link;
-use speedwell_report::{self as report, CircumstanceChange};
+use crate::refusal::PageError;
+use speedwell_report::html::PageLink;
+use speedwell_report::{self as report, EnvironmentChange};
 use speedwell_results::store::{SessionFilter, StoredMachine};
 
 /// Sessions of a machine that are listed.
-const ROWS: usize = 50;
+const MAX_SESSIONS: usize = 50;
 
 /// Sessions of a machine that are searched for changes of the environment.
-const LOOKED_AT: usize = 500;
+const MAX_SEARCHED_SESSIONS: usize = 500;
 
 /// Lists all machines.
-pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+pub fn machines_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
     // Machines are known from the points of their sessions. If computing missing points fails, the
     // page shows the known machines.
-    let _ = visit.project.summarise();
-    let known = visit.store.machines()?;
-    let calibrations = visit.store.calibrations()?;
+    let _ = visit.project.summarize();
+    let known = visit.store.list_machines()?;
+    let calibrations = visit.store.list_calibrations()?;
     let of = |machine: &StoredMachine| {
         let found = calibrations
             .iter()
             .find(|calibration| calibration.host == machine.machine.name);
         found.map(|calibration| calibration.found)
     };
-    let mut document = report::machines(&known, &of);
+    let mut document = report::list_machines(&known, &of);
     link_by(&mut document, "machines", ["machine", "number"], |number| {
-        Some(visit.href(&format!("machines/{number}")))
+        Some(visit.page_href(&format!("machines/{number}")))
     });
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("machines"), "machines")],
-        ..Page::of(document)
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("machines"), "machines")],
+        ..PageContent::from_document(document)
     })
 }
 
 /// Shows one machine.
-pub fn one(visit: Visit<'_>, number: &str) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
-    let known = visit.store.machines()?;
+pub fn machine_page(visit: PageContext<'_>, number: &str) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
+    let known = visit.store.list_machines()?;
     let found = known
         .iter()
         .find(|machine| machine.number.to_string() == number);
     let Some(machine) = found else {
         let pages = known.iter().take(5).map(|machine| {
-            let address = visit.href(&format!("machines/{}", machine.number));
+            let address = visit.page_href(&format!("machines/{}", machine.number));
             (address, machine.machine.title().to_owned())
         });
         return Err(
-            Refusal::missing(format!("there is no machine {number}")).nearest(pages.collect())
+            PageError::not_found(format!("there is no machine {number}"))
+                .with_nearest(pages.collect()),
         );
     };
     let filter = SessionFilter {
         machine: Some(machine.number),
         ..SessionFilter::default()
     };
-    let mut document = report::machine(machine);
+    let mut document = report::describe_machine(machine);
     if let Some(newest) = machine.newest {
-        let session = visit.store.session_without_runs(newest)?;
-        document.append(report::environment(&session.environment, None));
+        let session = visit.store.load_session_without_runs(newest)?;
+        document.append_document(report::report_environment(&session.environment, None));
     }
-    let numbers = visit.store.selected_numbers(&filter, LOOKED_AT)?;
-    document.append(report::circumstance_changes(&changes(visit, &numbers)?));
+    let numbers = visit
+        .store
+        .selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
+    document.append_document(report::list_environment_changes(&environment_changes(
+        visit, &numbers,
+    )?));
     document.push_heading(2, "Sessions");
-    document.append(visit.list(&visit.store.selected(&filter, ROWS)?));
+    document
+        .append_document(visit.list_sessions(&visit.store.select_sessions(&filter, MAX_SESSIONS)?));
     link_column(&mut document, "circumstances", "session", |number| {
-        Some(visit.numbered(number.as_i64()?))
+        Some(visit.numbered_href(number.as_i64()?))
     });
-    let all = visit.href(&format!("sessions?machine={}", machine.number));
-    let own = visit.href(&format!("machines/{}", machine.number));
-    Ok(Page {
+    let all = visit.page_href(&format!("sessions?machine={}", machine.number));
+    let own = visit.page_href(&format!("machines/{}", machine.number));
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("machines"), "machines"),
-            Link::new(own, machine.machine.title()),
+            PageLink::new(visit.page_href("machines"), "machines"),
+            PageLink::new(own, machine.machine.title()),
         ],
         links: vec![
-            Link::new(all, "all its sessions"),
-            Link::new(visit.href("calibration"), "calibrations"),
+            PageLink::new(all, "all its sessions"),
+            PageLink::new(visit.page_href("calibration"), "calibrations"),
         ],
-        choice: visit.choice(),
-        ..Page::of(document)
+        choice: visit.row_choice(),
+        ..PageContent::from_document(document)
     })
 }
 
 /// Returns what changed from each session to the next, newest first.
-fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>, Refusal> {
+fn environment_changes(
+    visit: PageContext<'_>,
+    numbers: &[i64],
+) -> Result<Vec<EnvironmentChange>, PageError> {
     let mut changes = Vec::new();
     let mut before: Option<Vec<(String, String)>> = None;
     for number in numbers.iter().rev() {
-        let now = visit.store.circumstances(*number)?;
+        let now = visit.store.environment_facts(*number)?;
         if let Some(before) = &before {
             let value = |of: &[(String, String)], name: &str| {
                 let found = of.iter().find(|(known, _)| known == name);
@@ -100,7 +109,7 @@ fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>,
             for (name, after) in &now {
                 let earlier = value(before, name);
                 if earlier != *after {
-                    changes.push(CircumstanceChange {
+                    changes.push(EnvironmentChange {
                         session: *number,
                         name: name.clone(),
                         before: earlier,
@@ -116,15 +125,15 @@ fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>,
 }
 
 /// `/PROJECT/calibration`: lists the false alarms of each machine.
-pub fn calibration(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
-    let mut document = report::calibrations(&visit.store.calibrations()?);
+pub fn calibration_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
+    let mut document = report::list_calibrations(&visit.store.list_calibrations()?);
     link_column(&mut document, "calibrations", "session", |number| {
-        Some(visit.numbered(number.as_i64()?))
+        Some(visit.numbered_href(number.as_i64()?))
     });
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("calibration"), "calibration")],
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("calibration"), "calibration")],
         is_lasting: true,
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }

@@ -1,7 +1,7 @@
 //! The pages, one file each: a document with links and forms.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
-//! at [`page`].
+//! at [`build_page`].
 
 // These files depend on each other: every page takes a `Visit` and returns a `Page` defined here,
 // and `page` calls each of them. `site.rs` is part of the cycle, because a site holds the viewers
@@ -23,48 +23,51 @@ mod sessions;
 mod settings;
 mod trend;
 
-pub(crate) use session::MOST_RUNS;
+pub(crate) use session::MAX_RUNS;
 
-use crate::access::Caller;
-use crate::address::{Format, Place};
-use crate::link::{encoded, encoded_path, link_by, link_column};
-use crate::project::Project;
-use crate::query::Query;
-use crate::refusal::Refusal;
-use crate::site::Site;
+use crate::access::CallerIdentity;
+use crate::address::{PageFormat, PageKind};
+use crate::link::{encode_path, encode_segment, link_by, link_column};
+use crate::project::HostedProject;
+use crate::query::PageQuery;
+use crate::refusal::PageError;
+use crate::site::SiteState;
 use axum::http::StatusCode;
-use speedwell_report::html::{Charts, Choice, Form, Link};
-use speedwell_report::{Block, Cell, Column, Document, Kind, Output, Row, Table};
-use speedwell_results::store::{Overview, Store};
+use speedwell_report::html::{ChartsLocation, PageForm, PageLink, RowChoice};
+use speedwell_report::{
+    ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportRow,
+    ReportTable,
+};
+use speedwell_results::store::{SessionOverview, Store};
 
 /// A page without its layout.
 #[derive(Debug)]
-pub struct Page {
+pub struct PageContent {
     pub document: Document,
     /// Breadcrumbs after the project; the last is the page itself.
-    pub crumbs: Vec<Link>,
+    pub crumbs: Vec<PageLink>,
     /// Related pages.
-    pub links: Vec<Link>,
-    pub filters: Option<Form>,
+    pub links: Vec<PageLink>,
+    pub filters: Option<PageForm>,
     /// Selection of rows for a comparison.
-    pub choice: Option<Choice>,
+    pub choice: Option<RowChoice>,
     /// Numbers of the sessions behind it.
     pub sessions: Vec<i64>,
     /// Forms that change something.
-    pub changes: Vec<Form>,
+    pub changes: Vec<PageForm>,
     /// Address of its event stream.
     pub events: Option<String>,
     /// Which charts it shows, if it is a part of another page.
-    pub charts: Charts,
+    pub charts: ChartsLocation,
     /// Whether it stays valid until the store changes.
     pub is_lasting: bool,
     pub status: StatusCode,
 }
 
-impl Page {
+impl PageContent {
     /// Creates a page with this content and nothing else.
-    pub fn of(document: Document) -> Page {
-        Page {
+    pub fn from_document(document: Document) -> PageContent {
+        PageContent {
             document,
             crumbs: Vec::new(),
             links: Vec::new(),
@@ -73,7 +76,7 @@ impl Page {
             sessions: Vec::new(),
             changes: Vec::new(),
             events: None,
-            charts: Charts::Here,
+            charts: ChartsLocation::Here,
             is_lasting: false,
             status: StatusCode::OK,
         }
@@ -82,84 +85,84 @@ impl Page {
 
 /// Result of a request for a page.
 #[derive(Debug)]
-pub enum Outcome {
-    Page(Box<Page>),
+pub enum PageOutcome {
+    Page(Box<PageContent>),
     /// A redirect to another address.
-    Elsewhere(String),
+    Redirect(String),
 }
 
-impl From<Page> for Outcome {
-    fn from(page: Page) -> Outcome {
-        Outcome::Page(Box::new(page))
+impl From<PageContent> for PageOutcome {
+    fn from(page: PageContent) -> PageOutcome {
+        PageOutcome::Page(Box::new(page))
     }
 }
 
 /// Context of a request for a page.
 #[derive(Clone, Copy)]
-pub struct Visit<'v> {
-    pub site: &'v Site,
-    pub project: &'v Project,
-    pub caller: &'v Caller,
+pub struct PageContext<'v> {
+    pub site: &'v SiteState,
+    pub project: &'v HostedProject,
+    pub caller: &'v CallerIdentity,
     /// The store of the project.
     pub store: &'v Store,
-    pub query: &'v Query,
-    pub format: Format,
+    pub query: &'v PageQuery,
+    pub format: PageFormat,
 }
 
-impl Visit<'_> {
+impl PageContext<'_> {
     /// Returns options for reports, some of which depend on the format.
-    pub fn output(&self) -> Output {
-        use speedwell_report::Format as Kind;
-        Output {
+    pub fn report_options(&self) -> OutputOptions {
+        use speedwell_report::ReportFormat as Kind;
+        OutputOptions {
             format: Some(match self.format {
-                Format::Page => Kind::Html,
-                Format::Document(kind) => kind,
-                Format::JsonLines => Kind::Json,
+                PageFormat::Page => Kind::Html,
+                PageFormat::Document(kind) => kind,
+                PageFormat::JsonLines => Kind::Json,
             }),
-            ..Output::default()
+            ..OutputOptions::default()
         }
     }
 
     /// Returns the address of a page of the project; `path` follows the project name.
-    pub fn href(&self, path: &str) -> String {
+    pub fn page_href(&self, path: &str) -> String {
         format!("/{}/{path}", self.project.name)
     }
 
     /// Returns the address of a session by id.
-    pub fn session(&self, id: &str) -> String {
-        self.href(&format!("sessions/{}", encoded(id)))
+    pub fn session_href(&self, id: &str) -> String {
+        self.page_href(&format!("sessions/{}", encode_segment(id)))
     }
 
     /// Returns the address of a session by number.
-    pub fn numbered(&self, number: i64) -> String {
-        self.href(&format!("@{number}"))
+    pub fn numbered_href(&self, number: i64) -> String {
+        self.page_href(&format!("@{number}"))
     }
 
-    pub fn compare(&self, base: &str, with: &str) -> String {
-        let (base, with) = (encoded(base), encoded(with));
-        self.href(&format!("compare?base={base}&with={with}"))
+    pub fn compare_href(&self, base: &str, with: &str) -> String {
+        let (base, with) = (encode_segment(base), encode_segment(with));
+        self.page_href(&format!("compare?base={base}&with={with}"))
     }
 
-    pub fn revision(&self, id: &str) -> String {
-        self.href(&format!("revisions/{}", encoded_path(id)))
+    pub fn revision_href(&self, id: &str) -> String {
+        self.page_href(&format!("revisions/{}", encode_path(id)))
     }
 
-    pub fn branch(&self, name: &str) -> String {
-        self.href(&format!("branches/{}", encoded_path(name)))
+    pub fn branch_href(&self, name: &str) -> String {
+        self.page_href(&format!("branches/{}", encode_path(name)))
     }
 
-    pub fn benchmark(&self, name: &str) -> String {
-        self.href(&format!("benchmarks/{}", encoded_path(name)))
+    pub fn benchmark_href(&self, name: &str) -> String {
+        self.page_href(&format!("benchmarks/{}", encode_path(name)))
     }
 
     /// Returns the address of the trend of a case.
-    pub fn trend(&self, case: &str) -> String {
-        self.href(&format!("trend?case={}", encoded(case)))
+    pub fn trend_href(&self, case: &str) -> String {
+        self.page_href(&format!("trend?case={}", encode_segment(case)))
     }
 
     /// Builds a linked list of these sessions.
-    pub fn list(&self, sessions: &[Overview]) -> Document {
-        let mut document = speedwell_report::sessions(&speedwell_report::Page {
+    pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
+        let mut document = speedwell_report::list_sessions(&speedwell_report::SessionsPage {
             sessions,
             number: 1,
             all: sessions.len(),
@@ -167,24 +170,24 @@ impl Visit<'_> {
         });
         let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
-            Some(self.session(&text(id)?))
+            Some(self.session_href(&text(id)?))
         });
         let known = |value: &serde_json::Value| text(value).filter(|text| !text.is_empty());
         link_column(&mut document, "sessions", "revision", |id| {
-            Some(self.revision(&known(id)?))
+            Some(self.revision_href(&known(id)?))
         });
         link_column(&mut document, "sessions", "branch", |name| {
-            Some(self.branch(&known(name)?))
+            Some(self.branch_href(&known(name)?))
         });
-        shorten(&mut document, "command");
+        shorten_column(&mut document, "command");
         document
     }
 
     /// Returns the selection of two rows of such a list for a comparison.
-    pub fn choice(&self) -> Option<Choice> {
-        Some(Choice {
+    pub fn row_choice(&self) -> Option<RowChoice> {
+        Some(RowChoice {
             table: "sessions",
-            action: self.href("compare"),
+            action: self.page_href("compare"),
             name: "of",
             button: "Compare the two chosen sessions".into(),
         })
@@ -195,44 +198,44 @@ impl Visit<'_> {
 ///
 /// # Errors
 /// If there is no such page, or the store cannot be read.
-pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
+pub fn build_page(visit: PageContext<'_>, place: &PageKind) -> Result<PageOutcome, PageError> {
     match place {
-        Place::Overview => overview::page(visit).map(Outcome::from),
-        Place::Project => project::page(visit).map(Outcome::from),
-        Place::Sessions => sessions::page(visit).map(Outcome::from),
-        Place::Session(id) => session::page(visit, id),
-        Place::Reference(word) => session::elsewhere(visit, word),
-        Place::Benchmarks => benchmarks::all(visit).map(Outcome::from),
-        Place::Benchmark(name) => benchmarks::one(visit, name).map(Outcome::from),
-        Place::Trend => trend::page(visit).map(Outcome::from),
-        Place::Compare => compare::page(visit),
-        Place::Revision(id) => revision::page(visit, id),
-        Place::Branch(name) => branch::page(visit, name).map(Outcome::from),
-        Place::Pull(pull) => pull::page(visit, pull).map(Outcome::from),
-        Place::Machines => machines::all(visit).map(Outcome::from),
-        Place::Machine(number) => machines::one(visit, number).map(Outcome::from),
-        Place::Calibration => machines::calibration(visit).map(Outcome::from),
-        Place::Alerts => alerts::page(visit).map(Outcome::from),
-        Place::Live => live::all(visit).map(Outcome::from),
-        Place::SessionLive(id) => live::one(visit, id),
-        Place::Events(_) => Err(Refusal::missing("a stream of events has one form only")),
-        Place::Search => search::page(visit).map(Outcome::from),
-        Place::Settings => settings::page(visit).map(Outcome::from),
+        PageKind::Overview => overview::overview_page(visit).map(PageOutcome::from),
+        PageKind::Project => project::project_page(visit).map(PageOutcome::from),
+        PageKind::Sessions => sessions::sessions_page(visit).map(PageOutcome::from),
+        PageKind::Session(id) => session::session_page(visit, id),
+        PageKind::Reference(word) => session::redirect_to_session(visit, word),
+        PageKind::Benchmarks => benchmarks::benchmarks_page(visit).map(PageOutcome::from),
+        PageKind::Benchmark(name) => benchmarks::benchmark_page(visit, name).map(PageOutcome::from),
+        PageKind::Trend => trend::trend_page(visit).map(PageOutcome::from),
+        PageKind::Compare => compare::compare_page(visit),
+        PageKind::Revision(id) => revision::revision_page(visit, id),
+        PageKind::Branch(name) => branch::branch_page(visit, name).map(PageOutcome::from),
+        PageKind::Pull(pull) => pull::pull_page(visit, pull).map(PageOutcome::from),
+        PageKind::Machines => machines::machines_page(visit).map(PageOutcome::from),
+        PageKind::Machine(number) => machines::machine_page(visit, number).map(PageOutcome::from),
+        PageKind::Calibration => machines::calibration_page(visit).map(PageOutcome::from),
+        PageKind::Alerts => alerts::alerts_page(visit).map(PageOutcome::from),
+        PageKind::Live => live::live_page(visit).map(PageOutcome::from),
+        PageKind::SessionLive(id) => live::session_live_page(visit, id),
+        PageKind::Events(_) => Err(PageError::not_found("a stream of events has one form only")),
+        PageKind::Search => search::search_page(visit).map(PageOutcome::from),
+        PageKind::Settings => settings::settings_page(visit).map(PageOutcome::from),
     }
 }
 
 /// Maximum length of a long text in a list, in characters.
-const LETTERS: usize = 60;
+const MAX_LIST_CHARS: usize = 60;
 
 /// Shortens the texts of a column; the raw values stay complete.
-fn shorten(document: &mut Document, key: &str) {
+fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
         let Some(at) = table.columns.iter().position(|column| column.key == key) else {
             return;
         };
         for row in &mut table.rows {
-            if let Row::Cells(cells) = row
-                && let Some((end, _)) = cells[at].text.char_indices().nth(LETTERS)
+            if let ReportRow::Cells(cells) = row
+                && let Some((end, _)) = cells[at].text.char_indices().nth(MAX_LIST_CHARS)
             {
                 cells[at].text.truncate(end);
                 cells[at].text.push_str(" ...");
@@ -249,10 +252,10 @@ pub fn add_nearest(document: &mut Document, nearest: &[(String, String)]) {
     document.push_heading(2, "Did you mean");
     let rows = nearest
         .iter()
-        .map(|(href, name)| Row::Cells(vec![Cell::words(name).linked(href)]));
-    document.push(Block::Table(Table {
-        columns: vec![Column::new("name", "name", Kind::Label)],
+        .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
+    document.push(ReportBlock::Table(ReportTable {
+        columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
         rows: rows.collect(),
-        ..Table::new("nearest")
+        ..ReportTable::new("nearest")
     }));
 }

@@ -1,30 +1,30 @@
 //! `/`: the projects that the caller may read; a local server has one.
 
-use super::{Page, Visit};
+use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
-use crate::refusal::Refusal;
+use crate::refusal::PageError;
 use crate::site::unix_ms;
-use speedwell_report::{ProjectLine, moment, projects};
+use speedwell_report::{ProjectLine, format_moment, list_projects};
 use speedwell_results::store::{SessionFilter, Store};
 
 const DAY_MS: i64 = 86_400_000;
 
 /// Sessions are counted up to this number.
-const COUNTED: usize = 1_000;
+const MAX_COUNTED: usize = 1_000;
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+pub fn overview_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
     let mut lines = Vec::new();
-    for (project, _) in visit.site.projects()? {
-        if visit.caller.may_read(&project.name) {
-            lines.push(project.read(|store| line(&project.name, store))?);
+    for (project, _) in visit.site.list_projects()? {
+        if visit.caller.can_read(&project.name) {
+            lines.push(project.with_reader(|store| summarize_project(&project.name, store))?);
         }
     }
     // Omit the first project if it is empty: some servers only use its store to list the others.
     if lines.len() > 1 && lines[0].name == visit.site.first.name && lines[0].newest.is_none() {
         lines.remove(0);
     }
-    let mut document = projects(&lines);
+    let mut document = list_projects(&lines);
     link_column(&mut document, "projects", "project", |name| {
         Some(format!("/{}/", name.as_str()?))
     });
@@ -33,34 +33,34 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         let line = lines.iter().find(|line| line.name == name)?;
         Some(format!("/{name}/@{}", line.newest.as_ref()?.number))
     });
-    Ok(Page::of(document))
+    Ok(PageContent::from_document(document))
 }
 
 /// Summarizes a project.
-fn line(name: &str, store: &Store) -> Result<ProjectLine, Refusal> {
-    let sessions = store.selected_numbers(&SessionFilter::default(), COUNTED + 1)?;
+fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, PageError> {
+    let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
     Ok(ProjectLine {
         name: name.to_owned(),
         newest: match sessions.first() {
-            Some(number) => store.overview(*number)?,
+            Some(number) => store.find_overview(*number)?,
             None => None,
         },
-        sessions: (sessions.len() <= COUNTED).then_some(sessions.len()),
-        week: week(store)?,
+        sessions: (sessions.len() <= MAX_COUNTED).then_some(sessions.len()),
+        week: sessions_per_day(store)?,
     })
 }
 
 /// Returns the number of sessions started on each of the last seven days.
-fn week(store: &Store) -> Result<Vec<(String, usize)>, Refusal> {
+fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, PageError> {
     let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);
     let days: Vec<i64> = (0..7).rev().map(|back| today - back * DAY_MS).collect();
-    let started = store.started_since(days[0])?;
+    let started = store.start_times_since(days[0])?;
     let of = |day: &i64| {
         let own = started
             .iter()
             .filter(|at| (*day..*day + DAY_MS).contains(*at));
-        let name = moment(*day);
+        let name = format_moment(*day);
         let name = name.split_whitespace().next().unwrap_or_default();
         (name.to_owned(), own.count())
     };

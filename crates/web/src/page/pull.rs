@@ -1,84 +1,84 @@
 //! `/PROJECT/pulls/NUMBER`: sessions and comments of a pull request.
 
-use super::{Page, Visit};
-use crate::refusal::Refusal;
+use super::{PageContent, PageContext};
+use crate::refusal::PageError;
 use speedwell_model::short_revision;
-use speedwell_report::html::Link;
-use speedwell_report::{Block, Document, moment};
-use speedwell_results::store::{CommentJob, PostedComment, Said, SessionFilter};
+use speedwell_report::html::PageLink;
+use speedwell_report::{Document, ReportBlock, format_moment};
+use speedwell_results::store::{CommentJob, CommentState, PostedComment, SessionFilter};
 
 /// Sessions listed.
-const ROWS: usize = 50;
+const MAX_SESSIONS: usize = 50;
 
-pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
     let filter = SessionFilter {
         pull: Some(pull.to_owned()),
         ..SessionFilter::default()
     };
-    let sessions = visit.store.selected(&filter, ROWS)?;
-    let comments = visit.store.comments(pull)?;
+    let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
+    let comments = visit.store.posted_comments(pull)?;
     if sessions.is_empty() && comments.is_empty() {
-        return Err(
-            Refusal::missing(format!("nothing was measured of a pull request '{pull}'"))
-                .hint("sessions know theirs where a job of GitHub, GitLab or Gitea measured them")
-                .nearest(vec![(visit.href("sessions"), "sessions".into())]),
-        );
+        return Err(PageError::not_found(format!(
+            "nothing was measured of a pull request '{pull}'"
+        ))
+        .with_hint("sessions know theirs where a job of GitHub, GitLab or Gitea measured them")
+        .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]));
     }
     let mut document = Document::new("pull");
-    document.push(Block::Headline(format!("pull request {pull}")));
+    document.push(ReportBlock::Headline(format!("pull request {pull}")));
     if !sessions.is_empty() {
-        document.append(visit.list(&sessions));
+        document.append_document(visit.list_sessions(&sessions));
     }
     if let Some(job) = visit.store.comment_job(pull)? {
-        document.extend(standing(&job));
+        document.extend(comment_status(&job));
     }
     push_comments(&mut document, &comments);
     let mut links = Vec::new();
     let head = sessions.iter().find_map(|session| session.origin.as_ref());
     if let Some(origin) = head {
         if let Some(base) = &origin.base {
-            links.push(Link::new(
-                visit.compare(
+            links.push(PageLink::new(
+                visit.compare_href(
                     &format!("@rev:{base}"),
                     &format!("@rev:{}", origin.revision),
                 ),
                 "compare with its base",
             ));
         }
-        links.push(Link::new(
-            visit.revision(&origin.revision),
+        links.push(PageLink::new(
+            visit.revision_href(&origin.revision),
             "its newest revision",
         ));
     }
-    Ok(Page {
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("sessions"), "sessions"),
-            Link::new(
-                visit.href(&format!("pulls/{pull}")),
+            PageLink::new(visit.page_href("sessions"), "sessions"),
+            PageLink::new(
+                visit.page_href(&format!("pulls/{pull}")),
                 format!("pull request {pull}"),
             ),
         ],
         links,
-        choice: (sessions.len() > 1).then(|| visit.choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| visit.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
 /// Describes a pending or rejected comment.
-fn standing(job: &CommentJob) -> Option<Block> {
+fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
     let revision = short_revision(&job.revision);
     let reason = job.reason.as_deref().unwrap_or_default();
     match (job.state, reason) {
-        (Said::Said, _) => None,
-        (Said::Waiting, "") => Some(Block::Note(format!(
+        (CommentState::Said, _) => None,
+        (CommentState::Waiting, "") => Some(ReportBlock::Note(format!(
             "The comment about {revision} is about to be written."
         ))),
-        (Said::Waiting, why) => Some(Block::Note(format!(
+        (CommentState::Waiting, why) => Some(ReportBlock::Note(format!(
             "The comment about {revision} could not be written yet, and is tried again: {why}."
         ))),
-        (Said::Refused, why) => Some(Block::Warning(format!(
+        (CommentState::Refused, why) => Some(ReportBlock::Warning(format!(
             "The comment about {revision} was refused: {why}."
         ))),
     }
@@ -87,7 +87,7 @@ fn standing(job: &CommentJob) -> Option<Block> {
 /// Adds the posted comments, newest first.
 fn push_comments(document: &mut Document, comments: &[PostedComment]) {
     for (place, comment) in comments.iter().enumerate() {
-        let when = moment(comment.posted_unix_ms);
+        let when = format_moment(comment.posted_unix_ms);
         document.push_heading(
             2,
             match place {
@@ -95,7 +95,7 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
                 _ => format!("Before, posted {when} (UTC)"),
             },
         );
-        document.push(Block::Facts(vec![
+        document.push(ReportBlock::Facts(vec![
             (
                 "On".into(),
                 format!("{} of {}", comment.repository, comment.forge),
@@ -108,7 +108,7 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
             .lines()
             .filter(|line| !line.starts_with("<!--"));
         let text: Vec<&str> = lines.collect();
-        document.push(Block::Verbatim {
+        document.push(ReportBlock::Verbatim {
             label: "Markdown".into(),
             text: text.join("\n"),
         });

@@ -1,35 +1,37 @@
 //! `/PROJECT/revisions/ID`: sessions of one revision.
 
-use super::{Outcome, Page, Visit};
-use crate::refusal::Refusal;
-use speedwell_model::{Origin, short_revision};
-use speedwell_report::html::Link;
-use speedwell_report::{Block, Document, moment};
-use speedwell_results::store::{Reference, SessionFilter};
+use super::{PageContent, PageContext, PageOutcome};
+use crate::refusal::PageError;
+use speedwell_model::{CodeOrigin, short_revision};
+use speedwell_report::html::PageLink;
+use speedwell_report::{Document, ReportBlock, format_moment};
+use speedwell_results::store::{SessionFilter, SessionReference};
 
 /// Sessions listed.
-const ROWS: usize = 50;
+const MAX_SESSIONS: usize = 50;
 
-pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
-    visit.query.check(&[])?;
-    let found = visit.store.revisions_beginning(id, 6)?;
+pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+    visit.query.check_names(&[])?;
+    let found = visit.store.revisions_with_prefix(id, 6)?;
     let revision = match &found[..] {
         _ if found.iter().any(|known| known == id) => id.to_owned(),
-        [only] => return Ok(Outcome::Elsewhere(visit.revision(only))),
+        [only] => return Ok(PageOutcome::Redirect(visit.revision_href(only))),
         [] => {
             return Err(
-                Refusal::missing(format!("revision '{id}' was not measured"))
-                    .hint(format!(
+                PageError::not_found(format!("revision '{id}' was not measured"))
+                    .with_hint(format!(
                         "speedwell run --variant 'then=rev:{id}' measures it"
                     ))
-                    .nearest(vec![(visit.href("sessions"), "sessions".into())]),
+                    .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]),
             );
         }
         several => {
-            let pages = several.iter().map(|id| (visit.revision(id), id.clone()));
+            let pages = several
+                .iter()
+                .map(|id| (visit.revision_href(id), id.clone()));
             return Err(
-                Refusal::missing(format!("several revisions begin with '{id}'"))
-                    .nearest(pages.collect()),
+                PageError::not_found(format!("several revisions begin with '{id}'"))
+                    .with_nearest(pages.collect()),
             );
         }
     };
@@ -37,35 +39,38 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
         revision: Some(revision.clone()),
         ..SessionFilter::default()
     };
-    let sessions = visit.store.selected(&filter, ROWS)?;
+    let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
     let origin = sessions.iter().find_map(|session| session.origin.as_ref());
     let mut document = Document::new("revision");
     let subject = origin.and_then(|origin| origin.subject.as_deref());
     let name = short_revision(&revision);
-    document.push(Block::Headline(match subject {
+    document.push(ReportBlock::Headline(match subject {
         Some(subject) => format!("{name}: {subject}"),
         None => format!("revision {name}"),
     }));
-    document.extend(origin.map(facts));
-    document.append(visit.list(&sessions));
-    Ok(Page {
+    document.extend(origin.map(revision_facts));
+    document.append_document(visit.list_sessions(&sessions));
+    Ok(PageContent {
         crumbs: vec![
-            Link::new(visit.href("sessions"), "sessions"),
-            Link::new(visit.revision(&revision), format!("revision {name}")),
+            PageLink::new(visit.page_href("sessions"), "sessions"),
+            PageLink::new(visit.revision_href(&revision), format!("revision {name}")),
         ],
-        links: links(visit, &revision, origin)?,
-        choice: (sessions.len() > 1).then(|| visit.choice()).flatten(),
+        links: revision_links(visit, &revision, origin)?,
+        choice: (sessions.len() > 1).then(|| visit.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     }
     .into())
 }
 
-fn facts(origin: &Origin) -> Block {
+fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
     let parents = origin.parents.iter().map(|parent| short_revision(parent));
     let facts = [
         ("Revision", Some(origin.revision.clone())),
-        ("Committed (UTC)", origin.committed_unix_ms.map(moment)),
+        (
+            "Committed (UTC)",
+            origin.committed_unix_ms.map(format_moment),
+        ),
         ("Branch", origin.branch.clone()),
         ("Follows", Some(parents.collect::<Vec<_>>().join(" "))),
         ("Pull request", origin.pull.clone()),
@@ -75,11 +80,15 @@ fn facts(origin: &Origin) -> Block {
         let fact = fact.filter(|fact| !fact.is_empty())?;
         Some((name.to_owned(), fact))
     });
-    Block::Facts(known.collect())
+    ReportBlock::Facts(known.collect())
 }
 
 /// Links to comparisons with the base and the parents, if those were measured.
-fn links(visit: Visit<'_>, id: &str, origin: Option<&Origin>) -> Result<Vec<Link>, Refusal> {
+fn revision_links(
+    visit: PageContext<'_>,
+    id: &str,
+    origin: Option<&CodeOrigin>,
+) -> Result<Vec<PageLink>, PageError> {
     let mut links = Vec::new();
     let Some(origin) = origin else {
         return Ok(links);
@@ -87,7 +96,7 @@ fn links(visit: Visit<'_>, id: &str, origin: Option<&Origin>) -> Result<Vec<Link
     let is_measured = |id: &str| {
         visit
             .store
-            .find(&Reference::Revision(id.to_owned()))
+            .resolve_reference(&SessionReference::Revision(id.to_owned()))
             .is_ok()
     };
     let mut earlier: Vec<(&str, &String)> = Vec::new();
@@ -95,14 +104,17 @@ fn links(visit: Visit<'_>, id: &str, origin: Option<&Origin>) -> Result<Vec<Link
     earlier.extend(origin.parents.iter().map(|parent| ("its parent", parent)));
     for (words, earlier) in earlier {
         if earlier != id && is_measured(earlier) && is_measured(id) {
-            links.push(Link::new(
-                visit.compare(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
+            links.push(PageLink::new(
+                visit.compare_href(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
                 format!("compare with {words}, {}", short_revision(earlier)),
             ));
         }
     }
     if let Some(branch) = &origin.branch {
-        links.push(Link::new(visit.branch(branch), format!("branch {branch}")));
+        links.push(PageLink::new(
+            visit.branch_href(branch),
+            format!("branch {branch}"),
+        ));
     }
     Ok(links)
 }

@@ -1,27 +1,29 @@
 //! `/PROJECT/search`: finds benchmarks, cases, sessions, revisions, branches and machines by part
 //! of their names.
 
-use super::{Page, Visit};
-use crate::refusal::Refusal;
-use speedwell_report::html::Link;
-use speedwell_report::{Block, Cell, Column, Document, Kind, Row, Table};
+use super::{PageContent, PageContext};
+use crate::refusal::PageError;
+use speedwell_report::html::PageLink;
+use speedwell_report::{
+    ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow, ReportTable,
+};
 
 /// Maximum number of hits of each kind.
-const HITS: usize = 20;
+const MAX_HITS: usize = 20;
 
 /// A kind of thing, with the addresses and names of its hits.
-type Found = (&'static str, Vec<(String, String)>);
+type SearchHits = (&'static str, Vec<(String, String)>);
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&["q"])?;
+pub fn search_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&["q"])?;
     let wanted = visit.query.get("q").unwrap_or_default();
     let mut document = Document::new("search");
-    let found: Vec<Found> = match wanted {
+    let found: Vec<SearchHits> = match wanted {
         "" => Vec::new(),
-        wanted => found(visit, wanted)?,
+        wanted => find_hits(visit, wanted)?,
     };
     let hits: usize = found.iter().map(|(_, hits)| hits.len()).sum();
-    document.push(Block::Headline(match (wanted, hits) {
+    document.push(ReportBlock::Headline(match (wanted, hits) {
         ("", _) => "what are you looking for".to_owned(),
         (wanted, 0) => format!("nothing is called '{wanted}'"),
         (wanted, 1) => format!("1 hit for '{wanted}'"),
@@ -31,34 +33,34 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));
         let rows = hits
             .iter()
-            .map(|(href, name)| Row::Cells(vec![Cell::words(name).linked(href)]));
-        document.push(Block::Table(Table {
-            columns: vec![Column::new("name", "name", Kind::Label)],
+            .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
+        document.push(ReportBlock::Table(ReportTable {
+            columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
             rows: rows.collect(),
-            ..Table::new(kind)
+            ..ReportTable::new(kind)
         }));
     }
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("search"), "search")],
-        ..Page::of(document)
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("search"), "search")],
+        ..PageContent::from_document(document)
     })
 }
 
-fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
+fn find_hits(visit: PageContext<'_>, wanted: &str) -> Result<Vec<SearchHits>, PageError> {
     let lower = wanted.to_lowercase();
     let is_hit = |name: &str| name.to_lowercase().contains(&lower);
     let store = visit.store;
-    let benchmarks = store.benchmarks()?;
+    let benchmarks = store.list_benchmarks()?;
     let benchmarks = benchmarks
         .iter()
         .filter(|known| is_hit(&known.name))
-        .map(|known| (visit.benchmark(&known.name), known.name.clone()));
+        .map(|known| (visit.benchmark_href(&known.name), known.name.clone()));
     let mut sessions = Vec::new();
     let number = wanted.trim_start_matches('@').parse::<i64>().ok();
     if let Some(number) = number
-        && store.overview(number)?.is_some()
+        && store.find_overview(number)?.is_some()
     {
-        sessions.push((visit.numbered(number), format!("@{number}")));
+        sessions.push((visit.numbered_href(number), format!("@{number}")));
     }
     let [branches, tags] = store.branches_and_tags()?;
     let tag = wanted.trim_start_matches('@').to_lowercase();
@@ -67,40 +69,42 @@ fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
         .filter(|known| known.to_lowercase().contains(&tag));
     sessions.extend(tagged.map(|tag| {
         let word = format!("@{tag}");
-        (visit.href(&crate::link::encoded_path(&word)), word)
+        (visit.page_href(&crate::link::encode_path(&word)), word)
     }));
-    let revisions = store.revisions_beginning(wanted, HITS)?.into_iter();
-    let revisions = revisions.map(|id| (visit.revision(&id), id));
+    let revisions = store.revisions_with_prefix(wanted, MAX_HITS)?.into_iter();
+    let revisions = revisions.map(|id| (visit.revision_href(&id), id));
     let branches = branches.into_iter().filter(|name| is_hit(name));
-    let branches = branches.map(|name| (visit.branch(&name), name));
+    let branches = branches.map(|name| (visit.branch_href(&name), name));
     let machines = store.machine_titles()?.into_iter();
     let machines = machines
         .filter(|(_, title)| is_hit(title))
-        .map(|(number, title)| (visit.href(&format!("machines/{number}")), title));
+        .map(|(number, title)| (visit.page_href(&format!("machines/{number}")), title));
     Ok(vec![
-        ("benchmarks", benchmarks.take(HITS).collect()),
-        ("cases", cases(visit, &is_hit)?),
-        ("sessions", sessions.into_iter().take(HITS).collect()),
+        ("benchmarks", benchmarks.take(MAX_HITS).collect()),
+        ("cases", find_cases(visit, &is_hit)?),
+        ("sessions", sessions.into_iter().take(MAX_HITS).collect()),
         ("revisions", revisions.collect()),
-        ("branches", branches.take(HITS).collect()),
-        ("machines", machines.take(HITS).collect()),
+        ("branches", branches.take(MAX_HITS).collect()),
+        ("machines", machines.take(MAX_HITS).collect()),
     ])
 }
 
 /// Finds cases that have a trend.
-fn cases(
-    visit: Visit<'_>,
+fn find_cases(
+    visit: PageContext<'_>,
     is_hit: &dyn Fn(&str) -> bool,
-) -> Result<Vec<(String, String)>, Refusal> {
+) -> Result<Vec<(String, String)>, PageError> {
     let mut names: Vec<String> = Vec::new();
-    for series in visit.store.series()? {
+    for series in visit.store.list_series()? {
         if is_hit(&series.key.case) && !names.iter().any(|known| *known == *series.key.case) {
             names.push(series.key.case.to_string());
         }
-        if names.len() == HITS {
+        if names.len() == MAX_HITS {
             break;
         }
     }
-    let links = names.into_iter().map(|case| (visit.trend(&case), case));
+    let links = names
+        .into_iter()
+        .map(|case| (visit.trend_href(&case), case));
     Ok(links.collect())
 }

@@ -1,19 +1,19 @@
 //! `/PROJECT/sessions`: filtered list of sessions, in pages.
 
-use super::{Page, Visit};
-use crate::refusal::Refusal;
-use speedwell_report::html::{Field, Form, Link};
-use speedwell_report::{Block, Document, nothing_measured};
+use super::{PageContent, PageContext};
+use crate::refusal::PageError;
+use speedwell_report::html::{FormField, PageForm, PageLink};
+use speedwell_report::{Document, ReportBlock, add_first_steps};
 use speedwell_results::store::SessionFilter;
 
 /// Sessions per page.
-const ROWS: usize = 50;
+const SESSIONS_PER_PAGE: usize = 50;
 
 /// Sessions are counted up to this number.
-const COUNTED: usize = 1_000;
+const MAX_COUNTED: usize = 1_000;
 
 /// Query keys.
-const NAMES: [&str; 9] = [
+const QUERY_KEYS: [&str; 9] = [
     "branch",
     "revision",
     "machine",
@@ -25,55 +25,62 @@ const NAMES: [&str; 9] = [
     "before",
 ];
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&NAMES)?;
-    let filter = filter(visit)?;
-    let mut found = visit.store.selected(&filter, ROWS + 1)?;
-    let is_more = found.len() > ROWS;
-    found.truncate(ROWS);
+pub fn sessions_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&QUERY_KEYS)?;
+    let filter = session_filter(visit)?;
+    let mut found = visit
+        .store
+        .select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
+    let is_more = found.len() > SESSIONS_PER_PAGE;
+    found.truncate(SESSIONS_PER_PAGE);
     let mut document = Document::new("sessions");
-    let is_filtered = NAMES.iter().any(|name| visit.query.get(name).is_some());
+    let is_filtered = QUERY_KEYS
+        .iter()
+        .any(|name| visit.query.get(name).is_some());
     match (found.is_empty(), is_filtered) {
-        (true, true) => document.push(Block::Headline("no session matches".into())),
-        (true, false) => nothing_measured(&mut document),
-        (false, _) => document.push(Block::Headline(headline(visit, &filter)?)),
+        (true, true) => document.push(ReportBlock::Headline("no session matches".into())),
+        (true, false) => add_first_steps(&mut document),
+        (false, _) => document.push(ReportBlock::Headline(count_headline(visit, &filter)?)),
     }
     if !found.is_empty() {
-        document.append(visit.list(&found));
+        document.append_document(visit.list_sessions(&found));
     }
     let mut links = Vec::new();
     if visit.query.get("before").is_some() {
-        let newest = visit.href(&format!("sessions{}", visit.query.with("before", None)));
-        links.push(Link::new(newest, "newest sessions"));
+        let newest = visit.page_href(&format!(
+            "sessions{}",
+            visit.query.with_value("before", None)
+        ));
+        links.push(PageLink::new(newest, "newest sessions"));
     }
     if let Some(last) = found.last().filter(|_| is_more) {
         let before = last.number.to_string();
-        let query = visit.query.with("before", Some(&before));
-        links.push(Link::new(
-            visit.href(&format!("sessions{query}")),
+        let query = visit.query.with_value("before", Some(&before));
+        links.push(PageLink::new(
+            visit.page_href(&format!("sessions{query}")),
             "earlier sessions",
         ));
     }
-    Ok(Page {
-        crumbs: vec![Link::new(visit.href("sessions"), "sessions")],
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(visit.page_href("sessions"), "sessions")],
         links,
-        choice: (found.len() > 1).then(|| visit.choice()).flatten(),
-        filters: Some(form(visit)?),
+        choice: (found.len() > 1).then(|| visit.row_choice()).flatten(),
+        filters: Some(filter_form(visit)?),
         sessions: found.iter().map(|session| session.number).collect(),
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
 /// Builds the filter from the query.
-fn filter(visit: Visit<'_>) -> Result<SessionFilter, Refusal> {
+fn session_filter(visit: PageContext<'_>) -> Result<SessionFilter, PageError> {
     let text = |name| visit.query.get(name).map(str::to_owned);
     Ok(SessionFilter {
-        before: visit.query.number("before")?,
+        before: visit.query.get_number("before")?,
         branch: text("branch"),
         revision: text("revision"),
         state: text("state"),
         tag: text("tag").map(|tag| tag.trim_start_matches('@').to_owned()),
-        machine: visit.query.number("machine")?,
+        machine: visit.query.get_number("machine")?,
         benchmark: text("benchmark"),
         variant: text("variant"),
         pull: text("pull"),
@@ -81,20 +88,20 @@ fn filter(visit: Visit<'_>) -> Result<SessionFilter, Refusal> {
     })
 }
 
-fn headline(visit: Visit<'_>, filter: &SessionFilter) -> Result<String, Refusal> {
+fn count_headline(visit: PageContext<'_>, filter: &SessionFilter) -> Result<String, PageError> {
     let all = SessionFilter {
         before: None,
         ..filter.clone()
     };
-    let all = visit.store.selected_numbers(&all, COUNTED + 1)?.len();
+    let all = visit.store.selected_numbers(&all, MAX_COUNTED + 1)?.len();
     Ok(match all {
         1 => "1 session".to_owned(),
-        _ if all > COUNTED => "more than 1,000 sessions".to_owned(),
+        _ if all > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
         _ => format!("{all} sessions"),
     })
 }
 
-fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
+fn filter_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
     let [branches, tags] = visit.store.branches_and_tags()?;
     let machines = visit.store.machine_titles()?;
     let any = || vec![(String::new(), "any".to_owned())];
@@ -105,13 +112,13 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
     let machines = (machines.into_iter()).map(|(number, title)| (number.to_string(), title));
     let states = ["complete", "running", "interrupted", "imported"].map(str::to_owned);
     let value = |name| visit.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, options: Vec<(String, String)>| Field {
+    let field = |name: &'static str, options: Vec<(String, String)>| FormField {
         name,
         label: name.to_owned(),
         value: value(name),
         placeholder: "any".into(),
         options,
-        ..Field::default()
+        ..FormField::default()
     };
     let fields = vec![
         field("branch", named(branches)),
@@ -123,14 +130,14 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         field("benchmark", Vec::new()),
         field("pull", Vec::new()),
     ];
-    let set = NAMES.iter().filter(|name| **name != "before");
+    let set = QUERY_KEYS.iter().filter(|name| **name != "before");
     let set = set.filter_map(|name| {
         let value = visit.query.get(name)?;
-        let without = visit.href(&format!("sessions{}", visit.query.with(name, None)));
-        Some(Link::new(without, format!("{name}: {value}")))
+        let without = visit.page_href(&format!("sessions{}", visit.query.with_value(name, None)));
+        Some(PageLink::new(without, format!("{name}: {value}")))
     });
-    Ok(Form {
-        action: visit.href("sessions"),
+    Ok(PageForm {
+        action: visit.page_href("sessions"),
         title: "Filter".into(),
         button: "Filter".into(),
         set: set.collect(),

@@ -1,40 +1,42 @@
 //! `/settings`: projects, tokens, the audit log and the server version.
 
-use super::{Page, Visit};
-use crate::refusal::Refusal;
+use super::{PageContent, PageContext};
+use crate::refusal::PageError;
 use crate::site::unix_ms;
-use speedwell_report::html::Link;
-use speedwell_report::{ServedProject, Settings, settings};
+use speedwell_report::html::PageLink;
+use speedwell_report::{ServedProject, ServerSettings, report_settings};
 use speedwell_results::store::{SessionFilter, Store};
 
 /// Entries of the audit log shown.
-const LINES: usize = 200;
+const MAX_AUDIT_ENTRIES: usize = 200;
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+pub fn settings_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&[])?;
     let mut projects = Vec::new();
-    for (project, is_public) in visit.site.projects()? {
+    for (project, is_public) in visit.site.list_projects()? {
         projects.push(ServedProject {
             name: project.name.clone(),
             is_public,
-            sessions: project.read(|store| Ok(store.count(&SessionFilter::default())?))?,
+            sessions: project
+                .with_reader(|store| Ok(store.count_sessions(&SessionFilter::default())?))?,
             bytes: std::fs::metadata(project.path())
                 .ok()
                 .map(|data| data.len()),
-            forge: project.read(|store| Ok(store.forge()?.map(|forge| forge.repository)))?,
+            forge: project
+                .with_reader(|store| Ok(store.forge_setting()?.map(|forge| forge.repository)))?,
         });
     }
-    let on_server = Store::server(visit.site.first.path()).is_some();
-    let document = settings(&Settings {
+    let on_server = Store::server_address(visit.site.first.path()).is_some();
+    let document = report_settings(&ServerSettings {
         version: env!("CARGO_PKG_VERSION"),
         store: if on_server { "PostgreSQL" } else { "SQLite" },
         now_unix_ms: unix_ms(),
         projects: &projects,
-        tokens: &visit.store.tokens()?,
-        audit: &visit.store.audit(LINES)?,
+        tokens: &visit.store.list_tokens()?,
+        audit: &visit.store.latest_audit_entries(MAX_AUDIT_ENTRIES)?,
     });
-    Ok(Page {
-        crumbs: vec![Link::new("/settings", "settings")],
-        ..Page::of(document)
+    Ok(PageContent {
+        crumbs: vec![PageLink::new("/settings", "settings")],
+        ..PageContent::from_document(document)
     })
 }

@@ -1,118 +1,121 @@
 //! `/PROJECT/trend`: the page of `speedwell history trend`.
 
-use super::{Page, Visit};
-use crate::address::Format;
+use super::{PageContent, PageContext};
+use crate::address::PageFormat;
 use crate::link::{link_by, link_column};
-use crate::lookups::Course;
-use crate::refusal::{Refusal, nearest};
-use speedwell_analysis::history::{History, SeriesTrend};
+use crate::lookups::TrendQuery;
+use crate::refusal::{PageError, nearest_names};
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendPoint;
-use speedwell_report::html::{Field, Form, Link};
-use speedwell_report::{self as report, Block, CourseAxis, Document};
+use speedwell_report::html::{FormField, PageForm, PageLink};
+use speedwell_report::{self as report, Document, ReportBlock, TrendXAxis};
 
 /// Maximum number of series on a page.
-const SERIES: usize = 40;
+const MAX_SERIES: usize = 40;
 
 /// Rows of the table of points, on a page and in a standalone file; other formats have all.
-const ROWS: usize = 100;
-const ROWS_OF_A_FILE: usize = 1_000;
+const MAX_ROWS: usize = 100;
+const MAX_FILE_ROWS: usize = 1_000;
 
 /// Query keys.
-const NAMES: [&str; 8] = [
+const QUERY_KEYS: [&str; 8] = [
     "case", "metric", "variant", "branch", "machine", "from", "to", "space",
 ];
 
-pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&NAMES)?;
+pub fn trend_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
+    visit.query.check_names(&QUERY_KEYS)?;
     let text = |name| visit.query.get(name).map(str::to_owned);
-    let axis = axis(visit)?;
-    let course = Course {
+    let axis = trend_axis(visit)?;
+    let course = TrendQuery {
         branch: text("branch"),
         case: text("case"),
         metrics: text("metric").into_iter().collect(),
-        is_whole: true,
+        includes_details: true,
     };
-    let history = visit.project.history(&course)?;
+    let history = visit.project.load_history(&course)?;
     let variant = visit.query.get("variant");
     let is_wanted =
         |series: &&SeriesTrend| variant.is_none_or(|variant| series.key.variant == variant);
     let wanted: Vec<&SeriesTrend> = history.series.iter().filter(is_wanted).collect();
     if wanted.is_empty() && (course.case.is_some() || variant.is_some()) {
-        return Err(unknown(visit, &course)?);
+        return Err(unknown_series(visit, &course)?);
     }
-    let left_out = wanted.len().saturating_sub(SERIES);
-    let window = Window::of(visit)?;
-    let parts = wanted.into_iter().take(SERIES);
-    let parts = parts.filter_map(|series| series.part(|point| window.holds(point)));
-    let shown = History {
+    let left_out = wanted.len().saturating_sub(MAX_SERIES);
+    let window = PointFilter::from_query(visit)?;
+    let parts = wanted.into_iter().take(MAX_SERIES);
+    let parts =
+        parts.filter_map(|series| series.restrict_points(|point| window.matches_point(point)));
+    let shown = ProjectHistory {
         series: parts.collect(),
         ..without_series(&history)
     };
     let listed = match visit.format {
-        Format::Page => ROWS,
-        Format::Document(report::Format::Html) => ROWS_OF_A_FILE,
-        Format::Document(_) | Format::JsonLines => usize::MAX,
+        PageFormat::Page => MAX_ROWS,
+        PageFormat::Document(report::ReportFormat::Html) => MAX_FILE_ROWS,
+        PageFormat::Document(_) | PageFormat::JsonLines => usize::MAX,
     };
-    let mut document = report::trend(&shown, axis, listed, &visit.output());
+    let mut document = report::report_trend(&shown, axis, listed, &visit.report_options());
     document.blocks.splice(0..0, note_shortened(&shown, listed));
     if left_out > 0 {
         let words = format!(
-            "{SERIES} of {} series are shown; a case of a benchmark leads to its own.",
-            left_out + SERIES
+            "{MAX_SERIES} of {} series are shown; a case of a benchmark leads to its own.",
+            left_out + MAX_SERIES
         );
-        document.blocks.insert(0, Block::Note(words));
+        document.blocks.insert(0, ReportBlock::Note(words));
     }
-    link(&mut document, visit);
-    let own = visit.href(&format!("trend{}", visit.query.text()));
-    let mut crumbs = vec![Link::new(visit.href("trend"), "trend")];
-    crumbs.extend(course.case.map(|case| Link::new(own, case)));
-    Ok(Page {
+    link_tables(&mut document, visit);
+    let own = visit.page_href(&format!("trend{}", visit.query.to_query_string()));
+    let mut crumbs = vec![PageLink::new(visit.page_href("trend"), "trend")];
+    crumbs.extend(course.case.map(|case| PageLink::new(own, case)));
+    Ok(PageContent {
         crumbs,
-        filters: Some(form(visit)?),
+        filters: Some(trend_form(visit)?),
         is_lasting: true,
-        ..Page::of(document)
+        ..PageContent::from_document(document)
     })
 }
 
 /// Returns the horizontal axis of the charts.
-fn axis(visit: Visit<'_>) -> Result<CourseAxis, Refusal> {
+fn trend_axis(visit: PageContext<'_>) -> Result<TrendXAxis, PageError> {
     match visit.query.get("space") {
-        None | Some("revision") => Ok(CourseAxis::Revision),
-        Some("time") => Ok(CourseAxis::Time),
-        Some(other) => Err(Refusal::bad(format!("there is no space '{other}'"))
-            .hint("space=revision or space=time")),
+        None | Some("revision") => Ok(TrendXAxis::Revision),
+        Some("time") => Ok(TrendXAxis::Time),
+        Some(other) => Err(
+            PageError::bad_request(format!("there is no space '{other}'"))
+                .with_hint("space=revision or space=time"),
+        ),
     }
 }
 
 /// Links the tables to revisions, sessions and trends.
-fn link(document: &mut Document, visit: Visit<'_>) {
+fn link_tables(document: &mut Document, visit: PageContext<'_>) {
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     link_column(document, "points", "revision", |id| {
-        Some(visit.revision(&text(id)?))
+        Some(visit.revision_href(&text(id)?))
     });
     link_column(document, "points", "session", |number| {
-        Some(visit.numbered(number.as_i64()?))
+        Some(visit.numbered_href(number.as_i64()?))
     });
     link_by(document, "changes", ["case", "case"], |case| {
-        Some(visit.trend(&text(case)?))
+        Some(visit.trend_href(&text(case)?))
     });
 }
 
 /// Filter for the points shown. Levels and changes are still those of the whole series.
 #[derive(Debug, Default)]
-struct Window {
+struct PointFilter {
     machine: Option<u32>,
     /// In milliseconds since the Unix epoch.
     from: Option<i64>,
     to: Option<i64>,
 }
 
-impl Window {
-    fn of(visit: Visit<'_>) -> Result<Window, Refusal> {
+impl PointFilter {
+    fn from_query(visit: PageContext<'_>) -> Result<PointFilter, PageError> {
         let time = |name: &str, is_end| {
             let given = visit.query.get(name).map(|text| {
-                report::time_of(text, is_end).ok_or_else(|| {
-                    Refusal::bad(format!("'{text}' is no time")).hint(format!(
+                report::parse_time(text, is_end).ok_or_else(|| {
+                    PageError::bad_request(format!("'{text}' is no time")).with_hint(format!(
                         "{name}=2026-03-01 or {name}=2026-03-01T12:30 (UTC)"
                     ))
                 })
@@ -121,17 +124,19 @@ impl Window {
         };
         let (from, to) = (time("from", false)?, time("to", true)?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {
-            return Err(Refusal::bad("'from' is after 'to'"));
+            return Err(PageError::bad_request("'from' is after 'to'"));
         }
-        let machine = visit.query.number("machine")?;
+        let machine = visit.query.get_number("machine")?;
         let known = visit.store.machine_titles()?;
         if let Some(number) = machine
             && !known.iter().any(|(known, _)| *known == number)
         {
-            return Err(Refusal::missing(format!("there is no machine {number}"))
-                .nearest(vec![(visit.href("machines"), "machines".into())]));
+            return Err(
+                PageError::not_found(format!("there is no machine {number}"))
+                    .with_nearest(vec![(visit.page_href("machines"), "machines".into())]),
+            );
         }
-        Ok(Window {
+        Ok(PointFilter {
             machine: machine.and_then(|number| u32::try_from(number).ok()),
             from,
             to,
@@ -139,7 +144,7 @@ impl Window {
     }
 
     /// Filters by commit time, as on the axis, or by measurement time if that is unknown.
-    fn holds(&self, point: &TrendPoint) -> bool {
+    fn matches_point(&self, point: &TrendPoint) -> bool {
         let at = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
         self.machine.is_none_or(|machine| machine == point.machine)
             && self.from.is_none_or(|from| at >= from)
@@ -148,14 +153,14 @@ impl Window {
 }
 
 /// Notes that the oldest points are omitted from the tables.
-fn note_shortened(history: &History, listed: usize) -> Option<Block> {
+fn note_shortened(history: &ProjectHistory, listed: usize) -> Option<ReportBlock> {
     let points = history
         .series
         .iter()
         .map(|series| series.trend.points.len());
     let left_out: usize = points.map(|points| points.saturating_sub(listed)).sum();
     (left_out > 0).then(|| {
-        Block::Note(format!(
+        ReportBlock::Note(format!(
             "{left_out} points, the oldest ones, are drawn and not listed: a table has {listed} rows. 'from' and 'to' choose \
              others; the page as JSON or CSV has all."
         ))
@@ -163,8 +168,8 @@ fn note_shortened(history: &History, listed: usize) -> Option<Block> {
 }
 
 /// Copies a history without its series.
-fn without_series(history: &History) -> History {
-    History {
+fn without_series(history: &ProjectHistory) -> ProjectHistory {
+    ProjectHistory {
         line: history.line.clone(),
         threshold: history.threshold,
         series: Vec::new(),
@@ -172,52 +177,52 @@ fn without_series(history: &History) -> History {
         labels: history.labels.clone(),
         landmarks: history.landmarks.clone(),
         target: history.target.clone(),
-        gone: history.gone,
+        unplaced_points: history.unplaced_points,
         notes: history.notes.clone(),
     }
 }
 
-fn unknown(visit: Visit<'_>, course: &Course) -> Result<Refusal, Refusal> {
+fn unknown_series(visit: PageContext<'_>, course: &TrendQuery) -> Result<PageError, PageError> {
     let Some(case) = &course.case else {
-        return Ok(Refusal::missing("no series is of this variant"));
+        return Ok(PageError::not_found("no series is of this variant"));
     };
-    let series = visit.store.series()?;
+    let series = visit.store.list_series()?;
     let mut known: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
     known.sort_unstable();
     known.dedup();
-    let pages = nearest(case, known).into_iter();
-    let pages = pages.map(|case| (visit.trend(case), case.to_owned()));
+    let pages = nearest_names(case, known).into_iter();
+    let pages = pages.map(|case| (visit.trend_href(case), case.to_owned()));
     Ok(
-        Refusal::missing(format!("no series of '{case}' has a point on this line"))
-            .nearest(pages.collect()),
+        PageError::not_found(format!("no series of '{case}' has a point on this line"))
+            .with_nearest(pages.collect()),
     )
 }
 
-fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
+fn trend_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
     let [branches, _] = visit.store.branches_and_tags()?;
     let value = |name| visit.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, placeholder: &str, options: Vec<(String, String)>| Field {
+    let field = |name: &'static str, placeholder: &str, options: Vec<(String, String)>| FormField {
         name,
         label: name.to_owned(),
         value: value(name),
         placeholder: placeholder.to_owned(),
         options,
-        ..Field::default()
+        ..FormField::default()
     };
     let usual = (String::new(), "the usual one".to_owned());
     let machines = (visit.store.machine_titles()?.into_iter())
         .map(|(number, title)| (number.to_string(), title));
     let any = std::iter::once((String::new(), "any".to_owned()));
     let branches = branches.into_iter().map(|name| (name.clone(), name));
-    let set = NAMES.iter().filter_map(|name| {
+    let set = QUERY_KEYS.iter().filter_map(|name| {
         let value = visit.query.get(name)?;
-        let without = visit.href(&format!("trend{}", visit.query.with(name, None)));
-        Some(Link::new(without, format!("{name}: {value}")))
+        let without = visit.page_href(&format!("trend{}", visit.query.with_value(name, None)));
+        Some(PageLink::new(without, format!("{name}: {value}")))
     });
     let spaces = [("", "revisions"), ("time", "time")];
     let spaces = spaces.map(|(value, words)| (value.to_owned(), words.to_owned()));
-    Ok(Form {
-        action: visit.href("trend"),
+    Ok(PageForm {
+        action: visit.page_href("trend"),
         title: "Choose".into(),
         button: "Show".into(),
         set: set.collect(),

@@ -2,13 +2,13 @@
 //!
 //! Decides which of the original's lines appear, and their order. `report/layout.rs` prints them as
 //! text and as HTML. TLS is described in the OpenSSL terms that the original prints. Start at
-//! [`Report::facts`].
+//! [`AbReportContent::fact_lines`].
 
-use crate::ab::arguments::Request;
-use crate::ab::figures::Figures;
-use crate::ab::sending::Url;
+use crate::ab::arguments::AbRequest;
+use crate::ab::figures::AbFigures;
+use crate::ab::sending::AbUrl;
 use speedwell_load::generator::TlsFacts;
-use speedwell_load::latency::LEAST_CONCURRENCY;
+use speedwell_load::latency::MIN_CONCURRENCY_SHARE;
 use speedwell_load::outcomes::ErrorClass;
 
 pub mod layout;
@@ -26,7 +26,7 @@ impl CutShort {
     /// Returns the reason as a sentence fragment.
     pub fn reason(self) -> &'static str {
         match self {
-            CutShort::Failed(class) => class.sentence(),
+            CutShort::Failed(class) => class.description(),
             CutShort::Interrupted => "it was interrupted",
         }
     }
@@ -34,21 +34,21 @@ impl CutShort {
 
 /// Contents of a report.
 #[derive(Debug)]
-pub struct Report<'a> {
-    pub request: &'a Request,
-    pub url: &'a Url,
+pub struct AbReportContent<'a> {
+    pub request: &'a AbRequest,
+    pub url: &'a AbUrl,
     /// Value of the `Server` header field.
     pub server: Option<String>,
     /// Negotiated TLS parameters.
     pub tls: Option<TlsFacts>,
-    pub figures: Figures,
+    pub figures: AbFigures,
     /// Reason for an incomplete report.
     pub cut_short: Option<CutShort>,
 }
 
 /// Line in the first part of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum ReportLine {
     /// A name and its value.
     Field(&'static str, String),
     /// Failures by category.
@@ -57,36 +57,36 @@ pub enum Line {
     Gap,
 }
 
-impl Report<'_> {
+impl AbReportContent<'_> {
     /// Returns the lines from the name of the server to the bytes of bodies.
-    pub fn facts(&self) -> Vec<Line> {
+    pub fn fact_lines(&self) -> Vec<ReportLine> {
         let mut lines = self.server_lines();
-        lines.push(Line::Gap);
+        lines.push(ReportLine::Gap);
         lines.extend(self.document_lines());
-        lines.push(Line::Gap);
+        lines.push(ReportLine::Gap);
         lines.extend(self.count_lines());
         lines
     }
 
-    fn server_lines(&self) -> Vec<Line> {
+    fn server_lines(&self) -> Vec<ReportLine> {
         let host = &self.url.host;
         let mut lines = vec![
-            field("Server Software", self.server.as_deref().unwrap_or("")),
-            field("Server Hostname", &host.name),
-            field("Server Port", host.port),
+            field_line("Server Software", self.server.as_deref().unwrap_or("")),
+            field_line("Server Hostname", &host.name),
+            field_line("Server Port", host.port),
         ];
         if let Some(tls) = &self.tls {
-            lines.push(field("SSL/TLS Protocol", tls_protocol(tls)));
-            let key = tls.group.as_deref().map(temporary_key);
-            lines.extend(key.map(|key| field("Server Temp Key", key)));
+            lines.push(field_line("SSL/TLS Protocol", format_tls_protocol(tls)));
+            let key = tls.group.as_deref().map(format_temporary_key);
+            lines.extend(key.map(|key| field_line("Server Temp Key", key)));
             // IP addresses are not sent as server names (RFC 6066, section 3).
             let is_name = host.name.parse::<std::net::IpAddr>().is_err();
-            lines.extend(is_name.then(|| field("TLS Server Name", &host.name)));
+            lines.extend(is_name.then(|| field_line("TLS Server Name", &host.name)));
         }
         lines
     }
 
-    fn document_lines(&self) -> Vec<Line> {
+    fn document_lines(&self) -> Vec<ReportLine> {
         let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
         let length = if self.request.shown.varying {
             "Variable".to_owned()
@@ -94,41 +94,44 @@ impl Report<'_> {
             format!("{length} bytes")
         };
         vec![
-            field("Document Path", &self.url.path),
-            field("Document Length", length),
+            field_line("Document Path", &self.url.path),
+            field_line("Document Length", length),
         ]
     }
 
-    fn count_lines(&self) -> Vec<Line> {
+    fn count_lines(&self) -> Vec<ReportLine> {
         let figures = &self.figures;
         let failures = &figures.failures;
         let seconds = figures.elapsed_ns as f64 / 1e9;
         let mut lines = vec![
-            field("Concurrency Level", figures.concurrency),
-            field("Time taken for tests", format!("{seconds:.3} seconds")),
-            field("Complete requests", figures.complete),
-            field("Failed requests", failures.failed()),
+            field_line("Concurrency Level", figures.concurrency),
+            field_line("Time taken for tests", format!("{seconds:.3} seconds")),
+            field_line("Complete requests", figures.complete),
+            field_line("Failed requests", failures.failed_requests()),
         ];
-        if failures.failed() > 0 {
-            lines.push(Line::Kinds(format!(
+        if failures.failed_requests() > 0 {
+            lines.push(ReportLine::Kinds(format!(
                 "   (Connect: {}, Receive: {}, Length: {}, Exceptions: {})",
                 failures.connect, failures.receive, failures.length, failures.exceptions
             )));
         }
         if failures.write > 0 {
-            lines.push(field("Write errors", failures.write));
+            lines.push(field_line("Write errors", failures.write));
         }
         if figures.non2xx > 0 {
-            lines.push(field("Non-2xx responses", figures.non2xx));
+            lines.push(field_line("Non-2xx responses", figures.non2xx));
         }
         if self.request.keeps_alive {
-            lines.push(field("Keep-Alive requests", figures.kept_alive));
+            lines.push(field_line("Keep-Alive requests", figures.kept_alive));
         }
         let bytes = |count| format!("{count} bytes");
-        lines.push(field("Total transferred", bytes(figures.received_bytes)));
+        lines.push(field_line(
+            "Total transferred",
+            bytes(figures.received_bytes),
+        ));
         let sent = figures.sent_bytes;
-        lines.extend(sent.map(|sent| field("Total body sent", sent)));
-        lines.push(field("HTML transferred", bytes(figures.body_bytes)));
+        lines.extend(sent.map(|sent| field_line("Total body sent", sent)));
+        lines.push(field_line("HTML transferred", bytes(figures.body_bytes)));
         lines
     }
 
@@ -143,20 +146,20 @@ impl Report<'_> {
         }
         let rates = bytes.into_iter();
         rates
-            .filter_map(|bytes| figures.kilobytes_per_second(bytes))
+            .filter_map(|bytes| figures.kib_per_second(bytes))
             .collect()
     }
 }
 
-fn field(name: &'static str, value: impl ToString) -> Line {
-    Line::Field(name, value.to_string())
+fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
+    ReportLine::Field(name, value.to_string())
 }
 
 /// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
 /// report, which find lines by name, none of which is reused, or by their position further up.
-pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
+pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
-    let mut lines = vec![("Account", account(report))];
+    let mut lines = vec![("Account", format_account(report))];
     if let Some(effective) = figures.effective_concurrency() {
         let asked = figures.concurrency;
         let text = format!("{effective:.2} on average, {asked} requested");
@@ -174,13 +177,13 @@ pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
         let text = format!("{others} of {all} (not as long as the first)");
         lines.push(("Failed as ab counts", text));
     }
-    let warnings = warnings(report).into_iter();
+    let warnings = report_warnings(report).into_iter();
     lines.extend(warnings.map(|text| ("WARNING", text)));
     lines
 }
 
 /// For example `40 attempted = 20 ok + 20 reset.in-body`.
-fn account(report: &Report) -> String {
+fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
     let ends = figures.account.iter();
     let ends: Vec<String> = ends
@@ -190,13 +193,13 @@ fn account(report: &Report) -> String {
 }
 
 /// Returns warnings against misreading the figures, in complete sentences.
-fn warnings(report: &Report) -> Vec<String> {
+fn report_warnings(report: &AbReportContent) -> Vec<String> {
     let figures = &report.figures;
     let mut sentences = Vec::new();
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
         sentences.push(format!("This report is of a part of the test: {reason}."));
     }
-    let failed = figures.complete - figures.succeeded().min(figures.complete);
+    let failed = figures.complete - figures.success_count().min(figures.complete);
     if failed > 0 && report.cut_short.is_none() {
         sentences.push(format!(
             "{failed} of {} requests failed or had another status than 2xx: the rate is not that of a \
@@ -204,10 +207,10 @@ fn warnings(report: &Report) -> Vec<String> {
             figures.complete
         ));
     }
-    if figures.is_concurrency_short() {
+    if figures.lacks_concurrency() {
         sentences.push(format!(
             "Less than {:.0} % of the requested concurrency: times are those of a lighter load.",
-            LEAST_CONCURRENCY * 100.0
+            MIN_CONCURRENCY_SHARE * 100.0
         ));
     }
     sentences
@@ -215,8 +218,8 @@ fn warnings(report: &Report) -> Vec<String> {
 
 /// Formats e.g. `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's
 /// key and of the cipher. Unknown bits are `-`.
-fn tls_protocol(facts: &TlsFacts) -> String {
-    let cipher = cipher(&facts.cipher);
+fn format_tls_protocol(facts: &TlsFacts) -> String {
+    let cipher = openssl_cipher(&facts.cipher);
     let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
     format!(
         "{},{cipher},{},{}",
@@ -227,7 +230,7 @@ fn tls_protocol(facts: &TlsFacts) -> String {
 }
 
 /// Formats e.g. `X25519 253 bits`, or only the name if the group's bits are unknown.
-fn temporary_key(group: &str) -> String {
+fn format_temporary_key(group: &str) -> String {
     // Names and sizes as OpenSSL 3 prints them for these groups.
     match group.to_ascii_lowercase().as_str() {
         "x25519" => "X25519 253 bits".to_owned(),
@@ -240,7 +243,7 @@ fn temporary_key(group: &str) -> String {
 
 /// Returns OpenSSL's name of a cipher suite: as in RFC 8446, appendix B.4 for TLS 1.3, without
 /// underscores for older ones.
-fn cipher(name: &str) -> String {
+fn openssl_cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
     }
@@ -269,7 +272,7 @@ fn cipher_bits(cipher: &str) -> Option<u32> {
 const FINE_BELOW_NS: u64 = 10_000_000;
 
 /// Formats a time in milliseconds: without decimals from 10 ms on, else with three. Zero is `0`.
-pub fn milliseconds(ns: u64) -> String {
+pub fn format_ms(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
         fine if fine < FINE_BELOW_NS => format!("{:.3}", fine as f64 / 1e6),
@@ -279,7 +282,7 @@ pub fn milliseconds(ns: u64) -> String {
 
 /// Formats a standard deviation in milliseconds: one decimal as in the original, three if it is
 /// small.
-pub fn deviation(ns: f64) -> String {
+pub fn format_deviation(ns: f64) -> String {
     let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
     let decimals = if is_small { 3 } else { 1 };
     format!("{:.decimals$}", ns / 1e6)
@@ -318,10 +321,13 @@ mod tests {
                 group: None,
                 alpn: None,
             };
-            assert_eq!(tls_protocol(&facts), format!("TLSv1.3,{name},2048,{bits}"));
+            assert_eq!(
+                format_tls_protocol(&facts),
+                format!("TLSv1.3,{name},2048,{bits}")
+            );
         }
-        assert_eq!(temporary_key("X25519"), "X25519 253 bits");
-        assert_eq!(temporary_key("X25519MLKEM768"), "X25519MLKEM768");
+        assert_eq!(format_temporary_key("X25519"), "X25519 253 bits");
+        assert_eq!(format_temporary_key("X25519MLKEM768"), "X25519MLKEM768");
     }
 
     #[test]
@@ -335,10 +341,10 @@ mod tests {
             (20_500_000, "21"),
             (4_299_000_000, "4299"),
         ] {
-            assert_eq!(milliseconds(ns), text);
+            assert_eq!(format_ms(ns), text);
         }
-        assert_eq!(deviation(0.0), "0.0");
-        assert_eq!(deviation(111_600.0), "0.112");
-        assert_eq!(deviation(11_840_000.0), "11.8");
+        assert_eq!(format_deviation(0.0), "0.0");
+        assert_eq!(format_deviation(111_600.0), "0.112");
+        assert_eq!(format_deviation(11_840_000.0), "11.8");
     }
 }

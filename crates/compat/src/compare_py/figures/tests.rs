@@ -2,36 +2,42 @@
 //! wrong.
 
 use crate::compare_py::figures::*;
-use Rules::{Original, Sound};
+use ComparisonRules::{Original, Sound};
 
 /// Name, unit, wall time and CPU time of a repetition.
-type Line = (&'static str, &'static str, f64, f64);
+type EntryFigures = (&'static str, &'static str, f64, f64);
 
-fn entry((name, unit, real, cpu): Line, run_type: &'static str) -> Entry<'static> {
-    Entry {
+fn make_entry(
+    (name, unit, real, cpu): EntryFigures,
+    run_type: &'static str,
+) -> GoogleBenchmarkEntry<'static> {
+    GoogleBenchmarkEntry {
         name: name.into(),
         run_type: Some(run_type.into()),
         real_time: Some(real),
         cpu_time: Some(cpu),
         time_unit: Some(unit.into()),
-        ..Entry::default()
+        ..GoogleBenchmarkEntry::default()
     }
 }
 
-fn repetitions(lines: &[Line]) -> Vec<Entry<'static>> {
-    lines.iter().map(|line| entry(*line, "iteration")).collect()
+fn repetitions(lines: &[EntryFigures]) -> Vec<GoogleBenchmarkEntry<'static>> {
+    lines
+        .iter()
+        .map(|line| make_entry(*line, "iteration"))
+        .collect()
 }
 
-fn ns(name: &'static str, real: f64, cpu: f64) -> Line {
+fn ns_entry(name: &'static str, real: f64, cpu: f64) -> EntryFigures {
     (name, "ns", real, cpu)
 }
 
 /// Returns the changes of every pair, by name.
-fn changes(table: &UTestTable<'_>) -> Vec<(String, f64, f64)> {
+fn table_changes(table: &UTestTable<'_>) -> Vec<(String, f64, f64)> {
     let rows = table.rows.iter().flat_map(|row| {
         let pairs = row.pairs.iter();
         pairs.map(|pair| {
-            let change = pair.change.map(|change| change.unwrap());
+            let change = pair.change.map_times(|change| change.unwrap());
             (row.first.name.to_string(), change.real, change.cpu)
         })
     });
@@ -40,7 +46,7 @@ fn changes(table: &UTestTable<'_>) -> Vec<(String, f64, f64)> {
 
 #[track_caller]
 fn assert_changes(table: &UTestTable<'_>, expected: &[(&str, f64, f64)]) {
-    let found = changes(table);
+    let found = table_changes(table);
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found.0, expected.0);
@@ -70,7 +76,7 @@ fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     let (old, new, change) = (
         pair.baseline,
         pair.candidate,
-        pair.change.map(Option::unwrap),
+        pair.change.map_times(Option::unwrap),
     );
     let found = [
         old.real,
@@ -86,7 +92,7 @@ fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
 }
 
 /// Returns the sides of the reference's test of differences, without the entries of a fit.
-fn difference() -> [Vec<Entry<'static>>; 2] {
+fn difference_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
     let cases = [
         ("same", "ns", [10.0, 10.0], [10.0, 10.0]),
         ("2x faster", "ns", [50.0, 50.0], [25.0, 25.0]),
@@ -121,11 +127,11 @@ fn difference() -> [Vec<Entry<'static>>; 2] {
         repetitions(&lines)
     });
     sides.map(|mut entries| {
-        let fit = |name: &'static str, unit: Option<&'static str>| Entry {
+        let fit = |name: &'static str, unit: Option<&'static str>| GoogleBenchmarkEntry {
             name: name.into(),
             run_type: Some("aggregate".into()),
             time_unit: unit.map(Into::into),
-            ..Entry::default()
+            ..GoogleBenchmarkEntry::default()
         };
         entries.insert(11, fit("BigO", Some("ns")));
         entries.insert(12, fit("RMS", None));
@@ -153,8 +159,8 @@ const DIFFERENCES: [(&str, f64, f64); 13] = [
 /// it does not check and which contradict the changes.
 #[test]
 fn changes_and_geometric_means_are_those_of_the_original() {
-    let [old, new] = difference();
-    let table = u_test_table(&old, &new, true, Original);
+    let [old, new] = difference_sides();
+    let table = compare_entries(&old, &new, true, Original);
     assert_changes(&table, &DIFFERENCES);
     assert!(table.rows.iter().all(|row| row.u_test.is_none()));
     assert_geomean(
@@ -172,8 +178,8 @@ fn changes_and_geometric_means_are_those_of_the_original() {
 
 #[test]
 fn units_are_converted_instead_of_losing_the_benchmark() {
-    let [old, new] = difference();
-    let table = u_test_table(&old, &new, true, Sound);
+    let [old, new] = difference_sides();
+    let table = compare_entries(&old, &new, true, Sound);
     assert_eq!(table.rows.len(), 14);
     let row = table
         .rows
@@ -193,34 +199,38 @@ fn a_unit_that_nobody_knows_is_compared_with_itself_only() {
     let old = repetitions(&[
         ("a", "ps", 4.0, 4.0),
         ("b", "ps", 4.0, 4.0),
-        ns("c", 1.0, 1.0),
+        ns_entry("c", 1.0, 1.0),
     ]);
-    let new = repetitions(&[("a", "ps", 2.0, 2.0), ns("b", 2.0, 2.0), ns("c", 1.0, 1.0)]);
-    let table = u_test_table(&old, &new, true, Sound);
+    let new = repetitions(&[
+        ("a", "ps", 2.0, 2.0),
+        ns_entry("b", 2.0, 2.0),
+        ns_entry("c", 1.0, 1.0),
+    ]);
+    let table = compare_entries(&old, &new, true, Sound);
     assert_changes(&table, &[("a", -0.5, -0.5), ("c", 0.0, 0.0)]);
     assert_eq!(table.odd_units, ["b"]);
     assert_eq!(table.not_in_geomean, 4);
 }
 
-fn u_test_sides() -> [Vec<Entry<'static>>; 2] {
+fn u_test_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
     [
         repetitions(&[
-            ns("One", 10.0, 100.0),
-            ns("Two", 9.0, 90.0),
-            ns("Two", 8.0, 86.0),
-            ns("short", 8.0, 80.0),
-            ns("short", 8.0, 77.0),
-            ns("medium", 8.0, 80.0),
-            ns("medium", 9.0, 82.0),
+            ns_entry("One", 10.0, 100.0),
+            ns_entry("Two", 9.0, 90.0),
+            ns_entry("Two", 8.0, 86.0),
+            ns_entry("short", 8.0, 80.0),
+            ns_entry("short", 8.0, 77.0),
+            ns_entry("medium", 8.0, 80.0),
+            ns_entry("medium", 9.0, 82.0),
         ]),
         repetitions(&[
-            ns("One", 9.0, 110.0),
-            ns("Two", 10.0, 89.0),
-            ns("Two", 7.0, 72.0),
-            ns("short", 7.0, 75.0),
-            ns("short", 4.54, 66.6),
-            ns("short", 800.0, 1.0),
-            ns("medium", 5.0, 53.0),
+            ns_entry("One", 9.0, 110.0),
+            ns_entry("Two", 10.0, 89.0),
+            ns_entry("Two", 7.0, 72.0),
+            ns_entry("short", 7.0, 75.0),
+            ns_entry("short", 4.54, 66.6),
+            ns_entry("short", 800.0, 1.0),
+            ns_entry("medium", 5.0, 53.0),
         ]),
     ]
 }
@@ -235,7 +245,7 @@ fn tests_are_those_of_the_original() {
     for at in [1, 3, 4] {
         new[at].run_type = Some("aggregate".into());
     }
-    let table = u_test_table(&old, &new, true, Original);
+    let table = compare_entries(&old, &new, true, Original);
     assert_changes(
         &table,
         &[
@@ -272,16 +282,16 @@ fn tests_are_those_of_the_original() {
 #[test]
 fn without_tests_there_are_no_p_values() {
     let [old, new] = u_test_sides();
-    let table = u_test_table(&old, &new, false, Sound);
+    let table = compare_entries(&old, &new, false, Sound);
     assert!(table.rows.iter().all(|row| row.u_test.is_none()));
 }
 
 #[test]
 fn a_figure_over_repetitions_has_no_geometric_mean() {
-    let side = |times: [f64; 2]| vec![entry(ns("zz", times[0], times[1]), "aggregate")];
+    let side = |times: [f64; 2]| vec![make_entry(ns_entry("zz", times[0], times[1]), "aggregate")];
     let (old, new) = (side([0.01, 0.1]), side([0.005, 0.15]));
     for rules in [Original, Sound] {
-        let table = u_test_table(&old, &new, true, rules);
+        let table = compare_entries(&old, &new, true, rules);
         assert_changes(&table, &[("zz", -0.5, 0.5)]);
         assert_eq!((table.geomean, table.not_in_geomean), (None, 0));
     }
@@ -291,7 +301,7 @@ fn a_figure_over_repetitions_has_no_geometric_mean() {
 fn many_repetitions_have_a_p_of_zero() {
     let side = |real, cpu| repetitions(&vec![("a", "s", real, cpu); 1000]);
     let (old, new) = (side(1.0, 1000.0), side(1000.0, 1.0));
-    let table = u_test_table(&old, &new, true, Sound);
+    let table = compare_entries(&old, &new, true, Sound);
     let test = table.rows[0].u_test.unwrap();
     assert_eq!((test.p.real, test.p.cpu), (0.0, 0.0));
     assert!(test.is_reliable() && test.baseline_count == 1000);
@@ -304,10 +314,10 @@ fn many_repetitions_have_a_p_of_zero() {
 #[test]
 fn a_change_from_zero_is_not_defined() {
     let (old, new) = (
-        repetitions(&[ns("a", 0.0, 0.0)]),
-        repetitions(&[ns("a", 3.0, 0.0)]),
+        repetitions(&[ns_entry("a", 0.0, 0.0)]),
+        repetitions(&[ns_entry("a", 3.0, 0.0)]),
     );
-    let change = |rules| u_test_table(&old, &new, true, rules).rows[0].pairs[0].change;
+    let change = |rules| compare_entries(&old, &new, true, rules).rows[0].pairs[0].change;
     assert_eq!((change(Sound).real, change(Sound).cpu), (None, Some(0.0)));
     assert_eq!(
         (change(Original).real, change(Original).cpu),
@@ -317,21 +327,25 @@ fn a_change_from_zero_is_not_defined() {
 
 #[test]
 fn the_geometric_mean_is_that_of_what_both_sides_have() {
-    let old = repetitions(&[ns("a", 2.0, 2.0), ns("b", 4.0, 4.0), ns("c", 1.0, 1.0)]);
+    let old = repetitions(&[
+        ns_entry("a", 2.0, 2.0),
+        ns_entry("b", 4.0, 4.0),
+        ns_entry("c", 1.0, 1.0),
+    ]);
     let mut new = repetitions(&[
-        ns("a", 4.0, 2.0),
-        ns("b", 0.0, 0.0),
-        ns("c", f64::NAN, 1.0),
-        ns("only here", 1e9, 1e9),
+        ns_entry("a", 4.0, 2.0),
+        ns_entry("b", 0.0, 0.0),
+        ns_entry("c", f64::NAN, 1.0),
+        ns_entry("only here", 1e9, 1e9),
     ]);
     new[1].has_failed = true;
-    let table = u_test_table(&old, &new, true, Sound);
+    let table = compare_entries(&old, &new, true, Sound);
     let pair = table.geomean.unwrap();
     assert_near(pair.baseline.real, 2e-9);
     assert_near(pair.candidate.real, 4e-9);
     assert_eq!(table.not_in_geomean, 5);
     assert!(
-        u_test_table(&old, &new, true, Original)
+        compare_entries(&old, &new, true, Original)
             .geomean
             .unwrap()
             .candidate
@@ -342,11 +356,15 @@ fn the_geometric_mean_is_that_of_what_both_sides_have() {
 
 #[test]
 fn skipped_entries_are_told_and_not_compared() {
-    let old = repetitions(&[ns("a", 2.0, 2.0), ns("b", 4.0, 4.0)]);
-    let mut new = repetitions(&[ns("a", 0.0, 0.0), ns("a", 2.0, 2.0), ns("b", 0.0, 0.0)]);
+    let old = repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0)]);
+    let mut new = repetitions(&[
+        ns_entry("a", 0.0, 0.0),
+        ns_entry("a", 2.0, 2.0),
+        ns_entry("b", 0.0, 0.0),
+    ]);
     new[0].has_failed = true;
     new[2].was_skipped = true;
-    let sound = u_test_table(&old, &new, true, Sound);
+    let sound = compare_entries(&old, &new, true, Sound);
     assert_changes(&sound, &[("a", 0.0, 0.0)]);
     let names: Vec<&str> = sound.without_result[1]
         .iter()
@@ -355,7 +373,7 @@ fn skipped_entries_are_told_and_not_compared() {
     assert_eq!(names, ["a", "b"]);
     assert_eq!(sound.unmatched, [vec![""; 0], vec![""; 0]]);
     assert_geomean_is_one(&sound);
-    assert_eq!(u_test_table(&old, &new, true, Original).geomean, None);
+    assert_eq!(compare_entries(&old, &new, true, Original).geomean, None);
 }
 
 #[track_caller]
@@ -365,18 +383,22 @@ fn assert_geomean_is_one(table: &UTestTable<'_>) {
 
 #[test]
 fn names_on_one_side_are_told_in_order() {
-    let old = repetitions(&[ns("a", 1.0, 1.0), ns("x", 1.0, 1.0), ns("y", 1.0, 1.0)]);
-    let new = repetitions(&[ns("z", 1.0, 1.0), ns("a", 1.0, 1.0)]);
-    let table = u_test_table(&old, &new, true, Sound);
+    let old = repetitions(&[
+        ns_entry("a", 1.0, 1.0),
+        ns_entry("x", 1.0, 1.0),
+        ns_entry("y", 1.0, 1.0),
+    ]);
+    let new = repetitions(&[ns_entry("z", 1.0, 1.0), ns_entry("a", 1.0, 1.0)]);
+    let table = compare_entries(&old, &new, true, Sound);
     assert_eq!(table.unmatched, [vec!["x", "y"], vec!["z"]]);
     assert_eq!(table.not_in_geomean, 3);
 }
 
 #[test]
 fn a_time_that_is_no_number_makes_p_no_number() {
-    let old = repetitions(&[ns("a", 1.0, 1.0), ns("a", f64::NAN, 2.0)]);
-    let new = repetitions(&[ns("a", 3.0, 3.0), ns("a", 4.0, 4.0)]);
-    let table = u_test_table(&old, &new, true, Sound);
+    let old = repetitions(&[ns_entry("a", 1.0, 1.0), ns_entry("a", f64::NAN, 2.0)]);
+    let new = repetitions(&[ns_entry("a", 3.0, 3.0), ns_entry("a", 4.0, 4.0)]);
+    let table = compare_entries(&old, &new, true, Sound);
     let p = table.rows[0].u_test.unwrap().p;
     assert!(p.real.is_nan());
     assert_near(p.cpu, 0.3333333333333333);

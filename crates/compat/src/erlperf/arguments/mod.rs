@@ -2,28 +2,28 @@
 //!
 //! Decides its options, which combinations are rejected, and which hook belongs to which snippet:
 //! the n-th of a kind to the n-th snippet, wherever both appear; `*_all` to the remaining ones.
-//! Messages name options as the user types them. Start at [`Command::parse`].
+//! Messages name options as the user types them. Start at [`ErlperfCommand::parse_options`].
 
-use crate::arguments::{self, Arguments, Mistake};
-use crate::erlperf::table::Detail;
-use speedwell_report::Format;
+use crate::arguments::{self, ArgumentError, ParsedArguments};
+use crate::erlperf::table::ReportDetail;
+use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum ErlperfCommand {
     Help,
-    Measure(Box<Request>),
+    Measure(Box<ErlperfRequest>),
 }
 
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct ErlperfRequest {
     /// Snippets in the order typed.
     pub snippets: Vec<TypedSnippet>,
     /// Definition of a sample.
-    pub sample: Sample,
+    pub sample: SampleDefinition,
     /// `-s`.
     pub samples: u32,
     /// `-w`: samples to discard.
@@ -31,11 +31,11 @@ pub struct Request {
     /// `-c`.
     pub workers: u32,
     /// `--cv`: continue until samples vary by at most this share of their mean.
-    pub until: Option<Until>,
+    pub until: Option<SteadyCondition>,
     /// `-q`.
-    pub squeeze: Option<Squeeze>,
-    /// `-r`; the default depends on the number of samples: see [`Request::detail`].
-    pub report: Option<Detail>,
+    pub squeeze: Option<SqueezeOptions>,
+    /// `-r`; the default depends on the number of samples: see [`ErlperfRequest::report_detail`].
+    pub report: Option<ReportDetail>,
     /// `-v`.
     pub verbose: bool,
     /// `-i`: one VM per snippet.
@@ -43,11 +43,11 @@ pub struct Request {
     /// `-pa`, as typed.
     pub paths: Vec<String>,
     /// `--order`.
-    pub order: Order,
+    pub order: SampleOrder,
     /// `--subtract-empty`.
     pub subtracts_empty: bool,
     /// `--format`.
-    pub format: Format,
+    pub format: ReportFormat,
 }
 
 /// One snippet with its hooks, as typed.
@@ -67,7 +67,7 @@ pub struct TypedSnippet {
 
 /// Definition of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sample {
+pub enum SampleDefinition {
     /// `-d`: number of iterations within this time.
     Window(Duration),
     /// `-l`: time for this many iterations.
@@ -76,31 +76,31 @@ pub enum Sample {
 
 /// When samples count as steady, and the limits of waiting for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Until {
+pub struct SteadyCondition {
     /// `--cv`.
     pub variation: f64,
     /// `--max-samples`.
-    pub most_samples: u32,
+    pub max_samples: u32,
     /// `--max-time`.
-    pub most_time: Option<Duration>,
+    pub max_time: Option<Duration>,
 }
 
 /// Search for the best number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Squeeze {
+pub struct SqueezeOptions {
     /// `--min`.
-    pub least: u32,
+    pub min_workers: u32,
     /// `--step`.
     pub step: u32,
     /// `--max`.
-    pub most: u32,
+    pub max_workers: u32,
     /// `-t`: the search ends after adding this many workers without more throughput.
     pub threshold: u32,
 }
 
 /// Order in which snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum SampleOrder {
     /// One sample of each snippet, then one of each in reverse order, and so on: slow changes
     /// affect all snippets equally.
     Blocks,
@@ -110,27 +110,27 @@ pub enum Order {
     Parallel,
 }
 
-impl Request {
+impl ErlperfRequest {
     /// Returns which report is shown: with ten samples or more, their statistics.
-    pub fn detail(&self) -> Detail {
+    pub fn report_detail(&self) -> ReportDetail {
         let usual = if self.samples < 10 {
-            Detail::Basic
+            ReportDetail::Basic
         } else {
-            Detail::Extended
+            ReportDetail::Extended
         };
         self.report.unwrap_or(usual)
     }
 }
 
 /// Maximum number of workers, as in the original.
-const MOST_WORKERS: u64 = 1 << 30;
+const MAX_WORKERS: u64 = 1 << 30;
 
 /// Default process limit of a VM (2^18), less a thousand for its own processes.
-const USUAL_MAX: u32 = 261_144;
+const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
 /// Options with their names, the first of which is used in messages, and whether they take a value.
 /// Names that appear only in the original's documentation come last.
-const OPTIONS: &[(&[&str], bool)] = &[
+const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["--concurrency", "-c"], true),
     (&["--duration", "-d", "--sample_duration"], true),
     (&["--samples", "-s"], true),
@@ -161,31 +161,35 @@ const OPTIONS: &[(&[&str], bool)] = &[
     (&["-pa"], true),
 ];
 
-impl Command {
+impl ErlperfCommand {
     /// Parses a command line.
     ///
     /// # Errors
     /// Returns a message for the user about what cannot be parsed or is not supported.
-    pub fn parse(arguments: &[String]) -> Result<Command, String> {
-        let typed = Typed(arguments::getopt(arguments, find).map_err(explained)?);
+    pub fn parse(arguments: &[String]) -> Result<ErlperfCommand, String> {
+        let typed = TypedArguments(
+            arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?,
+        );
         if typed.0.has("--help") {
-            return Ok(Command::Help);
+            return Ok(ErlperfCommand::Help);
         }
         if typed.0.others.is_empty() {
             return Err("required argument missing: code".to_owned());
         }
-        typed.forbid()?;
-        let samples = typed.count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
+        typed.reject_conflicts()?;
+        let samples = typed
+            .parse_count("--samples", 1, u32::MAX.into())?
+            .unwrap_or(3) as u32;
         let duration = typed
-            .count("--duration", 1, u32::MAX.into())?
+            .parse_count("--duration", 1, u32::MAX.into())?
             .unwrap_or(1000);
         let sample = match typed.0.value("--loop") {
-            Some(text) => Sample::Loop(iterations(text)?),
-            None => Sample::Window(Duration::from_millis(duration)),
+            Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
+            None => SampleDefinition::Window(Duration::from_millis(duration)),
         };
-        let workers = typed.count("--concurrency", 1, MOST_WORKERS)?;
-        let snippets = typed.snippets()?;
-        let squeeze = typed.squeeze()?;
+        let workers = typed.parse_count("--concurrency", 1, MAX_WORKERS)?;
+        let snippets = typed.typed_snippets()?;
+        let squeeze = typed.parse_squeeze()?;
         if squeeze.is_some() && snippets.len() > 1 {
             return Err(
                 "parallel concurrency estimation runs are not supported: -q takes one snippet\n\
@@ -194,68 +198,76 @@ impl Command {
             );
         }
         let isolated = typed.0.has("--isolated");
-        let order = typed.choice("--order", &ORDERS)?.unwrap_or(Order::Blocks);
-        if isolated && order == Order::Parallel && snippets.len() > 1 {
+        let order = typed
+            .parse_choice("--order", &ORDER_NAMES)?
+            .unwrap_or(SampleOrder::Blocks);
+        if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
                 "isolated snippets take turns, so -i is not compatible with --order parallel"
                     .to_owned(),
             );
         }
-        Ok(Command::Measure(Box::new(Request {
+        Ok(ErlperfCommand::Measure(Box::new(ErlperfRequest {
             snippets,
             sample,
             samples,
-            warmup: typed.count("--warmup", 0, u32::MAX.into())?.unwrap_or(0) as u32,
+            warmup: typed
+                .parse_count("--warmup", 0, u32::MAX.into())?
+                .unwrap_or(0) as u32,
             workers: workers.unwrap_or(1) as u32,
-            until: typed.until(samples)?,
+            until: typed.parse_steady_rule(samples)?,
             squeeze,
-            report: typed.choice("--report", &REPORTS)?,
+            report: typed.parse_choice("--report", &REPORT_NAMES)?,
             verbose: typed.0.has("--verbose"),
             isolated,
             paths: typed.0.values("-pa").map(str::to_owned).collect(),
             order,
             subtracts_empty: typed.0.has("--subtract-empty"),
-            format: typed.format()?,
+            format: typed.parse_format()?,
         })))
     }
 }
 
-const ORDERS: [(&str, Order); 3] = [
-    ("blocks", Order::Blocks),
-    ("alternate", Order::Alternate),
-    ("parallel", Order::Parallel),
+const ORDER_NAMES: [(&str, SampleOrder); 3] = [
+    ("blocks", SampleOrder::Blocks),
+    ("alternate", SampleOrder::Alternate),
+    ("parallel", SampleOrder::Parallel),
 ];
 
-const REPORTS: [(&str, Detail); 3] = [
-    ("basic", Detail::Basic),
-    ("extended", Detail::Extended),
-    ("full", Detail::Full),
+const REPORT_NAMES: [(&str, ReportDetail); 3] = [
+    ("basic", ReportDetail::Basic),
+    ("extended", ReportDetail::Extended),
+    ("full", ReportDetail::Full),
 ];
 
-fn find(name: &str) -> Option<(&'static str, bool)> {
+fn find_option(name: &str) -> Option<(&'static str, bool)> {
     let loose = |name: &str| name.replace('-', "_");
     // Dashes within a name are equivalent to underscores.
     let is_it = |known: &&str| {
         known.starts_with("--") == name.starts_with("--") && loose(known) == loose(name)
     };
-    let (names, takes_value) = OPTIONS.iter().find(|(names, _)| names.iter().any(is_it))?;
+    let (names, takes_value) = OPTION_NAMES
+        .iter()
+        .find(|(names, _)| names.iter().any(is_it))?;
     Some((names[0], *takes_value))
 }
 
-fn explained(mistake: Mistake<'_>) -> String {
+fn explain_mistake(mistake: ArgumentError<'_>) -> String {
     match mistake {
-        Mistake::NeedsValue("-pa") => "required argument missing: the folder of -pa".to_owned(),
-        Mistake::NeedsValue(name) => {
+        ArgumentError::NeedsValue("-pa") => {
+            "required argument missing: the folder of -pa".to_owned()
+        }
+        ArgumentError::NeedsValue(name) => {
             let dash = if name.starts_with('-') { "" } else { "-" };
             format!("required argument missing: the value of {dash}{name}")
         }
-        Mistake::TakesNoValue(name) => format!("{name} has no value"),
-        Mistake::UnknownLetter(_, word) => format!("unrecognised argument: {word}"),
-        Mistake::UnknownName(typed) => {
+        ArgumentError::TakesNoValue(name) => format!("{name} has no value"),
+        ArgumentError::UnknownLetter(_, word) => format!("unrecognised argument: {word}"),
+        ArgumentError::UnknownName(typed) => {
             let name = typed[2..].replace('-', "_");
             let distance =
                 |known: &str| strsim::damerau_levenshtein(&known[2..].replace('-', "_"), &name);
-            let every = OPTIONS
+            let every = OPTION_NAMES
                 .iter()
                 .map(|(names, _)| names[0])
                 .filter(|known| *known != "-pa");
@@ -268,10 +280,10 @@ fn explained(mistake: Mistake<'_>) -> String {
 }
 
 /// Arguments as typed.
-struct Typed<'a>(Arguments<'a>);
+struct TypedArguments<'a>(ParsedArguments<'a>);
 
-impl Typed<'_> {
-    fn count(&self, option: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+impl TypedArguments<'_> {
+    fn parse_count(&self, option: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
@@ -284,7 +296,11 @@ impl Typed<'_> {
         })
     }
 
-    fn choice<T: Copy>(&self, option: &str, known: &[(&str, T)]) -> Result<Option<T>, String> {
+    fn parse_choice<T: Copy>(
+        &self,
+        option: &str,
+        known: &[(&str, T)],
+    ) -> Result<Option<T>, String> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
@@ -299,7 +315,7 @@ impl Typed<'_> {
     }
 
     /// Rejects options that contradict each other.
-    fn forbid(&self) -> Result<(), String> {
+    fn reject_conflicts(&self) -> Result<(), String> {
         let clash = |what: &str, others: &[&str]| {
             let clashing = others.iter().find(|other| self.0.has(other));
             clashing.map_or(Ok(()), |other| {
@@ -330,23 +346,23 @@ impl Typed<'_> {
         Ok(())
     }
 
-    fn snippets(&self) -> Result<Vec<TypedSnippet>, String> {
+    fn typed_snippets(&self) -> Result<Vec<TypedSnippet>, String> {
         let snippet = |code: &&str| TypedSnippet {
             code: (*code).to_owned(),
             ..TypedSnippet::default()
         };
         let mut snippets: Vec<TypedSnippet> = self.0.others.iter().map(snippet).collect();
-        self.attach("--init", &mut snippets, |snippet| &mut snippet.init)?;
-        self.attach("--init_runner", &mut snippets, |snippet| {
+        self.attach_hooks("--init", &mut snippets, |snippet| &mut snippet.init)?;
+        self.attach_hooks("--init_runner", &mut snippets, |snippet| {
             &mut snippet.init_runner
         })?;
-        self.attach("--done", &mut snippets, |snippet| &mut snippet.done)?;
-        self.attach("--label", &mut snippets, |snippet| &mut snippet.label)?;
+        self.attach_hooks("--done", &mut snippets, |snippet| &mut snippet.done)?;
+        self.attach_hooks("--label", &mut snippets, |snippet| &mut snippet.label)?;
         Ok(snippets)
     }
 
     /// Assigns hooks of one kind to the snippets in order, and the one for all to the rest.
-    fn attach(
+    fn attach_hooks(
         &self,
         option: &str,
         snippets: &mut [TypedSnippet],
@@ -372,25 +388,25 @@ impl Typed<'_> {
     }
 
     /// Parses the options of a search, which are ignored without `-q`.
-    fn squeeze(&self) -> Result<Option<Squeeze>, String> {
+    fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
         let count = |option: &str, usual: u32| -> Result<u32, String> {
-            let typed = self.count(option, 1, u32::MAX.into())?;
+            let typed = self.parse_count(option, 1, u32::MAX.into())?;
             Ok(typed.map_or(usual, |count| count as u32))
         };
-        let squeeze = Squeeze {
-            least: count("--min", 1)?,
+        let squeeze = SqueezeOptions {
+            min_workers: count("--min", 1)?,
             step: count("--step", 1)?,
-            most: count("--max", USUAL_MAX)?,
+            max_workers: count("--max", DEFAULT_MAX_WORKERS)?,
             threshold: count("--threshold", 3)?,
         };
         Ok(self.0.has("--squeeze").then_some(squeeze))
     }
 
-    fn until(&self, samples: u32) -> Result<Option<Until>, String> {
+    fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
         // Samples that are not steady after ten times as many will not become so.
         let usual = samples.saturating_mul(10).max(100);
-        let most_samples = self.count("--max-samples", 1, u32::MAX.into())?;
-        let most_time = self.0.value("--max-time").map(seconds).transpose()?;
+        let most_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
+        let most_time = self.0.value("--max-time").map(parse_seconds).transpose()?;
         let Some(text) = self.0.value("--cv") else {
             return match (most_samples, most_time) {
                 (None, None) => Ok(None),
@@ -400,23 +416,23 @@ impl Typed<'_> {
         let variation = text.parse::<f64>().ok();
         let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
         let wrong = || format!("invalid argument {text} for: --cv, which is a share such as 0.05");
-        Ok(Some(Until {
+        Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(wrong)?,
-            most_samples: most_samples
+            max_samples: most_samples
                 .map_or(usual, |count| count as u32)
                 .max(samples),
-            most_time,
+            max_time: most_time,
         }))
     }
 
-    fn format(&self) -> Result<Format, String> {
+    fn parse_format(&self) -> Result<ReportFormat, String> {
         let text = self.0.value("--format").unwrap_or("text");
-        Format::from_str(text).map_err(|unknown| format!("--format: {unknown}"))
+        ReportFormat::from_str(text).map_err(|unknown| format!("--format: {unknown}"))
     }
 }
 
 /// Parses `10`, `10k`, `2M`, `1G`.
-fn iterations(text: &str) -> Result<u64, String> {
+fn parse_iterations(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
             "unsupported syntax for timed iteration count: {text}\n\
@@ -441,7 +457,7 @@ fn iterations(text: &str) -> Result<u64, String> {
     count.filter(|count| *count > 0).ok_or_else(wrong)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
     let time = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
     let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

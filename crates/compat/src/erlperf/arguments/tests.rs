@@ -2,61 +2,68 @@
 
 use super::*;
 
-fn parse(words: &[&str]) -> Result<Command, String> {
+fn parse(words: &[&str]) -> Result<ErlperfCommand, String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Command::parse(&words)
+    ErlperfCommand::parse(&words)
 }
 
-fn request(words: &[&str]) -> Request {
+fn parse_request(words: &[&str]) -> ErlperfRequest {
     match parse(words) {
-        Ok(Command::Measure(request)) => *request,
+        Ok(ErlperfCommand::Measure(request)) => *request,
         other => panic!("{words:?}: {other:?}"),
     }
 }
 
-fn refused(words: &[&str]) -> String {
+fn refusal_of(words: &[&str]) -> String {
     parse(words).expect_err("these words make no sense")
 }
 
 #[test]
 fn without_options_three_samples_of_a_second_are_taken() {
-    let plain = request(&["ok."]);
-    assert_eq!(plain.sample, Sample::Window(Duration::from_secs(1)));
+    let plain = parse_request(&["ok."]);
+    assert_eq!(
+        plain.sample,
+        SampleDefinition::Window(Duration::from_secs(1))
+    );
     assert_eq!((plain.samples, plain.warmup, plain.workers), (3, 0, 1));
     assert_eq!((plain.until, plain.squeeze), (None, None));
     assert_eq!(
-        (plain.order, plain.detail()),
-        (Order::Blocks, Detail::Basic)
+        (plain.order, plain.report_detail()),
+        (SampleOrder::Blocks, ReportDetail::Basic)
     );
     assert!(!plain.verbose && !plain.isolated && !plain.subtracts_empty);
 }
 
 #[test]
 fn real_and_documented_names_mean_the_same() {
-    let duration = Sample::Window(Duration::from_millis(50));
+    let duration = SampleDefinition::Window(Duration::from_millis(50));
     for word in ["-d", "--duration", "--sample_duration", "--sample-duration"] {
-        assert_eq!(request(&["ok.", word, "50"]).sample, duration, "{word}");
+        assert_eq!(
+            parse_request(&["ok.", word, "50"]).sample,
+            duration,
+            "{word}"
+        );
     }
     for word in ["-i", "--isolated", "--isolation"] {
-        assert!(request(&[word, "ok."]).isolated, "{word}");
+        assert!(parse_request(&[word, "ok."]).isolated, "{word}");
     }
-    assert_eq!(request(&["-c4", "ok."]).workers, 4);
-    assert_eq!(request(&["--concurrency=4", "ok."]).workers, 4);
-    let cluster = request(&["-vis9", "ok.", "-pa", "x", "-pa=y"]);
+    assert_eq!(parse_request(&["-c4", "ok."]).workers, 4);
+    assert_eq!(parse_request(&["--concurrency=4", "ok."]).workers, 4);
+    let cluster = parse_request(&["-vis9", "ok.", "-pa", "x", "-pa=y"]);
     assert!(cluster.verbose && cluster.isolated && cluster.samples == 9);
     assert_eq!(cluster.paths, ["x", "y"]);
-    assert_eq!(parse(&["ok.", "--help"]), Ok(Command::Help));
+    assert_eq!(parse(&["ok.", "--help"]), Ok(ErlperfCommand::Help));
 }
 
 #[test]
 fn ten_samples_show_their_statistics_and_nine_do_not_in_every_mode() {
     for mode in [&["-d", "9"][..], &["-l", "9"][..]] {
-        let detail = |count| request(&[&["ok.", "-s", count], mode].concat()).detail();
-        assert_eq!(detail("9"), Detail::Basic);
-        assert_eq!(detail("10"), Detail::Extended);
+        let detail = |count| parse_request(&[&["ok.", "-s", count], mode].concat()).report_detail();
+        assert_eq!(detail("9"), ReportDetail::Basic);
+        assert_eq!(detail("10"), ReportDetail::Extended);
     }
-    let full = request(&["ok.", "-s", "10", "-r", "full"]);
-    assert_eq!(full.detail(), Detail::Full);
+    let full = parse_request(&["ok.", "-s", "10", "-r", "full"]);
+    assert_eq!(full.report_detail(), ReportDetail::Full);
 }
 
 #[test]
@@ -69,10 +76,13 @@ fn iterations_are_counted_in_thousands_of_either_case() {
         ("1G", 1_000_000_000),
     ];
     for (text, count) in given {
-        assert_eq!(request(&["ok.", "-l", text]).sample, Sample::Loop(count));
+        assert_eq!(
+            parse_request(&["ok.", "-l", text]).sample,
+            SampleDefinition::Loop(count)
+        );
     }
     for text in ["0", "-5", "10X", "k", "", "99999999999G"] {
-        let reason = refused(&["ok.", "-l", text]);
+        let reason = refusal_of(&["ok.", "-l", text]);
         assert!(
             reason.contains("unsupported syntax for timed iteration count"),
             "{reason}"
@@ -92,7 +102,7 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
         "--label",
         "only the first",
     ];
-    let snippets = request(&words).snippets;
+    let snippets = parse_request(&words).snippets;
     let runners: Vec<_> = snippets
         .iter()
         .map(|snippet| snippet.init_runner.as_deref())
@@ -120,7 +130,7 @@ fn what_is_for_all_is_for_those_without_their_own() {
         "--init-runner",
         "i.",
     ];
-    let snippets = request(&words).snippets;
+    let snippets = parse_request(&words).snippets;
     let inits: Vec<_> = snippets
         .iter()
         .map(|snippet| snippet.init.as_deref())
@@ -138,13 +148,13 @@ fn what_is_for_all_is_for_those_without_their_own() {
 fn a_hook_too_many_is_named_with_and_without_one_for_all() {
     let surplus = ["ok.", "--init", "1.", "--init", "2.", "--init", "3."];
     for more in [&[][..], &["--init_all", "5."][..]] {
-        let reason = refused(&[&surplus[..], more].concat());
+        let reason = refusal_of(&[&surplus[..], more].concat());
         assert_eq!(
             reason,
             "--init '2.' belongs to no snippet: it is number 2 and there is one snippet"
         );
     }
-    let reason = refused(&["a.", "b.", "--label", "x", "--label", "y", "--label", "z"]);
+    let reason = refusal_of(&["a.", "b.", "--label", "x", "--label", "y", "--label", "z"]);
     assert!(
         reason.contains("--label 'z'") && reason.contains("2 snippets"),
         "{reason}"
@@ -165,16 +175,16 @@ fn what_contradicts_each_other_is_told_with_the_names_of_options() {
             .chain(words.split(' '))
             .collect();
         let reason = format!("timed benchmarking is not compatible with --{name} option");
-        assert!(refused(&own).starts_with(&reason), "{words}");
+        assert!(refusal_of(&own).starts_with(&reason), "{words}");
     }
     let reason = "concurrency estimation is not compatible with --concurrency option";
-    assert_eq!(refused(&["ok.", "-q", "-c", "2"]), reason);
-    let reason = refused(&["a.", "b.", "-q"]);
+    assert_eq!(refusal_of(&["ok.", "-q", "-c", "2"]), reason);
+    let reason = refusal_of(&["a.", "b.", "-q"]);
     assert!(
         reason.starts_with("parallel concurrency estimation runs are not supported")
             && !reason.contains('~')
     );
-    assert!(refused(&["a.", "b.", "-i", "--order", "parallel"]).contains("-i"));
+    assert!(refusal_of(&["a.", "b.", "-i", "--order", "parallel"]).contains("-i"));
 }
 
 #[test]
@@ -188,38 +198,38 @@ fn numbers_out_of_range_are_refused_with_the_option() {
         ["--min", "0"],
         ["--step", "x"],
     ] {
-        let reason = refused(&["ok.", words[0], words[1]]);
+        let reason = refusal_of(&["ok.", words[0], words[1]]);
         assert!(
             reason.starts_with(&format!("invalid argument {} for: --", words[1])),
             "{reason}"
         );
     }
-    assert!(refused(&["ok.", "--cv", "-0.1"]).contains("--cv"));
-    assert!(refused(&["ok.", "-r", "short"]).contains("basic, extended, full"));
-    assert_eq!(request(&["ok.", "-s", "1"]).samples, 1);
+    assert!(refusal_of(&["ok.", "--cv", "-0.1"]).contains("--cv"));
+    assert!(refusal_of(&["ok.", "-r", "short"]).contains("basic, extended, full"));
+    assert_eq!(parse_request(&["ok.", "-s", "1"]).samples, 1);
 }
 
 #[test]
 fn words_that_are_unknown_or_missing_are_told() {
-    assert_eq!(refused(&[]), "required argument missing: code");
-    assert_eq!(refused(&["--un", "ok."]), "unrecognised argument: --un");
-    assert!(refused(&["--warmpu", "1", "ok."]).ends_with("hint: did you mean '--warmup'?"));
-    assert_eq!(refused(&["-x", "ok."]), "unrecognised argument: -x");
+    assert_eq!(refusal_of(&[]), "required argument missing: code");
+    assert_eq!(refusal_of(&["--un", "ok."]), "unrecognised argument: --un");
+    assert!(refusal_of(&["--warmpu", "1", "ok."]).ends_with("hint: did you mean '--warmup'?"));
+    assert_eq!(refusal_of(&["-x", "ok."]), "unrecognised argument: -x");
     assert_eq!(
-        refused(&["ok.", "-c"]),
+        refusal_of(&["ok.", "-c"]),
         "required argument missing: the value of -c"
     );
     assert_eq!(
-        refused(&["ok.", "-pa"]),
+        refusal_of(&["ok.", "-pa"]),
         "required argument missing: the folder of -pa"
     );
 }
 
 #[test]
 fn waiting_for_steady_samples_has_an_end() {
-    let until = request(&["ok.", "--cv", "0.05"]).until.unwrap();
+    let until = parse_request(&["ok.", "--cv", "0.05"]).until.unwrap();
     assert_eq!(
-        (until.variation, until.most_samples, until.most_time),
+        (until.variation, until.max_samples, until.max_time),
         (0.05, 100, None)
     );
     let limited = [
@@ -231,19 +241,24 @@ fn waiting_for_steady_samples_has_an_end() {
         "--max-time",
         "1.5s",
     ];
-    let until = request(&limited).until.unwrap();
+    let until = parse_request(&limited).until.unwrap();
     assert_eq!(
-        (until.most_samples, until.most_time),
+        (until.max_samples, until.max_time),
         (20, Some(Duration::from_millis(1500)))
     );
-    assert!(refused(&["ok.", "--max-time", "3"]).contains("--cv"));
+    assert!(refusal_of(&["ok.", "--max-time", "3"]).contains("--cv"));
 }
 
 #[test]
 fn squeezing_has_its_options_which_mean_nothing_without_it() {
-    let usual = request(&["ok.", "-q"]).squeeze.unwrap();
+    let usual = parse_request(&["ok.", "-q"]).squeeze.unwrap();
     assert_eq!(
-        (usual.least, usual.step, usual.most, usual.threshold),
+        (
+            usual.min_workers,
+            usual.step,
+            usual.max_workers,
+            usual.threshold
+        ),
         (1, 1, 261_144, 3)
     );
     let own = [
@@ -258,7 +273,10 @@ fn squeezing_has_its_options_which_mean_nothing_without_it() {
         "--step",
         "5",
     ];
-    let own = request(&own).squeeze.unwrap();
-    assert_eq!((own.least, own.step, own.most, own.threshold), (2, 5, 4, 2));
-    assert_eq!(request(&["ok.", "--min", "5"]).squeeze, None);
+    let own = parse_request(&own).squeeze.unwrap();
+    assert_eq!(
+        (own.min_workers, own.step, own.max_workers, own.threshold),
+        (2, 5, 4, 2)
+    );
+    assert_eq!(parse_request(&["ok.", "--min", "5"]).squeeze, None);
 }

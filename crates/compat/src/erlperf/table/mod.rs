@@ -3,16 +3,18 @@
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
 //! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers
 //! switch to a larger unit late: above 100 of it. Labels are aligned by display width, and stay
-//! distinct when truncated. Knows nothing of how figures were measured. Start at [`Table::write`],
-//! and at [`document`] for Markdown, CSV, JSON and HTML.
+//! distinct when truncated. Knows nothing of how figures were measured. Start at [`SnippetTable::write`],
+//! and at [`build_document`] for Markdown, CSV, JSON and HTML.
 
-use speedwell_report::{self as report, Block, Cell, Column, Document, Kind, Row};
+use speedwell_report::{
+    self as report, ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
+};
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Level of detail of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum ReportDetail {
     /// Throughput and time.
     Basic,
     /// Statistics of the samples.
@@ -23,7 +25,7 @@ pub enum Detail {
 
 /// Unit of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum SampleUnit {
     /// Iterations per sample of fixed length: more is better.
     Iterations,
     /// Nanoseconds for a fixed number of iterations: less is better.
@@ -32,18 +34,18 @@ pub enum Unit {
 
 /// One row: a snippet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct SnippetLine {
     /// Code or label.
     pub label: String,
     /// Number of workers.
     pub workers: u32,
     /// Results; `None` if measuring failed.
-    pub figures: Option<Figures>,
+    pub figures: Option<LineFigures>,
 }
 
 /// Figures of one snippet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct LineFigures {
     /// One value for each sample, in the unit of the table.
     pub samples: Vec<f64>,
     /// Time of an iteration; infinite if none completed.
@@ -52,18 +54,18 @@ pub struct Figures {
 
 /// Snippets and their figures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct SnippetTable {
     /// Unit of samples.
-    pub unit: Unit,
-    /// Snippets, the best first: see [`Table::sorted`].
-    pub lines: Vec<Line>,
+    pub unit: SampleUnit,
+    /// Snippets, the best first: see [`SnippetTable::sort_lines`].
+    pub lines: Vec<SnippetLine>,
 }
 
 /// Headers include their padding on the left. Each column is wider than its header by at least one.
-const CODE: &str = "Code";
-const BASIC: [&str; 3] = ["       ||", "       QPS", "      Time"];
+const CODE_HEADER: &str = "Code";
+const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
 const BASIC_REL: &str = "  Rel";
-const EXTENDED: [&str; 7] = [
+const EXTENDED_HEADERS: [&str; 7] = [
     "   ||",
     "  Samples",
     "      Avg",
@@ -74,29 +76,34 @@ const EXTENDED: [&str; 7] = [
 ];
 const EXTENDED_REL: &str = "   Rel";
 
-impl Table {
+impl SnippetTable {
     /// Sorts snippets like erlperf: the fastest first. Failed ones come last.
-    pub fn sorted(unit: Unit, mut lines: Vec<Line>) -> Table {
+    pub fn sort_lines(unit: SampleUnit, mut lines: Vec<SnippetLine>) -> SnippetTable {
         lines.sort_by(|a, b| {
-            let key = |line: &Line| line.average().map(|average| unit.goodness(average));
+            let key = |line: &SnippetLine| line.average().map(|average| unit.goodness(average));
             match (key(a), key(b)) {
                 (Some(a), Some(b)) => b.total_cmp(&a),
                 (a, b) => b.is_some().cmp(&a.is_some()),
             }
         });
-        Table { unit, lines }
+        SnippetTable { unit, lines }
     }
 
     /// Writes the table within `viewport` columns.
     ///
     /// # Errors
     /// `out` is closed.
-    pub fn write(&self, detail: Detail, viewport: usize, out: &mut dyn Write) -> io::Result<()> {
-        let is_basic = detail == Detail::Basic;
+    pub fn write(
+        &self,
+        detail: ReportDetail,
+        viewport: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let is_basic = detail == ReportDetail::Basic;
         let (headers, relative) = if is_basic {
-            (BASIC.as_slice(), BASIC_REL)
+            (BASIC_HEADERS.as_slice(), BASIC_REL)
         } else {
-            (EXTENDED.as_slice(), EXTENDED_REL)
+            (EXTENDED_HEADERS.as_slice(), EXTENDED_REL)
         };
         let is_compared = self.lines.len() > 1;
         let relative = is_compared.then_some(relative);
@@ -106,11 +113,11 @@ impl Table {
             .iter()
             .map(|line| {
                 let mut cells = if is_basic {
-                    self.basic(line)
+                    self.basic_cells(line)
                 } else {
-                    self.extended(line)
+                    self.extended_cells(line)
                 };
-                cells.extend(is_compared.then(|| self.relative(line)));
+                cells.extend(is_compared.then(|| self.format_relative(line)));
                 cells
             })
             .collect();
@@ -122,45 +129,53 @@ impl Table {
                 cells.fold(header.len() + 1, usize::max)
             })
             .collect();
-        let labels: Vec<String> = self.lines.iter().map(|l| on_one_line(&l.label)).collect();
-        let least = CODE.len() + 1;
-        let longest = labels.iter().map(|label| width(label) + 1);
+        let labels: Vec<String> = self
+            .lines
+            .iter()
+            .map(|l| to_single_line(&l.label))
+            .collect();
+        let least = CODE_HEADER.len() + 1;
+        let longest = labels.iter().map(|label| display_width(label) + 1);
         let longest = longest.fold(least, usize::max);
         let room = viewport
             .saturating_sub(widths.iter().sum())
             .max(least)
             .min(longest);
-        let labels = fitted(&labels, room);
+        let labels = fit_labels(&labels, room);
         let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
-        write_row(CODE, room, &header, &widths, out)?;
+        write_row(CODE_HEADER, room, &header, &widths, out)?;
         for (label, cells) in labels.iter().zip(&rows) {
             write_row(label, room, cells, &widths, out)?;
         }
         Ok(())
     }
 
-    fn basic(&self, line: &Line) -> Vec<String> {
+    fn basic_cells(&self, line: &SnippetLine) -> Vec<String> {
         let workers = line.workers.to_string();
-        let Some((figures, seen)) = line.seen() else {
+        let Some((figures, seen)) = line.figures_with_statistics() else {
             return vec![workers, "failed".to_owned(), "-".to_owned()];
         };
         let throughput = match self.unit {
-            Unit::Iterations => seen.average,
-            Unit::Nanoseconds => 1e9 / figures.iteration_ns,
+            SampleUnit::Iterations => seen.average,
+            SampleUnit::Nanoseconds => 1e9 / figures.iteration_ns,
         };
-        vec![workers, number(throughput), duration(figures.iteration_ns)]
+        vec![
+            workers,
+            format_number(throughput),
+            format_duration(figures.iteration_ns),
+        ]
     }
 
-    fn extended(&self, line: &Line) -> Vec<String> {
+    fn extended_cells(&self, line: &SnippetLine) -> Vec<String> {
         let workers = line.workers.to_string();
-        let Some((figures, seen)) = line.seen() else {
+        let Some((figures, seen)) = line.figures_with_statistics() else {
             let mut cells = vec![workers, "0".to_owned(), "failed".to_owned()];
-            cells.resize(EXTENDED.len(), "-".to_owned());
+            cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
             return cells;
         };
         let plain = |value: f64| match self.unit {
-            Unit::Iterations => number(value),
-            Unit::Nanoseconds => duration(value),
+            SampleUnit::Iterations => format_number(value),
+            SampleUnit::Nanoseconds => format_duration(value),
         };
         let deviation = match seen.deviation {
             None => "-".to_owned(),
@@ -174,12 +189,12 @@ impl Table {
             deviation,
             plain(seen.median),
             plain(seen.p99),
-            duration(figures.iteration_ns),
+            format_duration(figures.iteration_ns),
         ]
     }
 
     /// Formats the share of the best.
-    fn relative(&self, line: &Line) -> String {
+    fn format_relative(&self, line: &SnippetLine) -> String {
         match self.share_of_best(line) {
             Some(share) => format!("{:.0}%", 100.0 * share),
             None => "-".to_owned(),
@@ -188,7 +203,7 @@ impl Table {
 
     /// Returns how good a snippet is relative to the best: 1 for the best itself, 0 if nothing
     /// completed.
-    pub fn share_of_best(&self, line: &Line) -> Option<f64> {
+    pub fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let own = line.average()?;
         let share = self.unit.goodness(own) / self.unit.goodness(best);
@@ -196,25 +211,25 @@ impl Table {
     }
 }
 
-impl Unit {
+impl SampleUnit {
     /// Returns a value that is larger if better.
     fn goodness(self, average: f64) -> f64 {
         match self {
-            Unit::Iterations => average,
-            Unit::Nanoseconds => 1.0 / average,
+            SampleUnit::Iterations => average,
+            SampleUnit::Nanoseconds => 1.0 / average,
         }
     }
 }
 
-impl Line {
+impl SnippetLine {
     /// Returns the figures and their statistics, if any.
-    pub fn seen(&self) -> Option<(&Figures, Statistics)> {
+    pub fn figures_with_statistics(&self) -> Option<(&LineFigures, SampleStatistics)> {
         let figures = self.figures.as_ref()?;
-        Some((figures, statistics(&figures.samples)?))
+        Some((figures, compute_statistics(&figures.samples)?))
     }
 
     fn average(&self) -> Option<f64> {
-        self.seen().map(|(_, seen)| seen.average)
+        self.figures_with_statistics().map(|(_, seen)| seen.average)
     }
 }
 
@@ -226,7 +241,7 @@ fn write_row(
     widths: &[usize],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let padding = room.saturating_sub(width(label));
+    let padding = room.saturating_sub(display_width(label));
     write!(out, "{label}{:padding$}", "")?;
     for (cell, width) in cells.iter().zip(widths) {
         write!(out, "{cell:>width$}")?;
@@ -235,25 +250,36 @@ fn write_row(
 }
 
 /// Creates a document of a table, and of the passes of a search, if any.
-pub fn document(rows: &Table, passes: &[Line], warnings: &[String]) -> Document {
+pub fn build_document(
+    rows: &SnippetTable,
+    passes: &[SnippetLine],
+    warnings: &[String],
+) -> Document {
     let mut document = Document::new("erlperf");
     for warning in warnings {
-        document.push(Block::Warning(warning.clone()));
+        document.push(ReportBlock::Warning(warning.clone()));
     }
-    let own: Vec<Vec<Cell>> = rows.lines.iter().map(|line| cells(rows, line)).collect();
-    document.push(Block::Table(report_table("codes", own)));
+    let own: Vec<Vec<ReportCell>> = rows
+        .lines
+        .iter()
+        .map(|line| document_cells(rows, line))
+        .collect();
+    document.push(ReportBlock::Table(report_table("codes", own)));
     if !passes.is_empty() {
-        let own = passes.iter().map(|line| cells(rows, line)).collect();
-        document.push(Block::Table(report_table("passes", own)));
+        let own = passes
+            .iter()
+            .map(|line| document_cells(rows, line))
+            .collect();
+        document.push(ReportBlock::Table(report_table("passes", own)));
     }
     document
 }
 
-fn report_table(name: &'static str, rows: Vec<Vec<Cell>>) -> report::Table {
-    let figure = |key, header| Column::new(key, header, Kind::Figure);
-    report::Table {
+fn report_table(name: &'static str, rows: Vec<Vec<ReportCell>>) -> report::ReportTable {
+    let figure = |key, header| ReportColumn::new(key, header, ColumnKind::Figure);
+    report::ReportTable {
         columns: vec![
-            Column::new("code", "code", Kind::Label),
+            ReportColumn::new("code", "code", ColumnKind::Label),
             figure("workers", "workers"),
             figure("samples", "samples"),
             figure("average", "average"),
@@ -265,32 +291,32 @@ fn report_table(name: &'static str, rows: Vec<Vec<Cell>>) -> report::Table {
             figure("iteration_ns", "iteration"),
             figure("relative", "relative"),
         ],
-        rows: rows.into_iter().map(Row::Cells).collect(),
-        ..report::Table::new(name)
+        rows: rows.into_iter().map(ReportRow::Cells).collect(),
+        ..report::ReportTable::new(name)
     }
 }
 
-fn cells(rows: &Table, line: &Line) -> Vec<Cell> {
+fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
     let mut cells = vec![
-        Cell::value(line.label.clone()).shown(&line.label),
-        Cell::value(line.workers).shown(line.workers.to_string()),
+        ReportCell::value(line.label.clone()).with_text(&line.label),
+        ReportCell::value(line.workers).with_text(line.workers.to_string()),
     ];
-    let Some((figures, seen)) = line.seen() else {
-        cells.push(Cell::value(0).shown("failed"));
-        cells.resize_with(11, || Cell::figure(None).shown(""));
+    let Some((figures, seen)) = line.figures_with_statistics() else {
+        cells.push(ReportCell::value(0).with_text("failed"));
+        cells.resize_with(11, || ReportCell::figure(None).with_text(""));
         return cells;
     };
     let plain = |value: f64| {
         let words = match rows.unit {
-            Unit::Iterations => number(value),
-            Unit::Nanoseconds => duration(value),
+            SampleUnit::Iterations => format_number(value),
+            SampleUnit::Nanoseconds => format_duration(value),
         };
-        Cell::figure(Some(value)).shown(words)
+        ReportCell::figure(Some(value)).with_text(words)
     };
     let deviation = seen
         .deviation
-        .map_or_else(|| Cell::figure(None).shown("-"), plain);
-    cells.push(Cell::value(seen.count).shown(seen.count.to_string()));
+        .map_or_else(|| ReportCell::figure(None).with_text("-"), plain);
+    cells.push(ReportCell::value(seen.count).with_text(seen.count.to_string()));
     cells.extend([
         plain(seen.average),
         deviation,
@@ -298,17 +324,18 @@ fn cells(rows: &Table, line: &Line) -> Vec<Cell> {
         plain(seen.p99),
         plain(seen.least),
         plain(seen.greatest),
-        Cell::figure(Some(figures.iteration_ns)).shown(duration(figures.iteration_ns)),
+        ReportCell::figure(Some(figures.iteration_ns))
+            .with_text(format_duration(figures.iteration_ns)),
     ]);
     let share = rows.share_of_best(line);
     let words = share.map(|share| format!("{:.0}%", 100.0 * share));
-    cells.push(Cell::figure(share).shown(words.unwrap_or_default()));
+    cells.push(ReportCell::figure(share).with_text(words.unwrap_or_default()));
     cells
 }
 
 /// Statistics of samples, in their own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Statistics {
+pub struct SampleStatistics {
     pub count: usize,
     pub average: f64,
     /// Sample standard deviation (n - 1); `None` for a single sample.
@@ -322,7 +349,7 @@ pub struct Statistics {
 }
 
 /// Computes statistics; `None` without samples.
-pub fn statistics(samples: &[f64]) -> Option<Statistics> {
+pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
@@ -333,7 +360,7 @@ pub fn statistics(samples: &[f64]) -> Option<Statistics> {
         let place = (share * count as f64).round() as usize;
         sorted[place.clamp(1, count) - 1]
     };
-    Some(Statistics {
+    Some(SampleStatistics {
         count,
         average,
         deviation: (count > 1).then(|| (squares / (count - 1) as f64).sqrt()),
@@ -345,20 +372,20 @@ pub fn statistics(samples: &[f64]) -> Option<Statistics> {
 }
 
 /// Returns the standard deviation as a share of the mean; `None` where undefined.
-pub fn variation(samples: &[f64]) -> Option<f64> {
-    let seen = statistics(samples)?;
+pub fn relative_deviation(samples: &[f64]) -> Option<f64> {
+    let seen = compute_statistics(samples)?;
     let share = seen.deviation? / seen.average;
     share.is_finite().then_some(share)
 }
 
 /// Powers of 1000, in spite of their names.
-const COUNTS: [(f64, &str); 4] = [(1e12, "Ti"), (1e9, "Gi"), (1e6, "Mi"), (1e3, "Ki")];
+const COUNT_UNITS: [(f64, &str); 4] = [(1e12, "Ti"), (1e9, "Gi"), (1e6, "Mi"), (1e3, "Ki")];
 
 /// Units of durations in nanoseconds.
-const DURATIONS: [(f64, &str); 4] = [(60e9, "m"), (1e9, "s"), (1e6, "ms"), (1e3, "us")];
+const DURATION_UNITS: [(f64, &str); 4] = [(60e9, "m"), (1e9, "s"), (1e6, "ms"), (1e3, "us")];
 
 /// Units of sizes in bytes.
-const SIZES: [(f64, &str); 4] = [
+const SIZE_UNITS: [(f64, &str); 4] = [
     (1_099_511_627_776.0, "Tb"),
     (1_073_741_824.0, "Gb"),
     (1_048_576.0, "Mb"),
@@ -366,35 +393,35 @@ const SIZES: [(f64, &str); 4] = [
 ];
 
 /// A unit is used above this many of it.
-const LEAST_OF_A_UNIT: f64 = 100.0;
+const MIN_UNIT_COUNT: f64 = 100.0;
 
 /// Formats a number: `38`, `1242 Ki`.
-pub fn number(value: f64) -> String {
-    scaled(value, &COUNTS, "")
+pub fn format_number(value: f64) -> String {
+    format_scaled(value, &COUNT_UNITS, "")
 }
 
 /// Formats a duration: `805 ns`, `2609 us`, `17266 s`; `inf` if infinite.
-pub fn duration(ns: f64) -> String {
+pub fn format_duration(ns: f64) -> String {
     if ns.is_infinite() {
         return "inf".to_owned();
     }
-    scaled(ns, &DURATIONS, " ns")
+    format_scaled(ns, &DURATION_UNITS, " ns")
 }
 
 /// Formats a size: `17861 Kb`.
-pub fn size(bytes: f64) -> String {
-    scaled(bytes, &SIZES, "")
+pub fn format_size(bytes: f64) -> String {
+    format_scaled(bytes, &SIZE_UNITS, "")
 }
 
-fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
-    let fits = |(factor, _): &&(f64, &str)| value > factor * LEAST_OF_A_UNIT;
+fn format_scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
+    let fits = |(factor, _): &&(f64, &str)| value > factor * MIN_UNIT_COUNT;
     match units.iter().find(fits) {
-        Some((factor, unit)) => format!("{} {unit}", digits(value / factor)),
-        None => format!("{}{smallest}", digits(value)),
+        Some((factor, unit)) => format!("{} {unit}", format_digits(value / factor)),
+        None => format!("{}{smallest}", format_digits(value)),
     }
 }
 
-fn digits(value: f64) -> String {
+fn format_digits(value: f64) -> String {
     let whole = value.round();
     let is_whole = (value - whole).abs() <= 1e-9 * value.abs();
     // From 99.95 on, three digits leave no decimals.
@@ -409,15 +436,15 @@ fn digits(value: f64) -> String {
 }
 
 /// Marks truncation.
-const CUT: &str = "…";
+const ELLIPSIS: &str = "…";
 
 /// Returns the display width of `text`.
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
 /// Returns `text` on one line: snippets may span several.
-pub fn on_one_line(text: &str) -> String {
+pub fn to_single_line(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let lines = text.trim_matches(['\n', '\r']);
     lines.chars().map(plain).collect()
@@ -425,8 +452,11 @@ pub fn on_one_line(text: &str) -> String {
 
 /// Fits labels into `room` columns. A truncated label keeps its beginning and its end, which often
 /// makes the difference. Distinct labels stay distinct, by a number if necessary.
-pub fn fitted(labels: &[String], room: usize) -> Vec<String> {
-    let mut cells: Vec<String> = labels.iter().map(|label| cut(label, room)).collect();
+pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
+    let mut cells: Vec<String> = labels
+        .iter()
+        .map(|label| truncate_label(label, room))
+        .collect();
     for at in 0..cells.len() {
         if cells[at] == labels[at] {
             continue;
@@ -439,32 +469,32 @@ pub fn fitted(labels: &[String], room: usize) -> Vec<String> {
         if before > 0 || !is_first {
             let mark = format!("#{}", before + 1);
             let left = room.saturating_sub(mark.len());
-            cells[at] = format!("{}{mark}", cut(&labels[at], left));
+            cells[at] = format!("{}{mark}", truncate_label(&labels[at], left));
         }
     }
     cells
 }
 
 fn cells_alike(labels: &[String], room: usize, one: usize, other: usize) -> bool {
-    cut(&labels[one], room) == cut(&labels[other], room)
+    truncate_label(&labels[one], room) == truncate_label(&labels[other], room)
 }
 
-fn cut(label: &str, room: usize) -> String {
-    if width(label) <= room {
+fn truncate_label(label: &str, room: usize) -> String {
+    if display_width(label) <= room {
         return label.to_owned();
     }
-    let kept = room.saturating_sub(width(CUT));
+    let kept = room.saturating_sub(display_width(ELLIPSIS));
     let head = kept / 2;
     let letters: Vec<char> = label.chars().collect();
-    let begin = taken(letters.iter(), head);
-    let end = taken(letters.iter().rev(), kept - head);
+    let begin = fitting_chars(letters.iter(), head);
+    let end = fitting_chars(letters.iter().rev(), kept - head);
     let begin: String = letters[..begin].iter().collect();
     let end: String = letters[letters.len() - end..].iter().collect();
-    format!("{begin}{CUT}{end}")
+    format!("{begin}{ELLIPSIS}{end}")
 }
 
 /// Returns how many characters fit into `room` columns.
-fn taken<'a>(letters: impl Iterator<Item = &'a char>, room: usize) -> usize {
+fn fitting_chars<'a>(letters: impl Iterator<Item = &'a char>, room: usize) -> usize {
     let mut used = 0;
     let fits = |letter: &&char| {
         used += letter.width().unwrap_or(0);

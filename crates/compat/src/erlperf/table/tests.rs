@@ -2,25 +2,30 @@
 
 use crate::erlperf::table::*;
 
-fn line(label: &str, samples: &[f64], iteration_ns: f64) -> Line {
-    Line {
+fn table_line(label: &str, samples: &[f64], iteration_ns: f64) -> SnippetLine {
+    SnippetLine {
         label: label.to_owned(),
         workers: 1,
-        figures: Some(Figures {
+        figures: Some(LineFigures {
             samples: samples.to_vec(),
             iteration_ns,
         }),
     }
 }
 
-fn table(unit: Unit, lines: Vec<Line>, detail: Detail, viewport: usize) -> String {
+fn print_table(
+    unit: SampleUnit,
+    lines: Vec<SnippetLine>,
+    detail: ReportDetail,
+    viewport: usize,
+) -> String {
     let mut out = Vec::new();
-    let table = Table::sorted(unit, lines);
+    let table = SnippetTable::sort_lines(unit, lines);
     table.write(detail, viewport, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-fn golden(name: &str) -> String {
+fn read_golden(name: &str) -> String {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../speedwell/tests/golden/erlperf"
@@ -28,28 +33,31 @@ fn golden(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}.out")).unwrap()
 }
 
-fn counts(lines: Vec<Line>, detail: Detail) -> String {
-    table(Unit::Iterations, lines, detail, 80)
+fn print_counts(lines: Vec<SnippetLine>, detail: ReportDetail) -> String {
+    print_table(SampleUnit::Iterations, lines, detail, 80)
 }
 
 #[test]
 fn basic_tables_are_those_of_the_original_byte_for_byte() {
-    let basic = counts(
-        vec![line("timer:sleep(1).", &[38.0], 2_609e3)],
-        Detail::Basic,
+    let basic = print_counts(
+        vec![table_line("timer:sleep(1).", &[38.0], 2_609e3)],
+        ReportDetail::Basic,
     );
-    assert_eq!(basic, golden("basic"));
-    let label = vec![line("baz", &[11.0], 4_719e3), line("bar", &[14.4], 3_595e3)];
-    let label = counts(label, Detail::Basic).replace("14.4", "  14");
-    assert_eq!(label, golden("label"));
-    let example = line("persistent_term:put(atom, \"string\").", &[975e3], 2_573.0);
-    let example = Line {
+    assert_eq!(basic, read_golden("basic"));
+    let label = vec![
+        table_line("baz", &[11.0], 4_719e3),
+        table_line("bar", &[14.4], 3_595e3),
+    ];
+    let label = print_counts(label, ReportDetail::Basic).replace("14.4", "  14");
+    assert_eq!(label, read_golden("label"));
+    let example = table_line("persistent_term:put(atom, \"string\").", &[975e3], 2_573.0);
+    let example = SnippetLine {
         workers: 5,
         ..example
     };
     assert_eq!(
-        counts(vec![example], Detail::Basic),
-        golden("example_squeeze")
+        print_counts(vec![example], ReportDetail::Basic),
+        read_golden("example_squeeze")
     );
 }
 
@@ -57,12 +65,12 @@ fn basic_tables_are_those_of_the_original_byte_for_byte() {
 fn extended_tables_are_those_of_the_original_byte_for_byte() {
     // Three samples with the recorded average, deviation, median and maximum.
     let long = "timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1).";
-    let own = counts(
-        vec![line(long, &[4.0, 3.0, 3.0], 15_200e3)],
-        Detail::Extended,
+    let own = print_counts(
+        vec![table_line(long, &[4.0, 3.0, 3.0], 15_200e3)],
+        ReportDetail::Extended,
     );
     let (header, row) = own.split_once('\n').unwrap();
-    let recorded = golden("long_code");
+    let recorded = read_golden("long_code");
     let (recorded_header, recorded_row) = recorded.split_once('\n').unwrap();
     assert_eq!(header, recorded_header);
     // The label keeps its end; average 3.33 has decimals, so only the text after it is equal.
@@ -77,44 +85,47 @@ fn extended_tables_are_those_of_the_original_byte_for_byte() {
 #[test]
 fn samples_of_a_fixed_number_of_iterations_are_durations() {
     let lines = vec![
-        line("timer:sleep(2).", &[74_631e3, 68_245e3, 82_397e3], 3_755e3),
-        line("timer:sleep(1).", &[53_973e3, 50_919e3, 61_440e3], 2_772e3),
+        table_line("timer:sleep(2).", &[74_631e3, 68_245e3, 82_397e3], 3_755e3),
+        table_line("timer:sleep(1).", &[53_973e3, 50_919e3, 61_440e3], 2_772e3),
     ];
-    let own = table(Unit::Nanoseconds, lines, Detail::Extended, 80);
+    let own = print_table(SampleUnit::Nanoseconds, lines, ReportDetail::Extended, 80);
     // Labels keep their ends here.
     let own = own.replace("tim…(1).", "timer:sl");
     let own = own.replace("tim…(2).", "timer:sl");
     // The deviation of three samples that have the recorded median and maximum, and nearly the
     // recorded mean.
-    assert_eq!(own.replace("9.78%", "9.76%"), golden("timed_ext"));
+    assert_eq!(own.replace("9.78%", "9.76%"), read_golden("timed_ext"));
 }
 
 #[test]
 fn nothing_completed_is_a_row_of_its_own_kind() {
     let lines = vec![
-        line("timer:sleep(200).", &[0.0; 3], f64::INFINITY),
-        line("timer:sleep(100).", &[0.0; 3], f64::INFINITY),
+        table_line("timer:sleep(200).", &[0.0; 3], f64::INFINITY),
+        table_line("timer:sleep(100).", &[0.0; 3], f64::INFINITY),
     ];
-    assert_eq!(counts(lines.clone(), Detail::Basic), golden("zero"));
-    let own = counts(lines, Detail::Extended).replace("tim…00).", "timer:sl");
+    assert_eq!(
+        print_counts(lines.clone(), ReportDetail::Basic),
+        read_golden("zero")
+    );
+    let own = print_counts(lines, ReportDetail::Extended).replace("tim…00).", "timer:sl");
     let own = own
         .replace("ti…0).#1", "timer:sl")
         .replace("ti…0).#2", "timer:sl");
     let own = own
         .replace("tim…).#1", "timer:sl")
         .replace("tim…).#2", "timer:sl");
-    assert_eq!(own, golden("zero_ext"));
+    assert_eq!(own, read_golden("zero_ext"));
 }
 
 #[test]
 fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
-    let failed = Line {
+    let failed = SnippetLine {
         label: "erlang:error(boom).".to_owned(),
         workers: 1,
         figures: None,
     };
-    let lines = vec![failed, line("ok.", &[100.0], 10.0)];
-    let basic = counts(lines.clone(), Detail::Basic);
+    let lines = vec![failed, table_line("ok.", &[100.0], 10.0)];
+    let basic = print_counts(lines.clone(), ReportDetail::Basic);
     let rows: Vec<&str> = basic.lines().collect();
     assert_eq!(
         rows[1],
@@ -124,7 +135,7 @@ fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
         rows[2],
         "erlang:error(boom).          1     failed          -     -"
     );
-    let extended = counts(lines, Detail::Extended);
+    let extended = print_counts(lines, ReportDetail::Extended);
     assert!(
         extended.ends_with("         -    -\n") || extended.ends_with("      -\n"),
         "{extended}"
@@ -133,7 +144,10 @@ fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
 
 #[test]
 fn one_sample_has_a_dash_for_its_deviation() {
-    let own = counts(vec![line("ok.", &[7.0], 10.0)], Detail::Extended);
+    let own = print_counts(
+        vec![table_line("ok.", &[7.0], 10.0)],
+        ReportDetail::Extended,
+    );
     let row = own.lines().nth(1).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells, ["ok.", "1", "1", "7", "-", "7", "7", "10", "ns"]);
@@ -141,25 +155,25 @@ fn one_sample_has_a_dash_for_its_deviation() {
 
 #[test]
 fn a_terminal_that_is_too_narrow_leaves_room_for_the_beginning_of_a_code() {
-    let own = table(
-        Unit::Iterations,
-        vec![line("timer:sleep(1).", &[38.0], 2_609e3)],
-        Detail::Extended,
+    let own = print_table(
+        SampleUnit::Iterations,
+        vec![table_line("timer:sleep(1).", &[38.0], 2_609e3)],
+        ReportDetail::Extended,
         40,
     );
     for row in own.lines() {
-        assert_eq!(width(row), 5 + 65, "{row}");
+        assert_eq!(display_width(row), 5 + 65, "{row}");
     }
 }
 
 #[test]
 fn letters_of_any_script_keep_the_columns_in_line() {
     let lines = vec![
-        line("лямбда", &[38.0], 2_609e3),
-        line("日本", &[30.0], 3_000e3),
+        table_line("лямбда", &[38.0], 2_609e3),
+        table_line("日本", &[30.0], 3_000e3),
     ];
-    let own = counts(lines, Detail::Basic);
-    let widths: Vec<usize> = own.lines().map(width).collect();
+    let own = print_counts(lines, ReportDetail::Basic);
+    let widths: Vec<usize> = own.lines().map(display_width).collect();
     assert_eq!(widths, [45, 45, 45], "{own}");
 }
 
@@ -167,25 +181,25 @@ fn letters_of_any_script_keep_the_columns_in_line() {
 /// zero.
 #[test]
 fn elements_of_the_sorted_samples_are_told() {
-    let five = statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+    let five = compute_statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
     assert_eq!((five.average, five.median, five.p99), (3.0, 3.0, 5.0));
     assert_eq!((five.least, five.greatest), (1.0, 5.0));
     assert!((five.deviation.unwrap() - 2.5_f64.sqrt()).abs() < 1e-12);
-    let four = statistics(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+    let four = compute_statistics(&[1.0, 2.0, 3.0, 4.0]).unwrap();
     assert_eq!(four.median, 2.0, "the lower of the two in the middle");
     let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
-    assert_eq!(statistics(&hundred).unwrap().p99, 99.0);
+    assert_eq!(compute_statistics(&hundred).unwrap().p99, 99.0);
 }
 
 #[test]
 fn one_sample_has_no_deviation_and_none_has_nothing() {
-    let one = statistics(&[7.0]).unwrap();
+    let one = compute_statistics(&[7.0]).unwrap();
     assert_eq!((one.average, one.median, one.p99), (7.0, 7.0, 7.0));
     assert_eq!(one.deviation, None);
-    assert_eq!(statistics(&[]), None);
-    assert_eq!(variation(&[7.0]), None);
-    assert_eq!(variation(&[0.0, 0.0]), None);
-    assert_eq!(variation(&[2.0, 2.0]), Some(0.0));
+    assert_eq!(compute_statistics(&[]), None);
+    assert_eq!(relative_deviation(&[7.0]), None);
+    assert_eq!(relative_deviation(&[0.0, 0.0]), None);
+    assert_eq!(relative_deviation(&[2.0, 2.0]), Some(0.0));
 }
 
 /// Figures of the original's recorded tables, and the limits of its source.
@@ -203,7 +217,7 @@ fn units_change_where_the_original_changes_them() {
         (0.0, "0"),
     ];
     for (value, text) in numbers {
-        assert_eq!(number(value), text);
+        assert_eq!(format_number(value), text);
     }
     let durations = [
         (805.0, "805 ns"),
@@ -216,56 +230,56 @@ fn units_change_where_the_original_changes_them() {
         (f64::INFINITY, "inf"),
     ];
     for (ns, text) in durations {
-        assert_eq!(duration(ns), text);
+        assert_eq!(format_duration(ns), text);
     }
     let kilobyte = 1024.0;
-    assert_eq!(size(17_861.0 * kilobyte), "17861 Kb");
-    assert_eq!(size(100.0 * kilobyte), "102400");
-    assert_eq!(size(101.0 * kilobyte * kilobyte), "101 Mb");
+    assert_eq!(format_size(17_861.0 * kilobyte), "17861 Kb");
+    assert_eq!(format_size(100.0 * kilobyte), "102400");
+    assert_eq!(format_size(101.0 * kilobyte * kilobyte), "101 Mb");
 }
 
 #[test]
 fn small_figures_that_are_not_whole_have_three_digits() {
-    assert_eq!(duration(1.284), "1.28 ns");
-    assert_eq!(duration(54.44), "54.4 ns");
-    assert_eq!(duration(0.3), "0.300 ns");
-    assert_eq!(number(9.996), "10.0");
-    assert_eq!(number(99.96), "100");
-    assert_eq!(number(0.4286), "0.429");
-    assert_eq!(number(38.0), "38");
+    assert_eq!(format_duration(1.284), "1.28 ns");
+    assert_eq!(format_duration(54.44), "54.4 ns");
+    assert_eq!(format_duration(0.3), "0.300 ns");
+    assert_eq!(format_number(9.996), "10.0");
+    assert_eq!(format_number(99.96), "100");
+    assert_eq!(format_number(0.4286), "0.429");
+    assert_eq!(format_number(38.0), "38");
 }
 
-fn cells(labels: &[&str], room: usize) -> Vec<String> {
+fn fit_cells(labels: &[&str], room: usize) -> Vec<String> {
     let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
-    fitted(&labels, room)
+    fit_labels(&labels, room)
 }
 
 #[test]
 fn labels_that_fit_stay_as_they_are_even_twice() {
     let twice = ["runner(X)->timer:sleep(X)."; 2];
-    assert_eq!(cells(&twice, 26), twice);
+    assert_eq!(fit_cells(&twice, 26), twice);
 }
 
 #[test]
 fn codes_that_end_differently_do_so_in_the_cell() {
-    let cells = cells(&["timer:sleep(1).", "timer:sleep(2)."], 8);
+    let cells = fit_cells(&["timer:sleep(1).", "timer:sleep(2)."], 8);
     assert_eq!(cells, ["tim…(1).", "tim…(2)."]);
 }
 
 #[test]
 fn codes_that_differ_in_the_middle_are_numbered() {
-    let cells = cells(&["lists:seq(1, 9999).", "lists:seq(2, 9999)."], 8);
+    let cells = fit_cells(&["lists:seq(1, 9999).", "lists:seq(2, 9999)."], 8);
     assert_eq!(cells, ["li…9).#1", "li…9).#2"]);
 }
 
 #[test]
 fn wide_letters_take_two_columns() {
-    let cells = cells(&["日本語のコードです。"], 9);
-    assert_eq!(width(&cells[0]), 9, "{cells:?}");
+    let cells = fit_cells(&["日本語のコードです。"], 9);
+    assert_eq!(display_width(&cells[0]), 9, "{cells:?}");
     assert!(cells[0].ends_with("す。"));
 }
 
 #[test]
 fn lines_of_a_code_become_one() {
-    assert_eq!(on_one_line("f() ->\n\tok.\n"), "f() ->  ok.");
+    assert_eq!(to_single_line("f() ->\n\tok.\n"), "f() ->  ok.");
 }

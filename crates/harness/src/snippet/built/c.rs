@@ -4,14 +4,14 @@
 //! In `languages/c.txt`, each text occurs several times: to determine its type, and to execute it
 //! with or without a value, as a GNU C statement expression, whose value is that of its last
 //! statement. `setjmp` is never in a function that contains the code, because a function that may
-//! return twice keeps little in registers. Start at [`build`].
+//! return twice keeps little in registers. Start at [`build_program`].
 
-use super::parts::{Part, Parts};
-use super::source_file::{Marks, SourceFile};
-use crate::compile::{self, Failed, Recipe, unpacked, words_of};
-use crate::layout::{Linking, Objects, RunLayout};
+use super::parts::{SnippetPart, SnippetParts};
+use super::source_file::{GeneratedSource, LineMarkers};
+use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
+use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
 use crate::{cache_folder, sources};
-use speedwell_model::{Cause, Language, Snippet, Variant};
+use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 
 /// Default flags for C and C++; flags of the variant follow and win. Undeclared functions, and a
 /// `return` that would leave the loop, are errors in every version of C.
-const USUAL_FLAGS: [&str; 2] = ["-O2", "-pthread"];
-const FLAGS_OF_C: [&str; 2] = [
+const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
+const C_FLAGS: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
 ];
@@ -30,26 +30,26 @@ const FLAGS_OF_C: [&str; 2] = [
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
-pub fn build(
+pub fn build_program(
     snippet: &Snippet,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(PathBuf, Option<Linking>), Failed> {
-    let is_c = snippet.language == Language::C;
-    let folder = unpacked(&sources::C)?;
-    let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
+) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+    let is_c = snippet.language == SnippetLanguage::C;
+    let folder = unpack_harness(&sources::C)?;
+    let mut flags: Vec<String> = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
         flags.extend(["-std=c++17", "-w"].map(str::to_owned));
-        flags.push(format!("-I{}", unpacked(&sources::CPP)?.display()));
+        flags.push(format!("-I{}", unpack_harness(&sources::CPP)?.display()));
     }
-    flags.extend(words_of(
+    flags.extend(variable_words(
         if is_c { "CFLAGS" } else { "CXXFLAGS" },
         &variant.environment,
     ));
     flags.extend(variant.arguments.iter().cloned());
-    flags.extend(layout.flags());
-    let harness = Recipe {
+    flags.extend(layout.compiler_flags());
+    let harness = BuildRecipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
         file: folder.join(if is_c { "main.c" } else { "main.cpp" }),
@@ -57,9 +57,9 @@ pub fn build(
         header: folder,
         environment: variant.environment.clone(),
     };
-    let main = compile::build(&harness)?;
+    let main = compile::build_program(&harness)?;
     if is_c {
-        flags.extend(FLAGS_OF_C.map(str::to_owned));
+        flags.extend(C_FLAGS.map(str::to_owned));
     }
     let paths = snippet.paths.iter().map(|path| path.to_string_lossy());
     flags.extend(paths.flat_map(|path| [format!("-I{path}"), format!("-L{path}")]));
@@ -68,19 +68,19 @@ pub fn build(
         Some(_) => vec!["-c".to_owned()],
         None => vec![main.to_string_lossy().into_owned(), "-lm".to_owned()],
     });
-    let recipe = |text: &str| Recipe {
+    let recipe = |text: &str| BuildRecipe {
         flags: flags.clone(),
-        file: place_of(text, if is_c { "c" } else { "cpp" }),
+        file: source_path(text, if is_c { "c" } else { "cpp" }),
         ..harness.clone()
     };
-    let find = |text: String| compile::find(&recipe(&text));
+    let find = |text: String| compile::find_program(&recipe(&text));
     let compiled = |text: String| {
         let recipe = recipe(&text);
-        write(&text, &recipe.file)?;
-        compile::build(&recipe)
+        write_source(&text, &recipe.file)?;
+        compile::build_program(&recipe)
     };
-    let built = read_as(Parts::of_snippet(snippet), is_c, find, compiled)?;
-    let objects = Objects {
+    let built = compile_readings(SnippetParts::of_snippet(snippet), is_c, find, compiled)?;
+    let objects = ObjectFiles {
         compiler,
         files: vec![built.clone(), main],
         flags: &libraries,
@@ -91,20 +91,23 @@ pub fn build(
 }
 
 /// Compiles the text in the first interpretation that the compiler accepts.
-fn read_as(
-    parts: Parts,
+fn compile_readings(
+    parts: SnippetParts,
     is_c: bool,
     find: impl Fn(String) -> Option<PathBuf>,
-    compiled: impl Fn(String) -> Result<PathBuf, Failed>,
-) -> Result<PathBuf, Failed> {
+    compiled: impl Fn(String) -> Result<PathBuf, CompileFailure>,
+) -> Result<PathBuf, CompileFailure> {
     if is_c {
-        return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
+        return parts.compile_first(
+            |parts| find(c_source(parts)),
+            |parts| compiled(c_source(parts)),
+        );
     }
-    parts.compiled(
-        |parts| find(source_of_cpp(parts, false)).or_else(|| find(source_of_cpp(parts, true))),
+    parts.compile_first(
+        |parts| find(cpp_source(parts, false)).or_else(|| find(cpp_source(parts, true))),
         |parts| {
-            compiled(source_of_cpp(parts, false)).or_else(|failed| match failed.cause {
-                Cause::Invalid { .. } => compiled(source_of_cpp(parts, true)),
+            compiled(cpp_source(parts, false)).or_else(|failed| match failed.cause {
+                FailureCause::Invalid { .. } => compiled(cpp_source(parts, true)),
                 _ => Err(failed),
             })
         },
@@ -112,7 +115,7 @@ fn read_as(
 }
 
 /// Path in the cache folder for a file with that content.
-fn place_of(text: &str, ending: &str) -> PathBuf {
+fn source_path(text: &str, ending: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
     let folder = cache_folder().join("code");
@@ -120,7 +123,7 @@ fn place_of(text: &str, ending: &str) -> PathBuf {
 }
 
 /// Writes a file in the cache folder.
-fn write(text: &str, file: &Path) -> Result<(), Failed> {
+fn write_source(text: &str, file: &Path) -> Result<(), CompileFailure> {
     let ending = file.extension().unwrap_or_default().to_string_lossy();
     let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
     let write = || {
@@ -130,24 +133,24 @@ fn write(text: &str, file: &Path) -> Result<(), Failed> {
     };
     write().map_err(|error| {
         let reason = format!("cannot write '{}': {error}", file.display());
-        Failed::start(reason)
+        CompileFailure::start_failed(reason)
     })
 }
 
 /// Generates the C source.
-fn source(parts: &Parts) -> String {
-    let mut file = SourceFile::new("code.c", Marks::Hash);
+fn c_source(parts: &SnippetParts) -> String {
+    let mut file = GeneratedSource::new("code.c", LineMarkers::Hash);
     let template = include_str!("languages/c.txt");
-    file.fill(
+    file.fill_template(
         template,
         parts,
         |file, directive, part, words| match directive {
-            "changed" if part.has_text() => file.own(words),
+            "changed" if part.has_text() => file.add_generated(words),
             "changed" => {}
             // Drops the last `return`, so that the value is that of the last expression.
             _ => {
-                let block = format!("{}{}", part.text.before(), part.text.value().0);
-                file.user(part.name, &block, 1, words);
+                let block = format!("{}{}", part.text.text_before(), part.text.last_value().0);
+                file.add_user_text(part.name, &block, 1, words);
             }
         },
     );
@@ -157,49 +160,57 @@ fn source(parts: &Parts) -> String {
 /// Generates the C++ source: the code in four functions whose types the compiler deduces
 /// (`code.hpp`). Headers take far longer to compile than most code, so only those that seem
 /// necessary are included first, and `all` only if that fails.
-fn source_of_cpp(parts: &Parts, all: bool) -> String {
-    let mut file = SourceFile::new("code.cpp", Marks::Hash);
+fn cpp_source(parts: &SnippetParts, all: bool) -> String {
+    let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");
-    file.fill(
+    file.fill_template(
         template,
         parts,
         |file, directive, part, words| match directive {
             "headers" => {
-                for header in HEADERS.lines().filter_map(|line| needed(line, parts, all)) {
-                    file.own(&format!("#include <{header}>"));
+                for header in HEADERS
+                    .lines()
+                    .filter_map(|line| needed_header(line, parts, all))
+                {
+                    file.add_generated(&format!("#include <{header}>"));
                 }
             }
             // An expression may be a reference to something expensive to copy.
-            "result" if part.text.before().trim().is_empty() && part.has_value() => {
-                file.own(&words.replace("RESULT", "decltype(auto)"));
+            "result" if part.text.text_before().trim().is_empty() && part.has_value() => {
+                file.add_generated(&words.replace("RESULT", "decltype(auto)"));
             }
-            "result" => file.own(&words.replace("RESULT", "auto")),
-            _ => hook(file, part),
+            "result" => file.add_generated(&words.replace("RESULT", "auto")),
+            _ => write_hook(file, part),
         },
     );
     file.text
 }
 
 /// Returns the header of a line such as `vector: vector`, if the code seems to need it.
-fn needed<'a>(line: &'a str, parts: &Parts, all: bool) -> Option<&'a str> {
+fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all: bool) -> Option<&'a str> {
     let (header, words) = line.split_once(':')?;
-    let is_named = |word: &str| parts.in_order().iter().any(|part| part.text.names(word));
+    let is_named = |word: &str| {
+        parts
+            .all_parts()
+            .iter()
+            .any(|part| part.text.contains_name(word))
+    };
     let mut words = words.split_whitespace().peekable();
     (all || words.peek().is_none() || words.any(is_named)).then_some(header)
 }
 
 /// Writes a function body. Text with `return` anywhere is used unchanged.
-fn hook(file: &mut SourceFile, part: &Part) {
+fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
-    let is_single = text.before().trim().is_empty();
-    if !part.has_value() || (text.returns() && !is_single) {
-        file.user(part.name, &text.body, 1, ";\n}");
+    let is_single = text.text_before().trim().is_empty();
+    if !part.has_value() || (text.has_return() && !is_single) {
+        file.add_user_text(part.name, &text.body, 1, ";\n}");
         return;
     }
-    let (value, line) = text.value();
+    let (value, line) = text.last_value();
     if !is_single {
-        file.user(part.name, text.before(), 1, "");
+        file.add_user_text(part.name, text.text_before(), 1, "");
     }
-    file.own("return (");
-    file.user(part.name, value, line, ");\n}");
+    file.add_generated("return (");
+    file.add_user_text(part.name, value, line, ");\n}");
 }

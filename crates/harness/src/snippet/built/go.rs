@@ -1,15 +1,17 @@
 //! Go: places the texts in one function, where `:=` infers their types.
 
-use super::parts::{Part, Parts};
-use super::source_file::{Marks, SourceFile};
-use crate::compile::{Compilation, Failed, state_of, unpacked, version};
-use crate::layout::{Build, Linking, RunLayout, shelf, timed};
+use super::parts::{SnippetPart, SnippetParts};
+use super::source_file::{GeneratedSource, LineMarkers};
+use crate::compile::{
+    CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
+};
+use crate::layout::{LinkRecord, LinkedBuild, RunLayout, build_folder, time_build};
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
 
 /// Prevents downloads, and selection of a different toolchain.
-const ENVIRONMENT: [(&str, &str); 5] = [
+const ISOLATED_ENVIRONMENT: [(&str, &str); 5] = [
     ("GOFLAGS", "-mod=mod"),
     ("GOTOOLCHAIN", "local"),
     ("GOPROXY", "off"),
@@ -18,25 +20,25 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Compiles the code and returns the program.
-pub fn build(
+pub fn build_program(
     snippet: &Snippet,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(PathBuf, Option<Linking>), Failed> {
-    let identity = version(compiler, &["version"])?;
-    let harness = unpacked(&sources::GO)?;
-    let module = module(&identity, &harness, &snippet.paths);
-    let usual = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+    let identity = program_version(compiler, &["version"])?;
+    let harness = unpack_harness(&sources::GO)?;
+    let module = write_module(&identity, &harness, &snippet.paths);
+    let usual = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = [&usual[..], &variant.environment].concat();
-    let identity = format!("{identity}{}", state_of(&snippet.paths));
-    let compilation = |parts: &Parts, more: Option<String>| {
-        let files = [("go.mod", module.clone()), ("main.go", source(parts))];
+    let identity = format!("{identity}{}", hash_folders(&snippet.paths));
+    let compilation = |parts: &SnippetParts, more: Option<String>| {
+        let files = [("go.mod", module.clone()), ("main.go", go_source(parts))];
         let mut arguments = vec!["build".to_owned()];
         arguments.extend(variant.arguments.iter().cloned());
         arguments.extend(more);
         arguments.extend(["-o", "program", "."].map(str::to_owned));
-        Compilation {
+        GeneratedBuild {
             stem: "go",
             files: files.map(|(name, text)| (name.to_owned(), text)).to_vec(),
             compiler: compiler.to_owned(),
@@ -45,9 +47,9 @@ pub fn build(
             identity: identity.clone(),
         }
     };
-    let usual = |parts: &Parts, folder: PathBuf| (parts.clone(), folder);
-    let (parts, folder) = Parts::of_snippet(snippet).compiled(
-        |parts| Some(usual(parts, compilation(parts, None).find()?)),
+    let usual = |parts: &SnippetParts, folder: PathBuf| (parts.clone(), folder);
+    let (parts, folder) = SnippetParts::of_snippet(snippet).compile_first(
+        |parts| Some(usual(parts, compilation(parts, None).find_compiled()?)),
         |parts| Ok(usual(parts, compilation(parts, None).compile()?)),
     )?;
     let Some(build) = layout.build else {
@@ -55,14 +57,14 @@ pub fn build(
     };
     // Go caches what it has compiled, so only linking is repeated.
     let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
-    let folder = timed(|| compilation.compile_on(&shelf()?))?;
-    let linking = Linking::by_compiler(build, &compilation.spec(&folder), None);
+    let folder = time_build(|| compilation.compile_below(&build_folder()?))?;
+    let linking = LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), None);
     Ok((folder.join("program"), Some(linking)))
 }
 
 /// Returns the option that shuffles functions, combined with the user's linker flags: the last such
 /// option wins.
-fn link_flags(arguments: &[String], build: Build) -> String {
+fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
     let after = |(place, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         let is_own = matches!(name, "-ldflags" | "--ldflags");
@@ -79,7 +81,7 @@ fn link_flags(arguments: &[String], build: Build) -> String {
 }
 
 /// Generates go.mod: requires our module, and those in folders that the user named.
-fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
+fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     // 'go version go1.26.8 linux/amd64': use the newest language version the toolchain supports.
     let number = version
         .split_whitespace()
@@ -108,74 +110,74 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
 }
 
 /// Generates the program around the texts.
-fn source(parts: &Parts) -> String {
-    let mut file = SourceFile::new("main.go", Marks::Slashes);
+fn go_source(parts: &SnippetParts) -> String {
+    let mut file = GeneratedSource::new("main.go", LineMarkers::Slashes);
     let template = include_str!("languages/go.txt");
-    file.fill(
+    file.fill_template(
         template,
         parts,
         |file, directive, part, words| match directive {
-            "imports" => imports(parts)
+            "imports" => missing_imports(parts)
                 .iter()
-                .for_each(|path| file.own(&format!("import \"{path}\""))),
-            "hook" => hook(file, part, words),
-            "batch" => batch(file, part),
-            _ => plain(file, part),
+                .for_each(|path| file.add_generated(&format!("import \"{path}\""))),
+            "hook" => write_hook(file, part, words),
+            "batch" => write_loop(file, part),
+            _ => write_statements(file, part),
         },
     );
     file.text
 }
 
 /// Executes a text and assigns its value to the variable `name`.
-fn hook(file: &mut SourceFile, part: &Part, name: &str) {
+fn write_hook(file: &mut GeneratedSource, part: &SnippetPart, name: &str) {
     if part.has_value() {
-        value(file, part, &format!("{name} :="));
+        write_value(file, part, &format!("{name} :="));
     } else {
-        file.own("{");
-        plain(file, part);
-        file.own(&format!("}}\n{name} := struct{{}}{{}}"));
+        file.add_generated("{");
+        write_statements(file, part);
+        file.add_generated(&format!("}}\n{name} := struct{{}}{{}}"));
     }
-    file.own(&format!("_ = {name}"));
+    file.add_generated(&format!("_ = {name}"));
 }
 
 /// Writes the loop. With a value, the first iteration precedes it, because a variable gets its type
 /// at its declaration. The value of the last iteration is used afterwards, so that all iterations
 /// are performed.
-fn batch(file: &mut SourceFile, runner: &Part) {
+fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     if !runner.has_value() {
-        file.own("for ; speedwellLeft > 0; speedwellLeft-- {");
-        plain(file, runner);
-        file.own("}");
+        file.add_generated("for ; speedwellLeft > 0; speedwellLeft-- {");
+        write_statements(file, runner);
+        file.add_generated("}");
         return;
     }
-    value(file, runner, "speedwellLast :=");
-    file.own("for speedwellLeft--; speedwellLeft > 0; speedwellLeft-- {");
-    value(file, runner, "speedwellLast =");
-    file.own("}\nspeedwell.Keep(speedwellLast)");
+    write_value(file, runner, "speedwellLast :=");
+    file.add_generated("for speedwellLeft--; speedwellLeft > 0; speedwellLeft-- {");
+    write_value(file, runner, "speedwellLast =");
+    file.add_generated("}\nspeedwell.Keep(speedwellLast)");
 }
 
-fn value(file: &mut SourceFile, part: &Part, place: &str) {
-    let (value, line) = part.text.value();
-    if !part.text.before().trim().is_empty() {
-        file.user(part.name, part.text.before().trim_end(), 1, "");
+fn write_value(file: &mut GeneratedSource, part: &SnippetPart, place: &str) {
+    let (value, line) = part.text.last_value();
+    if !part.text.text_before().trim().is_empty() {
+        file.add_user_text(part.name, part.text.text_before().trim_end(), 1, "");
     }
-    file.own(place);
-    file.user(part.name, value, line, "");
+    file.add_generated(place);
+    file.add_user_text(part.name, value, line, "");
 }
 
-fn plain(file: &mut SourceFile, part: &Part) {
+fn write_statements(file: &mut GeneratedSource, part: &SnippetPart) {
     if part.has_text() {
-        file.user(part.name, &part.text.body, 1, "");
+        file.add_user_text(part.name, &part.text.body, 1, "");
     }
 }
 
 /// Paths of Go's standard packages; a package's name is the last part of its path.
-const PACKAGES: &str = include_str!("languages/go-packages.txt");
+const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
 /// Returns the paths of packages that the code uses without importing them.
-pub fn imports(parts: &Parts) -> Vec<&'static str> {
+pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
     let own: String = parts
-        .in_order()
+        .all_parts()
         .iter()
         .flat_map(|part| &part.text.top)
         .map(|(line, _)| line.as_str())
@@ -186,15 +188,15 @@ pub fn imports(parts: &Parts) -> Vec<&'static str> {
         let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
         !imported
             && parts
-                .in_order()
+                .all_parts()
                 .iter()
-                .any(|part| names(&part.text.body, name))
+                .any(|part| uses_package(&part.text.body, name))
     };
-    PACKAGES.lines().filter(is_named).collect()
+    STANDARD_PACKAGES.lines().filter(is_named).collect()
 }
 
 /// Whether the text contains `name.` followed by a capital letter.
-fn names(text: &str, name: &str) -> bool {
+fn uses_package(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let stands_alone =
@@ -207,11 +209,16 @@ fn names(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Language, Snippet};
+    use speedwell_model::{Snippet, SnippetLanguage};
 
     #[test]
     fn packages_are_found_by_their_names() {
-        let of = |text: &str| imports(&Parts::of_snippet(&Snippet::new(Language::Go, text)));
+        let of = |text: &str| {
+            missing_imports(&SnippetParts::of_snippet(&Snippet::new(
+                SnippetLanguage::Go,
+                text,
+            )))
+        };
         assert_eq!(
             of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
             ["strconv", "strings", "unicode/utf8"]

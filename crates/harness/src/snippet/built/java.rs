@@ -1,18 +1,20 @@
 //! Java: places the texts in nested lambda expressions, so that each sees the types of those before
 //! it.
 
-use super::parts::{Part, Parts};
-use super::source_file::{Marks, Place, SourceFile};
-use super::text::Kind;
-use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
+use super::parts::{SnippetPart, SnippetParts};
+use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
+use super::text::StatementKind;
+use crate::compile::{
+    CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
+};
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
-use speedwell_process::Spec;
+use speedwell_process::ProcessSpec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Makes the JIT compiler treat `Keep.keep` as a use without cost (JDK-8259316).
-const KEEP: [&str; 3] = [
+const KEEP_OPTIONS: [&str; 3] = [
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:CompileCommand=quiet",
     "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
@@ -20,7 +22,7 @@ const KEEP: [&str; 3] = [
 
 /// Compiler options. Indy string concatenation would delay startup. The compiler runs for a second,
 /// too short to profit from optimization or parallel garbage collection.
-const COMPILER: [&str; 6] = [
+const COMPILER_OPTIONS: [&str; 6] = [
     "-J-XX:TieredStopAtLevel=1",
     "-J-XX:+UseSerialGC",
     "-nowarn",
@@ -31,25 +33,29 @@ const COMPILER: [&str; 6] = [
 
 /// Compiles the code and returns the process that performs it. `program` is `java`; its compiler is
 /// expected next to it.
-pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
+pub fn build_program(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    let found = fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
     let beside = found.with_file_name("javac");
     let compiler = if beside.is_file() {
         beside
     } else {
         PathBuf::from("javac")
     };
-    let identity = identity(&compiler)? + &state_of(&snippet.paths);
-    let harness = unpacked(&sources::JAVA)?.join("speedwell");
+    let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
+    let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
     let mut own: Vec<PathBuf> = fs::read_dir(&harness)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     own.sort();
-    let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Compilation {
+    let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
         stem,
         files,
         compiler: compiler.clone(),
-        arguments: [&COMPILER.map(str::to_owned)[..], &arguments[..]].concat(),
+        arguments: [&COMPILER_OPTIONS.map(str::to_owned)[..], &arguments[..]].concat(),
         environment: Vec::new(),
         identity: identity.clone(),
     };
@@ -57,40 +63,41 @@ pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spe
     let classes = compilation("java-harness", Vec::new(), own.collect()).compile()?;
     let mut path = vec![classes];
     path.extend(snippet.paths.iter().cloned());
-    let compilation_of = |file: &SourceFile| {
-        let output = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
+    let compilation_of = |file: &GeneratedSource| {
+        let output = ["-cp".to_owned(), class_path(&path), "Main.java".to_owned()];
         let file = ("Main.java".to_owned(), file.text.clone());
         compilation("java", vec![file], output.to_vec())
     };
-    let classes_of_snippet = Parts::of_snippet(snippet).compiled(
-        |parts| compilation_of(&source(parts)).find(),
+    let classes_of_snippet = SnippetParts::of_snippet(snippet).compile_first(
+        |parts| compilation_of(&java_source(parts)).find_compiled(),
         |parts| {
-            let file = source(parts);
+            let file = java_source(parts);
             let compiled = compilation_of(&file).compile();
-            compiled.map_err(|failed| translated(failed, &file.places))
+            compiled.map_err(|failed| map_to_user_text(failed, &file.places))
         },
     )?;
     path.insert(0, classes_of_snippet);
-    let mut spec = Spec::new(program)
-        .args(KEEP)
+    let mut spec = ProcessSpec::new(program)
+        .args(KEEP_OPTIONS)
         .args(variant.arguments.iter().cloned());
-    spec = spec.args(["-cp".to_owned(), joined(&path), "Main".to_owned()]);
+    spec = spec.args(["-cp".to_owned(), class_path(&path), "Main".to_owned()]);
     Ok(spec)
 }
 
 /// Identifies the JDK by its release file, because running the compiler takes as long as the rest
 /// of a cached build.
-fn identity(compiler: &Path) -> Result<String, Failed> {
-    let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
+fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
+    let compiler =
+        fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
     let home = compiler.parent().and_then(Path::parent);
     match home.map(|home| fs::read_to_string(home.join("release"))) {
         Some(Ok(version)) => Ok(version),
-        _ => version(&compiler, &["-version"]),
+        _ => program_version(&compiler, &["-version"]),
     }
 }
 
 /// Builds a class path.
-fn joined(folders: &[PathBuf]) -> String {
+fn class_path(folders: &[PathBuf]) -> String {
     let folders: Vec<_> = folders
         .iter()
         .map(|folder| folder.to_string_lossy())
@@ -99,14 +106,14 @@ fn joined(folders: &[PathBuf]) -> String {
 }
 
 /// Maps lines of the generated file in compiler messages to the user's texts.
-fn translated(mut failed: Failed, places: &[Place]) -> Failed {
+fn map_to_user_text(mut failed: CompileFailure, places: &[TextPosition]) -> CompileFailure {
     let lines = failed.output.lines().map(|line| {
         let counted = line
             .strip_prefix("Main.java:")
             .and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
             let number: usize = number.parse().ok()?;
-            let place = place_of(number, places)?;
+            let place = find_place(number, places)?;
             let line = number.clamp(place.first, place.last) - place.first + place.line;
             Some(format!("{}:{line}:{rest}", place.name))
         });
@@ -118,26 +125,27 @@ fn translated(mut failed: Failed, places: &[Place]) -> Failed {
 
 /// Finds the text to which a line of the generated file belongs. Adjacent lines count as well: they
 /// are the call or `return` around its value.
-fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
+fn find_place(line: usize, places: &[TextPosition]) -> Option<&TextPosition> {
     let within = |margin: usize| {
-        let range =
-            move |place: &&Place| place.first - margin <= line && line <= place.last + margin;
+        let range = move |place: &&TextPosition| {
+            place.first - margin <= line && line <= place.last + margin
+        };
         places.iter().find(range)
     };
     within(0).or_else(|| within(1))
 }
 
 /// Generates the program around the texts.
-fn source(parts: &Parts) -> SourceFile {
-    let mut file = SourceFile::new("Main.java", Marks::None);
+fn java_source(parts: &SnippetParts) -> GeneratedSource {
+    let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
     let template = include_str!("languages/java.txt");
-    file.fill(
+    file.fill_template(
         template,
         parts,
         |file, directive, part, _| match directive {
-            "hook" => hook(file, part),
-            "batch" => batch(file, part),
-            _ => file.user(part.name, &part.text.body, 1, end_of(part)),
+            "hook" => write_hook(file, part),
+            "batch" => write_loop(file, part),
+            _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
         },
     );
     // Places are known only once everything is written, so their numbers follow on one line at the
@@ -145,30 +153,30 @@ fn source(parts: &Parts) -> SourceFile {
     let places = file.places.iter();
     let places = places.map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
     let places = places.collect::<Vec<_>>().join(", ");
-    file.own(&format!("}}).serve({places});\n}}\n}}"));
+    file.add_generated(&format!("}}).serve({places});\n}}\n}}"));
     file
 }
 
 /// Writes a lambda body that returns the value of a text.
-fn hook(file: &mut SourceFile, part: &Part) {
+fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
-    if !part.has_value() || (text.returns() && !text.before().trim().is_empty()) {
+    if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
         // The condition keeps the `return` reachable after texts that throw or loop forever.
-        let may_end = !text.returns();
-        file.own(if may_end { "if (true) {" } else { "" });
-        file.user(part.name, &text.body, 1, end_of(part));
-        file.own(if may_end { "}\nreturn null;" } else { "" });
+        let may_end = !text.has_return();
+        file.add_generated(if may_end { "if (true) {" } else { "" });
+        file.add_user_text(part.name, &text.body, 1, statement_end(part));
+        file.add_generated(if may_end { "}\nreturn null;" } else { "" });
         return;
     }
-    let (value, line) = text.value();
-    file.user(part.name, text.before(), 1, "return (");
-    file.user(part.name, value, line, ");");
+    let (value, line) = text.last_value();
+    file.add_user_text(part.name, text.text_before(), 1, "return (");
+    file.add_user_text(part.name, value, line, ");");
 }
 
 /// Returns the terminator of statements. A semicolon after a block would be an empty statement,
 /// which the compiler rejects where it is unreachable.
-fn end_of(part: &Part) -> &'static str {
-    if part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
+fn statement_end(part: &SnippetPart) -> &'static str {
+    if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') {
         ""
     } else {
         ";"
@@ -178,25 +186,27 @@ fn end_of(part: &Part) -> &'static str {
 /// Writes the loop. Values the code only reads are read anew in each iteration; otherwise the JIT
 /// compiler would hoist what depends on them. A state that the code changes is a local variable.
 /// The shared value is always read: without it, iterations of an empty body could be merged.
-fn batch(file: &mut SourceFile, runner: &Part) {
+fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     let changes = runner.text.assigns("state");
     if changes {
-        file.own("var state = Keep.unbox(speedwellState.get());");
+        file.add_generated("var state = Keep.unbox(speedwellState.get());");
     }
-    file.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
-    file.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
-    if runner.text.names("state") && !changes {
-        file.own("var state = Keep.unbox(speedwellState.get());");
+    file.add_generated(
+        "for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {",
+    );
+    file.add_generated("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
+    if runner.text.contains_name("state") && !changes {
+        file.add_generated("var state = Keep.unbox(speedwellState.get());");
     }
     if runner.has_value() {
-        let (value, line) = runner.text.value();
-        file.user(runner.name, runner.text.before(), 1, "Keep.keep(");
-        file.user(runner.name, value, line, ");");
+        let (value, line) = runner.text.last_value();
+        file.add_user_text(runner.name, runner.text.text_before(), 1, "Keep.keep(");
+        file.add_user_text(runner.name, value, line, ");");
     } else {
-        file.user(runner.name, &runner.text.body, 1, end_of(runner));
+        file.add_user_text(runner.name, &runner.text.body, 1, statement_end(runner));
     }
-    file.own("}");
+    file.add_generated("}");
     if changes {
-        file.own("speedwellState.set(state);");
+        file.add_generated("speedwellState.set(state);");
     }
 }

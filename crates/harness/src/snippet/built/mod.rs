@@ -2,12 +2,12 @@
 //!
 //! The program consists of the code in a generated loop, and of a harness that is compiled once per
 //! compiler and set of flags. Each language has a file that generates the source from a template
-//! and lists in `languages/`; `compile.rs` runs compilers. Start at [`build`].
+//! and lists in `languages/`; `compile.rs` runs compilers. Start at [`build_snippet`].
 
-use crate::compile::{self, Failed, words_of};
-use crate::layout::{Linking, RunLayout};
-use speedwell_model::{Cause, Language, Snippet, Variant};
-use speedwell_process::Spec;
+use crate::compile::{self, CompileFailure, variable_words};
+use crate::layout::{LinkRecord, RunLayout};
+use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
+use speedwell_process::ProcessSpec;
 use std::path::{Path, PathBuf};
 
 mod c;
@@ -19,16 +19,18 @@ mod source_file;
 mod text;
 
 /// Default compiler if a variant names no program.
-pub fn usual_compiler(language: Language) -> PathBuf {
-    let of_variable = |name| words_of(name, &[]).into_iter().next();
+pub fn default_compiler(language: SnippetLanguage) -> PathBuf {
+    let of_variable = |name| variable_words(name, &[]).into_iter().next();
     let chosen = match language {
-        Language::C => of_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"])),
-        Language::Cpp => {
+        SnippetLanguage::C => {
+            of_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"]))
+        }
+        SnippetLanguage::Cpp => {
             of_variable("CXX").unwrap_or_else(|| first_in_path(&["c++", "g++", "clang++"]))
         }
-        Language::Rust => "rustc".to_owned(),
-        Language::Java => "java".to_owned(),
-        other => other.word().to_owned(),
+        SnippetLanguage::Rust => "rustc".to_owned(),
+        SnippetLanguage::Java => "java".to_owned(),
+        other => other.keyword().to_owned(),
     };
     PathBuf::from(chosen)
 }
@@ -36,7 +38,7 @@ pub fn usual_compiler(language: Language) -> PathBuf {
 fn first_in_path(names: &[&str]) -> String {
     let found = names
         .iter()
-        .find(|name| compile::which(Path::new(name)).is_absolute());
+        .find(|name| compile::locate_program(Path::new(name)).is_absolute());
     (*found.unwrap_or(&names[0])).to_owned()
 }
 
@@ -44,38 +46,45 @@ fn first_in_path(names: &[&str]) -> String {
 ///
 /// # Errors
 /// The compiler is missing or rejects the code.
-pub(super) fn build(
+pub(super) fn build_snippet(
     snippet: &Snippet,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(Spec, Option<Linking>), Failed> {
-    let program = |(program, linking): (PathBuf, Option<Linking>)| (Spec::new(program), linking);
+) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
+    let program =
+        |(program, linking): (PathBuf, Option<LinkRecord>)| (ProcessSpec::new(program), linking);
     let built = match snippet.language {
-        Language::Rust => rust::build(snippet, compiler, variant, layout).map(program),
-        Language::Go => go::build(snippet, compiler, variant, layout).map(program),
-        Language::Java => java::build(snippet, compiler, variant).map(|spec| (spec, None)),
-        _ => c::build(snippet, compiler, variant, layout).map(program),
+        SnippetLanguage::Rust => {
+            rust::build_program(snippet, compiler, variant, layout).map(program)
+        }
+        SnippetLanguage::Go => go::build_program(snippet, compiler, variant, layout).map(program),
+        SnippetLanguage::Java => {
+            java::build_program(snippet, compiler, variant).map(|spec| (spec, None))
+        }
+        _ => c::build_program(snippet, compiler, variant, layout).map(program),
     };
     built.map_err(|failed| with_hint(failed, snippet.language))
 }
 
 /// Adds a hint if the compiler cannot be started.
-fn with_hint(mut failed: Failed, language: Language) -> Failed {
+fn with_hint(mut failed: CompileFailure, language: SnippetLanguage) -> CompileFailure {
     let hint = match language {
-        Language::C => {
+        SnippetLanguage::C => {
             "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or CC"
         }
-        Language::Cpp => {
+        SnippetLanguage::Cpp => {
             "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or CXX"
         }
-        Language::Rust => {
+        SnippetLanguage::Rust => {
             "install Rust (https://rustup.rs), or name rustc with --variant 'NAME=PROGRAM'"
         }
-        Language::Go => "install Go (https://go.dev/dl), or name it with --variant 'NAME=PROGRAM'",
+        SnippetLanguage::Go => {
+            "install Go (https://go.dev/dl), or name it with --variant 'NAME=PROGRAM'"
+        }
         _ => "install a JDK: 'java' is needed, and 'javac' beside it",
     };
-    if let Cause::Start { reason } = &mut failed.cause
+    if let FailureCause::Start { reason } = &mut failed.cause
         && reason.starts_with("the compiler")
     {
         *reason = format!("{reason}\nhint: {hint}");

@@ -4,36 +4,36 @@
 //! text that may have a value is assumed to have one; texts with compiler errors are then treated
 //! as statements. A program compiled earlier is found without trying again.
 
-use super::text::{Kind, Text};
-use crate::compile::Failed;
-use speedwell_model::{Cause, Snippet};
+use super::text::{SplitText, StatementKind};
+use crate::compile::CompileFailure;
+use speedwell_model::{FailureCause, Snippet};
 
 /// The texts of a snippet; missing ones are empty.
 #[derive(Debug, Clone)]
-pub struct Parts {
-    pub init: Part,
-    pub init_worker: Part,
-    pub runner: Part,
-    pub done: Part,
+pub struct SnippetParts {
+    pub init: SnippetPart,
+    pub init_worker: SnippetPart,
+    pub runner: SnippetPart,
+    pub done: SnippetPart,
 }
 
 /// One text.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SnippetPart {
     /// Name of the text in messages.
     pub name: &'static str,
-    pub text: Text,
+    pub text: SplitText,
     /// Whether it is treated as statements without a value, although it may have one.
     pub is_plain: bool,
 }
 
-impl Part {
+impl SnippetPart {
     /// Whether the text is assumed to have a value.
     pub fn has_value(&self) -> bool {
         match self.text.kind {
-            Kind::Plain => false,
-            Kind::Return => true,
-            Kind::Expression | Kind::Last => !self.is_plain,
+            StatementKind::Plain => false,
+            StatementKind::Return => true,
+            StatementKind::Expression | StatementKind::Last => !self.is_plain,
         }
     }
 
@@ -43,13 +43,17 @@ impl Part {
     }
 
     fn is_open(&self) -> bool {
-        !self.is_plain && matches!(self.text.kind, Kind::Expression | Kind::Last)
+        !self.is_plain
+            && matches!(
+                self.text.kind,
+                StatementKind::Expression | StatementKind::Last
+            )
     }
 }
 
 /// Returns the text to which a line of compiler output refers: `runner:3: error: ...`, with or
 /// without a folder.
-fn about(line: &str) -> Option<&'static str> {
+fn part_of_line(line: &str) -> Option<&'static str> {
     let (place, rest) = line
         .trim_start()
         .trim_start_matches("--> ")
@@ -60,14 +64,14 @@ fn about(line: &str) -> Option<&'static str> {
     known.into_iter().find(|one| counted && *one == name)
 }
 
-impl Parts {
-    pub fn of_snippet(snippet: &Snippet) -> Parts {
-        let part = |name, text: Option<&str>| Part {
+impl SnippetParts {
+    pub fn of_snippet(snippet: &Snippet) -> SnippetParts {
+        let part = |name, text: Option<&str>| SnippetPart {
             name,
-            text: Text::divided(text.unwrap_or_default(), snippet.language),
+            text: SplitText::split(text.unwrap_or_default(), snippet.language),
             is_plain: false,
         };
-        Parts {
+        SnippetParts {
             init: part("init", snippet.init.as_deref()),
             init_worker: part("init-worker", snippet.init_worker.as_deref()),
             runner: part("runner", Some(&snippet.runner)),
@@ -76,13 +80,13 @@ impl Parts {
     }
 
     /// Returns all texts in execution order.
-    pub fn in_order(&self) -> [&Part; 4] {
+    pub fn all_parts(&self) -> [&SnippetPart; 4] {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
     /// Returns the text of that name, or the runner for any other name.
-    pub fn named(&self, name: &str) -> &Part {
-        let found = self.in_order().into_iter().find(|part| part.name == name);
+    pub fn find_part(&self, name: &str) -> &SnippetPart {
+        let found = self.all_parts().into_iter().find(|part| part.name == name);
         found.unwrap_or(&self.runner)
     }
 
@@ -91,23 +95,23 @@ impl Parts {
     ///
     /// # Errors
     /// The failure with the fewest compiler errors.
-    pub fn compiled<T>(
+    pub fn compile_first<T>(
         mut self,
-        find: impl Fn(&Parts) -> Option<T>,
-        compile: impl Fn(&Parts) -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
-        if let Some(known) = self.readings().iter().find_map(find) {
+        find: impl Fn(&SnippetParts) -> Option<T>,
+        compile: impl Fn(&SnippetParts) -> Result<T, CompileFailure>,
+    ) -> Result<T, CompileFailure> {
+        if let Some(known) = self.interpretations().iter().find_map(find) {
             return Ok(known);
         }
-        let mut best: Option<Failed> = None;
+        let mut best: Option<CompileFailure> = None;
         loop {
             let failed = match compile(&self) {
                 Ok(done) => return Ok(done),
-                Err(failed) => in_users_terms(failed),
+                Err(failed) => rewrite_for_user(failed),
             };
-            let changed = self.take_for_statements(&failed.output);
-            let known = best.as_ref().map_or(usize::MAX, complaints);
-            if best.is_none() || (1..known).contains(&complaints(&failed)) {
+            let changed = self.demote_to_statements(&failed.output);
+            let known = best.as_ref().map_or(usize::MAX, count_errors);
+            if best.is_none() || (1..known).contains(&count_errors(&failed)) {
                 best = Some(failed);
             }
             match best {
@@ -118,9 +122,9 @@ impl Parts {
     }
 
     /// All interpretations: each text that may have a value with and without one.
-    fn readings(&self) -> Vec<Parts> {
+    fn interpretations(&self) -> Vec<SnippetParts> {
         let mut readings = vec![self.clone()];
-        let texts: [fn(&mut Parts) -> &mut Part; 4] = [
+        let texts: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
             |parts| &mut parts.init,
             |parts| &mut parts.init_worker,
             |parts| &mut parts.runner,
@@ -140,7 +144,7 @@ impl Parts {
     }
 
     /// Treats texts with compiler errors as statements. Returns whether any changed.
-    fn take_for_statements(&mut self, output: &str) -> bool {
+    fn demote_to_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
         for part in [
             &mut self.init,
@@ -148,7 +152,9 @@ impl Parts {
             &mut self.runner,
             &mut self.done,
         ] {
-            let complained = output.lines().any(|line| about(line) == Some(part.name));
+            let complained = output
+                .lines()
+                .any(|line| part_of_line(line) == Some(part.name));
             if part.is_open() && complained {
                 part.is_plain = true;
                 changed = true;
@@ -159,22 +165,22 @@ impl Parts {
 }
 
 /// Number of compiler messages about the user's text.
-fn complaints(failed: &Failed) -> usize {
+fn count_errors(failed: &CompileFailure) -> usize {
     failed
         .output
         .lines()
-        .filter(|line| about(line).is_some())
+        .filter(|line| part_of_line(line).is_some())
         .count()
 }
 
 /// Rewrites a failure for the user: the first error in their text as the reason, each message once,
 /// and none about generated code.
-pub fn in_users_terms(mut failed: Failed) -> Failed {
-    let Cause::Invalid { reason } = &mut failed.cause else {
+pub fn rewrite_for_user(mut failed: CompileFailure) -> CompileFailure {
+    let FailureCause::Invalid { reason } = &mut failed.cause else {
         return failed;
     };
-    let lines = own_lines(&failed.output);
-    if let Some(at) = lines.iter().position(|line| about(line).is_some()) {
+    let lines = relevant_lines(&failed.output);
+    if let Some(at) = lines.iter().position(|line| part_of_line(line).is_some()) {
         // rustc reports the error in the line above its position.
         let place = lines[at].trim_start().trim_start_matches("--> ");
         let complaint = if lines[at].trim_start().starts_with("--> ") {
@@ -201,15 +207,15 @@ pub fn in_users_terms(mut failed: Failed) -> Failed {
 }
 
 /// Drops lines about generated code, unless there are no others.
-fn own_lines(output: &str) -> Vec<&str> {
+fn relevant_lines(output: &str) -> Vec<&str> {
     let mut own: Vec<&str> = Vec::new();
     let mut keeps = true;
     for line in output.lines() {
-        if about(line).is_some() {
+        if part_of_line(line).is_some() {
             keeps = !own.contains(&line);
         } else if line.starts_with("In file included")
             || line.contains(": In function")
-            || is_placed(line)
+            || has_position(line)
         {
             keeps = false;
         }
@@ -217,7 +223,7 @@ fn own_lines(output: &str) -> Vec<&str> {
             own.push(line);
         }
     }
-    if own.iter().any(|line| about(line).is_some()) {
+    if own.iter().any(|line| part_of_line(line).is_some()) {
         own
     } else {
         output.lines().collect()
@@ -225,7 +231,7 @@ fn own_lines(output: &str) -> Vec<&str> {
 }
 
 /// Whether a line begins with a file and a line number.
-fn is_placed(line: &str) -> bool {
+fn has_position(line: &str) -> bool {
     let mut output = line.split(':');
     let file = output.next().unwrap_or_default();
     let number = output.next().unwrap_or_default();
@@ -236,14 +242,14 @@ fn is_placed(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::Language;
+    use speedwell_model::SnippetLanguage;
     use std::cell::RefCell;
 
-    fn failed(output: &str) -> Failed {
+    fn test_failure(output: &str) -> CompileFailure {
         let reason = String::new();
-        Failed {
+        CompileFailure {
             output: output.to_owned(),
-            ..Failed::before_start(Cause::Invalid { reason })
+            ..CompileFailure::before_start(FailureCause::Invalid { reason })
         }
     }
 
@@ -251,24 +257,26 @@ mod tests {
     fn a_text_without_a_value_is_tried_as_statements() {
         let snippet = Snippet {
             init: Some("1".to_owned()),
-            ..Snippet::new(Language::Java, "f()")
+            ..Snippet::new(SnippetLanguage::Java, "f()")
         };
         let tried = RefCell::new(Vec::new());
-        let values = |parts: &Parts| (parts.init.has_value(), parts.runner.has_value());
-        let compile = |parts: &Parts| {
+        let values = |parts: &SnippetParts| (parts.init.has_value(), parts.runner.has_value());
+        let compile = |parts: &SnippetParts| {
             tried.borrow_mut().push(values(parts));
             if parts.runner.has_value() {
-                Err(failed("runner:1: error: 'void' type not allowed here"))
+                Err(test_failure(
+                    "runner:1: error: 'void' type not allowed here",
+                ))
             } else {
                 Ok(())
             }
         };
-        let compiled = Parts::of_snippet(&snippet).compiled(|_| None, compile);
+        let compiled = SnippetParts::of_snippet(&snippet).compile_first(|_| None, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [(true, true), (true, false)]);
 
-        let known = |parts: &Parts| (values(parts) == (true, false)).then_some(());
-        let compiled = Parts::of_snippet(&snippet).compiled(known, compile);
+        let known = |parts: &SnippetParts| (values(parts) == (true, false)).then_some(());
+        let compiled = SnippetParts::of_snippet(&snippet).compile_first(known, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [], "what was compiled once is found again");
     }
@@ -277,35 +285,35 @@ mod tests {
     fn the_shorter_list_of_complaints_is_told() {
         let snippet = Snippet {
             init: Some("x".to_owned()),
-            ..Snippet::new(Language::Java, "f()")
+            ..Snippet::new(SnippetLanguage::Java, "f()")
         };
-        let refuse = |parts: &Parts| -> Result<(), Failed> {
-            Err(failed(if parts.runner.has_value() {
+        let refuse = |parts: &SnippetParts| -> Result<(), CompileFailure> {
+            Err(test_failure(if parts.runner.has_value() {
                 "runner:1: error: void\ninit:1: error: no x\n"
             } else {
                 "init:1: error: no x\ninit:1: error: no x\n"
             }))
         };
-        let compiled = Parts::of_snippet(&snippet).compiled(|_| None, refuse);
+        let compiled = SnippetParts::of_snippet(&snippet).compile_first(|_| None, refuse);
         let failed = compiled.unwrap_err();
         assert_eq!(failed.output, "init:1: error: no x");
         assert_eq!(failed.replay, "");
         let reason = "does not compile: init:1: error: no x".to_owned();
-        assert_eq!(failed.cause, Cause::Invalid { reason });
+        assert_eq!(failed.cause, FailureCause::Invalid { reason });
     }
 
     #[test]
     fn what_is_generated_is_not_talked_about() {
         let output = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
-        assert_eq!(own_lines(output), ["runner:1: error: y", "   1 | y"]);
-        assert_eq!(own_lines("code.c:3: error: x"), ["code.c:3: error: x"]);
+        assert_eq!(relevant_lines(output), ["runner:1: error: y", "   1 | y"]);
+        assert_eq!(relevant_lines("code.c:3: error: x"), ["code.c:3: error: x"]);
     }
 
     #[test]
     fn lines_about_a_text_are_recognised() {
-        assert_eq!(about("/cache/runner:3:1: error"), Some("runner"));
-        assert_eq!(about("  --> init-worker:3:1"), Some("init-worker"));
-        assert_eq!(about("runner: In function 'f':"), None);
-        assert_eq!(about("strunner:3: x"), None);
+        assert_eq!(part_of_line("/cache/runner:3:1: error"), Some("runner"));
+        assert_eq!(part_of_line("  --> init-worker:3:1"), Some("init-worker"));
+        assert_eq!(part_of_line("runner: In function 'f':"), None);
+        assert_eq!(part_of_line("strunner:3: x"), None);
     }
 }

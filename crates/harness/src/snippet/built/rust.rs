@@ -1,9 +1,12 @@
 //! Rust: places the texts in separate files, which the generated program includes.
 
-use super::parts::{Part, Parts, in_users_terms};
-use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
+use crate::compile::{
+    CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
+};
 use crate::layout::{
-    Build, Linking, RunLayout, Way, first_that_links, gap_bytes, names_linker, shelf, timed,
+    LinkRecord, LinkedBuild, RunLayout, ShuffleMethod, build_folder, gap_bytes, link_with_first,
+    names_linker, time_build,
 };
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
@@ -11,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Flags for both the harness and the code; later flags win.
-const FLAGS: [&str; 4] = [
+const DEFAULT_FLAGS: [&str; 4] = [
     "--edition=2021",
     "-Copt-level=3",
     "-Ccodegen-units=1",
@@ -19,18 +22,18 @@ const FLAGS: [&str; 4] = [
 ];
 
 /// Aligns functions at 2^6 bytes.
-const ALIGN: &str = "-Cllvm-args=-align-all-functions=6";
+const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 
 /// Program around the texts. `state` is a variable of the loop, `shared` a reference.
-const PROGRAM: &str = include_str!("languages/rust.txt");
+const PROGRAM_TEMPLATE: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code and returns the program.
-pub fn build(
+pub fn build_program(
     snippet: &Snippet,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(PathBuf, Option<Linking>), Failed> {
+) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     // `rustc +nightly`: the toolchain must be the first argument.
     let (choice, flags): (Vec<_>, Vec<_>) = variant
         .arguments
@@ -39,10 +42,10 @@ pub fn build(
         .partition(|flag| flag.starts_with('+'));
     let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
-    let identity = version(compiler, &version_arguments)?;
-    let mut usual = FLAGS.map(str::to_owned).to_vec();
-    usual.extend(layout.align.then(|| ALIGN.to_owned()));
-    let library = library(
+    let identity = program_version(compiler, &version_arguments)?;
+    let mut usual = DEFAULT_FLAGS.map(str::to_owned).to_vec();
+    usual.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
+    let library = build_library(
         compiler,
         &[&choice[..], &usual, &flags].concat(),
         variant,
@@ -51,30 +54,31 @@ pub fn build(
     let mut arguments = [&choice[..], &usual, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
-    arguments.extend(snippet.paths.iter().flat_map(|path| crates_of(path)));
-    let parts = Parts::of_snippet(snippet);
-    let mut compilation = Compilation {
+    arguments.extend(snippet.paths.iter().flat_map(|path| crate_arguments(path)));
+    let parts = SnippetParts::of_snippet(snippet);
+    let mut compilation = GeneratedBuild {
         stem: "rust",
-        files: files(&parts),
+        files: source_files(&parts),
         compiler: compiler.to_owned(),
         arguments,
         environment: variant.environment.clone(),
-        identity: identity + &state_of(&snippet.paths),
+        identity: identity + &hash_folders(&snippet.paths),
     };
     // A block may have a value or not, so there is only one interpretation.
     let (folder, linking) = match layout.build {
-        None => (compilation.compile().map_err(in_users_terms)?, None),
+        None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {
             let flags = variant.arguments.clone();
-            let made = first_that_links(compiler, &flags, |way| {
-                link(&compilation, &flags, way, build)
+            let made = link_with_first(compiler, &flags, |way| {
+                link_build(&compilation, &flags, way, build)
             });
-            let (way, folder) = made.map_err(in_users_terms)?;
+            let (way, folder) = made.map_err(rewrite_for_user)?;
             compilation
                 .arguments
                 .extend(link_arguments(&flags, way, build));
-            let coarse = (way == Way::Coarse).then_some(1);
-            let linking = Linking::by_compiler(build, &compilation.spec(&folder), coarse);
+            let coarse = (way == ShuffleMethod::Coarse).then_some(1);
+            let linking =
+                LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), coarse);
             (folder, Some(linking))
         }
     };
@@ -82,26 +86,26 @@ pub fn build(
 }
 
 /// Links a build by calling rustc again, because rustc does not expose its linker command.
-fn link(
-    compilation: &Compilation,
+fn link_build(
+    compilation: &GeneratedBuild,
     flags: &[String],
-    way: Way,
-    build: Build,
-) -> Result<PathBuf, Failed> {
+    way: ShuffleMethod,
+    build: LinkedBuild,
+) -> Result<PathBuf, CompileFailure> {
     let mut compilation = compilation.clone();
     compilation
         .arguments
         .extend(link_arguments(flags, way, build));
-    if let (Way::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
+    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
     }
-    let shelf = shelf()?;
-    timed(|| compilation.compile_on(&shelf))
+    let shelf = build_folder()?;
+    time_build(|| compilation.compile_below(&shelf))
 }
 
-fn link_arguments(flags: &[String], way: Way, build: Build) -> Vec<String> {
-    let arguments = way.arguments(build, names_linker(flags));
+fn link_arguments(flags: &[String], way: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
+    let arguments = way.linker_arguments(build, names_linker(flags));
     let arguments = arguments.into_iter();
     arguments
         .map(|argument| format!("-Clink-arg={argument}"))
@@ -109,20 +113,20 @@ fn link_arguments(flags: &[String], way: Way, build: Build) -> Vec<String> {
 }
 
 /// Compiles the harness library once.
-fn library(
+fn build_library(
     compiler: &Path,
     flags: &[String],
     variant: &Variant,
     identity: &str,
-) -> Result<PathBuf, Failed> {
-    let folder = unpacked(&sources::RUST)?;
+) -> Result<PathBuf, CompileFailure> {
+    let folder = unpack_harness(&sources::RUST)?;
     let mut arguments = flags.to_vec();
     arguments.extend(["--crate-name=speedwell", "--crate-type=rlib"].map(str::to_owned));
     arguments.push(folder.join("speedwell.rs").to_string_lossy().into_owned());
     let first = identity.lines().next().unwrap_or_default();
     let mut environment = variant.environment.clone();
     environment.push(("SPEEDWELL_RUSTC".to_owned(), first.to_owned()));
-    let compilation = Compilation {
+    let compilation = GeneratedBuild {
         stem: "rust-harness",
         files: Vec::new(),
         compiler: compiler.to_owned(),
@@ -135,29 +139,29 @@ fn library(
 
 /// Returns the program and the texts. A separate line closes each block, because a text may end
 /// with a comment.
-fn files(parts: &Parts) -> Vec<(String, String)> {
+fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
     let mut top = String::new();
     let mut files = Vec::new();
-    for part in parts.in_order() {
+    for part in parts.all_parts() {
         for (line, _) in &part.text.top {
             top += line;
             top.push('\n');
         }
-        files.push((part.name.to_owned(), block(part)));
+        files.push((part.name.to_owned(), write_block(part)));
     }
     // Keeping an unused value in a register would cost a move in every iteration.
-    let change = if parts.runner.text.names("shared") {
+    let change = if parts.runner.text.contains_name("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {
         ""
     };
-    let program = PROGRAM.replace("CHANGE_SHARED", change);
+    let program = PROGRAM_TEMPLATE.replace("CHANGE_SHARED", change);
     let (attribute, program) = program.split_at(program.find('\n').unwrap_or(0) + 1);
     files.push(("main.rs".to_owned(), format!("{attribute}{top}{program}")));
     files
 }
 
-fn block(part: &Part) -> String {
+fn write_block(part: &SnippetPart) -> String {
     // Whether the last statement ends with a semicolon decides whether the block has a value, so
     // the text is unchanged. A trailing comment must not swallow the brace, but otherwise the brace
     // adds no line.
@@ -170,7 +174,7 @@ fn block(part: &Part) -> String {
 }
 
 /// Search path for crates in a folder, and an option for each crate.
-fn crates_of(path: &Path) -> Vec<String> {
+fn crate_arguments(path: &Path) -> Vec<String> {
     let mut words = vec!["-L".to_owned(), path.to_string_lossy().into_owned()];
     let mut files: Vec<PathBuf> = fs::read_dir(path)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())

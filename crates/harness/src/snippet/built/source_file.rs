@@ -1,21 +1,21 @@
 //! A generated source file that tracks the positions of the user's text.
 
-use super::parts::{Part, Parts};
+use super::parts::{SnippetPart, SnippetParts};
 
 /// How a source file marks that the following line comes from another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marks {
+pub enum LineMarkers {
     /// `#line 3 "runner"`
     Hash,
     /// `//line runner:3`
     Slashes,
-    /// The language has no such mark: [`SourceFile::places`] holds the positions.
+    /// The language has no such mark: [`GeneratedSource::places`] holds the positions.
     None,
 }
 
 /// Position of some lines of the user's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// The text: `runner`, `init`, `init-worker` or `done`.
     pub name: &'static str,
     /// First line in the user's text.
@@ -27,16 +27,16 @@ pub struct Place {
 
 /// A generated source file in which the user's code keeps its line numbers.
 #[derive(Debug, Clone)]
-pub struct SourceFile {
+pub struct GeneratedSource {
     pub text: String,
-    pub places: Vec<Place>,
+    pub places: Vec<TextPosition>,
     name: &'static str,
-    marks: Marks,
+    marks: LineMarkers,
 }
 
-impl SourceFile {
-    pub fn new(name: &'static str, marks: Marks) -> SourceFile {
-        SourceFile {
+impl GeneratedSource {
+    pub fn new(name: &'static str, marks: LineMarkers) -> GeneratedSource {
+        GeneratedSource {
             text: String::new(),
             places: Vec::new(),
             name,
@@ -47,34 +47,34 @@ impl SourceFile {
     /// Fills a template. Lines are copied, except for directives, which begin with `@`: `@top`
     /// inserts what belongs to the top of a file; any other, `@NAME PART WORDS`, calls `write` with
     /// the named text.
-    pub fn fill(
+    pub fn fill_template(
         &mut self,
         template: &str,
-        parts: &Parts,
-        write: impl Fn(&mut SourceFile, &str, &Part, &str),
+        parts: &SnippetParts,
+        write: impl Fn(&mut GeneratedSource, &str, &SnippetPart, &str),
     ) {
         for line in template.lines() {
             let Some(directive) = line.strip_prefix('@') else {
-                self.own(line);
+                self.add_generated(line);
                 continue;
             };
             if directive == "top" {
-                for part in parts.in_order() {
+                for part in parts.all_parts() {
                     for (line, number) in &part.text.top {
-                        self.user(part.name, line, *number, "");
+                        self.add_user_text(part.name, line, *number, "");
                     }
                 }
                 continue;
             }
             let mut words = directive.splitn(3, ' ');
             let mut word = || words.next().unwrap_or_default();
-            let (name, part) = (word(), parts.named(word()));
+            let (name, part) = (word(), parts.find_part(word()));
             write(self, name, part, word());
         }
     }
 
     /// Adds generated lines.
-    pub fn own(&mut self, lines: &str) {
+    pub fn add_generated(&mut self, lines: &str) {
         self.text.push_str(lines);
         if !lines.ends_with('\n') {
             self.text.push('\n');
@@ -83,12 +83,12 @@ impl SourceFile {
 
     /// Adds lines of the text `name`, beginning with its line `line`; `end` follows on a separate
     /// line, because the text may end with a comment.
-    pub fn user(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
-        self.mark(name, line);
+    pub fn add_user_text(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
+        self.add_marker(name, line);
         let first = self.next_line();
-        self.own(text);
+        self.add_generated(text);
         let last = self.next_line() - 1;
-        self.places.push(Place {
+        self.places.push(TextPosition {
             name,
             line,
             first,
@@ -96,15 +96,15 @@ impl SourceFile {
         });
         // The compiler reports what is missing at the end of the text at the generated line after
         // it.
-        self.mark(name, line + last - first);
+        self.add_marker(name, line + last - first);
         let (at_the_end, after) = end.split_once('\n').unwrap_or((end, ""));
-        self.own(at_the_end);
-        self.mark(
+        self.add_generated(at_the_end);
+        self.add_marker(
             self.name,
-            self.next_line() + usize::from(self.marks != Marks::None),
+            self.next_line() + usize::from(self.marks != LineMarkers::None),
         );
         if !after.is_empty() {
-            self.own(after);
+            self.add_generated(after);
         }
     }
 
@@ -112,11 +112,11 @@ impl SourceFile {
         self.text.matches('\n').count() + 1
     }
 
-    fn mark(&mut self, name: &str, line: usize) {
+    fn add_marker(&mut self, name: &str, line: usize) {
         match self.marks {
-            Marks::Hash => self.own(&format!("#line {line} \"{name}\"")),
-            Marks::Slashes => self.own(&format!("//line {name}:{line}")),
-            Marks::None => {}
+            LineMarkers::Hash => self.add_generated(&format!("#line {line} \"{name}\"")),
+            LineMarkers::Slashes => self.add_generated(&format!("//line {name}:{line}")),
+            LineMarkers::None => {}
         }
     }
 }
@@ -127,16 +127,16 @@ mod tests {
 
     #[test]
     fn the_users_lines_are_counted_as_he_counts_them() {
-        let mut file = SourceFile::new("code.c", Marks::Hash);
-        file.own("int f() {");
-        file.user("runner", "a\n+ b", 3, "}");
+        let mut file = GeneratedSource::new("code.c", LineMarkers::Hash);
+        file.add_generated("int f() {");
+        file.add_user_text("runner", "a\n+ b", 3, "}");
         assert_eq!(
             file.text,
             "int f() {\n#line 3 \"runner\"\na\n+ b\n#line 4 \"runner\"\n}\n#line 8 \"code.c\"\n"
         );
-        let mut file = SourceFile::new("Main.java", Marks::None);
-        file.own("class Main {");
-        file.user("init", "a\nb", 2, "}");
+        let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
+        file.add_generated("class Main {");
+        file.add_user_text("init", "a\nb", 2, "}");
         let place = &file.places[0];
         assert_eq!((place.line, place.first, place.last), (2, 2, 3));
     }

@@ -3,22 +3,22 @@
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so the semicolons that
 //! separate statements; the compiler determines whether the last statement is an expression. Start
-//! at [`Text::divided`].
+//! at [`SplitText::split`].
 
-use speedwell_model::Language;
+use speedwell_model::SnippetLanguage;
 
 /// Words that begin a statement without a value.
-const STATEMENTS: [&str; 22] = [
+const STATEMENT_WORDS: [&str; 22] = [
     "if", "for", "while", "do", "switch", "try", "goto", "break", "continue", "using", "typedef",
     "static", "struct", "class", "enum", "union", "var", "const", "defer", "go", "select", "throw",
 ];
 
 /// Words that continue a statement after a closing brace.
-const GOING_ON: [&str; 4] = ["else", "catch", "finally", "while"];
+const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 
 /// A split text. All parts keep their lines, so that messages match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct SplitText {
     /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
     /// 1.
     pub top: Vec<(String, usize)>,
@@ -28,12 +28,12 @@ pub struct Text {
     pub body: String,
     /// Start of the last statement in `body`.
     last: usize,
-    pub kind: Kind,
+    pub kind: StatementKind,
 }
 
 /// Kind of the last statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StatementKind {
     /// The only statement, possibly an expression.
     Expression,
     /// Possibly an expression, after other statements.
@@ -44,26 +44,26 @@ pub enum Kind {
     Plain,
 }
 
-impl Text {
+impl SplitText {
     /// Splits `text` by the rules of `language`.
-    pub fn divided(text: &str, language: Language) -> Text {
+    pub fn split(text: &str, language: SnippetLanguage) -> SplitText {
         let (top, whole) = split_top(text, language);
-        let end = trimmed_end(&whole, language);
-        let last = start_of_last(&whole[..end], language);
+        let end = statement_end(&whole, language);
+        let last = statement_start(&whole[..end], language);
         let statement = &whole[last..end];
         let word = first_word(statement);
         let kind = if word == "return" {
-            Kind::Return
+            StatementKind::Return
         } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
         {
-            Kind::Plain
+            StatementKind::Plain
         } else if whole[..last].trim().is_empty() {
-            Kind::Expression
+            StatementKind::Expression
         } else {
-            Kind::Last
+            StatementKind::Last
         };
         let body = whole[..end].to_owned();
-        Text {
+        SplitText {
             top,
             whole,
             body,
@@ -73,15 +73,15 @@ impl Text {
     }
 
     /// Text before the last statement.
-    pub fn before(&self) -> &str {
+    pub fn text_before(&self) -> &str {
         &self.body[..self.last]
     }
 
     /// The last statement without `return`, and its line from 1.
-    pub fn value(&self) -> (&str, usize) {
+    pub fn last_value(&self) -> (&str, usize) {
         let statement = &self.body[self.last..];
         let value = match self.kind {
-            Kind::Return => statement["return".len()..].trim_start(),
+            StatementKind::Return => statement["return".len()..].trim_start(),
             _ => statement,
         };
         let before = &self.body[..self.body.len() - value.len()];
@@ -89,14 +89,14 @@ impl Text {
     }
 
     /// Whether the text contains `return`.
-    pub fn returns(&self) -> bool {
-        let mut words = self.body.split(|letter: char| !is_name(letter));
+    pub fn has_return(&self) -> bool {
+        let mut words = self.body.split(|letter: char| !is_name_char(letter));
         words.any(|word| word == "return")
     }
 
     /// Whether the text contains the name.
-    pub fn names(&self, name: &str) -> bool {
-        let mut words = self.body.split(|letter: char| !is_name(letter));
+    pub fn contains_name(&self, name: &str) -> bool {
+        let mut words = self.body.split(|letter: char| !is_name_char(letter));
         words.any(|word| word == name)
     }
 
@@ -105,7 +105,7 @@ impl Text {
         let found = self.body.match_indices(name);
         found.into_iter().any(|(at, _)| {
             let (before, after) = (&self.body[..at], &self.body[at + name.len()..]);
-            let whole = !before.ends_with(is_name) && !after.starts_with(is_name);
+            let whole = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
             let (before, after) = (before.trim_end(), after.trim_start());
             let steps = before.ends_with("++")
                 || before.ends_with("--")
@@ -122,39 +122,41 @@ impl Text {
 }
 
 /// Whether a statement that begins with this word cannot have a value.
-fn is_statement(word: &str, language: Language) -> bool {
+fn is_statement(word: &str, language: SnippetLanguage) -> bool {
     let has_value = match language {
-        Language::Go => word == "struct",
-        Language::Java => word == "switch",
+        SnippetLanguage::Go => word == "struct",
+        SnippetLanguage::Java => word == "switch",
         _ => false,
     };
-    STATEMENTS.contains(&word) && !has_value
+    STATEMENT_WORDS.contains(&word) && !has_value
 }
 
-fn is_name(letter: char) -> bool {
+fn is_name_char(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
 fn first_word(text: &str) -> &str {
-    let end = text.find(|letter: char| !is_name(letter));
+    let end = text.find(|letter: char| !is_name_char(letter));
     &text[..end.unwrap_or(text.len())]
 }
 
 /// Extracts what belongs to the top of a file from the beginning of a text, and replaces it by
 /// spaces.
-fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
+fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut at = 0;
     loop {
         at += text[at..].len() - text[at..].trim_start_matches([' ', '\t', '\n', '\r']).len();
         let rest = &text[at..];
         let end = match language {
-            Language::C | Language::Cpp if rest.starts_with('#') => rest.find('\n'),
-            Language::Java if first_word(rest) == "import" => rest.find(';').map(|end| end + 1),
-            Language::Rust if ["use", "extern"].contains(&first_word(rest)) => {
+            SnippetLanguage::C | SnippetLanguage::Cpp if rest.starts_with('#') => rest.find('\n'),
+            SnippetLanguage::Java if first_word(rest) == "import" => {
                 rest.find(';').map(|end| end + 1)
             }
-            Language::Go if first_word(rest) == "import" => {
+            SnippetLanguage::Rust if ["use", "extern"].contains(&first_word(rest)) => {
+                rest.find(';').map(|end| end + 1)
+            }
+            SnippetLanguage::Go if first_word(rest) == "import" => {
                 match rest["import".len()..].trim_start() {
                     group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
                     _ => rest.find(['\n', ';']),
@@ -166,7 +168,7 @@ fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
         let line = text[..at].matches('\n').count() + 1;
         top.push((rest[..end].to_owned(), line));
         at += end;
-        if language == Language::Go && text[at..].starts_with(';') {
+        if language == SnippetLanguage::Go && text[at..].starts_with(';') {
             at += 1;
         }
     }
@@ -176,11 +178,11 @@ fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
 }
 
 /// End of the last statement, before trailing whitespace, comments and semicolons.
-fn trimmed_end(text: &str, language: Language) -> usize {
+fn statement_end(text: &str, language: SnippetLanguage) -> usize {
     let mut end = 0;
     let mut at = 0;
     while at < text.len() {
-        let after = at + skipped(&text[at..], language);
+        let after = at + token_length(&text[at..], language);
         let piece = &text[at..after];
         let is_comment = piece.starts_with("//") || piece.starts_with("/*");
         if !is_comment && !piece.trim().is_empty() && piece != ";" {
@@ -192,10 +194,10 @@ fn trimmed_end(text: &str, language: Language) -> usize {
 }
 
 /// Start of the last statement: after the last semicolon or block outside of brackets.
-fn start_of_last(text: &str, language: Language) -> usize {
+fn statement_start(text: &str, language: SnippetLanguage) -> usize {
     let (mut depth, mut start, mut at) = (0_usize, 0, 0);
     while at < text.len() {
-        let after = at + skipped(&text[at..], language);
+        let after = at + token_length(&text[at..], language);
         match &text[at..after] {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" => depth = depth.saturating_sub(1),
@@ -203,13 +205,16 @@ fn start_of_last(text: &str, language: Language) -> usize {
                 depth = depth.saturating_sub(1);
                 let rest = text[after..].trim_start();
                 let word = first_word(rest);
-                let begins = !word.is_empty() && !GOING_ON.contains(&word);
+                let begins = !word.is_empty() && !CONTINUATION_WORDS.contains(&word);
                 if depth == 0 && begins && !rest.starts_with(|l: char| l.is_ascii_digit()) {
                     start = after;
                 }
             }
             ";" if depth == 0 => start = after,
-            "\n" if depth == 0 && language == Language::Go && !goes_on(&text[..at]) => {
+            "\n" if depth == 0
+                && language == SnippetLanguage::Go
+                && !continues_line(&text[..at]) =>
+            {
                 start = after
             }
             _ => {}
@@ -220,7 +225,7 @@ fn start_of_last(text: &str, language: Language) -> usize {
 }
 
 /// Whether a line of Go with this end continues on the next one, by Go's semicolon rule.
-fn goes_on(line: &str) -> bool {
+fn continues_line(line: &str) -> bool {
     let line = line.trim_end();
     line.is_empty()
         || line.ends_with([
@@ -230,7 +235,7 @@ fn goes_on(line: &str) -> bool {
 }
 
 /// Length of the literal or comment at the beginning of `text`, or of its first character.
-fn skipped(text: &str, language: Language) -> usize {
+fn token_length(text: &str, language: SnippetLanguage) -> usize {
     let to = |mark: &str, from: usize| {
         text[from..]
             .find(mark)
@@ -243,13 +248,13 @@ fn skipped(text: &str, language: Language) -> usize {
         return to("*/", 2);
     }
     match language {
-        Language::Go if text.starts_with('`') => return to("`", 1),
-        Language::Java if text.starts_with("\"\"\"") => return to("\"\"\"", 3),
-        Language::Cpp if text.starts_with("R\"") => {
+        SnippetLanguage::Go if text.starts_with('`') => return to("`", 1),
+        SnippetLanguage::Java if text.starts_with("\"\"\"") => return to("\"\"\"", 3),
+        SnippetLanguage::Cpp if text.starts_with("R\"") => {
             let mark = text[2..].find('(').map_or("", |end| &text[2..2 + end]);
             return to(&format!("){mark}\""), 2);
         }
-        Language::Rust if text.starts_with("r\"") || text.starts_with("r#") => {
+        SnippetLanguage::Rust if text.starts_with("r\"") || text.starts_with("r#") => {
             let hashes = &text[1..1 + text[1..].len() - text[1..].trim_start_matches('#').len()];
             if text[1 + hashes.len()..].starts_with('"') {
                 return to(&format!("\"{hashes}"), 2 + hashes.len());
@@ -258,15 +263,17 @@ fn skipped(text: &str, language: Language) -> usize {
         _ => {}
     }
     match text.chars().next() {
-        Some('"') => quoted(text, '"'),
+        Some('"') => quoted_length(text, '"'),
         // A Rust lifetime has no closing quote after its first character.
-        Some('\'') if language != Language::Rust || is_letter(text) => quoted(text, '\''),
+        Some('\'') if language != SnippetLanguage::Rust || is_char_literal(text) => {
+            quoted_length(text, '\'')
+        }
         Some(letter) => letter.len_utf8(),
         None => 0,
     }
 }
 
-fn is_letter(text: &str) -> bool {
+fn is_char_literal(text: &str) -> bool {
     let mut letters = text.chars().skip(1);
     matches!(
         (letters.next(), letters.next()),
@@ -275,7 +282,7 @@ fn is_letter(text: &str) -> bool {
 }
 
 /// Length of a quoted literal, which ends at the end of its line at the latest.
-fn quoted(text: &str, quote: char) -> usize {
+fn quoted_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
         match letter {
@@ -293,79 +300,106 @@ fn quoted(text: &str, quote: char) -> usize {
 mod tests {
     use super::*;
 
-    fn of(text: &str, language: Language) -> (Kind, String, String, usize) {
-        let text = Text::divided(text, language);
-        let (value, line) = text.value();
-        (text.kind, text.before().to_owned(), value.to_owned(), line)
+    fn of(text: &str, language: SnippetLanguage) -> (StatementKind, String, String, usize) {
+        let text = SplitText::split(text, language);
+        let (value, line) = text.last_value();
+        (
+            text.kind,
+            text.text_before().to_owned(),
+            value.to_owned(),
+            line,
+        )
     }
 
     #[test]
     fn the_last_statement_is_what_follows_the_last_semicolon_outside_of_brackets() {
         let cases = [
-            ("f(1, \";\")", Kind::Expression, "f(1, \";\")", 1),
-            ("f(1); // done;", Kind::Expression, "f(1)", 1),
-            ("int a = 1;\na + 1;", Kind::Last, "a + 1", 2),
-            ("int a = 1; return a;", Kind::Return, "a", 1),
-            ("for (;;) { a; }", Kind::Plain, "for (;;) { a; }", 1),
+            ("f(1, \";\")", StatementKind::Expression, "f(1, \";\")", 1),
+            ("f(1); // done;", StatementKind::Expression, "f(1)", 1),
+            ("int a = 1;\na + 1;", StatementKind::Last, "a + 1", 2),
+            ("int a = 1; return a;", StatementKind::Return, "a", 1),
+            (
+                "for (;;) { a; }",
+                StatementKind::Plain,
+                "for (;;) { a; }",
+                1,
+            ),
             (
                 "if (a) { b; } else { c; }",
-                Kind::Plain,
+                StatementKind::Plain,
                 "if (a) { b; } else { c; }",
                 1,
             ),
-            ("if (a) { b; }\nc", Kind::Last, "c", 2),
+            ("if (a) { b; }\nc", StatementKind::Last, "c", 2),
             (
                 "[&] { x; return 1; }()",
-                Kind::Expression,
+                StatementKind::Expression,
                 "[&] { x; return 1; }()",
                 1,
             ),
-            ("(point){1, 2}.x", Kind::Expression, "(point){1, 2}.x", 1),
-            ("a = ';'; b", Kind::Last, "b", 1),
-            ("f(R\"x(a);\")x\"); g", Kind::Last, "g", 1),
+            (
+                "(point){1, 2}.x",
+                StatementKind::Expression,
+                "(point){1, 2}.x",
+                1,
+            ),
+            ("a = ';'; b", StatementKind::Last, "b", 1),
+            ("f(R\"x(a);\")x\"); g", StatementKind::Last, "g", 1),
         ];
         for (text, kind, value, line) in cases {
-            let found = of(text, Language::Cpp);
+            let found = of(text, SnippetLanguage::Cpp);
             assert_eq!((found.0, &*found.2, found.3), (kind, value, line), "{text}");
         }
     }
 
     #[test]
     fn lines_divide_statements_in_go() {
-        let found = of("x := f(\n1,\n2)\nx +\n1", Language::Go);
-        assert_eq!((found.0, &*found.2, found.3), (Kind::Last, "x +\n1", 4));
-        let found = of("x++\nx", Language::Go);
-        assert_eq!((found.0, &*found.2), (Kind::Last, "x"));
-        assert_eq!(of("`a;\nb`", Language::Go).0, Kind::Expression);
+        let found = of("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
+        assert_eq!(
+            (found.0, &*found.2, found.3),
+            (StatementKind::Last, "x +\n1", 4)
+        );
+        let found = of("x++\nx", SnippetLanguage::Go);
+        assert_eq!((found.0, &*found.2), (StatementKind::Last, "x"));
+        assert_eq!(
+            of("`a;\nb`", SnippetLanguage::Go).0,
+            StatementKind::Expression
+        );
     }
 
     #[test]
     fn what_belongs_to_the_top_of_a_file_goes_there() {
-        let text = Text::divided("#include <regex>\n#define A 1\n  A + 1", Language::C);
+        let text = SplitText::split("#include <regex>\n#define A 1\n  A + 1", SnippetLanguage::C);
         let top = [
             ("#include <regex>".to_owned(), 1),
             ("#define A 1".to_owned(), 2),
         ];
         assert_eq!(text.top, top);
-        assert_eq!(text.value(), ("A + 1", 3));
-        let text = Text::divided("import java.awt.Point; new Point(1, 2)", Language::Java);
-        assert_eq!((text.top.len(), text.value()), (1, ("new Point(1, 2)", 1)));
-        let text = Text::divided("import \"math/bits\"; bits.Len(7)", Language::Go);
+        assert_eq!(text.last_value(), ("A + 1", 3));
+        let text = SplitText::split(
+            "import java.awt.Point; new Point(1, 2)",
+            SnippetLanguage::Java,
+        );
+        assert_eq!(
+            (text.top.len(), text.last_value()),
+            (1, ("new Point(1, 2)", 1))
+        );
+        let text = SplitText::split("import \"math/bits\"; bits.Len(7)", SnippetLanguage::Go);
         assert_eq!(text.top, [("import \"math/bits\"".to_owned(), 1)]);
-        assert_eq!(text.value().0, "bits.Len(7)");
-        let text = Text::divided("#include <a>", Language::C);
-        assert_eq!((text.kind, text.top.len()), (Kind::Plain, 1));
+        assert_eq!(text.last_value().0, "bits.Len(7)");
+        let text = SplitText::split("#include <a>", SnippetLanguage::C);
+        assert_eq!((text.kind, text.top.len()), (StatementKind::Plain, 1));
     }
 
     #[test]
     fn lifetimes_of_rust_are_no_letters() {
-        let found = of("let a: &'static str = \"x\"; ';'; b", Language::Rust);
-        assert_eq!((found.0, &*found.2), (Kind::Last, "b"));
+        let found = of("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
+        assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
     }
 
     #[test]
     fn assignments_are_told_from_comparisons() {
-        let assigns = |text: &str| Text::divided(text, Language::Java).assigns("state");
+        let assigns = |text: &str| SplitText::split(text, SnippetLanguage::Java).assigns("state");
         for text in [
             "state = 1",
             "state += 2",

@@ -3,10 +3,10 @@
 //! An iteration is a process. A command without shell syntax is started directly, unless it is
 //! compared with one that needs a shell. The cost of the shell itself is measured and reported next
 //! to the execution times, which include it: after subtraction, a command no slower than the shell
-//! would have times of zero and below, which cannot be compared. Start at [`serve`].
+//! would have times of zero and below, which cannot be compared. Start at [`serve_protocol`].
 
-use speedwell_model::Cause;
-use speedwell_process::{Ended, Stopwatch};
+use speedwell_model::FailureCause;
+use speedwell_process::{ProcessEnd, ProcessStopwatch};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -16,23 +16,23 @@ use std::time::{Duration, Instant};
 mod session;
 mod workers;
 
-pub use session::serve;
+pub use session::serve_protocol;
 
 /// Hidden command that starts this program as a harness.
-pub const COMMAND: &str = "harness-sh";
+pub const HARNESS_COMMAND: &str = "harness-sh";
 
 /// Characters with a meaning only in a shell.
-const OF_A_SHELL: &str = "|&;<>()$`*?[]#~{}!\n\\=";
+const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\=";
 
 /// Minimum time and number of executions for measuring the shell itself.
-const SHELL_TIME: Duration = Duration::from_millis(40);
-const SHELL_TIMES: usize = 10;
+const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
+const MIN_SHELL_RUNS: usize = 10;
 
 /// Whether only a shell can execute the line: it contains shell syntax, or does not begin with a
 /// program.
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
-    let is_plain = !line.contains(|c| OF_A_SHELL.contains(c));
+    let is_plain = !line.contains(|c| SHELL_CHARACTERS.contains(c));
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
@@ -42,18 +42,18 @@ const NOT_FOUND: &str = "127: is there such a command?";
 const NOT_EXECUTABLE: &str = "126: can the command be executed?";
 
 /// Whether a run failed because its command could not be started.
-pub fn is_not_started(cause: &Cause) -> bool {
+pub fn is_not_started(cause: &FailureCause) -> bool {
     let is_said = |reason: &String| {
         [NOT_FOUND, NOT_EXECUTABLE]
             .iter()
             .any(|end| reason.ends_with(end))
     };
-    matches!(cause, Cause::Invalid { reason } if is_said(reason))
+    matches!(cause, FailureCause::Invalid { reason } if is_said(reason))
 }
 
 /// How a line is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct ShellCommand {
     argv: Vec<String>,
     /// Whether a shell executes it.
     pub in_shell: bool,
@@ -61,17 +61,17 @@ pub struct Order {
     pub is_shown: bool,
 }
 
-impl Order {
+impl ShellCommand {
     /// Creates the order for a line; `shell` executes it if necessary, or always if it was
     /// `chosen`.
-    pub fn new(line: &str, shell: &str, chosen: bool) -> Order {
+    pub fn new(line: &str, shell: &str, chosen: bool) -> ShellCommand {
         let in_shell = chosen || needs_shell(line);
         let argv = if in_shell {
             vec![shell.to_owned(), "-c".to_owned(), line.to_owned()]
         } else {
             shell_words::split(line).unwrap_or_default()
         };
-        Order {
+        ShellCommand {
             argv,
             in_shell,
             is_shown: false,
@@ -79,7 +79,7 @@ impl Order {
     }
 
     /// A process in its own group without input, whose output is discarded unless it is shown.
-    pub fn command(&self) -> Command {
+    pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command
             .args(&self.argv[1..])
@@ -92,24 +92,24 @@ impl Order {
     }
 
     /// Executes it once without timing. `Err` describes the failure.
-    pub fn execute(&self, watch: &Stopwatch) -> Result<(), String> {
-        match watch.time(&mut self.command()) {
-            Ok(timed) => complaint(timed.ended).map_or(Ok(()), Err),
+    pub fn execute_once(&self, watch: &ProcessStopwatch) -> Result<(), String> {
+        match watch.time_process(&mut self.to_command()) {
+            Ok(timed) => describe_failure(timed.ended).map_or(Ok(()), Err),
             Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
     }
 }
 
 /// Describes how a command failed, if it did.
-pub fn complaint(ended: Ended) -> Option<String> {
+pub fn describe_failure(ended: ProcessEnd) -> Option<String> {
     match ended {
-        Ended::Exit(0) => None,
-        Ended::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
-        Ended::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
-        Ended::Exit(code) => Some(format!(
+        ProcessEnd::Exit(0) => None,
+        ProcessEnd::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
+        ProcessEnd::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
+        ProcessEnd::Exit(code) => Some(format!(
             "exited with status {code}; if that is as it should be, add '|| true'"
         )),
-        Ended::Signal(signal) => Some(format!("was killed by signal {signal}")),
+        ProcessEnd::Signal(signal) => Some(format!("was killed by signal {signal}")),
         _ => Some("did not end by itself".to_owned()),
     }
 }
@@ -130,17 +130,17 @@ impl ShellCost {
     ///
     /// # Errors
     /// There is no such shell.
-    pub fn measure(shell: &str) -> io::Result<ShellCost> {
-        let empty = Order {
+    pub fn measure_shell(shell: &str) -> io::Result<ShellCost> {
+        let empty = ShellCommand {
             argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
             in_shell: true,
             is_shown: false,
         };
-        let watch = Stopwatch::default();
+        let watch = ProcessStopwatch::default();
         let begin = Instant::now();
         let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-        while walls.len() < SHELL_TIMES || begin.elapsed() < SHELL_TIME {
-            let timed = watch.time(&mut empty.command())?;
+        while walls.len() < MIN_SHELL_RUNS || begin.elapsed() < MIN_SHELL_TIME {
+            let timed = watch.time_process(&mut empty.to_command())?;
             walls.push(timed.wall_ns);
             cpus.push(timed.user_ns + timed.system_ns);
         }
@@ -161,7 +161,7 @@ impl ShellCost {
 
     /// Subtracts the shell's processor time from a command's. `None` within the variation of the
     /// shell's own: the difference would be noise, often zero or less, which cannot be compared.
-    pub fn taken_out_of(&self, cpu_ns: f64) -> Option<f64> {
+    pub fn subtract_from(&self, cpu_ns: f64) -> Option<f64> {
         let own_ns = cpu_ns - self.cpu_ns as f64;
         (own_ns > self.cpu_spread_ns as f64 && own_ns > 0.0).then_some(own_ns)
     }
@@ -184,7 +184,7 @@ mod tests {
     fn a_shell_is_started_only_for_what_needs_one() {
         for plain in ["sleep 1", "ls -l 'a b'", "/bin/true"] {
             assert!(!needs_shell(plain), "{plain}");
-            assert!(!Order::new(plain, "sh", false).in_shell, "{plain}");
+            assert!(!ShellCommand::new(plain, "sh", false).in_shell, "{plain}");
         }
         for line in [
             "sleep 1 | cat",
@@ -197,7 +197,7 @@ mod tests {
         ] {
             assert!(needs_shell(line), "{line}");
         }
-        assert!(Order::new("sleep 1", "bash", true).in_shell);
+        assert!(ShellCommand::new("sleep 1", "bash", true).in_shell);
     }
 
     #[test]
@@ -207,11 +207,11 @@ mod tests {
             (shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns),
             (2, 1_000, 100)
         );
-        assert_eq!(shell.taken_out_of(5_000.0), Some(4_000.0));
+        assert_eq!(shell.subtract_from(5_000.0), Some(4_000.0));
         for noise in [1_100.0, 1_000.0, 700.0] {
-            assert_eq!(shell.taken_out_of(noise), None, "{noise}");
+            assert_eq!(shell.subtract_from(noise), None, "{noise}");
         }
         let alike = ShellCost::from_times(vec![1], vec![1_000]);
-        assert_eq!(alike.taken_out_of(1_000.0), None, "never zero");
+        assert_eq!(alike.subtract_from(1_000.0), None, "never zero");
     }
 }

@@ -1,15 +1,16 @@
 //! The protocol conversation: reads commands and answers them one by one; during a run, it listens
 //! to workers as well.
 //!
-//! `run` has workers execute in windows of time, or a fixed number of times. Start at [`serve`].
+//! `run` has workers execute in windows of time, or a fixed number of times. Start at [`serve_protocol`].
 
-use crate::Message;
+use crate::ProtocolMessage;
 use crate::snippet::sh::workers::{
-    Division, News, Passed, Place, Times, Work, WorkerPool, WorkerReport,
+    ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision, WorkerPool,
+    WorkerReport, WorkerSlot,
 };
-use crate::snippet::sh::{Order, ShellCost};
+use crate::snippet::sh::{ShellCommand, ShellCost};
 use speedwell_model::Metric;
-use speedwell_process::Stopwatch;
+use speedwell_process::ProcessStopwatch;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -18,24 +19,24 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Paths for commands and events (docs/reference/protocol.md, "Transport").
-const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
+const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
 /// A loaded command.
-pub(super) struct Job {
-    pub work: Arc<Work>,
-    pub workers: Vec<Arc<Stopwatch>>,
+pub(super) struct LoadedJob {
+    pub work: Arc<ExecutionTask>,
+    pub workers: Vec<Arc<ProcessStopwatch>>,
     shell: String,
     init_worker: Option<String>,
     done: Option<String>,
 }
 
-pub struct Session {
+pub struct ShellSession {
     events: File,
-    pub(super) news: Receiver<News>,
-    pub(super) teller: Sender<News>,
-    pub(super) jobs: BTreeMap<String, Job>,
+    pub(super) news: Receiver<ControlMessage>,
+    pub(super) teller: Sender<ControlMessage>,
+    pub(super) jobs: BTreeMap<String, LoadedJob>,
     /// Commands that arrived during a run.
-    pub(super) waiting: Vec<Message>,
+    pub(super) waiting: Vec<ProtocolMessage>,
     shell: String,
     is_chosen: bool,
     pub(super) over: bool,
@@ -46,25 +47,25 @@ pub struct Session {
 ///
 /// # Errors
 /// The descriptors are missing.
-pub fn serve(shell: &str, chosen: bool) -> anyhow::Result<()> {
-    let [commands, events] = FDS;
+pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
+    let [commands, events] = CHANNEL_PATHS;
     let commands = File::open(commands)?;
     let events = File::options().write(true).open(events)?;
     let (teller, news) = channel();
     let reader = teller.clone();
     std::thread::spawn(move || {
         for line in BufReader::new(commands).split(b'\n') {
-            let message = line.ok().and_then(|line| Message::parse(&line));
+            let message = line.ok().and_then(|line| ProtocolMessage::parse(&line));
             if let Some(message) = message
-                && reader.send(News::Command(message)).is_err()
+                && reader.send(ControlMessage::Command(message)).is_err()
             {
                 return;
             }
         }
         // Nobody receives once the session is over.
-        let _ = reader.send(News::End);
+        let _ = reader.send(ControlMessage::End);
     });
-    let mut session = Session {
+    let mut session = ShellSession {
         events,
         news,
         teller,
@@ -74,18 +75,18 @@ pub fn serve(shell: &str, chosen: bool) -> anyhow::Result<()> {
         is_chosen: chosen,
         over: false,
     };
-    while let Some(command) = session.next() {
-        session.answer(&command)?;
+    while let Some(command) = session.next_command() {
+        session.answer_command(&command)?;
     }
     let jobs: Vec<String> = session.jobs.keys().cloned().collect();
     for job in jobs {
-        session.unload(&Message::new("unload").with("job", job))?;
+        session.unload_job(&ProtocolMessage::new("unload").with("job", job))?;
     }
     Ok(())
 }
 
-impl Session {
-    fn next(&mut self) -> Option<Message> {
+impl ShellSession {
+    fn next_command(&mut self) -> Option<ProtocolMessage> {
         if !self.waiting.is_empty() {
             return Some(self.waiting.remove(0)).filter(|command| command.verb != "quit");
         }
@@ -94,72 +95,72 @@ impl Session {
         }
         loop {
             match self.news.recv() {
-                Ok(News::Command(command)) if command.verb == "quit" => return None,
-                Ok(News::Command(command)) => return Some(command),
-                Ok(News::Back(..) | News::Point(..)) => {}
-                Ok(News::End) | Err(_) => return None,
+                Ok(ControlMessage::Command(command)) if command.verb == "quit" => return None,
+                Ok(ControlMessage::Command(command)) => return Some(command),
+                Ok(ControlMessage::Back(..) | ControlMessage::Point(..)) => {}
+                Ok(ControlMessage::End) | Err(_) => return None,
             }
         }
     }
 
-    pub(super) fn answer(&mut self, command: &Message) -> std::io::Result<()> {
+    pub(super) fn answer_command(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         match command.verb.as_str() {
-            "hello" => self.hello(command),
-            "load" => self.load(command),
-            "workers" => self.workers(command),
+            "hello" => self.answer_hello(command),
+            "load" => self.load_job(command),
+            "workers" => self.answer_workers(command),
             "calibrate" => {
                 let job = command.get("job").unwrap_or_default();
                 // A process cannot be optimized away.
-                self.tell(
-                    event(command, "calibrated")
+                self.send_event(
+                    answer_event(command, "calibrated")
                         .with("job", job)
                         .with("empty_ps", 0),
                 )
             }
-            "monitor" => self.tell(event(command, "gauge").with("t_ns", 0)),
-            "run" => self.run(command),
+            "monitor" => self.send_event(answer_event(command, "gauge").with("t_ns", 0)),
+            "run" => self.answer_run(command),
             "stop" => {
                 let job = command.get("job").unwrap_or_default();
-                self.tell(event(command, "stopped").with("job", job))
+                self.send_event(answer_event(command, "stopped").with("job", job))
             }
-            "unload" => self.unload(command),
+            "unload" => self.unload_job(command),
             verb => {
                 let words = format!("unknown verb '{verb}'");
-                self.fail(command, "", "protocol", "UnknownVerb", &words)
+                self.send_error(command, "", "protocol", "UnknownVerb", &words)
             }
         }
     }
 
-    pub(super) fn tell(&mut self, message: Message) -> std::io::Result<()> {
+    pub(super) fn send_event(&mut self, message: ProtocolMessage) -> std::io::Result<()> {
         self.events.write_all(message.to_string().as_bytes())
     }
 
-    pub(super) fn fail(
+    pub(super) fn send_error(
         &mut self,
-        command: &Message,
+        command: &ProtocolMessage,
         job: &str,
         stage: &str,
         class: &str,
         words: &str,
     ) -> std::io::Result<()> {
-        let mut error = event(command, "error");
+        let mut error = answer_event(command, "error");
         if !job.is_empty() {
             error = error.with("job", job);
         }
         let error = error.with("stage", stage).with("class", class);
-        self.tell(error.with("msg", words).with("fatal", 0))
+        self.send_event(error.with("msg", words).with("fatal", 0))
     }
 
-    fn hello(&mut self, command: &Message) -> std::io::Result<()> {
+    fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         if command.get("proto").as_deref() != Some("1") {
             self.over = true;
             let words = "only protocol version 1 is spoken here";
-            let error = event(command, "error").with("stage", "protocol");
+            let error = answer_event(command, "error").with("stage", "protocol");
             let error = error.with("class", "Version").with("msg", words);
-            return self.tell(error.with("fatal", 1));
+            return self.send_event(error.with("fatal", 1));
         }
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
-        let ready = event(command, "ready")
+        let ready = answer_event(command, "ready")
             .with("proto", 1)
             .with("lang", "sh")
             .with("version", &self.shell)
@@ -170,52 +171,52 @@ impl Session {
             .with("clock_res_ns", 1)
             .with("caps", "continuous,timed,series,workers,parallel,monitor")
             .with("gauges", "");
-        self.tell(ready)
+        self.send_event(ready)
     }
 
-    fn load(&mut self, command: &Message) -> std::io::Result<()> {
+    fn load_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let (Some(job), Some(runner)) = (command.get("job"), command.get("runner")) else {
             let words = "load needs 'job' and 'runner'";
-            return self.fail(command, "", "protocol", "MissingKey", words);
+            return self.send_error(command, "", "protocol", "MissingKey", words);
         };
-        let order = |line: &str, chosen: bool| Order::new(line, &self.shell, chosen);
+        let order = |line: &str, chosen: bool| ShellCommand::new(line, &self.shell, chosen);
         let prepare = command.get("prepare");
         let prepare = prepare.map(|line| order(&line, self.is_chosen));
         let is_set = |key| command.get(key).as_deref() == Some("1");
-        let order = Order {
+        let order = ShellCommand {
             is_shown: is_set("show"),
             ..order(&runner, self.is_chosen || is_set("in_shell"))
         };
-        if let Err(why) = syntax(&runner, &self.shell) {
-            return self.fail(command, &job, "parse", "Syntax", &why);
+        if let Err(why) = check_syntax(&runner, &self.shell) {
+            return self.send_error(command, &job, "parse", "Syntax", &why);
         }
         let shell = if order.in_shell {
-            match ShellCost::measure(&self.shell) {
+            match ShellCost::measure_shell(&self.shell) {
                 Ok(cost) => Some(cost),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);
-                    return self.fail(command, &job, "compile", "Shell", &words);
+                    return self.send_error(command, &job, "compile", "Shell", &words);
                 }
             }
         } else {
             None
         };
         if let Some(init) = command.get("init")
-            && let Err(why) = self.execute(&init)
+            && let Err(why) = self.execute_line(&init)
         {
-            return self.fail(command, &job, "init", "Command", &why);
+            return self.send_error(command, &job, "init", "Command", &why);
         }
-        let warmup = command.number::<u32>("warmup").unwrap_or(0);
+        let warmup = command.parse_number::<u32>("warmup").unwrap_or(0);
         if let Err(why) = warm_up(&order, prepare.as_ref(), warmup) {
-            return self.fail(command, &job, "run", "Command", &why);
+            return self.send_error(command, &job, "run", "Command", &why);
         }
-        let loaded = event(command, "loaded").with("job", &job);
+        let loaded = answer_event(command, "loaded").with("job", &job);
         let loaded = loaded
             .with("form", "text")
             .with("source", &runner)
             .with("arity", 0);
-        let own = Job {
-            work: Arc::new(Work {
+        let own = LoadedJob {
+            work: Arc::new(ExecutionTask {
                 order,
                 prepare,
                 shell,
@@ -226,26 +227,27 @@ impl Session {
             done: command.get("done"),
         };
         self.jobs.insert(job, own);
-        self.tell(loaded)
+        self.send_event(loaded)
     }
 
-    fn execute(&self, line: &str) -> Result<(), String> {
-        Order::new(line, &self.shell, self.is_chosen).execute(&Stopwatch::default())
+    fn execute_line(&self, line: &str) -> Result<(), String> {
+        ShellCommand::new(line, &self.shell, self.is_chosen)
+            .execute_once(&ProcessStopwatch::default())
     }
 
-    fn workers(&mut self, command: &Message) -> std::io::Result<()> {
+    fn answer_workers(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let job = command.get("job").unwrap_or_default();
-        let wanted = command.number::<usize>("n").unwrap_or(1);
+        let wanted = command.parse_number::<usize>("n").unwrap_or(1);
         let begin = Instant::now();
         if !self.jobs.contains_key(&job) {
-            return self.unknown(command, &job);
+            return self.report_unknown(command, &job);
         }
-        if let Err(why) = self.employ(&job, wanted) {
-            return self.fail(command, &job, "init_runner", "Command", &why);
+        if let Err(why) = self.set_workers(&job, wanted) {
+            return self.send_error(command, &job, "init_runner", "Command", &why);
         }
         let ms = begin.elapsed().as_millis();
-        self.tell(
-            event(command, "workers")
+        self.send_event(
+            answer_event(command, "workers")
                 .with("job", job)
                 .with("n", wanted)
                 .with("ms", ms),
@@ -253,57 +255,61 @@ impl Session {
     }
 
     /// Sets the number of workers of a job.
-    pub(super) fn employ(&mut self, name: &str, wanted: usize) -> Result<(), String> {
+    pub(super) fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
         let Some(job) = self.jobs.get_mut(name) else {
             return Ok(());
         };
         job.workers.truncate(wanted);
         while job.workers.len() < wanted {
             if let Some(line) = &job.init_worker {
-                let order = Order::new(line, &job.shell, false);
-                order.execute(&Stopwatch::default())?;
+                let order = ShellCommand::new(line, &job.shell, false);
+                order.execute_once(&ProcessStopwatch::default())?;
             }
             job.workers.push(Arc::default());
         }
         Ok(())
     }
 
-    pub(super) fn unknown(&mut self, command: &Message, job: &str) -> std::io::Result<()> {
+    pub(super) fn report_unknown(
+        &mut self,
+        command: &ProtocolMessage,
+        job: &str,
+    ) -> std::io::Result<()> {
         let words = format!("no job '{job}'");
-        self.fail(command, "", "protocol", "UnknownJob", &words)
+        self.send_error(command, "", "protocol", "UnknownJob", &words)
     }
 
-    fn unload(&mut self, command: &Message) -> std::io::Result<()> {
+    fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let name = command.get("job").unwrap_or_default();
         let Some(job) = self.jobs.remove(&name) else {
-            return self.unknown(command, &name);
+            return self.report_unknown(command, &name);
         };
         if let Some(line) = &job.done
-            && let Err(why) = self.execute(line)
+            && let Err(why) = self.execute_line(line)
         {
-            return self.fail(command, &name, "done", "Command", &why);
+            return self.send_error(command, &name, "done", "Command", &why);
         }
-        self.tell(event(command, "unloaded").with("job", name))
+        self.send_event(answer_event(command, "unloaded").with("job", name))
     }
 }
 
 /// Executes a command `count` times, each after its preparation, before measuring begins.
-fn warm_up(order: &Order, prepare: Option<&Order>, count: u32) -> Result<(), String> {
-    let watch = Stopwatch::default();
+fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
+    let watch = ProcessStopwatch::default();
     for _ in 0..count {
         if let Some(prepare) = prepare {
-            let done = prepare.execute(&watch);
+            let done = prepare.execute_once(&watch);
             done.map_err(|why| format!("in the warm-up, the preparation {why}"))?;
         }
-        let done = order.execute(&watch);
+        let done = order.execute_once(&watch);
         done.map_err(|why| format!("in the warm-up, the command {why}"))?;
     }
     Ok(())
 }
 
 /// Builds an event that answers a command.
-pub(super) fn event(command: &Message, verb: &str) -> Message {
-    let event = Message::new(verb);
+pub(super) fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
+    let event = ProtocolMessage::new(verb);
     match command.get("id") {
         Some(id) => event.with("id", id),
         None => event,
@@ -311,7 +317,7 @@ pub(super) fn event(command: &Message, verb: &str) -> Message {
 }
 
 /// Checks the syntax of a line; on error, returns the shell's message.
-fn syntax(line: &str, shell: &str) -> Result<(), String> {
+fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
     let output = std::process::Command::new(shell)
         .args(["-n", "-c", line])
         .output()
@@ -324,45 +330,49 @@ fn syntax(line: &str, shell: &str) -> Result<(), String> {
     }
 }
 
-impl Session {
+impl ShellSession {
     /// Answers `run`.
-    pub(super) fn run(&mut self, command: &Message) -> std::io::Result<()> {
+    pub(super) fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let jobs = command.list("jobs");
         if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
-            return self.unknown(command, &unknown.clone());
+            return self.report_unknown(command, &unknown.clone());
         }
         for job in &jobs {
             if self.jobs[job].workers.is_empty()
-                && let Err(why) = self.employ(job, 1)
+                && let Err(why) = self.set_workers(job, 1)
             {
-                self.fail(command, job, "init_runner", "Command", &why)?;
+                self.send_error(command, job, "init_runner", "Command", &why)?;
             }
         }
         let begin = Instant::now();
         let late_ns = match command.get("mode").as_deref() {
-            Some("continuous") => self.continuous(command, &jobs)?,
-            Some("timed" | "series") => self.timed(command, &jobs)?,
+            Some("continuous") => self.run_continuous(command, &jobs)?,
+            Some("timed" | "series") => self.run_timed(command, &jobs)?,
             mode => {
                 let words = format!("mode '{}' is not offered", mode.unwrap_or_default());
-                return self.fail(command, "", "protocol", "Mode", &words);
+                return self.send_error(command, "", "protocol", "Mode", &words);
             }
         };
         let elapsed_ns = begin.elapsed().as_nanos();
-        let end = event(command, "end").with_list("jobs", &jobs);
-        self.tell(
+        let end = answer_event(command, "end").with_list("jobs", &jobs);
+        self.send_event(
             end.with("elapsed_ns", elapsed_ns)
                 .with("max_late_ns", late_ns),
         )
     }
 
-    fn continuous(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
-        let number = |key, usual| command.number(key).unwrap_or(usual);
-        let division = Division::Windows {
+    fn run_continuous(
+        &mut self,
+        command: &ProtocolMessage,
+        jobs: &[String],
+    ) -> std::io::Result<u64> {
+        let number = |key, usual| command.parse_number(key).unwrap_or(usual);
+        let division = RunDivision::Windows {
             interval_ns: number("interval_ns", 1_000_000_000).max(1),
             samples: number("samples", 1),
             warmup_ns: number("warmup_ns", 0),
         };
-        let reports = self.work(command, jobs, division)?;
+        let reports = self.run_workers(command, jobs, division)?;
         let mut late_ns = 0;
         for (job, reports) in jobs.iter().zip(reports) {
             for (at, report) in reports.iter().enumerate() {
@@ -374,7 +384,7 @@ impl Session {
                         .map(|point| of(point).to_string())
                         .collect()
                 };
-                let worker = event(command, "worker")
+                let worker = answer_event(command, "worker")
                     .with("job", job)
                     .with("w", at)
                     .with("epoch_ns", 0)
@@ -383,17 +393,17 @@ impl Session {
                     .with_list("count", &column(|point| point.1))
                     .with_list("q_ps", &report.times.quantiles_ps())
                     .with("batches", report.times.count());
-                self.tell(worker)?;
+                self.send_event(worker)?;
             }
-            self.costs(command, job, &reports)?;
+            self.report_costs(command, job, &reports)?;
         }
         Ok(late_ns)
     }
 
-    fn timed(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
-        let count = command.number::<u64>("loop").unwrap_or(1).max(1);
-        let samples = command.number::<usize>("samples").unwrap_or(1);
-        let warmup_ns = command.number::<u64>("warmup_ns").unwrap_or(0);
+    fn run_timed(&mut self, command: &ProtocolMessage, jobs: &[String]) -> std::io::Result<u64> {
+        let count = command.parse_number::<u64>("loop").unwrap_or(1).max(1);
+        let samples = command.parse_number::<usize>("samples").unwrap_or(1);
+        let warmup_ns = command.parse_number::<u64>("warmup_ns").unwrap_or(0);
         for job in jobs {
             let own = std::slice::from_ref(job);
             let begin = Instant::now();
@@ -402,7 +412,7 @@ impl Session {
             while taken.len() < samples && !self.over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
                 let reports = self
-                    .work(command, own, Division::Executions(count))?
+                    .run_workers(command, own, RunDivision::Executions(count))?
                     .remove(0);
                 let longest = reports
                     .iter()
@@ -419,11 +429,11 @@ impl Session {
                     break;
                 }
             }
-            let mut times = Times::default();
+            let mut times = RecordedTimes::default();
             for report in &all {
                 times.merge(&report.times);
             }
-            let timed = event(command, "timed")
+            let timed = answer_event(command, "timed")
                 .with("job", job)
                 .with_list("ns", &taken)
                 .with("loop", count)
@@ -431,17 +441,17 @@ impl Session {
                 .with_list("q_ps", &times.quantiles_ps())
                 .with("batches", times.count());
             if !taken.is_empty() {
-                self.tell(timed)?;
+                self.send_event(timed)?;
             }
-            self.costs(command, job, &all)?;
+            self.report_costs(command, job, &all)?;
         }
         Ok(0)
     }
 
     /// Reports resource usage of executions, and the first failure.
-    fn costs(
+    fn report_costs(
         &mut self,
-        command: &Message,
+        command: &ProtocolMessage,
         job: &str,
         reports: &[WorkerReport],
     ) -> std::io::Result<()> {
@@ -454,7 +464,7 @@ impl Session {
             let cpu_ns = sum(|report| report.user_ns + report.system_ns);
             let cost = self.jobs[job].work.shell;
             let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
-            let own = cost.map_or(Some(cpu_ns), |cost| cost.taken_out_of(cpu_ns));
+            let own = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
             let own = own.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
                 (Metric::CPU_TIME, "ns", cpu_ns),
@@ -463,8 +473,10 @@ impl Session {
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
             for (name, unit, value) in metrics.into_iter().chain(own).chain(shell) {
-                let metric = event(command, "metric").with("job", job).with("name", name);
-                self.tell(
+                let metric = answer_event(command, "metric")
+                    .with("job", job)
+                    .with("name", name);
+                self.send_event(
                     metric
                         .with("unit", unit)
                         .with("better", "lower")
@@ -473,47 +485,47 @@ impl Session {
             }
         }
         match reports.iter().find_map(|report| report.failed.clone()) {
-            Some(why) => self.fail(command, job, "run", "Command", &why),
+            Some(why) => self.send_error(command, job, "run", "Command", &why),
             None => Ok(()),
         }
     }
 
     /// Runs the workers of these jobs while listening for events. Returns their reports by job.
-    fn work(
+    fn run_workers(
         &mut self,
-        command: &Message,
+        command: &ProtocolMessage,
         jobs: &[String],
-        division: Division,
+        division: RunDivision,
     ) -> std::io::Result<Vec<Vec<WorkerReport>>> {
         let streams = command.get("stream").as_deref() == Some("1");
-        let mut pool = WorkerPool::start(self.places(jobs), division, &self.teller, streams);
+        let mut pool = WorkerPool::start(self.worker_slots(jobs), division, &self.teller, streams);
         while pool.is_at_work() {
             match self.news.recv() {
-                Ok(News::Back(at, report)) => pool.came_back(at, *report),
-                Ok(News::Point(at, point)) => {
-                    if let Some(passed) = pool.passed(at, point) {
-                        self.tell(sample(command, &jobs[passed.job], &passed))?;
+                Ok(ControlMessage::Back(at, report)) => pool.record_report(at, *report),
+                Ok(ControlMessage::Point(at, point)) => {
+                    if let Some(passed) = pool.record_point(at, point) {
+                        self.send_event(sample_event(command, &jobs[passed.job], &passed))?;
                     }
                 }
-                Ok(News::Command(other)) if other.verb == "stop" => {
-                    pool.halt();
-                    self.answer(&other)?;
+                Ok(ControlMessage::Command(other)) if other.verb == "stop" => {
+                    pool.stop_all();
+                    self.answer_command(&other)?;
                 }
-                Ok(News::Command(other)) => self.waiting.push(other),
-                Ok(News::End) | Err(_) => {
+                Ok(ControlMessage::Command(other)) => self.waiting.push(other),
+                Ok(ControlMessage::End) | Err(_) => {
                     self.over = true;
-                    pool.halt();
+                    pool.stop_all();
                 }
             }
         }
         Ok(pool.reports(jobs.len()))
     }
 
-    fn places(&self, jobs: &[String]) -> Vec<Place> {
+    fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
         let mut places = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
             let own = &self.jobs[job];
-            places.extend(own.workers.iter().map(|watch| Place {
+            places.extend(own.workers.iter().map(|watch| WorkerSlot {
                 job: at,
                 work: own.work.clone(),
                 watch: watch.clone(),
@@ -523,8 +535,8 @@ impl Session {
     }
 }
 
-fn sample(command: &Message, job: &str, passed: &Passed) -> Message {
-    event(command, "sample")
+fn sample_event(command: &ProtocolMessage, job: &str, passed: &JobProgress) -> ProtocolMessage {
+    answer_event(command, "sample")
         .with("job", job)
         .with("k", passed.k)
         .with("t_ns", passed.t_ns)

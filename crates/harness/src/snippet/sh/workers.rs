@@ -1,18 +1,18 @@
 //! Workers of one run: started together, observed, and stopped together. Each executes the command
 //! repeatedly and records time and count at every deadline. Start at [`WorkerPool::start`].
 
-use crate::Message;
-use crate::snippet::sh::{Order, ShellCost, complaint};
-use speedwell_process::Stopwatch;
+use crate::ProtocolMessage;
+use crate::snippet::sh::{ShellCommand, ShellCost, describe_failure};
+use speedwell_process::ProcessStopwatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 /// Message to the control thread.
-pub enum News {
+pub enum ControlMessage {
     /// Command from Speedwell.
-    Command(Message),
+    Command(ProtocolMessage),
     /// Speedwell has closed the channel.
     End,
     /// A worker has passed a deadline: time and count.
@@ -23,18 +23,18 @@ pub enum News {
 
 /// Shared by all workers of a job.
 #[derive(Debug)]
-pub struct Work {
+pub struct ExecutionTask {
     /// The measured command.
-    pub order: Order,
+    pub order: ShellCommand,
     /// Command executed untimed before each execution.
-    pub prepare: Option<Order>,
+    pub prepare: Option<ShellCommand>,
     /// Cost of the shell alone in each execution, if one is needed.
     pub shell: Option<ShellCost>,
 }
 
 /// How a run is divided.
 #[derive(Debug, Clone, Copy)]
-pub enum Division {
+pub enum RunDivision {
     /// Windows of time.
     Windows {
         /// Length of a window.
@@ -53,7 +53,7 @@ pub enum Division {
 pub struct SharedRun {
     /// Common start.
     pub epoch: Instant,
-    pub division: Division,
+    pub division: RunDivision,
     /// Workers that still need points; all continue until there is none.
     pub needing: AtomicUsize,
     /// Set to stop all workers.
@@ -66,7 +66,7 @@ pub struct WorkerReport {
     /// Time since the epoch, without unmeasured time, and count at each deadline.
     pub points: Vec<(u64, u64)>,
     /// Times of executions after the warm-up.
-    pub times: Times,
+    pub times: RecordedTimes,
     /// User time of the same executions.
     pub user_ns: u64,
     /// Kernel time of the same executions.
@@ -81,23 +81,23 @@ pub struct WorkerReport {
 
 /// Takes part in a run, and returns when all workers have what they need. `tell` receives every
 /// point.
-pub fn take_part(
-    work: &Work,
+pub fn run_worker(
+    work: &ExecutionTask,
     shared: &SharedRun,
-    watch: &Arc<Stopwatch>,
+    watch: &Arc<ProcessStopwatch>,
     tell: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
     let mut report = WorkerReport::default();
-    let mut own = Own::new(shared.division);
-    if let Division::Windows { warmup_ns: 0, .. } = shared.division {
+    let mut own = WorkerProgress::new(shared.division);
+    if let RunDivision::Windows { warmup_ns: 0, .. } = shared.division {
         report.points.push((0, 0));
         tell((0, 0));
     }
     while !shared.over.load(Ordering::SeqCst) {
-        match execute(work, watch, &mut own) {
+        match execute_prepared(work, watch, &mut own) {
             Ok(Some(timed)) => {
                 let before = report.points.len();
-                own.note(timed, shared, &mut report);
+                own.record_execution(timed, shared, &mut report);
                 report.points[before..].iter().copied().for_each(tell);
             }
             Ok(None) => break,
@@ -106,7 +106,7 @@ pub fn take_part(
                 break;
             }
         }
-        if own.is_served(&report) {
+        if own.has_all_points(&report) {
             if !own.is_told {
                 own.is_told = true;
                 shared.needing.fetch_sub(1, Ordering::SeqCst);
@@ -119,16 +119,16 @@ pub fn take_part(
     if !own.is_told {
         shared.needing.fetch_sub(1, Ordering::SeqCst);
     }
-    if let Division::Executions(_) = shared.division {
+    if let RunDivision::Executions(_) = shared.division {
         // Here, a point only serves as the length of the sample.
-        report.points.push((own.now_ns(shared), own.count));
+        report.points.push((own.measured_ns(shared), own.count));
     }
     report
 }
 
 /// Progress of a worker.
-struct Own {
-    division: Division,
+struct WorkerProgress {
+    division: RunDivision,
     /// Time spent on unmeasured work.
     unmeasured_ns: u64,
     count: u64,
@@ -136,18 +136,18 @@ struct Own {
     is_told: bool,
 }
 
-impl Own {
-    fn new(division: Division) -> Own {
+impl WorkerProgress {
+    fn new(division: RunDivision) -> WorkerProgress {
         let deadline_ns = match division {
-            Division::Windows {
+            RunDivision::Windows {
                 interval_ns,
                 warmup_ns: 0,
                 ..
             } => interval_ns,
-            Division::Windows { warmup_ns, .. } => warmup_ns,
-            Division::Executions(_) => 0,
+            RunDivision::Windows { warmup_ns, .. } => warmup_ns,
+            RunDivision::Executions(_) => 0,
         };
-        Own {
+        WorkerProgress {
             division,
             unmeasured_ns: 0,
             count: 0,
@@ -156,21 +156,22 @@ impl Own {
         }
     }
 
-    fn note(
+    fn record_execution(
         &mut self,
-        timed: speedwell_process::Timed,
+        timed: speedwell_process::TimedExecution,
         shared: &SharedRun,
         report: &mut WorkerReport,
     ) {
         self.count += 1;
-        let is_warm = !report.points.is_empty() || matches!(self.division, Division::Executions(_));
+        let is_warm =
+            !report.points.is_empty() || matches!(self.division, RunDivision::Executions(_));
         if is_warm && !self.is_told {
             report.times.add(timed.wall_ns);
             report.user_ns += timed.user_ns;
             report.system_ns += timed.system_ns;
             report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
         }
-        let Division::Windows {
+        let RunDivision::Windows {
             interval_ns,
             warmup_ns,
             samples,
@@ -178,7 +179,7 @@ impl Own {
         else {
             return;
         };
-        let now_ns = self.now_ns(shared);
+        let now_ns = self.measured_ns(shared);
         if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
             report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
             report.points.push((now_ns, self.count));
@@ -188,58 +189,58 @@ impl Own {
     }
 
     /// Time since the epoch without unmeasured time.
-    fn now_ns(&self, shared: &SharedRun) -> u64 {
+    fn measured_ns(&self, shared: &SharedRun) -> u64 {
         let elapsed_ns = shared.epoch.elapsed().as_nanos() as u64;
         elapsed_ns.saturating_sub(self.unmeasured_ns)
     }
 
-    fn is_served(&self, report: &WorkerReport) -> bool {
+    fn has_all_points(&self, report: &WorkerReport) -> bool {
         match self.division {
-            Division::Windows { samples, .. } => report.points.len() as u64 > samples,
-            Division::Executions(count) => self.count >= count,
+            RunDivision::Windows { samples, .. } => report.points.len() as u64 > samples,
+            RunDivision::Executions(count) => self.count >= count,
         }
     }
 }
 
 /// Performs one execution with its preparation; `None` if it was stopped.
-fn execute(
-    work: &Work,
-    watch: &Stopwatch,
-    own: &mut Own,
-) -> Result<Option<speedwell_process::Timed>, String> {
+fn execute_prepared(
+    work: &ExecutionTask,
+    watch: &ProcessStopwatch,
+    own: &mut WorkerProgress,
+) -> Result<Option<speedwell_process::TimedExecution>, String> {
     if let Some(prepare) = &work.prepare {
         let begin = Instant::now();
-        let done = prepare.execute(watch);
+        let done = prepare.execute_once(watch);
         own.unmeasured_ns += begin.elapsed().as_nanos() as u64;
         if watch.is_stopped() {
             return Ok(None);
         }
         done.map_err(|why| format!("the preparation {why}"))?;
     }
-    let timed = watch.time(&mut work.order.command());
+    let timed = watch.time_process(&mut work.order.to_command());
     if watch.is_stopped() {
         return Ok(None);
     }
     let timed = timed.map_err(|error| error.to_string())?;
-    match complaint(timed.ended) {
+    match describe_failure(timed.ended) {
         Some(why) => Err(format!("the command {why}")),
         None => Ok(Some(timed)),
     }
 }
 
 /// Slot of a worker.
-pub struct Place {
+pub struct WorkerSlot {
     /// Index of its job in the run.
     pub job: usize,
     /// Work of the worker.
-    pub work: Arc<Work>,
+    pub work: Arc<ExecutionTask>,
     /// Stopwatch of its processes.
-    pub watch: Arc<Stopwatch>,
+    pub watch: Arc<ProcessStopwatch>,
 }
 
 /// Progress of all workers of a job when the last of them passed a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passed {
+pub struct JobProgress {
     /// Index of the job in the run.
     pub job: usize,
     /// Index of the deadline, from 0.
@@ -253,7 +254,7 @@ pub struct Passed {
 
 /// The running workers.
 pub struct WorkerPool {
-    places: Vec<Place>,
+    places: Vec<WorkerSlot>,
     shared: Arc<SharedRun>,
     points: Vec<Vec<(u64, u64)>>,
     passed: Vec<usize>,
@@ -264,9 +265,9 @@ impl WorkerPool {
     /// Starts a thread for every slot. `teller` receives the end of each worker, and every point if
     /// `streams`.
     pub fn start(
-        places: Vec<Place>,
-        division: Division,
-        teller: &Sender<News>,
+        places: Vec<WorkerSlot>,
+        division: RunDivision,
+        teller: &Sender<ControlMessage>,
         streams: bool,
     ) -> WorkerPool {
         let shared = Arc::new(SharedRun {
@@ -276,18 +277,18 @@ impl WorkerPool {
             over: AtomicBool::new(false),
         });
         for (at, place) in places.iter().enumerate() {
-            place.watch.go_on();
+            place.watch.resume();
             let (work, watch) = (place.work.clone(), place.watch.clone());
             let (shared, teller) = (shared.clone(), teller.clone());
             std::thread::spawn(move || {
                 // If nobody receives, the process is about to end.
                 let tell = |point| {
                     if streams {
-                        let _ = teller.send(News::Point(at, point));
+                        let _ = teller.send(ControlMessage::Point(at, point));
                     }
                 };
-                let report = take_part(&work, &shared, &watch, &tell);
-                let _ = teller.send(News::Back(at, Box::new(report)));
+                let report = run_worker(&work, &shared, &watch, &tell);
+                let _ = teller.send(ControlMessage::Back(at, Box::new(report)));
             });
         }
         WorkerPool {
@@ -305,13 +306,13 @@ impl WorkerPool {
     }
 
     /// Records the report of a finished worker.
-    pub fn came_back(&mut self, at: usize, report: WorkerReport) {
+    pub fn record_report(&mut self, at: usize, report: WorkerReport) {
         self.back[at] = Some(report);
     }
 
     /// Records that a worker has passed a deadline. If it was the last of its job, returns the
     /// job's progress.
-    pub fn passed(&mut self, at: usize, point: (u64, u64)) -> Option<Passed> {
+    pub fn record_point(&mut self, at: usize, point: (u64, u64)) -> Option<JobProgress> {
         self.points[at].push(point);
         let job = self.places[at].job;
         let k = self.passed[job];
@@ -321,7 +322,7 @@ impl WorkerPool {
             own.map(|(_, points)| points.get(k).copied()).collect();
         let reached = reached?;
         self.passed[job] += 1;
-        Some(Passed {
+        Some(JobProgress {
             job,
             k,
             t_ns: reached.iter().map(|point| point.0).max().unwrap_or(0),
@@ -331,7 +332,7 @@ impl WorkerPool {
     }
 
     /// Stops all workers.
-    pub fn halt(&self) {
+    pub fn stop_all(&self) {
         self.shared.over.store(true, Ordering::SeqCst);
         self.places.iter().for_each(|place| place.watch.stop());
     }
@@ -347,19 +348,19 @@ impl WorkerPool {
 }
 
 /// Maximum number of times kept; then every second one is dropped.
-const MOST: usize = 1 << 16;
+const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub struct RecordedTimes {
     kept: Vec<u64>,
     stride: u64,
     count: u64,
 }
 
-impl Default for Times {
-    fn default() -> Times {
-        Times {
+impl Default for RecordedTimes {
+    fn default() -> RecordedTimes {
+        RecordedTimes {
             kept: Vec::new(),
             stride: 1,
             count: 0,
@@ -367,27 +368,27 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl RecordedTimes {
     /// Records a time.
     pub fn add(&mut self, ns: u64) {
         if self.count.is_multiple_of(self.stride) {
             self.kept.push(ns);
         }
         self.count += 1;
-        if self.kept.len() == MOST {
+        if self.kept.len() == MAX_KEPT_TIMES {
             self.halve();
         }
     }
 
     /// Adds the times of another worker or sample.
-    pub fn merge(&mut self, other: &Times) {
+    pub fn merge(&mut self, other: &RecordedTimes) {
         while self.stride < other.stride {
             self.halve();
         }
         let step = (self.stride / other.stride) as usize;
         self.kept.extend(other.kept.iter().step_by(step));
         self.count += other.count;
-        while self.kept.len() >= MOST {
+        while self.kept.len() >= MAX_KEPT_TIMES {
             self.halve();
         }
     }
@@ -428,22 +429,22 @@ mod tests {
 
     #[test]
     fn quantiles_stay_when_only_some_times_are_kept() {
-        let mut times = Times::default();
+        let mut times = RecordedTimes::default();
         for ns in 0..1_000_000 {
             times.add(ns);
         }
         assert_eq!(times.count(), 1_000_000);
-        assert!(times.kept.len() < MOST);
+        assert!(times.kept.len() < MAX_KEPT_TIMES);
         let median: f64 = times.quantiles_ps()[3].parse().unwrap();
         assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
-        assert!(Times::default().quantiles_ps().is_empty());
+        assert!(RecordedTimes::default().quantiles_ps().is_empty());
     }
 
     #[test]
     fn quantiles_of_several_workers_are_those_of_all_their_times() {
-        let mut all = Times::default();
+        let mut all = RecordedTimes::default();
         for worker in 0..4 {
-            let mut times = Times::default();
+            let mut times = RecordedTimes::default();
             // The last worker has so many times that only some are kept.
             let each = if worker < 3 { 100_000 / 4 } else { 1_000_000 };
             for at in 0..each {

@@ -1,23 +1,23 @@
 //! Parses framework output: the cases it lists, and the results of an executed case. Start at
-//! [`results`].
+//! [`parse_results`].
 
-use super::command::Filling;
-use crate::Observation;
-use crate::attempt::invalid;
+use super::command::PlaceholderValues;
+use crate::RunResult;
+use crate::attempt::invalid_cause;
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
-use speedwell_model::{Better, Case, Cause, Metric};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
 use speedwell_results::foreign::suites::{
-    Reported, catch2, criterion, described, divan, go_bench, google_benchmark, jmh, libtest,
+    ReportedResult, catch2, criterion, described, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
-use speedwell_results::foreign::{readable, utf8};
+use speedwell_results::foreign::{readable, require_utf8};
 use speedwell_results::formats::pyperf;
-use speedwell_suite::adapter::{Adapter, Direction, Read};
+use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 
 /// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct ListedCase {
     /// Name that selects it on the command line.
     pub name: String,
     /// The case under Speedwell's name.
@@ -25,7 +25,7 @@ pub struct Listed {
 }
 
 /// Last lines of a framework's stdout, for failures without stderr.
-pub fn last_lines(stdout: &str) -> String {
+pub fn tail_lines(stdout: &str) -> String {
     let lines: Vec<&str> = stdout.trim_end().lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
@@ -34,18 +34,18 @@ pub fn last_lines(stdout: &str) -> String {
 ///
 /// # Errors
 /// The output does not match the adapter; the message gives the first position.
-pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     ensure!(!readable::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
-    let bytes = readable::plain(bytes)?;
+    let bytes = readable::strip_bom(bytes)?;
     let keys = &adapter.keys;
     let unit = keys.unit.as_deref().unwrap_or("ns");
     let better = keys.better.map(|direction| match direction {
-        Direction::Less => Better::Lower,
-        Direction::More => Better::Higher,
+        GoodDirection::Less => MetricDirection::Lower,
+        GoodDirection::More => MetricDirection::Higher,
     });
     match keys.read {
-        Read::Json => {
-            let paths = described::Paths {
+        ResultFormat::Json => {
+            let paths = described::ResultPaths {
                 results: &keys.results,
                 name: keys.name.as_deref(),
                 samples: keys.samples.as_deref().unwrap_or_default(),
@@ -54,37 +54,37 @@ pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
             };
             paths.read(bytes)
         }
-        Read::Lines => {
+        ResultFormat::Lines => {
             let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
             described::read_lines(bytes, &pattern, unit, better)
         }
-        Read::GoogleBenchmark => google_benchmark::read(bytes),
-        Read::GoBench => go_bench::read(bytes),
-        Read::Criterion => criterion::read(bytes),
-        Read::Divan => divan::read(bytes),
-        Read::Libtest => libtest::read(bytes),
-        Read::Jmh => jmh::read(bytes),
-        Read::PytestBenchmark => pytest_benchmark::read(bytes),
-        Read::Pyperf => pyperf::reported(bytes),
-        Read::Catch2 => catch2::read(bytes),
-        Read::Vitest => vitest::read(bytes),
+        ResultFormat::GoogleBenchmark => google_benchmark::read(bytes),
+        ResultFormat::GoBench => go_bench::read(bytes),
+        ResultFormat::Criterion => criterion::read(bytes),
+        ResultFormat::Divan => divan::read(bytes),
+        ResultFormat::Libtest => libtest::read(bytes),
+        ResultFormat::Jmh => jmh::read(bytes),
+        ResultFormat::PytestBenchmark => pytest_benchmark::read(bytes),
+        ResultFormat::Pyperf => pyperf::read_reported(bytes),
+        ResultFormat::Catch2 => catch2::read(bytes),
+        ResultFormat::Vitest => vitest::read(bytes),
     }
 }
 
 /// Parses the listed cases: lines that match the adapter's pattern, or the names of results.
 ///
 /// # Errors
-/// As for [`results`], or parameters of a case cannot be parsed.
-pub fn cases(adapter: &Adapter, output: &[u8]) -> Result<Vec<Listed>> {
+/// As for [`parse_results`], or parameters of a case cannot be parsed.
+pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
     let Some(pattern) = &adapter.keys.case else {
-        return Ok(results(adapter, output)?
+        return Ok(parse_results(adapter, output)?
             .into_iter()
-            .filter_map(listed)
+            .filter_map(to_listed)
             .collect());
     };
     let pattern = Regex::new(pattern)?;
     let mut found = Vec::new();
-    for groups in utf8(output)?
+    for groups in require_utf8(output)?
         .lines()
         .filter_map(|line| pattern.captures(line))
     {
@@ -101,63 +101,64 @@ pub fn cases(adapter: &Adapter, output: &[u8]) -> Result<Vec<Listed>> {
             })?,
             None => Case::new(&name, Vec::new()),
         };
-        found.push(Listed { name, case });
+        found.push(ListedCase { name, case });
     }
     Ok(found)
 }
 
 /// The case of a result.
-pub fn listed(reported: Reported) -> Option<Listed> {
+pub fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
     let name = reported.name?;
     let case = reported
         .case
         .unwrap_or_else(|| Case::new(&name, Vec::new()));
-    Some(Listed { name, case })
+    Some(ListedCase { name, case })
 }
 
 /// Extracts the result of the case that the framework calls `name`.
-pub fn observation(
-    adapter: &Adapter,
+pub fn extract_observation(
+    adapter: &SuiteAdapter,
     name: &str,
     case: &Case,
     written: &[u8],
-) -> (Option<Observation>, Option<Cause>) {
-    let wrong = |reason: String| (None, Some(invalid(reason)));
+) -> (Option<RunResult>, Option<FailureCause>) {
+    let wrong = |reason: String| (None, Some(invalid_cause(reason)));
     if written.trim_ascii().is_empty() {
         return wrong(format!("wrote no results; has it a benchmark '{name}'?"));
     }
-    let all = match results(adapter, written) {
+    let all = match parse_results(adapter, written) {
         Ok(all) => all,
         Err(error) => {
-            let reason = shortened(&format!("{error:#}"));
+            let reason = shorten_reason(&format!("{error:#}"));
             return wrong(format!("its results cannot be read: {reason}"));
         }
     };
     // Go appends the number of processors to a name, unless it is one; a single result is always
     // the requested one.
-    let is_only = all.len() == 1 && adapter.keys.read == Read::GoBench;
-    let is_own = |reported: &Reported| {
+    let is_only = all.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
+    let is_own = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
-    let (mut own, others): (Vec<Reported>, Vec<Reported>) = all.into_iter().partition(is_own);
+    let (mut own, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
+        all.into_iter().partition(is_own);
     if own.is_empty() {
         let reason = format!("wrote no results of '{name}'");
         return (
             None,
-            Some(skip_of_all(&others).unwrap_or_else(|| invalid(reason))),
+            Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))),
         );
     }
     // If one name selects several cases, such as the benchmarks of one test, drops the others.
     if own.iter().any(|reported| is_case(reported, case)) {
         own.retain(|reported| is_case(reported, case));
     }
-    if let Some(count) = namesakes(adapter.keys.read, &own) {
+    if let Some(count) = count_namesakes(adapter.keys.read, &own) {
         return wrong(format!(
             "wrote results of {count} benchmarks that are all called '{name}', and nothing tells them apart; give each a \
              name of its own"
         ));
     }
-    let mut observation = Observation::new(case.clone(), Vec::new());
+    let mut observation = RunResult::new(case.clone(), Vec::new());
     let mut cause = None;
     for reported in own {
         cause = cause.or(reported.cause);
@@ -182,8 +183,11 @@ pub fn observation(
 /// Returns the number of benchmarks of one name with results for the same metric, if there are
 /// several. Readers merge repetitions, or their framework writes one result for each name;
 /// described formats may repeat names.
-fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
-    let may_repeat = matches!(read, Read::Json | Read::Lines | Read::Pyperf);
+fn count_namesakes(read: ResultFormat, own: &[ReportedResult]) -> Option<usize> {
+    let may_repeat = matches!(
+        read,
+        ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf
+    );
     let primary = || own.iter().filter_map(|reported| reported.metrics.first());
     let of_first = |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
     let most = primary().map(of_first).max()?;
@@ -191,39 +195,39 @@ fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
 }
 
 /// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
-fn skip_of_all(reported: &[Reported]) -> Option<Cause> {
-    let is_skip = |one: &Reported| one.cause.as_ref().is_some_and(Cause::is_skip);
+fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
+    let is_skip = |one: &ReportedResult| one.cause.as_ref().is_some_and(FailureCause::is_skip);
     let first = reported.first()?.cause.clone();
     first.filter(|_| reported.iter().all(is_skip))
 }
 
 /// Returns the reason if the output says that the benchmark was skipped.
-pub fn skip(adapter: &Adapter, printed: &str) -> Option<Cause> {
+pub fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
     let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
     let found = pattern.captures(printed)?;
     let reason = found.name("reason").map(|reason| reason.as_str().trim());
     let reason = reason.map_or_else(|| format!("{} skips it", adapter.name), str::to_owned);
-    Some(Cause::Skipped { reason })
+    Some(FailureCause::Skipped { reason })
 }
 
 /// Maximum length of a reason: libraries may repeat what they could not parse.
-const LONGEST_REASON: usize = 400;
+const MAX_REASON_LENGTH: usize = 400;
 
-fn shortened(reason: &str) -> String {
-    match reason.char_indices().nth(LONGEST_REASON) {
+fn shorten_reason(reason: &str) -> String {
+    match reason.char_indices().nth(MAX_REASON_LENGTH) {
         Some((end, _)) => format!("{}...", &reason[..end]),
         None => reason.to_owned(),
     }
 }
 
 /// Whether a result belongs to the case, whose name may have the program's name as a prefix.
-fn is_case(reported: &Reported, case: &Case) -> bool {
+fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref())
         .is_some_and(|own| own.values == case.values && case.benchmark.ends_with(&own.benchmark))
 }
 
 /// The same command as a user would type it, with results on the terminal.
-pub fn by_hand(filling: Filling) -> Filling {
+pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)
 }

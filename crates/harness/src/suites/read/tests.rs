@@ -2,16 +2,16 @@
 //! numbers, in other encodings, and with endless lines. Each gives the right values, or a failure
 //! with a position.
 
-use super::observation;
-use crate::Observation;
-use speedwell_model::{Case, Cause};
-use speedwell_suite::adapter::{Adapter, AdapterKeys, Read};
+use super::extract_observation;
+use crate::RunResult;
+use speedwell_model::{Case, FailureCause};
+use speedwell_suite::adapter::{AdapterKeys, ResultFormat, SuiteAdapter};
 use std::path::Path;
 
 /// Recorded framework output, and what is measured in it.
-struct Recorded {
+struct RecordedOutput {
     file: &'static str,
-    read: Read,
+    read: ResultFormat,
     /// Name that selects the case on the framework's command line.
     name: &'static str,
     /// The case under Speedwell's name.
@@ -22,11 +22,11 @@ struct Recorded {
 
 const fn recorded(
     file: &'static str,
-    read: Read,
+    read: ResultFormat,
     [name, case]: [&'static str; 2],
     figure: (&'static str, &'static str),
-) -> Recorded {
-    Recorded {
+) -> RecordedOutput {
+    RecordedOutput {
         file,
         read,
         name,
@@ -35,23 +35,28 @@ const fn recorded(
     }
 }
 
-const RECORDED: [Recorded; 12] = [
-    recorded("suites/mine.json", Read::Json, ["copy"; 2], ("[", "800.01")),
+const RECORDED: [RecordedOutput; 12] = [
+    recorded(
+        "suites/mine.json",
+        ResultFormat::Json,
+        ["copy"; 2],
+        ("[", "800.01"),
+    ),
     recorded(
         "suites/mine.txt",
-        Read::Lines,
+        ResultFormat::Lines,
         ["copy"; 2],
         (": ", "1,500.25"),
     ),
     recorded(
         "google-benchmark/in_kitchen_a.json",
-        Read::GoogleBenchmark,
+        ResultFormat::GoogleBenchmark,
         ["BM_cplx/256"; 2],
         ("\"real_time\": ", "4.5701494212694707e+00"),
     ),
     recorded(
         "suites/go.txt",
-        Read::GoBench,
+        ResultFormat::GoBench,
         [
             "BenchmarkSum/n=100",
             "example.com/tiny/Sum gomaxprocs=2 n=100",
@@ -60,55 +65,55 @@ const RECORDED: [Recorded; 12] = [
     ),
     recorded(
         "suites/criterion.json",
-        Read::Criterion,
+        ResultFormat::Criterion,
         ["any"; 2],
         ("[", "643305.0"),
     ),
     recorded(
         "suites/divan.txt",
-        Read::Divan,
+        ResultFormat::Divan,
         ["with_divan::fold::1"; 2],
         ("│ ", "7.365"),
     ),
     recorded(
         "suites/libtest.txt",
-        Read::Libtest,
+        ResultFormat::Libtest,
         ["fold"; 2],
         ("bench:      ", "16,563.87"),
     ),
     recorded(
         "suites/jmh.json",
-        Read::Jmh,
+        ResultFormat::Jmh,
         ["demo.Sums.twice", "demo.Sums.twice size=1000 text=\"c=d\""],
         ("                    ", "0.3837821532982953"),
     ),
     recorded(
         "suites/pytest-benchmark.json",
-        Read::PytestBenchmark,
+        ResultFormat::PytestBenchmark,
         ["test_total[1000]"; 2],
         ("     ", "1.2793000496458263e-05"),
     ),
     recorded(
         "pyperf/timeit.json",
-        Read::Pyperf,
+        ResultFormat::Pyperf,
         ["timeit"; 2],
         ("\"values\":[", "1.7937839507167763e-08"),
     ),
     recorded(
         "suites/catch2.xml",
-        Read::Catch2,
+        ResultFormat::Catch2,
         ["sums", "sums/sum 1000"],
         ("<mean value=\"", "7933.22"),
     ),
     recorded(
         "suites/vitest.json",
-        Read::Vitest,
+        ResultFormat::Vitest,
         ["outside (x) [y]"; 2],
         ("\"mean\": ", "0.00006813786653846399"),
     ),
 ];
 
-impl Recorded {
+impl RecordedOutput {
     fn bytes(&self) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../speedwell/tests/golden");
         let file = folder.join(self.file);
@@ -124,7 +129,7 @@ impl Recorded {
         self.file.ends_with(".json") || self.file.ends_with(".xml")
     }
 
-    fn with_figure(&self, word: &str) -> Vec<u8> {
+    fn with_value(&self, word: &str) -> Vec<u8> {
         let (before, figure) = self.figure;
         let text = self.text();
         let old = format!("{before}{figure}");
@@ -133,7 +138,7 @@ impl Recorded {
             .into_bytes()
     }
 
-    fn read(&self, written: &[u8]) -> Answer {
+    fn read(&self, written: &[u8]) -> ParsedOutput {
         let keys = AdapterKeys {
             read: self.read,
             results: "results[*]".to_owned(),
@@ -145,22 +150,23 @@ impl Recorded {
         };
         let name = "mine".to_owned();
         let case = Case::parse(self.case).unwrap_or_else(|_| Case::new(self.case, Vec::new()));
-        let (seen, cause) = observation(&Adapter { name, keys }, self.name, &case, written);
-        let answer = Answer { seen, cause };
-        answer.check(self.file);
+        let (seen, cause) =
+            extract_observation(&SuiteAdapter { name, keys }, self.name, &case, written);
+        let answer = ParsedOutput { seen, cause };
+        answer.check_invariants(self.file);
         answer
     }
 }
 
 /// Result of parsing an output.
-struct Answer {
-    seen: Option<Observation>,
-    cause: Option<Cause>,
+struct ParsedOutput {
+    seen: Option<RunResult>,
+    cause: Option<FailureCause>,
 }
 
-impl Answer {
+impl ParsedOutput {
     /// Checks invariants for any input: values are finite, and messages fit on a screen.
-    fn check(&self, file: &str) {
+    fn check_invariants(&self, file: &str) {
         for sample in self.seen.iter().flat_map(|seen| &seen.samples) {
             assert!(sample.value.is_finite(), "{file}: {sample:?}");
             assert!(
@@ -172,7 +178,7 @@ impl Answer {
                 "{file}: {sample:?}"
             );
         }
-        let told = self.told();
+        let told = self.cause_text();
         assert!(told.chars().count() < 600, "{file}: {} letters", told.len());
         assert!(
             self.cause.is_some() || !self.values().is_empty(),
@@ -185,16 +191,16 @@ impl Answer {
         samples.map(|sample| sample.value).collect()
     }
 
-    fn told(&self) -> String {
+    fn cause_text(&self) -> String {
         self.cause
             .as_ref()
-            .map(Cause::to_string)
+            .map(FailureCause::to_string)
             .unwrap_or_default()
     }
 
     #[track_caller]
-    fn expect_told(&self, words: &[&str], what: &str) {
-        let told = self.told();
+    fn expect_message(&self, words: &[&str], what: &str) {
+        let told = self.cause_text();
         assert!(
             words.iter().any(|words| told.contains(words)),
             "{what}: {told}"
@@ -203,7 +209,7 @@ impl Answer {
 }
 
 /// Encodes as UTF-16, like Windows shells.
-fn utf16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
+fn encode_utf16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
     std::iter::once(0xfeff)
         .chain(text.encode_utf16())
         .flat_map(bytes_of)
@@ -218,9 +224,9 @@ fn whole_outputs_have_figures() {
             answer.cause.is_none(),
             "{}: {}",
             recorded.file,
-            answer.told()
+            answer.cause_text()
         );
-        let other = recorded.read(&recorded.with_figure("123456789"));
+        let other = recorded.read(&recorded.with_value("123456789"));
         assert_ne!(
             answer.values(),
             other.values(),
@@ -236,18 +242,18 @@ fn nothing_at_all_is_named_so() {
         for nothing in [&b""[..], b"\n\n", b" \t\r\n"] {
             recorded
                 .read(nothing)
-                .expect_told(&["wrote no results"], recorded.file);
+                .expect_message(&["wrote no results"], recorded.file);
         }
     }
 }
 
 /// Invalid times: not finite, negative, or not numbers.
-const NONE: [&str; 10] = [
+const INVALID_TIMES: [&str; 10] = [
     "NaN", "nan", "-NaN", "inf", "-inf", "Infinity", "1e999", "-1e999", "-5.5", "x",
 ];
 
 /// Positions; a failure must contain one of these.
-const PLACES: [&str; 13] = [
+const EXPECTED_POSITIONS: [&str; 13] = [
     "line ",
     "'results[0].times[0]'",
     "'times[0]'",
@@ -266,19 +272,19 @@ const PLACES: [&str; 13] = [
 #[test]
 fn figures_that_are_none_are_failures_that_say_where() {
     for recorded in &RECORDED {
-        for word in NONE {
+        for word in INVALID_TIMES {
             let what = format!("{} with {word}", recorded.file);
-            let answer = recorded.read(&recorded.with_figure(word));
+            let answer = recorded.read(&recorded.with_value(word));
             match (recorded.read, word) {
                 // A line in Go's output without values was printed by the benchmark itself.
-                (Read::GoBench, "x") => assert!(answer.cause.is_none(), "{what}"),
+                (ResultFormat::GoBench, "x") => assert!(answer.cause.is_none(), "{what}"),
                 // A divan row is recognized by its values, so a row without them is a name.
-                (Read::Divan, _) if answer.told().contains("wrote no samples") => {}
-                _ => answer.expect_told(&PLACES, &what),
+                (ResultFormat::Divan, _) if answer.cause_text().contains("wrote no samples") => {}
+                _ => answer.expect_message(&EXPECTED_POSITIONS, &what),
             }
         }
         // A number of seconds, but too large in nanoseconds.
-        recorded.read(&recorded.with_figure("1e308"));
+        recorded.read(&recorded.with_value("1e308"));
     }
 }
 
@@ -313,14 +319,14 @@ fn two_documents_are_a_failure_and_two_texts_are_repetitions_or_namesakes() {
         let whole = recorded.read(&bytes).values();
         let twice = recorded.read(&[&bytes[..], &bytes].concat());
         if recorded.is_document() {
-            twice.expect_told(
+            twice.expect_message(
                 &["trailing characters at line ", "well-formed"],
                 recorded.file,
             );
-        } else if matches!(recorded.read, Read::Divan | Read::Libtest) {
+        } else if matches!(recorded.read, ResultFormat::Divan | ResultFormat::Libtest) {
             // These write one result per name, so a second one is from another benchmark.
             let told = format!("2 benchmarks that are all called '{}'", recorded.name);
-            twice.expect_told(&[&told], recorded.file);
+            twice.expect_message(&[&told], recorded.file);
         } else {
             let mut values = twice.values();
             assert_eq!(
@@ -328,7 +334,7 @@ fn two_documents_are_a_failure_and_two_texts_are_repetitions_or_namesakes() {
                 2 * whole.len(),
                 "{}: {}",
                 recorded.file,
-                twice.told()
+                twice.cause_text()
             );
             values.dedup();
             assert!(
@@ -345,10 +351,10 @@ fn other_encodings_are_named_with_their_line() {
     for recorded in &RECORDED {
         let (file, text) = (recorded.file, recorded.text());
         for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
-            let answer = recorded.read(&utf16(&text, bytes_of));
-            answer.expect_told(&["it is UTF-16 text"], file);
+            let answer = recorded.read(&encode_utf16(&text, bytes_of));
+            answer.expect_message(&["it is UTF-16 text"], file);
             // Without a byte order mark the encoding is unknown, but the text must not be misread.
-            let unmarked = recorded.read(&utf16(&text, bytes_of)[2..]);
+            let unmarked = recorded.read(&encode_utf16(&text, bytes_of)[2..]);
             assert!(unmarked.values().is_empty(), "{file}");
         }
         let marked = recorded.read(format!("\u{feff}{text}").as_bytes());
@@ -359,11 +365,11 @@ fn other_encodings_are_named_with_their_line() {
         );
         let latin1 = [b"caf\xe9\n", text.as_bytes()].concat();
         let answer = recorded.read(&latin1);
-        if recorded.read == Read::GoBench {
+        if recorded.read == ResultFormat::GoBench {
             // Output of the benchmark itself, in any encoding, may be between the results.
-            assert!(answer.cause.is_none(), "{}", answer.told());
+            assert!(answer.cause.is_none(), "{}", answer.cause_text());
         } else {
-            answer.expect_told(&["line 1 is not UTF-8"], file);
+            answer.expect_message(&["line 1 is not UTF-8"], file);
         }
     }
 }

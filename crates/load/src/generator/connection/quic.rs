@@ -1,78 +1,81 @@
-//! Handles events of a QUIC connection, like [`Connection::on_event`] for sockets.
+//! Handles events of a QUIC connection, like [`Connection::handle_event`] for sockets.
 
-use super::{Connection, State};
-use crate::generator::core::Core;
-use crate::generator::protocol::Protocol;
-use crate::generator::quic::{class_of_connecting, lost_by};
-use crate::generator::sent::Lost;
-use crate::load::Address;
+use super::{ConnectionState, LoadConnection};
+use crate::generator::core::WorkerCore;
+use crate::generator::protocol::ProtocolState;
+use crate::generator::quic::{connect_error_class, connection_loss};
+use crate::generator::sent::ConnectionLoss;
+use crate::load::ServerAddress;
 use crate::outcomes::ErrorClass;
-use speedwell_load_h3::{Event, What};
+use speedwell_load_h3::{EventKind, H3Event};
 
-impl Connection {
+impl LoadConnection {
     /// Starts connecting.
-    pub(super) fn open_quic(&mut self, token: u64, core: &mut Core) {
+    pub(super) fn open_quic(&mut self, token: u64, core: &mut WorkerCore) {
         let local = core.load.target.local;
         let address = core.next_address().clone();
-        let (Protocol::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic) else {
+        let (ProtocolState::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic)
+        else {
             return;
         };
         match address {
-            Address::Internet(to) => streams.connect(to, local, token, engine),
+            ServerAddress::Internet(to) => streams.connect(to, local, token, engine),
             // Loads with such an address are rejected before they start.
-            Address::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
+            ServerAddress::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
         }
     }
 
     /// Handles an event of the connection.
-    pub fn on_quic(&mut self, event: Event, core: &mut Core) {
-        let at_ns = core.clock.time_of(event.at);
-        let Protocol::Three(streams) = &mut self.protocol else {
+    pub fn handle_quic_event(&mut self, event: H3Event, core: &mut WorkerCore) {
+        let at_ns = core.clock.to_load_ns(event.at);
+        let ProtocolState::Three(streams) = &mut self.protocol else {
             return;
         };
         match (event.what, self.state) {
-            (What::Established(established), State::Connecting) => {
+            (EventKind::Established(established), ConnectionState::Connecting) => {
                 if let Some(seen) = &mut core.seen {
-                    seen.connected_by_quic(&established, at_ns - self.begun_ns);
+                    seen.record_quic_connect(&established, at_ns - self.begun_ns);
                 }
-                streams.establish(*established);
-                self.opened(core);
+                streams.set_established(*established);
+                self.mark_open(core);
             }
-            (What::NotEstablished(error), State::Connecting) => {
-                self.fail_to_open(class_of_connecting(error), core);
+            (EventKind::NotEstablished(error), ConnectionState::Connecting) => {
+                self.fail_to_open(connect_error_class(error), core);
             }
-            (What::Ended(ended), State::Open) => self.lose(lost_by(ended), core),
-            (What::Closing, State::Open) => {
-                streams.closing();
-                self.after_event(core);
+            (EventKind::Ended(ended), ConnectionState::Open) => {
+                self.end_connection(connection_loss(ended), core)
             }
-            (What::Stream(key, event), State::Open) => {
+            (EventKind::Closing, ConnectionState::Open) => {
+                streams.set_draining();
+                self.close_if_done(core);
+            }
+            (EventKind::Stream(key, event), ConnectionState::Open) => {
                 let before = streams.in_flight();
-                let had_room = streams.room() > self.thinking && !self.is_last;
-                streams.on_event(key, event, at_ns, &mut core.recorder);
+                let had_room = streams.available_streams() > self.thinking && !self.is_last;
+                streams.handle_event(key, event, at_ns, &mut core.recorder);
                 let ended = before - streams.in_flight();
                 core.ended += ended as u32;
-                let has_room = streams.room() > self.thinking;
+                let has_room = streams.available_streams() > self.thinking;
                 if has_room && !had_room {
                     self.freed.since_ns = at_ns;
                 }
-                self.after_event(core);
+                self.close_if_done(core);
             }
             _ => {}
         }
     }
 
     /// Closes the connection at the end of the load.
-    pub fn hang_up(&mut self) {
-        self.protocol.hang_up();
+    pub fn close_connection(&mut self) {
+        self.protocol.close_connection();
     }
 
     /// Closes the connection if it accepts no further request and has none in flight.
-    fn after_event(&mut self, core: &mut Core) {
+    fn close_if_done(&mut self, core: &mut WorkerCore) {
         self.is_last |= self.protocol.is_last();
         let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;
         if self.is_last && !is_awaited {
-            self.lose(Lost::Ours, core);
+            self.end_connection(ConnectionLoss::Ours, core);
         }
     }
 }

@@ -57,7 +57,7 @@ static CODES: [u32; 257] = CODES_BY_SYMBOL;
 /// Number of inner nodes of the tree: one less than its leaves.
 const STATES: usize = 256;
 
-/// Children of each inner node by bit: an inner node if below [`STATES`], else `STATES` + symbol.
+/// Children of each inner node by bit: an inner node if below [`PARCEL_STATE_NAMES`], else `STATES` + symbol.
 const TREE: [[u16; 2]; STATES] = {
     let mut tree = [[0u16; 2]; STATES];
     let (mut used, mut symbol) = (1, 0);
@@ -82,7 +82,7 @@ const TREE: [[u16; 2]; STATES] = {
 
 /// Effect of four bits in a state.
 #[derive(Clone, Copy)]
-struct Step {
+struct DecoderStep {
     next: u8,
     /// The completed byte, if [`EMITS`] is set.
     byte: u8,
@@ -95,7 +95,7 @@ const FAILS: u8 = 2;
 /// A string may end here: fewer than eight bits are pending, all of them ones.
 const MAY_END: u8 = 4;
 
-static STEPS: [[Step; 16]; STATES] = {
+static STEPS: [[DecoderStep; 16]; STATES] = {
     let mut may_end = [false; STATES];
     let (mut node, mut depth) = (0, 0);
     while depth < 8 {
@@ -103,7 +103,7 @@ static STEPS: [[Step; 16]; STATES] = {
         node = TREE[node][1] as usize;
         depth += 1;
     }
-    let nothing = Step {
+    let nothing = DecoderStep {
         next: 0,
         byte: 0,
         flags: 0,
@@ -113,7 +113,7 @@ static STEPS: [[Step; 16]; STATES] = {
     while state < STATES {
         let mut bits = 0;
         while bits < 16 {
-            steps[state][bits] = step(state, bits, &may_end);
+            steps[state][bits] = build_step(state, bits, &may_end);
             bits += 1;
         }
         state += 1;
@@ -121,7 +121,7 @@ static STEPS: [[Step; 16]; STATES] = {
     steps
 };
 
-const fn step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Step {
+const fn build_step(state: usize, bits: usize, may_end: &[bool; STATES]) -> DecoderStep {
     let (mut node, mut byte, mut flags, mut bit) = (state, 0, 0, 4);
     while bit > 0 {
         bit -= 1;
@@ -138,7 +138,7 @@ const fn step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Step {
     if may_end[node] {
         flags |= MAY_END;
     }
-    Step {
+    DecoderStep {
         next: node as u8,
         byte,
         flags,
@@ -166,7 +166,7 @@ pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
 }
 
 /// Returns the length of a string in this code.
-pub(super) fn encoded_bytes(text: &[u8]) -> usize {
+pub(super) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()
         .map(|byte| usize::from(LENGTHS[usize::from(*byte)]))
@@ -220,7 +220,7 @@ mod tests {
                 let text = [first, second, first];
                 let mut coded = Vec::new();
                 encode(&mut coded, &text);
-                assert_eq!(coded.len(), encoded_bytes(&text));
+                assert_eq!(coded.len(), encoded_len(&text));
                 assert_eq!(decoded(&coded).as_deref(), Some(&text[..]));
             }
         }

@@ -2,24 +2,24 @@
 //! requests need, which never uses a dynamic table.
 //!
 //! Decides what the bytes of a header block mean, not which fields a response must have. Start at
-//! [`Decoder`]; the format of a representation is in `representation`.
+//! [`HpackDecoder`]; the format of a representation is in `representation`.
 
 mod huffman;
 mod representation;
 mod table;
 
-pub(super) use representation::{Name, Reader, Representation, Text};
-pub(super) use table::ENTRIES;
+pub(super) use representation::{BlockReader, CodedText, FieldName, FieldRepresentation};
+pub(super) use table::STATIC_ENTRIES;
 
 use std::ops::Range;
-use table::{ENTRY_OVERHEAD_BYTES, Table, entry};
+use table::{DynamicTable, ENTRY_OVERHEAD_BYTES, static_entry};
 
 /// Initial size of the dynamic table in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
 
 /// Result of decoding a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decoded {
+pub enum DecodeResult {
     /// All fields were decoded.
     Whole,
     /// The fields exceed the size limit. Later blocks cannot be decoded, since this one was not
@@ -31,44 +31,53 @@ pub enum Decoded {
 
 /// Decodes the header blocks of a connection in order.
 #[derive(Debug)]
-pub struct Decoder {
-    table: Table,
+pub struct HpackDecoder {
+    table: DynamicTable,
     /// Our SETTINGS_HEADER_TABLE_SIZE, the upper limit for size updates.
     limit: usize,
 }
 
-impl Decoder {
+impl HpackDecoder {
     /// Creates a decoder for a peer that may use a table of this many bytes.
-    pub fn new(table_size: u32) -> Decoder {
+    pub fn new(table_size: u32) -> HpackDecoder {
         let limit = table_size as usize;
-        Decoder {
-            table: Table::new(limit.min(INITIAL_SIZE)),
+        HpackDecoder {
+            table: DynamicTable::new(limit.min(INITIAL_SIZE)),
             limit,
         }
     }
 
     /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits names
     /// and values plus 32 bytes per field (RFC 9113, section 6.5.2).
-    pub fn decode(&mut self, block: &[u8], fields: &mut Fields, max_list_bytes: usize) -> Decoded {
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        fields: &mut FieldList,
+        max_list_bytes: usize,
+    ) -> DecodeResult {
         fields.clear();
-        let mut reader = Reader::new(block);
+        let mut reader = BlockReader::new(block);
         while !reader.is_at_end() {
-            let Some(representation) = reader.read() else {
-                return Decoded::Malformed;
+            let Some(representation) = reader.next_representation() else {
+                return DecodeResult::Malformed;
             };
-            if self.take(representation, fields).is_none() {
-                return Decoded::Malformed;
+            if self.decode_field(representation, fields).is_none() {
+                return DecodeResult::Malformed;
             }
             if fields.list_bytes() > max_list_bytes {
-                return Decoded::TooLarge;
+                return DecodeResult::TooLarge;
             }
         }
-        Decoded::Whole
+        DecodeResult::Whole
     }
 
-    fn take(&mut self, representation: Representation, fields: &mut Fields) -> Option<()> {
+    fn decode_field(
+        &mut self,
+        representation: FieldRepresentation,
+        fields: &mut FieldList,
+    ) -> Option<()> {
         match representation {
-            Representation::SizeUpdate(size) => {
+            FieldRepresentation::SizeUpdate(size) => {
                 // Only at the start of a block (section 4.2), and within our limit (section 6.3).
                 let size = size as usize;
                 if !fields.is_empty() || size > self.limit {
@@ -76,22 +85,22 @@ impl Decoder {
                 }
                 self.table.resize(size);
             }
-            Representation::Indexed(index) => {
-                let (name, value) = self.entry(index)?;
-                let text = fields.text();
+            FieldRepresentation::Indexed(index) => {
+                let (name, value) = self.lookup_entry(index)?;
+                let text = fields.text_buffer();
                 text.extend_from_slice(name);
                 let name_end = text.len();
                 text.extend_from_slice(value);
                 fields.end_field(name_end);
             }
-            Representation::Literal {
+            FieldRepresentation::Literal {
                 name,
                 value,
                 is_kept,
             } => {
-                self.literal(name, value, fields)?;
+                self.decode_literal(name, value, fields)?;
                 if is_kept {
-                    let (name, value) = fields.last();
+                    let (name, value) = fields.last_field();
                     self.table.insert(name, value);
                 }
             }
@@ -99,11 +108,16 @@ impl Decoder {
         Some(())
     }
 
-    fn literal(&self, name: Name, value: Text, fields: &mut Fields) -> Option<()> {
-        let text = fields.text();
+    fn decode_literal(
+        &self,
+        name: FieldName,
+        value: CodedText,
+        fields: &mut FieldList,
+    ) -> Option<()> {
+        let text = fields.text_buffer();
         match name {
-            Name::Indexed(index) => text.extend_from_slice(self.entry(index)?.0),
-            Name::Literal(name) => name.append_to(text)?,
+            FieldName::Indexed(index) => text.extend_from_slice(self.lookup_entry(index)?.0),
+            FieldName::Literal(name) => name.append_to(text)?,
         }
         let name_end = text.len();
         value.append_to(text)?;
@@ -111,11 +125,11 @@ impl Decoder {
         Some(())
     }
 
-    fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
-        if index <= ENTRIES {
-            return entry(index).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    fn lookup_entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
+        if index <= STATIC_ENTRIES {
+            return static_entry(index).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         }
-        self.table.get((index - ENTRIES - 1) as usize)
+        self.table.get((index - STATIC_ENTRIES - 1) as usize)
     }
 }
 
@@ -123,16 +137,16 @@ impl Decoder {
 
 /// The fields of a header block in order, including pseudo-header fields.
 #[derive(Debug, Clone, Default)]
-pub struct Fields {
+pub struct FieldList {
     bytes: Vec<u8>,
     /// Ends of the name and value of each field. A name starts where the previous value ends.
     ends: Vec<(usize, usize)>,
 }
 
-impl Fields {
+impl FieldList {
     /// Creates an empty list.
-    pub fn new() -> Fields {
-        Fields::default()
+    pub fn new() -> FieldList {
+        FieldList::default()
     }
 
     /// Iterates over names and values, in the order of the block.
@@ -173,7 +187,7 @@ impl Fields {
     }
 
     /// Buffer to append the next name or value to.
-    fn text(&mut self) -> &mut Vec<u8> {
+    fn text_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
@@ -183,7 +197,7 @@ impl Fields {
     }
 
     /// Returns name and value of the last field.
-    fn last(&self) -> (&[u8], &[u8]) {
+    fn last_field(&self) -> (&[u8], &[u8]) {
         let start = self.start_of_last();
         let Some((name_end, end)) = self.ends.last() else {
             return (&[], &[]);
@@ -226,9 +240,9 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         lower.make_ascii_lowercase();
         &*lower
     });
-    let found = lower.and_then(|lower| table::find(lower, value));
+    let found = lower.and_then(|lower| table::find_static(lower, value));
     if let Some((index, true)) = found {
-        representation::encode(out, INDEXED, 7, index);
+        representation::encode_integer(out, INDEXED, 7, index);
         return;
     }
     let pattern = match lower {
@@ -236,26 +250,26 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         _ => WITHOUT_INDEXING,
     };
     match found {
-        Some((index, _)) => representation::encode(out, pattern, 4, index),
+        Some((index, _)) => representation::encode_integer(out, pattern, 4, index),
         None => {
             out.push(pattern);
             match lower {
-                Some(lower) => text(out, lower),
-                None => text(out, &name.to_ascii_lowercase()),
+                Some(lower) => encode_text(out, lower),
+                None => encode_text(out, &name.to_ascii_lowercase()),
             }
         }
     }
-    text(out, value);
+    encode_text(out, value);
 }
 
 /// Appends a string, Huffman-coded if that is shorter.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    let coded_bytes = huffman::encoded_bytes(text);
+fn encode_text(out: &mut Vec<u8>, text: &[u8]) {
+    let coded_bytes = huffman::encoded_len(text);
     if coded_bytes < text.len() {
-        representation::encode(out, 0x80, 7, coded_bytes);
+        representation::encode_integer(out, 0x80, 7, coded_bytes);
         huffman::encode(out, text);
     } else {
-        representation::encode(out, 0, 7, text.len());
+        representation::encode_integer(out, 0, 7, text.len());
         out.extend_from_slice(text);
     }
 }
@@ -274,10 +288,10 @@ mod tests {
             .collect()
     }
 
-    fn text(decoder: &mut Decoder, block: &str) -> String {
-        let mut fields = Fields::new();
+    fn text(decoder: &mut HpackDecoder, block: &str) -> String {
+        let mut fields = FieldList::new();
         let decoded = decoder.decode(&hex(block), &mut fields, 4096);
-        assert_eq!(decoded, Decoded::Whole);
+        assert_eq!(decoded, DecodeResult::Whole);
         let line = |(name, value): (&[u8], &[u8])| {
             let (name, value) = (
                 String::from_utf8_lossy(name),
@@ -308,7 +322,7 @@ mod tests {
             "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
         ];
         for blocks in [plain, huffman] {
-            let mut decoder = Decoder::new(4096);
+            let mut decoder = HpackDecoder::new(4096);
             for (block, expected) in blocks.iter().zip(REQUESTS) {
                 assert_eq!(text(&mut decoder, block), expected);
             }
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_literals_of_rfc_7541_appendix_c_2() {
-        let of = |block| text(&mut Decoder::new(4096), block);
+        let of = |block| text(&mut HpackDecoder::new(4096), block);
         let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
         assert_eq!(of(custom), "custom-key: custom-header\n");
         assert_eq!(
@@ -334,7 +348,7 @@ mod tests {
     #[test]
     fn what_cannot_be_decoded_is_said_so() {
         let of = |table_size, block: &[u8]| {
-            Decoder::new(table_size).decode(block, &mut Fields::new(), 100)
+            HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
         };
         // An index of 0, one beyond both tables, a truncated string, a table size above the limit,
         // and a size update after a field.
@@ -345,10 +359,10 @@ mod tests {
             &[0x3f, 0xff, 0x7f],
             &[0x88, 0x20],
         ] {
-            assert_eq!(of(4096, block), Decoded::Malformed, "{block:?}");
+            assert_eq!(of(4096, block), DecodeResult::Malformed, "{block:?}");
         }
-        assert_eq!(of(0, &[0x20, 0x88]), Decoded::Whole);
-        assert_eq!(of(0, &[0x21, 0x88]), Decoded::Malformed);
-        assert_eq!(of(4096, &[0x88; 3]), Decoded::TooLarge);
+        assert_eq!(of(0, &[0x20, 0x88]), DecodeResult::Whole);
+        assert_eq!(of(0, &[0x21, 0x88]), DecodeResult::Malformed);
+        assert_eq!(of(4096, &[0x88; 3]), DecodeResult::TooLarge);
     }
 }

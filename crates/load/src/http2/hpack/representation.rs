@@ -5,23 +5,23 @@ use super::huffman;
 
 /// A string as encoded in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Text<'a> {
+pub(crate) struct CodedText<'a> {
     pub(crate) is_huffman: bool,
     pub(crate) coded: &'a [u8],
 }
 
-impl<'a> Text<'a> {
+impl<'a> CodedText<'a> {
     #[inline]
-    fn read(bytes: &mut &'a [u8]) -> Option<Text<'a>> {
+    fn read_text(bytes: &mut &'a [u8]) -> Option<CodedText<'a>> {
         let is_huffman = bytes.first()? & 0x80 != 0;
-        let length = decode(bytes, 7)? as usize;
+        let length = decode_integer(bytes, 7)? as usize;
         let (coded, rest) = bytes.split_at_checked(length)?;
         *bytes = rest;
-        Some(Text { is_huffman, coded })
+        Some(CodedText { is_huffman, coded })
     }
 
     /// Decodes a Huffman-coded string and passes on its bytes. `None` if it is invalid.
-    pub(crate) fn decode(self, take: impl FnMut(u8)) -> Option<()> {
+    pub(crate) fn decode_huffman(self, take: impl FnMut(u8)) -> Option<()> {
         huffman::decode(self.coded, take)
     }
 
@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
     /// Decodes the string into a small buffer and returns the filled part. `None` if it does not
     /// fit or its Huffman code is invalid.
     #[inline]
-    pub(crate) fn within(self, buffer: &mut [u8]) -> Option<&[u8]> {
+    pub(crate) fn decode_into(self, buffer: &mut [u8]) -> Option<&[u8]> {
         let mut length = 0;
         let mut fits = true;
         let mut take = |byte| match buffer.get_mut(length) {
@@ -58,19 +58,19 @@ impl<'a> Text<'a> {
 
 /// The name of a literal field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Name<'a> {
+pub(crate) enum FieldName<'a> {
     /// Name of the entry with this index.
     Indexed(u32),
-    Literal(Text<'a>),
+    Literal(CodedText<'a>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Representation<'a> {
+pub(crate) enum FieldRepresentation<'a> {
     /// Name and value of an entry.
     Indexed(u32),
     Literal {
-        name: Name<'a>,
-        value: Text<'a>,
+        name: FieldName<'a>,
+        value: CodedText<'a>,
         /// Whether the field becomes an entry of the dynamic table.
         is_kept: bool,
     },
@@ -80,13 +80,13 @@ pub(crate) enum Representation<'a> {
 
 /// Reads the representations of a block.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct BlockReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(block: &'a [u8]) -> Reader<'a> {
-        Reader { rest: block }
+impl<'a> BlockReader<'a> {
+    pub(crate) fn new(block: &'a [u8]) -> BlockReader<'a> {
+        BlockReader { rest: block }
     }
 
     pub(crate) fn is_at_end(&self) -> bool {
@@ -118,22 +118,22 @@ impl<'a> Reader<'a> {
 
     /// Reads the next representation. `None` if it is truncated or malformed.
     #[inline]
-    pub(crate) fn read(&mut self) -> Option<Representation<'a>> {
+    pub(crate) fn next_representation(&mut self) -> Option<FieldRepresentation<'a>> {
         let first = *self.rest.first()?;
         let rest = &mut self.rest;
         match first {
-            0x80.. => Some(Representation::Indexed(decode(rest, 7)?)),
-            0x20..0x40 => Some(Representation::SizeUpdate(decode(rest, 5)?)),
+            0x80.. => Some(FieldRepresentation::Indexed(decode_integer(rest, 7)?)),
+            0x20..0x40 => Some(FieldRepresentation::SizeUpdate(decode_integer(rest, 5)?)),
             // "Without indexing" and "never indexed" differ only for intermediaries.
             _ => {
                 let is_kept = first & 0x40 != 0;
-                let name = match decode(rest, if is_kept { 6 } else { 4 })? {
-                    0 => Name::Literal(Text::read(rest)?),
-                    index => Name::Indexed(index),
+                let name = match decode_integer(rest, if is_kept { 6 } else { 4 })? {
+                    0 => FieldName::Literal(CodedText::read_text(rest)?),
+                    index => FieldName::Indexed(index),
                 };
-                Some(Representation::Literal {
+                Some(FieldRepresentation::Literal {
                     name,
-                    value: Text::read(rest)?,
+                    value: CodedText::read_text(rest)?,
                     is_kept,
                 })
             }
@@ -146,12 +146,12 @@ impl<'a> Reader<'a> {
 
 /// Maximum value accepted. RFC 7541 demands a limit; no index, length or table size of a block
 /// within our other limits comes near it.
-const MAX: u64 = u32::MAX as u64;
+const MAX_INTEGER: u64 = u32::MAX as u64;
 
 /// Reads an integer with a prefix of this many bits and advances past it. `None` if it is
 /// truncated, too large or needlessly long.
 #[inline]
-pub(super) fn decode(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
+pub(super) fn decode_integer(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
     let (first, rest) = bytes.split_first()?;
     let mask = (1u32 << prefix_bits) - 1;
     let prefix = u32::from(*first) & mask;
@@ -159,11 +159,11 @@ pub(super) fn decode(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
     if prefix < mask {
         Some(prefix)
     } else {
-        continued(bytes, mask)
+        decode_continuation(bytes, mask)
     }
 }
 
-fn continued(bytes: &mut &[u8], mask: u32) -> Option<u32> {
+fn decode_continuation(bytes: &mut &[u8], mask: u32) -> Option<u32> {
     let mut value = u64::from(mask);
     // Five groups hold 35 bits, more than `MAX` needs; longer encodings are padded with zeros.
     for group in 0..5 {
@@ -171,14 +171,14 @@ fn continued(bytes: &mut &[u8], mask: u32) -> Option<u32> {
         *bytes = rest;
         value += u64::from(byte & 0x7f) << (7 * group);
         if byte & 0x80 == 0 {
-            return u32::try_from(value.min(MAX + 1)).ok();
+            return u32::try_from(value.min(MAX_INTEGER + 1)).ok();
         }
     }
     None
 }
 
 /// Appends an integer whose prefix occupies the bits that `pattern` leaves free.
-pub(super) fn encode(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize) {
+pub(super) fn encode_integer(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize) {
     let mask = (1usize << prefix_bits) - 1;
     if value < mask {
         out.push(pattern | value as u8);
@@ -205,9 +205,12 @@ mod tests {
             (8, 42, &[42]),
         ] {
             let mut out = Vec::new();
-            encode(&mut out, 0, prefix_bits, value);
+            encode_integer(&mut out, 0, prefix_bits, value);
             assert_eq!(out, expected);
-            assert_eq!(decode(&mut &out[..], prefix_bits), Some(value as u32));
+            assert_eq!(
+                decode_integer(&mut &out[..], prefix_bits),
+                Some(value as u32)
+            );
         }
     }
 
@@ -216,16 +219,22 @@ mod tests {
         for value in (0..70_000).chain([u32::MAX as usize - 1, u32::MAX as usize]) {
             for prefix_bits in 4..=7 {
                 let mut out = Vec::new();
-                encode(&mut out, 0, prefix_bits, value);
+                encode_integer(&mut out, 0, prefix_bits, value);
                 let mut rest = &out[..];
-                assert_eq!(decode(&mut rest, prefix_bits), Some(value as u32));
+                assert_eq!(decode_integer(&mut rest, prefix_bits), Some(value as u32));
                 assert!(rest.is_empty());
-                assert_eq!(decode(&mut &out[..out.len() - 1], prefix_bits), None);
+                assert_eq!(
+                    decode_integer(&mut &out[..out.len() - 1], prefix_bits),
+                    None
+                );
             }
         }
         let mut out = Vec::new();
-        encode(&mut out, 0, 5, u32::MAX as usize + 1);
-        assert_eq!(decode(&mut &out[..], 5), None);
-        assert_eq!(decode(&mut &[31, 128, 128, 128, 128, 128, 0][..], 5), None);
+        encode_integer(&mut out, 0, 5, u32::MAX as usize + 1);
+        assert_eq!(decode_integer(&mut &out[..], 5), None);
+        assert_eq!(
+            decode_integer(&mut &[31, 128, 128, 128, 128, 128, 0][..], 5),
+            None
+        );
     }
 }

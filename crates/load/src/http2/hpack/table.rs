@@ -5,30 +5,30 @@
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct DynamicEntry {
     start: usize,
     name_bytes: usize,
     value_bytes: usize,
 }
 
-impl Entry {
+impl DynamicEntry {
     fn size(&self) -> usize {
         self.name_bytes + self.value_bytes + ENTRY_OVERHEAD_BYTES
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct DynamicTable {
     /// Oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<DynamicEntry>,
     bytes: Vec<u8>,
     size: usize,
     max_size: usize,
 }
 
-impl Table {
-    pub(super) fn new(max_size: usize) -> Table {
-        Table {
+impl DynamicTable {
+    pub(super) fn new(max_size: usize) -> DynamicTable {
+        DynamicTable {
             entries: VecDeque::new(),
             bytes: Vec::new(),
             size: 0,
@@ -49,19 +49,19 @@ impl Table {
 
     pub(super) fn resize(&mut self, max_size: usize) {
         self.max_size = max_size;
-        self.evict(max_size);
+        self.evict_to(max_size);
     }
 
     /// Inserts an entry. One larger than the table empties it, which is not an error (section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.max_size {
-            self.evict(0);
+            self.evict_to(0);
             return;
         }
-        self.evict(self.max_size - size);
-        self.reclaim();
-        self.entries.push_back(Entry {
+        self.evict_to(self.max_size - size);
+        self.reclaim_space();
+        self.entries.push_back(DynamicEntry {
             start: self.bytes.len(),
             name_bytes: name.len(),
             value_bytes: value.len(),
@@ -71,7 +71,7 @@ impl Table {
         self.size += size;
     }
 
-    fn evict(&mut self, max_size: usize) {
+    fn evict_to(&mut self, max_size: usize) {
         while self.size > max_size
             && let Some(entry) = self.entries.pop_front()
         {
@@ -80,7 +80,7 @@ impl Table {
     }
 
     /// Moves the remaining bytes to the start once more than the table size is unused there.
-    fn reclaim(&mut self) {
+    fn reclaim_space(&mut self) {
         let start = self
             .entries
             .front()
@@ -97,18 +97,21 @@ impl Table {
 // The static table (RFC 7541, appendix A).
 
 /// Number of static entries; indices of the dynamic table follow.
-pub(crate) const ENTRIES: u32 = 61;
+pub(crate) const STATIC_ENTRIES: u32 = 61;
 
-/// Returns the static entry at an index from 1 to [`ENTRIES`].
-pub(crate) fn entry(index: u32) -> Option<(&'static str, &'static str)> {
+/// Returns the static entry at an index from 1 to [`STATIC_ENTRIES`].
+pub(crate) fn static_entry(index: u32) -> Option<(&'static str, &'static str)> {
     let place = usize::try_from(index).ok()?.checked_sub(1)?;
-    TABLE.get(place).copied()
+    STATIC_TABLE.get(place).copied()
 }
 
 /// Returns the index of a field, and whether its value matches, too.
-pub(super) fn find(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
+pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let is_named = |entry: &&(usize, &(&str, &str))| entry.1.0.as_bytes() == name;
-    let mut named = TABLE.iter().enumerate().filter(|entry| is_named(&entry));
+    let mut named = STATIC_TABLE
+        .iter()
+        .enumerate()
+        .filter(|entry| is_named(&entry));
     let first = named.clone().next()?;
     let exact = named.find(|(_, entry)| entry.1.as_bytes() == value);
     Some(match exact {
@@ -117,7 +120,7 @@ pub(super) fn find(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     })
 }
 
-static TABLE: [(&str, &str); ENTRIES as usize] = [
+static STATIC_TABLE: [(&str, &str); STATIC_ENTRIES as usize] = [
     (":authority", ""),
     (":method", "GET"),
     (":method", "POST"),

@@ -5,7 +5,7 @@ use super::frames::{
     window_update,
 };
 use super::peer::{Client, Seen, request};
-use speedwell_load::http2::{ConnectionError, Settings, StreamError};
+use speedwell_load::http2::{Http2ConnectionError, Http2Settings, Http2StreamError};
 
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const OK: &[(&str, &str)] = &[(":status", "200")];
@@ -21,7 +21,9 @@ fn bodies(client: &mut Client) -> Vec<(u32, usize, bool)> {
 #[test]
 fn a_body_that_fits_goes_with_its_head() {
     let mut client = Client::new();
-    client.connection.open(&request("POST", Some(b"hello")), 0);
+    client
+        .connection
+        .open_stream(&request("POST", Some(b"hello")), 0);
     let frames = client.written();
     assert_eq!((frames[0].kind, frames[0].flags), (HEADERS, 4));
     assert_eq!(
@@ -35,7 +37,9 @@ fn a_body_that_fits_goes_with_its_head() {
 fn a_large_body_goes_out_as_the_windows_allow() {
     let body: Vec<u8> = (0..100_000u32).map(|at| (at % 251) as u8).collect();
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 20_000)]);
-    client.connection.open(&request("POST", Some(&body)), 0);
+    client
+        .connection
+        .open_stream(&request("POST", Some(&body)), 0);
     let mut sent: Vec<u8> = Vec::new();
     let mut take = |client: &mut Client| {
         for frame in client
@@ -67,10 +71,10 @@ fn streams_take_turns() {
     client.feed(&window_update(0, 1 << 20));
     client
         .connection
-        .open(&request("POST", Some(&[0; 400_000])), 0);
+        .open_stream(&request("POST", Some(&[0; 400_000])), 0);
     client
         .connection
-        .open(&request("POST", Some(&[1; 40_000])), 1);
+        .open_stream(&request("POST", Some(&[1; 40_000])), 1);
     let mut order = Vec::new();
     for _ in 0..20 {
         order.extend(bodies(&mut client));
@@ -95,7 +99,7 @@ fn a_large_body_is_not_copied_before_it_can_go() {
     client.feed(&window_update(0, 1 << 30));
     client
         .connection
-        .open(&request("POST", Some(&vec![0; 8 << 20])), 0);
+        .open_stream(&request("POST", Some(&vec![0; 8 << 20])), 0);
     let mut total = 0;
     while !client.connection.output().is_empty() {
         assert!(client.connection.output().len() < 300_000);
@@ -110,7 +114,9 @@ fn a_large_body_is_not_copied_before_it_can_go() {
 #[test]
 fn a_change_of_the_initial_window_concerns_open_streams() {
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 10)]);
-    client.connection.open(&request("POST", Some(&[0; 30])), 0);
+    client
+        .connection
+        .open_stream(&request("POST", Some(&[0; 30])), 0);
     assert_eq!(bodies(&mut client), [(1, 10, false)]);
     // 5 less: the window is -5.
     client.feed(&settings(&[(INITIAL_WINDOW_SIZE, 5)]));
@@ -133,11 +139,11 @@ fn windows_must_not_overflow() {
     let mut client = Client::asking(3);
     assert_eq!(
         client.failed(&window_update(1, 0x7fff_ffff)),
-        StreamError::Window
+        Http2StreamError::Window
     );
     assert_eq!(
         client.failed(&window_update(3, 0)),
-        StreamError::NoIncrement
+        Http2StreamError::NoIncrement
     );
     let resets: Vec<u32> = client
         .written()
@@ -148,20 +154,20 @@ fn windows_must_not_overflow() {
     assert_eq!(resets, [3, 1], "FLOW_CONTROL_ERROR, PROTOCOL_ERROR");
     client.feed(&window_update(5, 0x7fff_ffff - 65_535));
     let error = client.broken(&settings(&[(INITIAL_WINDOW_SIZE, 65_536)]));
-    assert_eq!(error, ConnectionError::FlowControl);
+    assert_eq!(error, Http2ConnectionError::FlowControl);
 }
 
 #[test]
 fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
-    let mut client = Client::silent(&Settings {
+    let mut client = Client::silent(&Http2Settings {
         stream_window: 1000,
         connection_window: 65_535,
-        ..Settings::default()
+        ..Http2Settings::default()
     });
     client.feed(&settings(&[]));
     client.feed(&frame(SETTINGS, END, 0, &[]));
     for token in 0..70 {
-        client.connection.open(&request("GET", None), token);
+        client.connection.open_stream(&request("GET", None), token);
     }
     client.written();
     let mut credits = Vec::new();
@@ -188,16 +194,16 @@ fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
 
 #[test]
 fn the_last_frame_of_a_body_and_one_of_a_cancelled_stream_count_for_the_connection_only() {
-    let mut client = Client::silent(&Settings {
+    let mut client = Client::silent(&Http2Settings {
         stream_window: 16_000,
         connection_window: 65_535,
-        ..Settings::default()
+        ..Http2Settings::default()
     });
     client.feed(&settings(&[]));
     for token in 0..5 {
-        client.connection.open(&request("GET", None), token);
+        client.connection.open_stream(&request("GET", None), token);
     }
-    client.connection.cancel(0);
+    client.connection.cancel_stream(0);
     client.written();
     client.feed(&data(1, 0, &[0; 16_000]));
     for stream in [3, 5] {
@@ -212,12 +218,12 @@ fn the_last_frame_of_a_body_and_one_of_a_cancelled_stream_count_for_the_connecti
 #[test]
 fn more_than_a_window_breaks_the_connection_once_the_window_was_agreed_on() {
     let begin = || {
-        let mut client = Client::silent(&Settings {
+        let mut client = Client::silent(&Http2Settings {
             stream_window: 100,
-            ..Settings::default()
+            ..Http2Settings::default()
         });
         client.feed(&settings(&[]));
-        client.connection.open(&request("GET", None), 0);
+        client.connection.open_stream(&request("GET", None), 0);
         client.feed(&headers(1, 0, OK));
         client
     };
@@ -232,6 +238,6 @@ fn more_than_a_window_breaks_the_connection_once_the_window_was_agreed_on() {
     client.feed(&frame(SETTINGS, END, 0, &[]));
     assert_eq!(
         client.broken(&data(1, 0, &[0; 101])),
-        ConnectionError::FlowControl
+        Http2ConnectionError::FlowControl
     );
 }

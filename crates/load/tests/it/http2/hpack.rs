@@ -5,8 +5,8 @@ use super::peer::Client;
 use loona_hpack as oracle;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::http2::hpack::{Decoded, Decoder, Fields, encode_field};
-use speedwell_load::http2::{Event, Settings, StreamError};
+use speedwell_load::http2::hpack::{DecodeResult, FieldList, HpackDecoder, encode_field};
+use speedwell_load::http2::{Http2Event, Http2Settings, Http2StreamError};
 
 fn below(random: &mut Xoshiro256PlusPlus, end: usize) -> usize {
     random.next_u64() as usize % end
@@ -40,7 +40,7 @@ fn random_fields(random: &mut Xoshiro256PlusPlus) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-fn pairs(fields: &Fields) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn pairs(fields: &FieldList) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields
         .iter()
         .map(|(name, value)| (name.to_vec(), value.to_vec()))
@@ -52,13 +52,16 @@ fn what_another_encoder_writes_is_read_with_its_table() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7541);
     for _ in 0..40 {
         let mut encoder = oracle::Encoder::new();
-        let mut decoder = Decoder::new(4096);
-        let mut fields = Fields::new();
+        let mut decoder = HpackDecoder::new(4096);
+        let mut fields = FieldList::new();
         for _ in 0..60 {
             let expected = random_fields(&mut random);
             let borrowed = expected.iter().map(|(name, value)| (&name[..], &value[..]));
             let block = encoder.encode(borrowed);
-            assert_eq!(decoder.decode(&block, &mut fields, 1 << 20), Decoded::Whole);
+            assert_eq!(
+                decoder.decode(&block, &mut fields, 1 << 20),
+                DecodeResult::Whole
+            );
             assert_eq!(pairs(&fields), expected);
         }
     }
@@ -74,10 +77,10 @@ fn what_we_encode_is_read_by_another_decoder_and_by_ours() {
             encode_field(&mut block, &name.to_ascii_uppercase(), value);
         }
         assert_eq!(oracle::Decoder::new().decode(&block).unwrap(), expected);
-        let mut fields = Fields::new();
+        let mut fields = FieldList::new();
         assert_eq!(
-            Decoder::new(0).decode(&block, &mut fields, 1 << 20),
-            Decoded::Whole
+            HpackDecoder::new(0).decode(&block, &mut fields, 1 << 20),
+            DecodeResult::Whole
         );
         assert_eq!(pairs(&fields), expected);
     }
@@ -110,11 +113,11 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
                 block[at] = random.next_u32() as u8;
             }
         }
-        let mut read = Fields::new();
-        match Decoder::new(4096).decode(&block, &mut read, 1 << 20) {
+        let mut read = FieldList::new();
+        match HpackDecoder::new(4096).decode(&block, &mut read, 1 << 20) {
             // RFC 7541 permits a block with only a size update and no fields.
-            Decoded::Whole if read.is_empty() => {}
-            Decoded::Whole => {
+            DecodeResult::Whole if read.is_empty() => {}
+            DecodeResult::Whole => {
                 assert_eq!(
                     oracle::Decoder::new().decode(&block).ok(),
                     Some(pairs(&read))
@@ -168,9 +171,9 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
         ),
     ];
     for blocks in [plain, huffman] {
-        let mut client = Client::silent(&Settings {
+        let mut client = Client::silent(&Http2Settings {
             table_size: 256,
-            ..Settings::default()
+            ..Http2Settings::default()
         });
         client.feed(&settings(&[]));
         let mut statuses = Vec::new();
@@ -178,12 +181,12 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
         for (token, block) in (0..).zip(blocks) {
             client
                 .connection
-                .open(&super::peer::request("GET", None), token);
+                .open_stream(&super::peer::request("GET", None), token);
             let bytes = frame(HEADERS, END_HEADERS | END, token * 2 + 1, &hex(block));
-            let on = &mut |event: Event| {
-                if let Event::Head { status, block, .. } = event {
+            let on = &mut |event: Http2Event| {
+                if let Http2Event::Head { status, block, .. } = event {
                     statuses.push(status);
-                    fields = pairs(block.read(&mut Fields::new()).unwrap());
+                    fields = pairs(block.decode_fields(&mut FieldList::new()).unwrap());
                 }
             };
             client.connection.feed(&bytes, on).unwrap();
@@ -197,19 +200,19 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
 #[test]
 fn with_a_table_all_fields_are_checked_at_once() {
     for (name, value, expected) in [
-        ("A", "b", Some(StreamError::Header)),
-        ("a", "b\nc", Some(StreamError::Header)),
-        ("content-length", "x", Some(StreamError::Header)),
+        ("A", "b", Some(Http2StreamError::Header)),
+        ("a", "b\nc", Some(Http2StreamError::Header)),
+        ("content-length", "x", Some(Http2StreamError::Header)),
         ("a", "b", None),
     ] {
-        let mut client = Client::silent(&Settings {
+        let mut client = Client::silent(&Http2Settings {
             table_size: 4096,
-            ..Settings::default()
+            ..Http2Settings::default()
         });
         client.feed(&settings(&[]));
         client
             .connection
-            .open(&super::peer::request("GET", None), 0);
+            .open_stream(&super::peer::request("GET", None), 0);
         let block = oracle::Encoder::new().encode([
             (&b":status"[..], &b"200"[..]),
             (name.as_bytes(), value.as_bytes()),
@@ -224,17 +227,17 @@ fn with_a_table_all_fields_are_checked_at_once() {
 
 #[test]
 fn blocks_of_streams_that_were_given_up_fill_the_table_as_well() {
-    let mut client = Client::silent(&Settings {
+    let mut client = Client::silent(&Http2Settings {
         table_size: 4096,
-        ..Settings::default()
+        ..Http2Settings::default()
     });
     client.feed(&settings(&[]));
     for token in 0..2 {
         client
             .connection
-            .open(&super::peer::request("GET", None), token);
+            .open_stream(&super::peer::request("GET", None), token);
     }
-    client.connection.cancel(0);
+    client.connection.cancel_stream(0);
     client.feed(&frame(HEADERS, END_HEADERS | END, 1, b"\x48\x03503"));
     assert_eq!(
         client

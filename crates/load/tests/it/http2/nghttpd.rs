@@ -2,8 +2,8 @@
 
 use super::frames::parse;
 use speedwell_load::http1::RequestParts;
-use speedwell_load::http2::hpack::Fields;
-use speedwell_load::http2::{Connection, Event, Request, Scheme, Settings};
+use speedwell_load::http2::hpack::FieldList;
+use speedwell_load::http2::{Http2Connection, Http2Event, Http2Request, Http2Settings, UrlScheme};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -65,9 +65,9 @@ fn nghttpd_answers_files_and_uploads() {
         return;
     };
     for table_size in [0, 4096] {
-        let settings = Settings {
+        let settings = Http2Settings {
             table_size,
-            ..Settings::default()
+            ..Http2Settings::default()
         };
         exchange(&mut server.stream, &settings);
         let port = server.stream.peer_addr().unwrap();
@@ -78,7 +78,7 @@ fn nghttpd_answers_files_and_uploads() {
 }
 
 /// Sends 150 requests on one connection: for a file, a missing file, and an upload that is echoed.
-fn exchange(stream: &mut TcpStream, settings: &Settings) {
+fn exchange(stream: &mut TcpStream, settings: &Http2Settings) {
     let body = vec![b'u'; 90_000];
     let request = |method, target, body| {
         let parts = RequestParts {
@@ -88,34 +88,38 @@ fn exchange(stream: &mut TcpStream, settings: &Settings) {
             body,
             ..RequestParts::default()
         };
-        Request::new(&parts, Scheme::Http).unwrap()
+        Http2Request::new(&parts, UrlScheme::Http).unwrap()
     };
     let requests = [
         request("GET", "/a.txt", None),
         request("GET", "/none", None),
         request("POST", "/echo", Some(&body[..])),
     ];
-    let mut connection = Connection::new(settings);
+    let mut connection = Http2Connection::new(settings);
     let (mut next, mut ended) = (0, Vec::new());
     let mut servers = 0;
     let mut buffer = [0; 10_000];
     while ended.len() < 150 {
         while next < 150 && connection.capacity() > 0 {
-            assert!(connection.open(&requests[next as usize % 3], next));
+            assert!(connection.open_stream(&requests[next as usize % 3], next));
             next += 1;
         }
         while !connection.output().is_empty() {
             let sent = stream.write(connection.output()).unwrap();
-            connection.sent(sent);
+            connection.mark_sent(sent);
         }
         let read = stream.read(&mut buffer).unwrap();
         assert!(read > 0, "{:?}", parse(connection.output()));
-        let on = &mut |event: Event| match event {
-            Event::Ended { token, summary } => ended.push((token, summary)),
-            Event::Failed { token, why } => panic!("{token}: {why}"),
-            Event::Head { block, .. } => {
-                let mut memory = Fields::new();
-                let server = block.read(&mut memory).unwrap().value("server").unwrap();
+        let on = &mut |event: Http2Event| match event {
+            Http2Event::Ended { token, summary } => ended.push((token, summary)),
+            Http2Event::Failed { token, why } => panic!("{token}: {why}"),
+            Http2Event::Head { block, .. } => {
+                let mut memory = FieldList::new();
+                let server = block
+                    .decode_fields(&mut memory)
+                    .unwrap()
+                    .value("server")
+                    .unwrap();
                 servers += u32::from(server.starts_with(b"nghttpd"));
             }
             _ => {}

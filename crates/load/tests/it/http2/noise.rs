@@ -1,10 +1,11 @@
 //! Invariants of any server output, however it is split. Also used by the fuzz target, so this file
 //! depends on nothing else.
 
-use speedwell_load::http1::{MethodKind, Phase, RequestParts, Summary};
-use speedwell_load::http2::hpack::Fields;
+use speedwell_load::http1::{MethodKind, RequestParts, ResponsePhase, ResponseSummary};
+use speedwell_load::http2::hpack::FieldList;
 use speedwell_load::http2::{
-    Connection, ConnectionError, Event, Request, Scheme, Settings, StreamError,
+    Http2Connection, Http2ConnectionError, Http2Event, Http2Request, Http2Settings,
+    Http2StreamError, UrlScheme,
 };
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -17,27 +18,27 @@ pub struct Story {
     pub status: u16,
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    pub ended: Option<Summary>,
-    pub failed: Option<StreamError>,
+    pub ended: Option<ResponseSummary>,
+    pub failed: Option<Http2StreamError>,
 }
 
 /// The result of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub stories: BTreeMap<u32, Story>,
-    pub result: Result<(), ConnectionError>,
+    pub result: Result<(), Http2ConnectionError>,
     pub output: Vec<u8>,
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ResponsePhase>,
     pub capacity: usize,
 }
 
 /// The requests of the streams, used cyclically; encoded once, for the speed of the fuzz target.
-pub fn requests() -> &'static [Request] {
-    static REQUESTS: OnceLock<Vec<Request>> = OnceLock::new();
+pub fn requests() -> &'static [Http2Request] {
+    static REQUESTS: OnceLock<Vec<Http2Request>> = OnceLock::new();
     REQUESTS.get_or_init(encode_requests)
 }
 
-fn encode_requests() -> Vec<Request> {
+fn encode_requests() -> Vec<Http2Request> {
     let parts = |method, body| RequestParts {
         method,
         target: "/",
@@ -53,17 +54,17 @@ fn encode_requests() -> Vec<Request> {
         parts("POST", Some(&body)),
     ]
     .iter()
-    .map(|parts| Request::new(parts, Scheme::Http).unwrap_or_default())
+    .map(|parts| Http2Request::new(parts, UrlScheme::Http).unwrap_or_default())
     .collect()
 }
 
 /// Small enough for short streams to exceed them.
-pub fn small(table_size: u32) -> Settings {
-    Settings {
+pub fn small(table_size: u32) -> Http2Settings {
+    Http2Settings {
         table_size,
         stream_window: 300,
         max_header_bytes: 600,
-        ..Settings::default()
+        ..Http2Settings::default()
     }
 }
 
@@ -71,15 +72,15 @@ pub fn small(table_size: u32) -> Settings {
 ///
 /// # Panics
 /// Panics if a stream is lost, ends twice, or has events after its end.
-pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+pub fn read<'a>(settings: &Http2Settings, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let requests = requests();
-    let mut connection = Connection::new(settings);
+    let mut connection = Http2Connection::new(settings);
     let mut stories = BTreeMap::new();
     for (token, request) in (0..).zip(requests.iter().chain(requests)) {
-        assert!(connection.open(request, token));
+        assert!(connection.open_stream(request, token));
         stories.insert(token, Story::default());
     }
-    connection.cancel(4);
+    connection.cancel_stream(4);
     stories.remove(&4);
     let mut result = Ok(());
     for piece in pieces {
@@ -109,7 +110,7 @@ pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>)
             None => story.body.clear(),
         }
         assert_eq!(
-            connection.phase(*token) == Phase::Idle,
+            connection.phase(*token) == ResponsePhase::Idle,
             !known.contains(token)
         );
     }
@@ -122,15 +123,15 @@ pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>)
     }
 }
 
-fn note(stories: &mut BTreeMap<u32, Story>, event: Event) {
+fn note(stories: &mut BTreeMap<u32, Story>, event: Http2Event) {
     let token = match &event {
-        Event::FirstByte { token }
-        | Event::Interim { token, .. }
-        | Event::Head { token, .. }
-        | Event::Data { token, .. }
-        | Event::Ended { token, .. }
-        | Event::Failed { token, .. } => *token,
-        Event::Settings | Event::GoAway { .. } => return,
+        Http2Event::FirstByte { token }
+        | Http2Event::Interim { token, .. }
+        | Http2Event::Head { token, .. }
+        | Http2Event::Data { token, .. }
+        | Http2Event::Ended { token, .. }
+        | Http2Event::Failed { token, .. } => *token,
+        Http2Event::Settings | Http2Event::GoAway { .. } => return,
     };
     let Some(story) = stories.get_mut(&token) else {
         panic!("nothing is said of a cancelled stream");
@@ -139,14 +140,14 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Event) {
         story.ended.is_none() && story.failed.is_none(),
         "it has ended"
     );
-    assert!(story.begun || !matches!(event, Event::Interim { .. } | Event::Head { .. }));
+    assert!(story.begun || !matches!(event, Http2Event::Interim { .. } | Http2Event::Head { .. }));
     match event {
-        Event::FirstByte { .. } => assert!(!std::mem::replace(&mut story.begun, true)),
-        Event::Interim { status, .. } => story.interim.push(status),
-        Event::Head { status, block, .. } => {
+        Http2Event::FirstByte { .. } => assert!(!std::mem::replace(&mut story.begun, true)),
+        Http2Event::Interim { status, .. } => story.interim.push(status),
+        Http2Event::Head { status, block, .. } => {
             assert_eq!(story.status, 0, "there is one final head");
             story.status = status;
-            if let Ok(fields) = block.read(&mut Fields::new()) {
+            if let Ok(fields) = block.decode_fields(&mut FieldList::new()) {
                 let pairs = fields
                     .iter()
                     .map(|(name, value)| (name.to_vec(), value.to_vec()));
@@ -155,13 +156,13 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Event) {
                 assert_eq!(first, Some(&b":status"[..]));
             }
         }
-        Event::Data { bytes, .. } => {
+        Http2Event::Data { bytes, .. } => {
             assert!(story.status != 0 && !bytes.is_empty());
             story.body.extend(bytes);
         }
-        Event::Ended { summary, .. } => story.ended = Some(summary),
-        Event::Failed { why, .. } => story.failed = Some(why),
-        Event::Settings | Event::GoAway { .. } => {}
+        Http2Event::Ended { summary, .. } => story.ended = Some(summary),
+        Http2Event::Failed { why, .. } => story.failed = Some(why),
+        Http2Event::Settings | Http2Event::GoAway { .. } => {}
     }
 }
 
@@ -188,7 +189,7 @@ pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::super::frames::{END, END_HEADERS, block, frame, settings};
-    use super::{StreamError, check};
+    use super::{Http2StreamError, check};
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
@@ -260,7 +261,7 @@ mod tests {
                 assert_eq!([0, 1, 2, 3].map(ended), [Some(200); 4]);
                 assert_eq!([6, 7].map(ended), [Some(200); 2]);
                 // nghttpd answers HEAD for a missing file with a page.
-                assert_eq!(outcome.stories[&5].failed, Some(StreamError::Length));
+                assert_eq!(outcome.stories[&5].failed, Some(Http2StreamError::Length));
                 assert_eq!(outcome.stories[&0].body, b"Hello, world!\n");
                 assert_eq!(outcome.stories[&3].body, [b'y'; 100]);
                 assert_eq!(outcome.result, Ok(()));

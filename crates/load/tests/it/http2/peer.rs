@@ -1,9 +1,10 @@
 //! A client whose server is the test: the events of each stream, and the frames it wrote.
 
 use super::frames::{Frame, parse, settings};
-use speedwell_load::http1::{RequestParts, Summary};
+use speedwell_load::http1::{RequestParts, ResponseSummary};
 use speedwell_load::http2::{
-    Connection, ConnectionError, ErrorCode, Event, Request, Scheme, Settings, StreamError,
+    Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request, Http2Settings,
+    Http2StreamError, UrlScheme,
 };
 
 /// An owned copy of an event.
@@ -13,28 +14,28 @@ pub enum Seen {
     Interim(u32, u16),
     Head(u32, u16),
     Data(u32, Vec<u8>),
-    Ended(u32, Summary),
-    Failed(u32, StreamError),
+    Ended(u32, ResponseSummary),
+    Failed(u32, Http2StreamError),
     Settings,
-    GoAway(u32, ErrorCode),
+    GoAway(u32, Http2ErrorCode),
 }
 
 impl Seen {
-    pub fn of(event: &Event) -> Seen {
+    pub fn of(event: &Http2Event) -> Seen {
         match event {
-            Event::FirstByte { token } => Seen::FirstByte(*token),
-            Event::Interim { token, status } => Seen::Interim(*token, *status),
-            Event::Head { token, status, .. } => Seen::Head(*token, *status),
-            Event::Data { token, bytes } => Seen::Data(*token, bytes.to_vec()),
-            Event::Ended { token, summary } => Seen::Ended(*token, *summary),
-            Event::Failed { token, why } => Seen::Failed(*token, *why),
-            Event::Settings => Seen::Settings,
-            Event::GoAway { last_stream, code } => Seen::GoAway(*last_stream, *code),
+            Http2Event::FirstByte { token } => Seen::FirstByte(*token),
+            Http2Event::Interim { token, status } => Seen::Interim(*token, *status),
+            Http2Event::Head { token, status, .. } => Seen::Head(*token, *status),
+            Http2Event::Data { token, bytes } => Seen::Data(*token, bytes.to_vec()),
+            Http2Event::Ended { token, summary } => Seen::Ended(*token, *summary),
+            Http2Event::Failed { token, why } => Seen::Failed(*token, *why),
+            Http2Event::Settings => Seen::Settings,
+            Http2Event::GoAway { last_stream, code } => Seen::GoAway(*last_stream, *code),
         }
     }
 }
 
-pub fn request(method: &str, body: Option<&[u8]>) -> Request {
+pub fn request(method: &str, body: Option<&[u8]>) -> Http2Request {
     let parts = RequestParts {
         method,
         target: "/",
@@ -42,27 +43,27 @@ pub fn request(method: &str, body: Option<&[u8]>) -> Request {
         body,
         ..RequestParts::default()
     };
-    Request::new(&parts, Scheme::Http).unwrap()
+    Http2Request::new(&parts, UrlScheme::Http).unwrap()
 }
 
 pub struct Client {
-    pub connection: Connection,
+    pub connection: Http2Connection,
 }
 
 impl Client {
     /// A client that has sent its greeting and received nothing.
-    pub fn silent(settings: &Settings) -> Client {
+    pub fn silent(settings: &Http2Settings) -> Client {
         let mut client = Client {
-            connection: Connection::new(settings),
+            connection: Http2Connection::new(settings),
         };
         let sent = client.connection.output().len();
-        client.connection.sent(sent);
+        client.connection.mark_sent(sent);
         client
     }
 
     /// A client whose server has announced these settings.
     pub fn with(pairs: &[(u16, u32)]) -> Client {
-        let mut client = Client::silent(&Settings::default());
+        let mut client = Client::silent(&Http2Settings::default());
         assert_eq!(client.feed(&settings(pairs)), [Seen::Settings]);
         client.written();
         client
@@ -76,13 +77,13 @@ impl Client {
     pub fn asking(streams: u32) -> Client {
         let mut client = Client::new();
         for token in 0..streams {
-            assert!(client.connection.open(&request("GET", None), token));
+            assert!(client.connection.open_stream(&request("GET", None), token));
         }
         client.written();
         client
     }
 
-    pub fn try_feed(&mut self, bytes: &[u8]) -> (Vec<Seen>, Result<(), ConnectionError>) {
+    pub fn try_feed(&mut self, bytes: &[u8]) -> (Vec<Seen>, Result<(), Http2ConnectionError>) {
         let mut seen = Vec::new();
         let result = self
             .connection
@@ -99,7 +100,7 @@ impl Client {
 
     /// Feeds bytes that complete the only response and returns its summary.
     #[track_caller]
-    pub fn ended(&mut self, bytes: &[u8]) -> Summary {
+    pub fn ended(&mut self, bytes: &[u8]) -> ResponseSummary {
         match self.feed(bytes).last() {
             Some(Seen::Ended(_, summary)) => *summary,
             other => panic!("not ended: {other:?}"),
@@ -108,7 +109,7 @@ impl Client {
 
     /// Feeds bytes that fail the only stream and returns the reason.
     #[track_caller]
-    pub fn failed(&mut self, bytes: &[u8]) -> StreamError {
+    pub fn failed(&mut self, bytes: &[u8]) -> Http2StreamError {
         match self.feed(bytes).last() {
             Some(Seen::Failed(_, why)) => *why,
             other => panic!("not failed: {other:?}"),
@@ -118,7 +119,7 @@ impl Client {
     /// Feeds bytes that fail the connection and returns the error; the GOAWAY frame must contain
     /// its code.
     #[track_caller]
-    pub fn broken(&mut self, bytes: &[u8]) -> ConnectionError {
+    pub fn broken(&mut self, bytes: &[u8]) -> Http2ConnectionError {
         let error = self.try_feed(bytes).1.unwrap_err();
         let last = self.written().pop().unwrap();
         assert_eq!(
@@ -139,7 +140,7 @@ impl Client {
     pub fn written(&mut self) -> Vec<Frame> {
         let frames = parse(self.connection.output());
         let sent = self.connection.output().len();
-        self.connection.sent(sent);
+        self.connection.mark_sent(sent);
         frames
     }
 }

@@ -3,8 +3,8 @@
 use super::frames::{CONTINUATION, END, Frame, HEADERS, parse, settings};
 use super::peer::Client;
 use loona_hpack::Decoder;
-use speedwell_load::http1::{RequestError, RequestParts};
-use speedwell_load::http2::{Connection, Request, Scheme, Settings};
+use speedwell_load::http1::{InvalidRequest, RequestParts};
+use speedwell_load::http2::{Http2Connection, Http2Request, Http2Settings, UrlScheme};
 
 /// Decodes the fields of the header block in these frames.
 fn fields(frames: &[Frame]) -> Vec<(String, String)> {
@@ -26,7 +26,7 @@ fn sent(parts: &RequestParts) -> Vec<Frame> {
     assert!(
         client
             .connection
-            .open(&Request::new(parts, Scheme::Https).unwrap(), 0)
+            .open_stream(&Http2Request::new(parts, UrlScheme::Https).unwrap(), 0)
     );
     client.written()
 }
@@ -40,7 +40,7 @@ fn pairs(fields: &[(String, String)]) -> Vec<(&str, &str)> {
 
 #[test]
 fn the_connection_begins_with_the_preface_and_the_settings() {
-    let connection = Connection::new(&Settings::default());
+    let connection = Http2Connection::new(&Http2Settings::default());
     let rest = connection
         .output()
         .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -144,7 +144,7 @@ fn host_and_connect_name_the_authority() {
 #[test]
 fn what_has_no_meaning_in_http_2_is_refused() {
     let of = |target, headers| {
-        Request::new(
+        Http2Request::new(
             &RequestParts {
                 method: "GET",
                 target,
@@ -152,25 +152,25 @@ fn what_has_no_meaning_in_http_2_is_refused() {
                 headers,
                 ..RequestParts::default()
             },
-            Scheme::Http,
+            UrlScheme::Http,
         )
         .unwrap_err()
     };
     assert_eq!(
         of("http://a/", &[]),
-        RequestError::Target("http://a/".into())
+        InvalidRequest::Target("http://a/".into())
     );
     assert_eq!(
         of("/", &[("Transfer-Encoding", b"chunked")]),
-        RequestError::TransferEncoding
+        InvalidRequest::TransferEncoding
     );
     assert_eq!(
         of("/", &[(":path", b"/b")]),
-        RequestError::Name(":path".into())
+        InvalidRequest::Name(":path".into())
     );
     assert_eq!(
         of("/", &[("a", b"b\r\nc: d")]),
-        RequestError::Value("a".into())
+        InvalidRequest::Value("a".into())
     );
 }
 
@@ -204,7 +204,7 @@ fn a_long_head_comes_in_several_frames() {
 fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
     for long in [false, true] {
         let value = vec![b'{'; if long { 20_000 } else { 1 }];
-        let request = Request::new(
+        let request = Http2Request::new(
             &RequestParts {
                 method: "GET",
                 target: "/",
@@ -212,23 +212,23 @@ fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
                 headers: &[("x", &value)],
                 ..RequestParts::default()
             },
-            Scheme::Http,
+            UrlScheme::Http,
         )
         .unwrap();
         let mut client = Client::new();
         client.feed(&settings(&[(1, 8192)]));
         client.feed(&settings(&[(1, 100)]));
         client.written();
-        client.connection.open(&request, 0);
+        client.connection.open_stream(&request, 0);
         let first = client.written();
-        client.connection.open(&request, 1);
+        client.connection.open_stream(&request, 1);
         let second = client.written();
         assert_eq!((first[0].payload[0], second[0].payload[0]), (0x20, 0x82));
         assert!(first[0].payload.len() <= 16_384);
         assert_eq!(fields(&first), fields(&second));
         client.feed(&settings(&[(1, 4096)]));
         client.written();
-        client.connection.open(&request, 2);
+        client.connection.open_stream(&request, 2);
         assert_eq!(
             client.written()[0].payload[0],
             0x82,
@@ -247,19 +247,19 @@ fn a_request_can_be_rendered_anew_while_the_old_one_is_on_its_way() {
         ..RequestParts::default()
     };
     let (old, new) = (vec![1; 100_000], vec![2; 3]);
-    let mut request = Request::new(&parts(&old), Scheme::Http).unwrap();
+    let mut request = Http2Request::new(&parts(&old), UrlScheme::Http).unwrap();
     let mut client = Client::new();
-    client.connection.open(&request, 0);
-    request.render(&parts(&new), Scheme::Http).unwrap();
+    client.connection.open_stream(&request, 0);
+    request.encode_parts(&parts(&new), UrlScheme::Http).unwrap();
     assert_eq!(request.body(), new);
     assert!(
         request
-            .render(
+            .encode_parts(
                 &RequestParts {
                     target: "",
                     ..parts(&old)
                 },
-                Scheme::Http
+                UrlScheme::Http
             )
             .is_err()
     );

@@ -4,23 +4,23 @@ use super::frames::{
     CONTINUATION, DATA, END, END_HEADERS, HEADERS, PADDED, block, data, frame, headers, reset,
 };
 use super::peer::{Client, Seen, request};
-use speedwell_load::http1::Phase;
-use speedwell_load::http2::hpack::Fields;
-use speedwell_load::http2::{ErrorCode, Event, StreamError};
+use speedwell_load::http1::ResponsePhase;
+use speedwell_load::http2::hpack::FieldList;
+use speedwell_load::http2::{Http2ErrorCode, Http2Event, Http2StreamError};
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
 fn a_response_is_told_from_its_first_byte_to_its_end() {
     let mut client = Client::asking(2);
-    assert_eq!(client.connection.phase(0), Phase::FirstByte);
+    assert_eq!(client.connection.phase(0), ResponsePhase::FirstByte);
     let head = headers(
         1,
         0,
         &[(":status", "201"), ("content-length", "5"), ("a", "b")],
     );
     assert_eq!(client.feed(&head), [Seen::FirstByte(0), Seen::Head(0, 201)]);
-    assert_eq!(client.connection.phase(0), Phase::Body);
+    assert_eq!(client.connection.phase(0), ResponsePhase::Body);
     assert_eq!(
         client.feed(&data(1, 0, b"hel")),
         [Seen::Data(0, b"hel".to_vec())]
@@ -30,7 +30,7 @@ fn a_response_is_told_from_its_first_byte_to_its_end() {
     assert_eq!(summary.head_bytes, head.len() as u64);
     assert_eq!(summary.framing_bytes, 18);
     assert!(summary.reusable);
-    assert_eq!(client.connection.phase(0), Phase::Idle);
+    assert_eq!(client.connection.phase(0), ResponsePhase::Idle);
     assert_eq!(client.connection.open_tokens().collect::<Vec<_>>(), [1]);
 }
 
@@ -49,9 +49,9 @@ fn the_fields_can_be_read_when_they_are_wanted() {
         .feed(
             &frame(HEADERS, END_HEADERS | END, 1, &coded),
             &mut |event| {
-                if let Event::Head { block, .. } = event {
-                    let mut memory = Fields::new();
-                    let fields = block.read(&mut memory).unwrap();
+                if let Http2Event::Head { block, .. } = event {
+                    let mut memory = FieldList::new();
+                    let fields = block.decode_fields(&mut memory).unwrap();
                     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                     lines.extend(
                         fields
@@ -77,8 +77,8 @@ fn a_value_that_breaks_lines_is_found_when_it_is_read() {
     client
         .connection
         .feed(&head, &mut |event| {
-            if let Event::Head { block, .. } = event {
-                errors.push(block.read(&mut Fields::new()).is_err());
+            if let Http2Event::Head { block, .. } = event {
+                errors.push(block.decode_fields(&mut FieldList::new()).is_err());
             }
         })
         .unwrap();
@@ -115,7 +115,7 @@ fn interim_responses_come_before_the_final_one() {
         client.feed(&hints),
         [Seen::FirstByte(0), Seen::Interim(0, 103)]
     );
-    assert_eq!(client.connection.phase(0), Phase::Head);
+    assert_eq!(client.connection.phase(0), ResponsePhase::Head);
     assert_eq!(client.feed(&hints), [Seen::Interim(0, 103)]);
     let summary = client.ended(&headers(1, END, OK));
     assert_eq!((summary.status, summary.interim), (200, 2));
@@ -127,7 +127,7 @@ fn an_interim_response_that_ends_the_stream_or_switches_protocols_is_none() {
         let mut client = Client::asking(1);
         assert_eq!(
             client.failed(&headers(1, flags, &[(":status", status)])),
-            StreamError::Order
+            Http2StreamError::Order
         );
     }
 }
@@ -146,9 +146,9 @@ fn trailers_end_a_response() {
 #[test]
 fn trailers_that_do_not_end_it_or_have_a_status_make_no_response() {
     for (flags, fields, expected) in [
-        (0, &[("a", "b")][..], StreamError::Order),
-        (END, OK, StreamError::Header),
-        (END, &[("A", "b")], StreamError::Header),
+        (0, &[("a", "b")][..], Http2StreamError::Order),
+        (END, OK, Http2StreamError::Header),
+        (END, &[("A", "b")], Http2StreamError::Header),
     ] {
         let mut client = Client::asking(1);
         client.feed(&headers(1, 0, OK));
@@ -163,12 +163,12 @@ fn the_length_that_is_stated_must_be_that_of_the_body() {
     let mut client = Client::asking(4);
     assert_eq!(
         client.failed(&headers(1, END, &with("1"))),
-        StreamError::Length
+        Http2StreamError::Length
     );
     client.feed(&headers(3, 0, &with("2")));
-    assert_eq!(client.failed(&data(3, END, b"1")), StreamError::Length);
+    assert_eq!(client.failed(&data(3, END, b"1")), Http2StreamError::Length);
     client.feed(&headers(5, 0, &with("2")));
-    assert_eq!(client.failed(&data(5, 0, b"123")), StreamError::Length);
+    assert_eq!(client.failed(&data(5, 0, b"123")), Http2StreamError::Length);
     client.feed(&headers(7, 0, &with("2")));
     assert_eq!(client.ended(&data(7, END, b"12")).body_bytes, 2);
 }
@@ -176,12 +176,18 @@ fn the_length_that_is_stated_must_be_that_of_the_body() {
 #[test]
 fn two_lengths_must_agree_and_be_numbers() {
     for (lengths, expected) in [
-        (["5", "6"], Some(StreamError::LengthConflict)),
-        (["5", "x"], Some(StreamError::Header)),
-        (["", "5"], Some(StreamError::Header)),
-        (["-5", "5"], Some(StreamError::Header)),
-        (["99999999999999999999", "5"], Some(StreamError::Header)),
-        (["000000000000000000005", "5"], Some(StreamError::Header)),
+        (["5", "6"], Some(Http2StreamError::LengthConflict)),
+        (["5", "x"], Some(Http2StreamError::Header)),
+        (["", "5"], Some(Http2StreamError::Header)),
+        (["-5", "5"], Some(Http2StreamError::Header)),
+        (
+            ["99999999999999999999", "5"],
+            Some(Http2StreamError::Header),
+        ),
+        (
+            ["000000000000000000005", "5"],
+            Some(Http2StreamError::Header),
+        ),
         (["5", "5"], None),
     ] {
         let mut client = Client::asking(1);
@@ -202,40 +208,52 @@ fn two_lengths_must_agree_and_be_numbers() {
 fn some_responses_have_no_body_whatever_length_they_state() {
     for (method, status) in [("HEAD", "200"), ("GET", "204"), ("GET", "304")] {
         let mut client = Client::new();
-        client.connection.open(&request(method, None), 0);
-        client.connection.open(&request(method, None), 1);
+        client.connection.open_stream(&request(method, None), 0);
+        client.connection.open_stream(&request(method, None), 1);
         let fields = [(":status", status), ("content-length", "1000")];
         assert_eq!(client.ended(&headers(1, END, &fields)).body_bytes, 0);
         client.feed(&headers(3, 0, &fields));
-        assert_eq!(client.failed(&data(3, 0, b"x")), StreamError::Length);
+        assert_eq!(client.failed(&data(3, 0, b"x")), Http2StreamError::Length);
     }
 }
 
 #[test]
 fn malformed_heads_fail_their_stream_and_no_other() {
     for (fields, expected) in [
-        (&[("a", "b")][..], StreamError::Status),
+        (&[("a", "b")][..], Http2StreamError::Status),
         (
             &[(":status", "200"), (":status", "200")],
-            StreamError::Status,
+            Http2StreamError::Status,
         ),
-        (&[(":status", "20")], StreamError::Status),
-        (&[(":status", "2000")], StreamError::Status),
-        (&[(":status", "2x0")], StreamError::Status),
-        (&[(":status", "099")], StreamError::Status),
-        (&[("a", "b"), (":status", "200")], StreamError::Header),
-        (&[(":status", "200"), (":path", "/")], StreamError::Header),
-        (&[(":status", "200"), (":other", "/")], StreamError::Header),
-        (&[(":status", "200"), ("Server", "a")], StreamError::Header),
-        (&[(":status", "200"), ("a b", "a")], StreamError::Header),
-        (&[(":status", "200"), ("", "a")], StreamError::Header),
+        (&[(":status", "20")], Http2StreamError::Status),
+        (&[(":status", "2000")], Http2StreamError::Status),
+        (&[(":status", "2x0")], Http2StreamError::Status),
+        (&[(":status", "099")], Http2StreamError::Status),
+        (&[("a", "b"), (":status", "200")], Http2StreamError::Header),
+        (
+            &[(":status", "200"), (":path", "/")],
+            Http2StreamError::Header,
+        ),
+        (
+            &[(":status", "200"), (":other", "/")],
+            Http2StreamError::Header,
+        ),
+        (
+            &[(":status", "200"), ("Server", "a")],
+            Http2StreamError::Header,
+        ),
+        (
+            &[(":status", "200"), ("a b", "a")],
+            Http2StreamError::Header,
+        ),
+        (&[(":status", "200"), ("", "a")], Http2StreamError::Header),
         (
             &[(":status", "200"), ("connection", "close")],
-            StreamError::Header,
+            Http2StreamError::Header,
         ),
         (
             &[(":status", "200"), ("transfer-encoding", "chunked")],
-            StreamError::Header,
+            Http2StreamError::Header,
         ),
     ] {
         let mut client = Client::asking(2);
@@ -254,7 +272,7 @@ fn malformed_heads_fail_their_stream_and_no_other() {
 #[test]
 fn a_body_before_its_head_is_none() {
     let mut client = Client::asking(1);
-    assert_eq!(client.failed(&data(1, 0, b"x")), StreamError::Order);
+    assert_eq!(client.failed(&data(1, 0, b"x")), Http2StreamError::Order);
 }
 
 #[test]
@@ -287,7 +305,7 @@ fn a_head_may_have_a_priority_and_come_in_several_frames() {
         client.feed(&frame(HEADERS, 0x21, 1, &first)),
         [Seen::FirstByte(0)]
     );
-    assert_eq!(client.connection.phase(0), Phase::Head);
+    assert_eq!(client.connection.phase(0), ResponsePhase::Head);
     assert_eq!(client.feed(&frame(CONTINUATION, 0, 1, &coded[4..20])), []);
     let seen = client.feed(&frame(CONTINUATION, END_HEADERS, 1, &coded[20..]));
     assert_eq!(seen[0], Seen::Head(0, 200));
@@ -299,10 +317,10 @@ fn a_head_may_have_a_priority_and_come_in_several_frames() {
 #[test]
 fn a_reset_says_whether_the_request_was_touched() {
     let mut client = Client::asking(3);
-    assert_eq!(client.failed(&reset(1, 7)), StreamError::Refused);
+    assert_eq!(client.failed(&reset(1, 7)), Http2StreamError::Refused);
     assert_eq!(
         client.failed(&reset(3, 2)),
-        StreamError::Reset(ErrorCode(2))
+        Http2StreamError::Reset(Http2ErrorCode(2))
     );
     client.ended(&headers(5, END, OK));
     assert_eq!(
@@ -318,7 +336,7 @@ fn an_answer_that_does_not_wait_for_the_request_is_one() {
     let mut client = Client::new();
     client
         .connection
-        .open(&request("POST", Some(&[0; 100_000])), 0);
+        .open_stream(&request("POST", Some(&[0; 100_000])), 0);
     client.written();
     assert!(client.connection.waits_for_window(0));
     assert_eq!(
@@ -334,8 +352,8 @@ fn an_answer_that_does_not_wait_for_the_request_is_one() {
 fn a_cancelled_stream_is_silent() {
     let mut client = Client::asking(2);
     client.feed(&headers(1, 0, OK));
-    client.connection.cancel(0);
-    client.connection.cancel(77);
+    client.connection.cancel_stream(0);
+    client.connection.cancel_stream(77);
     assert_eq!(client.written(), super::frames::parse(&reset(1, 8)));
     assert_eq!(client.feed(&data(1, 0, b"late")), []);
     assert_eq!(client.feed(&headers(1, END, &[("late", "trailers")])), []);

@@ -6,23 +6,28 @@ use super::frames::{
     window_update,
 };
 use super::peer::{Client, Seen, request};
-use speedwell_load::http2::{Closing, ConnectionError, ErrorCode, Settings, StreamError};
+use speedwell_load::http2::{
+    CloseMeaning, Http2ConnectionError, Http2ErrorCode, Http2Settings, Http2StreamError,
+};
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
 fn the_server_must_begin_with_its_settings() {
-    let of = |bytes: &[u8]| Client::silent(&Settings::default()).broken(bytes);
+    let of = |bytes: &[u8]| Client::silent(&Http2Settings::default()).broken(bytes);
     assert_eq!(
         of(b"HTTP/1.1 400 Bad Request\r\n"),
-        ConnectionError::NotHttp2
+        Http2ConnectionError::NotHttp2
     );
-    assert_eq!(of(&frame(PING, 0, 0, &[0; 8])), ConnectionError::NoSettings);
+    assert_eq!(
+        of(&frame(PING, 0, 0, &[0; 8])),
+        Http2ConnectionError::NoSettings
+    );
     assert_eq!(
         of(&frame(SETTINGS, END, 0, &[])),
-        ConnectionError::NoSettings
+        Http2ConnectionError::NoSettings
     );
-    assert_eq!(of(b"SSH-2.0-OpenSSH_9.2"), ConnectionError::NoSettings);
+    assert_eq!(of(b"SSH-2.0-OpenSSH_9.2"), Http2ConnectionError::NoSettings);
 }
 
 #[test]
@@ -35,37 +40,46 @@ fn settings_are_acknowledged_and_must_have_values_that_exist() {
     );
     assert_eq!(client.connection.capacity(), 7);
     let of = |bytes: &[u8]| Client::new().broken(bytes);
-    assert_eq!(of(&settings(&[(2, 1)])), ConnectionError::Setting);
-    assert_eq!(of(&settings(&[(5, 16_383)])), ConnectionError::Setting);
-    assert_eq!(of(&settings(&[(5, 16_777_216)])), ConnectionError::Setting);
+    assert_eq!(of(&settings(&[(2, 1)])), Http2ConnectionError::Setting);
+    assert_eq!(of(&settings(&[(5, 16_383)])), Http2ConnectionError::Setting);
+    assert_eq!(
+        of(&settings(&[(5, 16_777_216)])),
+        Http2ConnectionError::Setting
+    );
     assert_eq!(
         of(&settings(&[(4, 0x8000_0000)])),
-        ConnectionError::FlowControl
+        Http2ConnectionError::FlowControl
     );
     assert_eq!(
         of(&frame(SETTINGS, 0, 0, &[0; 5])),
-        ConnectionError::FrameSize
+        Http2ConnectionError::FrameSize
     );
     assert_eq!(
         of(&frame(SETTINGS, END, 0, &[0; 6])),
-        ConnectionError::FrameSize
+        Http2ConnectionError::FrameSize
     );
-    assert_eq!(of(&frame(SETTINGS, 0, 1, &[])), ConnectionError::Stream);
+    assert_eq!(
+        of(&frame(SETTINGS, 0, 1, &[])),
+        Http2ConnectionError::Stream
+    );
 }
 
 #[test]
 fn no_more_streams_are_opened_than_the_server_takes() {
-    let mut client = Client::silent(&Settings::default());
+    let mut client = Client::silent(&Http2Settings::default());
     assert_eq!(client.connection.capacity(), 100, "it has said nothing yet");
     assert!(!client.connection.is_ready());
-    assert_eq!(client.connection.closing(), Closing::Idle);
-    client.connection.open(&request("GET", None), 0);
-    assert_eq!(client.connection.closing(), Closing::BeforeSettings);
+    assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
+    client.connection.open_stream(&request("GET", None), 0);
+    assert_eq!(
+        client.connection.close_meaning(),
+        CloseMeaning::BeforeSettings
+    );
     client.feed(&settings(&[(3, 2)]));
     assert!(client.connection.is_ready());
     assert_eq!(client.connection.capacity(), 1);
-    assert!(client.connection.open(&request("GET", None), 1));
-    assert!(!client.connection.open(&request("GET", None), 2));
+    assert!(client.connection.open_stream(&request("GET", None), 1));
+    assert!(!client.connection.open_stream(&request("GET", None), 2));
     client.ended(&headers(1, END, OK));
     assert_eq!(client.connection.capacity(), 1);
     client.feed(&settings(&[(3, 0)]));
@@ -85,7 +99,7 @@ fn a_ping_is_answered_and_an_answer_is_not() {
     assert_eq!(client.written(), []);
     assert_eq!(
         client.broken(&frame(PING, 0, 0, b"123")),
-        ConnectionError::FrameSize
+        Http2ConnectionError::FrameSize
     );
 }
 
@@ -94,7 +108,7 @@ fn a_server_that_asks_and_never_reads_is_left() {
     let mut client = Client::new();
     let ping = frame(PING, 0, 0, &[0; 8]);
     let error = (0..100_000).find_map(|_| client.try_feed(&ping).1.err());
-    assert_eq!(error, Some(ConnectionError::Flood));
+    assert_eq!(error, Some(Http2ConnectionError::Flood));
     assert!(client.connection.output().len() < 2 << 20);
 }
 
@@ -102,15 +116,18 @@ fn a_server_that_asks_and_never_reads_is_left() {
 fn pushing_is_refused() {
     let mut client = Client::asking(1);
     let promise = frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]);
-    assert_eq!(client.broken(&promise), ConnectionError::Push);
+    assert_eq!(client.broken(&promise), Http2ConnectionError::Push);
     let mut client = Client::asking(1);
-    assert_eq!(client.broken(&headers(2, 0, OK)), ConnectionError::Stream);
+    assert_eq!(
+        client.broken(&headers(2, 0, OK)),
+        Http2ConnectionError::Stream
+    );
 }
 
 #[test]
 fn frames_that_cannot_be_where_they_are_break_the_connection() {
-    let stream = ConnectionError::Stream;
-    let size = ConnectionError::FrameSize;
+    let stream = Http2ConnectionError::Stream;
+    let size = Http2ConnectionError::FrameSize;
     for (bytes, expected) in [
         (data(0, 0, b"x"), stream),
         (data(3, 0, b"x"), stream),
@@ -132,17 +149,23 @@ fn frames_that_cannot_be_where_they_are_break_the_connection() {
         (frame(HEADERS, END_HEADERS | 0x20, 1, &[0; 4]), size),
         (frame(DATA, 0, 1, &[0; 16_385]), size),
         (frame(0x77, 0, 1, &[0; 16_385]), size),
-        (frame(DATA, PADDED, 1, &[1]), ConnectionError::Padding),
+        (frame(DATA, PADDED, 1, &[1]), Http2ConnectionError::Padding),
         (
             frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x88]),
-            ConnectionError::Padding,
+            Http2ConnectionError::Padding,
         ),
-        (window_update(0, 0), ConnectionError::NoIncrement),
-        (window_update(0, 0x7fff_ffff), ConnectionError::FlowControl),
+        (window_update(0, 0), Http2ConnectionError::NoIncrement),
+        (
+            window_update(0, 0x7fff_ffff),
+            Http2ConnectionError::FlowControl,
+        ),
     ] {
         let mut client = Client::asking(1);
         assert_eq!(client.broken(&bytes), expected, "{:?}", &bytes[..9]);
-        assert_eq!(client.connection.closing(), Closing::Broken(expected));
+        assert_eq!(
+            client.connection.close_meaning(),
+            CloseMeaning::Broken(expected)
+        );
         assert_eq!(
             client.connection.open_tokens().collect::<Vec<_>>().len(),
             client.connection.open_streams()
@@ -171,12 +194,12 @@ fn a_header_block_must_not_be_interrupted() {
     ] {
         let mut client = Client::asking(2);
         client.feed(&frame(HEADERS, 0, 1, &[0x88]));
-        assert_eq!(client.broken(&bytes), ConnectionError::Continuation);
+        assert_eq!(client.broken(&bytes), Http2ConnectionError::Continuation);
     }
     let mut client = Client::asking(1);
     assert_eq!(
         client.broken(&frame(CONTINUATION, END_HEADERS, 1, &[0x88])),
-        ConnectionError::Continuation
+        Http2ConnectionError::Continuation
     );
 }
 
@@ -187,7 +210,7 @@ fn header_blocks_without_end_are_a_flood() {
         client.feed(&frame(HEADERS, 0, 1, &[0x88]));
         let error =
             (0..at_most).find_map(|_| client.try_feed(&frame(CONTINUATION, 0, 1, piece)).1.err());
-        assert_eq!(error, Some(ConnectionError::Flood));
+        assert_eq!(error, Some(Http2ConnectionError::Flood));
     }
 }
 
@@ -204,7 +227,7 @@ fn a_block_that_needs_a_table_we_do_not_have_breaks_the_connection() {
         let mut client = Client::asking(1);
         assert_eq!(
             client.broken(&frame(HEADERS, END_HEADERS, 1, block)),
-            ConnectionError::Compression,
+            Http2ConnectionError::Compression,
             "{block:x?}"
         );
     }
@@ -213,25 +236,28 @@ fn a_block_that_needs_a_table_we_do_not_have_breaks_the_connection() {
 #[test]
 fn an_orderly_end_lets_the_streams_finish_that_will_be_answered() {
     let mut client = Client::asking(3);
-    let code = ErrorCode::NO_ERROR;
+    let code = Http2ErrorCode::NO_ERROR;
     assert_eq!(
         client.feed(&go_away(0x7fff_ffff, 0)),
         [Seen::GoAway(0x7fff_ffff, code)]
     );
     assert!(client.connection.is_draining());
     assert_eq!(client.connection.capacity(), 0);
-    assert!(!client.connection.open(&request("GET", None), 9));
+    assert!(!client.connection.open_stream(&request("GET", None), 9));
     assert_eq!(
         client.feed(&go_away(3, 0)),
         [
             Seen::GoAway(3, code),
-            Seen::Failed(2, StreamError::GoAway(code))
+            Seen::Failed(2, Http2StreamError::GoAway(code))
         ]
     );
     assert!(!client.ended(&headers(3, END, OK)).reusable);
-    assert_eq!(client.connection.closing(), Closing::Announced(code));
+    assert_eq!(
+        client.connection.close_meaning(),
+        CloseMeaning::Announced(code)
+    );
     client.ended(&headers(1, END, OK));
-    assert_eq!(client.connection.closing(), Closing::Idle);
+    assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
 }
 
 #[test]
@@ -240,7 +266,7 @@ fn a_second_goaway_cannot_take_back_the_first() {
     client.feed(&go_away(1, 2));
     assert_eq!(
         client.feed(&go_away(5, 0)),
-        [Seen::GoAway(1, ErrorCode::NO_ERROR)]
+        [Seen::GoAway(1, Http2ErrorCode::NO_ERROR)]
     );
     assert_eq!(client.connection.open_streams(), 1);
 }

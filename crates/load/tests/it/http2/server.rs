@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::http1::{RequestParts, Summary};
-use speedwell_load::http2::hpack::Fields;
-use speedwell_load::http2::{Connection, Event, Request, Scheme, Settings, StreamError};
+use speedwell_load::http1::{RequestParts, ResponseSummary};
+use speedwell_load::http2::hpack::FieldList;
+use speedwell_load::http2::{
+    Http2Connection, Http2Event, Http2Request, Http2Settings, Http2StreamError, UrlScheme,
+};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,21 +19,21 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 struct Answer {
     fields: BTreeMap<String, String>,
     body: Vec<u8>,
-    ended: Option<Summary>,
-    failed: Option<StreamError>,
+    ended: Option<ResponseSummary>,
+    failed: Option<Http2StreamError>,
 }
 
 struct Exchange {
-    connection: Connection,
+    connection: Http2Connection,
     pipe: DuplexStream,
     random: Xoshiro256PlusPlus,
     answers: Vec<Answer>,
 }
 
 impl Exchange {
-    fn new(settings: &Settings, pipe: DuplexStream, seed: u64) -> Exchange {
+    fn new(settings: &Http2Settings, pipe: DuplexStream, seed: u64) -> Exchange {
         Exchange {
-            connection: Connection::new(settings),
+            connection: Http2Connection::new(settings),
             pipe,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             answers: Vec::new(),
@@ -55,7 +57,7 @@ impl Exchange {
                 }
                 let length = 1 + random.next_u32() as usize % output.len().min(3000);
                 match Pin::new(&mut *pipe).poll_write(context, &output[..length]) {
-                    Poll::Ready(written) => connection.sent(written.unwrap()),
+                    Poll::Ready(written) => connection.mark_sent(written.unwrap()),
                     Poll::Pending => break,
                 }
             }
@@ -66,11 +68,11 @@ impl Exchange {
         })
         .await;
         assert!(read > 0, "the server went away");
-        let on = &mut |event: Event| note(answers, event);
+        let on = &mut |event: Http2Event| note(answers, event);
         connection.feed(&buffer[..read], on).unwrap();
     }
 
-    async fn ask(&mut self, requests: &[Request]) {
+    async fn ask(&mut self, requests: &[Http2Request]) {
         // Before that, more streams would be opened than this server accepts.
         while !self.connection.is_ready() {
             self.step().await;
@@ -81,7 +83,7 @@ impl Exchange {
             }
             let token = self.answers.len() as u32;
             self.answers.push(Answer::default());
-            assert!(self.connection.open(request, token));
+            assert!(self.connection.open_stream(request, token));
         }
         while self.connection.open_streams() > 0 {
             self.step().await;
@@ -89,19 +91,19 @@ impl Exchange {
     }
 }
 
-fn note(answers: &mut [Answer], event: Event) {
+fn note(answers: &mut [Answer], event: Http2Event) {
     match event {
-        Event::Head { token, block, .. } => {
-            let mut memory = Fields::new();
+        Http2Event::Head { token, block, .. } => {
+            let mut memory = FieldList::new();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            for (name, value) in block.read(&mut memory).unwrap().iter() {
+            for (name, value) in block.decode_fields(&mut memory).unwrap().iter() {
                 let answer = &mut answers[token as usize];
                 answer.fields.insert(text(name), text(value));
             }
         }
-        Event::Data { token, bytes } => answers[token as usize].body.extend(bytes),
-        Event::Ended { token, summary } => answers[token as usize].ended = Some(summary),
-        Event::Failed { token, why } => answers[token as usize].failed = Some(why),
+        Http2Event::Data { token, bytes } => answers[token as usize].body.extend(bytes),
+        Http2Event::Ended { token, summary } => answers[token as usize].ended = Some(summary),
+        Http2Event::Failed { token, why } => answers[token as usize].failed = Some(why),
         _ => {}
     }
 }
@@ -159,7 +161,7 @@ async fn answer(
     stream.send_trailers(trailers).unwrap();
 }
 
-fn request(method: &str, target: &str, body: Option<&[u8]>) -> Request {
+fn request(method: &str, target: &str, body: Option<&[u8]>) -> Http2Request {
     let parts = RequestParts {
         method,
         target,
@@ -168,10 +170,10 @@ fn request(method: &str, target: &str, body: Option<&[u8]>) -> Request {
         body,
         ..RequestParts::default()
     };
-    Request::new(&parts, Scheme::Http).unwrap()
+    Http2Request::new(&parts, UrlScheme::Http).unwrap()
 }
 
-fn exchange(settings: Settings, seed: u64, requests: Vec<Request>) -> Vec<Answer> {
+fn exchange(settings: Http2Settings, seed: u64, requests: Vec<Http2Request>) -> Vec<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -188,11 +190,11 @@ fn exchange(settings: Settings, seed: u64, requests: Vec<Request>) -> Vec<Answer
 fn a_server_understands_us_and_we_understand_it_however_the_bytes_are_cut() {
     let body: Vec<u8> = (0..60_000u32).map(|at| (at % 251) as u8).collect();
     for seed in 0..12 {
-        let settings = Settings {
+        let settings = Http2Settings {
             table_size: [0, 4096, 100][seed as usize % 3],
             stream_window: [1 << 20, 3000][seed as usize % 2],
             connection_window: [1 << 20, 65_535][seed as usize / 2 % 2],
-            ..Settings::default()
+            ..Http2Settings::default()
         };
         let mut requests = Vec::new();
         for turn in 0..20usize {
@@ -224,10 +226,10 @@ fn a_server_understands_us_and_we_understand_it_however_the_bytes_are_cut() {
 #[test]
 fn resets_of_a_server_are_told_apart() {
     let requests = ["/reset", "/refuse", "/bytes/5"].map(|target| request("GET", target, None));
-    let answers = exchange(Settings::default(), 3, requests.into());
-    let code = speedwell_load::http2::ErrorCode(2);
-    assert_eq!(answers[0].failed, Some(StreamError::Reset(code)));
-    assert_eq!(answers[1].failed, Some(StreamError::Refused));
+    let answers = exchange(Http2Settings::default(), 3, requests.into());
+    let code = speedwell_load::http2::Http2ErrorCode(2);
+    assert_eq!(answers[0].failed, Some(Http2StreamError::Reset(code)));
+    assert_eq!(answers[1].failed, Some(Http2StreamError::Refused));
     assert_eq!(answers[2].ended.unwrap().body_bytes, 5);
 }
 
@@ -247,7 +249,7 @@ fn a_server_that_goes_away_in_order_answers_what_it_has() {
                 .unwrap();
             while connection.accept().await.is_some() {}
         });
-        let mut exchange = Exchange::new(&Settings::default(), ours, 1);
+        let mut exchange = Exchange::new(&Http2Settings::default(), ours, 1);
         exchange.ask(&[request("GET", "/", None)]).await;
         assert_eq!(exchange.answers[0].ended.unwrap().status, 200);
         assert!(exchange.connection.is_draining());

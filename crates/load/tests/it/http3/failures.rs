@@ -5,7 +5,7 @@ use crate::server::{carry_out, rows};
 use bytes::Bytes;
 use h3::error::Code;
 use speedwell_load::generator::{self, ProbeError};
-use speedwell_load::load::{BodyRule, Load, Timeouts};
+use speedwell_load::load::{BodyRule, LoadConfig, RequestTimeouts};
 use speedwell_load::outcomes::ErrorClass;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,11 @@ fn every_second(then: Then) -> Server {
     })
 }
 
-fn sixteen(server: &Server) -> Load {
+fn sixteen(server: &Server) -> LoadConfig {
     server.load(1, 1, 16)
 }
 
-fn limits(load: Load, timeouts: Timeouts) -> Load {
+fn limits(load: LoadConfig, timeouts: RequestTimeouts) -> LoadConfig {
     let mut load = load;
     load.rules.timeouts = timeouts;
     load
@@ -37,7 +37,7 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
     let codes = measured.totals.outcomes.http3_reset_codes();
-    assert_eq!(codes.nonzero().collect::<Vec<_>>(), [(0x102, 8)]);
+    assert_eq!(codes.nonzero_counts().collect::<Vec<_>>(), [(0x102, 8)]);
     assert_eq!(server.connections(), 1);
 
     let server = every_second(Then::Reset(Code::from(0x4242), true));
@@ -113,7 +113,7 @@ fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
         .unwrap();
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 10);
-    load.target.addresses = vec![speedwell_load::load::Address::Internet(gone)];
+    load.target.addresses = vec![speedwell_load::load::ServerAddress::Internet(gone)];
     let began = Instant::now();
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("connect.refused", 10)]);
@@ -121,7 +121,7 @@ fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
     // Five attempts each, with pauses of 1, 2, 4 and 8 ms between them.
     assert!(began.elapsed() >= Duration::from_millis(15));
     assert!(began.elapsed() < Duration::from_secs(30));
-    let probe = generator::probe(&load, &AtomicBool::new(false));
+    let probe = generator::send_probe(&load, &AtomicBool::new(false));
     assert!(matches!(probe, Err(ProbeError::Failed(class)) if class.name() == "connect.refused"));
 }
 
@@ -151,19 +151,19 @@ fn a_server_that_dies_is_noticed_and_not_stormed() {
 
 #[test]
 fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
-    let first_byte = Timeouts {
+    let first_byte = RequestTimeouts {
         // Long enough for the server to meet it with the others even if delayed.
         first_byte_ns: Some(2000 * MS),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     let server = every_second(Then::Hold);
     let measured = carry_out(&limits(server.load(4, 4, 8), first_byte));
     assert_eq!(rows(&measured), [("ok", 4), ("timeout.first-byte", 4)]);
     assert_eq!(server.connections(), 1);
 
-    let total = Timeouts {
+    let total = RequestTimeouts {
         total_ns: Some(1000 * MS),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     let server = Server::start(|_| Then::Late(60_000));
     let measured = carry_out(&limits(server.load(2, 1, 4), total));
@@ -171,12 +171,12 @@ fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
 
     // A port that accepts packets and never responds.
     let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let connect = Timeouts {
+    let connect = RequestTimeouts {
         connect_ns: Some(80 * MS),
-        ..Timeouts::default()
+        ..RequestTimeouts::default()
     };
     let mut load = limits(server.load(2, 1, 4), connect);
-    load.target.addresses = vec![speedwell_load::load::Address::Internet(
+    load.target.addresses = vec![speedwell_load::load::ServerAddress::Internet(
         deaf.local_addr().unwrap(),
     )];
     let measured = carry_out(&load);

@@ -1,22 +1,25 @@
 //! Numbers of requests, connections and streams, and rates.
 
 use super::server::{Server, Setup, Then, good};
-use crate::busy::{eventually, holds};
+use crate::busy::{ensure_holds, retry_busy};
 use crate::server::{carry_out, rows};
 use bytes::Bytes;
 use speedwell_load::generator;
-use speedwell_load::load::{Kind, Kinds, Load, Part};
-use speedwell_load::measured::Latency;
-use speedwell_load::pace::{Closed, Pace, Rate, Schedule, Spacing, Stage, Stop, Think};
+use speedwell_load::load::{LoadConfig, LoadShare, RequestKind, RequestKinds};
+use speedwell_load::measured::LoadLatency;
+use speedwell_load::pace::{
+    ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
+    StopCondition, ThinkTime,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
-fn for_ms(load: Load, ms: u64) -> Load {
-    Load {
-        stop: Stop {
+fn for_ms(load: LoadConfig, ms: u64) -> LoadConfig {
+    LoadConfig {
+        stop: StopCondition {
             after_requests: None,
             after_ns: Some(ms * MS),
         },
@@ -24,11 +27,11 @@ fn for_ms(load: Load, ms: u64) -> Load {
     }
 }
 
-fn at_rate(load: Load, rate: f64) -> Load {
-    let stage = Stage::constant(Rate::per_second(rate).unwrap());
-    Load {
-        pace: Pace::Open(Schedule::new(vec![stage], Spacing::Even).unwrap()),
-        most_connections: 100,
+fn at_rate(load: LoadConfig, rate: f64) -> LoadConfig {
+    let stage = ScheduleStage::constant(RequestRate::per_second(rate).unwrap());
+    LoadConfig {
+        pace: PacingModel::Open(RateSchedule::new(vec![stage], ArrivalSpacing::Even).unwrap()),
+        max_connections: 100,
         ..load
     }
 }
@@ -37,7 +40,7 @@ fn at_rate(load: Load, rate: f64) -> Load {
 fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
     for threads in [1, 3] {
         let server = Server::start(|_| good());
-        let load = Load {
+        let load = LoadConfig {
             threads,
             ..server.load(5, 1, 600)
         };
@@ -56,7 +59,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         );
         assert_eq!(outcomes.connections.first_sends, 5);
         assert_eq!(measured.totals.replies.count, 600);
-        assert_eq!(measured.totals.latency.service().count(), 600);
+        assert_eq!(measured.totals.latency.service_times().count(), 600);
         let calls: u64 = measured.threads.iter().map(|one| one.system_calls).sum();
         assert!(calls > 0 && outcomes.bytes.sent > 600 && outcomes.bytes.received > 600 * 4);
     }
@@ -85,7 +88,7 @@ fn more_lanes_than_the_server_allows_wait_without_a_loss() {
     // A request is timed from the opening of its stream, so waiting for one of the three slots does
     // not count: three at once can be in service for at most three times the elapsed time, whereas
     // ten, of which seven wait, would be in flight for ten times.
-    let service = measured.totals.latency.service();
+    let service = measured.totals.latency.service_times();
     assert!(service.quantile(500_000).unwrap().ns >= 30 * MS);
     let times = service.sum_ns() as f64 / measured.elapsed_ns as f64;
     assert!(times < 5.0, "{times} at once");
@@ -105,7 +108,7 @@ fn middle_lag_ns(server: &Server) -> u64 {
         assert!(row.first_byte_ns.unwrap() <= row.end_ns);
     }
     assert!(measured.elapsed_ns >= 99 * 2_500_000);
-    let Latency::Open(latency) = &measured.totals.latency else {
+    let LoadLatency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latency")
     };
     latency.lag.quantile(500_000).unwrap().ns
@@ -138,7 +141,7 @@ fn an_open_load_keeps_its_rate_and_its_intended_times() {
 fn an_open_load_connects_as_often_as_it_needs_to() {
     let server = Server::start(|_| Then::Late(100));
     let mut load = at_rate(server.load(1, 1, 40), 200.0);
-    load.most_connections = 40;
+    load.max_connections = 40;
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 40)]);
     // 200/s at 100 ms each: 20 at once.
@@ -147,7 +150,7 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
 
     // Long enough for slow connection attempts.
     let mut load = for_ms(load, 1000);
-    load.most_connections = 2;
+    load.max_connections = 2;
     let measured = carry_out(&load);
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
@@ -160,7 +163,7 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
 #[test]
 fn a_load_by_time_ends_then_and_its_course_adds_up() {
     // A busy machine leaves little of such a short time, or no chance to report it.
-    eventually(2, load_by_time);
+    retry_busy(2, load_by_time);
 }
 
 fn load_by_time() -> Result<(), String> {
@@ -173,8 +176,8 @@ fn load_by_time() -> Result<(), String> {
         in_warmup += u32::from(progress.is_warmup);
     })
     .unwrap();
-    measured.totals.outcomes.balance().unwrap();
-    measured.warmup.outcomes.balance().unwrap();
+    measured.totals.outcomes.check_balance().unwrap();
+    measured.warmup.outcomes.check_balance().unwrap();
     assert_eq!(measured.elapsed_ns, 250 * MS);
     let (ok, warm) = (
         measured.totals.outcomes.succeeded(),
@@ -184,10 +187,10 @@ fn load_by_time() -> Result<(), String> {
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
     assert_eq!(course, ok + warm);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
-    holds(told >= 2 && in_warmup >= 1, || {
+    ensure_holds(told >= 2 && in_warmup >= 1, || {
         format!("told {told} times, {in_warmup}")
     })?;
-    holds(ok > 10 && warm > 10, || format!("{ok} and {warm}"))
+    ensure_holds(ok > 10 && warm > 10, || format!("{ok} and {warm}"))
 }
 
 #[test]
@@ -203,7 +206,7 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
         stop.store(server.requests() == before + 4, Ordering::SeqCst);
     });
     let measured = measured.unwrap();
-    measured.totals.outcomes.balance().unwrap();
+    measured.totals.outcomes.check_balance().unwrap();
     assert_eq!(rows(&measured), [("cancelled", 4)]);
     assert!(measured.is_interrupted);
 }
@@ -212,14 +215,14 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
 fn connections_are_given_up_after_their_requests_and_clients_think() {
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 20);
-    load.rules.most_requests = Some(4);
+    load.rules.max_requests = Some(4);
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 20)]);
     assert!((5..=6).contains(&server.connections()));
     assert_eq!(measured.threads[0].most_requests, 4);
 
     let mut load = server.load(1, 1, 6);
-    load.pace = Pace::Closed(Closed::new(1, Think::Fixed(20 * MS)).unwrap());
+    load.pace = PacingModel::Closed(ClosedPace::new(1, ThinkTime::Fixed(20 * MS)).unwrap());
     let began = Instant::now();
     assert_eq!(rows(&carry_out(&load)), [("ok", 6)]);
     assert!(began.elapsed() >= Duration::from_millis(100));
@@ -229,8 +232,8 @@ fn connections_are_given_up_after_their_requests_and_clients_think() {
 fn parts_of_a_load_add_up_to_the_whole() {
     let server = Server::start(|_| good());
     let part = |index| {
-        carry_out(&Load {
-            part: Part { index, of: 3 },
+        carry_out(&LoadConfig {
+            part: LoadShare { index, count: 3 },
             keeps_rows: true,
             ..server.load(7, 1, 100)
         })
@@ -250,14 +253,14 @@ fn a_request_arrives_as_it_was_written_and_large_bodies_do_in_both_directions() 
     const BYTES: usize = 3_000_000;
     let server = Server::start(|_| Then::Answer(200, Bytes::from(vec![b'y'; BYTES])));
     let mut load = server.load(1, 1, 2);
-    load.kinds = Kinds::single(Kind {
+    load.kinds = RequestKinds::single(RequestKind {
         method: "POST".to_owned(),
         headers: vec![
             ("X-Who".to_owned(), b"me".to_vec()),
             ("Connection".to_owned(), b"keep-alive".to_vec()),
         ],
         body: Some(vec![b'x'; BYTES]),
-        ..Kind::get("known.test:99", "/path?query=1")
+        ..RequestKind::get("known.test:99", "/path?query=1")
     })
     .unwrap();
     let measured = carry_out(&load);
@@ -290,7 +293,7 @@ fn servers_are_told_that_the_load_is_over() {
 #[test]
 fn a_probe_shows_the_answer_in_full() {
     let server = Server::start(|_| good());
-    let probe = generator::probe(&server.load(5, 5, 100), &AtomicBool::new(false)).unwrap();
+    let probe = generator::send_probe(&server.load(5, 5, 100), &AtomicBool::new(false)).unwrap();
     assert_eq!(server.requests(), 1);
     assert_eq!((probe.status, probe.is_success), (200, true));
     assert_eq!(probe.server.as_deref(), Some("of-the-test"));

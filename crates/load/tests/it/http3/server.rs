@@ -7,7 +7,7 @@ use http::Response;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, Incoming, ServerConfig, TransportConfig, VarInt};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use speedwell_load::load::{Http, Load, TlsOptions, Trust};
+use speedwell_load::load::{HttpVersion, LoadConfig, TlsOptions, TrustSource};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -166,12 +166,12 @@ impl Server {
     }
 
     /// A closed load over HTTP/3 that trusts this server.
-    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> Load {
+    pub fn load(&self, concurrency: u32, capacity: u32, requests: u64) -> LoadConfig {
         let mut load = super::super::server::load_to(self.address, concurrency, requests);
-        load.http = Http::Three;
+        load.http = HttpVersion::Three;
         load.streams_per_connection = capacity;
         load.target.tls = Some(TlsOptions {
-            trust: Trust::Authority(self.certificate.clone()),
+            trust: TrustSource::Authority(self.certificate.clone()),
             ..TlsOptions::default()
         });
         load

@@ -3,10 +3,10 @@
 use super::server::{Server, Setup, good};
 use crate::server::{carry_out, rows};
 use speedwell_load::generator;
-use speedwell_load::load::{Address, Load, Trust};
+use speedwell_load::load::{LoadConfig, ServerAddress, TrustSource};
 use std::sync::atomic::AtomicBool;
 
-fn trusting(load: Load, trust: Trust) -> Load {
+fn trusting(load: LoadConfig, trust: TrustSource) -> LoadConfig {
     let mut load = load;
     if let Some(tls) = &mut load.target.tls {
         tls.trust = trust;
@@ -22,7 +22,7 @@ fn a_certificate_of_somebody_unknown_is_refused_unless_anyone_is_trusted() {
     load.target.tls = other.load(1, 1, 1).target.tls;
     assert_eq!(rows(&carry_out(&load)), [("tls.verify", 3)]);
     assert_eq!(server.requests(), 0);
-    let measured = carry_out(&trusting(load, Trust::Anyone));
+    let measured = carry_out(&trusting(load, TrustSource::Anyone));
     assert_eq!(rows(&measured), [("ok", 3)]);
 }
 
@@ -54,15 +54,15 @@ fn a_server_that_speaks_something_else_over_quic_does_not_agree() {
 #[test]
 fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
     let server = Server::start(|_| good());
-    let why = |load: &Load| {
+    let why = |load: &LoadConfig| {
         let never = AtomicBool::new(false);
         let error = generator::run(load, &never, &mut |_| {}).unwrap_err();
-        let of_probe = generator::probe(load, &never).unwrap_err();
+        let of_probe = generator::send_probe(load, &never).unwrap_err();
         assert_eq!(error.to_string(), of_probe.to_string());
         error.to_string()
     };
     let mut load = server.load(1, 1, 1);
-    load.target.addresses = vec![Address::Unix("/nowhere".into())];
+    load.target.addresses = vec![ServerAddress::Unix("/nowhere".into())];
     assert!(why(&load).contains("Unix socket"));
     let mut load = server.load(1, 1, 1);
     load.target.tls = None;

@@ -1,27 +1,27 @@
 //! A connection to a machine that sends part of a load, and the state of that machine. Start at
-//! [`Line::follow`].
+//! [`GeneratorConnection::follow_load`].
 
-use super::worker::{Ready, Reported};
+use super::worker::{GeneratorReady, GeneratorReport};
 use anyhow::{Context, Result, bail};
-use speedwell_fleet::clock::{self, Offset};
-use speedwell_process::Companion;
-use speedwell_runner::load::{Snapshot, WorkerOrder};
+use speedwell_fleet::clock::{self, ClockOffset};
+use speedwell_process::CompanionProcess;
+use speedwell_runner::load::{LoadSnapshot, WorkerAssignment};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const COMPLAINT_BYTES: u64 = 4096;
+const MAX_STDERR_BYTES: u64 = 4096;
 
 /// State of the machine at the other end.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    pub ready: Option<(Ready, Offset)>,
-    pub snapshot: Option<Snapshot>,
-    pub reported: Option<Reported>,
+pub(super) struct GeneratorState {
+    pub ready: Option<(GeneratorReady, ClockOffset)>,
+    pub snapshot: Option<LoadSnapshot>,
+    pub reported: Option<GeneratorReport>,
     /// Its clock offset after the load.
-    pub after: Option<Offset>,
+    pub after: Option<ClockOffset>,
     /// Why the connection ended, once it has; the inner value is `None` after a normal end.
     pub over: Option<Option<String>>,
     /// When it was last heard from.
@@ -30,41 +30,41 @@ pub(super) struct Seen {
 
 /// State shared by the threads that follow connections.
 #[derive(Debug)]
-pub(super) struct Board {
-    seen: Mutex<Vec<Seen>>,
+pub(super) struct SharedLoadState {
+    seen: Mutex<Vec<GeneratorState>>,
     changed: Condvar,
     /// The agreed start by our clock, once settled; the inner value is `None` if the load does not
     /// start.
     start: Mutex<Option<Option<i64>>>,
 }
 
-impl Board {
-    pub fn new(lines: usize) -> Board {
-        Board {
-            seen: Mutex::new((0..lines).map(|_| Seen::default()).collect()),
+impl SharedLoadState {
+    pub fn new(lines: usize) -> SharedLoadState {
+        SharedLoadState {
+            seen: Mutex::new((0..lines).map(|_| GeneratorState::default()).collect()),
             changed: Condvar::new(),
             start: Mutex::new(None),
         }
     }
 
-    pub fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+    pub fn generator_states(&self) -> MutexGuard<'_, Vec<GeneratorState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn into_seen(self) -> Vec<Seen> {
+    pub fn into_generator_states(self) -> Vec<GeneratorState> {
         self.seen
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for news, but at most this long.
-    pub fn wait(&self, most: Duration) -> MutexGuard<'_, Vec<Seen>> {
-        let waited = self.changed.wait_timeout(self.seen(), most);
+    pub fn wait_for_news(&self, most: Duration) -> MutexGuard<'_, Vec<GeneratorState>> {
+        let waited = self.changed.wait_timeout(self.generator_states(), most);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn note(&self, at: usize, note: impl FnOnce(&mut Seen)) {
-        let mut seen = self.seen();
+    fn update_state(&self, at: usize, note: impl FnOnce(&mut GeneratorState)) {
+        let mut seen = self.generator_states();
         seen[at].heard = Some(Instant::now());
         note(&mut seen[at]);
         drop(seen);
@@ -72,7 +72,7 @@ impl Board {
     }
 
     /// Announces when all machines start, or that they do not.
-    pub fn settle(&self, start: Option<i64>) {
+    pub fn announce_start(&self, start: Option<i64>) {
         let mut agreed = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         agreed.get_or_insert(start);
         drop(agreed);
@@ -80,41 +80,44 @@ impl Board {
     }
 
     /// Waits for that announcement.
-    fn start(&self) -> Option<i64> {
+    fn await_start(&self) -> Option<i64> {
         loop {
             let agreed = *self.start.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(start) = agreed {
                 return start;
             }
-            drop(self.wait(Duration::from_millis(20)));
+            drop(self.wait_for_news(Duration::from_millis(20)));
         }
     }
 }
 
 /// An open connection. The thread that follows it owns the reading end.
-pub(crate) struct Line {
-    _companion: Companion,
+pub(crate) struct GeneratorConnection {
+    _companion: CompanionProcess,
     child: Mutex<Child>,
     to: Mutex<Option<ChildStdin>>,
     complaint: Mutex<Option<JoinHandle<String>>>,
 }
 
-impl Line {
+impl GeneratorConnection {
     /// Creates a connection; also returns its reading end.
-    pub fn new(mut child: Child) -> Result<(Line, BufReader<ChildStdout>)> {
+    pub fn new(mut child: Child) -> Result<(GeneratorConnection, BufReader<ChildStdout>)> {
         let from = child.stdout.take().context("the line has no end")?;
         let stderr = child.stderr.take();
         let complaint = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut said = Vec::new();
                 // Discard the rest, so that the other end never blocks on us.
-                let _ = stderr.by_ref().take(COMPLAINT_BYTES).read_to_end(&mut said);
+                let _ = stderr
+                    .by_ref()
+                    .take(MAX_STDERR_BYTES)
+                    .read_to_end(&mut said);
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
                 String::from_utf8_lossy(&said).into_owned()
             })
         });
-        let line = Line {
-            _companion: Companion::of(&child),
+        let line = GeneratorConnection {
+            _companion: CompanionProcess::of(&child),
             to: Mutex::new(child.stdin.take()),
             child: Mutex::new(child),
             complaint: Mutex::new(complaint),
@@ -123,55 +126,57 @@ impl Line {
     }
 
     /// Makes the machine send its part, and records what it reports.
-    pub(super) fn follow(
+    pub(super) fn follow_load(
         &self,
         at: usize,
         mut from: BufReader<ChildStdout>,
-        order: &WorkerOrder,
-        board: &Board,
+        order: &WorkerAssignment,
+        board: &SharedLoadState,
     ) {
-        let done = self.converse(at, &mut from, order, board);
+        let done = self.run_protocol(at, &mut from, order, board);
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = None;
         drop(from);
-        let over = done.err().map(|error| self.reason(&error));
+        let over = done.err().map(|error| self.end_reason(&error));
         if over.is_none() {
             // It has reported everything. Wait for it to exit, so that no process remains.
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = child.wait();
         }
-        board.note(at, |seen| seen.over = Some(over));
+        board.update_state(at, |seen| seen.over = Some(over));
     }
 
-    fn converse(
+    fn run_protocol(
         &self,
         at: usize,
         from: &mut BufReader<ChildStdout>,
-        order: &WorkerOrder,
-        board: &Board,
+        order: &WorkerAssignment,
+        board: &SharedLoadState,
     ) -> Result<()> {
-        self.say(&serde_json::to_string(order)?)?;
-        let ready = awaited(from, "ready")?;
-        let ready: Ready = serde_json::from_str(&ready).context("it says something else")?;
-        let offset = self.clock(from)?;
-        board.note(at, |seen| seen.ready = Some((ready, offset)));
-        let Some(start_ns) = board.start() else {
-            return self.say("stop");
+        self.send_line(&serde_json::to_string(order)?)?;
+        let ready = await_line(from, "ready")?;
+        let ready: GeneratorReady =
+            serde_json::from_str(&ready).context("it says something else")?;
+        let offset = self.query_offset(from)?;
+        board.update_state(at, |seen| seen.ready = Some((ready, offset)));
+        let Some(start_ns) = board.await_start() else {
+            return self.send_line("stop");
         };
-        self.say(&format!("start {}", offset.theirs(start_ns)))?;
+        self.send_line(&format!("start {}", offset.to_remote_ns(start_ns)))?;
         loop {
-            let line = next(from)?;
+            let line = read_line(from)?;
             match line.split_once(' ') {
                 Some(("at", snapshot)) => {
                     let snapshot = serde_json::from_str(snapshot).ok();
-                    board.note(at, |seen| seen.snapshot = snapshot.or(seen.snapshot.take()));
+                    board
+                        .update_state(at, |seen| seen.snapshot = snapshot.or(seen.snapshot.take()));
                 }
                 Some(("measured", reported)) => {
                     let reported =
                         serde_json::from_str(reported).context("its figures cannot be read")?;
                     // Its clock may have drifted. If the query fails, the measurement is still
                     // valid.
-                    let after = self.clock(from).ok();
-                    board.note(at, |seen| {
+                    let after = self.query_offset(from).ok();
+                    board.update_state(at, |seen| {
                         (seen.reported, seen.after) = (Some(reported), after);
                     });
                     return Ok(());
@@ -182,16 +187,16 @@ impl Line {
     }
 
     /// Queries its clock offset. Nothing else is sent meanwhile.
-    fn clock(&self, from: &mut BufReader<ChildStdout>) -> Result<Offset> {
+    fn query_offset(&self, from: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        clock::ask(to.as_mut().context("the line is closed")?, from)
+        clock::query_clock(to.as_mut().context("the line is closed")?, from)
     }
 
     /// Sends a line.
     ///
     /// # Errors
     /// Fails if the connection is broken.
-    pub fn say(&self, text: &str) -> Result<()> {
+    pub fn send_line(&self, text: &str) -> Result<()> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         let to = to.as_mut().context("the line is closed")?;
         writeln!(to, "{text}").and_then(|()| to.flush())?;
@@ -199,7 +204,7 @@ impl Line {
     }
 
     /// Breaks the connection.
-    pub fn cut(&self) {
+    pub fn kill_process(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // It may have ended meanwhile.
         let _ = child.kill();
@@ -219,7 +224,7 @@ impl Line {
     }
 
     /// Why the connection ended: the stderr and exit status of the other end.
-    pub fn reason(&self, error: &anyhow::Error) -> String {
+    pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // It exits without its input, unless the machine does not respond.
         let _ = child.kill();
@@ -242,7 +247,7 @@ impl Line {
 }
 
 /// Reads the next line, without its newline.
-pub(crate) fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
+pub(crate) fn read_line(from: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 || !line.ends_with('\n') {
         bail!("the line was cut");
@@ -252,9 +257,9 @@ pub(crate) fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
 }
 
 /// Skips to the next line that starts with this word, and returns the rest of it.
-fn awaited(from: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
+fn await_line(from: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
     loop {
-        let line = next(from)?;
+        let line = read_line(from)?;
         if let Some(rest) = line.strip_prefix(word) {
             return Ok(rest.trim_start().to_owned());
         }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Network devices in sysfs (sysfs-class-net(5)).
-const DEVICES: &str = "/sys/class/net";
+const NET_DEVICES: &str = "/sys/class/net";
 
 /// A network device with a known speed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Device {
+struct NetworkDevice {
     name: String,
     bits_per_s: u64,
     received: u64,
@@ -19,7 +19,7 @@ struct Device {
 /// The counters of all devices at one moment.
 #[derive(Debug)]
 pub struct LinkWatch {
-    devices: Vec<Device>,
+    devices: Vec<NetworkDevice>,
     since: Instant,
 }
 
@@ -27,7 +27,7 @@ impl LinkWatch {
     /// Reads the counters now.
     pub fn start() -> LinkWatch {
         LinkWatch {
-            devices: devices(Path::new(DEVICES)),
+            devices: list_devices(Path::new(NET_DEVICES)),
             since: Instant::now(),
         }
     }
@@ -35,19 +35,23 @@ impl LinkWatch {
     /// The device with the highest utilization since then, and that utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
         let seconds = self.since.elapsed().as_secs_f64();
-        most_used(&self.devices, &devices(Path::new(DEVICES)), seconds)
+        most_used(
+            &self.devices,
+            &list_devices(Path::new(NET_DEVICES)),
+            seconds,
+        )
     }
 }
 
 /// Lists devices with a known speed, which leaves out the loopback.
-fn devices(folder: &Path) -> Vec<Device> {
+fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
         let number = |file: &str| {
             let text = fs::read_to_string(entry.path().join(file)).ok()?;
             text.trim().parse::<u64>().ok().filter(|number| *number > 0)
         };
-        Some(Device {
+        Some(NetworkDevice {
             name: entry.file_name().into_string().ok()?,
             // In Mbit/s; -1 if unknown.
             bits_per_s: number("speed")? * 1_000_000,
@@ -59,8 +63,12 @@ fn devices(folder: &Path) -> Vec<Device> {
 }
 
 /// Links are full duplex: each direction has the whole speed.
-fn most_used(before: &[Device], after: &[Device], seconds: f64) -> Option<(String, f64)> {
-    let share = |device: &Device| {
+fn most_used(
+    before: &[NetworkDevice],
+    after: &[NetworkDevice],
+    seconds: f64,
+) -> Option<(String, f64)> {
+    let share = |device: &NetworkDevice| {
         let earlier = before.iter().find(|own| own.name == device.name)?;
         let received = device.received.saturating_sub(earlier.received);
         let sent = device.sent.saturating_sub(earlier.sent);
@@ -96,13 +104,13 @@ mod tests {
         with_device(folder, "eth0", "1000\n", 1_000, 1_000);
         with_device(folder, "eth1", "10000\n", 0, 0);
         with_device(folder, "lo", "-1\n", 0, 0);
-        let before = devices(folder);
+        let before = list_devices(folder);
         assert_eq!(before.len(), 2, "{before:?}");
         // 112.5 MB in a second are 90 % of 1 Gbit/s; twice as much is 18 % of 10 Gbit/s.
         with_device(folder, "eth0", "1000\n", 2_000, 112_501_000);
         with_device(folder, "eth1", "10000\n", 225_000_000, 0);
         with_device(folder, "lo", "-1\n", 1 << 40, 0);
-        let (name, share) = most_used(&before, &devices(folder), 1.0).unwrap();
+        let (name, share) = most_used(&before, &list_devices(folder), 1.0).unwrap();
         assert_eq!(name, "eth0");
         assert!((share - 0.9).abs() < 1e-9, "{share}");
         assert_eq!(most_used(&before, &[], 1.0), None);

@@ -3,96 +3,97 @@
 //!
 //! A latency is a difference of times on one machine, so clock offsets do not affect it. They only
 //! affect when a machine starts and how its timeline is aligned with the others. Start at
-//! [`Generators`]; [`worker`] is the remote side.
+//! [`LoadGenerators`]; [`worker`] is the remote side.
 
 pub(crate) mod line;
 mod link;
 pub mod worker;
 
-use crate::fleet::{FleetRequest, chosen};
+use crate::fleet::{FleetRequest, select_machines};
 use anyhow::{Context, Result, bail, ensure};
-use line::{Board, Line, Seen};
-use speedwell_fleet::{Engine, FleetMachine, clock, program};
+use line::{GeneratorConnection, GeneratorState, SharedLoadState};
+use speedwell_fleet::{FleetEngine, FleetMachine, clock, program};
 use speedwell_harness::own_program;
-use speedwell_load::measured::{Measured, ThreadReport};
+use speedwell_load::measured::{LoadMeasurement, ThreadReport};
 use speedwell_model::load_run::LoadPart;
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
-use speedwell_runner::load::{LoadJob, Sent, Snapshot, WorkerOrder};
+use speedwell_runner::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
-const PULSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How far ahead the agreed start is, besides the time that it takes to announce it.
-const AHEAD_NS: i64 = 300_000_000;
+const START_LEAD_NS: i64 = 300_000_000;
 /// A sending machine is lost after this silence; it reports its progress ten times a second.
-const SILENCE: Duration = Duration::from_secs(15);
+const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to report after the load was stopped, including outstanding
 /// responses.
-const GRACE: Duration = Duration::from_secs(60);
+const REPORT_GRACE: Duration = Duration::from_secs(60);
 /// Maximum number of ssh connections, each of which is a local process of 8 MiB.
-pub(crate) const MOST_MACHINES: usize = 64;
+pub(crate) const MAX_MACHINES: usize = 64;
 
 /// Machines that send loads.
 #[derive(Debug)]
-pub struct Generators {
-    engine: Engine,
-    machines: Vec<Generator>,
+pub struct LoadGenerators {
+    engine: FleetEngine,
+    machines: Vec<GeneratorMachine>,
 }
 
 #[derive(Debug)]
-struct Generator {
+struct GeneratorMachine {
     name: String,
     program: String,
 }
 
-impl Generators {
+impl LoadGenerators {
     /// Selects the requested machines and sends each our program.
     ///
     /// # Errors
     /// Fails if no machine is available or a load cannot be sent from elsewhere.
-    pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<Generators> {
-        specs.iter().try_for_each(check)?;
-        let mut engine = Engine::of_file(&fleet.file);
-        let known = engine.machines()?;
-        let machines = chosen(&known, fleet)?;
+    pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
+        specs.iter().try_for_each(check_portable)?;
+        let mut engine = FleetEngine::from_file(&fleet.file);
+        let known = engine.list_machines()?;
+        let machines = select_machines(&known, fleet)?;
         ensure!(
-            machines.len() <= MOST_MACHINES,
-            "a load can be sent from {MOST_MACHINES} machines at most, and these are {}\nhint: --machines {MOST_MACHINES}",
+            machines.len() <= MAX_MACHINES,
+            "a load can be sent from {MAX_MACHINES} machines at most, and these are {}\nhint: --machines {MAX_MACHINES}",
             machines.len()
         );
-        let own = program::sendable(&own_program());
-        let mut prepare = |machine: FleetMachine| -> Result<Generator> {
-            let program = program::send(&mut engine, &machine, &own)
+        let own = program::program_to_send(&own_program());
+        let mut prepare = |machine: FleetMachine| -> Result<GeneratorMachine> {
+            let program = program::send_program(&mut engine, &machine, &own)
                 .with_context(|| format!("'{}' cannot send a load", machine.name))?;
-            Ok(Generator {
+            Ok(GeneratorMachine {
                 name: machine.name,
                 program: program.to_string_lossy().into_owned(),
             })
         };
-        let machines: Result<Vec<Generator>> = machines.into_iter().map(&mut prepare).collect();
-        Ok(Generators {
+        let machines: Result<Vec<GeneratorMachine>> =
+            machines.into_iter().map(&mut prepare).collect();
+        Ok(LoadGenerators {
             machines: machines?,
             engine,
         })
     }
 
     /// Creates generators on known machines, given by name and the path of our program there.
-    pub(crate) fn at(
-        engine: Engine,
+    pub(crate) fn on_machines(
+        engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
-    ) -> Generators {
-        let machine = |(name, program)| Generator { name, program };
-        Generators {
+    ) -> LoadGenerators {
+        let machine = |(name, program)| GeneratorMachine { name, program };
+        LoadGenerators {
             engine,
             machines: machines.into_iter().map(machine).collect(),
         }
     }
 
     /// The load that all machines send together.
-    pub fn whole(&self, spec: &LoadSpec) -> LoadSpec {
+    pub fn combined_spec(&self, spec: &LoadSpec) -> LoadSpec {
         let clients = spec.clients.unwrap_or(1) * self.machines.len() as u32;
         LoadSpec {
             clients: Some(clients),
@@ -100,42 +101,42 @@ impl Generators {
         }
     }
 
-    /// Sends a load described by [`Generators::whole`].
+    /// Sends a load described by [`LoadGenerators::combined_spec`].
     ///
     /// # Errors
     /// Fails if a machine cannot send it or none of them measured anything.
-    pub fn send(
+    pub fn send_load(
         &mut self,
         job: &LoadJob,
         stop: &AtomicBool,
-        watch: &mut dyn FnMut(&Snapshot),
-    ) -> Result<Sent> {
-        let orders = orders(job, self.machines.len() as u32);
+        watch: &mut dyn FnMut(&LoadSnapshot),
+    ) -> Result<CombinedResult> {
+        let orders = generator_requests(job, self.machines.len() as u32);
         let mut lines = Vec::new();
         for machine in &self.machines {
             let words = [machine.program.as_str(), worker::COMMAND];
-            let child = self.engine.reach(&machine.name, &words);
-            let line = child.and_then(Line::new);
+            let child = self.engine.start_command(&machine.name, &words);
+            let line = child.and_then(GeneratorConnection::new);
             lines.push(line.with_context(|| format!("'{}' cannot be reached", machine.name))?);
         }
-        let board = Board::new(lines.len());
-        let (lines, ends): (Vec<Line>, Vec<_>) = lines.into_iter().unzip();
+        let board = SharedLoadState::new(lines.len());
+        let (lines, ends): (Vec<GeneratorConnection>, Vec<_>) = lines.into_iter().unzip();
         thread::scope(|scope| {
             for (at, (end, order)) in ends.into_iter().zip(&orders).enumerate() {
                 let (line, board) = (&lines[at], &board);
-                scope.spawn(move || line.follow(at, end, order, board));
+                scope.spawn(move || line.follow_load(at, end, order, board));
             }
-            if begin(&lines, &board, stop) {
-                attend(&lines, &board, stop, watch);
+            if agree_on_start(&lines, &board, stop) {
+                monitor_load(&lines, &board, stop, watch);
             }
         });
         let names: Vec<&str> = self.machines.iter().map(|own| own.name.as_str()).collect();
-        add_up(&names, &orders, board.into_seen())
+        merge_parts(&names, &orders, board.into_generator_states())
     }
 }
 
 /// Rejects options that depend on this machine.
-fn check(spec: &LoadSpec) -> Result<()> {
+fn check_portable(spec: &LoadSpec) -> Result<()> {
     let is_file = spec.data.as_ref().is_some_and(|data| data.starts_with('@'));
     let of_this_machine = [
         ("data @FILE", is_file),
@@ -163,10 +164,10 @@ fn check(spec: &LoadSpec) -> Result<()> {
 }
 
 /// The part of each machine: an equal number of generators.
-fn orders(job: &LoadJob, machines: u32) -> Vec<WorkerOrder> {
+fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
     let of = job.processes();
     let count = of / machines.max(1);
-    let order = |machine: u32| WorkerOrder {
+    let order = |machine: u32| WorkerAssignment {
         spec: job.spec.clone(),
         seed: job.seed,
         index: machine * count,
@@ -177,15 +178,19 @@ fn orders(job: &LoadJob, machines: u32) -> Vec<WorkerOrder> {
 }
 
 /// Waits until all machines are ready and agrees on a start. None starts if one cannot.
-fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
+fn agree_on_start(
+    lines: &[GeneratorConnection],
+    board: &SharedLoadState,
+    stop: &AtomicBool,
+) -> bool {
     loop {
-        let seen = board.wait(PULSE);
+        let seen = board.wait_for_news(POLL_INTERVAL);
         let is_over = seen.iter().any(|own| own.over.is_some());
         if stop.load(Ordering::Relaxed) || is_over {
             drop(seen);
-            board.settle(None);
+            board.announce_start(None);
             // One may still be waiting for the server to respond.
-            lines.iter().for_each(Line::cut);
+            lines.iter().for_each(GeneratorConnection::kill_process);
             return false;
         }
         let round_trips = seen.iter().map(|own| own.ready.as_ref());
@@ -197,78 +202,87 @@ fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
         };
         drop(seen);
         let longest = round_trips.into_iter().max().unwrap_or(0);
-        let ahead_ns = AHEAD_NS.saturating_add_unsigned(4 * longest);
-        board.settle(Some(clock::now_ns().saturating_add(ahead_ns)));
+        let ahead_ns = START_LEAD_NS.saturating_add_unsigned(4 * longest);
+        board.announce_start(Some(clock::now_ns().saturating_add(ahead_ns)));
         return true;
     }
 }
 
 /// Follows the load until all connections have ended: reports progress, and stops all machines if
 /// one is lost or `stop` is set.
-fn attend(lines: &[Line], board: &Board, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) {
+fn monitor_load(
+    lines: &[GeneratorConnection],
+    board: &SharedLoadState,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) {
     let mut stopped: Option<Instant> = None;
     loop {
-        let seen = board.wait(PULSE);
+        let seen = board.wait_for_news(POLL_INTERVAL);
         if seen.iter().all(|own| own.over.is_some()) {
             return;
         }
-        let looks: Vec<Snapshot> = seen.iter().filter_map(|own| own.snapshot.clone()).collect();
-        let silent = silent(&seen, stopped);
+        let looks: Vec<LoadSnapshot> = seen.iter().filter_map(|own| own.snapshot.clone()).collect();
+        let silent = silent_generators(&seen, stopped);
         let is_lost = seen.iter().any(|own| matches!(own.over, Some(Some(_))));
         drop(seen);
         if looks.len() == lines.len() {
-            watch(&Snapshot::together(&looks));
+            watch(&LoadSnapshot::combine(&looks));
         }
-        silent.into_iter().for_each(|at| lines[at].cut());
+        silent.into_iter().for_each(|at| lines[at].kill_process());
         if stopped.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
             stopped = Some(Instant::now());
             for line in lines {
                 // Ignore errors: it may have ended.
-                let _ = line.say("stop");
+                let _ = line.send_line("stop");
             }
         }
     }
 }
 
-fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
-    let is_silent = |own: &Seen| {
-        let too_long = own.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
-        let is_late = stopped.is_some_and(|stopped| stopped.elapsed() > GRACE);
+fn silent_generators(seen: &[GeneratorState], stopped: Option<Instant>) -> Vec<usize> {
+    let is_silent = |own: &GeneratorState| {
+        let too_long = own.heard.is_some_and(|heard| heard.elapsed() > MAX_SILENCE);
+        let is_late = stopped.is_some_and(|stopped| stopped.elapsed() > REPORT_GRACE);
         own.over.is_none() && (too_long || is_late)
     };
     (0..seen.len()).filter(|&at| is_silent(&seen[at])).collect()
 }
 
-fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sent> {
+fn merge_parts(
+    names: &[&str],
+    orders: &[WorkerAssignment],
+    seen: Vec<GeneratorState>,
+) -> Result<CombinedResult> {
     let has_begun = seen.iter().any(|own| own.reported.is_some());
     if !has_begun {
-        return Err(why_not(names, &seen));
+        return Err(explain_failure(names, &seen));
     }
-    let began = |own: &Seen| {
+    let began = |own: &GeneratorState| {
         let offset_ns = own.ready.as_ref().map_or(0, |(_, offset)| offset.offset_ns);
         let began = own.reported.as_ref()?.began_ns.iter().min()?;
         Some(began.saturating_add(offset_ns))
     };
     let first_ns = seen.iter().filter_map(began).min();
     let (mut parts, mut losses) = (Vec::new(), Vec::new());
-    let mut whole: Option<Measured> = None;
+    let mut whole: Option<LoadMeasurement> = None;
     for ((name, order), own) in names.iter().zip(orders).zip(seen) {
         let later_ns = began(&own)
             .zip(first_ns)
             .map(|(began, first)| began - first);
-        parts.push(part(name, order, &own, later_ns));
+        parts.push(part_report(name, order, &own, later_ns));
         let Some(reported) = own.reported else {
             continue;
         };
         losses.extend((reported.losses.iter()).map(|loss| format!("{name}: {loss}")));
         let mut measured = reported.measured;
-        measured.delay(later_ns.unwrap_or(0).unsigned_abs());
+        measured.shift_by(later_ns.unwrap_or(0).unsigned_abs());
         match &mut whole {
             None => whole = Some(measured),
             Some(whole) => whole.merge(measured),
         }
     }
-    Ok(Sent {
+    Ok(CombinedResult {
         measured: whole.context("no machine measured anything")?,
         losses,
         parts,
@@ -276,9 +290,9 @@ fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sen
     })
 }
 
-fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
-    if process::interrupted() {
-        return process::Interrupted.into();
+fn explain_failure(names: &[&str], seen: &[GeneratorState]) -> anyhow::Error {
+    if process::is_interrupt_requested() {
+        return process::InterruptedEarly.into();
     }
     let failed = names.iter().zip(seen).filter_map(|(name, own)| {
         let why = own.over.as_ref()?.as_ref()?;
@@ -291,7 +305,12 @@ fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
     }
 }
 
-fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> LoadPart {
+fn part_report(
+    name: &str,
+    order: &WorkerAssignment,
+    own: &GeneratorState,
+    began_ns: Option<i64>,
+) -> LoadPart {
     let offset = own
         .ready
         .as_ref()
@@ -319,7 +338,10 @@ fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> L
         part.ok = counts.succeeded();
         part.errors = counts.all_errors();
         part.elapsed_ns = measured.elapsed_ns;
-        part.busiest = threads.iter().map(ThreadReport::busy).fold(0.0, f64::max);
+        part.busiest = threads
+            .iter()
+            .map(ThreadReport::busy_share)
+            .fold(0.0, f64::max);
         part.is_bottleneck = threads.iter().any(ThreadReport::is_bottleneck);
         let verdict = measured.verdict();
         part.own_lag_p99_ns = verdict.map(|own| (own.own_lag_p99_ns, own.own_lag_limit_ns));
@@ -335,41 +357,41 @@ fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> L
 
 #[cfg(test)]
 mod tests {
-    use super::worker::{Ready, Reported};
+    use super::worker::{GeneratorReady, GeneratorReport};
     use super::*;
-    use speedwell_fleet::clock::Offset;
-    use speedwell_load::latency::{Intended, Outcome, Times};
-    use speedwell_load::measured::{Tick, Timeline, Totals};
+    use speedwell_fleet::clock::ClockOffset;
+    use speedwell_load::latency::{IntendedStart, RequestOutcome, RequestTimes};
+    use speedwell_load::measured::{LoadTimeline, RequestTotals, TimelineTick};
 
     /// The measurement of a generator whose successful responses took these times, in nanoseconds.
-    fn measured(times: impl Iterator<Item = u64>) -> Measured {
-        let mut totals = Totals::new(true);
+    fn measured(times: impl Iterator<Item = u64>) -> LoadMeasurement {
+        let mut totals = RequestTotals::new(true);
         for end_ns in times {
-            totals.outcomes.attempt();
-            totals.outcomes.ok(200);
-            let times = Times {
+            totals.outcomes.count_attempt();
+            totals.outcomes.count_ok(200);
+            let times = RequestTimes {
                 sent_ns: 0,
                 first_byte_ns: Some(end_ns / 2),
                 end_ns,
             };
             totals
                 .latency
-                .record(Outcome::Ok, Intended::default(), times);
+                .record(RequestOutcome::Ok, IntendedStart::default(), times);
         }
         let ok = totals.outcomes.succeeded();
-        Measured {
+        LoadMeasurement {
             began_epoch_ms: 0,
             elapsed_ns: 1_000_000_000,
             ok_in_time: ok,
             under_way_ns: Some(0),
             totals,
-            warmup: Totals::new(true),
-            timeline: Timeline {
+            warmup: RequestTotals::new(true),
+            timeline: LoadTimeline {
                 interval_ns: 100_000_000,
                 warmup: 0,
-                ticks: vec![Tick {
+                ticks: vec![TimelineTick {
                     ok,
-                    ..Tick::default()
+                    ..TimelineTick::default()
                 }],
             },
             threads: Vec::new(),
@@ -381,18 +403,18 @@ mod tests {
     }
 
     /// A machine whose clock is this much behind ours and that started at this time of ours.
-    fn seen(measured: Measured, offset_ns: i64, began_ns: i64) -> Seen {
-        let offset = Offset {
+    fn seen(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
+        let offset = ClockOffset {
             offset_ns,
-            ..Offset::default()
+            ..ClockOffset::default()
         };
-        let ready = Ready {
+        let ready = GeneratorReady {
             id: "0123456789abcdef".to_owned(),
             connect_ns: Some(80_000),
         };
-        Seen {
+        GeneratorState {
             ready: Some((ready, offset)),
-            reported: Some(Reported {
+            reported: Some(GeneratorReport {
                 measured,
                 began_ns: vec![began_ns - offset_ns],
                 losses: Vec::new(),
@@ -400,12 +422,12 @@ mod tests {
             }),
             after: Some(offset),
             over: Some(None),
-            ..Seen::default()
+            ..GeneratorState::default()
         }
     }
 
-    fn order(index: u32) -> WorkerOrder {
-        WorkerOrder {
+    fn order(index: u32) -> WorkerAssignment {
+        WorkerAssignment {
             spec: LoadSpec::default(),
             seed: 1,
             index,
@@ -426,7 +448,7 @@ mod tests {
             seen(part(2), 0, 300_000_000),
         ];
         let orders = [order(0), order(1), order(2)];
-        let sent = add_up(&["a", "b", "c"], &orders, machines.into()).unwrap();
+        let sent = merge_parts(&["a", "b", "c"], &orders, machines.into()).unwrap();
         assert_eq!(sent.measured.totals, whole.totals);
         let counts: Vec<u64> = sent.parts.iter().map(|part| part.attempted).collect();
         assert_eq!(counts, [3334, 3334, 3333]);
@@ -442,18 +464,18 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_lost_is_told_with_its_last_look_and_is_in_no_sum() {
-        let lost = Seen {
+        let lost = GeneratorState {
             ready: seen(measured(0..0), 0, 0).ready,
-            snapshot: Some(Snapshot {
+            snapshot: Some(LoadSnapshot {
                 at_ns: 1_900_000_000,
                 attempted: 1895,
-                ..Snapshot::default()
+                ..LoadSnapshot::default()
             }),
             over: Some(Some("the line was cut".to_owned())),
-            ..Seen::default()
+            ..GeneratorState::default()
         };
         let there = seen(measured(1..11), 0, 0);
-        let sent = add_up(&["a", "b"], &[order(0), order(1)], vec![lost, there]).unwrap();
+        let sent = merge_parts(&["a", "b"], &[order(0), order(1)], vec![lost, there]).unwrap();
         assert_eq!(sent.measured.totals.outcomes.attempts(), 10);
         let part = &sent.parts[0];
         assert_eq!((part.attempted, part.elapsed_ns), (1895, 1_900_000_000));
@@ -466,7 +488,7 @@ mod tests {
             data: Some("@body.json".to_owned()),
             ..LoadSpec::default()
         };
-        let refused = check(&spec).unwrap_err().to_string();
+        let refused = check_portable(&spec).unwrap_err().to_string();
         assert!(
             refused.starts_with("--data @FILE is of this machine"),
             "{refused}"
@@ -475,6 +497,6 @@ mod tests {
             data: Some("a=1".to_owned()),
             ..LoadSpec::default()
         };
-        check(&spec).unwrap();
+        check_portable(&spec).unwrap();
     }
 }

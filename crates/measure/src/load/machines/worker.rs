@@ -3,17 +3,20 @@
 //! Protocol: a request arrives as JSON, and `ready FACTS` is the reply; the clock answers each
 //! `time`; `start NS` sets the start by this clock; `at SNAPSHOT` is sent now and then, `measured
 //! REPORTED` at the end, and the clock answers until the connection ends. That end, or `stop`, ends
-//! the load. Start at [`perform`].
+//! the load. Start at [`perform_load`].
 
 use super::link::LinkWatch;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use speedwell_environment as environment;
-use speedwell_fleet::{Identity, clock};
-use speedwell_load::load::Address;
-use speedwell_load::measured::Measured;
+use speedwell_fleet::{MachineIdentity, clock};
+use speedwell_load::load::ServerAddress;
+use speedwell_load::measured::LoadMeasurement;
 use speedwell_process as process;
-use speedwell_runner::load::{Begin, LoadJob, Sent, Share, Snapshot, WorkerOrder, generate, run};
+use speedwell_runner::load::{
+    CombinedResult, GeneratorShare, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment,
+    run_workers, send_load,
+};
 use speedwell_runner::verify;
 use std::io::{self, BufRead, Write};
 use std::net::TcpStream;
@@ -24,28 +27,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform`].
+/// Hidden subcommand that runs [`perform_load`].
 pub const COMMAND: &str = "perform-load";
 
 /// Number of trial connections before a load. The server's kernel answers them, so a few suffice.
 /// Many would overflow the server's accept queue: the kernel silently drops the excess, and retries
 /// come seconds later.
-const CONNECTS: usize = 8;
+const CONNECT_TRIALS: usize = 8;
 /// Delay between trial connections, so that the server accepts one before the next arrives.
-const BETWEEN_CONNECTS: Duration = Duration::from_millis(10);
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_DELAY: Duration = Duration::from_millis(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a machine reports before a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Ready {
+pub(super) struct GeneratorReady {
     pub id: String,
     pub connect_ns: Option<u64>,
 }
 
 /// What a machine reports after a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Reported {
-    pub measured: Measured,
+pub(super) struct GeneratorReport {
+    pub measured: LoadMeasurement,
     /// When each generator started, by the machine's clock.
     pub began_ns: Vec<i64>,
     /// One sentence per generator process that died.
@@ -57,41 +60,42 @@ pub(super) struct Reported {
 ///
 /// # Errors
 /// Fails if the connection breaks or the load cannot be sent from here.
-pub fn perform() -> Result<()> {
+pub fn perform_load() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
+    let order: WorkerAssignment =
+        serde_json::from_str(&line).context("the order cannot be read")?;
     let mut job = order.job()?;
     if !order.spec.no_verify {
         let part = job.load.part;
-        (job, _) = verify::verify(job)?;
+        (job, _) = verify::verify_target(job)?;
         job.load.part = part;
     }
-    let ready = Ready {
-        id: identity(),
+    let ready = GeneratorReady {
+        id: machine_id(),
         connect_ns: least_connect_ns(&job),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let listener: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
     let begin = || {
-        let begin = agreed(&ready).unwrap_or(Begin::Never);
-        if begin != Begin::Never {
+        let begin = await_agreed_start(&ready).unwrap_or(StartSignal::Never);
+        if begin != StartSignal::Never {
             let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-            *listener = Some(listen(stop.clone()));
+            *listener = Some(answer_clock_queries(stop.clone()));
         }
         begin
     };
     let watch = LinkWatch::start();
-    let Some(sent) = send(&job, &order, &begin, &stop)? else {
+    let Some(sent) = send_part(&job, &order, &begin, &stop)? else {
         return Ok(());
     };
-    let reported = Reported {
+    let reported = GeneratorReport {
         measured: sent.measured,
         began_ns: sent.began_ns,
         losses: sent.losses,
         link: watch.most_used(),
     };
-    say("measured", &reported)?;
+    send_message("measured", &reported)?;
     let listener = listener.into_inner();
     if let Some(listener) = listener.unwrap_or_else(PoisonError::into_inner) {
         // The clock is queried once more before the connection ends.
@@ -101,30 +105,30 @@ pub fn perform() -> Result<()> {
 }
 
 /// Sends the load from this process, or from several processes.
-fn send(
+fn send_part(
     job: &LoadJob,
-    order: &WorkerOrder,
-    begin: &(dyn Fn() -> Begin + Sync),
+    order: &WorkerAssignment,
+    begin: &(dyn Fn() -> StartSignal + Sync),
     stop: &AtomicBool,
-) -> Result<Option<Sent>> {
-    let mut watch = |snapshot: &Snapshot| {
+) -> Result<Option<CombinedResult>> {
+    let mut watch = |snapshot: &LoadSnapshot| {
         // A lost snapshot is harmless, and without a reader the load is stopped anyway.
-        let _ = say("at", snapshot);
+        let _ = send_message("at", snapshot);
     };
     if order.count > 1 {
-        let share = Share {
+        let share = GeneratorShare {
             first: order.index,
             count: order.count,
             of: order.of,
             begin,
         };
-        return run(job, &share, stop, &mut watch).map(Some);
+        return run_workers(job, &share, stop, &mut watch).map(Some);
     }
     let Some(began_ns) = begin().wait() else {
         return Ok(None);
     };
-    let measured = generate(job, stop, &mut watch)?;
-    Ok(Some(Sent {
+    let measured = send_load(job, stop, &mut watch)?;
+    Ok(Some(CombinedResult {
         measured,
         losses: Vec::new(),
         parts: Vec::new(),
@@ -133,13 +137,13 @@ fn send(
 }
 
 /// Reports readiness, answers clock queries, and returns the agreed start.
-fn agreed(ready: &Ready) -> Result<Begin> {
-    say("ready", ready)?;
-    let word = clock::answer(&mut io::stdin().lock(), &mut io::stdout())?;
-    Ok(Begin::from_line(word.trim_end()))
+fn await_agreed_start(ready: &GeneratorReady) -> Result<StartSignal> {
+    send_message("ready", ready)?;
+    let word = clock::serve_clock(&mut io::stdin().lock(), &mut io::stdout())?;
+    Ok(StartSignal::from_line(word.trim_end()))
 }
 
-fn say(word: &str, what: &impl Serialize) -> Result<()> {
+fn send_message(word: &str, what: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(what)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{word} {text}")?;
@@ -148,10 +152,10 @@ fn say(word: &str, what: &impl Serialize) -> Result<()> {
 }
 
 /// Answers clock queries until the connection ends. Its end, or any other message, ends the load.
-fn listen(stop: Arc<AtomicBool>) -> JoinHandle<()> {
+fn answer_clock_queries(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
-        while let Ok(word) = clock::answer(&mut input, &mut io::stdout()) {
+        while let Ok(word) = clock::serve_clock(&mut input, &mut io::stdout()) {
             stop.store(true, Ordering::Relaxed);
             if word.is_empty() {
                 break;
@@ -161,8 +165,8 @@ fn listen(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-fn identity() -> String {
-    Identity::of(Path::new("/"), &environment::capture(&[])).id
+fn machine_id() -> String {
+    MachineIdentity::from_environment(Path::new("/"), &environment::capture_environment(&[])).id
 }
 
 /// The shortest connection time, without TLS; `None` if a connection failed.
@@ -171,18 +175,18 @@ fn least_connect_ns(job: &LoadJob) -> Option<u64> {
     let connect = || {
         let begin = Instant::now();
         match address {
-            Address::Internet(address) => {
-                TcpStream::connect_timeout(address, CONNECT_LIMIT).map(drop)
+            ServerAddress::Internet(address) => {
+                TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map(drop)
             }
-            Address::Unix(path) => UnixStream::connect(path).map(drop),
+            ServerAddress::Unix(path) => UnixStream::connect(path).map(drop),
         }
         .ok()?;
         Some(begin.elapsed().as_nanos() as u64)
     };
     let mut least = connect()?;
-    for _ in 1..CONNECTS {
-        thread::sleep(BETWEEN_CONNECTS);
-        if process::interrupted() {
+    for _ in 1..CONNECT_TRIALS {
+        thread::sleep(CONNECT_DELAY);
+        if process::is_interrupt_requested() {
             break;
         }
         least = least.min(connect()?);

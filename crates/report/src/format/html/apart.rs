@@ -5,17 +5,17 @@
 //! readable without scripts; a script extracts single charts from it. Start at [`parts_of_charts`]
 //! and [`part_of_charts`].
 
-use crate::document::{Block, CaseView, Document, Gallery};
-use crate::figure::spell;
+use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
+use crate::figure::format_number;
 
 /// Most cases shown unfolded; beyond it, a server puts their charts on separate pages.
-pub(super) const OPEN: usize = 60;
+pub(super) const MAX_UNFOLDED_CASES: usize = 60;
 /// Cases with charts per page.
-const PART: usize = 50;
+const CASES_PER_PAGE: usize = 50;
 
 /// The location of the charts of many cases.
 #[derive(Debug, Clone, Default)]
-pub enum Charts {
+pub enum ChartsLocation {
     /// On the page itself.
     #[default]
     Here,
@@ -42,7 +42,7 @@ pub fn parts_of_charts(document: &Document) -> usize {
         galleries(document)
             .map(|gallery| gallery.cases.len())
             .sum::<usize>()
-            .div_ceil(PART)
+            .div_ceil(CASES_PER_PAGE)
     } else {
         0
     }
@@ -53,29 +53,29 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
     if number == 0 || number > parts_of_charts(document) {
         return None;
     }
-    let first = (number - 1) * PART;
+    let first = (number - 1) * CASES_PER_PAGE;
     let mut before = 0;
     let mut shown = Vec::new();
     for gallery in galleries(document) {
         let skipped = first.saturating_sub(before).min(gallery.cases.len());
-        let end = (first + PART)
+        let end = (first + CASES_PER_PAGE)
             .saturating_sub(before)
             .min(gallery.cases.len());
         before += gallery.cases.len();
         if skipped < end {
-            shown.push(Gallery {
+            shown.push(CaseGallery {
                 kind: gallery.kind,
                 cases: gallery.cases[skipped..end].to_vec(),
             });
         }
     }
-    let title = title_of(number, before);
+    let title = part_title(number, before);
     let mut document = Document::new(document.report);
-    document.push(Block::Heading {
+    document.push(ReportBlock::Heading {
         level: 1,
-        text: format!("{title} of {}", spell(before as f64, 0)),
+        text: format!("{title} of {}", format_number(before as f64, 0)),
     });
-    document.extend(shown.into_iter().map(Block::Gallery));
+    document.extend(shown.into_iter().map(ReportBlock::Gallery));
     Some(PartOfCharts {
         document,
         first,
@@ -84,9 +84,12 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 }
 
 /// `cases 51 to 100`
-fn title_of(number: usize, cases: usize) -> String {
-    let (first, last) = ((number - 1) * PART + 1, (number * PART).min(cases));
-    let [from, to] = [first, last].map(|place| spell(place as f64, 0));
+fn part_title(number: usize, cases: usize) -> String {
+    let (first, last) = (
+        (number - 1) * CASES_PER_PAGE + 1,
+        (number * CASES_PER_PAGE).min(cases),
+    );
+    let [from, to] = [first, last].map(|place| format_number(place as f64, 0));
     if first == last {
         return format!("case {from}");
     }
@@ -94,55 +97,59 @@ fn title_of(number: usize, cases: usize) -> String {
 }
 
 /// The addresses and titles of a document's parts.
-pub(super) fn parts(charts: &Charts, document: &Document) -> Vec<(String, String)> {
-    let Charts::Apart(address) = charts else {
+pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(String, String)> {
+    let ChartsLocation::Apart(address) = charts else {
         return Vec::new();
     };
     let cases = galleries(document).map(|gallery| gallery.cases.len()).sum();
     let numbers = 1..=parts_of_charts(document);
     numbers
-        .map(|number| (format!("{address}{number}"), title_of(number, cases)))
+        .map(|number| (format!("{address}{number}"), part_title(number, cases)))
         .collect()
 }
 
 /// Every gallery of a document, in reading order.
-pub(super) fn galleries(document: &Document) -> impl Iterator<Item = &Gallery> {
-    let blocks = document.walk().into_iter();
+pub(super) fn galleries(document: &Document) -> impl Iterator<Item = &CaseGallery> {
+    let blocks = document.all_blocks().into_iter();
     blocks.filter_map(|block| match block {
-        Block::Gallery(gallery) => Some(gallery),
+        ReportBlock::Gallery(gallery) => Some(gallery),
         _ => None,
     })
 }
 
-fn is_divided(gallery: &Gallery) -> bool {
-    gallery.cases.len() > OPEN
+fn is_divided(gallery: &CaseGallery) -> bool {
+    gallery.cases.len() > MAX_UNFOLDED_CASES
 }
 
 /// Whether the charts of a gallery are on separate pages.
-pub(super) fn is_apart(charts: &Charts, gallery: &Gallery) -> bool {
-    matches!(charts, Charts::Apart(_)) && is_divided(gallery)
+pub(super) fn has_separate_charts(charts: &ChartsLocation, gallery: &CaseGallery) -> bool {
+    matches!(charts, ChartsLocation::Apart(_)) && is_divided(gallery)
 }
 
 /// The address of the page with the chart of a case, if it is another page.
-pub(super) fn address_of(charts: &Charts, gallery: &Gallery, at: usize) -> Option<String> {
-    let Charts::Apart(address) = charts else {
+pub(super) fn chart_address(
+    charts: &ChartsLocation,
+    gallery: &CaseGallery,
+    at: usize,
+) -> Option<String> {
+    let ChartsLocation::Apart(address) = charts else {
         return None;
     };
-    is_divided(gallery).then(|| format!("{address}{}", at / PART + 1))
+    is_divided(gallery).then(|| format!("{address}{}", at / CASES_PER_PAGE + 1))
 }
 
 /// The number of cases before the first one of the page.
-pub(super) fn first_of(charts: &Charts) -> usize {
+pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
     match charts {
-        Charts::From(first) => *first,
-        Charts::Here | Charts::Apart(_) => 0,
+        ChartsLocation::From(first) => *first,
+        ChartsLocation::Here | ChartsLocation::Apart(_) => 0,
     }
 }
 
 /// Every case of the galleries, with its gallery.
 pub(super) fn cases_of<'g>(
-    galleries: impl Iterator<Item = &'g Gallery>,
-) -> Vec<(&'g Gallery, &'g CaseView)> {
+    galleries: impl Iterator<Item = &'g CaseGallery>,
+) -> Vec<(&'g CaseGallery, &'g CaseView)> {
     galleries
         .flat_map(|gallery| gallery.cases.iter().map(move |case| (gallery, case)))
         .collect()
@@ -163,7 +170,7 @@ mod tests {
                 answers: Vec::new(),
                 charts: Vec::new(),
             };
-            document.push(Block::Gallery(Gallery {
+            document.push(ReportBlock::Gallery(CaseGallery {
                 kind: GalleryKind::Runs,
                 cases: (next..next + size).map(view).collect(),
             }));
@@ -182,12 +189,12 @@ mod tests {
                 let part = part_of_charts(&whole, number).unwrap();
                 assert_eq!(part.first, seen.len());
                 let cases = cases_of(galleries(&part.document));
-                assert!(cases.len() <= PART);
+                assert!(cases.len() <= CASES_PER_PAGE);
                 seen.extend(cases.iter().map(|(_, case)| case.id.clone()));
             }
             let expected: Vec<String> = (0..all).map(|at| at.to_string()).collect();
             assert_eq!(seen, expected, "{sizes:?}");
-            assert!(part_of_charts(&whole, all.div_ceil(PART) + 1).is_none());
+            assert!(part_of_charts(&whole, all.div_ceil(CASES_PER_PAGE) + 1).is_none());
         }
     }
 
@@ -196,8 +203,11 @@ mod tests {
         let whole = document(&[60, 60]);
         assert_eq!(parts_of_charts(&whole), 0);
         assert!(part_of_charts(&whole, 1).is_none());
-        let charts = Charts::Apart("?charts=".into());
-        assert!(!is_apart(&charts, galleries(&whole).next().unwrap()));
-        assert_eq!(parts(&charts, &document(&[101]))[2].1, "case 101");
+        let charts = ChartsLocation::Apart("?charts=".into());
+        assert!(!has_separate_charts(
+            &charts,
+            galleries(&whole).next().unwrap()
+        ));
+        assert_eq!(list_parts(&charts, &document(&[101]))[2].1, "case 101");
     }
 }

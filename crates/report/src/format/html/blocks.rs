@@ -1,165 +1,172 @@
 //! Renders the blocks of a document as HTML.
 //!
-//! Start at [`top`]; `table.rs` renders tables, `gallery.rs` the charts of all cases.
+//! Start at [`write_document`]; `table.rs` renders tables, `gallery.rs` the charts of all cases.
 
-use crate::document::{Block, Chart, Fact, runs_of_alike};
+use crate::document::{Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
 use crate::format::html::table;
-use crate::format::html::writer::{Writer, escaped};
+use crate::format::html::writer::{HtmlWriter, escape_html};
 
 /// Layout width of charts in CSS pixels, at which their text has the size of the page's small
 /// print. Narrower screens scroll them in their frame.
 const CHART_PX: u32 = 960;
 /// Byte limit of a standalone chart.
-const CHART_BYTES: usize = 1 << 20;
+const MAX_CHART_BYTES: usize = 1 << 20;
 /// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
 const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
 /// Renders the blocks of a document; its parts go into the table of contents.
-pub fn top(blocks: &[&Block], writer: &mut Writer) {
-    write(blocks, true, writer);
+pub fn write_document(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
+    write_blocks(blocks, true, writer);
 }
 
-fn write(blocks: &[&Block], top: bool, writer: &mut Writer) {
-    let is_gathered =
-        |block: &Block| matches!(block, Block::Note(_) | Block::Warning(_) | Block::Chart(_));
-    for run in runs_of_alike(blocks, is_gathered) {
+fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
+    let is_gathered = |block: &ReportBlock| {
+        matches!(
+            block,
+            ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_)
+        )
+    };
+    for run in group_blocks(blocks, is_gathered) {
         match run[0] {
-            Block::Note(_) => notes(run, writer),
-            Block::Warning(_) => warnings(run, writer),
-            Block::Chart(_) => charts(run, writer),
+            ReportBlock::Note(_) => write_notes(run, writer),
+            ReportBlock::Warning(_) => write_warnings(run, writer),
+            ReportBlock::Chart(_) => write_charts(run, writer),
             block => add_block(block, top, writer),
         }
     }
 }
 
-fn inside(blocks: &[Block], writer: &mut Writer) {
-    write(&blocks.iter().collect::<Vec<_>>(), false, writer);
+fn write_nested(blocks: &[ReportBlock], writer: &mut HtmlWriter) {
+    write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
 }
 
-fn add_block(block: &Block, top: bool, writer: &mut Writer) {
+fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
     match block {
-        Block::Heading { level, text } => heading(*level, text, top, writer),
-        Block::Headline(text) => writer.element("p", "headline", text),
-        Block::Paragraph(text) => writer.element("p", "", text),
+        ReportBlock::Heading { level, text } => write_heading(*level, text, top, writer),
+        ReportBlock::Headline(text) => writer.push_element("p", "headline", text),
+        ReportBlock::Paragraph(text) => writer.push_element("p", "", text),
         // `write` renders these in groups.
-        Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {}
-        Block::List(items) => list(items.iter().map(String::as_str), writer),
-        Block::Table(table) => table::add_table(table, top, writer),
-        Block::Facts(known) => facts(known, writer),
-        Block::Gallery(gallery) => add_gallery(gallery, writer),
-        Block::Verbatim { label, text } => verbatim(label, text, writer),
-        Block::Command { label, line } => command(label, line, writer),
-        Block::Aside {
+        ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_) => {}
+        ReportBlock::List(items) => write_list(items.iter().map(String::as_str), writer),
+        ReportBlock::Table(table) => table::add_table(table, top, writer),
+        ReportBlock::Facts(known) => write_facts(known, writer),
+        ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
+        ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
+        ReportBlock::Command { label, line } => write_command(label, line, writer),
+        ReportBlock::Aside {
             summary,
             open,
             blocks,
         } => {
             let open = if *open { " open" } else { "" };
-            details(summary, open, blocks, top, writer);
+            write_details(summary, open, blocks, top, writer);
         }
-        Block::Appendix { title, blocks, .. } => details(title, "", blocks, top, writer),
-        Block::Shortened { .. } => {}
+        ReportBlock::Appendix { title, blocks, .. } => {
+            write_details(title, "", blocks, top, writer)
+        }
+        ReportBlock::Shortened { .. } => {}
     }
 }
 
-fn heading(level: u8, text: &str, top: bool, writer: &mut Writer) {
+fn write_heading(level: u8, text: &str, top: bool, writer: &mut HtmlWriter) {
     let level = level.clamp(2, 4);
     let id = writer.new_id("part");
     // Nested parts would make the table of contents too long.
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
-    writer.raw(&format!(
+    writer.push_raw(&format!(
         "<h{level} id=\"{id}\">{}</h{level}>\n",
-        escaped(text)
+        escape_html(text)
     ));
 }
 
-fn list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut Writer) {
-    writer.raw("<ul>\n");
+fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter) {
+    writer.push_raw("<ul>\n");
     for item in items {
-        writer.element("li", "", item);
+        writer.push_element("li", "", item);
     }
-    writer.raw("</ul>\n");
+    writer.push_raw("</ul>\n");
 }
 
-fn facts(facts: &[Fact], writer: &mut Writer) {
-    writer.raw("<table class=\"facts\"><tbody>\n");
+fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
+    writer.push_raw("<table class=\"facts\"><tbody>\n");
     for (name, value) in facts {
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-            escaped(name),
-            escaped(value)
+            escape_html(name),
+            escape_html(value)
         ));
     }
-    writer.raw("</tbody></table>\n");
+    writer.push_raw("</tbody></table>\n");
 }
 
-fn notes(notes: &[&Block], writer: &mut Writer) {
-    writer.raw("<div class=\"notes\">\n");
+fn write_notes(notes: &[&ReportBlock], writer: &mut HtmlWriter) {
+    writer.push_raw("<div class=\"notes\">\n");
     for note in notes {
-        if let Block::Note(text) = note {
-            writer.element("p", "", text);
+        if let ReportBlock::Note(text) = note {
+            writer.push_element("p", "", text);
         }
     }
-    writer.raw("</div>\n");
+    writer.push_raw("</div>\n");
 }
 
-fn warnings(warnings: &[&Block], writer: &mut Writer) {
+fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
     let texts = warnings.iter().filter_map(|block| match block {
-        Block::Warning(text) => Some(text.as_str()),
+        ReportBlock::Warning(text) => Some(text.as_str()),
         _ => None,
     });
-    writer.raw(
+    writer.push_raw(
         "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Threats to the figures</p>\n",
     );
-    list(texts, writer);
-    writer.raw("</div>\n");
+    write_list(texts, writer);
+    writer.push_raw("</div>\n");
 }
 
 /// Renders a single chart alone, several side by side if the page is wide enough.
-fn charts(blocks: &[&Block], writer: &mut Writer) {
+fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     let shown = blocks.iter().filter_map(|block| match block {
-        Block::Chart(chart) if !chart.shown_elsewhere => Some(chart),
+        ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart),
         _ => None,
     });
     let shown = shown.map(Box::as_ref);
-    let (wide, others): (Vec<&Chart>, Vec<&Chart>) = shown.partition(|chart| is_wide(chart));
+    let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) =
+        shown.partition(|chart| is_wide(chart));
     match others[..] {
         [] => {}
-        [only] => chart(only, CHART_PX, writer),
+        [only] => write_chart(only, CHART_PX, writer),
         _ => {
-            writer.raw("<div class=\"charts\">\n");
+            writer.push_raw("<div class=\"charts\">\n");
             for each in others {
-                chart(each, NARROW_CHART_PX, writer);
+                write_chart(each, NARROW_CHART_PX, writer);
             }
-            writer.raw("</div>\n");
+            writer.push_raw("</div>\n");
         }
     }
     for each in wide {
-        chart(each, WIDE_PX, writer);
+        write_chart(each, WIDE_PX, writer);
     }
 }
 
-fn is_wide(chart: &Chart) -> bool {
-    is_flame(chart) || matches!(chart.picture, speedwell_plot::Chart::Grid(_))
+fn is_wide(chart: &ReportChart) -> bool {
+    is_flame(chart) || matches!(chart.picture, speedwell_plot::AnyChart::Grid(_))
 }
 
-fn is_flame(chart: &Chart) -> bool {
-    matches!(chart.picture, speedwell_plot::Chart::Flame(_))
+fn is_flame(chart: &ReportChart) -> bool {
+    matches!(chart.picture, speedwell_plot::AnyChart::Flame(_))
 }
 
-fn chart(chart: &Chart, width_px: u32, writer: &mut Writer) {
+fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     let id = writer.new_id("chart");
     let svg = match writer.subject {
         None => chart.picture.svg_on_page(width_px, &id),
         Some(_) => chart.picture.svg_below_heading(width_px, &id),
     };
-    if svg.len() > CHART_BYTES {
-        writer.element(
+    if svg.len() > MAX_CHART_BYTES {
+        writer.push_element(
             "p",
             "left-out",
             &format!(
@@ -175,40 +182,46 @@ fn chart(chart: &Chart, width_px: u32, writer: &mut Writer) {
     } else {
         "chart"
     };
-    writer.raw(&format!(
+    writer.push_raw(&format!(
         "<figure class=\"{class}\" tabindex=\"0\">\n{svg}</figure>\n"
     ));
 }
 
-fn verbatim(label: &str, text: &str, writer: &mut Writer) {
+fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
     if text.trim().is_empty() {
-        writer.element("p", "muted", &format!("(nothing on {label})"));
+        writer.push_element("p", "muted", &format!("(nothing on {label})"));
         return;
     }
-    writer.element("p", "label", label);
-    writer.raw(&format!(
+    writer.push_element("p", "label", label);
+    writer.push_raw(&format!(
         "<pre tabindex=\"0\">{}</pre>\n",
-        escaped(text.trim_end())
+        escape_html(text.trim_end())
     ));
 }
 
-fn command(label: &str, line: &str, writer: &mut Writer) {
-    writer.element("p", "label", label);
-    writer.raw(&format!(
+fn write_command(label: &str, line: &str, writer: &mut HtmlWriter) {
+    writer.push_element("p", "label", label);
+    writer.push_raw(&format!(
         "<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
-        escaped(line)
+        escape_html(line)
     ));
 }
 
-fn details(title: &str, open: &str, blocks: &[Block], top: bool, writer: &mut Writer) {
+fn write_details(
+    title: &str,
+    open: &str,
+    blocks: &[ReportBlock],
+    top: bool,
+    writer: &mut HtmlWriter,
+) {
     let id = writer.new_id("part");
     if top {
         writer.contents.push((id.clone(), title.to_owned()));
     }
-    writer.raw(&format!(
+    writer.push_raw(&format!(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
-        escaped(title)
+        escape_html(title)
     ));
-    inside(blocks, writer);
-    writer.raw("</details>\n");
+    write_nested(blocks, writer);
+    writer.push_raw("</details>\n");
 }

@@ -1,68 +1,68 @@
 //! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
 //! style and script.
 //!
-//! Plain data, escaped when written. Does not know which pages exist. Start with [`Served`].
+//! Plain data, escaped when written. Does not know which pages exist. Start with [`ServedFrame`].
 
-use super::apart::Charts;
-use super::writer::escaped;
+use super::apart::ChartsLocation;
+use super::writer::escape_html;
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
 #[derive(Debug, Clone, Copy)]
-pub enum Frame<'f> {
+pub enum PageFrame<'f> {
     /// One self-contained file.
     Alone,
     /// A page of a server. It has no inline style or script, so that a policy can forbid them.
-    Served(&'f Served),
+    Served(&'f ServedFrame),
 }
 
 /// The frame of a served page.
 #[derive(Debug, Clone, Default)]
-pub struct Served {
+pub struct ServedFrame {
     /// Pages reachable from everywhere.
-    pub navigation: Vec<Link>,
+    pub navigation: Vec<PageLink>,
     /// The path from the first page to this one, which is the last element.
-    pub breadcrumbs: Vec<Link>,
+    pub breadcrumbs: Vec<PageLink>,
     /// Addresses of style and scripts.
-    pub assets: Assets,
+    pub assets: AssetPaths,
     /// Address of the same figures as JSON.
     pub data_link: String,
     /// The same document in other formats.
-    pub formats: Vec<Link>,
+    pub formats: Vec<PageLink>,
     /// Address of the search; no search box if empty.
     pub search: String,
     /// The filters of this page.
-    pub filters: Option<Form>,
+    pub filters: Option<PageForm>,
     /// Forms that change something.
-    pub changes: Vec<Form>,
+    pub changes: Vec<PageForm>,
     /// The login state, if login is possible.
-    pub account: Option<Account>,
+    pub account: Option<LoginState>,
     /// Related pages.
-    pub links: Vec<Link>,
+    pub links: Vec<PageLink>,
     /// Selection of table rows for another page.
-    pub choice: Option<Choice>,
+    pub choice: Option<RowChoice>,
     /// Address of an event stream that the page follows, if any.
     pub events: Option<String>,
     /// Whether the page reloads periodically if scripts are disabled.
     pub is_reloaded: bool,
     /// The location of the charts of many cases.
-    pub charts: Charts,
+    pub charts: ChartsLocation,
 }
 
 /// Addresses of the files that every page needs.
 #[derive(Debug, Clone, Default)]
-pub struct Assets {
+pub struct AssetPaths {
     /// [`STYLE`](super::SERVED_STYLE).
     pub style: String,
     /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
     pub early_script: String,
-    /// [`SCRIPT`](super::SERVED_SCRIPT).
+    /// [`BATCH_SCRIPT`](super::SERVED_SCRIPT).
     pub script: String,
 }
 
 /// A link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct PageLink {
     /// Its address.
     pub href: String,
     /// Its text.
@@ -71,10 +71,10 @@ pub struct Link {
     pub is_here: bool,
 }
 
-impl Link {
+impl PageLink {
     /// Creates a link to another page.
-    pub fn new(href: impl Into<String>, text: impl Into<String>) -> Link {
-        Link {
+    pub fn new(href: impl Into<String>, text: impl Into<String>) -> PageLink {
+        PageLink {
             href: href.into(),
             text: text.into(),
             is_here: false,
@@ -84,9 +84,9 @@ impl Link {
 
 /// The login state.
 #[derive(Debug, Clone)]
-pub enum Account {
+pub enum LoginState {
     /// Logged out; the link leads to the login.
-    Out(Link),
+    Out(PageLink),
     /// Logged in.
     In {
         /// The user's name.
@@ -98,7 +98,7 @@ pub enum Account {
 
 /// A form whose values become the query of an address, or are posted if it changes something.
 #[derive(Debug, Clone, Default)]
-pub struct Form {
+pub struct PageForm {
     /// Its address.
     pub action: String,
     /// Its purpose.
@@ -106,14 +106,14 @@ pub struct Form {
     /// The text of its button.
     pub button: String,
     /// The fields.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FormField>,
     /// Active filters, each as the address without it.
-    pub set: Vec<Link>,
+    pub set: Vec<PageLink>,
 }
 
 /// One field.
 #[derive(Debug, Clone, Default)]
-pub struct Field {
+pub struct FormField {
     /// The name in the query.
     pub name: &'static str,
     /// Its label.
@@ -130,7 +130,7 @@ pub struct Field {
 
 /// Check boxes in the rows of a table.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct RowChoice {
     /// The name of the table.
     pub table: &'static str,
     /// The address for the selected rows.
@@ -142,13 +142,13 @@ pub struct Choice {
 }
 
 /// Renders everything before the masthead.
-pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
-    let (title, report) = (escaped(title), escaped(report));
+pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> String {
+    let (title, report) = (escape_html(title), escape_html(report));
     let assets = &frame.assets;
     let [style, early, script] =
-        [&assets.style, &assets.early_script, &assets.script].map(|href| escaped(href));
+        [&assets.style, &assets.early_script, &assets.script].map(|href| escape_html(href));
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
-        format!(" data-events=\"{}\"", escaped(address))
+        format!(" data-events=\"{}\"", escape_html(address))
     });
     // Without scripts the page reloads instead, if the reader opted in: a screen reader starts over
     // at each reload.
@@ -172,15 +172,15 @@ pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
          <script src=\"{early}\"></script>\n\
          <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
          <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}{choice}",
-        bar(frame)
+        top_bar(frame)
     )
 }
 
 /// Renders the top bar: the pages and the search box.
-fn bar(frame: &Served) -> String {
+fn top_bar(frame: &ServedFrame) -> String {
     let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
     for link in &frame.navigation {
-        let _ = writeln!(out, "<li>{}</li>", anchor(link));
+        let _ = writeln!(out, "<li>{}</li>", link_markup(link));
     }
     out.push_str("</ul></nav>\n");
     if !frame.search.is_empty() {
@@ -189,31 +189,31 @@ fn bar(frame: &Served) -> String {
             "<form class=\"search\" role=\"search\" aria-label=\"Everything\" action=\"{}\" method=\"get\">\
              <input type=\"search\" name=\"q\" placeholder=\"Search\" \
              aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>",
-            escaped(&frame.search)
+            escape_html(&frame.search)
         );
     }
     if let Some(account) = &frame.account {
-        out.push_str(&account_of(account));
+        out.push_str(&account_markup(account));
     }
     out + "</div>\n"
 }
 
-fn account_of(account: &Account) -> String {
+fn account_markup(account: &LoginState) -> String {
     match account {
-        Account::Out(link) => format!(
+        LoginState::Out(link) => format!(
             "<section class=\"account\" aria-label=\"Account\">{}</section>\n",
-            anchor(link)
+            link_markup(link)
         ),
-        Account::In { name, action } => format!(
+        LoginState::In { name, action } => format!(
             "<form class=\"account\" aria-label=\"Account\" action=\"{}\" method=\"post\"><span>{}</span> \
              <button type=\"submit\">log out</button></form>\n",
-            escaped(action),
-            escaped(name)
+            escape_html(action),
+            escape_html(name)
         ),
     }
 }
 
-fn anchor(link: &Link) -> String {
+fn link_markup(link: &PageLink) -> String {
     let here = if link.is_here {
         " aria-current=\"page\""
     } else {
@@ -221,71 +221,71 @@ fn anchor(link: &Link) -> String {
     };
     format!(
         "<a href=\"{}\"{here}>{}</a>",
-        escaped(&link.href),
-        escaped(&link.text)
+        escape_html(&link.href),
+        escape_html(&link.text)
     )
 }
 
 /// Renders the breadcrumbs, which replace the kind of report.
-pub(super) fn breadcrumbs(frame: &Served) -> String {
+pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Way to this page\"><ol>");
     for link in &frame.breadcrumbs {
-        let _ = write!(out, "<li>{}</li>", anchor(link));
+        let _ = write!(out, "<li>{}</li>", link_markup(link));
     }
     out + "</ol></nav>\n"
 }
 
 /// Renders the links and the filters below the title.
-pub(super) fn below_title(frame: &Served) -> String {
+pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     let mut out = String::new();
     if !frame.links.is_empty() {
-        let links: Vec<String> = frame.links.iter().map(anchor).collect();
+        let links: Vec<String> = frame.links.iter().map(link_markup).collect();
         let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
     }
     if let Some(form) = &frame.filters {
-        out.push_str(&filters(form));
+        out.push_str(&filters_form(form));
     }
     for form in &frame.changes {
-        out.push_str(&change(form));
+        out.push_str(&change_form(form));
     }
     out
 }
 
 /// Renders a form that changes something: always open, and always submitted, never a plain address.
-fn change(form: &Form) -> String {
-    let title = escaped(&form.title);
+fn change_form(form: &PageForm) -> String {
+    let title = escape_html(&form.title);
     let mut out = format!(
         "<section class=\"filters change\">\n<h2>{title}</h2>\n\
          <form action=\"{}\" method=\"post\" aria-label=\"{title}\">\n",
-        escaped(&form.action)
+        escape_html(&form.action)
     );
     write_fields(&mut out, form);
     out + "</form>\n</section>\n"
 }
 
-fn write_fields(out: &mut String, form: &Form) {
+fn write_fields(out: &mut String, form: &PageForm) {
     for field in &form.fields {
         let _ = writeln!(
             out,
             "<label>{} {}</label>",
-            escaped(&field.label),
-            control(field)
+            escape_html(&field.label),
+            field_control(field)
         );
     }
     let _ = writeln!(
         out,
         "<button type=\"submit\">{}</button>",
-        escaped(&form.button)
+        escape_html(&form.button)
     );
 }
 
-fn filters(form: &Form) -> String {
-    let title = escaped(&form.title);
+fn filters_form(form: &PageForm) -> String {
+    let title = escape_html(&form.title);
     let open = if form.set.is_empty() { "" } else { " open" };
     let mut out = format!(
         "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
          <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
-        escaped(&form.action)
+        escape_html(&form.action)
     );
     write_fields(&mut out, form);
     out.push_str("</form>\n");
@@ -293,8 +293,8 @@ fn filters(form: &Form) -> String {
         let set = form.set.iter().map(|link| {
             format!(
                 "<li><a href=\"{}\">{} <span aria-label=\"remove\">×</span></a></li>",
-                escaped(&link.href),
-                escaped(&link.text)
+                escape_html(&link.href),
+                escape_html(&link.text)
             )
         });
         let _ = writeln!(out, "<ul class=\"set\">{}</ul>", set.collect::<String>());
@@ -302,18 +302,18 @@ fn filters(form: &Form) -> String {
     out + "</details>\n"
 }
 
-fn control(field: &Field) -> String {
-    let (name, value) = (escaped(field.name), escaped(&field.value));
+fn field_control(field: &FormField) -> String {
+    let (name, value) = (escape_html(field.name), escape_html(&field.value));
     if field.options.is_empty() && field.is_secret {
         return format!(
             "<input type=\"password\" name=\"{name}\" autocomplete=\"off\" required placeholder=\"{}\">",
-            escaped(&field.placeholder)
+            escape_html(&field.placeholder)
         );
     }
     if field.options.is_empty() {
         return format!(
             "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\">",
-            escaped(&field.placeholder)
+            escape_html(&field.placeholder)
         );
     }
     let mut out = format!("<select name=\"{name}\">");
@@ -326,22 +326,22 @@ fn control(field: &Field) -> String {
         let _ = write!(
             out,
             "<option value=\"{}\"{selected}>{}</option>",
-            escaped(known),
-            escaped(words)
+            escape_html(known),
+            escape_html(words)
         );
     }
     out + "</select>"
 }
 
 /// Renders the last part of the page: the same figures for programs.
-pub(super) fn raw_data(frame: &Served) -> String {
+pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
     let mut out = format!(
         "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \
          <a href=\"{}\">this page as JSON</a>.",
-        escaped(&frame.data_link)
+        escape_html(&frame.data_link)
     );
     if !frame.formats.is_empty() {
-        let links: Vec<String> = frame.formats.iter().map(anchor).collect();
+        let links: Vec<String> = frame.formats.iter().map(link_markup).collect();
         let _ = write!(out, " The same as {}.", links.join(", "));
     }
     out + "</p>\n</section>\n"
@@ -357,15 +357,15 @@ pub(super) const FOOTER: &str = concat!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Block, Document};
-    use crate::format::html::page;
-    use crate::table::{Cell, Column, Kind, Row, Table};
+    use crate::document::{Document, ReportBlock};
+    use crate::format::html::render_page;
+    use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable};
 
     const HOSTILE: &str = "</title><script>alert(1)</script>\"'&";
 
-    fn hostile_frame() -> Served {
-        let link = Link::new(HOSTILE, HOSTILE);
-        Served {
+    fn hostile_frame() -> ServedFrame {
+        let link = PageLink::new(HOSTILE, HOSTILE);
+        ServedFrame {
             navigation: vec![link.clone()],
             breadcrumbs: vec![link.clone()],
             links: vec![link.clone()],
@@ -374,58 +374,60 @@ mod tests {
             search: HOSTILE.into(),
             events: Some(HOSTILE.into()),
             is_reloaded: false,
-            filters: Some(Form {
+            filters: Some(PageForm {
                 action: HOSTILE.into(),
                 title: HOSTILE.into(),
                 button: HOSTILE.into(),
                 fields: vec![
-                    Field {
+                    FormField {
                         name: "a",
                         label: HOSTILE.into(),
                         value: HOSTILE.into(),
                         placeholder: HOSTILE.into(),
-                        ..Field::default()
+                        ..FormField::default()
                     },
-                    Field {
+                    FormField {
                         name: "b",
                         options: vec![(HOSTILE.into(), HOSTILE.into())],
-                        ..Field::default()
+                        ..FormField::default()
                     },
                 ],
                 set: vec![link],
             }),
-            account: Some(Account::In {
+            account: Some(LoginState::In {
                 name: HOSTILE.into(),
                 action: HOSTILE.into(),
             }),
-            changes: vec![Form {
+            changes: vec![PageForm {
                 action: HOSTILE.into(),
                 title: HOSTILE.into(),
-                fields: vec![Field {
+                fields: vec![FormField {
                     name: "c",
                     is_secret: true,
                     placeholder: HOSTILE.into(),
-                    ..Field::default()
+                    ..FormField::default()
                 }],
-                ..Form::default()
+                ..PageForm::default()
             }],
-            choice: Some(Choice {
+            choice: Some(RowChoice {
                 table: "t",
                 action: HOSTILE.into(),
                 name: "of",
                 button: HOSTILE.into(),
             }),
-            ..Served::default()
+            ..ServedFrame::default()
         }
     }
 
     fn document() -> Document {
         let mut document = Document::new("sessions");
-        document.push(Block::Headline(HOSTILE.into()));
-        document.push(Block::Table(Table {
-            columns: vec![Column::new("number", "session", Kind::Figure)],
-            rows: vec![Row::Cells(vec![Cell::words("@1").linked(HOSTILE)])],
-            ..Table::new("t")
+        document.push(ReportBlock::Headline(HOSTILE.into()));
+        document.push(ReportBlock::Table(ReportTable {
+            columns: vec![ReportColumn::new("number", "session", ColumnKind::Figure)],
+            rows: vec![ReportRow::Cells(vec![
+                ReportCell::words("@1").with_link(HOSTILE),
+            ])],
+            ..ReportTable::new("t")
         }));
         document
     }
@@ -433,7 +435,7 @@ mod tests {
     #[test]
     fn nothing_in_a_frame_is_markup_and_no_script_or_style_is_inside() {
         let frame = hostile_frame();
-        let page = page(&document(), Frame::Served(&frame)).unwrap();
+        let page = render_page(&document(), PageFrame::Served(&frame)).unwrap();
         assert!(!page.contains("<script>"), "{page}");
         assert!(
             !page.contains("<style") && !page.contains(" style="),
@@ -446,9 +448,9 @@ mod tests {
     #[test]
     fn rows_are_links_and_can_be_chosen_on_a_served_page_only() {
         let frame = hostile_frame();
-        let served = page(&document(), Frame::Served(&frame)).unwrap();
+        let served = render_page(&document(), PageFrame::Served(&frame)).unwrap();
         assert!(served.contains("<input type=\"checkbox\" name=\"of\" value=\"@1\""));
-        let alone = page(&document(), Frame::Alone).unwrap();
+        let alone = render_page(&document(), PageFrame::Alone).unwrap();
         assert!(!alone.contains("checkbox") && !alone.contains("href=\"&lt;"));
     }
 }

@@ -1,20 +1,21 @@
 //! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
 //!
-//! Decides which charts there is room for. [`prepare`] draws them before the tables whose rows link
+//! Decides which charts there is room for. [`prepare_gallery`] draws them before the tables whose rows link
 //! to them; charts on separate pages (`apart.rs`) are not drawn.
 
-use crate::document::{CaseView, Document, Gallery, GalleryKind, by_severity, severity};
-use crate::figure::count;
+use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
+use crate::figure::format_count;
 use crate::format::html::apart::{
-    OPEN, address_of, cases_of, first_of, galleries, is_apart, parts,
+    MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, galleries, has_separate_charts,
+    list_parts,
 };
-use crate::format::html::writer::{Writer, class_of, escaped};
-use crate::table::Emphasis;
-use speedwell_plot::{Chart as Picture, TrendChart, TrendDetail};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
+use crate::table::TextEmphasis;
+use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 
 /// Byte limit of all charts. A chart of runs takes about 4 kB with 16 runs per side; a trend chart,
 /// which is drawn twice, 60 kB with 80 points.
-const CHARTS_BYTES: usize = 6 << 20;
+const MAX_CHARTS_BYTES: usize = 6 << 20;
 /// Layout width of a case's chart in CSS pixels: two fit side by side on a desktop, and the text
 /// stays legible on a phone.
 const CASE_PX: u32 = 420;
@@ -25,7 +26,7 @@ const NARROW_COURSE_PX: u32 = 360;
 const SPARK_PX: (u32, u32) = (240, 34);
 
 /// Explains how to read the charts.
-fn legend(kind: GalleryKind) -> &'static str {
+fn legend_text(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => {
             "Left, every run in order of execution: a slope or a step is drift of the machine. A horizontal line is the \
@@ -40,7 +41,7 @@ fn legend(kind: GalleryKind) -> &'static str {
     }
 }
 
-fn title(kind: GalleryKind) -> &'static str {
+fn gallery_title(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => "Every run",
         GalleryKind::Courses => "Courses",
@@ -49,23 +50,23 @@ fn title(kind: GalleryKind) -> &'static str {
 
 /// Draws the cases of `document`, most urgent first, until the room is used up. Must run before the
 /// tables, whose rows link to these drawings.
-pub fn prepare(document: &Document, writer: &mut Writer) {
+pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     let all = cases_of(galleries(document));
     let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();
-    let first = first_of(&writer.charts);
-    writer.parts = parts(&writer.charts, document);
+    let first = cases_before(&writer.charts);
+    writer.parts = list_parts(&writer.charts, document);
     // Programs read the other formats of a served page.
     let detail = match writer.served {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
     };
-    let mut budget = CHARTS_BYTES;
+    let mut budget = MAX_CHARTS_BYTES;
     let mut is_full = false;
-    for at in by_urgency(&cases) {
+    for at in sort_by_urgency(&cases) {
         let (gallery, case) = all[at];
         let number = first + at;
         let anchor = format!("case-{number}");
-        if let Some(address) = address_of(&writer.charts, gallery, at) {
+        if let Some(address) = chart_address(&writer.charts, gallery, at) {
             writer.expect_elsewhere(&case.id, format!("{address}#{anchor}"));
             continue;
         }
@@ -74,12 +75,12 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
         }
         let charts = case.charts.iter().enumerate();
         let drawing: String = charts
-            .map(|(chart, each)| drawing(&each.picture, &format!("{number}-{chart}"), detail))
+            .map(|(chart, each)| draw_case(&each.picture, &format!("{number}-{chart}"), detail))
             .collect();
         match budget.checked_sub(drawing.len()) {
             Some(left) => {
                 budget = left;
-                writer.expect(&case.id, anchor, drawing);
+                writer.expect_case(&case.id, anchor, drawing);
             }
             None => is_full = true,
         }
@@ -87,7 +88,7 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
 }
 
 /// Draws the charts of a case; `detail` applies to the points of a trend chart on wide screens.
-fn drawing(picture: &Picture, number: &str, detail: TrendDetail) -> String {
+fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
     let Picture::Trend(course) = picture else {
         return picture.svg_on_page(CASE_PX, &id);
@@ -106,65 +107,67 @@ fn drawing(picture: &Picture, number: &str, detail: TrendDetail) -> String {
 }
 
 /// Indexes of the cases, most urgent first.
-fn by_urgency(cases: &[&CaseView]) -> Vec<usize> {
-    let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
+fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
+    let emphases: Vec<TextEmphasis> = cases.iter().map(|case| case_emphasis(case)).collect();
     by_severity(&emphases)
 }
 
 /// Renders all cases that were drawn.
-pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
-    let Gallery { kind, cases } = gallery;
+pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
+    let CaseGallery { kind, cases } = gallery;
     let id = writer.new_id("cases");
-    writer.contents.push((id.clone(), title(*kind).into()));
-    writer.raw(&format!(
+    writer
+        .contents
+        .push((id.clone(), gallery_title(*kind).into()));
+    writer.push_raw(&format!(
         "<section id=\"{id}\" class=\"gallery\">\n<h2>{}</h2>\n",
-        title(*kind)
+        gallery_title(*kind)
     ));
     let mut order: Vec<&CaseView> = cases.iter().collect();
     if *kind == GalleryKind::Courses {
-        order = by_urgency(&order)
+        order = sort_by_urgency(&order)
             .into_iter()
             .map(|at| &cases[at])
             .collect();
-        sparks(&order, writer);
+        write_sparklines(&order, writer);
     }
-    writer.element("p", "hint", legend(*kind));
-    if is_apart(&writer.charts, gallery) {
-        list_parts(writer);
-        writer.raw("</section>\n");
+    writer.push_element("p", "hint", legend_text(*kind));
+    if has_separate_charts(&writer.charts, gallery) {
+        write_parts(writer);
+        writer.push_raw("</section>\n");
         return;
     }
     note_left_out(*kind, &order, writer);
-    let folded = cases.len() > OPEN;
+    let folded = cases.len() > MAX_UNFOLDED_CASES;
     let class = match (kind, folded) {
         (GalleryKind::Courses, _) => "cases courses",
         (GalleryKind::Runs, true) => "cases folded",
         (GalleryKind::Runs, false) => "cases",
     };
-    writer.raw(&format!("<div class=\"{class}\">\n"));
+    writer.push_raw(&format!("<div class=\"{class}\">\n"));
     for case in order {
-        if let Some((anchor, drawing)) = writer.take(&case.id) {
-            card(case, &anchor, &drawing, folded, writer);
+        if let Some((anchor, drawing)) = writer.take_drawing(&case.id) {
+            write_card(case, &anchor, &drawing, folded, writer);
         }
     }
-    writer.raw("</div>\n</section>\n");
+    writer.push_raw("</div>\n</section>\n");
 }
 
 /// Lists the pages with the other charts. A script fetches from there when a part is opened.
-fn list_parts(writer: &mut Writer) {
+fn write_parts(writer: &mut HtmlWriter) {
     let parts = std::mem::take(&mut writer.parts);
-    writer.raw("<ul class=\"parts\">\n");
+    writer.push_raw("<ul class=\"parts\">\n");
     for (address, title) in parts {
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<li><a href=\"{}\">{}</a></li>\n",
-            escaped(&address),
-            escaped(&title)
+            escape_html(&address),
+            escape_html(&title)
         ));
     }
-    writer.raw("</ul>\n");
+    writer.push_raw("</ul>\n");
 }
 
-fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut Writer) {
+fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
     let is_drawn = |case: &&&CaseView| writer.link(&case.id).is_some();
     let left_out = cases.len() - cases.iter().filter(is_drawn).count();
     if left_out > 0 {
@@ -174,40 +177,40 @@ fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut Writer) {
         };
         let text = format!(
             "{} of {} are left out to keep this page small: first {first}. Their values are in the raw data.",
-            count(left_out, "chart", "charts"),
+            format_count(left_out, "chart", "charts"),
             cases.len()
         );
-        writer.element("p", "left-out", &text);
+        writer.push_element("p", "left-out", &text);
     }
 }
 
 /// Renders a sparkline per series, linked to its chart.
-fn sparks(cases: &[&CaseView], writer: &mut Writer) {
+fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     if cases.len() < 2 {
         return;
     }
-    writer.raw("<table class=\"sparks\"><tbody>\n");
+    writer.push_raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
-        let name = escaped(&case.id);
+        let name = escape_html(&case.id);
         let name = match writer.link(&case.id) {
-            Some(href) => format!("<a href=\"{}\">{name}</a>", escaped(href)),
+            Some(href) => format!("<a href=\"{}\">{name}</a>", escape_html(href)),
             None => name,
         };
         let spark = case.charts.iter().find_map(|chart| match &chart.picture {
-            Picture::Trend(course) => course.sparkline(SPARK_PX.0, SPARK_PX.1),
+            Picture::Trend(course) => course.render_sparkline(SPARK_PX.0, SPARK_PX.1),
             _ => None,
         });
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<tr><th scope=\"row\">{name}</th><td>{}</td><td>{}</td></tr>\n",
             spark.unwrap_or_default(),
-            answers(case)
+            answers_markup(case)
         ));
     }
-    writer.raw("</tbody></table>\n");
+    writer.push_raw("</tbody></table>\n");
 }
 
 /// The emphasis of a case's most urgent answer.
-fn emphasis(case: &CaseView) -> Emphasis {
+fn case_emphasis(case: &CaseView) -> TextEmphasis {
     let emphases = case.answers.iter().map(|answer| answer.emphasis);
     emphases
         .min_by_key(|emphasis| severity(*emphasis))
@@ -215,7 +218,7 @@ fn emphasis(case: &CaseView) -> Emphasis {
 }
 
 /// Renders the findings about a case.
-fn answers(case: &CaseView) -> String {
+fn answers_markup(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {
         let about = match case.answers.len() {
@@ -224,20 +227,20 @@ fn answers(case: &CaseView) -> String {
         };
         let about = match about {
             "" => String::new(),
-            about => format!("<span class=\"about\">{}:</span> ", escaped(about)),
+            about => format!("<span class=\"about\">{}:</span> ", escape_html(about)),
         };
         answers.push_str(&format!(
             "<span class=\"answer {}\">{about}{}</span>",
-            class_of(answer.emphasis),
-            escaped(&answer.text)
+            emphasis_class(answer.emphasis),
+            escape_html(&answer.text)
         ));
     }
     answers
 }
 
-fn card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut Writer) {
-    let name = escaped(&case.id);
-    let answers = answers(case);
+fn write_card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut HtmlWriter) {
+    let name = escape_html(&case.id);
+    let answers = answers_markup(case);
     let markup = if folded {
         format!(
             "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
@@ -249,5 +252,5 @@ fn card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut
              {drawing}</article>\n"
         )
     };
-    writer.raw(&markup);
+    writer.push_raw(&markup);
 }

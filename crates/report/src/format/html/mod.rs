@@ -2,7 +2,7 @@
 //! and styles inline.
 //!
 //! Everything is readable without the script, which only sorts, filters and copies. What would make
-//! the page too large is omitted, and the page says so. Start at [`page`]; `blocks.rs` renders
+//! the page too large is omitted, and the page says so. Start at [`render_page`]; `blocks.rs` renders
 //! blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `frame.rs` has what a server
 //! puts around them, `apart.rs` what it puts on separate pages.
 
@@ -15,21 +15,23 @@ mod gallery;
 mod table;
 mod writer;
 
-pub use apart::{Charts, PartOfCharts, part_of_charts, parts_of_charts};
-pub use frame::{Account, Assets, Choice, Field, Form, Frame, Link, Served};
+pub use apart::{ChartsLocation, PartOfCharts, part_of_charts, parts_of_charts};
+pub use frame::{
+    AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, RowChoice, ServedFrame,
+};
 
-use crate::document::{Block, Document};
-use crate::format::html::writer::{Writer, escape_json, escaped};
-use crate::format::{Json, Render};
+use crate::document::{Document, ReportBlock};
+use crate::format::html::writer::{HtmlWriter, escape_html, escape_json};
+use crate::format::{Json, RenderDocument};
 use std::io::{self, Write};
 
 /// A single HTML page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Html;
 
-impl Render for Html {
+impl RenderDocument for Html {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(page(document, Frame::Alone)?.as_bytes())
+        out.write_all(render_page(document, PageFrame::Alone)?.as_bytes())
     }
 }
 
@@ -52,47 +54,47 @@ pub const SERVED_SCRIPT: &str = concat!(
 );
 
 /// Content security policy: the browser enforces that the page loads nothing.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Renders the whole page.
 ///
 /// # Errors
 /// If the raw data cannot be serialized.
-pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
+pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
-    let mut writer = Writer::default();
-    if let Frame::Served(served) = frame {
+    let mut writer = HtmlWriter::default();
+    if let PageFrame::Served(served) = frame {
         writer.served = Some(served.choice.clone());
         writer.charts = served.charts.clone();
     }
     writer.subject.clone_from(&answer.subject);
-    gallery::prepare(document, &mut writer);
-    let question = question(document);
-    let is_above = |block: &&Block| match block {
-        Block::Headline(_) => answer.is_headline || question.is_some(),
-        Block::Heading { level: 1, text } => question == Some(text),
+    gallery::prepare_gallery(document, &mut writer);
+    let question = leading_question(document);
+    let is_above = |block: &&ReportBlock| match block {
+        ReportBlock::Headline(_) => answer.is_headline || question.is_some(),
+        ReportBlock::Heading { level: 1, text } => question == Some(text),
         _ => false,
     };
     let blocks = document.answer_first().into_iter();
-    let shown: Vec<&Block> = blocks.filter(|block| !is_above(block)).collect();
-    blocks::top(&shown, &mut writer);
+    let shown: Vec<&ReportBlock> = blocks.filter(|block| !is_above(block)).collect();
+    blocks::write_document(&shown, &mut writer);
     let mut page = match frame {
-        Frame::Alone => {
-            raw_data(document, &mut writer)?;
-            head(&answer.title)
+        PageFrame::Alone => {
+            write_raw_data(document, &mut writer)?;
+            file_head(&answer.title)
         }
-        Frame::Served(served) => {
+        PageFrame::Served(served) => {
             writer.contents.push(("data".into(), "Raw data".into()));
-            writer.raw(&frame::raw_data(served));
-            frame::head(&answer.title, document.report, served)
+            writer.push_raw(&frame::raw_data_section(served));
+            frame::page_head(&answer.title, document.report, served)
         }
     };
-    page.push_str(&masthead(document, &answer, &writer.contents, frame));
+    page.push_str(&write_masthead(document, &answer, &writer.contents, frame));
     page.push_str("<main id=\"main\">\n");
     page.push_str(&writer.out);
     page.push_str("</main>\n");
-    if matches!(frame, Frame::Served(_)) {
+    if matches!(frame, PageFrame::Served(_)) {
         page.push_str(frame::FOOTER);
         page.push_str("</body>\n</html>\n");
         return Ok(page);
@@ -123,8 +125,8 @@ struct TopOfPage {
 
 impl TopOfPage {
     fn of_document(document: &Document) -> TopOfPage {
-        let headlines = headlines(document);
-        if let Some(question) = question(document) {
+        let headlines = headlines_by_part(document);
+        if let Some(question) = leading_question(document) {
             // The question precedes all answers and is not repeated with each.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question {
@@ -142,18 +144,18 @@ impl TopOfPage {
             };
         }
         if let [(_, only)] = &headlines[..] {
-            let (title, rest) = sentences(only);
+            let (title, rest) = split_sentence(only);
             return TopOfPage {
-                title: capitalised(title),
+                title: capitalize_own_words(title),
                 rest: rest.to_owned(),
                 several: Vec::new(),
                 is_headline: true,
                 subject: None,
             };
         }
-        let subject = subject(document).filter(|_| headlines.is_empty());
+        let subject = caption_subject(document).filter(|_| headlines.is_empty());
         TopOfPage {
-            title: capitalised(subject.unwrap_or(document.report)),
+            title: capitalize_own_words(subject.unwrap_or(document.report)),
             rest: String::new(),
             several: headlines,
             is_headline: false,
@@ -165,21 +167,21 @@ impl TopOfPage {
 }
 
 /// The question that the document answers: a leading level-1 heading.
-fn question(document: &Document) -> Option<&String> {
+fn leading_question(document: &Document) -> Option<&String> {
     match document.blocks.first() {
-        Some(Block::Heading { level: 1, text }) => Some(text),
+        Some(ReportBlock::Heading { level: 1, text }) => Some(text),
         _ => None,
     }
 }
 
 /// The headlines, each with the last heading before it.
-fn headlines(document: &Document) -> Vec<(String, String)> {
+fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     let mut part = "";
     let mut headlines = Vec::new();
     for block in &document.blocks {
         match block {
-            Block::Heading { text, .. } => part = text,
-            Block::Headline(text) => headlines.push((part.to_owned(), text.clone())),
+            ReportBlock::Heading { text, .. } => part = text,
+            ReportBlock::Headline(text) => headlines.push((part.to_owned(), text.clone())),
             _ => {}
         }
     }
@@ -193,20 +195,20 @@ fn is_of_one_table(document: &Document) -> bool {
 }
 
 /// The subject of a document without a headline: what all rows of its first captioned table share.
-fn subject(document: &Document) -> Option<&str> {
+fn caption_subject(document: &Document) -> Option<&str> {
     let mut captions = document.tables().filter_map(|table| table.caption.first());
     captions.next().map(String::as_str)
 }
 
 /// Splits off the first sentence, without its full stop.
-fn sentences(text: &str) -> (&str, &str) {
+fn split_sentence(text: &str) -> (&str, &str) {
     match text.split_once(". ") {
         Some((first, rest)) => (first, rest),
         None => (text.strip_suffix('.').unwrap_or(text), ""),
     }
 }
 
-fn capitalised(text: &str) -> String {
+fn capitalize_own_words(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
         // Names of variants and files keep their case; only our own words are capitalized.
@@ -216,12 +218,12 @@ fn capitalised(text: &str) -> String {
     }
 }
 
-fn head(title: &str) -> String {
-    let title = escaped(title);
+fn file_head(title: &str) -> String {
+    let title = escape_html(title);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_POLICY}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n\
@@ -230,43 +232,43 @@ fn head(title: &str) -> String {
     )
 }
 
-fn masthead(
+fn write_masthead(
     document: &Document,
     answer: &TopOfPage,
     contents: &[(String, String)],
-    frame: Frame<'_>,
+    frame: PageFrame<'_>,
 ) -> String {
     let kind = match frame {
-        Frame::Alone => format!(
+        PageFrame::Alone => format!(
             "<p class=\"kind\"><b>Speedwell</b> {}</p>\n",
-            escaped(document.report)
+            escape_html(document.report)
         ),
-        Frame::Served(served) => frame::breadcrumbs(served),
+        PageFrame::Served(served) => frame::breadcrumbs_markup(served),
     };
-    let title = escaped(&answer.title);
+    let title = escape_html(&answer.title);
     let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
     if !answer.rest.is_empty() {
         out.push_str(&format!(
             "<p class=\"lede\">{}</p>\n",
-            escaped(&answer.rest)
+            escape_html(&answer.rest)
         ));
     }
     let answers = |(part, text): &(String, String)| {
         let part = match part.as_str() {
             "" => String::new(),
-            part => format!("<b>{}:</b> ", escaped(part)),
+            part => format!("<b>{}:</b> ", escape_html(part)),
         };
-        format!("<li>{part}{}</li>\n", escaped(text))
+        format!("<li>{part}{}</li>\n", escape_html(text))
     };
     if !answer.several.is_empty() {
         let answers: String = answer.several.iter().map(answers).collect();
         out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
     }
-    if let Frame::Served(served) = frame {
-        out.push_str(&frame::below_title(served));
+    if let PageFrame::Served(served) = frame {
+        out.push_str(&frame::below_title_markup(served));
     }
     let link = |(id, title): &(String, String)| {
-        format!("<li><a href=\"#{id}\">{}</a></li>", escaped(title))
+        format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))
     };
     if contents.len() > 1 {
         let links: String = contents.iter().map(link).collect();
@@ -278,36 +280,36 @@ fn masthead(
 }
 
 /// Renders the raw data, the same as `-o report.json`.
-fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
+fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));
     let id = "data";
     writer.contents.push((id.into(), "Raw data".into()));
-    writer.raw(&format!(
+    writer.push_raw(&format!(
         "<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"
     ));
-    if json.len() > DATA_BYTES {
-        writer.raw(&format!(
+    if json.len() > MAX_DATA_BYTES {
+        writer.push_raw(&format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
              <code>-o report.json</code> writes them.</p>\n",
             json.len() >> 20
         ));
     } else {
-        writer.raw(
+        writer.push_raw(
             "<p>Every figure with all its digits, and the value of every run, as JSON inside of \
              this page: the element <code>#raw-data</code>.</p>\n",
         );
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"
         ));
     }
-    writer.raw("</section>\n");
+    writer.push_raw("</section>\n");
     Ok(())
 }
 
 /// Byte limit of the raw data.
-const DATA_BYTES: usize = 8 << 20;
+const MAX_DATA_BYTES: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -317,19 +319,19 @@ mod tests {
     fn the_first_sentence_is_the_title() {
         let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
         assert_eq!(
-            sentences(text),
+            split_sentence(text),
             (
                 "new is faster in 3.5 % of 2 cases; 1 unclear",
                 "Typical change: +6 % [+2, +10]."
             )
         );
-        assert_eq!(sentences("all is well."), ("all is well", ""));
+        assert_eq!(split_sentence("all is well."), ("all is well", ""));
     }
 
     #[test]
     fn names_of_variants_keep_their_letters() {
-        assert_eq!(capitalised("new is faster"), "new is faster");
-        assert_eq!(capitalised("it is unclear"), "It is unclear");
-        assert_eq!(capitalised("sessions"), "Sessions");
+        assert_eq!(capitalize_own_words("new is faster"), "new is faster");
+        assert_eq!(capitalize_own_words("it is unclear"), "It is unclear");
+        assert_eq!(capitalize_own_words("sessions"), "Sessions");
     }
 }

@@ -2,28 +2,28 @@
 //! that the script needs to sort and select rows.
 
 use crate::datum::Datum;
-use crate::document::{most_severe, severity};
-use crate::figure::count;
-use crate::format::html::writer::{Writer, class_of, escaped};
-use crate::table::{Cell, Kind, Row, Table, mark};
+use crate::document::{pick_most_severe, severity};
+use crate::figure::format_count;
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
+use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, superscript_number};
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Most rows of a table; each takes about 2 kB with its drawing.
-const ROWS: usize = 4_000;
+const MAX_ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
 /// Longest heading kept whole; longer ones (a file path, for example) may break anywhere.
-const LONG_HEADER: usize = 24;
+const MAX_UNBROKEN_HEADER: usize = 24;
 /// Longest table without a scroll area of its own with a sticky header.
-const LONG: usize = 60;
+const MAX_UNSCROLLED_ROWS: usize = 60;
 
 /// Renders a table with its captions and footnotes.
-pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
+pub fn add_table(table: &ReportTable, top: bool, writer: &mut HtmlWriter) {
     let shown = table.for_pages();
     if shown.is_empty() {
-        captions(table, "", writer);
+        write_captions(table, "", writer);
     } else {
         let id = writer.new_id(table.name);
         let view = TableView::new(table, shown, &id, writer.served.is_some());
@@ -33,7 +33,7 @@ pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
 
 /// A table prepared for rendering.
 struct TableView<'t> {
-    table: &'t Table,
+    table: &'t ReportTable,
     /// Whether it is on a served page, which has an external style sheet.
     is_served: bool,
     /// Indexes of the columns shown.
@@ -49,20 +49,20 @@ struct TableView<'t> {
 }
 
 impl<'t> TableView<'t> {
-    fn new(table: &'t Table, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
-        let position = |wanted: fn(&crate::table::Column) -> bool| {
+    fn new(table: &'t ReportTable, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
+        let position = |wanted: fn(&crate::table::ReportColumn) -> bool| {
             shown.iter().copied().find(|&at| wanted(&table.columns[at]))
         };
         let facet = position(|column| column.facet);
-        let emphases = table.emphases();
-        let drawn = position(|column| column.kind == Kind::Drawn)
-            .and_then(|at| Some((at, strips(table, at, id, is_served)?)));
+        let emphases = table.row_emphases();
+        let drawn = position(|column| column.kind == ColumnKind::Drawn)
+            .and_then(|at| Some((at, draw_strips(table, at, id, is_served)?)));
         TableView {
             table,
             is_served,
             facet,
             drawn,
-            kept: most_severe(&emphases, ROWS).into_iter().collect(),
+            kept: pick_most_severe(&emphases, MAX_ROWS).into_iter().collect(),
             rows: emphases.len(),
             shown,
         }
@@ -70,32 +70,32 @@ impl<'t> TableView<'t> {
 }
 
 /// Draws the drawings of a column on a common axis.
-fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
-    let row = |cells: &Vec<Cell>| match cells[at].drawn() {
+fn draw_strips(table: &ReportTable, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
+    let row = |cells: &Vec<ReportCell>| match cells[at].drawn() {
         Some(drawn) => drawn.clone(),
         None => ForestRow {
             label: String::new(),
             estimate: f64::NAN,
             low: f64::NAN,
             high: f64::NAN,
-            mark: speedwell_plot::Mark::Unclear,
+            mark: speedwell_plot::VerdictMark::Unclear,
         },
     };
     let chart = ForestChart {
         band: table.band,
         percent: true,
-        rows: table.cells().map(row).collect(),
+        rows: table.cell_rows().map(row).collect(),
         ..ForestChart::default()
     };
     if is_served {
-        chart.strips_sharing(DRAWING_PX, id)
+        chart.render_shared_strips(DRAWING_PX, id)
     } else {
-        chart.strips(DRAWING_PX)
+        chart.render_strips(DRAWING_PX)
     }
 }
 
 /// Writes the captions except for the page title; returns whether there were any.
-fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
+fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {
         Some((first, others)) if writer.subject.as_ref() == Some(first) => others,
@@ -104,62 +104,67 @@ fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
     if lines.is_empty() {
         return false;
     }
-    writer.raw(&format!("<div class=\"caption\" id=\"{id}\">\n"));
+    writer.push_raw(&format!("<div class=\"caption\" id=\"{id}\">\n"));
     for line in lines {
-        writer.element("p", "", line);
+        writer.push_element("p", "", line);
     }
-    writer.raw("</div>\n");
+    writer.push_raw("</div>\n");
     true
 }
 
-fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut Writer) {
+fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWriter) {
     let table = view.table;
     // Further tables follow headings, which the table of contents lists.
     if top && writer.contents.is_empty() {
-        writer
-            .contents
-            .push((id.to_owned(), capital(&table.name.replace('_', " "))));
+        writer.contents.push((
+            id.to_owned(),
+            capitalize_word(&table.name.replace('_', " ")),
+        ));
     }
-    writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
+    writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
-    let label = if captions(table, &caption, writer) {
+    let label = if write_captions(table, &caption, writer) {
         format!("aria-labelledby=\"{caption}\"")
     } else {
         let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escaped(title))
+        format!("aria-label=\"{}\"", escape_html(title))
     };
-    tally(view, writer);
-    let long = if view.rows > LONG { " long" } else { "" };
+    write_tally(view, writer);
+    let long = if view.rows > MAX_UNSCROLLED_ROWS {
+        " long"
+    } else {
+        ""
+    };
     // A narrow table of figures is not stretched to the page width.
     let figures = view
         .shown
         .iter()
-        .all(|&at| table.columns[at].kind == Kind::Figure);
+        .all(|&at| table.columns[at].kind == ColumnKind::Figure);
     let class = if figures { " class=\"figures\"" } else { "" };
     let choice = writer.choice_of(table.name).cloned();
     if let Some(choice) = &choice {
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
-            escaped(&choice.action)
+            escape_html(&choice.action)
         ));
     }
-    writer.raw(&format!(
+    writer.push_raw(&format!(
         "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
     ));
-    header(view, writer);
-    rows(view, writer);
-    writer.raw("</table>\n</div>\n");
+    write_header(view, writer);
+    write_rows(view, writer);
+    writer.push_raw("</table>\n</div>\n");
     if let Some(choice) = &choice {
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
-            escaped(&choice.button)
+            escape_html(&choice.button)
         ));
     }
-    footnotes(view, writer);
-    writer.raw("</section>\n");
+    write_footnotes(view, writer);
+    writer.push_raw("</section>\n");
 }
 
-fn capital(word: &str) -> String {
+fn capitalize_word(word: &str) -> String {
     let mut letters = word.chars();
     letters
         .next()
@@ -168,10 +173,10 @@ fn capital(word: &str) -> String {
 }
 
 /// Renders the number of rows per value of the facet.
-fn tally(view: &TableView<'_>, writer: &mut Writer) {
+fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
-    let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
-    for cells in view.table.cells() {
+    let mut values: Vec<(&str, &ReportCell, usize)> = Vec::new();
+    for cells in view.table.cell_rows() {
         let cell = &cells[facet];
         let Some(value) = cell.value.as_ref().and_then(Datum::as_str) else {
             continue;
@@ -182,32 +187,32 @@ fn tally(view: &TableView<'_>, writer: &mut Writer) {
         }
     }
     values.sort_by_key(|(_, cell, _)| severity(cell.emphasis));
-    let key = escaped(view.table.columns[facet].key);
-    writer.raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
+    let key = escape_html(view.table.columns[facet].key);
+    writer.push_raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
     for (value, cell, number) in values {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
         let symbol = symbol.map(String::from).unwrap_or_default();
-        writer.raw(&format!(
+        writer.push_raw(&format!(
             "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
-            class_of(cell.emphasis),
-            escaped(value),
-            escaped(&symbol)
+            emphasis_class(cell.emphasis),
+            escape_html(value),
+            escape_html(&symbol)
         ));
     }
-    writer.raw("</ul>\n");
+    writer.push_raw("</ul>\n");
 }
 
-fn header(view: &TableView<'_>, writer: &mut Writer) {
+fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let mut out = String::from("<thead><tr>");
     for &at in &view.shown {
         let column = &view.table.columns[at];
-        let class = class_of_kind(column.kind);
-        let key = escaped(column.key);
+        let class = kind_class(column.kind);
+        let key = escape_html(column.key);
         // A column without a visible heading has one for screen readers.
         let text = if column.header.is_empty() {
             format!("<span class=\"unseen\">{key}</span>")
         } else {
-            escaped(&column.header)
+            escape_html(&column.header)
         };
         let _ = match &view.drawn {
             Some((drawn, strips)) if *drawn == at => write!(
@@ -216,14 +221,14 @@ fn header(view: &TableView<'_>, writer: &mut Writer) {
                 strips.axis
             ),
             _ => {
-                let long = if column.header.chars().count() > LONG_HEADER {
+                let long = if column.header.chars().count() > MAX_UNBROKEN_HEADER {
                     " long"
                 } else {
                     ""
                 };
-                let title = match explanation(column.key) {
+                let title = match explain_column(column.key) {
                     "" => String::new(),
-                    words => format!(" title=\"{}\"", escaped(words)),
+                    words => format!(" title=\"{}\"", escape_html(words)),
                 };
                 write!(
                     out,
@@ -232,12 +237,12 @@ fn header(view: &TableView<'_>, writer: &mut Writer) {
             }
         };
     }
-    writer.raw(&out);
-    writer.raw("</tr></thead>\n");
+    writer.push_raw(&out);
+    writer.push_raw("</tr></thead>\n");
 }
 
 /// Explains a comparison's column to newcomers; empty for other columns.
-fn explanation(key: &str) -> &'static str {
+fn explain_column(key: &str) -> &'static str {
     match key {
         "change_shown" => "The estimated change from the baseline to the candidate",
         "interval_shown" => "Where the true change lies, with this confidence",
@@ -249,82 +254,82 @@ fn explanation(key: &str) -> &'static str {
     }
 }
 
-fn class_of_kind(kind: Kind) -> &'static str {
+fn kind_class(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Label => "n",
-        Kind::Identifier => "i",
-        Kind::Words => "w",
-        Kind::Figure => "f",
-        Kind::Drawn => "d",
+        ColumnKind::Label => "n",
+        ColumnKind::Identifier => "i",
+        ColumnKind::Words => "w",
+        ColumnKind::Figure => "f",
+        ColumnKind::Drawn => "d",
     }
 }
 
 /// Renders the rows, in one `tbody` per group, which makes a group a unit for screen readers.
-fn rows(view: &TableView<'_>, writer: &mut Writer) {
-    writer.raw("<tbody>\n");
+fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
+    writer.push_raw("<tbody>\n");
     let mut group = "";
     let mut number = 0;
     let mut rest = view.table.rows.iter().peekable();
     while let Some(row) = rest.next() {
         match row {
-            Row::Group(name) => {
+            ReportRow::Group(name) => {
                 group = &name.full;
                 let class = if group.is_empty() {
                     ""
                 } else {
                     " class=\"grouped\""
                 };
-                writer.raw(&format!("</tbody>\n<tbody{class}>\n"));
+                writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
                 if !group.is_empty() {
-                    writer.raw(&format!(
+                    writer.push_raw(&format!(
                         "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
                         view.shown.len(),
-                        escaped(group)
+                        escape_html(group)
                     ));
                 }
             }
-            Row::Cells(cells) => {
+            ReportRow::Cells(cells) => {
                 let mut remarks = Vec::new();
-                while let Some(Row::Remark(text)) =
-                    rest.next_if(|next| matches!(next, Row::Remark(_)))
+                while let Some(ReportRow::Remark(text)) =
+                    rest.next_if(|next| matches!(next, ReportRow::Remark(_)))
                 {
                     remarks.push(text.as_str());
                 }
                 if view.kept.contains(&number) {
-                    let markup = Line {
+                    let markup = HtmlRow {
                         view,
                         cells,
                         group,
                         number,
                         remarks,
                     }
-                    .markup(writer);
-                    writer.raw(&markup);
+                    .row_markup(writer);
+                    writer.push_raw(&markup);
                 }
                 number += 1;
             }
             // A remark that follows no row is about the group.
-            Row::Remark(text) => writer.raw(&format!(
+            ReportRow::Remark(text) => writer.push_raw(&format!(
                 "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
                 view.shown.len(),
-                escaped(text)
+                escape_html(text)
             )),
         }
     }
-    writer.raw("</tbody>\n");
+    writer.push_raw("</tbody>\n");
 }
 
 /// One row with cells.
-struct Line<'l> {
+struct HtmlRow<'l> {
     view: &'l TableView<'l>,
-    cells: &'l [Cell],
+    cells: &'l [ReportCell],
     group: &'l str,
     number: usize,
     remarks: Vec<&'l str>,
 }
 
-impl Line<'_> {
-    fn markup(&self, writer: &Writer) -> String {
+impl HtmlRow<'_> {
+    fn row_markup(&self, writer: &HtmlWriter) -> String {
         let mut out = String::from("<tr class=\"row\">");
         for (number, &at) in self.view.shown.iter().enumerate() {
             let (column, cell) = (&self.view.table.columns[at], &self.cells[at]);
@@ -334,18 +339,18 @@ impl Line<'_> {
             } else {
                 ("td", "")
             };
-            let class = [class_of_kind(column.kind), class_of(cell.emphasis)].join(" ");
+            let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
             let _ = write!(
                 out,
                 "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
                 class.trim_end(),
-                escaped(&column.header),
+                escape_html(&column.header),
                 sort_value(cell, self.view.is_served),
-                self.content(at, first, writer)
+                self.cell_content(at, first, writer)
             );
             if first {
                 for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escaped(remark));
+                    let _ = write!(out, "<small>{}</small>", escape_html(remark));
                 }
             }
             let _ = write!(out, "</{tag}>");
@@ -353,7 +358,7 @@ impl Line<'_> {
         out + "</tr>\n"
     }
 
-    fn content(&self, at: usize, first: bool, writer: &Writer) -> String {
+    fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
         let cell = &self.cells[at];
         match &self.view.drawn {
             Some((drawn, strips)) if *drawn == at => {
@@ -361,11 +366,11 @@ impl Line<'_> {
             }
             _ => {}
         }
-        let text = unbroken_options(&escaped(&cell.text));
+        let text = unbroken_options(&escape_html(&cell.text));
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {
-                format!("<a href=\"{}\">{text}</a>", escaped(href))
+                format!("<a href=\"{}\">{text}</a>", escape_html(href))
             }
             _ => text.to_owned(),
         };
@@ -376,19 +381,19 @@ impl Line<'_> {
         let choice = choice.map_or_else(String::new, |choice| {
             format!(
                 "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
-                escaped(choice.name),
-                escaped(&cell.text)
+                escape_html(choice.name),
+                escape_html(&cell.text)
             )
         });
         // The group's name is shown when sorting mixes the rows of several groups.
         let group = match self.group {
             "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escaped(group)),
+            group => format!("<span class=\"of\">{} </span>", escape_html(group)),
         };
         let case = cell.value.as_ref().and_then(Datum::as_str);
         match case.and_then(|case| writer.link(case)) {
             Some(href) if link.is_none() => {
-                format!("<a href=\"{}\">{group}{text}</a>", escaped(href))
+                format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
             }
             _ => choice + &linked(&(group + &text)),
         }
@@ -410,41 +415,45 @@ fn unbroken_options(text: &str) -> String {
 }
 
 /// The sort key of a row, if it is not the cell's text. Served pages link to all digits instead.
-fn sort_value(cell: &Cell, is_served: bool) -> String {
+fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
             let value = number.as_f64().unwrap_or_default();
-            format!(" data-v=\"{}\"", rounded(value))
+            format!(" data-v=\"{}\"", round_to_seven(value))
         }
         Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Datum::Text(text)) if **text != *cell.text => {
-            format!(" data-v=\"{}\"", escaped(text))
+            format!(" data-v=\"{}\"", escape_html(text))
         }
         _ => String::new(),
     }
 }
 
 /// Rounds to seven digits, which is enough to sort by.
-fn rounded(value: f64) -> f64 {
+fn round_to_seven(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 
-fn footnotes(view: &TableView<'_>, writer: &mut Writer) {
+fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let left_out = view.rows - view.kept.len();
     if left_out > 0 {
         let text = format!(
             "{} of {} are left out to keep this page small; -o report.csv has all of them.",
-            count(left_out, "row", "rows"),
+            format_count(left_out, "row", "rows"),
             view.rows
         );
-        writer.element("p", "left-out", &text);
+        writer.push_element("p", "left-out", &text);
     }
     if view.table.footnotes.is_empty() {
         return;
     }
-    writer.raw("<div class=\"footnotes\">\n");
+    writer.push_raw("<div class=\"footnotes\">\n");
     for (at, footnote) in view.table.footnotes.iter().enumerate() {
-        writer.element("p", "", &format!("{} {footnote}", mark(at + 1)));
+        writer.push_element(
+            "p",
+            "",
+            &format!("{} {footnote}", superscript_number(at + 1)),
+        );
     }
-    writer.raw("</div>\n");
+    writer.push_raw("</div>\n");
 }

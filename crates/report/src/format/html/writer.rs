@@ -1,23 +1,23 @@
 //! A page being written: its escaped text, and the ids and anchors assigned so far.
 
-use super::apart::Charts;
-use super::frame::Choice;
-use crate::format::turns;
-use crate::table::Emphasis;
+use super::apart::ChartsLocation;
+use super::frame::RowChoice;
+use crate::format::is_bidi_control;
+use crate::table::TextEmphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// A page being written.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct HtmlWriter {
     /// The text so far.
     pub out: String,
     /// The page title if it is the caption of the only table, so that it is not repeated.
     pub subject: Option<String>,
     /// Set on served pages, where cells are links and the rows of a table may be selectable.
-    pub served: Option<Option<Choice>>,
+    pub served: Option<Option<RowChoice>>,
     /// The location of the charts of many cases.
-    pub charts: Charts,
+    pub charts: ChartsLocation,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
     /// Addresses and titles of the separate pages with charts, if any.
@@ -30,9 +30,9 @@ pub struct Writer {
     ids: usize,
 }
 
-impl Writer {
+impl HtmlWriter {
     /// Reserves an anchor for a case, to which its rows link, and keeps its drawing.
-    pub fn expect(&mut self, case: &str, anchor: String, drawing: String) {
+    pub fn expect_case(&mut self, case: &str, anchor: String, drawing: String) {
         self.expect_elsewhere(case, format!("#{anchor}"));
         self.drawings.insert(case.to_owned(), (anchor, drawing));
     }
@@ -43,7 +43,7 @@ impl Writer {
     }
 
     /// The row selection of a table, if it has one.
-    pub fn choice_of(&self, table: &str) -> Option<&Choice> {
+    pub fn choice_of(&self, table: &str) -> Option<&RowChoice> {
         let choice = self.served.as_ref()?.as_ref()?;
         (choice.table == table).then_some(choice)
     }
@@ -54,7 +54,7 @@ impl Writer {
     }
 
     /// Takes the anchor and the drawing of a case out, to show it.
-    pub fn take(&mut self, case: &str) -> Option<(String, String)> {
+    pub fn take_drawing(&mut self, case: &str) -> Option<(String, String)> {
         self.drawings.remove(case)
     }
 
@@ -65,37 +65,37 @@ impl Writer {
     }
 
     /// Appends markup.
-    pub fn raw(&mut self, markup: &str) {
+    pub fn push_raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
 
     /// Appends an element with text as its only content.
-    pub fn element(&mut self, tag: &str, class: &str, text: &str) {
+    pub fn push_element(&mut self, tag: &str, class: &str, text: &str) {
         let class = if class.is_empty() {
             String::new()
         } else {
             format!(" class=\"{class}\"")
         };
         // Writing to a `String` cannot fail.
-        let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escaped(text));
+        let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escape_html(text));
     }
 }
 
 /// The CSS class of an emphasis; empty for ordinary text.
-pub fn class_of(emphasis: Emphasis) -> &'static str {
+pub fn emphasis_class(emphasis: TextEmphasis) -> &'static str {
     match emphasis {
-        Emphasis::None => "",
-        Emphasis::Strong => "strong",
-        Emphasis::Good => "good",
-        Emphasis::Bad => "bad",
-        Emphasis::Caution => "caution",
-        Emphasis::Muted => "muted",
+        TextEmphasis::None => "",
+        TextEmphasis::Strong => "strong",
+        TextEmphasis::Good => "good",
+        TextEmphasis::Bad => "bad",
+        TextEmphasis::Caution => "caution",
+        TextEmphasis::Muted => "muted",
     }
 }
 
 /// Escapes text for element content or a quoted attribute. Characters that HTML forbids (C0 except
 /// tab and line feed, DEL, C1: "HTML Living Standard", section 13.2.3.5) become U+FFFD.
-pub fn escaped(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -107,7 +107,7 @@ pub fn escaped(text: &str) -> String {
             '\t' | '\n' => out.push(letter),
             _ if letter.is_control() => out.push('\u{fffd}'),
             // Direction overrides would disguise the text.
-            _ if turns(letter) => out.extend(letter.escape_unicode()),
+            _ if is_bidi_control(letter) => out.extend(letter.escape_unicode()),
             other => out.push(other),
         }
     }
@@ -122,7 +122,7 @@ pub fn escape_json(json: &str) -> String {
         match letter {
             '<' => out.push_str("\\u003c"),
             // The same text, without bidirectional effects on the page source.
-            _ if turns(letter) => {
+            _ if is_bidi_control(letter) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(letter));
             }
             other => out.push(other),
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn nothing_is_left_that_could_be_markup() {
         assert_eq!(
-            escaped("</script>&\"'\u{1b}[1m\u{0}é\n"),
+            escape_html("</script>&\"'\u{1b}[1m\u{0}é\n"),
             "&lt;/script&gt;&amp;&quot;&#39;\u{fffd}[1m\u{fffd}é\n"
         );
-        assert_eq!(escaped("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
+        assert_eq!(escape_html("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
     }
 
     #[test]

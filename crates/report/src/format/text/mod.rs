@@ -4,12 +4,12 @@
 
 mod layout;
 
-use crate::document::{Block, Document, Fact};
-use crate::format::Render;
-pub(crate) use crate::format::text::layout::turns;
-use crate::format::text::layout::{paint, wrap};
-pub use crate::format::text::layout::{visible, visible_line};
-use crate::table::{Emphasis, Table, mark};
+use crate::document::{Document, Fact, ReportBlock};
+use crate::format::RenderDocument;
+pub(crate) use crate::format::text::layout::is_bidi_control;
+pub use crate::format::text::layout::{escape_controls, escape_line};
+use crate::format::text::layout::{paint_text, wrap_text};
+use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::io::{self, Write};
 
 /// Widest running text, however wide the screen: long lines are hard to follow.
@@ -17,7 +17,7 @@ const READING_WIDTH: usize = 100;
 
 /// Plain text.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Text {
+pub struct TextFormat {
     /// Screen columns; `None` gives tables their natural width.
     pub width: Option<usize>,
     /// Whether to color with ANSI escape sequences.
@@ -26,114 +26,127 @@ pub struct Text {
     pub brief: bool,
 }
 
-impl Render for Text {
+impl RenderDocument for TextFormat {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut text = String::new();
-        self.blocks(&document.blocks, 0, &mut text);
+        self.write_blocks(&document.blocks, 0, &mut text);
         out.write_all(format!("{}\n", text.trim_matches('\n')).as_bytes())
     }
 }
 
-impl Text {
-    fn blocks(&self, blocks: &[Block], indent: usize, out: &mut String) {
-        let mut previous: Option<&Block> = None;
+impl TextFormat {
+    fn write_blocks(&self, blocks: &[ReportBlock], indent: usize, out: &mut String) {
+        let mut previous: Option<&ReportBlock> = None;
         for block in blocks {
-            if !self.shows(block) {
+            if !self.is_shown(block) {
                 continue;
             }
             if !previous.is_some_and(|previous| belong_together(previous, block)) {
                 out.push('\n');
             }
-            self.block(block, indent, out);
+            self.write_block(block, indent, out);
             previous = Some(block);
         }
     }
 
-    fn shows(&self, block: &Block) -> bool {
+    fn is_shown(&self, block: &ReportBlock) -> bool {
         match block {
-            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => false,
-            Block::Appendix { instead, .. } => !self.brief || instead.is_some(),
+            ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {
+                false
+            }
+            ReportBlock::Appendix { instead, .. } => !self.brief || instead.is_some(),
             _ => true,
         }
     }
 
-    fn block(&self, block: &Block, indent: usize, out: &mut String) {
+    fn write_block(&self, block: &ReportBlock, indent: usize, out: &mut String) {
         match block {
-            Block::Heading { level, text } => self.heading(*level, text, out),
-            Block::Headline(text) => self.sentences("", text, indent, Emphasis::Strong, out),
-            Block::Paragraph(text) => self.sentences("", text, indent, Emphasis::None, out),
-            Block::Note(text) => self.sentences("", text, indent, Emphasis::Muted, out),
-            Block::Warning(text) => self.sentences("! ", text, indent, Emphasis::Caution, out),
-            Block::List(items) => {
+            ReportBlock::Heading { level, text } => self.write_heading(*level, text, out),
+            ReportBlock::Headline(text) => {
+                self.write_sentences("", text, indent, TextEmphasis::Strong, out)
+            }
+            ReportBlock::Paragraph(text) => {
+                self.write_sentences("", text, indent, TextEmphasis::None, out)
+            }
+            ReportBlock::Note(text) => {
+                self.write_sentences("", text, indent, TextEmphasis::Muted, out)
+            }
+            ReportBlock::Warning(text) => {
+                self.write_sentences("! ", text, indent, TextEmphasis::Caution, out)
+            }
+            ReportBlock::List(items) => {
                 for item in items {
-                    self.sentences("- ", item, indent + 2, Emphasis::None, out);
+                    self.write_sentences("- ", item, indent + 2, TextEmphasis::None, out);
                 }
             }
-            Block::Table(table) => self.table(table, indent, out),
-            Block::Facts(facts) => self.facts(facts, indent, out),
-            Block::Verbatim { label, text } => self.verbatim(label, text, indent, out),
-            Block::Command { label, line } => {
-                let line = visible(line);
+            ReportBlock::Table(table) => self.write_table(table, indent, out),
+            ReportBlock::Facts(facts) => self.write_facts(facts, indent, out),
+            ReportBlock::Verbatim { label, text } => self.write_verbatim(label, text, indent, out),
+            ReportBlock::Command { label, line } => {
+                let line = escape_controls(line);
                 out.push_str(&format!("{}{label}: {line}\n", " ".repeat(indent)));
             }
-            Block::Appendix {
+            ReportBlock::Appendix {
                 instead: Some(words),
                 ..
-            } if self.brief => self.sentences("", words, indent, Emphasis::None, out),
-            Block::Aside {
+            } if self.brief => self.write_sentences("", words, indent, TextEmphasis::None, out),
+            ReportBlock::Aside {
                 summary: title,
                 blocks,
                 ..
             }
-            | Block::Appendix { title, blocks, .. } => {
-                self.sentences("", title, indent, Emphasis::Strong, out);
+            | ReportBlock::Appendix { title, blocks, .. } => {
+                self.write_sentences("", title, indent, TextEmphasis::Strong, out);
                 let mut inside = String::new();
-                self.blocks(blocks, indent + 2, &mut inside);
+                self.write_blocks(blocks, indent + 2, &mut inside);
                 out.push_str(inside.trim_start_matches('\n'));
             }
-            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => {}
+            ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {}
         }
     }
 
-    fn heading(&self, level: u8, text: &str, out: &mut String) {
+    fn write_heading(&self, level: u8, text: &str, out: &mut String) {
         let rule = if level == 1 { "═" } else { "─" };
-        let width = layout::width(text).min(self.reading_width());
-        out.push_str(&format!("{}\n", paint(text, Emphasis::Strong, self.color)));
+        let width = layout::display_width(text).min(self.reading_width());
+        out.push_str(&format!(
+            "{}\n",
+            paint_text(text, TextEmphasis::Strong, self.color)
+        ));
         out.push_str(&format!("{}\n", rule.repeat(width)));
     }
 
-    fn sentences(
+    fn write_sentences(
         &self,
         lead: &str,
         text: &str,
         indent: usize,
-        emphasis: Emphasis,
+        emphasis: TextEmphasis,
         out: &mut String,
     ) {
-        let lead_width = layout::width(lead);
+        let lead_width = layout::display_width(lead);
         let room = self.reading_width().saturating_sub(indent + lead_width);
         let margin = " ".repeat(indent);
-        for (at, line) in wrap(text, room).iter().enumerate() {
+        for (at, line) in wrap_text(text, room).iter().enumerate() {
             let lead = if at == 0 {
                 lead.to_owned()
             } else {
                 " ".repeat(lead_width)
             };
-            let line = paint(&format!("{lead}{line}"), emphasis, self.color);
+            let line = paint_text(&format!("{lead}{line}"), emphasis, self.color);
             out.push_str(format!("{margin}{line}").trim_end());
             out.push('\n');
         }
     }
 
-    fn table(&self, table: &Table, indent: usize, out: &mut String) {
+    fn write_table(&self, table: &ReportTable, indent: usize, out: &mut String) {
         for caption in &table.caption {
-            self.sentences("", caption, indent, Emphasis::None, out);
+            self.write_sentences("", caption, indent, TextEmphasis::None, out);
         }
         if !table.caption.is_empty() {
             out.push('\n');
         }
         let mut lines = String::new();
-        layout::table(
+        layout::write_table(
             table,
             self.width.map(|room| room.saturating_sub(indent)),
             self.color,
@@ -143,22 +156,31 @@ impl Text {
             out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
         }
         for (at, footnote) in table.footnotes.iter().enumerate() {
-            let lead = format!("{} ", mark(at + 1));
-            self.sentences(&lead, footnote, indent, Emphasis::Muted, out);
+            let lead = format!("{} ", superscript_number(at + 1));
+            self.write_sentences(&lead, footnote, indent, TextEmphasis::Muted, out);
         }
     }
 
     /// Writes names on the left and their values beside them.
-    fn facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
-        let widest = facts.iter().map(|(name, _)| layout::width(name)).max();
+    fn write_facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
+        let widest = facts
+            .iter()
+            .map(|(name, _)| layout::display_width(name))
+            .max();
         let widest = widest.unwrap_or(0);
         for (name, value) in facts {
-            let free = " ".repeat(widest + 2 - layout::width(name));
-            self.sentences(&format!("{name}{free}"), value, indent, Emphasis::None, out);
+            let free = " ".repeat(widest + 2 - layout::display_width(name));
+            self.write_sentences(
+                &format!("{name}{free}"),
+                value,
+                indent,
+                TextEmphasis::None,
+                out,
+            );
         }
     }
 
-    fn verbatim(&self, label: &str, text: &str, indent: usize, out: &mut String) {
+    fn write_verbatim(&self, label: &str, text: &str, indent: usize, out: &mut String) {
         let margin = " ".repeat(indent);
         if text.trim().is_empty() {
             out.push_str(&format!("{margin}(nothing on {label})\n"));
@@ -166,10 +188,10 @@ impl Text {
         }
         let room = self.reading_width().min(72).saturating_sub(indent);
         let title = format!("── {label} ");
-        let rest = room.saturating_sub(layout::width(&title));
+        let rest = room.saturating_sub(layout::display_width(&title));
         out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rest)));
         for line in text.trim_end().lines() {
-            out.push_str(&format!("{margin}{}\n", visible(line)));
+            out.push_str(&format!("{margin}{}\n", escape_controls(line)));
         }
         out.push_str(&format!("{margin}{}\n", "─".repeat(room)));
     }
@@ -180,8 +202,8 @@ impl Text {
 }
 
 /// Whether two blocks have no empty line between them.
-fn belong_together(first: &Block, second: &Block) -> bool {
-    use Block::{Command, Heading, Headline, List, Note, Paragraph, Verbatim, Warning};
+fn belong_together(first: &ReportBlock, second: &ReportBlock) -> bool {
+    use ReportBlock::{Command, Heading, Headline, List, Note, Paragraph, Verbatim, Warning};
     matches!(
         (first, second),
         (Heading { .. }, Headline(_))
@@ -200,7 +222,7 @@ mod tests {
     #[test]
     fn other_programs_do_not_steer_the_terminal() {
         let text = "\x1b]0;title\x07boom\tat 1\n".to_owned();
-        let block = Block::Verbatim {
+        let block = ReportBlock::Verbatim {
             label: "stderr".into(),
             text,
         };
@@ -209,7 +231,7 @@ mod tests {
             ..Document::new("t")
         };
         let mut out = Vec::new();
-        Text::default().render(&document, &mut out).unwrap();
+        TextFormat::default().render(&document, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"),

@@ -1,32 +1,35 @@
 //! The `context` of a file: machine, library, program.
 //!
 //! Decides which facts are worth comparing and which impair the figures. Knows no rows. Start at
-//! [`environment`].
+//! [`read_environment`].
 
-use crate::foreign::json::Node;
+use crate::foreign::json::JsonNode;
 use anyhow::Result;
 use jiff::Timestamp;
-use speedwell_model::{Environment, Program};
+use speedwell_model::{Environment, MeasuredProgram};
 
 /// Keys that are read separately or are irrelevant for comparisons. All other strings are facts:
 /// the library writes custom context (`--benchmark_context`) at the same level.
-const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
+const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 
 /// Returns the environment of the measurement, with the program as that of a variant.
 ///
 /// # Errors
 /// A known key has a value of the wrong type.
-pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
+pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environment> {
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
     let mut environment = Environment {
         host: context.text_of("host_name")?.map(str::to_owned),
         cpus: context.number_of("num_cpus")?.map(|count| count as u32),
         aslr: flag("aslr_enabled"),
-        load: load(context)?,
+        load: read_load_average(context)?,
         ..Environment::default()
     };
     let facts = &mut environment.facts;
-    for (key, value) in context.members().filter(|(key, _)| !NO_FACTS.contains(key)) {
+    for (key, value) in context
+        .members()
+        .filter(|(key, _)| !NON_FACT_KEYS.contains(key))
+    {
         let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
         facts.extend(fact);
     }
@@ -34,29 +37,29 @@ pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
         .number_of("mhz_per_cpu")?
         .map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
     facts.extend(mhz);
-    facts.extend(caches(context)?.map(|caches| ("caches".to_owned(), caches)));
+    facts.extend(format_caches(context)?.map(|caches| ("caches".to_owned(), caches)));
     let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
     facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
     environment
         .programs
-        .extend(context.text_of("executable")?.map(|path| Program {
+        .extend(context.text_of("executable")?.map(|path| MeasuredProgram {
             variant: variant.to_owned(),
             path: path.into(),
-            ..Program::default()
+            ..MeasuredProgram::default()
         }));
     Ok(environment)
 }
 
 /// Formats caches like `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
-fn caches(context: &Node<'_>) -> Result<Option<String>> {
+fn format_caches(context: &JsonNode<'_>) -> Result<Option<String>> {
     let Some(list) = context.get("caches") else {
         return Ok(None);
     };
     let mut caches = Vec::new();
     for cache in list.elements()? {
-        let level = cache.need("level")?.number()?;
-        let kind = cache.need("type")?.text()?;
-        let size = cache.need("size")?.number()?;
+        let level = cache.require("level")?.number()?;
+        let kind = cache.require("type")?.text()?;
+        let size = cache.require("size")?.number()?;
         let shared = match cache.number_of("num_sharing")? {
             Some(count) if count > 1.0 => format!(" shared by {count}"),
             _ => String::new(),
@@ -67,28 +70,28 @@ fn caches(context: &Node<'_>) -> Result<Option<String>> {
 }
 
 /// Returns the three load averages, or `None` if the system lacks them.
-fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
+fn read_load_average(context: &JsonNode<'_>) -> Result<Option<[f64; 3]>> {
     let Some(list) = context.get("load_avg") else {
         return Ok(None);
     };
     let numbers: Vec<f64> = list
         .elements()?
         .iter()
-        .map(Node::number)
+        .map(JsonNode::number)
         .collect::<Result<_>>()?;
     Ok(numbers.try_into().ok())
 }
 
 /// Returns when the program ran; `None` if the date has no UTC offset, as in old files.
-pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
+pub fn started_unix_ms(context: &JsonNode<'_>) -> Option<i64> {
     let date = context.get("date")?.text().ok()?;
     let date: Timestamp = date.parse().ok()?;
     Some(date.as_second() * 1_000)
 }
 
 /// Returns problems that affect all figures. The library itself warns about them at run time.
-pub fn remarks(context: &Node<'_>) -> Vec<String> {
-    let mut remarks = Vec::from_iter(remark_on_build(context));
+pub fn warnings(context: &JsonNode<'_>) -> Vec<String> {
+    let mut remarks = Vec::from_iter(debug_build_warning(context));
     if context
         .get("cpu_scaling_enabled")
         .is_some_and(|node| node.is_true())
@@ -99,7 +102,7 @@ pub fn remarks(context: &Node<'_>) -> Vec<String> {
 }
 
 /// Returns a warning if the library itself was built without optimization.
-pub fn remark_on_build(context: &Node<'_>) -> Option<String> {
+pub fn debug_build_warning(context: &JsonNode<'_>) -> Option<String> {
     let build = context.get("library_build_type")?;
     (build.value() == "debug")
         .then(|| "the benchmark library is a debug build, so times are too long".to_owned())

@@ -5,9 +5,9 @@
 //! is decided by [`Row`](super::Row). Start at [`ResultFile`].
 
 use super::context;
-use crate::foreign::google_benchmark::must_be_known;
-use crate::foreign::google_benchmark::row::Text as Borrowed;
-use crate::foreign::json::{Node, Text};
+use crate::foreign::google_benchmark::check_version;
+use crate::foreign::google_benchmark::row::BorrowedText as Borrowed;
+use crate::foreign::json::{JsonNode, JsonText};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -18,16 +18,16 @@ use std::fmt;
 /// Text of a result file.
 #[derive(Debug)]
 pub struct ResultFile {
-    text: Text,
+    text: JsonText,
 }
 
 /// Content of a file.
 #[derive(Debug)]
-pub struct Results<'a> {
+pub struct FileEntries<'a> {
     /// Machine, library, program; null if the file has none.
     pub context: Value,
     /// Entries in file order.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<GoogleBenchmarkEntry<'a>>,
 }
 
 impl ResultFile {
@@ -43,7 +43,7 @@ impl ResultFile {
     /// # Errors
     /// The content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<ResultFile> {
-        let text = Text::new(bytes)?;
+        let text = JsonText::new(bytes)?;
         Ok(ResultFile { text })
     }
 
@@ -52,29 +52,29 @@ impl ResultFile {
     /// # Errors
     /// The text is not JSON, has another version, or lacks a list of benchmarks; the message says
     /// where.
-    pub fn results(&self) -> Result<Results<'_>> {
+    pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
         let no_list = "there is no 'benchmarks' in it";
         ensure!(self.text.is_object(), no_list);
-        let members: Members<'_> = self.text.parse()?;
+        let members: FileMembers<'_> = self.text.parse()?;
         let context = members.context.unwrap_or_default();
-        must_be_known(&context)?;
-        Ok(Results {
+        check_version(&context)?;
+        Ok(FileEntries {
             entries: members.benchmarks.context(no_list)?,
             context,
         })
     }
 }
 
-impl Results<'_> {
+impl FileEntries<'_> {
     /// Returns problems that affect all figures, as sentence fragments.
     pub fn remarks(&self) -> Vec<String> {
-        context::remarks(&Node::root(&self.context))
+        context::warnings(&JsonNode::from_root(&self.context))
     }
 }
 
 /// An element of `benchmarks`.
 #[derive(Debug, Clone, Default)]
-pub struct Entry<'a> {
+pub struct GoogleBenchmarkEntry<'a> {
     /// Name, with arguments and the suffix of aggregates.
     pub name: Cow<'a, str>,
     /// Name without that suffix.
@@ -107,7 +107,7 @@ pub struct Entry<'a> {
     pub skip_message: Option<Cow<'a, str>>,
 }
 
-impl Entry<'_> {
+impl GoogleBenchmarkEntry<'_> {
     /// Returns whether the entry is marked as an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         self.run_type.as_deref() == Some("aggregate")
@@ -120,15 +120,15 @@ impl Entry<'_> {
 }
 
 #[derive(Deserialize)]
-struct Members<'a> {
+struct FileMembers<'a> {
     context: Option<Value>,
     #[serde(borrow)]
-    benchmarks: Option<Vec<Entry<'a>>>,
+    benchmarks: Option<Vec<GoogleBenchmarkEntry<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Key {
+enum EntryKey {
     Name,
     RunName,
     RunType,
@@ -148,49 +148,52 @@ enum Key {
     Other,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GoogleBenchmarkEntry<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reading)
+        deserializer.deserialize_map(EntryVisitor)
     }
 }
 
 /// Hand-written, because a counter may be named like another key: then the key occurs twice, and
 /// the last one counts, as for all readers of such files.
-struct Reading;
+struct EntryVisitor;
 
-impl<'de> Visitor<'de> for Reading {
-    type Value = Entry<'de>;
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = GoogleBenchmarkEntry<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with a 'name'")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry<'de>, A::Error> {
-        let mut entry = Entry::default();
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> Result<GoogleBenchmarkEntry<'de>, A::Error> {
+        let mut entry = GoogleBenchmarkEntry::default();
         let mut is_named = false;
         while let Some(key) = map.next_key()? {
             match key {
-                Key::Name => {
+                EntryKey::Name => {
                     entry.name = map.next_value::<Borrowed<'de>>()?.0;
                     is_named = true;
                 }
-                Key::RunName => entry.run_name = text(&mut map)?,
-                Key::RunType => entry.run_type = text(&mut map)?,
-                Key::AggregateName => entry.aggregate_name = text(&mut map)?,
-                Key::Label => entry.label = text(&mut map)?,
-                Key::FamilyIndex => entry.family_index = map.next_value()?,
-                Key::PerFamilyInstanceIndex => {
+                EntryKey::RunName => entry.run_name = next_text(&mut map)?,
+                EntryKey::RunType => entry.run_type = next_text(&mut map)?,
+                EntryKey::AggregateName => entry.aggregate_name = next_text(&mut map)?,
+                EntryKey::Label => entry.label = next_text(&mut map)?,
+                EntryKey::FamilyIndex => entry.family_index = map.next_value()?,
+                EntryKey::PerFamilyInstanceIndex => {
                     entry.per_family_instance_index = map.next_value()?;
                 }
-                Key::RepetitionIndex => entry.repetition_index = map.next_value()?,
-                Key::RealTime => entry.real_time = Some(number(&mut map)?),
-                Key::CpuTime => entry.cpu_time = Some(number(&mut map)?),
-                Key::TimeUnit => entry.time_unit = text(&mut map)?,
-                Key::ErrorOccurred => entry.has_failed = is_true(&mut map)?,
-                Key::ErrorMessage => entry.error_message = text(&mut map)?,
-                Key::Skipped => entry.was_skipped = is_true(&mut map)?,
-                Key::SkipMessage => entry.skip_message = text(&mut map)?,
-                Key::Other => {
+                EntryKey::RepetitionIndex => entry.repetition_index = map.next_value()?,
+                EntryKey::RealTime => entry.real_time = Some(next_number(&mut map)?),
+                EntryKey::CpuTime => entry.cpu_time = Some(next_number(&mut map)?),
+                EntryKey::TimeUnit => entry.time_unit = next_text(&mut map)?,
+                EntryKey::ErrorOccurred => entry.has_failed = next_is_true(&mut map)?,
+                EntryKey::ErrorMessage => entry.error_message = next_text(&mut map)?,
+                EntryKey::Skipped => entry.was_skipped = next_is_true(&mut map)?,
+                EntryKey::SkipMessage => entry.skip_message = next_text(&mut map)?,
+                EntryKey::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
@@ -203,18 +206,18 @@ impl<'de> Visitor<'de> for Reading {
     }
 }
 
-fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
+fn next_text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
     let text: Option<Borrowed<'de>> = map.next_value()?;
     Ok(text.map(|text| text.0))
 }
 
-fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
+fn next_number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     let number: Option<f64> = map.next_value()?;
     Ok(number.unwrap_or(f64::NAN))
 }
 
 /// A counter with that name is a number, which is not an error.
-fn is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
+fn next_is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
     Ok(map.next_value::<Value>()? == Value::Bool(true))
 }
 
@@ -227,7 +230,7 @@ mod tests {
     }
 
     fn message(text: &str) -> String {
-        file(text).results().unwrap_err().to_string()
+        file(text).parse_entries().unwrap_err().to_string()
     }
 
     #[test]
@@ -238,7 +241,7 @@ mod tests {
                  "real_time": 10, "cpu_time": 1.5e+00, "time_unit": "us"},
                 {"name": "c", "skipped": 7, "error_occurred": true, "error_message": "no"}]}"#,
         );
-        let results = file.results().unwrap();
+        let results = file.parse_entries().unwrap();
         let [first, second] = &results.entries[..] else {
             panic!("{results:?}")
         };
@@ -254,7 +257,7 @@ mod tests {
     fn what_cpp_programs_write_is_forgiven() {
         let file =
             file("{\"benchmarks\": [{\"name\": \"a\tb\", \"real_time\": NaN, \"x\": -inf}]}");
-        let results = file.results().unwrap();
+        let results = file.parse_entries().unwrap();
         assert_eq!(results.entries[0].name, "a\tb");
         assert!(results.entries[0].real_time.unwrap().is_nan());
     }
@@ -262,7 +265,10 @@ mod tests {
     #[test]
     fn the_last_of_two_members_of_one_name_counts() {
         let file = file(r#"{"benchmarks": [{"name": "a", "real_time": 1, "real_time": 2}]}"#);
-        assert_eq!(file.results().unwrap().entries[0].real_time, Some(2.0));
+        assert_eq!(
+            file.parse_entries().unwrap().entries[0].real_time,
+            Some(2.0)
+        );
     }
 
     #[test]

@@ -7,33 +7,33 @@
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use speedwell_model::{Better, Cause, Metric, Sample};
+use speedwell_model::{FailureCause, Metric, MetricDirection, Sample};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 /// Name suffixes of aggregates.
-const ENDS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
+const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
 /// Kind of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum RowKind {
     /// A repetition.
     Iteration,
     /// An aggregate over several repetitions, with its name: `median`.
     Aggregate(String),
     /// Not stated, in files before version 1.5 of the library.
-    Unsaid,
+    Unspecified,
 }
 
 /// A row.
 #[derive(Debug)]
-pub struct Row {
+pub struct GoogleBenchmarkRow {
     /// Name of the benchmark with arguments and number of threads, without the suffix of
     /// aggregates.
     pub name: String,
     /// Kind of the row.
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Iterations over all threads; for an aggregate the number of repetitions.
     pub iterations: Option<f64>,
     /// Number of threads.
@@ -56,7 +56,7 @@ pub struct Row {
     label: Option<String>,
 }
 
-impl Row {
+impl GoogleBenchmarkRow {
     /// Returns the label set by the program.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
@@ -64,27 +64,29 @@ impl Row {
 
     /// Returns whether the row is an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
+        matches!(self.kind, RowKind::Aggregate(_)) || !self.fit.is_empty()
     }
 
     /// Returns whether the row is the aggregate with that name and has a time.
-    pub fn is_centre(&self, name: &str) -> bool {
-        self.real_ns.is_some() && self.kind == Kind::Aggregate(name.to_owned())
+    pub fn is_center(&self, name: &str) -> bool {
+        self.real_ns.is_some() && self.kind == RowKind::Aggregate(name.to_owned())
     }
 
     /// Returns the name without the suffix of aggregates.
-    pub fn base(&self) -> Option<&str> {
-        ENDS.iter().find_map(|end| self.name.strip_suffix(end))
+    pub fn base_name(&self) -> Option<&str> {
+        AGGREGATE_SUFFIXES
+            .iter()
+            .find_map(|end| self.name.strip_suffix(end))
     }
 
     /// Returns why the row has no result, if it has none.
-    pub fn cause(&self) -> Option<Cause> {
-        let invalid = |reason: &str| Cause::Invalid {
+    pub fn failure_cause(&self) -> Option<FailureCause> {
+        let invalid = |reason: &str| FailureCause::Invalid {
             reason: reason.to_owned(),
         };
         match (&self.error, &self.skipped) {
             (Some(message), _) => Some(invalid(message)),
-            (None, Some(reason)) => Some(Cause::Skipped {
+            (None, Some(reason)) => Some(FailureCause::Skipped {
                 reason: reason.clone(),
             }),
             (None, None) if self.real_ns.is_none() => Some(invalid("there is no real_time")),
@@ -94,7 +96,7 @@ impl Row {
 
     /// Returns its times and counters. `metric` declares a metric by name and returns the shared
     /// name.
-    pub fn samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
+    pub fn to_samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         let elapsed_ns = self.elapsed_ns();
         let times = [
@@ -122,7 +124,7 @@ impl Row {
     /// Returns whether an iteration took over 10 % longer than its CPU time: then the machine was
     /// busy or the code waits, and wall time says little about the code. `None` if the times need
     /// not agree, with several threads or manual timing.
-    pub fn waits(&self) -> Option<bool> {
+    pub fn is_waiting(&self) -> Option<bool> {
         let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
         let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;
         Some(real_ns > 1.1 * cpu_ns)
@@ -139,13 +141,13 @@ impl Row {
     }
 
     /// Returns notes on its figures.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn figure_notes(&self) -> Vec<String> {
         let label = self
             .label
             .iter()
             .map(|label| format!("Its label is '{label}'."));
         let aggregate = match &self.kind {
-            Kind::Aggregate(name) => Some(format!(
+            RowKind::Aggregate(name) => Some(format!(
                 "This is the {name} of {} repetitions, which are not in the file.",
                 self.iterations
                     .map_or("some".to_owned(), |count| count.to_string())
@@ -157,10 +159,10 @@ impl Row {
 }
 
 /// Known keys that are not needed.
-const UNUSED: [&str; 3] = ["repetitions", "repetition_index", "aggregate_unit"];
+const UNUSED_KEYS: [&str; 3] = ["repetitions", "repetition_index", "aggregate_unit"];
 
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Row, D::Error> {
+impl<'de> Deserialize<'de> for GoogleBenchmarkRow {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<GoogleBenchmarkRow, D::Error> {
         source.deserialize_map(RowVisitor)
     }
 }
@@ -168,16 +170,16 @@ impl<'de> Deserialize<'de> for Row {
 struct RowVisitor;
 
 impl<'de> Visitor<'de> for RowVisitor {
-    type Value = Row;
+    type Value = GoogleBenchmarkRow;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
-        let mut members = Members::default();
-        while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
-            members.take(&key, &mut map)?;
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<GoogleBenchmarkRow, A::Error> {
+        let mut members = RowKeys::default();
+        while let Some(BorrowedText(key)) = map.next_key::<BorrowedText<'de>>()? {
+            members.read_key(&key, &mut map)?;
         }
         members.into_row()
     }
@@ -185,56 +187,56 @@ impl<'de> Visitor<'de> for RowVisitor {
 
 /// Keys read so far. Null is treated as absent: it stands for a non-finite number.
 #[derive(Default)]
-struct Members<'de> {
-    name: Option<Text<'de>>,
-    run_name: Option<Text<'de>>,
-    run_type: Option<Text<'de>>,
-    aggregate_name: Option<Text<'de>>,
+struct RowKeys<'de> {
+    name: Option<BorrowedText<'de>>,
+    run_name: Option<BorrowedText<'de>>,
+    run_type: Option<BorrowedText<'de>>,
+    aggregate_name: Option<BorrowedText<'de>>,
     threads: Option<f64>,
     iterations: Option<f64>,
     real_time: Option<f64>,
     cpu_time: Option<f64>,
-    time_unit: Option<Text<'de>>,
+    time_unit: Option<BorrowedText<'de>>,
     real_coefficient: Option<f64>,
     cpu_coefficient: Option<f64>,
     rms: Option<f64>,
-    big_o: Option<Text<'de>>,
+    big_o: Option<BorrowedText<'de>>,
     error_occurred: bool,
-    error_message: Option<Text<'de>>,
+    error_message: Option<BorrowedText<'de>>,
     skipped: bool,
-    skip_message: Option<Text<'de>>,
-    label: Option<Text<'de>>,
+    skip_message: Option<BorrowedText<'de>>,
+    label: Option<BorrowedText<'de>>,
     family_index: Option<f64>,
     per_family_instance_index: Option<f64>,
     counters: Vec<(String, f64)>,
 }
 
-impl<'de> Members<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+impl<'de> RowKeys<'de> {
+    fn read_key<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
-            "name" => self.name = member(key, map)?,
-            "run_name" => self.run_name = member(key, map)?,
-            "run_type" => self.run_type = member(key, map)?,
-            "aggregate_name" => self.aggregate_name = member(key, map)?,
-            "threads" => self.threads = member(key, map)?,
-            "iterations" => self.iterations = member(key, map)?,
-            "real_time" => self.real_time = member(key, map)?,
-            "cpu_time" => self.cpu_time = member(key, map)?,
-            "time_unit" => self.time_unit = member(key, map)?,
-            "real_coefficient" => self.real_coefficient = member(key, map)?,
-            "cpu_coefficient" => self.cpu_coefficient = member(key, map)?,
-            "rms" => self.rms = member(key, map)?,
-            "big_o" => self.big_o = member(key, map)?,
-            "error_occurred" => self.error_occurred = member(key, map)?.unwrap_or_default(),
-            "error_message" => self.error_message = member(key, map)?,
-            "skipped" => self.skipped = member(key, map)?.unwrap_or_default(),
-            "skip_message" => self.skip_message = member(key, map)?,
-            "label" => self.label = member(key, map)?,
-            "family_index" => self.family_index = member(key, map)?,
+            "name" => self.name = next_value(key, map)?,
+            "run_name" => self.run_name = next_value(key, map)?,
+            "run_type" => self.run_type = next_value(key, map)?,
+            "aggregate_name" => self.aggregate_name = next_value(key, map)?,
+            "threads" => self.threads = next_value(key, map)?,
+            "iterations" => self.iterations = next_value(key, map)?,
+            "real_time" => self.real_time = next_value(key, map)?,
+            "cpu_time" => self.cpu_time = next_value(key, map)?,
+            "time_unit" => self.time_unit = next_value(key, map)?,
+            "real_coefficient" => self.real_coefficient = next_value(key, map)?,
+            "cpu_coefficient" => self.cpu_coefficient = next_value(key, map)?,
+            "rms" => self.rms = next_value(key, map)?,
+            "big_o" => self.big_o = next_value(key, map)?,
+            "error_occurred" => self.error_occurred = next_value(key, map)?.unwrap_or_default(),
+            "error_message" => self.error_message = next_value(key, map)?,
+            "skipped" => self.skipped = next_value(key, map)?.unwrap_or_default(),
+            "skip_message" => self.skip_message = next_value(key, map)?,
+            "label" => self.label = next_value(key, map)?,
+            "family_index" => self.family_index = next_value(key, map)?,
             "per_family_instance_index" => {
-                self.per_family_instance_index = member(key, map)?;
+                self.per_family_instance_index = next_value(key, map)?;
             }
-            _ if UNUSED.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
+            _ if UNUSED_KEYS.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
                 // A number is a counter; anything else is skipped.
                 let text = map.next_value::<&RawValue>()?.get();
@@ -248,39 +250,42 @@ impl<'de> Members<'de> {
     }
 
     /// Returns the figures of a fit over a family.
-    fn fit(&self, ns_per_unit: f64) -> Vec<(Metric, f64)> {
+    fn fit_figures(&self, ns_per_unit: f64) -> Vec<(Metric, f64)> {
         let figures = [
             ("real_coefficient", "ns", self.real_coefficient, ns_per_unit),
             ("cpu_coefficient", "ns", self.cpu_coefficient, ns_per_unit),
             ("rms", "", self.rms, 1.0),
         ];
         let metric = |(name, unit, figure, factor): (&str, &str, Option<f64>, f64)| {
-            Some((Metric::new(name, unit, Better::Lower), figure? * factor))
+            Some((
+                Metric::new(name, unit, MetricDirection::Lower),
+                figure? * factor,
+            ))
         };
         figures.into_iter().filter_map(metric).collect()
     }
 
-    fn into_row<E: Error>(self) -> Result<Row, E> {
+    fn into_row<E: Error>(self) -> Result<GoogleBenchmarkRow, E> {
         let factor = match self.real_time.or(self.cpu_time) {
             None if self.big_o.is_none() => 1.0,
             _ => ns_per_unit(self.time_unit.as_ref().map(|text| &*text.0))?,
         };
-        let fit = self.fit(factor);
-        let owned = |text: Option<Text<'de>>| text.map(|text| text.0.into_owned());
+        let fit = self.fit_figures(factor);
+        let owned = |text: Option<BorrowedText<'de>>| text.map(|text| text.0.into_owned());
         let name = owned(self.name).ok_or_else(|| E::custom("the key 'name' is missing"))?;
         let kind = match self.run_type.as_ref().map(|text| &*text.0) {
-            Some("aggregate") => Kind::Aggregate(owned(self.aggregate_name).unwrap_or_default()),
-            Some(_) => Kind::Iteration,
-            None => Kind::Unsaid,
+            Some("aggregate") => RowKind::Aggregate(owned(self.aggregate_name).unwrap_or_default()),
+            Some(_) => RowKind::Iteration,
+            None => RowKind::Unspecified,
         };
         let name = if fit.is_empty() {
             name
         } else {
             // Old files have only the name of the row.
-            without_end(&name).to_owned()
+            strip_fit_suffix(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| owned(message).unwrap_or_default());
-        Ok(Row {
+        Ok(GoogleBenchmarkRow {
             name: owned(self.run_name).unwrap_or(name),
             kind,
             iterations: self.iterations,
@@ -300,13 +305,13 @@ impl<'de> Members<'de> {
 }
 
 /// Removes the suffix of a fit from the name of a family.
-fn without_end(name: &str) -> &str {
+fn strip_fit_suffix(name: &str) -> &str {
     let mut ends = ["_BigO", "_RMS"].into_iter();
     ends.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// Reads the value of a key that must have one type or be null.
-fn member<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+fn next_value<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     key: &str,
     map: &mut A,
 ) -> Result<Option<T>, A::Error> {
@@ -316,11 +321,12 @@ fn member<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 
 fn ns_per_unit<E: Error>(unit: Option<&str>) -> Result<f64, E> {
     let unit = unit.ok_or_else(|| E::custom("the key 'time_unit' is missing"))?;
-    ns_per(unit).ok_or_else(|| E::custom(format!("'time_unit' is '{unit}', not ns, us, ms or s")))
+    nanoseconds_per(unit)
+        .ok_or_else(|| E::custom(format!("'time_unit' is '{unit}', not ns, us, ms or s")))
 }
 
 /// Returns the nanoseconds in a unit that the library writes; `None` for any other unit.
-pub fn ns_per(unit: &str) -> Option<f64> {
+pub fn nanoseconds_per(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1.0,
         "us" => 1e3,
@@ -331,24 +337,24 @@ pub fn ns_per(unit: &str) -> Option<f64> {
 }
 
 /// A string that is copied only if it contains escapes.
-pub(super) struct Text<'de>(pub(super) Cow<'de, str>);
+pub(super) struct BorrowedText<'de>(pub(super) Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Text<'de>, D::Error> {
+impl<'de> Deserialize<'de> for BorrowedText<'de> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<BorrowedText<'de>, D::Error> {
         struct TextVisitor;
         impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+            type Value = BorrowedText<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a text")
             }
 
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {
+                Ok(BorrowedText(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E: Error>(self, text: &str) -> Result<BorrowedText<'de>, E> {
+                Ok(BorrowedText(Cow::Owned(text.to_owned())))
             }
         }
         source.deserialize_str(TextVisitor)

@@ -4,19 +4,19 @@
 //! Weights are times, not counts of samples: V8 samples at irregular intervals. Start at [`read`].
 
 use super::FrameNames;
-use crate::foreign::json::Content;
+use crate::foreign::json::JsonContent;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::collections::HashMap;
 
 /// Idle time, which is not a cost.
-const IDLE: &str = "(idle)";
+const IDLE_FRAME: &str = "(idle)";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
-    nodes: Vec<Node>,
+struct CpuProfileFile {
+    nodes: Vec<CpuProfileNode>,
     end_time: i64,
     start_time: i64,
     samples: Vec<u64>,
@@ -25,7 +25,7 @@ struct File {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Node {
+struct CpuProfileNode {
     id: u64,
     call_frame: CallFrame,
     #[serde(default)]
@@ -43,26 +43,26 @@ struct CallFrame {
 }
 
 /// Returns whether the beginning of a file has this format.
-pub fn recognises(beginning: &[u8]) -> bool {
+pub fn recognizes(beginning: &[u8]) -> bool {
     if !beginning.trim_ascii_start().starts_with(b"{") {
         return false;
     }
-    let beginning = Content::new(beginning);
-    beginning.has(1, "nodes") && beginning.has(3, "callFrame")
+    let beginning = JsonContent::new(beginning);
+    beginning.has_key(1, "nodes") && beginning.has_key(3, "callFrame")
 }
 
 /// Parses a profile; weights are microseconds.
 ///
 /// # Errors
 /// The JSON is invalid, or refers to a missing node.
-pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
-    let file: File = serde_json::from_str(text).context("it is no profile of V8")?;
-    let stacks = Stacks::from_nodes(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
-    let mut profile = Profile::new(ProfileTool::V8, WeightUnit::Microseconds);
+pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
+    let file: CpuProfileFile = serde_json::from_str(text).context("it is no profile of V8")?;
+    let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));
+    let mut profile = StackProfile::new(ProfileTool::V8, WeightUnit::Microseconds);
     let mut samples = 0;
-    for (&node, weight) in file.samples.iter().zip(weights_us(&file)) {
-        let frames = stacks.of_node(node)?;
-        if frames.first().is_some_and(|frame| *frame == IDLE) {
+    for (&node, weight) in file.samples.iter().zip(sample_weights_us(&file)) {
+        let frames = stacks.frames_of_node(node)?;
+        if frames.first().is_some_and(|frame| *frame == IDLE_FRAME) {
             continue;
         }
         samples += 1;
@@ -77,7 +77,7 @@ pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
 
 /// Returns the paths of the program's own files, without those of its packages, which may be
 /// anywhere.
-fn own_files(nodes: &[Node]) -> impl Iterator<Item = &str> {
+fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
     let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
     let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
     paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
@@ -85,7 +85,7 @@ fn own_files(nodes: &[Node]) -> impl Iterator<Item = &str> {
 
 /// Returns how long the program stayed in the state of each sample: until the next sample, or the
 /// end. V8 stores the time since the previous sample, which is negative if the clock jumps back.
-fn weights_us(file: &File) -> impl Iterator<Item = u64> {
+fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
     let whole = file.end_time.saturating_sub(file.start_time);
     let sum = file
         .time_deltas
@@ -99,29 +99,29 @@ fn weights_us(file: &File) -> impl Iterator<Item = u64> {
 }
 
 /// The call tree, by node ids.
-struct Stacks {
+struct CallStacks {
     names: HashMap<u64, String>,
     parents: HashMap<u64, u64>,
 }
 
-impl Stacks {
-    fn from_nodes(nodes: &[Node], names: &FrameNames) -> Stacks {
-        let parent = |node: &Node| {
+impl CallStacks {
+    fn from_nodes(nodes: &[CpuProfileNode], names: &FrameNames) -> CallStacks {
+        let parent = |node: &CpuProfileNode| {
             let id = node.id;
             node.children
                 .iter()
                 .map(move |child| (*child, id))
                 .collect::<Vec<_>>()
         };
-        let name = |node: &Node| (node.id, node.call_frame.name(names));
-        Stacks {
+        let name = |node: &CpuProfileNode| (node.id, node.call_frame.frame_name(names));
+        CallStacks {
             names: nodes.iter().map(name).collect(),
             parents: nodes.iter().flat_map(parent).collect(),
         }
     }
 
     /// Returns the frames of a node, outermost first, without the root, which is not a function.
-    fn of_node(&self, node: u64) -> Result<Vec<&str>> {
+    fn frames_of_node(&self, node: u64) -> Result<Vec<&str>> {
         let mut frames = Vec::new();
         let mut at = node;
         loop {
@@ -146,12 +146,12 @@ impl Stacks {
 
 impl CallFrame {
     /// Formats `name file:line`; line numbers in the file are 0-based.
-    fn name(&self, names: &FrameNames) -> String {
+    fn frame_name(&self, names: &FrameNames) -> String {
         let function = match self.function_name.as_str() {
             "" => "(anonymous)",
             name => name,
         };
-        match names.short(&self.url) {
+        match names.shorten_function(&self.url) {
             url if url.is_empty() => function.to_owned(),
             url => format!("{function} {url}:{}", self.line_number.saturating_add(1)),
         }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     /// A root with `f` and idle time.
-    fn file(samples: &str, deltas: &str, children: &str) -> String {
+    fn profile_text(samples: &str, deltas: &str, children: &str) -> String {
         let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
         format!(
             r#"{{"nodes":[{{"id":1,"callFrame":{},"children":{children}}},{{"id":2,"callFrame":{}}},
@@ -175,23 +175,29 @@ mod tests {
         )
     }
 
-    fn read_it(text: &str) -> Result<String> {
-        assert!(recognises(text.as_bytes()));
+    fn fold_profile(text: &str) -> Result<String> {
+        assert!(recognizes(text.as_bytes()));
         Ok(read(text, &FrameNames::default())?.to_string())
     }
 
     #[test]
     fn a_sample_weighs_as_long_as_it_lasts_and_idle_time_nothing() {
         // Sampled after 10, 30, 60 and 65 us of 100: f, idle, f, f.
-        let text = file("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
-        assert_eq!(read_it(&text).unwrap(), "f 60\n");
+        let text = profile_text("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
+        assert_eq!(fold_profile(&text).unwrap(), "f 60\n");
     }
 
     #[test]
     fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
-        let broken = |text: String| read_it(&text).unwrap_err().to_string();
-        assert_eq!(broken(file("[9]", "[1]", "[2]")), "there is no node 9");
-        assert!(broken(file("[1]", "[1]", "[1,2]")).ends_with("is called by itself"));
-        assert_eq!(broken(file("[]", "[]", "[2]")), "it holds no samples");
+        let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
+        assert_eq!(
+            broken(profile_text("[9]", "[1]", "[2]")),
+            "there is no node 9"
+        );
+        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is called by itself"));
+        assert_eq!(
+            broken(profile_text("[]", "[]", "[2]")),
+            "it holds no samples"
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// Replacements in names, applied in this order.
-const RULES: [(&str, &str); 9] = [
+const NAME_REPLACEMENTS: [(&str, &str); 9] = [
     // V8's marks for the compiler of the code (`~` interpreter, `^` and `+` the quick ones, `*` the
     // optimizing one): a function moves between them at run time. Code passed to `eval` runs once
     // and keeps its mark. Node 14 and older write LazyCompile where newer ones write JS.
@@ -37,7 +37,7 @@ const RULES: [(&str, &str); 9] = [
 ];
 
 static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let compiled = RULES.iter().map(|(pattern, instead)| {
+    let compiled = NAME_REPLACEMENTS.iter().map(|(pattern, instead)| {
         #[expect(
             clippy::expect_used,
             reason = "the patterns are constants, and every test compiles them"
@@ -57,7 +57,7 @@ pub struct FrameNames {
 
 impl FrameNames {
     /// Creates rules that show paths relative to this folder.
-    pub fn from(home: &Path) -> FrameNames {
+    pub fn from_home(home: &Path) -> FrameNames {
         let home = home.to_string_lossy();
         let home = home.trim_end_matches('/');
         FrameNames {
@@ -67,7 +67,7 @@ impl FrameNames {
 
     /// Returns the same rules; if the program's folder is unknown, uses the deepest one that
     /// contains all `files`.
-    pub fn or_from_files<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
+    pub fn or_infer_home<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
         if self.home.is_some() {
             return self.clone();
         }
@@ -79,13 +79,13 @@ impl FrameNames {
         });
         match common {
             // Without a common folder except the root, show files in full.
-            Some(folder) if folder.components().count() > 1 => FrameNames::from(&folder),
+            Some(folder) if folder.components().count() > 1 => FrameNames::from_home(&folder),
             _ => FrameNames::default(),
         }
     }
 
     /// Shortens the name of a function. Idempotent.
-    pub fn short<'a>(&self, name: &'a str) -> Cow<'a, str> {
+    pub fn shorten_function<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let mut short = Cow::Borrowed(name.trim());
         for (pattern, instead) in PATTERNS.iter() {
             if let Cow::Owned(changed) = pattern.replace_all(&short, *instead) {
@@ -102,7 +102,7 @@ impl FrameNames {
 
     /// Shortens the name of a thread, which is the outermost frame: removes its number among
     /// similar threads.
-    pub fn thread(&self, name: &str) -> String {
+    pub fn shorten_thread(&self, name: &str) -> String {
         let name = name.trim();
         let digits = |letter: char| letter.is_ascii_digit();
         let front = match name.trim_start_matches(digits).strip_prefix('_') {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_differs_between_recordings_is_taken_out() {
-        let names = FrameNames::from(Path::new("/home/me/app/"));
+        let names = FrameNames::from_home(Path::new("/home/me/app/"));
         for (raw, short) in [
             ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
             ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
@@ -153,16 +153,16 @@ mod tests {
             ("v8::OldSpace::~OldSpace", "v8::OldSpace::~OldSpace"),
             ("operator+", "operator+"),
         ] {
-            assert_eq!(names.short(raw), short);
-            assert_eq!(names.short(short), short, "shortened twice");
+            assert_eq!(names.shorten_function(raw), short);
+            assert_eq!(names.shorten_function(short), short, "shortened twice");
         }
     }
 
     #[test]
     fn names_begin_in_the_folder_that_holds_all_files() {
-        let known = FrameNames::from(Path::new("/home/me"));
+        let known = FrameNames::from_home(Path::new("/home/me"));
         let of =
-            |names: &FrameNames, files: &[&str]| names.or_from_files(files.iter().copied()).home;
+            |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
         let none = FrameNames::default();
         assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
         assert_eq!(
@@ -187,7 +187,7 @@ mod tests {
             ("7", "7"),
             ("", ""),
         ] {
-            assert_eq!(names.thread(raw), short);
+            assert_eq!(names.shorten_thread(raw), short);
         }
     }
 }

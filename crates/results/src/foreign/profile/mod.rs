@@ -2,12 +2,12 @@
 //!
 //! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
 //! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
-//! `outermost;...;innermost WEIGHT`. Does not know how recordings are made. Start at [`read`];
-//! [`FrameNames::short`] shortens the names of frames.
+//! `outermost;...;innermost WEIGHT`. Does not know how recordings are made. Start at [`read_profile`];
+//! [`FrameNames::shorten_function`] shortens the names of frames.
 
-use crate::foreign::{beginning, utf8};
+use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result, bail};
-use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 
 mod cpu_profile;
 mod frame_names;
@@ -17,24 +17,24 @@ pub use frame_names::FrameNames;
 pub use perf_script::{PerfScript, read as read_perf_script};
 
 /// Magic number of `perf record` files (tools/perf/util/header.c of Linux).
-const PERF_DATA: &[u8] = b"PERFILE2";
+const PERF_MAGIC: &[u8] = b"PERFILE2";
 
 /// Reads a recording. Returns `None` for any other format.
 ///
 /// # Errors
 /// The recording is invalid, or a perf file that has not been converted to text.
-pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
-    if bytes.starts_with(PERF_DATA) {
+pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProfile>> {
+    if bytes.starts_with(PERF_MAGIC) {
         bail!(
             "it is perf's own file, which only perf can read on the machine that wrote it\n\
              hint: make it text first: perf script -i FILE > FILE.txt"
         );
     }
-    if cpu_profile::recognises(whole_lines(bytes)) {
-        return cpu_profile::read(utf8(bytes)?, names).map(Some);
+    if cpu_profile::recognizes(beginning_lines(bytes)) {
+        return cpu_profile::read(require_utf8(bytes)?, names).map(Some);
     }
-    let beginning = String::from_utf8_lossy(whole_lines(bytes));
-    if perf_script::recognises(&beginning) {
+    let beginning = String::from_utf8_lossy(beginning_lines(bytes));
+    if perf_script::recognizes(&beginning) {
         // Function names may be arbitrary bytes; one bad name must not make the others unreadable.
         let script = perf_script::read(bytes, names)?;
         return Ok(Some(script.profile));
@@ -46,8 +46,8 @@ pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
 }
 
 /// Returns the beginning of the bytes, cut after a whole line if possible.
-fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let start = beginning(bytes);
+fn beginning_lines(bytes: &[u8]) -> &[u8] {
+    let start = file_beginning(bytes);
     let end = start.iter().rposition(|&byte| byte == b'\n');
     let end = end.filter(|_| start.len() < bytes.len());
     &start[..end.unwrap_or(start.len())]
@@ -56,21 +56,26 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
 /// Returns whether the beginning of a text is folded stacks: every line ends with a weight, and at
 /// least one is a stack with several frames.
 fn are_folded_stacks(beginning: &str) -> bool {
-    let mut lines = lines(beginning).peekable();
+    let mut lines = content_lines(beginning).peekable();
     let some_are_stacks = beginning.contains(';');
-    lines.peek().is_some() && some_are_stacks && lines.all(|(_, line)| parts(line).is_some())
+    lines.peek().is_some()
+        && some_are_stacks
+        && lines.all(|(_, line)| split_stack_line(line).is_some())
 }
 
 /// Parses folded stacks.
 ///
 /// # Errors
 /// A line lacks a weight, or there are no lines.
-fn read_folded(text: &str, names: &FrameNames) -> Result<Profile> {
-    let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
-    for (number, line) in lines(text) {
-        let (stack, weight) =
-            parts(line).with_context(|| format!("line {number} is no stack with a weight"))?;
-        let frames: Vec<_> = stack.split(';').map(|frame| names.short(frame)).collect();
+fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
+    let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
+    for (number, line) in content_lines(text) {
+        let (stack, weight) = split_stack_line(line)
+            .with_context(|| format!("line {number} is no stack with a weight"))?;
+        let frames: Vec<_> = stack
+            .split(';')
+            .map(|frame| names.shorten_function(frame))
+            .collect();
         profile.add(frames.iter().map(AsRef::as_ref), weight);
     }
     if profile.total() == 0 {
@@ -80,13 +85,13 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<Profile> {
 }
 
 /// Returns the lines with content, with their numbers.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// Splits a line into stack and weight. Fractional weights, which some programs write, are rounded.
-fn parts(line: &str) -> Option<(&str, u64)> {
+fn split_stack_line(line: &str) -> Option<(&str, u64)> {
     let (stack, weight) = line.trim_end().rsplit_once(' ')?;
     let whole = weight.parse().ok();
     let weight = whole.or_else(|| {

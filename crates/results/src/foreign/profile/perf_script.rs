@@ -6,14 +6,14 @@
 use super::FrameNames;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
-use speedwell_model::{Profile, ProfileTool, WeightUnit};
+use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
 /// Limit for frames per stack. A truncated stack keeps its innermost frames; more are of no use.
-const MOST_FRAMES: usize = 1000;
+const MAX_FRAMES: usize = 1000;
 
 /// The line above a stack: `node 23391 47089.602086: 1003009 cpu-clock: `. Depending on options, a
 /// process precedes the thread, a processor follows it, the weight is missing, or the event has
@@ -30,19 +30,19 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
 #[derive(Debug)]
 pub struct PerfScript {
     /// Its stacks.
-    pub profile: Profile,
+    pub profile: StackProfile,
     /// Observed processes, if the text names them.
     pub processes: BTreeSet<i32>,
 }
 
 /// Returns whether the beginning of a text has this format: a sample's header, then a frame.
-pub fn recognises(beginning: &str) -> bool {
+pub fn recognizes(beginning: &str) -> bool {
     let mut lines = beginning
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let (header, below) = (lines.next(), lines.next());
     header.is_some_and(|line| HEADER.is_match(line))
-        && below.is_some_and(|line| frame(line).is_some())
+        && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
 /// Parses a text. Weights are what each sample represents: nanoseconds for clock events, else
@@ -51,7 +51,7 @@ pub fn recognises(beginning: &str) -> bool {
 /// # Errors
 /// Reading fails, or there is no sample with a stack.
 pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
-    let mut reader = Reader::new(names);
+    let mut reader = PerfReader::new(names);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -59,35 +59,35 @@ pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
         if read.context("cannot read what perf wrote")? == 0 {
             break;
         }
-        reader.line(&String::from_utf8_lossy(&line));
+        reader.read_line(&String::from_utf8_lossy(&line));
     }
-    reader.finish()
+    reader.into_script()
 }
 
 /// A sample whose stack is being read.
-struct Sample {
+struct PerfSample {
     thread: String,
     weight: u64,
     /// Innermost first.
     frames: Vec<String>,
 }
 
-struct Reader<'a> {
+struct PerfReader<'a> {
     names: &'a FrameNames,
-    profile: Profile,
+    profile: StackProfile,
     processes: BTreeSet<i32>,
-    sample: Option<Sample>,
+    sample: Option<PerfSample>,
     /// The event that is read; others are skipped.
     event: Option<String>,
     samples: u64,
     of_other_events: u64,
 }
 
-impl<'a> Reader<'a> {
-    fn new(names: &'a FrameNames) -> Reader<'a> {
-        Reader {
+impl<'a> PerfReader<'a> {
+    fn new(names: &'a FrameNames) -> PerfReader<'a> {
+        PerfReader {
             names,
-            profile: Profile::new(ProfileTool::Perf, WeightUnit::Events),
+            profile: StackProfile::new(ProfileTool::Perf, WeightUnit::Events),
             processes: BTreeSet::new(),
             sample: None,
             event: None,
@@ -96,15 +96,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn read_line(&mut self, line: &str) {
         let line = line.trim_end();
         if line.is_empty() {
             self.end_sample();
         } else if line.starts_with(char::is_whitespace) {
-            if let (Some(sample), Some((symbol, module))) = (&mut self.sample, frame(line))
-                && sample.frames.len() < MOST_FRAMES
+            if let (Some(sample), Some((symbol, module))) = (&mut self.sample, parse_frame(line))
+                && sample.frames.len() < MAX_FRAMES
             {
-                let name = self.names.short(&named(symbol, module)).into_owned();
+                let name = self
+                    .names
+                    .shorten_function(&frame_name(symbol, module))
+                    .into_owned();
                 sample.frames.push(name);
             }
         } else if let Some(found) = HEADER.captures(line) {
@@ -120,8 +123,8 @@ impl<'a> Reader<'a> {
                 self.of_other_events += 1;
                 return;
             }
-            self.sample = Some(Sample {
-                thread: self.names.thread(text(1)),
+            self.sample = Some(PerfSample {
+                thread: self.names.shorten_thread(text(1)),
                 weight: text(4).parse().unwrap_or(1),
                 frames: Vec::new(),
             });
@@ -138,7 +141,7 @@ impl<'a> Reader<'a> {
         self.profile.add(frames, sample.weight);
     }
 
-    fn finish(mut self) -> Result<PerfScript> {
+    fn into_script(mut self) -> Result<PerfScript> {
         self.end_sample();
         if self.samples == 0 {
             bail!(
@@ -170,7 +173,7 @@ impl<'a> Reader<'a> {
 
 /// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
 /// Both may contain blanks and brackets.
-fn frame(line: &str) -> Option<(&str, &str)> {
+fn parse_frame(line: &str) -> Option<(&str, &str)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -182,7 +185,7 @@ fn frame(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Names an unnamed function after its file.
-fn named<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
+fn frame_name<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
     let file = module.rsplit('/').next().unwrap_or_default();
     match symbol {
         "[unknown]" if !file.is_empty() && !file.starts_with('[') && file != "unknown" => {
@@ -214,7 +217,7 @@ other-3 13/13 47023.606179:    1003009 page-faults:
 
     #[test]
     fn a_sample_is_a_stack_below_its_thread() {
-        assert!(recognises(TEXT));
+        assert!(recognizes(TEXT));
         let script = read(TEXT.as_bytes(), &FrameNames::default()).unwrap();
         assert_eq!(
             script.profile.to_string(),

@@ -4,19 +4,19 @@
 //! A test case is selected on the command line and may contain several benchmarks, each of which is
 //! a case here. Start at [`read`].
 
-use super::{Reported, first_line, nanoseconds};
-use crate::foreign::utf8;
+use super::{ReportedResult, first_line, nanoseconds_measure};
+use crate::foreign::require_utf8;
 use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
-use speedwell_model::{Case, Cause};
+use speedwell_model::{Case, FailureCause};
 
 /// Parses the document of one process. Output of tests before it is skipped.
 ///
 /// # Errors
 /// There is no XML, it is not well-formed, or a figure is not a number; the message names line and
 /// column, or the benchmark.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
-    let text = utf8(bytes)?;
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
+    let text = require_utf8(bytes)?;
     let begin = text.find("<?xml").with_context(|| {
         let first = first_line(text);
         format!("it is no XML of Catch2; the first line is '{first}'")
@@ -30,18 +30,18 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         .filter(|node| node.has_tag_name("TestCase"))
     {
         let name = test.attribute("name").unwrap_or_default();
-        let failure = failed_assertion(test);
+        let failure = find_failed_assertion(test);
         for node in test
             .descendants()
             .filter(|node| node.has_tag_name("BenchmarkResults"))
         {
-            let reported = benchmark(name, test, node)?;
+            let reported = read_benchmark(name, test, node)?;
             // The time of code that computes a wrong answer is not a result.
             found.push(match &failure {
-                Some(cause) => Reported {
+                Some(cause) => ReportedResult {
                     case: reported.case,
                     cause: reported.cause.or_else(|| Some(cause.clone())),
-                    ..Reported::new(reported.name)
+                    ..ReportedResult::new(reported.name)
                 },
                 None => reported,
             });
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     Ok(found)
 }
 
-fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Reported> {
+fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<ReportedResult> {
     let own = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // Several sections may contain benchmarks with the same name.
     let sections = node
@@ -66,14 +66,14 @@ fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Rep
     path.push(test.to_owned());
     path.reverse();
     let path = path.join("/");
-    let mut reported = Reported {
+    let mut reported = ReportedResult {
         case: Some(Case::new(&path, Vec::new())),
-        ..Reported::new(Some(test.to_owned()))
+        ..ReportedResult::new(Some(test.to_owned()))
     };
     let child = |tag: &str| node.children().find(|child| child.has_tag_name(tag));
     if let Some(failed) = child("failed") {
         let message = failed.attribute("message").unwrap_or_default();
-        reported.cause = Some(invalid(format!("the benchmark failed: {message}")));
+        reported.cause = Some(invalid_cause(format!("the benchmark failed: {message}")));
         return Ok(reported);
     }
     let figure = |node: Option<Node<'_, '_>>, key: &str| -> Result<f64> {
@@ -87,7 +87,7 @@ fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Rep
     };
     let mean = figure(child("mean"), "value")?;
     let samples = figure(Some(node), "samples")?;
-    (reported.add(&nanoseconds(), mean, None))
+    (reported.add_value(&nanoseconds_measure(), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
         let note = format!("Catch2 reports the mean of its {samples} samples, not each of them.");
@@ -97,7 +97,7 @@ fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Rep
 }
 
 /// Returns the first failed assertion of a test, or the exception that ended it.
-fn failed_assertion(test: Node<'_, '_>) -> Option<Cause> {
+fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
     let text = |node: Node<'_, '_>, tag: &str| {
         let inner = node.children().find(|child| child.has_tag_name(tag));
@@ -113,7 +113,7 @@ fn failed_assertion(test: Node<'_, '_>) -> Option<Cause> {
     if let Some(node) = failed {
         let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
         let line = node.attribute("line").unwrap_or_default();
-        return Some(invalid(format!(
+        return Some(invalid_cause(format!(
             "{original} does not hold: {expanded} (line {line})"
         )));
     }
@@ -121,11 +121,13 @@ fn failed_assertion(test: Node<'_, '_>) -> Option<Cause> {
     let thrown = test
         .descendants()
         .find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
-    Some(invalid(thrown.text().unwrap_or_default().trim().to_owned()))
+    Some(invalid_cause(
+        thrown.text().unwrap_or_default().trim().to_owned(),
+    ))
 }
 
-fn invalid(reason: String) -> Cause {
-    Cause::Invalid { reason }
+fn invalid_cause(reason: String) -> FailureCause {
+    FailureCause::Invalid { reason }
 }
 
 #[cfg(test)]

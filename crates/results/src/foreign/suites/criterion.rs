@@ -3,20 +3,20 @@
 //! Samples grow in "linear" mode and not in "flat" mode; either way a value is time divided by
 //! iterations.
 
-use super::{Reported, nanoseconds};
-use crate::foreign::json::{self, Node};
+use super::{ReportedResult, nanoseconds_measure};
+use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context as _, Result, ensure};
 
 /// Parses the file of one benchmark. Only its folders name the benchmark.
 ///
 /// # Errors
 /// The file is not JSON, has other keys, or has lists of different lengths.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
-    let root = Node::root(&parsed);
+    let root = JsonNode::from_root(&parsed);
     let (iterations, times) = (
-        root.need("iters")?.elements()?,
-        root.need("times")?.elements()?,
+        root.require("iters")?.elements()?,
+        root.require("times")?.elements()?,
     );
     ensure!(
         iterations.len() == times.len(),
@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         iterations.len(),
         times.len()
     );
-    let mut reported = Reported::new(None);
+    let mut reported = ReportedResult::new(None);
     for (iterations, time) in iterations.iter().zip(&times) {
         let count = iterations.number()?;
         ensure!(
@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             iterations.place()
         );
         let each = time.number()? / count;
-        (reported.add(&nanoseconds(), each, Some(count)))
+        (reported.add_value(&nanoseconds_measure(), each, Some(count)))
             .with_context(|| format!("'{}'", time.place()))?;
     }
     Ok(vec![reported])

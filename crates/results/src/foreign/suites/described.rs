@@ -2,20 +2,20 @@
 //! a name and times; or text with lines that match a pattern.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
-//! Knows no framework. Start at [`Paths::read`] and [`read_lines`].
+//! Knows no framework. Start at [`ResultPaths::read`] and [`read_lines`].
 
-use super::{Reported, excerpt, first_line};
-use crate::foreign::json::{self, Node};
-use crate::foreign::unit::Measure;
-use crate::foreign::utf8;
+use super::{ReportedResult, first_line, shorten_line};
+use crate::foreign::json::{self, JsonNode};
+use crate::foreign::require_utf8;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use serde_json::Value;
-use speedwell_model::Better;
+use speedwell_model::MetricDirection;
 
 /// Paths to the results and their parts.
 #[derive(Debug, Clone, Copy)]
-pub struct Paths<'a> {
+pub struct ResultPaths<'a> {
     /// Path to the results; empty for the whole document.
     pub results: &'a str,
     /// Path from a result to its name; `None` if one process writes one case.
@@ -25,30 +25,30 @@ pub struct Paths<'a> {
     /// Unit of the samples.
     pub unit: &'a str,
     /// Direction of the metric, if the unit does not imply it.
-    pub better: Option<Better>,
+    pub better: Option<MetricDirection>,
 }
 
-impl Paths<'_> {
+impl ResultPaths<'_> {
     /// Reads a whole document.
     ///
     /// # Errors
     /// The document is not JSON, or has an unexpected value at a path; the message names the
     /// location.
-    pub fn read(&self, bytes: &[u8]) -> Result<Vec<Reported>> {
+    pub fn read(&self, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let parsed = json::parse(bytes)?;
-        let results = follow(Node::root(&parsed), self.results)?;
-        let read = |result: &Node<'_>| self.one(result);
+        let results = follow_path(JsonNode::from_root(&parsed), self.results)?;
+        let read = |result: &JsonNode<'_>| self.read_result(result);
         results.iter().map(read).collect()
     }
 
-    fn one(&self, result: &Node<'_>) -> Result<Reported> {
+    fn read_result(&self, result: &JsonNode<'_>) -> Result<ReportedResult> {
         let name = match self.name {
-            Some(path) => Some(sole(result, path)?.text()?.to_owned()),
+            Some(path) => Some(follow_to_single(result, path)?.text()?.to_owned()),
             None => None,
         };
-        let mut reported = Reported::new(name);
-        let measure = measure(self.unit, self.better);
-        for node in follow(result.clone(), self.samples)? {
+        let mut reported = ReportedResult::new(name);
+        let measure = unit_measure(self.unit, self.better);
+        for node in follow_path(result.clone(), self.samples)? {
             let values = match node.value() {
                 Value::Array(_) => node.elements()?,
                 _ => vec![node],
@@ -62,14 +62,14 @@ impl Paths<'_> {
 }
 
 /// Returns the measure of a unit with an optional explicit direction.
-pub fn measure(unit: &str, better: Option<Better>) -> Measure {
-    let mut measure = Measure::of_unit(unit);
+pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> UnitMeasure {
+    let mut measure = UnitMeasure::from_unit(unit);
     measure.metric.better = better.unwrap_or(measure.metric.better);
     measure
 }
 
 /// Returns the values at a path.
-fn follow<'a>(from: Node<'a>, path: &str) -> Result<Vec<Node<'a>>> {
+fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> {
     let mut found = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {
         let (key, takes_all) = match step.strip_suffix("[*]") {
@@ -81,7 +81,7 @@ fn follow<'a>(from: Node<'a>, path: &str) -> Result<Vec<Node<'a>>> {
             let node = if key.is_empty() {
                 node
             } else {
-                node.need(key)?
+                node.require(key)?
             };
             if takes_all {
                 next.extend(node.elements()?);
@@ -94,8 +94,8 @@ fn follow<'a>(from: Node<'a>, path: &str) -> Result<Vec<Node<'a>>> {
     Ok(found)
 }
 
-fn sole<'a>(from: &Node<'a>, path: &str) -> Result<Node<'a>> {
-    let mut found = follow(from.clone(), path)?;
+fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>> {
+    let mut found = follow_path(from.clone(), path)?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(only),
         (None, _) => bail!("there is nothing at '{path}' in '{}'", from.place()),
@@ -114,10 +114,10 @@ pub fn read_lines(
     bytes: &[u8],
     pattern: &Regex,
     unit: &str,
-    better: Option<Better>,
-) -> Result<Vec<Reported>> {
-    let text = utf8(bytes)?;
-    let mut found: Vec<Reported> = Vec::new();
+    better: Option<MetricDirection>,
+) -> Result<Vec<ReportedResult>> {
+    let text = require_utf8(bytes)?;
+    let mut found: Vec<ReportedResult> = Vec::new();
     for (line, at) in text.lines().zip(1..) {
         let Some(groups) = pattern.captures(line) else {
             continue;
@@ -127,15 +127,15 @@ pub fn read_lines(
         // A thousand may be written 1,000.
         let number: f64 = (value.replace(',', "").parse())
             .ok()
-            .with_context(|| format!("line {at}: '{}' is not a number", excerpt(value)))?;
-        let measure = measure(group("unit").unwrap_or(unit), better);
+            .with_context(|| format!("line {at}: '{}' is not a number", shorten_line(value)))?;
+        let measure = unit_measure(group("unit").unwrap_or(unit), better);
         let name = group("name").map(str::to_owned);
         let known = found.iter().position(|known| known.name == name);
         let place = known.unwrap_or_else(|| {
-            found.push(Reported::new(name));
+            found.push(ReportedResult::new(name));
             found.len() - 1
         });
-        (found[place].add(&measure, number, None)).with_context(|| format!("line {at}"))?;
+        (found[place].add_value(&measure, number, None)).with_context(|| format!("line {at}"))?;
     }
     if found.is_empty() {
         bail!(
@@ -151,7 +151,7 @@ pub fn read_lines(
 mod tests {
     use super::*;
 
-    const PATHS: Paths<'_> = Paths {
+    const PATHS: ResultPaths<'_> = ResultPaths {
         results: "results[*]",
         name: Some("name"),
         samples: "times",
@@ -163,7 +163,7 @@ mod tests {
     fn results_are_found_at_their_paths_and_times_become_nanoseconds() {
         let read = PATHS
             .read(br#"{"results": [{"name": "a", "times": [1, 2.5]}, {"name": "b", "times": 3}]}"#);
-        let values = |reported: &Reported| -> Vec<f64> {
+        let values = |reported: &ReportedResult| -> Vec<f64> {
             reported.samples.iter().map(|sample| sample.value).collect()
         };
         let read = read.unwrap();
@@ -175,18 +175,18 @@ mod tests {
 
     #[test]
     fn a_document_may_be_one_result_and_a_rate_may_be_good() {
-        let paths = Paths {
+        let paths = ResultPaths {
             results: "",
             name: None,
             samples: "deep[*].rate",
             unit: "rounds",
-            better: Some(Better::Higher),
+            better: Some(MetricDirection::Higher),
         };
         let read = paths
             .read(br#"{"deep": [{"rate": 1}, {"rate": 2}]}"#)
             .unwrap();
         assert_eq!((read[0].name.clone(), read[0].samples.len()), (None, 2));
-        assert_eq!(read[0].metrics[0].better, Better::Higher);
+        assert_eq!(read[0].metrics[0].better, MetricDirection::Higher);
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod line_tests {
         let found = read("hello\na: 1,500 us\nb: 2 ops/s\na: 1.25 ms\n").unwrap();
         let values: Vec<f64> = found[0].samples.iter().map(|sample| sample.value).collect();
         assert_eq!(values, [1.5e6, 1.25e6]);
-        assert_eq!(found[1].metrics[0].better, Better::Higher);
+        assert_eq!(found[1].metrics[0].better, MetricDirection::Higher);
         let told = read("\n  nothing here\n").unwrap_err().to_string();
         assert!(told.ends_with("the first one is 'nothing here'"), "{told}");
         assert!(read("a: 1.2.3 us").is_err());

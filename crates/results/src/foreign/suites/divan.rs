@@ -3,15 +3,15 @@
 //! The figures summarize all samples, which are not printed individually, so the median stands for
 //! them. Start at [`read`].
 
-use super::{Reported, excerpt};
-use crate::foreign::unit::Measure;
-use crate::foreign::utf8;
+use super::{ReportedResult, shorten_line};
+use crate::foreign::require_utf8;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context, Result};
-use speedwell_model::{Case, Cause, Value};
+use speedwell_model::{Case, FailureCause, ParameterValue};
 
 /// Note on all figures. Omits the number of samples, so that it is the same for every row and shown
 /// once.
-const NOTE: &str =
+const MEDIAN_NOTE: &str =
     "divan prints no single samples: the value is the median of the samples of one process.";
 
 /// Drawing characters of a tree level.
@@ -21,17 +21,17 @@ const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 ///
 /// # Errors
 /// The output is not UTF-8, or a figure is not a number.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
-    let mut rows: Vec<(usize, Reported)> = Vec::new();
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
+    let mut rows: Vec<(usize, ReportedResult)> = Vec::new();
     let mut path: Vec<String> = Vec::new();
     let mut columns = None;
-    for (line, at) in utf8(bytes)?.lines().zip(1..) {
-        if let Some(found) = Columns::of_header(line) {
+    for (line, at) in require_utf8(bytes)?.lines().zip(1..) {
+        if let Some(found) = TreeColumns::from_header(line) {
             columns = Some(found);
         }
-        let (depth, rest) = depth(line);
+        let (depth, rest) = split_depth(line);
         let (name, figures) = match &columns {
-            Some(columns) => columns.split(line, rest),
+            Some(columns) => columns.split_line(line, rest),
             None => (rest.trim(), None),
         };
         // Rows below a benchmark's row hold rates and allocations, and have no name.
@@ -47,14 +47,14 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         rows.retain(|(other, reported)| {
             *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
         });
-        let mut reported = of_path(&path);
+        let mut reported = case_of_path(&path);
         if is_ignored {
             let reason = "ignored".to_owned();
-            reported.cause = Some(Cause::Skipped { reason });
+            reported.cause = Some(FailureCause::Skipped { reason });
         }
         if let Some(figures) = figures {
-            add(&mut reported, &figures)
-                .with_context(|| format!("in line {at}, '{}'", excerpt(line)))?;
+            add_median(&mut reported, &figures)
+                .with_context(|| format!("in line {at}, '{}'", shorten_line(line)))?;
         }
         rows.push((depth, reported));
     }
@@ -67,8 +67,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
 
 /// Returns the case of a row. Rows per number of threads are below the benchmark; `--threads`
 /// selects them, not the name.
-fn of_path(path: &[String]) -> Reported {
-    let name = |path: &[String]| Reported::new(Some(path.join("::")));
+fn case_of_path(path: &[String]) -> ReportedResult {
+    let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
     let Some((last, before)) = path.split_last() else {
         return name(path);
     };
@@ -77,8 +77,8 @@ fn of_path(path: &[String]) -> Reported {
         .and_then(|count| count.parse::<u32>().ok());
     match count {
         Some(count) if before.len() > 1 => {
-            let threads = ("threads".to_owned(), Value::Number(count.into()));
-            Reported {
+            let threads = ("threads".to_owned(), ParameterValue::Number(count.into()));
+            ReportedResult {
                 case: Some(Case::new(before.join("::"), vec![threads])),
                 ..name(before)
             }
@@ -88,12 +88,12 @@ fn of_path(path: &[String]) -> Reported {
 }
 
 /// Returns whether a row is a case. The crate is the root even if nothing is below it.
-fn is_case(reported: &Reported) -> bool {
+fn is_case(reported: &ReportedResult) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
 
 /// Returns the depth of a line in the tree, and the rest of the line.
-fn depth(line: &str) -> (usize, &str) {
+fn split_depth(line: &str) -> (usize, &str) {
     let (mut depth, mut rest) = (0, line);
     while let Some(after) = BRANCHES.iter().find_map(|branch| rest.strip_prefix(branch)) {
         depth += 1;
@@ -103,27 +103,31 @@ fn depth(line: &str) -> (usize, &str) {
 }
 
 /// Column layout of a table.
-struct Columns {
+struct TreeColumns {
     /// Start of the first column after the names, in characters.
     first: usize,
     names: Vec<String>,
 }
 
-impl Columns {
-    fn of_header(line: &str) -> Option<Columns> {
+impl TreeColumns {
+    fn from_header(line: &str) -> Option<TreeColumns> {
         let (name, _) = line.split_once("fastest ")?;
         let names = line[name.len()..]
             .split('│')
             .map(|name| name.trim().to_owned());
         let names: Vec<String> = names.collect();
-        (names.len() > 3).then(|| Columns {
+        (names.len() > 3).then(|| TreeColumns {
             first: name.chars().count(),
             names,
         })
     }
 
     /// Splits a line into its name and its figures by column.
-    fn split<'a>(&self, line: &'a str, rest: &'a str) -> (&'a str, Option<Vec<(String, &'a str)>>) {
+    fn split_line<'a>(
+        &self,
+        line: &'a str,
+        rest: &'a str,
+    ) -> (&'a str, Option<Vec<(String, &'a str)>>) {
         let end = line
             .char_indices()
             .nth(self.first)
@@ -139,7 +143,7 @@ impl Columns {
     }
 }
 
-fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
+fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Result<()> {
     let cell = |name: &str| {
         figures
             .iter()
@@ -156,8 +160,8 @@ fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
     let iterations = cell("iters")
         .and_then(|iterations| iterations.parse().ok())
         .filter(|iterations: &f64| iterations.is_finite());
-    reported.add(&Measure::of_unit(unit), number, iterations)?;
-    reported.notes.push(NOTE.to_owned());
+    reported.add_value(&UnitMeasure::from_unit(unit), number, iterations)?;
+    reported.notes.push(MEDIAN_NOTE.to_owned());
     Ok(())
 }
 
@@ -176,7 +180,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
    ╰─ deep          3.961 ns      │ 3.982 ns      │ 3.963 ns      │ 3.968 ns      │ 100     │ 51200
 ";
 
-    fn names(text: &str) -> Vec<String> {
+    fn read_names(text: &str) -> Vec<String> {
         let read = read(text.as_bytes()).unwrap();
         read.into_iter()
             .filter_map(|reported| reported.name)
@@ -201,7 +205,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
                 ("tiny::inner::deep", Some(3.963)),
             ]
         );
-        assert!(matches!(read[2].cause, Some(Cause::Skipped { .. })));
+        assert!(matches!(read[2].cause, Some(FailureCause::Skipped { .. })));
         assert_eq!(read[0].samples[0].iterations, Some(1600.0));
     }
 
@@ -209,12 +213,12 @@ tiny                fastest       │ slowest       │ median        │ mean  
     fn lists_are_trees_without_figures() {
         let list = "tiny\n├─ fold\n├─ panics\n╰─ inner\n   ╰─ deep\n\n";
         assert_eq!(
-            names(list),
+            read_names(list),
             ["tiny::fold", "tiny::panics", "tiny::inner::deep"]
         );
         let trial = "tiny\n╰─ fold\n   ├─ 100\n   ╰─ 1000\n";
-        assert_eq!(names(trial), ["tiny::fold::100", "tiny::fold::1000"]);
-        assert_eq!(names("tiny\n"), [""; 0]);
+        assert_eq!(read_names(trial), ["tiny::fold::100", "tiny::fold::1000"]);
+        assert_eq!(read_names("tiny\n"), [""; 0]);
     }
 
     #[test]

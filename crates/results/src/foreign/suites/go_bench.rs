@@ -1,10 +1,13 @@
 //! Output of one process of a Go test binary. Lines with the same name (`-test.count`) are samples;
 //! every unit is a metric.
 
-use super::Reported;
-use crate::foreign::go_bench::{Figures, Line, Processors, case, measure_of_unit, split_announced};
+use super::ReportedResult;
+use crate::foreign::go_bench::{
+    GoBenchLine, GoFigures, ProcessorSuffixes, case_from_name, measure_for_unit,
+    split_announced_name,
+};
 use anyhow::Result;
-use speedwell_model::Cause;
+use speedwell_model::FailureCause;
 use std::collections::HashMap;
 
 /// Parses the output of a test binary. A failure before the first benchmark shows in its exit
@@ -12,18 +15,18 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// Never fails; the signature is that of the other readers.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = String::from_utf8_lossy(bytes);
-    let mut reading = Reading::default();
+    let mut reading = GoProcessParser::default();
     for line in text.lines() {
-        reading.line(line);
+        reading.parse_line(line);
     }
-    Ok(reading.reported())
+    Ok(reading.into_reported())
 }
 
 #[derive(Default)]
-struct Reading<'a> {
-    entries: Vec<Entry<'a>>,
+struct GoProcessParser<'a> {
+    entries: Vec<GoResult<'a>>,
     package: Option<&'a str>,
     begun: Option<&'a str>,
     /// Benchmark announced by `-test.v`, whose results follow.
@@ -36,51 +39,51 @@ struct Reading<'a> {
 }
 
 /// A result, or why there is none.
-struct Entry<'a> {
+struct GoResult<'a> {
     package: Option<&'a str>,
     name: &'a str,
     announced: Option<&'a str>,
-    outcome: Result<Figures<'a>, Cause>,
+    outcome: Result<GoFigures<'a>, FailureCause>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> GoResult<'a> {
     /// Returns benchmark and GOMAXPROCS of an announced result.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
-        split_announced(self.announced?, self.name)
+        split_announced_name(self.announced?, self.name)
     }
 }
 
-impl<'a> Reading<'a> {
-    fn line(&mut self, text: &'a str) {
-        let line = Line::parse(text);
+impl<'a> GoProcessParser<'a> {
+    fn parse_line(&mut self, text: &'a str) {
+        let line = GoBenchLine::parse(text);
         let explains = std::mem::take(&mut self.explains);
         let logged = self.logged.take();
         match line {
-            Line::Configuration("pkg", package) => self.package = Some(package),
-            Line::Direction { unit, is_higher } => {
+            GoBenchLine::Configuration("pkg", package) => self.package = Some(package),
+            GoBenchLine::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            Line::Announced(name) => self.announced = Some(name),
-            Line::Result(name, figures) => self.push(name, Ok(figures)),
-            Line::Begin(name) => self.begun = Some(name),
-            Line::Rest(figures) => {
+            GoBenchLine::Announced(name) => self.announced = Some(name),
+            GoBenchLine::Result(name, figures) => self.push_result(name, Ok(figures)),
+            GoBenchLine::Begin(name) => self.begun = Some(name),
+            GoBenchLine::Rest(figures) => {
                 if let Some(name) = self.begun.take() {
-                    self.push(name, Ok(figures));
+                    self.push_result(name, Ok(figures));
                 }
             }
-            Line::Fail(name) => self.stopped(name, failed("failed"), logged),
-            Line::Skip(name) => {
+            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed"), logged),
+            GoBenchLine::Skip(name) => {
                 let reason = String::new();
-                self.stopped(name, Cause::Skipped { reason }, logged);
+                self.push_stopped(name, FailureCause::Skipped { reason }, logged);
             }
-            Line::Log(words) if explains => self.explain(words),
-            Line::Log(words) => self.logged = Some(words),
+            GoBenchLine::Log(words) if explains => self.set_reason(words),
+            GoBenchLine::Log(words) => self.logged = Some(words),
             _ => {}
         }
     }
 
-    fn push(&mut self, name: &'a str, outcome: Result<Figures<'a>, Cause>) {
-        self.entries.push(Entry {
+    fn push_result(&mut self, name: &'a str, outcome: Result<GoFigures<'a>, FailureCause>) {
+        self.entries.push(GoResult {
             package: self.package,
             name,
             announced: self.announced,
@@ -88,46 +91,48 @@ impl<'a> Reading<'a> {
         });
     }
 
-    fn stopped(&mut self, name: &'a str, cause: Cause, logged: Option<&str>) {
-        self.push(name, Err(cause));
+    fn push_stopped(&mut self, name: &'a str, cause: FailureCause, logged: Option<&str>) {
+        self.push_result(name, Err(cause));
         self.explains = logged.is_none();
         if let Some(words) = logged {
-            self.explain(words);
+            self.set_reason(words);
         }
     }
 
-    fn explain(&mut self, words: &str) {
+    fn set_reason(&mut self, words: &str) {
         match self.entries.last_mut().map(|last| &mut last.outcome) {
-            Some(Err(Cause::Skipped { reason })) => *reason = words.to_owned(),
-            Some(Err(cause)) => *cause = failed(&format!("failed: {words}")),
+            Some(Err(FailureCause::Skipped { reason })) => *reason = words.to_owned(),
+            Some(Err(cause)) => *cause = failure_cause(&format!("failed: {words}")),
             _ => {}
         }
     }
 
     /// Returns the results of each benchmark. All results of a process have the same GOMAXPROCS.
-    fn reported(self) -> Vec<Reported> {
+    fn into_reported(self) -> Vec<ReportedResult> {
         let results = || self.entries.iter().filter(|entry| entry.outcome.is_ok());
         let announced = results().filter_map(|entry| Some(entry.split_announced()?.1));
         let unannounced = results().filter(|entry| entry.split_announced().is_none());
-        let processors = Processors::from_names(unannounced.map(|entry| entry.name));
+        let processors = ProcessorSuffixes::from_names(unannounced.map(|entry| entry.name));
         let processors = processors.with_announced(announced);
-        let mut reported: Vec<Reported> = Vec::new();
+        let mut reported: Vec<ReportedResult> = Vec::new();
         for entry in self.entries {
             let (name, count) = match &entry.outcome {
-                Ok(_) => (entry.split_announced()).unwrap_or_else(|| processors.split(entry.name)),
-                Err(_) => processors.split_stopped(entry.name, entry.announced),
+                Ok(_) => {
+                    (entry.split_announced()).unwrap_or_else(|| processors.split_name(entry.name))
+                }
+                Err(_) => processors.split_stopped_name(entry.name, entry.announced),
             };
-            let is_known = |known: &Reported| known.name.as_deref() == Some(name);
+            let is_known = |known: &ReportedResult| known.name.as_deref() == Some(name);
             let at = reported.iter().position(is_known).unwrap_or_else(|| {
                 let count = entry.outcome.is_ok().then_some(count);
-                reported.push(Reported {
-                    case: Some(case(entry.package, name, count)),
-                    ..Reported::new(Some(name.to_owned()))
+                reported.push(ReportedResult {
+                    case: Some(case_from_name(entry.package, name, count)),
+                    ..ReportedResult::new(Some(name.to_owned()))
                 });
                 reported.len() - 1
             });
             match entry.outcome {
-                Ok(figures) => add(&mut reported[at], &figures, &self.directions),
+                Ok(figures) => add_figures(&mut reported[at], &figures, &self.directions),
                 Err(cause) => reported[at].cause = Some(cause),
             }
         }
@@ -135,20 +140,24 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn add(reported: &mut Reported, figures: &Figures<'_>, directions: &HashMap<&str, bool>) {
+fn add_figures(
+    reported: &mut ReportedResult,
+    figures: &GoFigures<'_>,
+    directions: &HashMap<&str, bool>,
+) {
     for (value, unit) in &figures.values {
-        let measure = measure_of_unit(unit, directions.get(unit).copied());
+        let measure = measure_for_unit(unit, directions.get(unit).copied());
         // A benchmark's own figure (`b.ReportMetric`) may be anything. The other figures stay
         // valid.
-        if let Err(error) = reported.add(&measure, *value, Some(figures.iterations)) {
+        if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
             let reason = format!("'{}': {error}", measure.metric.name);
-            reported.cause = Some(failed(&reason));
+            reported.cause = Some(failure_cause(&reason));
         }
     }
 }
 
-fn failed(reason: &str) -> Cause {
-    Cause::Invalid {
+fn failure_cause(reason: &str) -> FailureCause {
+    FailureCause::Invalid {
         reason: reason.to_owned(),
     }
 }
@@ -220,10 +229,10 @@ mod tests {
             let read = read(text.as_bytes()).unwrap();
             assert_eq!(
                 read[1].cause,
-                Some(failed("failed: tiny_test.go:23: no luck"))
+                Some(failure_cause("failed: tiny_test.go:23: no luck"))
             );
             let reason = "tiny_test.go:25: not here".to_owned();
-            assert_eq!(read[2].cause, Some(Cause::Skipped { reason }));
+            assert_eq!(read[2].cause, Some(FailureCause::Skipped { reason }));
         }
     }
 }

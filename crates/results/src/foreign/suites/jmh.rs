@@ -3,47 +3,51 @@
 //! Each mode is a separate metric: the mean of an iteration of 50 ms and a single call are not
 //! samples of the same time. Start at [`read`]; the texts are those of JMH 1.37.
 
-use super::{Reported, alike, excerpt};
-use crate::foreign::json::{self, Node};
-use crate::foreign::unit::Measure;
-use crate::foreign::utf8;
+use super::{ReportedResult, shorten_line, typed_value};
+use crate::foreign::json::{self, JsonNode};
+use crate::foreign::require_utf8;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Context as _, Result, bail, ensure};
-use speedwell_model::{Better, Case, Metric, Value};
+use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 
 /// Parses the results of a process, or the list of benchmarks that `-lp` prints.
 ///
 /// # Errors
 /// The bytes are neither, or a value has the wrong type; the message names the location or the
 /// first invalid line.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
-        return list(utf8(bytes)?);
+        return parse_list(require_utf8(bytes)?);
     }
     let parsed = json::parse(bytes)?;
-    Node::root(&parsed).elements()?.iter().map(result).collect()
+    JsonNode::from_root(&parsed)
+        .elements()?
+        .iter()
+        .map(read_result)
+        .collect()
 }
 
-fn result(result: &Node<'_>) -> Result<Reported> {
-    let name = result.need("benchmark")?.text()?.to_owned();
-    let mode = result.need("mode")?.text()?;
+fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
+    let name = result.require("benchmark")?.text()?.to_owned();
+    let mode = result.require("mode")?.text()?;
     let mut values = Vec::new();
     if let Some(params) = result.get("params") {
         for (key, _) in params.members() {
-            values.push((key.to_owned(), alike(params.need(key)?.text()?)));
+            values.push((key.to_owned(), typed_value(params.require(key)?.text()?)));
         }
     }
-    let mut reported = Reported {
+    let mut reported = ReportedResult {
         case: Some(Case::new(&name, values)),
-        ..Reported::new(Some(name))
+        ..ReportedResult::new(Some(name))
     };
-    let primary = result.need("primaryMetric")?;
-    add(&mut reported, &primary, |unit| of_mode(mode, unit))?;
+    let primary = result.require("primaryMetric")?;
+    add_iterations(&mut reported, &primary, |unit| mode_measure(mode, unit))?;
     if let Some(others) = result.get("secondaryMetrics") {
         for (key, _) in others.members() {
             // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
-            add(&mut reported, &others.need(key)?, |unit| {
-                of_profiler(name, unit)
+            add_iterations(&mut reported, &others.require(key)?, |unit| {
+                profiler_measure(name, unit)
             })?;
         }
     }
@@ -51,14 +55,14 @@ fn result(result: &Node<'_>) -> Result<Reported> {
 }
 
 /// Adds the iterations of all forks; for sampled times, the mean of each iteration.
-fn add(
-    reported: &mut Reported,
-    metric: &Node<'_>,
-    measure: impl Fn(&str) -> Measure,
+fn add_iterations(
+    reported: &mut ReportedResult,
+    metric: &JsonNode<'_>,
+    measure: impl Fn(&str) -> UnitMeasure,
 ) -> Result<()> {
-    let measure = measure(metric.need("scoreUnit")?.text()?);
+    let measure = measure(metric.require("scoreUnit")?.text()?);
     if let Some(histogram) = metric.get("rawDataHistogram") {
-        for iteration in forks(&histogram)? {
+        for iteration in all_iterations(&histogram)? {
             let (mut sum, mut count) = (0.0, 0.0);
             for bin in iteration.elements()? {
                 let [value, times] = &bin.elements()?[..] else {
@@ -69,19 +73,19 @@ fn add(
             }
             // An iteration shorter than an operation may contain no sample.
             if count > 0.0 {
-                (reported.add(&measure, sum / count, None))
+                (reported.add_value(&measure, sum / count, None))
                     .with_context(|| format!("'{}'", iteration.place()))?;
             }
         }
         return Ok(());
     }
-    for iteration in forks(&metric.need("rawData")?)? {
+    for iteration in all_iterations(&metric.require("rawData")?)? {
         reported.add_node(&measure, &iteration, None)?;
     }
     Ok(())
 }
 
-fn forks<'a>(raw: &Node<'a>) -> Result<Vec<Node<'a>>> {
+fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
     let mut all = Vec::new();
     for fork in raw.elements()? {
         all.extend(fork.elements()?);
@@ -90,25 +94,25 @@ fn forks<'a>(raw: &Node<'a>) -> Result<Vec<Node<'a>>> {
 }
 
 /// Returns the metric of a mode. Rates per minute or longer keep their unit.
-fn of_mode(mode: &str, unit: &str) -> Measure {
-    let mut measure = Measure::of_unit(unit);
+fn mode_measure(mode: &str, unit: &str) -> UnitMeasure {
+    let mut measure = UnitMeasure::from_unit(unit);
     let name = match mode {
         "sample" => "sampled_time",
         "ss" => "single_shot_time",
         "thrpt" => {
-            measure.metric.better = Better::Higher;
+            measure.metric.better = MetricDirection::Higher;
             return measure;
         }
         _ => return measure,
     };
-    measure.metric = Metric::new(name, &measure.metric.unit, Better::Lower);
+    measure.metric = Metric::new(name, &measure.metric.unit, MetricDirection::Lower);
     measure
 }
 
-fn of_profiler(name: &str, unit: &str) -> Measure {
-    let measure = Measure::of_unit(unit);
+fn profiler_measure(name: &str, unit: &str) -> UnitMeasure {
+    let measure = UnitMeasure::from_unit(unit);
     let better = measure.metric.better;
-    Measure {
+    UnitMeasure {
         metric: Metric::new(name, &measure.metric.unit, better),
         ..measure
     }
@@ -116,20 +120,20 @@ fn of_profiler(name: &str, unit: &str) -> Measure {
 
 /// Limit for parameter combinations, beyond what anyone measures; a corrupt list may imply any
 /// number.
-const MOST_CASES: f64 = 1e5;
+const MAX_COMBINATIONS: f64 = 1e5;
 
 /// Name of a parameter and all its values.
-type Parameter<'a> = (&'a str, Vec<&'a str>);
+type JmhParameter<'a> = (&'a str, Vec<&'a str>);
 
 /// Parses the output of `-lp`: names, each followed by its parameters with all their values. Each
 /// combination is a case.
-fn list(text: &str) -> Result<Vec<Reported>> {
+fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
     lines.next().with_context(|| {
         let first = super::first_line(text);
         format!("it is neither JSON of JMH nor its list of benchmarks; the first line is '{first}'")
     })?;
-    let mut found: Vec<(&str, Vec<Parameter<'_>>)> = Vec::new();
+    let mut found: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let parameter = line
             .strip_prefix("  param \"")
@@ -142,7 +146,7 @@ fn list(text: &str) -> Result<Vec<Reported>> {
             (None, _) if !line.contains(char::is_whitespace) => found.push((line, Vec::new())),
             _ => bail!(
                 "the line '{}' of its list is neither a benchmark nor a parameter",
-                excerpt(line)
+                shorten_line(line)
             ),
         }
     }
@@ -153,27 +157,27 @@ fn list(text: &str) -> Result<Vec<Reported>> {
             .map(|(_, values)| values.len() as f64)
             .product::<f64>();
         ensure!(
-            count <= MOST_CASES,
-            "'{name}' has {count} combinations of parameters, and {MOST_CASES} at most are listed"
+            count <= MAX_COMBINATIONS,
+            "'{name}' has {count} combinations of parameters, and {MAX_COMBINATIONS} at most are listed"
         );
-        cases.extend(combinations(name, &parameters));
+        cases.extend(expand_cases(name, &parameters));
     }
     Ok(cases)
 }
 
-fn combinations(name: &str, parameters: &[Parameter<'_>]) -> Vec<Reported> {
-    let mut all: Vec<Vec<(String, Value)>> = vec![Vec::new()];
+fn expand_cases(name: &str, parameters: &[JmhParameter<'_>]) -> Vec<ReportedResult> {
+    let mut all: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
     for (key, values) in parameters {
-        let with = |known: &Vec<(String, Value)>, value: &&str| {
-            [&known[..], &[((*key).to_owned(), alike(value))]].concat()
+        let with = |known: &Vec<(String, ParameterValue)>, value: &&str| {
+            [&known[..], &[((*key).to_owned(), typed_value(value))]].concat()
         };
         all = (all.iter())
             .flat_map(|known| values.iter().map(move |value| with(known, value)))
             .collect();
     }
-    let case = |values| Reported {
+    let case = |values| ReportedResult {
         case: Some(Case::new(name, values)),
-        ..Reported::new(Some(name.to_owned()))
+        ..ReportedResult::new(Some(name.to_owned()))
     };
     all.into_iter().map(case).collect()
 }
@@ -182,7 +186,7 @@ fn combinations(name: &str, parameters: &[Parameter<'_>]) -> Vec<Reported> {
 mod tests {
     use super::*;
 
-    fn figures(reported: &Reported) -> Vec<(&str, f64)> {
+    fn figures(reported: &ReportedResult) -> Vec<(&str, f64)> {
         let one = |sample: &'_ speedwell_model::Sample| sample.value;
         let names = reported.samples.iter().map(|sample| &*sample.metric);
         names.zip(reported.samples.iter().map(one)).collect()
@@ -216,12 +220,12 @@ mod tests {
         assert_eq!(time.case.unwrap().id(), "a.B.c n=10 rate=\"1.0\"");
         let rate = of("thrpt", "ops/ms");
         assert_eq!(figures(&rate)[0], ("throughput", 1500.0));
-        assert_eq!(rate.metrics[0].better, Better::Higher);
+        assert_eq!(rate.metrics[0].better, MetricDirection::Higher);
         assert_eq!(figures(&of("ss", "ms/op"))[0], ("single_shot_time", 1.5e6));
         let rare = of("thrpt", "ops/min");
         assert_eq!(
             (figures(&rare)[0].1, rare.metrics[0].better),
-            (1.5, Better::Higher)
+            (1.5, MetricDirection::Higher)
         );
     }
 

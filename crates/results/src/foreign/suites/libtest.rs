@@ -3,38 +3,39 @@
 //! The figure is the median over samples that the test harness does not print; since Rust 1.79 it
 //! has two decimals.
 
-use super::{Reported, excerpt, nanoseconds};
-use crate::foreign::utf8;
+use super::{ReportedResult, nanoseconds_measure, shorten_line};
+use crate::foreign::require_utf8;
 use anyhow::{Context, Result};
-use speedwell_model::Cause;
+use speedwell_model::FailureCause;
 
 /// Parses the output of a benchmark program.
 ///
 /// # Errors
 /// The output is not UTF-8, or a figure is not a number.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut found = Vec::new();
-    for (line, at) in utf8(bytes)?.lines().zip(1..) {
+    for (line, at) in require_utf8(bytes)?.lines().zip(1..) {
         let Some((name, said)) =
             (line.strip_prefix("test ")).and_then(|rest| rest.split_once(" ... "))
         else {
             continue;
         };
-        let mut reported = Reported::new(Some(name.trim().to_owned()));
+        let mut reported = ReportedResult::new(Some(name.trim().to_owned()));
         let said = said.trim();
         if let Some(figures) = said.strip_prefix("bench:") {
             let word = figures.split_whitespace().next().unwrap_or_default();
             let value: f64 = (word.replace(',', "").parse())
                 .ok()
-                .with_context(|| format!("line {at}: '{}' is not a number", excerpt(word)))?;
-            (reported.add(&nanoseconds(), value, None)).with_context(|| format!("line {at}"))?;
+                .with_context(|| format!("line {at}: '{}' is not a number", shorten_line(word)))?;
+            (reported.add_value(&nanoseconds_measure(), value, None))
+                .with_context(|| format!("line {at}"))?;
         } else if said.starts_with("FAILED") || said.starts_with("failed") {
-            reported.cause = Some(Cause::Invalid {
+            reported.cause = Some(FailureCause::Invalid {
                 reason: "failed".to_owned(),
             });
         } else if said.starts_with("ignored") {
             let reason = said.trim_start_matches("ignored").trim_start_matches(", ");
-            reported.cause = Some(Cause::Skipped {
+            reported.cause = Some(FailureCause::Skipped {
                 reason: reason.to_owned(),
             });
         } else {
@@ -59,8 +60,8 @@ mod tests {
         assert_eq!(names, ["fold", "old", "panics", "slow"]);
         assert_eq!(read[0].samples[0].value, 1383.17);
         assert_eq!(read[1].samples[0].value, 12.0);
-        assert!(matches!(read[2].cause, Some(Cause::Invalid { .. })));
-        let skipped = Cause::Skipped {
+        assert!(matches!(read[2].cause, Some(FailureCause::Invalid { .. })));
+        let skipped = FailureCause::Skipped {
             reason: "takes a day".to_owned(),
         };
         assert_eq!(read[3].cause, Some(skipped));

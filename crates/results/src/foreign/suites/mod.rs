@@ -2,7 +2,7 @@
 //! criterion and the like, and frameworks described by a table.
 //!
 //! Decides only what the output means; the harness decides who starts a process and which results
-//! were wanted. Each reader is a function from bytes to [`Reported`], one per file.
+//! were wanted. Each reader is a function from bytes to [`ReportedResult`], one per file.
 
 pub mod catch2;
 pub mod criterion;
@@ -15,16 +15,16 @@ pub mod libtest;
 pub mod pytest_benchmark;
 pub mod vitest;
 
-use crate::foreign::json::Node;
-use crate::foreign::unit::Measure;
+use crate::foreign::json::JsonNode;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Result, anyhow, ensure};
-use speedwell_model::{Case, Cause, Metric, Sample, Value};
+use speedwell_model::{Case, FailureCause, Metric, ParameterValue, Sample};
 use std::sync::Arc;
 
 /// Result of one case as written by its framework. A framework that repeats a case in one process
 /// writes several, which are samples of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reported {
+pub struct ReportedResult {
     /// Name that selects the case on the framework's command line; `None` if the output does not
     /// state it, because one process measures one case.
     pub name: Option<String>,
@@ -37,15 +37,15 @@ pub struct Reported {
     /// Notes on the values, as whole sentences.
     pub notes: Vec<String>,
     /// Failure reported by the framework, or why it skipped the case.
-    pub cause: Option<Cause>,
+    pub cause: Option<FailureCause>,
     /// Other facts about the case, which may distinguish it from others with the same name.
     pub details: Vec<(String, String)>,
 }
 
-impl Reported {
+impl ReportedResult {
     /// Creates an empty result for the case with that name.
-    pub fn new(name: Option<String>) -> Reported {
-        Reported {
+    pub fn new(name: Option<String>) -> ReportedResult {
+        ReportedResult {
             name,
             case: None,
             metrics: Vec::new(),
@@ -62,10 +62,15 @@ impl Reported {
     /// # Errors
     /// The value is impossible: not finite, or a negative time or rate. The message does not name
     /// its location.
-    pub fn add(&mut self, measure: &Measure, value: f64, iterations: Option<f64>) -> Result<()> {
+    pub fn add_value(
+        &mut self,
+        measure: &UnitMeasure,
+        value: f64,
+        iterations: Option<f64>,
+    ) -> Result<()> {
         let metric = &measure.metric;
         let value = value * measure.factor;
-        check(metric, value)?;
+        validate_value(metric, value)?;
         if self.metrics.iter().all(|known| known.name != metric.name) {
             self.metrics.push(metric.clone());
         }
@@ -81,13 +86,13 @@ impl Reported {
     }
 
     /// Returns what is wrong with samples that were not added individually, if anything.
-    pub fn fault(&self) -> Option<String> {
+    pub fn find_fault(&self) -> Option<String> {
         self.samples.iter().find_map(|sample| {
             let metric = self
                 .metrics
                 .iter()
                 .find(|known| known.name == *sample.metric)?;
-            let error = check(metric, sample.value).err()?;
+            let error = validate_value(metric, sample.value).err()?;
             Some(format!("'{}': {error}", metric.name))
         })
     }
@@ -95,38 +100,38 @@ impl Reported {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// The value is not a number, or as for [`Reported::add`]; the message names the location.
+    /// The value is not a number, or as for [`ReportedResult::add_value`]; the message names the location.
     pub fn add_node(
         &mut self,
-        measure: &Measure,
-        node: &Node<'_>,
+        measure: &UnitMeasure,
+        node: &JsonNode<'_>,
         iterations: Option<f64>,
     ) -> Result<()> {
         let place = node.place();
         ensure!(!node.is_null(), "'{place}' is not a finite number");
-        self.add(measure, node.number()?, iterations)
+        self.add_value(measure, node.number()?, iterations)
             .map_err(|error| anyhow!("'{place}': {error}"))
     }
 }
 
 /// Returns a measure for nanoseconds per iteration.
-pub fn nanoseconds() -> Measure {
-    Measure::of_unit("ns")
+pub fn nanoseconds_measure() -> UnitMeasure {
+    UnitMeasure::from_unit("ns")
 }
 
 /// Returns a measure for seconds per iteration.
-pub fn seconds() -> Measure {
-    Measure::of_unit("s")
+pub fn seconds_measure() -> UnitMeasure {
+    UnitMeasure::from_unit("s")
 }
 
 /// Parses a parameter value that a framework wrote as text. It is typed only if it formats back to
 /// the same text.
-pub fn alike(text: &str) -> Value {
-    let guessed = Value::guess(text);
+pub fn typed_value(text: &str) -> ParameterValue {
+    let guessed = ParameterValue::infer_value(text);
     if guessed.plain() == text {
         guessed
     } else {
-        Value::Text(text.to_owned())
+        ParameterValue::Text(text.to_owned())
     }
 }
 
@@ -134,7 +139,7 @@ pub fn alike(text: &str) -> Value {
 ///
 /// # Errors
 /// The value is not finite, or a negative time or rate.
-pub fn check(metric: &Metric, value: f64) -> Result<()> {
+pub fn validate_value(metric: &Metric, value: f64) -> Result<()> {
     ensure!(value.is_finite(), "{value} is not a finite number");
     let unit = metric.unit.as_str();
     let is_below_zero = value < 0.0 && ["ns", "1/s"].contains(&unit);
@@ -145,17 +150,17 @@ pub fn check(metric: &Metric, value: f64) -> Result<()> {
 /// Returns the first non-empty line, for messages about unreadable output.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    excerpt(line.unwrap_or_default())
+    shorten_line(line.unwrap_or_default())
 }
 
 /// Shortens a line for a message.
-pub fn excerpt(line: &str) -> String {
+pub fn shorten_line(line: &str) -> String {
     let line = line.trim();
-    match line.char_indices().nth(LONGEST_EXCERPT) {
+    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line.to_owned(),
     }
 }
 
 /// Maximum length of a line quoted in a message.
-const LONGEST_EXCERPT: usize = 120;
+const MAX_EXCERPT_CHARS: usize = 120;

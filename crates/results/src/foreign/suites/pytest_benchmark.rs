@@ -1,7 +1,7 @@
 //! JSON of pytest-benchmark (`--benchmark-json`), with the time of every round.
 
-use super::{Reported, seconds};
-use crate::foreign::json::{self, Node};
+use super::{ReportedResult, seconds_measure};
+use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
 
 /// Parses the document of one process. A test is named by its selector within its file.
@@ -9,25 +9,27 @@ use anyhow::{Result, ensure};
 /// # Errors
 /// The document is not JSON, or a value is missing or of the wrong type; the message names the
 /// location.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
-    let all = Node::root(&parsed).need("benchmarks")?.elements()?;
-    all.iter().map(benchmark).collect()
+    let all = JsonNode::from_root(&parsed)
+        .require("benchmarks")?
+        .elements()?;
+    all.iter().map(read_benchmark).collect()
 }
 
 /// Parses an element of `benchmarks`.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
-    let node = benchmark.need("fullname")?.text()?;
+pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
+    let node = benchmark.require("fullname")?.text()?;
     let (file, name) = node.split_once("::").unwrap_or(("", node));
-    let mut reported = Reported {
-        details: details(file, benchmark),
-        ..Reported::new(Some(name.to_owned()))
+    let mut reported = ReportedResult {
+        details: read_details(file, benchmark),
+        ..ReportedResult::new(Some(name.to_owned()))
     };
-    let stats = benchmark.need("stats")?;
-    let iterations = stats.need("iterations")?;
+    let stats = benchmark.require("stats")?;
+    let iterations = stats.require("iterations")?;
     let count = iterations.number()?;
     ensure!(
         count >= 1.0,
@@ -37,15 +39,15 @@ pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
     // Files stored by pytest-benchmark itself (--benchmark-save) only contain rounds on request.
     match (stats.get("data"), stats.get("median")) {
         (None, Some(median)) => {
-            reported.add_node(&seconds(), &median, None)?;
+            reported.add_node(&seconds_measure(), &median, None)?;
             let rounds = stats.number_of("rounds")?.unwrap_or_default();
             reported.notes.push(format!(
                 "This is the median of {rounds} rounds, which are not in the file (--benchmark-save-data keeps them)."
             ));
         }
         _ => {
-            for round in stats.need("data")?.elements()? {
-                reported.add_node(&seconds(), &round, Some(count))?;
+            for round in stats.require("data")?.elements()? {
+                reported.add_node(&seconds_measure(), &round, Some(count))?;
             }
         }
     }
@@ -53,12 +55,12 @@ pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
 }
 
 /// Returns the file of a test, its group, and what the test itself adds (`benchmark.extra_info`).
-fn details(file: &str, benchmark: &Node<'_>) -> Vec<(String, String)> {
+fn read_details(file: &str, benchmark: &JsonNode<'_>) -> Vec<(String, String)> {
     let group = benchmark.text_of("group").ok().flatten();
     let mut details = vec![("file".to_owned(), file.to_owned())];
     details.extend(group.map(|group| ("group".to_owned(), group.to_owned())));
     let extra = benchmark.get("extra_info");
-    for (key, value) in extra.iter().flat_map(Node::members) {
+    for (key, value) in extra.iter().flat_map(JsonNode::members) {
         let text = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);

@@ -4,40 +4,40 @@
 //! Version 4 writes the mean of all iterations, and an empty list instead of the iterations. Start
 //! at [`read`].
 
-use super::{Reported, first_line};
-use crate::foreign::json::{self, Node};
-use crate::foreign::unit::Measure;
-use crate::foreign::utf8;
+use super::{ReportedResult, first_line};
+use crate::foreign::json::{self, JsonNode};
+use crate::foreign::require_utf8;
+use crate::foreign::unit::UnitMeasure;
 use anyhow::{Result, bail};
-use speedwell_model::{Case, Cause};
+use speedwell_model::{Case, FailureCause};
 
 /// Parses the document of one process, or the list.
 ///
 /// # Errors
 /// The bytes are neither, or a value is missing or of the wrong type; the message names the
 /// location or the first line.
-pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return list(utf8(bytes)?);
+        return parse_list(require_utf8(bytes)?);
     }
     let parsed = json::parse(bytes)?;
     let mut found = Vec::new();
-    for file in Node::root(&parsed).need("files")?.elements()? {
-        for group in file.need("groups")?.elements()? {
-            let place = group.need("fullName")?.text()?;
-            for benchmark in group.need("benchmarks")?.elements()? {
-                found.push(result(place, &benchmark)?);
+    for file in JsonNode::from_root(&parsed).require("files")?.elements()? {
+        for group in file.require("groups")?.elements()? {
+            let place = group.require("fullName")?.text()?;
+            for benchmark in group.require("benchmarks")?.elements()? {
+                found.push(read_result(place, &benchmark)?);
             }
         }
     }
     Ok(found)
 }
 
-fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
-    let mut reported = named(place, benchmark.need("name")?.text()?);
+fn read_result(place: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
+    let mut reported = named_result(place, benchmark.require("name")?.text()?);
     let file = place.split(" > ").next().unwrap_or_default();
     reported.details = vec![("file".to_owned(), file.to_owned())];
-    let milliseconds = Measure::of_unit("ms");
+    let milliseconds = UnitMeasure::from_unit("ms");
     let samples = match benchmark.get("samples") {
         Some(samples) => samples.elements()?,
         None => Vec::new(),
@@ -50,7 +50,7 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
             // vitest reports this in no other way, and exits with success.
             let reason =
                 "vitest wrote no figures of it, which it does where the function throws".to_owned();
-            reported.cause = Some(Cause::Invalid { reason });
+            reported.cause = Some(FailureCause::Invalid { reason });
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
@@ -66,18 +66,18 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
 
 /// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. It is selected by the
 /// names joined with blanks, without the file.
-fn named(place: &str, name: &str) -> Reported {
+fn named_result(place: &str, name: &str) -> ReportedResult {
     let groups = place.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
-    Reported {
+    ReportedResult {
         case: Some(Case::new(path.join("/"), Vec::new())),
-        ..Reported::new(Some(path.join(" ")))
+        ..ReportedResult::new(Some(path.join(" ")))
     }
 }
 
 /// Parses the list, in which groups are indented by one blank and benchmarks by three.
-fn list(text: &str) -> Result<Vec<Reported>> {
-    let mut found: Vec<Reported> = Vec::new();
+fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
+    let mut found: Vec<ReportedResult> = Vec::new();
     let mut place = None;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("   ↓ ") {
@@ -88,7 +88,7 @@ fn list(text: &str) -> Result<Vec<Reported>> {
                     line.trim()
                 );
             };
-            let listed = named(place, name);
+            let listed = named_result(place, name);
             if found.iter().all(|known| known.case != listed.case) {
                 found.push(listed);
             }

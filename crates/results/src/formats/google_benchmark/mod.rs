@@ -4,25 +4,28 @@
 //! replicates too, with the note that they share a process. Does not know where the file comes
 //! from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
-use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
-use crate::foreign::json::{Content, Node};
-use crate::formats::imported::{
-    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, sample,
+use crate::foreign::google_benchmark::{
+    self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context,
 };
-use crate::formats::same_names::{Listed, tell_apart};
+use crate::foreign::json::{JsonContent, JsonNode};
+use crate::formats::imported::{
+    ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
+    value_sample,
+};
+use crate::formats::same_names::{ListedResult, distinguish_results};
 use anyhow::Result;
 use indexmap::IndexMap;
-use speedwell_model::{Case, Sample, Session, Value};
+use speedwell_model::{Case, ParameterValue, Sample, Session};
 use std::collections::HashSet;
 
 /// Note on the coefficient and the RMS of a family.
-const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
+const FIT_NOTE: &str = "A fit of the times over all arguments of this family.";
 
 /// Returns whether the data have this format.
-pub fn recognises(file: &Content<'_>) -> bool {
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
     // Other tools have a list with this name, too.
-    let has_row = || ROW_KEYS.iter().any(|key| file.has(3, key));
-    file.begins_with("context") || (file.has(1, "benchmarks") && has_row())
+    let has_row = || ROW_KEYS.iter().any(|key| file.has_key(3, key));
+    file.begins_with_key("context") || (file.has_key(1, "benchmarks") && has_row())
 }
 
 /// Keys of the library's rows, some of them specific to a version.
@@ -41,19 +44,21 @@ const ROW_KEYS: [&str; 6] = [
 /// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
 /// type; the message names its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let file = File::read(bytes)?;
-    let context =
-        Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
+    let file = GoogleBenchmarkFile::read(bytes)?;
+    let context = Some(JsonNode::from_place("context".to_owned(), &file.context))
+        .filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
-    let mut reading = Reading {
+    let mut reading = RowsReader {
         executable: executable.map(|node| node.text()).transpose()?,
-        ..Reading::default()
+        ..RowsReader::default()
     };
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
-        reading.imported.metric(google_benchmark::metric(time));
+        reading
+            .imported
+            .declare_metric(google_benchmark::metric_for_name(time));
     }
-    let listed = by_benchmark(&file.rows).into_iter();
-    let listed = listed.map(|((name, _), rows)| Listed {
+    let listed = group_by_benchmark(&file.rows).into_iter();
+    let listed = listed.map(|((name, _), rows)| ListedResult {
         measurement: 0,
         case: Case::new(name, Vec::new()),
         metric: String::new(),
@@ -61,15 +66,15 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         content: rows,
     });
     let mut remarks = Vec::new();
-    for one in tell_apart(listed.collect(), &mut remarks)? {
-        reading.benchmark(one.case, &one.content);
+    for one in distinguish_results(listed.collect(), &mut remarks)? {
+        reading.add_benchmark(one.case, &one.content);
     }
-    remarks.extend(reading.remarks());
-    remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
+    remarks.extend(reading.warnings());
+    remarks.extend(context.as_ref().map_or_else(Vec::new, context::warnings));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let environment = context
         .as_ref()
-        .map(|node| context::environment(node, VARIANT))
+        .map(|node| context::read_environment(node, ONLY_VARIANT))
         .transpose()?;
     let started = context.as_ref().and_then(context::started_unix_ms);
     reading
@@ -78,16 +83,18 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
-type Identity<'a> = (&'a str, Option<(u64, u64)>);
+type BenchmarkKey<'a> = (&'a str, Option<(u64, u64)>);
 
 /// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
 /// suffix of the name distinguishes aggregates from repetitions.
-fn by_benchmark(rows: &[Row]) -> IndexMap<Identity<'_>, Vec<&Row>> {
+fn group_by_benchmark(
+    rows: &[GoogleBenchmarkRow],
+) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {
     let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    let mut found: IndexMap<Identity<'_>, Vec<&Row>> = IndexMap::new();
+    let mut found: IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> = IndexMap::new();
     for row in rows {
-        let is_old_aggregate =
-            row.kind == Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
+        let is_old_aggregate = row.kind == RowKind::Unspecified
+            && row.base_name().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
             found.entry((&row.name, row.place)).or_default().push(row);
         }
@@ -96,7 +103,7 @@ fn by_benchmark(rows: &[Row]) -> IndexMap<Identity<'_>, Vec<&Row>> {
 }
 
 /// Returns the label of a benchmark, if all its rows share it.
-fn shared_label(rows: &[&Row]) -> Option<(String, String)> {
+fn shared_label(rows: &[&GoogleBenchmarkRow]) -> Option<(String, String)> {
     let label = rows.first()?.label()?;
     let is_shared = rows.iter().all(|row| row.label() == Some(label));
     is_shared.then(|| ("label".to_owned(), label.to_owned()))
@@ -104,8 +111,8 @@ fn shared_label(rows: &[&Row]) -> Option<(String, String)> {
 
 /// State of reading a file.
 #[derive(Default)]
-struct Reading<'a> {
-    imported: Imported,
+struct RowsReader<'a> {
+    imported: SessionBuilder,
     executable: Option<&'a str>,
     has_repetitions: bool,
     has_only_aggregates: bool,
@@ -115,83 +122,89 @@ struct Reading<'a> {
     waiting: (usize, usize),
 }
 
-impl Reading<'_> {
-    fn benchmark(&mut self, case: Case, rows: &[&Row]) {
-        let repetitions: Vec<&Row> = rows
+impl RowsReader<'_> {
+    fn add_benchmark(&mut self, case: Case, rows: &[&GoogleBenchmarkRow]) {
+        let repetitions: Vec<&GoogleBenchmarkRow> = rows
             .iter()
             .copied()
             .filter(|row| !row.is_aggregate())
             .collect();
         let centre = ["median", "mean"]
             .iter()
-            .find_map(|kind| rows.iter().find(|row| row.is_centre(kind)));
-        let judged: Vec<bool> = repetitions.iter().filter_map(|row| row.waits()).collect();
+            .find_map(|kind| rows.iter().find(|row| row.is_center(kind)));
+        let judged: Vec<bool> = repetitions
+            .iter()
+            .filter_map(|row| row.is_waiting())
+            .collect();
         let waiting = judged.iter().filter(|waits| **waits).count();
         self.waiting.0 += usize::from(waiting > judged.len() / 2);
         self.waiting.1 += usize::from(!judged.is_empty());
         for row in &repetitions {
-            let mut notes = row.notes();
+            let mut notes = row.figure_notes();
             if repetitions.len() > 1 {
                 self.has_repetitions = true;
                 notes.push(NOTE_ON_REPETITIONS.to_owned());
             }
-            match row.cause() {
-                Some(cause) => {
-                    self.imported
-                        .failure(&case, cause, replay(self.executable, &case.benchmark))
-                }
-                None => self.run(case.clone(), row, notes),
+            match row.failure_cause() {
+                Some(cause) => self.imported.add_failure(
+                    &case,
+                    cause,
+                    replay_command(self.executable, &case.benchmark),
+                ),
+                None => self.add_run(case.clone(), row, notes),
             }
         }
         if let Some(row) = centre.filter(|_| repetitions.is_empty()) {
             self.has_only_aggregates = true;
-            self.run(case.clone(), row, row.notes());
+            self.add_run(case.clone(), row, row.figure_notes());
         }
-        self.fit(case, rows);
+        self.add_fit(case, rows);
     }
 
     /// Adds the fit over all arguments of a family, which is spread over two rows. The case
     /// includes the complexity class, because the coefficient depends on it.
-    fn fit(&mut self, mut case: Case, rows: &[&Row]) {
+    fn add_fit(&mut self, mut case: Case, rows: &[&GoogleBenchmarkRow]) {
         let figures = rows.iter().flat_map(|row| &row.fit);
         let samples: Vec<Sample> = figures
-            .map(|(metric, value)| sample(&self.imported.metric(metric.clone()), *value))
+            .map(|(metric, value)| {
+                value_sample(&self.imported.declare_metric(metric.clone()), *value)
+            })
             .collect();
         if samples.is_empty() {
             return;
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
-        let big_o = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        let big_o = big_o.map(|big_o| ("big_o".to_owned(), ParameterValue::Text(big_o)));
         case.values.extend(big_o);
-        let process = Process {
+        let process = ImportedProcess {
             samples,
-            notes: vec![NOTE_ON_FIT.to_owned()],
-            ..Process::default()
+            notes: vec![FIT_NOTE.to_owned()],
+            ..ImportedProcess::default()
         };
         self.has_fits = true;
-        self.imported.run(case, process);
+        self.imported.add_run(case, process);
     }
 
-    fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
+    fn add_run(&mut self, case: Case, row: &GoogleBenchmarkRow, notes: Vec<String>) {
         let imported = &mut self.imported;
-        let samples = row.samples(|name| {
-            if let Some(known) = imported.known(name) {
+        let samples = row.to_samples(|name| {
+            if let Some(known) = imported.metric_name(name) {
                 return known;
             }
-            imported.metric(google_benchmark::metric(name))
+            imported.declare_metric(google_benchmark::metric_for_name(name))
         });
-        let process = Process {
+        let process = ImportedProcess {
             wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
             samples,
             notes,
         };
-        self.imported.run(case, process);
+        self.imported.add_run(case, process);
     }
 
-    fn remarks(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.has_repetitions {
-            remarks.push(REMARK_ON_REPETITIONS.to_owned());
+            remarks.push(REPETITIONS_WARNING.to_owned());
         }
         if self.has_only_aggregates {
             remarks.push(
@@ -217,8 +230,11 @@ impl Reading<'_> {
 }
 
 /// Returns the shell command that runs only this benchmark.
-fn replay(executable: Option<&str>, name: &str) -> String {
-    let filter = format!("--benchmark_filter={}", google_benchmark::filter(name));
+fn replay_command(executable: Option<&str>, name: &str) -> String {
+    let filter = format!(
+        "--benchmark_filter={}",
+        google_benchmark::exact_filter(name)
+    );
     executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
 }
 

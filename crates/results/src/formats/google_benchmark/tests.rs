@@ -1,23 +1,23 @@
 //! Tests with rows of every kind, from current and older versions of the library.
 
 use super::*;
-use speedwell_model::Better;
+use speedwell_model::MetricDirection;
 
-fn rows(rows: &str) -> (Session, Vec<String>) {
+fn read_rows(rows: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
     let text = format!(r#"{{"benchmarks":[{rows}]}}"#);
     let session = read("f.json", text.as_bytes(), &mut warnings).unwrap();
     (session, warnings)
 }
 
-fn message(text: &str) -> String {
+fn error_text(text: &str) -> String {
     let read = read("f.json", text.as_bytes(), &mut Vec::new());
     format!("{:#}", read.unwrap_err())
 }
 
 #[test]
 fn every_unit_becomes_nanoseconds() {
-    let (session, _) = rows(
+    let (session, _) = read_rows(
         r#"{"name":"a","real_time":2,"cpu_time":1,"time_unit":"ns"},
            {"name":"b","real_time":2,"cpu_time":1,"time_unit":"us"},
            {"name":"c","real_time":2,"cpu_time":1,"time_unit":"ms"},
@@ -40,7 +40,7 @@ fn aggregates_stand_in_only_where_repetitions_are_missing() {
         )
     };
     let (mean, median, cv) = (row("mean", 7), row("median", 5), row("cv", 1));
-    let (session, warnings) = rows(&format!("{mean},{median},{cv}"));
+    let (session, warnings) = read_rows(&format!("{mean},{median},{cv}"));
     assert_eq!(session.runs.len(), 1);
     assert_eq!(session.runs[0].value_of("real_time"), Some(5.0));
     assert_eq!(session.runs[0].samples[0].iterations, None);
@@ -51,7 +51,7 @@ fn aggregates_stand_in_only_where_repetitions_are_missing() {
     assert!(warnings[0].contains("aggregates only"), "{warnings:?}");
 
     let single = r#"{"name":"a","run_type":"iteration","real_time":6,"time_unit":"ns"}"#;
-    let (session, warnings) = rows(&format!("{single},{mean},{median}"));
+    let (session, warnings) = read_rows(&format!("{single},{mean},{median}"));
     assert_eq!(session.runs.len(), 1);
     assert_eq!(session.runs[0].value_of("real_time"), Some(6.0));
     assert_eq!(warnings, [""; 0]);
@@ -61,14 +61,14 @@ fn aggregates_stand_in_only_where_repetitions_are_missing() {
 fn old_files_tell_aggregates_by_their_names() {
     let row = |name: &str| format!(r#"{{"name":"{name}","real_time":1,"time_unit":"ns"}}"#);
     let all = ["a", "a", "a_mean", "a_stddev", "find_median"].map(row);
-    let (session, _) = rows(&all.join(","));
+    let (session, _) = read_rows(&all.join(","));
     let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(names, ["a", "a", "find_median"]);
 }
 
 #[test]
 fn counters_are_metrics_whose_direction_is_never_guessed() {
-    let (session, warnings) = rows(
+    let (session, warnings) = read_rows(
         r#"{"name":"a","real_time":1,"time_unit":"ns","bytes_per_second":5,"Foo":NaN,"Bar":2,
             "CYCLES":3,"label":"x","big":true}"#,
     );
@@ -80,11 +80,11 @@ fn counters_are_metrics_whose_direction_is_never_guessed() {
     assert_eq!(
         kinds,
         [
-            ("real_time", "ns", Better::Lower),
-            ("cpu_time", "ns", Better::Lower),
-            ("bytes_per_second", "B/s", Better::Higher),
-            ("Bar", "", Better::Unknown),
-            ("CYCLES", "", Better::Lower),
+            ("real_time", "ns", MetricDirection::Lower),
+            ("cpu_time", "ns", MetricDirection::Lower),
+            ("bytes_per_second", "B/s", MetricDirection::Higher),
+            ("Bar", "", MetricDirection::Unknown),
+            ("CYCLES", "", MetricDirection::Lower),
         ]
     );
     assert_eq!(warnings, [""; 0]);
@@ -93,7 +93,7 @@ fn counters_are_metrics_whose_direction_is_never_guessed() {
 
 #[test]
 fn a_time_that_is_not_finite_is_a_failure() {
-    let (session, _) = rows(r#"{"name":"a","real_time":NaN,"cpu_time":1,"time_unit":"ns"}"#);
+    let (session, _) = read_rows(r#"{"name":"a","real_time":NaN,"cpu_time":1,"time_unit":"ns"}"#);
     assert_eq!(
         session.failures[0].cause.to_string(),
         "there is no real_time"
@@ -121,27 +121,27 @@ fn what_spoils_all_figures_is_said() {
 #[test]
 fn what_is_wrong_is_named() {
     assert_eq!(
-        message(r#"{"benchmarks":[]}"#),
+        error_text(r#"{"benchmarks":[]}"#),
         "there are no results in it"
     );
     assert_eq!(
-        message(r#"{"context":{}}"#),
+        error_text(r#"{"context":{}}"#),
         "the key 'benchmarks' is missing"
     );
     assert_eq!(
-        message(r#"{"context":{"json_schema_version":2},"benchmarks":[]}"#),
+        error_text(r#"{"context":{"json_schema_version":2},"benchmarks":[]}"#),
         "its json_schema_version is 2; 1 is known"
     );
     assert_eq!(
-        message(r#"{"benchmarks":[{"name":"a","real_time":1,"time_unit":"ps"}]}"#),
+        error_text(r#"{"benchmarks":[{"name":"a","real_time":1,"time_unit":"ps"}]}"#),
         "in 'benchmarks[0]': 'time_unit' is 'ps', not ns, us, ms or s"
     );
     assert_eq!(
-        message(r#"{"benchmarks":[{"name":"a","real_time":"fast","time_unit":"ns"}]}"#),
+        error_text(r#"{"benchmarks":[{"name":"a","real_time":"fast","time_unit":"ns"}]}"#),
         "in 'benchmarks[0]': 'real_time': invalid type: string \"fast\", expected f64"
     );
     assert_eq!(
-        message(r#"{"benchmarks":[{"name":"a","counter":1e999}]}"#),
+        error_text(r#"{"benchmarks":[{"name":"a","counter":1e999}]}"#),
         "in 'benchmarks[0]': number out of range"
     );
 }
@@ -154,7 +154,7 @@ fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
                 "real_time":{family},"time_unit":"ns","label":"{label}"}}"#
         )
     };
-    let (session, warnings) = rows(&[row(1, "x"), row(2, "y"), row(2, "y")].join(","));
+    let (session, warnings) = read_rows(&[row(1, "x"), row(2, "y"), row(2, "y")].join(","));
     let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(names, ["a label=x", "a label=y", "a label=y"]);
     assert!(
@@ -162,7 +162,7 @@ fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
         "{warnings:?}"
     );
     let other = row(3, "").replace("\"a\"", "\"b\"");
-    let (session, warnings) = rows(&[row(1, ""), row(2, ""), other].join(","));
+    let (session, warnings) = read_rows(&[row(1, ""), row(2, ""), other].join(","));
     let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(names, ["b"]);
     assert!(
@@ -173,7 +173,7 @@ fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
 
 #[test]
 fn json_of_another_tool_is_not_taken_for_that_of_the_library() {
-    let recognised = |text: &str| recognises(&Content::new(text.as_bytes()));
+    let recognised = |text: &str| recognizes(&JsonContent::new(text.as_bytes()));
     assert!(recognised(r#"{"benchmarks":[{"name":"a","real_time":1}]}"#));
     assert!(recognised(r#"{"context":{},"benchmarks":[]}"#));
     assert!(!recognised(

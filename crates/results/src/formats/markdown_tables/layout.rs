@@ -1,14 +1,14 @@
 //! Finds the tables in a Markdown text, and the headings above them.
 //!
 //! Decides what is a row and a cell, following GitHub's extension of CommonMark (GFM 0.29, section
-//! 4.10), and parses numbers with units. Knows no metrics. Start at [`tables`] and
-//! [`Number::parse`].
+//! 4.10), and parses numbers with units. Knows no metrics. Start at [`parse_tables`] and
+//! [`PrintedNumber::parse_line`].
 
-use crate::foreign::unit::Unit;
+use crate::foreign::unit::MeasuredUnit;
 
 /// A table of text cells.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct MarkdownTable {
     /// Headings above it, outermost first, without markup.
     pub headings: Vec<String>,
     /// Cells of the header row.
@@ -19,8 +19,8 @@ pub struct Table {
 
 /// Returns all tables of a text, and a warning if the last row may be truncated. Such a row is
 /// dropped, unless it has the expected number of cells and a bar at its end.
-pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
-    let mut tables: Vec<Table> = Vec::new();
+pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
+    let mut tables: Vec<MarkdownTable> = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
     let mut is_code = false;
     let mut is_inside = false;
@@ -33,19 +33,19 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
         }
         if is_code || !line.contains('|') {
             (is_inside, before) = (false, None);
-            if let Some((level, words)) = heading(line).filter(|_| !is_code) {
+            if let Some((level, words)) = parse_heading(line).filter(|_| !is_code) {
                 headings.retain(|(other, _)| *other < level);
                 headings.push((level, words));
             }
             continue;
         }
-        let cells = cells(line);
+        let cells = split_cells(line);
         let columns = before.take();
         if is_inside && let Some(table) = tables.last_mut() {
             let is_whole = line.ends_with('|') && cells.len() == table.columns.len();
             let has_end = whole.ends_with('\n');
             if has_end || is_whole {
-                table.add(cells);
+                table.add_row(cells);
             }
             let what = if is_whole {
                 "the text may be cut short behind it"
@@ -55,7 +55,7 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
             cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
-            tables.push(Table {
+            tables.push(MarkdownTable {
                 headings: headings.iter().map(|(_, words)| words.clone()).collect(),
                 columns,
                 rows: Vec::new(),
@@ -67,20 +67,20 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
     (tables, cut)
 }
 
-impl Table {
+impl MarkdownTable {
     /// Adds a row. Missing cells are empty; surplus cells are ignored.
-    fn add(&mut self, mut cells: Vec<String>) {
+    fn add_row(&mut self, mut cells: Vec<String>) {
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
     }
 }
 
 /// Parses `## Words` into level and text.
-fn heading(line: &str) -> Option<(usize, String)> {
+fn parse_heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let words = line[level..].strip_prefix(' ')?;
     let words = words.trim().trim_end_matches('#');
-    ((1..=6).contains(&level)).then(|| (level, plain(words)))
+    ((1..=6).contains(&level)).then(|| (level, strip_markup(words)))
 }
 
 fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
@@ -93,7 +93,7 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 }
 
 /// Splits a line into cells, without markup.
-fn cells(line: &str) -> Vec<String> {
+fn split_cells(line: &str) -> Vec<String> {
     let line = line.strip_prefix('|').unwrap_or(line);
     let line = if line.ends_with("\\|") {
         line
@@ -106,23 +106,23 @@ fn cells(line: &str) -> Vec<String> {
         match letter {
             '\\' if letters.peek() == Some(&'|') => {
                 letters.next();
-                push(&mut cells, '|');
+                push_char(&mut cells, '|');
             }
             '|' => cells.push(String::new()),
-            other => push(&mut cells, other),
+            other => push_char(&mut cells, other),
         }
     }
-    cells.iter().map(|cell| plain(cell)).collect()
+    cells.iter().map(|cell| strip_markup(cell)).collect()
 }
 
-fn push(cells: &mut [String], letter: char) {
+fn push_char(cells: &mut [String], letter: char) {
     if let Some(last) = cells.last_mut() {
         last.push(letter);
     }
 }
 
 /// Removes the markup of code, emphasis and links.
-fn plain(text: &str) -> String {
+fn strip_markup(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim();
     while let Some(start) = rest.find('[') {
@@ -147,30 +147,30 @@ fn plain(text: &str) -> String {
 
 /// A number as printed. Keeps its digits until its unit is known.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Number {
+pub struct PrintedNumber {
     digits: String,
     /// Unit next to the number, if any.
-    pub unit: Option<Unit>,
+    pub unit: Option<MeasuredUnit>,
 }
 
-impl Number {
+impl PrintedNumber {
     /// Parses `62.17 ms`, `54,620` or `8.54`. Returns `None` for a signed number, an unknown unit,
     /// or anything else.
-    pub fn parse(text: &str) -> Option<Number> {
+    pub fn parse(text: &str) -> Option<PrintedNumber> {
         let text = text.trim();
         let end = text.find(|letter: char| !letter.is_ascii_digit() && !".,".contains(letter));
         let (digits, symbol) = text.split_at(end.unwrap_or(text.len()));
         let unit = match symbol.trim() {
             "" => None,
-            symbol => Some(Unit::parse(symbol)?),
+            symbol => Some(MeasuredUnit::parse(symbol)?),
         };
-        let digits = without_separators(digits)?;
+        let digits = strip_thousands_separators(digits)?;
         let is_finite = digits.parse().is_ok_and(f64::is_finite);
-        is_finite.then_some(Number { digits, unit })
+        is_finite.then_some(PrintedNumber { digits, unit })
     }
 
     /// Returns the value in the stored unit, as close to the printed digits as a float can be.
-    pub fn value(&self, unit: Unit) -> f64 {
+    pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
         let value: f64 = format!("{}e{}", self.digits, unit.tens)
             .parse()
             .unwrap_or(f64::NAN);
@@ -186,7 +186,7 @@ impl Number {
 }
 
 /// Removes commas, which may only separate thousands.
-fn without_separators(digits: &str) -> Option<String> {
+fn strip_thousands_separators(digits: &str) -> Option<String> {
     let (whole, _) = digits.split_once('.').unwrap_or((digits, ""));
     let mut groups = whole.split(',');
     let first = groups.next().unwrap_or_default();
@@ -208,7 +208,7 @@ mod tests {
     fn tables_know_their_headings_and_lose_their_markup() {
         let text = "# A\n## [B](http://b)\n\n| Test | With `m` |\n|---|:-:|\n| x\\|y | **1** |\n| z |\n\n\
                     ### C\n```\n| no | no |\n|---|---|\n| 1 | 2 |\n```\n## D\na | b\n-|-\nc | 4\n";
-        let (tables, cut) = tables(text);
+        let (tables, cut) = parse_tables(text);
         assert_eq!(cut, None);
         assert_eq!(tables.len(), 2);
         assert_eq!(tables[0].headings, ["A", "B"]);
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn a_row_that_may_have_lost_digits_is_left_out() {
-        let (read, cut) = tables("| a | b |\n|---|---|\n| x | 12 |\n| y | 3");
+        let (read, cut) = parse_tables("| a | b |\n|---|---|\n| x | 12 |\n| y | 3");
         assert_eq!(read[0].rows, [["x", "12"]]);
         assert!(cut.unwrap().contains("'| y | 3'"));
-        let (read, cut) = tables("| a | b |\n|---|---|\n| x | 12 |");
+        let (read, cut) = parse_tables("| a | b |\n|---|---|\n| x | 12 |");
         assert_eq!(read[0].rows.len(), 1);
         assert!(
             cut.unwrap()
@@ -233,16 +233,22 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_digits_whatever_their_unit() {
-        let number = |text: &str| Number::parse(text).unwrap();
-        assert_eq!(number("62.17 ms").value(Unit::MS), 62_170_000.0);
-        assert_eq!(number("54,620").value(Unit::PER_SECOND), 54_620.0);
-        let bytes = number("8.54").value(Unit::MIB_PER_SECOND);
+        let number = |text: &str| PrintedNumber::parse(text).unwrap();
+        assert_eq!(
+            number("62.17 ms").to_stored_unit(MeasuredUnit::MS),
+            62_170_000.0
+        );
+        assert_eq!(
+            number("54,620").to_stored_unit(MeasuredUnit::PER_SECOND),
+            54_620.0
+        );
+        let bytes = number("8.54").to_stored_unit(MeasuredUnit::MIB_PER_SECOND);
         assert_eq!(bytes / 1_048_576.0, 8.54);
         assert_eq!(number("8.50").decimals(), 2);
         for wrong in [
             "+3 %", "-5", "v1.2", "1,23", "5 apples", "", ".", "1.2.3", "1e999",
         ] {
-            assert_eq!(Number::parse(wrong), None, "{wrong}");
+            assert_eq!(PrintedNumber::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -6,23 +6,23 @@
 //! from its unit; the size of a megabyte from the sizes of responses, which are whole numbers of
 //! bytes.
 
-use crate::foreign::beginning;
-use crate::foreign::unit::{Quantity, Unit, unit_at_end};
-use crate::formats::imported::{VARIANT, empty_session, sample};
-use crate::formats::load_report::percentile;
-use crate::formats::markdown_tables::layout::{Number, Table};
+use crate::foreign::file_beginning;
+use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
+use crate::formats::imported::{ONLY_VARIANT, empty_session, value_sample};
+use crate::formats::load_report::percentile_metric;
+use crate::formats::markdown_tables::layout::{MarkdownTable, PrintedNumber};
 use anyhow::{Result, ensure};
-use speedwell_model::{Better, Case, Metric, Run, Session, Variant};
+use speedwell_model::{Case, Metric, MetricDirection, Run, Session, Variant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 mod layout;
 
 /// Returns whether the text contains a table of figures.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(beginning(bytes));
-    let (tables, _) = layout::tables(&text);
-    !figures_of(&tables).is_empty()
+pub fn recognizes(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(bytes));
+    let (tables, _) = layout::parse_tables(&text);
+    !all_figure_tables(&tables).is_empty()
 }
 
 /// Reads all tables of figures, as one session per group of tables of a section with the same
@@ -31,12 +31,15 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// # Errors
 /// The text has no table of figures.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let text = crate::foreign::utf8(bytes)?;
-    let (tables, cut) = layout::tables(text);
+    let text = crate::foreign::require_utf8(bytes)?;
+    let (tables, cut) = layout::parse_tables(text);
     let mut remarks: Vec<String> = cut.into_iter().collect();
-    let mut groups: Vec<Vec<Figures>> = Vec::new();
-    for table in figures_of(&tables) {
-        match groups.iter_mut().find(|group| belongs(&group[0], &table)) {
+    let mut groups: Vec<Vec<FigureTable>> = Vec::new();
+    for table in all_figure_tables(&tables) {
+        match groups
+            .iter_mut()
+            .find(|group| is_same_group(&group[0], &table))
+        {
             Some(group) => group.push(table),
             None => groups.push(vec![table]),
         }
@@ -48,18 +51,19 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     );
     let mut sessions = Vec::new();
     for mut group in groups {
-        settle_bytes(&mut group, &mut remarks);
+        infer_byte_unit(&mut group, &mut remarks);
         remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
-        sessions.push(joined(label, &group));
+        sessions.push(join_tables(label, &group));
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     Ok(sessions)
 }
 
 /// Returns whether two tables hold different metrics of the same things.
-fn belongs(one: &Figures, other: &Figures) -> bool {
-    let columns = |table: &Figures| -> HashSet<String> { table.columns.iter().cloned().collect() };
-    let rows = |table: &Figures| -> HashSet<String> {
+fn is_same_group(one: &FigureTable, other: &FigureTable) -> bool {
+    let columns =
+        |table: &FigureTable| -> HashSet<String> { table.columns.iter().cloned().collect() };
+    let rows = |table: &FigureTable| -> HashSet<String> {
         table.cells.iter().map(|cell| cell.row.clone()).collect()
     };
     let (mine, theirs) = (rows(one), rows(other));
@@ -71,7 +75,7 @@ fn belongs(one: &Figures, other: &Figures) -> bool {
 }
 
 /// Joins the tables of a group into a session: cells with the same names are the same run.
-fn joined(label: &str, group: &[Figures]) -> Session {
+fn join_tables(label: &str, group: &[FigureTable]) -> Session {
     let variants = group[0].columns.iter().map(Variant::plain).collect();
     let mut metrics: Vec<Metric> = Vec::new();
     let mut places: HashMap<(&str, &str, usize), usize> = HashMap::new();
@@ -83,14 +87,14 @@ fn joined(label: &str, group: &[Figures]) -> Session {
             }
             let key = (cell.row.as_str(), cell.column.as_str(), cell.occurrence);
             let place = *places.entry(key).or_insert_with(|| {
-                runs.push(run(cell, runs.len()));
+                runs.push(new_run(cell, runs.len()));
                 runs.len() - 1
             });
             let known = runs[place].samples.iter();
             // A repeated metric would add a second sample to the run.
             if !known.clone().any(|s| *s.metric == *cell.metric.name) {
                 let name = Arc::from(cell.metric.name.as_str());
-                runs[place].samples.push(sample(&name, cell.value));
+                runs[place].samples.push(value_sample(&name, cell.value));
             }
         }
     }
@@ -102,7 +106,7 @@ fn joined(label: &str, group: &[Figures]) -> Session {
     }
 }
 
-fn run(cell: &Cell, slot: usize) -> Run {
+fn new_run(cell: &FigureCell, slot: usize) -> Run {
     Run {
         case: Case::new(&cell.row, Vec::new()).into(),
         variant: Arc::from(cell.column.as_str()),
@@ -122,17 +126,17 @@ fn run(cell: &Cell, slot: usize) -> Run {
 }
 
 /// Words for "not measured".
-const MISSING: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
+const MISSING_VALUES: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
 
 /// A table of figures.
 #[derive(Debug)]
-pub struct Figures {
+pub struct FigureTable {
     /// Headings above it that do not name a metric.
     pub section: Vec<String>,
     /// The variants.
     pub columns: Vec<String>,
     /// Figures, column by column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<FigureCell>,
     /// Whether its values are bandwidths with an unknown size of a megabyte.
     pub is_vague: bool,
     /// Assumptions and dropped content.
@@ -141,7 +145,7 @@ pub struct Figures {
 
 /// A figure.
 #[derive(Debug)]
-pub struct Cell {
+pub struct FigureCell {
     /// Name of the case.
     pub row: String,
     /// Name of the variant.
@@ -153,12 +157,12 @@ pub struct Cell {
     /// Value in the metric's unit.
     pub value: f64,
     /// Value as printed.
-    pub number: Number,
+    pub number: PrintedNumber,
 }
 
 /// Kind of figures that a heading names.
 #[derive(Debug, Clone, PartialEq)]
-enum Named {
+enum HeadingKind {
     Requests,
     Throughput,
     /// Name of the metric.
@@ -166,49 +170,54 @@ enum Named {
 }
 
 /// Returns all tables of figures.
-fn figures_of(tables: &[Table]) -> Vec<Figures> {
+fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
     // `Throughput` beside `Requests` means bytes; alone it is a rate.
-    let counts = |table: &Table| -> bool {
+    let counts = |table: &MarkdownTable| -> bool {
         let heading = table.headings.last();
-        heading.is_some_and(|words| named(words) == Some(Named::Requests))
+        heading.is_some_and(|words| heading_kind(words) == Some(HeadingKind::Requests))
     };
     let counted: Vec<Vec<String>> = tables
         .iter()
         .filter(|t| counts(t))
-        .map(section_of)
+        .map(section_headings)
         .collect();
-    let read = |table| figures(table, counted.contains(&section_of(table)));
+    let read = |table| figure_table(table, counted.contains(&section_headings(table)));
     tables.iter().filter_map(read).collect()
 }
 
-fn section_of(table: &Table) -> Vec<String> {
+fn section_headings(table: &MarkdownTable) -> Vec<String> {
     let mut headings = table.headings.clone();
-    if headings.last().is_some_and(|words| named(words).is_some()) {
+    if headings
+        .last()
+        .is_some_and(|words| heading_kind(words).is_some())
+    {
         headings.pop();
     }
     headings
 }
 
-fn named(words: &str) -> Option<Named> {
+fn heading_kind(words: &str) -> Option<HeadingKind> {
     let words = words.to_lowercase();
     let mut parts: Vec<&str> = words
         .split(SEPARATORS)
         .filter(|part| !part.is_empty())
         .collect();
     if words.contains("latency") {
-        let found = parts.iter().find_map(|part| statistic(part));
-        return Some(Named::Latency(found.unwrap_or("latency_mean".to_owned())));
+        let found = parts.iter().find_map(|part| statistic_metric(part));
+        return Some(HeadingKind::Latency(
+            found.unwrap_or("latency_mean".to_owned()),
+        ));
     }
     if words.contains("throughput") {
-        return Some(Named::Throughput);
+        return Some(HeadingKind::Throughput);
     }
     if words.starts_with("request") || words == "rps" || words.starts_with("req/s") {
-        return Some(Named::Requests);
+        return Some(HeadingKind::Requests);
     }
     // A statistic alone refers to latency.
     parts.retain(|part| *part != "percentile");
     match parts[..] {
-        [only] => statistic(only).map(Named::Latency),
+        [only] => statistic_metric(only).map(HeadingKind::Latency),
         _ => None,
     }
 }
@@ -217,7 +226,7 @@ fn named(words: &str) -> Option<Named> {
 const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
 /// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
-fn statistic(word: &str) -> Option<String> {
+fn statistic_metric(word: &str) -> Option<String> {
     let word = word.strip_prefix("latency_").unwrap_or(word);
     let name = match word {
         "min" | "minimum" | "least" | "fastest" | "shortest" => "latency_min",
@@ -225,12 +234,12 @@ fn statistic(word: &str) -> Option<String> {
         "mean" | "avg" | "average" => "latency_mean",
         "median" => "latency_p50",
         "sd" | "+/-sd" | "stdev" | "stddev" | "std" | "±" => "latency_sd",
-        _ => return percentile_of(word),
+        _ => return parse_percentile(word),
     };
     Some(name.to_owned())
 }
 
-fn percentile_of(word: &str) -> Option<String> {
+fn parse_percentile(word: &str) -> Option<String> {
     let bare = word
         .strip_prefix('p')
         .or_else(|| word.strip_suffix('%'))
@@ -238,27 +247,28 @@ fn percentile_of(word: &str) -> Option<String> {
     let percent = bare.replace('_', ".");
     let is_number = percent.starts_with(|first: char| first.is_ascii_digit());
     let is_percent = percent.parse::<f64>().is_ok_and(|percent| percent <= 100.0);
-    (is_number && is_percent).then(|| percentile(&percent))
+    (is_number && is_percent).then(|| percentile_metric(&percent))
 }
 
 /// Returns the figures of a table; `None` if it has none or contains anything else.
-fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
-    let is_name = |row: &Vec<String>| !row[0].is_empty() && Number::parse(&row[0]).is_none();
+fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<FigureTable> {
+    let is_name = |row: &Vec<String>| !row[0].is_empty() && PrintedNumber::parse(&row[0]).is_none();
     if !table.rows.iter().all(is_name) {
         return None;
     }
     let heading = table.headings.last().map_or("", String::as_str);
-    let (_, unit_of_heading) = unit_at_end(heading);
-    let others: Vec<(&str, Option<Unit>)> = table
+    let (_, unit_of_heading) = split_trailing_unit(heading);
+    let others: Vec<(&str, Option<MeasuredUnit>)> = table
         .columns
         .iter()
         .skip(1)
-        .map(|name| unit_at_end(name))
+        .map(|name| split_trailing_unit(name))
         .collect();
-    let by_column: Vec<Option<Named>> = others.iter().map(|(name, _)| named(name)).collect();
+    let by_column: Vec<Option<HeadingKind>> =
+        others.iter().map(|(name, _)| heading_kind(name)).collect();
     let are_metrics = are_metrics(&by_column);
-    let mut figures = Figures {
-        section: section_of(table),
+    let mut figures = FigureTable {
+        section: section_headings(table),
         columns: Vec::new(),
         cells: Vec::new(),
         is_vague: false,
@@ -267,51 +277,51 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
     for (at, ((name, unit), words)) in others.into_iter().zip(by_column).enumerate() {
         if are_metrics && words.is_none() {
             // Derived figures are dropped anyway.
-            let is_derived = unit.is_some_and(|unit| unit.quantity == Quantity::Derived);
+            let is_derived = unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived);
             if !is_derived {
-                figures.remark(format!(
+                figures.add_remark(format!(
                     "it is not known what the column '{name}' holds; it is left out"
                 ));
             }
             continue;
         }
-        let column = Column {
+        let column = FigureColumn {
             at: at + 1,
-            variant: if are_metrics { VARIANT } else { name },
-            words: words.or_else(|| named(heading)),
+            variant: if are_metrics { ONLY_VARIANT } else { name },
+            words: words.or_else(|| heading_kind(heading)),
             unit: unit.or(unit_of_heading),
             is_beside_requests,
         };
-        figures.add(table, &column)?;
+        figures.add_column(table, &column)?;
     }
     (!figures.cells.is_empty()).then_some(figures)
 }
 
 /// Returns whether the columns of a table are metrics: all of them, or several among others.
 /// Columns of the same metric are variants.
-fn are_metrics(columns: &[Option<Named>]) -> bool {
-    let known: Vec<&Named> = columns.iter().flatten().collect();
+fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
+    let known: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..known.len()).any(|at| known[..at].contains(&known[at]));
     !is_repeated && !known.is_empty() && (known.len() > 1 || known.len() == columns.len())
 }
 
 /// A column of figures.
-struct Column<'a> {
+struct FigureColumn<'a> {
     /// Index of the column.
     at: usize,
     /// Variant of its figures.
     variant: &'a str,
     /// Kind of its figures, if the headings name it.
-    words: Option<Named>,
+    words: Option<HeadingKind>,
     /// Unit of figures without their own.
-    unit: Option<Unit>,
+    unit: Option<MeasuredUnit>,
     /// Whether the section also has a table of requests.
     is_beside_requests: bool,
 }
 
-impl Figures {
+impl FigureTable {
     /// Adds the figures of a column; `None` if it contains anything else.
-    fn add(&mut self, table: &Table, column: &Column<'_>) -> Option<()> {
+    fn add_column(&mut self, table: &MarkdownTable, column: &FigureColumn<'_>) -> Option<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut missing = 0;
         let before = self.cells.len();
@@ -319,29 +329,30 @@ impl Figures {
             let occurrence = counts.entry(&row[0]).or_default();
             *occurrence += 1;
             if *occurrence == 2 {
-                self.remark(format!(
+                self.add_remark(format!(
                     "'{}' is in several rows of one table; they count as runs of it",
                     row[0]
                 ));
             }
-            if MISSING.contains(&row[column.at].to_lowercase().as_str()) {
+            if MISSING_VALUES.contains(&row[column.at].to_lowercase().as_str()) {
                 missing += 1;
                 continue;
             }
-            let number = Number::parse(&row[column.at])?;
+            let number = PrintedNumber::parse(&row[column.at])?;
             let told = number.unit.or(column.unit);
-            let (metric, unit) = meaning(column.words.as_ref(), told, column.is_beside_requests)?;
+            let (metric, unit) =
+                metric_and_unit(column.words.as_ref(), told, column.is_beside_requests)?;
             let Some(metric) = metric else { continue };
             self.is_vague |= unit.is_none();
-            if told.is_none() && unit == Some(Unit::MS) {
-                self.remark("latency has no unit and is read as ms".to_owned());
+            if told.is_none() && unit == Some(MeasuredUnit::MS) {
+                self.add_remark("latency has no unit and is read as ms".to_owned());
             }
-            self.cells.push(Cell {
+            self.cells.push(FigureCell {
                 row: row[0].clone(),
                 column: column.variant.to_owned(),
                 occurrence: *occurrence - 1,
                 metric,
-                value: number.value(unit.unwrap_or(Unit::MB_PER_SECOND)),
+                value: number.to_stored_unit(unit.unwrap_or(MeasuredUnit::MB_PER_SECOND)),
                 number,
             });
         }
@@ -352,10 +363,10 @@ impl Figures {
             let heading = &table.columns[column.at];
             match missing {
                 0 => {}
-                1 => self.remark(format!(
+                1 => self.add_remark(format!(
                     "1 cell without a figure below '{heading}' is left out"
                 )),
-                many => self.remark(format!(
+                many => self.add_remark(format!(
                     "{many} cells without a figure below '{heading}' are left out"
                 )),
             }
@@ -363,7 +374,7 @@ impl Figures {
         Some(())
     }
 
-    fn remark(&mut self, text: String) {
+    fn add_remark(&mut self, text: String) {
         if !self.remarks.contains(&text) {
             self.remarks.push(text);
         }
@@ -372,24 +383,36 @@ impl Figures {
 
 /// Metric and unit of a number. The metric is `None` for derived figures, the unit for bandwidths
 /// without one.
-type Meaning = (Option<Metric>, Option<Unit>);
+type MetricAndUnit = (Option<Metric>, Option<MeasuredUnit>);
 
-fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) -> Option<Meaning> {
+fn metric_and_unit(
+    words: Option<&HeadingKind>,
+    unit: Option<MeasuredUnit>,
+    is_beside_requests: bool,
+) -> Option<MetricAndUnit> {
     let quantity = unit.map(|unit| unit.quantity);
-    let bandwidth = || Metric::new("bytes_per_second", "B/s", Better::Higher);
-    let time = |name: &str| Metric::new(name, "ns", Better::Lower);
+    let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
+    let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     let found = match (words, quantity) {
-        (_, Some(Quantity::Derived)) => return Some((None, unit)),
-        (Some(Named::Throughput), Some(Quantity::Bandwidth))
-        | (None, Some(Quantity::Bandwidth)) => (bandwidth(), unit),
-        (Some(Named::Throughput), None) if is_beside_requests => (bandwidth(), None),
-        (Some(Named::Requests | Named::Throughput), None | Some(Quantity::Rate))
-        | (None, Some(Quantity::Rate)) => (Metric::throughput(), unit.or(Some(Unit::PER_SECOND))),
-        (Some(Named::Latency(name)), None | Some(Quantity::Time)) => {
-            (time(name.as_str()), unit.or(Some(Unit::MS)))
+        (_, Some(MeasuredQuantity::Derived)) => return Some((None, unit)),
+        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
+        | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
+        (Some(HeadingKind::Throughput), None) if is_beside_requests => (bandwidth(), None),
+        (
+            Some(HeadingKind::Requests | HeadingKind::Throughput),
+            None | Some(MeasuredQuantity::Rate),
+        )
+        | (None, Some(MeasuredQuantity::Rate)) => (
+            Metric::throughput(),
+            unit.or(Some(MeasuredUnit::PER_SECOND)),
+        ),
+        (Some(HeadingKind::Latency(name)), None | Some(MeasuredQuantity::Time)) => {
+            (time(name.as_str()), unit.or(Some(MeasuredUnit::MS)))
         }
-        (None, Some(Quantity::Time)) => (time("time"), unit),
-        (None, Some(Quantity::Size)) => (Metric::new("size", "B", Better::Lower), unit),
+        (None, Some(MeasuredQuantity::Time)) => (time("time"), unit),
+        (None, Some(MeasuredQuantity::Size)) => {
+            (Metric::new("size", "B", MetricDirection::Lower), unit)
+        }
         _ => return None,
     };
     Some((Some(found.0), found.1))
@@ -397,47 +420,50 @@ fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) 
 
 /// Required ratio of misfits between the units. Averages of rates and of bytes do not divide into
 /// exact whole numbers, so even the right unit has a few misfits by chance.
-const MUCH_BETTER: usize = 4;
+const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines the unit of values without one. Adds the assumptions to `remarks`.
-fn settle_bytes(group: &mut [Figures], remarks: &mut Vec<String>) {
+fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     let Some(at) = group.iter().position(|table| table.is_vague) else {
         return;
     };
-    let misfits = |unit| misfits(group, &group[at], unit);
-    let (decimal, binary) = (misfits(Unit::MB_PER_SECOND), misfits(Unit::MIB_PER_SECOND));
-    let unit = if MUCH_BETTER * binary < decimal {
+    let misfits = |unit| count_misfits(group, &group[at], unit);
+    let (decimal, binary) = (
+        misfits(MeasuredUnit::MB_PER_SECOND),
+        misfits(MeasuredUnit::MIB_PER_SECOND),
+    );
+    let unit = if MIN_MISFIT_RATIO * binary < decimal {
         remarks.push(
             "throughput beside requests has no unit and is read as MiB/s: only so have responses \
              a whole number of bytes"
                 .to_owned(),
         );
-        Unit::MIB_PER_SECOND
+        MeasuredUnit::MIB_PER_SECOND
     } else {
         remarks.push(
             "throughput beside requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
         );
-        Unit::MB_PER_SECOND
+        MeasuredUnit::MB_PER_SECOND
     };
     for cell in group
         .iter_mut()
         .filter(|table| table.is_vague)
         .flat_map(|t| &mut t.cells)
     {
-        cell.value = cell.number.value(unit);
+        cell.value = cell.number.to_stored_unit(unit);
     }
 }
 
 /// Counts the cells for which no whole number of bytes per response is within rounding.
-fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
-    let step = |cells: &[Cell]| {
+fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit) -> usize {
+    let step = |cells: &[FigureCell]| {
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
         f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
     };
     let factor = f64::powi(10.0, unit.tens) * f64::powi(2.0, unit.twos);
     let half = step(&bytes.cells) / 2.0 * factor;
-    let misfits = |cell: &&Cell| {
-        let same = |other: &&Cell| {
+    let misfits = |cell: &&FigureCell| {
+        let same = |other: &&FigureCell| {
             other.metric.name == "throughput"
                 && (&other.row, &other.column, other.occurrence)
                     == (&cell.row, &cell.column, cell.occurrence)
@@ -449,7 +475,7 @@ fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
             return false;
         };
         let half_rate = step(&table.cells) / 2.0;
-        let value = cell.number.value(unit);
+        let value = cell.number.to_stored_unit(unit);
         let low = (value - half) / (rate.value + half_rate);
         let high = (value + half) / (rate.value - half_rate);
         low.ceil() > high
@@ -467,7 +493,7 @@ mod tests {
         (sessions.remove(0), warnings)
     }
 
-    fn table(heading: &str, columns: &str, row: &str) -> String {
+    fn sample_table(heading: &str, columns: &str, row: &str) -> String {
         let rule = "---|".repeat(columns.matches('|').count() + 2);
         format!("{heading}\n\n| server | {columns} |\n|{rule}\n| one | {row} |\n")
     }
@@ -488,8 +514,11 @@ mod tests {
                 "req/s | fastest | average | 50th | 75th percentile | p99_9 | 100%",
             ),
         ] {
-            let (session, warnings) =
-                read_text(&table(heading, columns, "900 | 1 | 5 | 2 | 3 | 80 | 90"));
+            let (session, warnings) = read_text(&sample_table(
+                heading,
+                columns,
+                "900 | 1 | 5 | 2 | 3 | 80 | 90",
+            ));
             let run = &session.runs[0];
             assert_eq!(session.runs.len(), 1, "{columns}");
             for (metric, value) in [
@@ -509,8 +538,11 @@ mod tests {
 
     #[test]
     fn a_column_that_is_not_known_beside_metrics_is_named() {
-        let (session, warnings) =
-            read_text(&table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
+        let (session, warnings) = read_text(&sample_table(
+            "# A",
+            "Requests/s | p75 (ms) | errors",
+            "9 | 2 | 0",
+        ));
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
         assert_eq!(
             warnings,
@@ -520,7 +552,7 @@ mod tests {
 
     #[test]
     fn columns_of_one_metric_are_variants() {
-        let (session, _) = read_text(&table(
+        let (session, _) = read_text(&sample_table(
             "# A",
             "Requests/s (old) | Requests/s (new)",
             "9 | 8",
@@ -539,7 +571,7 @@ mod tests {
 
     #[test]
     fn rows_of_one_name_count_as_runs_which_is_said() {
-        let text = table("# A", "Requests/s", "9") + "| one | 8 |\n";
+        let text = sample_table("# A", "Requests/s", "9") + "| one | 8 |\n";
         let (session, warnings) = read_text(&text);
         assert_eq!(session.runs.len(), 2);
         assert_eq!(

@@ -1,34 +1,34 @@
 //! Columnar form of a scatter file, for parameter studies.
 //!
 //! Decides how the texts of a column are stored (each distinct text once). Does not interpret them.
-//! Start at [`Frame::read`].
+//! Start at [`ScatterFrame::read`].
 
-use super::reader::{Reader, Row};
+use super::reader::{CsvRow, RowReader};
 use crate::foreign::readable::plain_source;
-use crate::formats::Skipped;
-use crate::formats::node_csv::Layout;
+use crate::formats::SkippedLines;
+use crate::formats::node_csv::CsvLayout;
 use anyhow::{Result, bail};
 use indexmap::IndexSet;
 use std::io::Read;
 
 /// Columns of a scatter file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Frame {
+pub struct ScatterFrame {
     /// Benchmark names, a column like any other except that it is never pooled.
-    pub filenames: Column,
+    pub filenames: TextColumn,
     /// One column per parameter.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TextColumn>,
     /// Operations per second, one per row.
     pub rates: Vec<f64>,
     /// Skipped lines.
-    pub skipped: Skipped,
+    pub skipped: SkippedLines,
     /// Number of rows whose rate is missing or not finite; they are not in the columns.
     pub without_rate: u64,
 }
 
 /// Texts of a parameter.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Column {
+pub struct TextColumn {
     /// Name of the parameter.
     pub name: String,
     /// Distinct texts, in order of first appearance.
@@ -37,12 +37,12 @@ pub struct Column {
     pub codes: Vec<usize>,
 }
 
-impl Column {
+impl TextColumn {
     /// Creates an empty column.
-    pub fn new(name: impl Into<String>) -> Column {
-        Column {
+    pub fn new(name: impl Into<String>) -> TextColumn {
+        TextColumn {
             name: name.into(),
-            ..Column::default()
+            ..TextColumn::default()
         }
     }
 
@@ -56,31 +56,31 @@ impl Column {
     }
 }
 
-impl Frame {
+impl ScatterFrame {
     /// Reads output of `scatter.js`.
     ///
     /// # Errors
     /// The source cannot be read, is empty, of another kind, has no results, or has a second header
     /// with other columns.
-    pub fn read(source: impl Read) -> Result<Frame> {
-        let mut reader = Reader::new(plain_source(source)?);
-        let mut frame = Frame::default();
+    pub fn read(source: impl Read) -> Result<ScatterFrame> {
+        let mut reader = RowReader::new(plain_source(source)?);
+        let mut frame = ScatterFrame::default();
         while let Some(row) = reader.next_row()? {
-            frame.add(&row)?;
+            frame.add_row(&row)?;
         }
         frame.skipped = reader.skipped().clone();
         if frame.rates.is_empty() {
-            bail!("{}", nothing_found(reader.layout(), &frame));
+            bail!("{}", no_results_message(reader.layout(), &frame));
         }
         Ok(frame)
     }
 
-    fn add(&mut self, row: &Row<'_>) -> Result<()> {
-        let Layout::Scatter { parameters } = row.layout else {
+    fn add_row(&mut self, row: &CsvRow<'_>) -> Result<()> {
+        let CsvLayout::Scatter { parameters } = row.layout else {
             bail!("this is not the output of scatter.js but of run.js or compare.js");
         };
         if self.columns.is_empty() && self.rates.is_empty() {
-            self.columns = parameters.iter().map(Column::new).collect();
+            self.columns = parameters.iter().map(TextColumn::new).collect();
         } else if !self
             .columns
             .iter()
@@ -113,7 +113,7 @@ impl Frame {
     }
 
     /// Returns the column with that name.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn find_column(&self, name: &str) -> Option<&TextColumn> {
         match name {
             "filename" => Some(&self.filenames),
             _ => self.columns.iter().find(|column| column.name == name),
@@ -142,10 +142,10 @@ impl Frame {
     }
 }
 
-fn nothing_found(layout: Option<&Layout>, frame: &Frame) -> &'static str {
+fn no_results_message(layout: Option<&CsvLayout>, frame: &ScatterFrame) -> &'static str {
     match layout {
         _ if frame.without_rate > 0 => "no row has a usable rate",
-        Some(Layout::Scatter { .. }) => "there is a header but no result below it",
+        Some(CsvLayout::Scatter { .. }) => "there is a header but no result below it",
         Some(_) => "this is not the output of scatter.js but of run.js or compare.js",
         None if frame.skipped.lines == 0 => "the input is empty",
         None => "this is not the output of scatter.js: its header is missing",
@@ -160,7 +160,7 @@ mod tests {
     fn every_different_text_is_held_once() {
         let text = "\"filename\", \"n\", \"e\", \"rate\", \"time\"\n\"g/a.js\", 5, \"u\", 1, 1\n\
                     \"g/a.js\", 5, \"v\", 2, 1\n\"g/a.js\", 5, \"u\", null, 1\n";
-        let frame = Frame::read(text.as_bytes()).unwrap();
+        let frame = ScatterFrame::read(text.as_bytes()).unwrap();
         assert_eq!(frame.filename(), "g/a.js");
         assert_eq!(frame.rates, [1.0, 2.0]);
         assert_eq!(frame.columns[0].codes, [0, 0]);
@@ -175,7 +175,7 @@ mod tests {
     fn columns_that_change_are_refused() {
         let text = "\"filename\",\"n\",\"rate\",\"time\"\n\"a\",5,1,1\n\
                     \"filename\",\"m\",\"rate\",\"time\"\n\"a\",5,1,1\n";
-        let error = Frame::read(text.as_bytes()).unwrap_err().to_string();
+        let error = ScatterFrame::read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             error,
             "a second header announces other columns than the first one"

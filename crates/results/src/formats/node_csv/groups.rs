@@ -2,19 +2,19 @@
 //!
 //! Decides how to store a million rows compactly: one name per case, eight bytes per row. Knows no
 //! statistics. Names are the exact bytes of the file, because such a table compares texts, not
-//! cases. Start at [`Groups::read`].
+//! cases. Start at [`CompareRates::read`].
 
-use super::reader::Reader;
+use super::reader::RowReader;
 use crate::foreign::readable::plain_source;
-use crate::formats::Skipped;
-use crate::formats::node_csv::Layout;
+use crate::formats::SkippedLines;
+use crate::formats::node_csv::CsvLayout;
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use std::io::Read;
 
 /// One of the two programs that `compare.js` compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum CompareSide {
     /// `--old`, the baseline.
     Old,
     /// `--new`.
@@ -23,7 +23,7 @@ pub enum Side {
 
 /// Rates of a case.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rates {
+pub struct CaseRates {
     /// Operations per second of the baseline, in file order.
     pub old: Vec<f64>,
     /// Operations per second of the candidate.
@@ -32,62 +32,62 @@ pub struct Rates {
 
 /// All rates of a compare file.
 #[derive(Debug, Clone, Default)]
-pub struct Groups {
-    groups: IndexMap<Box<[u8]>, Rates>,
+pub struct CompareRates {
+    groups: IndexMap<Box<[u8]>, CaseRates>,
     /// Index of the case to which the next row most likely belongs.
     expected: usize,
     /// Skipped lines.
-    pub skipped: Skipped,
+    pub skipped: SkippedLines,
     /// Number of rows of neither `old` nor `new`.
     pub of_other_binaries: u64,
     /// Number of rows whose rate is missing or not finite.
     pub without_rate: u64,
 }
 
-impl Groups {
+impl CompareRates {
     /// Reads output of `compare.js`.
     ///
     /// # Errors
     /// The source cannot be read, is empty, of another kind, or has no results.
-    pub fn read(source: impl Read) -> Result<Groups> {
-        let mut reader = Reader::new(plain_source(source)?);
-        let mut groups = Groups::default();
+    pub fn read(source: impl Read) -> Result<CompareRates> {
+        let mut reader = RowReader::new(plain_source(source)?);
+        let mut groups = CompareRates::default();
         let mut name = Vec::new();
         while let Some(row) = reader.next_row()? {
-            if *row.layout != Layout::Compare {
+            if *row.layout != CsvLayout::Compare {
                 bail!("a header of another kind of file stands among the rows");
             }
-            let side = if row.is(0, b"old") {
-                Side::Old
-            } else if row.is(0, b"new") {
-                Side::New
+            let side = if row.column_equals(0, b"old") {
+                CompareSide::Old
+            } else if row.column_equals(0, b"new") {
+                CompareSide::New
             } else {
                 groups.of_other_binaries += 1;
                 continue;
             };
             name.clear();
             row.append_name(&mut name);
-            groups.add(&name, side, row.rate);
+            groups.add_row(&name, side, row.rate);
         }
         groups.skipped = reader.skipped().clone();
         if groups.is_empty() {
-            bail!("{}", nothing_found(reader.layout(), &groups));
+            bail!("{}", no_results_message(reader.layout(), &groups));
         }
         Ok(groups)
     }
 
     /// Adds a row; `name` is `filename configuration`.
-    pub fn add(&mut self, name: &[u8], side: Side, rate: f64) {
+    pub fn add_row(&mut self, name: &[u8], side: CompareSide, rate: f64) {
         if !rate.is_finite() {
             self.without_rate += 1;
             return;
         }
-        let index = self.index(name);
+        let index = self.case_index(name);
         self.expected = index + 1;
         let rates = &mut self.groups[index];
         match side {
-            Side::Old => rates.old.push(rate),
-            Side::New => rates.new.push(rate),
+            CompareSide::Old => rates.old.push(rate),
+            CompareSide::New => rates.new.push(rate),
         }
     }
 
@@ -95,18 +95,18 @@ impl Groups {
     ///
     /// The drivers cycle through the cases in a fixed order, so the successor of the last case is
     /// tried first: comparing names is cheaper than hashing them.
-    fn index(&mut self, name: &[u8]) -> usize {
+    fn case_index(&mut self, name: &[u8]) -> usize {
         match self.groups.get_index(self.expected) {
             Some((expected, _)) if **expected == *name => self.expected,
             _ => match self.groups.get_index_of(name) {
                 Some(index) => index,
-                None => self.groups.insert_full(name.into(), Rates::default()).0,
+                None => self.groups.insert_full(name.into(), CaseRates::default()).0,
             },
         }
     }
 
     /// Returns name and rates of each case, in order of first appearance.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Rates)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &CaseRates)> {
         self.groups.iter().map(|(name, rates)| (&**name, rates))
     }
 
@@ -144,10 +144,10 @@ impl Groups {
     }
 }
 
-fn nothing_found(layout: Option<&Layout>, groups: &Groups) -> &'static str {
+fn no_results_message(layout: Option<&CsvLayout>, groups: &CompareRates) -> &'static str {
     match layout {
         _ if groups.of_other_binaries + groups.without_rate > 0 => "no row has a usable rate",
-        Some(Layout::Compare) => "there is a header but no result below it",
+        Some(CsvLayout::Compare) => "there is a header but no result below it",
         Some(_) => "this is not the output of compare.js but of run.js or scatter.js",
         None if groups.skipped.lines == 0 => "the input is empty",
         None => "this is not the output of compare.js: its header is missing",
@@ -160,8 +160,8 @@ mod tests {
 
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-    fn read(text: &str) -> Result<Groups> {
-        Groups::read(text.as_bytes())
+    fn read(text: &str) -> Result<CompareRates> {
+        CompareRates::read(text.as_bytes())
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(all[0].0, b"a q=\"x\"");
         assert_eq!(
             *all[0].1,
-            Rates {
+            CaseRates {
                 old: vec![5.0, 8.0],
                 new: vec![6.0]
             }

@@ -1,58 +1,60 @@
 //! Formats and parses values and figures as the Node.js drivers write them.
 //!
-//! [`json`] matches `JSON.stringify` and [`inspect`] matches `util.inspect`, so that rows are
+//! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so that rows are
 //! byte-identical to the originals. [`parse_configuration`] reads both (`n=1000 encoding='utf8'`);
 //! splitting at blanks would be wrong, because values may contain blanks (`s='x y'`). Times are
 //! whole nanoseconds, as they were measured; their text is the exact decimal form. The layout of a
 //! result file is decided by its writer.
 
-use speedwell_model::Value;
+use speedwell_model::ParameterValue;
 
 /// Formats a value like `JSON.stringify`.
-pub fn json(value: &Value) -> String {
+pub fn format_json(value: &ParameterValue) -> String {
     match value {
-        Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+        ParameterValue::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
         // JSON cannot express a number that is not finite.
-        Value::Number(number) if !number.is_finite() => "null".to_owned(),
-        Value::Number(number) => number_text(*number),
-        Value::Bool(truth) => truth.to_string(),
+        ParameterValue::Number(number) if !number.is_finite() => "null".to_owned(),
+        ParameterValue::Number(number) => format_number(*number),
+        ParameterValue::Bool(truth) => truth.to_string(),
     }
 }
 
 /// Formats a value like `util.inspect`.
-pub fn inspect(value: &Value) -> String {
+pub fn format_inspected(value: &ParameterValue) -> String {
     match value {
-        Value::Text(text) => inspect_text(text),
-        Value::Number(number) if *number == 0.0 && number.is_sign_negative() => "-0".to_owned(),
-        Value::Number(number) => number_text(*number),
-        Value::Bool(truth) => truth.to_string(),
+        ParameterValue::Text(text) => format_inspected_text(text),
+        ParameterValue::Number(number) if *number == 0.0 && number.is_sign_negative() => {
+            "-0".to_owned()
+        }
+        ParameterValue::Number(number) => format_number(*number),
+        ParameterValue::Bool(truth) => truth.to_string(),
     }
 }
 
 /// Length at which `util.inspect` truncates strings (its option `maxStringLength`), in UTF-16
 /// units.
-const LONGEST_TEXT: usize = 10_000;
+const MAX_INSPECTED_UNITS: usize = 10_000;
 
 /// Length above which `util.inspect` breaks multi-line strings: its option `breakLength` of 80,
 /// minus 4. Observed with Node.js 18.20, 20.20 and 26.10.
-const LONGEST_LINE: usize = 76;
+const MAX_UNBROKEN_UNITS: usize = 76;
 
-fn inspect_text(text: &str) -> String {
+fn format_inspected_text(text: &str) -> String {
     let length = text.encode_utf16().count();
-    if length > LONGEST_TEXT {
-        let more = length - LONGEST_TEXT;
+    if length > MAX_INSPECTED_UNITS {
+        let more = length - MAX_INSPECTED_UNITS;
         let plural = if more == 1 { "" } else { "s" };
-        let shown = first_units(text, LONGEST_TEXT);
+        let shown = prefix_of_units(text, MAX_INSPECTED_UNITS);
         return format!(
             "{}... {more} more character{plural}",
-            broken_lines(shown, LONGEST_TEXT)
+            break_lines(shown, MAX_INSPECTED_UNITS)
         );
     }
-    broken_lines(text, length)
+    break_lines(text, length)
 }
 
 /// Returns the longest prefix of `text` with at most `units` UTF-16 units.
-fn first_units(text: &str, units: usize) -> &str {
+fn prefix_of_units(text: &str, units: usize) -> &str {
     let mut length = 0;
     let end = text.char_indices().find(|(_, c)| {
         length += c.len_utf16();
@@ -61,20 +63,20 @@ fn first_units(text: &str, units: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-fn broken_lines(text: &str, length: usize) -> String {
-    if length <= LONGEST_LINE {
-        return quoted(text);
+fn break_lines(text: &str, length: usize) -> String {
+    if length <= MAX_UNBROKEN_UNITS {
+        return quote_text(text);
     }
-    let lines: Vec<String> = text.split_inclusive('\n').map(quoted).collect();
+    let lines: Vec<String> = text.split_inclusive('\n').map(quote_text).collect();
     if lines.is_empty() {
-        quoted(text)
+        quote_text(text)
     } else {
         lines.join(" +\n  ")
     }
 }
 
 /// Quotes a text with the first kind of quote it does not contain: single, double, backtick.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''
     } else if !text.contains('"') {
@@ -117,7 +119,7 @@ pub fn parse_number(text: &[u8]) -> Option<f64> {
 }
 
 /// Parses a figure in a numeric column like R: an empty field and `NA` are missing and become NaN.
-pub fn figure(text: &[u8]) -> Option<f64> {
+pub fn parse_figure(text: &[u8]) -> Option<f64> {
     match text {
         b"" | b"NA" => Some(f64::NAN),
         _ => parse_number(text),
@@ -137,13 +139,13 @@ pub fn is_number(text: &[u8]) -> bool {
 
 /// Returns the shortest text that reads back as the same number, in JavaScript's format (`1e+21`,
 /// `0.05`).
-pub fn number_text(number: f64) -> String {
+pub fn format_number(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
 }
 
 /// Formats seconds with exactly nine decimals; an unknown time is `NaN`, the one word that programs
 /// accept in a numeric column.
-pub fn seconds_text(elapsed_ns: Option<u64>) -> String {
+pub fn format_seconds(elapsed_ns: Option<u64>) -> String {
     match elapsed_ns {
         Some(ns) => format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000),
         None => "NaN".to_owned(),
@@ -151,15 +153,15 @@ pub fn seconds_text(elapsed_ns: Option<u64>) -> String {
 }
 
 /// Parses seconds into nanoseconds; `None` if the text is not a time.
-pub fn nanoseconds(seconds: &[u8]) -> Option<u64> {
-    exact_nanoseconds(seconds).or_else(|| {
+pub fn parse_nanoseconds(seconds: &[u8]) -> Option<u64> {
+    parse_exact_nanoseconds(seconds).or_else(|| {
         // Older drivers wrote a plain number of seconds, sometimes with more than nine decimals.
         let ns = (parse_number(seconds)? * 1e9).round();
         (0.0..=2f64.powi(63)).contains(&ns).then_some(ns as u64)
     })
 }
 
-fn exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
+fn parse_exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
     let (whole, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
     let nine_digits = fraction.len() == 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
     let whole: u64 = whole.parse().ok()?;
@@ -189,7 +191,9 @@ pub enum ConfigurationError {
 ///
 /// # Errors
 /// The text is not a list of `name=value` separated by blanks.
-pub fn parse_configuration(text: &str) -> Result<Vec<(String, Value)>, ConfigurationError> {
+pub fn parse_configuration(
+    text: &str,
+) -> Result<Vec<(String, ParameterValue)>, ConfigurationError> {
     let mut values = Vec::new();
     let mut rest = text.trim_start_matches(' ');
     while !rest.is_empty() {
@@ -198,10 +202,10 @@ pub fn parse_configuration(text: &str) -> Result<Vec<(String, Value)>, Configura
             .filter(|(name, _)| !name.contains(' '))
             .ok_or_else(|| ConfigurationError::NotAPair(shorten(rest)))?;
         let (value, tail) = match tail.chars().next() {
-            Some('"' | '\'' | '`') => string(tail)?,
+            Some('"' | '\'' | '`') => parse_string(tail)?,
             _ => {
                 let end = tail.find(' ').unwrap_or(tail.len());
-                (bare(&tail[..end]), &tail[end..])
+                (parse_bare(&tail[..end]), &tail[end..])
             }
         };
         if !(tail.is_empty() || tail.starts_with(' ')) {
@@ -216,35 +220,37 @@ pub fn parse_configuration(text: &str) -> Result<Vec<(String, Value)>, Configura
 /// Parses an unquoted value.
 ///
 /// `null` is how JSON writes a number that is not finite.
-pub fn bare(word: &str) -> Value {
+pub fn parse_bare(word: &str) -> ParameterValue {
     match word {
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        "undefined" => Value::Text(word.to_owned()),
-        _ => parse_number(word.as_bytes())
-            .map_or_else(|| Value::Text(word.to_owned()), Value::Number),
+        "true" => ParameterValue::Bool(true),
+        "false" => ParameterValue::Bool(false),
+        "undefined" => ParameterValue::Text(word.to_owned()),
+        _ => parse_number(word.as_bytes()).map_or_else(
+            || ParameterValue::Text(word.to_owned()),
+            ParameterValue::Number,
+        ),
     }
 }
 
 /// Parses a string, which `util.inspect` may have broken at its line ends: `'a\n' +` and on the
 /// next line `  'b'`.
-fn string(text: &str) -> Result<(Value, &str), ConfigurationError> {
+fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError> {
     let mut decoded = String::new();
     let mut rest = text;
     loop {
-        rest = piece(rest, &mut decoded)?;
+        rest = decode_piece(rest, &mut decoded)?;
         match rest
             .strip_prefix(" +\n")
             .map(|tail| tail.trim_start_matches(' '))
         {
             Some(next) if next.starts_with(['"', '\'', '`']) => rest = next,
-            _ => return Ok((Value::Text(decoded), rest)),
+            _ => return Ok((ParameterValue::Text(decoded), rest)),
         }
     }
 }
 
 /// Decodes a quoted piece at the front of `text`; returns the rest.
-fn piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
+fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
     let unended = || ConfigurationError::BadQuote(shorten(text));
     let quote = text.chars().next().ok_or_else(unended)?;
     let mut rest = &text[quote.len_utf8()..];
@@ -254,13 +260,13 @@ fn piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Configurati
         rest = &rest[at..];
         match rest.strip_prefix(quote) {
             Some(tail) => return Ok(tail),
-            None => rest = escape(rest, decoded)?,
+            None => rest = decode_escape(rest, decoded)?,
         }
     }
 }
 
 /// Decodes an escape sequence at the front of `text`; returns the rest.
-fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
+fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
     let unknown = || ConfigurationError::BadEscape(shorten(text));
     let letter = text.chars().nth(1).ok_or_else(unknown)?;
     let plain = match letter {
@@ -273,10 +279,10 @@ fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Configurat
         '0' => '\0',
         '\\' | '/' | '"' | '\'' | '`' => letter,
         'x' => {
-            decoded.push(char::from(hex(text, 2, 2).ok_or_else(unknown)? as u8));
+            decoded.push(char::from(parse_hex(text, 2, 2).ok_or_else(unknown)? as u8));
             return Ok(&text[4..]);
         }
-        'u' => return unicode(text, decoded).ok_or_else(unknown),
+        'u' => return decode_unicode(text, decoded).ok_or_else(unknown),
         _ => return Err(unknown()),
     };
     decoded.push(plain);
@@ -285,9 +291,11 @@ fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Configurat
 
 /// Decodes `\uD83D\uDE00` and the like. An unpaired surrogate, which a Rust string cannot hold,
 /// becomes the replacement character.
-fn unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
-    let first = hex(text, 2, 4)?;
-    let second = text[6..].strip_prefix("\\u").and_then(|_| hex(text, 8, 4));
+fn decode_unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
+    let first = parse_hex(text, 2, 4)?;
+    let second = text[6..]
+        .strip_prefix("\\u")
+        .and_then(|_| parse_hex(text, 8, 4));
     if let Some(second) = second
         && let Some(Ok(both)) = char::decode_utf16([first, second]).next()
         && both.len_utf16() == 2
@@ -299,7 +307,7 @@ fn unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
     Some(&text[6..])
 }
 
-fn hex(text: &str, start: usize, digits: usize) -> Option<u16> {
+fn parse_hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     let digits = text.get(start..start + digits)?;
     let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
@@ -315,8 +323,8 @@ mod tests {
     use super::*;
     use crate::formats::node_csv::javascript;
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.into())
+    fn text_value(text: &str) -> ParameterValue {
+        ParameterValue::Text(text.into())
     }
 
     /// Expected texts printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
@@ -337,7 +345,7 @@ mod tests {
             ("", "''"),
             ("ab\nab\n", "'ab\\nab\\n'"),
         ] {
-            assert_eq!(inspect(&text(value)), printed);
+            assert_eq!(format_inspected(&text_value(value)), printed);
         }
     }
 
@@ -345,25 +353,30 @@ mod tests {
     fn long_texts_are_broken_behind_their_line_ends() {
         let short = format!("{}\nz", "y".repeat(74));
         let long = format!("{}\nz", "y".repeat(75));
-        assert_eq!(inspect(&text(&short)), format!("'{}\\nz'", "y".repeat(74)));
         assert_eq!(
-            inspect(&text(&long)),
+            format_inspected(&text_value(&short)),
+            format!("'{}\\nz'", "y".repeat(74))
+        );
+        assert_eq!(
+            format_inspected(&text_value(&long)),
             format!("'{}\\n' +\n  'z'", "y".repeat(75))
         );
         assert_eq!(
-            inspect(&text(&"y".repeat(200))),
+            format_inspected(&text_value(&"y".repeat(200))),
             format!("'{}'", "y".repeat(200))
         );
     }
 
     #[test]
     fn endless_texts_are_cut_where_node_cuts_them() {
-        let printed = inspect(&text(&"z".repeat(10_005)));
+        let printed = format_inspected(&text_value(&"z".repeat(10_005)));
         assert_eq!(
             printed,
             format!("'{}'... 5 more characters", "z".repeat(10_000))
         );
-        assert!(inspect(&text(&"z".repeat(10_001))).ends_with("... 1 more character"));
+        assert!(
+            format_inspected(&text_value(&"z".repeat(10_001))).ends_with("... 1 more character")
+        );
     }
 
     #[test]
@@ -375,11 +388,11 @@ mod tests {
             (f64::NAN, "null", "NaN"),
             (f64::INFINITY, "null", "Infinity"),
         ] {
-            assert_eq!(json(&Value::Number(number)), as_json);
-            assert_eq!(inspect(&Value::Number(number)), inspected);
+            assert_eq!(format_json(&ParameterValue::Number(number)), as_json);
+            assert_eq!(format_inspected(&ParameterValue::Number(number)), inspected);
         }
-        assert_eq!(json(&Value::Bool(true)), "true");
-        assert_eq!(inspect(&Value::Bool(false)), "false");
+        assert_eq!(format_json(&ParameterValue::Bool(true)), "true");
+        assert_eq!(format_inspected(&ParameterValue::Bool(false)), "false");
     }
 
     #[test]
@@ -394,8 +407,8 @@ mod tests {
             "😀",
         ] {
             let long = format!("{awkward}\n").repeat(60);
-            for value in [text(awkward), text(&long)] {
-                for written in [json(&value), inspect(&value)] {
+            for value in [text_value(awkward), text_value(&long)] {
+                for written in [format_json(&value), format_inspected(&value)] {
                     let parsed =
                         javascript::parse_configuration(&format!("k={written} n=1")).unwrap();
                     assert_eq!(parsed[0].1, value, "{written}");
@@ -412,18 +425,18 @@ mod tests {
             (0, "0.000000000"),
             (9_007_199_254_740_993, "9007199.254740993"),
         ] {
-            assert_eq!(seconds_text(Some(ns)), text);
-            assert_eq!(nanoseconds(text.as_bytes()), Some(ns));
+            assert_eq!(format_seconds(Some(ns)), text);
+            assert_eq!(parse_nanoseconds(text.as_bytes()), Some(ns));
         }
     }
 
     #[test]
     fn times_of_older_drivers_are_plain_numbers() {
-        assert_eq!(nanoseconds(b"0.5"), Some(500_000_000));
-        assert_eq!(nanoseconds(b"2"), Some(2_000_000_000));
-        assert_eq!(nanoseconds(b"1.5e-7"), Some(150));
+        assert_eq!(parse_nanoseconds(b"0.5"), Some(500_000_000));
+        assert_eq!(parse_nanoseconds(b"2"), Some(2_000_000_000));
+        assert_eq!(parse_nanoseconds(b"1.5e-7"), Some(150));
         for none in ["", "NaN", "undefined", "-1", "soon"] {
-            assert_eq!(nanoseconds(none.as_bytes()), None, "{none}");
+            assert_eq!(parse_nanoseconds(none.as_bytes()), None, "{none}");
         }
     }
 
@@ -436,7 +449,7 @@ mod tests {
             "1.7976931348623157e+308",
             "5",
         ] {
-            assert_eq!(number_text(parse_number(text.as_bytes()).unwrap()), text);
+            assert_eq!(format_number(parse_number(text.as_bytes()).unwrap()), text);
         }
         assert!(parse_number(b"null").unwrap().is_nan());
         for number in ["0.000880068", "5", "1e-7", "-1", "7."] {
@@ -451,7 +464,7 @@ mod tests {
         }
     }
 
-    fn one(text: &str) -> Value {
+    fn parse_single(text: &str) -> ParameterValue {
         let values = parse_configuration(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(values.len(), 1, "{text}");
         values[0].1.clone()
@@ -470,27 +483,35 @@ mod tests {
             (r#"q="é😀""#, r#"q="é\uD83D\uDE00""#, "é😀"),
             (r#"q="a\\""#, r"q='a\\'", "a\\"),
         ] {
-            assert_eq!(one(json), Value::Text(meaning.into()), "{json}");
-            assert_eq!(one(inspect), Value::Text(meaning.into()), "{inspect}");
+            assert_eq!(
+                parse_single(json),
+                ParameterValue::Text(meaning.into()),
+                "{json}"
+            );
+            assert_eq!(
+                parse_single(inspect),
+                ParameterValue::Text(meaning.into()),
+                "{inspect}"
+            );
         }
     }
 
     #[test]
     fn strings_broken_at_their_line_ends_are_put_together() {
         assert_eq!(
-            one("q='a\\n' +\n  \"b'\\n\" +\n  'c'"),
-            Value::Text("a\nb'\nc".into())
+            parse_single("q='a\\n' +\n  \"b'\\n\" +\n  'c'"),
+            ParameterValue::Text("a\nb'\nc".into())
         );
     }
 
     #[test]
     fn words_without_quotes_are_numbers_and_truth_values() {
-        assert_eq!(one("n=1e+21"), Value::Number(1e21));
-        assert_eq!(one("n=-0.5"), Value::Number(-0.5));
-        assert_eq!(one("keep=true"), Value::Bool(true));
-        assert_eq!(one("kind=inf"), Value::Text("inf".into()));
-        assert!(matches!(one("n=null"), Value::Number(n) if n.is_nan()));
-        assert!(matches!(one("n=NaN"), Value::Number(n) if n.is_nan()));
+        assert_eq!(parse_single("n=1e+21"), ParameterValue::Number(1e21));
+        assert_eq!(parse_single("n=-0.5"), ParameterValue::Number(-0.5));
+        assert_eq!(parse_single("keep=true"), ParameterValue::Bool(true));
+        assert_eq!(parse_single("kind=inf"), ParameterValue::Text("inf".into()));
+        assert!(matches!(parse_single("n=null"), ParameterValue::Number(n) if n.is_nan()));
+        assert!(matches!(parse_single("n=NaN"), ParameterValue::Number(n) if n.is_nan()));
     }
 
     #[test]

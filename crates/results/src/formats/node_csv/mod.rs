@@ -1,11 +1,11 @@
 //! Result files of the Node.js core benchmark drivers: `run.js`, `compare.js` and `scatter.js`.
 //!
 //! Decides how their CSV is read and written. Does not know how the figures are used. Start at
-//! [`reader::Reader`] for individual rows, at [`sessions::read`] for a whole session, at [`rows`]
-//! for writing. [`groups`] and [`frame`] are compact forms for tables of large files, without a
+//! [`reader::Reader`] for individual rows, at [`build_sessions::read`] for a whole session, at [`rows`]
+//! for writing. [`groups`] and [`parse_frame`] are compact forms for tables of large files, without a
 //! session in between.
 
-use crate::formats::node_csv::record::{Field, Scan, scan};
+use crate::formats::node_csv::record::{CsvField, ScanResult, scan_record};
 
 pub mod frame;
 pub mod groups;
@@ -15,14 +15,14 @@ pub mod record;
 pub mod rows;
 pub mod sessions;
 
-pub use frame::Frame;
-pub use groups::{Groups, Side};
-pub use reader::{Reader, Row};
-pub use rows::Measured;
+pub use frame::ScatterFrame;
+pub use groups::{CompareRates, CompareSide};
+pub use reader::{CsvRow, RowReader};
+pub use rows::MeasuredRate;
 
 /// Columns of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layout {
+pub enum CsvLayout {
     /// `run.js --format csv`: filename, configuration, rate, time.
     Run,
     /// `compare.js`: binary, filename, configuration, rate, time.
@@ -34,9 +34,9 @@ pub enum Layout {
     },
 }
 
-impl Layout {
+impl CsvLayout {
     /// Returns the layout that a record announces, if it is a header.
-    pub fn of_header(record: &[u8], fields: &[Field]) -> Option<Layout> {
+    pub fn from_header(record: &[u8], fields: &[CsvField]) -> Option<CsvLayout> {
         // Fast path: rows are far more frequent than headers and never begin with these words.
         if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
             return None;
@@ -44,9 +44,9 @@ impl Layout {
         let names: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         match names.as_slice() {
-            ["binary", "filename", "configuration", "rate", "time"] => Some(Layout::Compare),
-            ["filename", "configuration", "rate", "time"] => Some(Layout::Run),
-            ["filename", parameters @ .., "rate", "time"] => Some(Layout::Scatter {
+            ["binary", "filename", "configuration", "rate", "time"] => Some(CsvLayout::Compare),
+            ["filename", "configuration", "rate", "time"] => Some(CsvLayout::Run),
+            ["filename", parameters @ .., "rate", "time"] => Some(CsvLayout::Scatter {
                 parameters: parameters.iter().map(|&name| name.to_owned()).collect(),
             }),
             _ => None,
@@ -54,24 +54,24 @@ impl Layout {
     }
 
     /// Returns the number of columns per row.
-    pub fn columns(&self) -> usize {
+    pub fn column_count(&self) -> usize {
         match self {
-            Layout::Run => 4,
-            Layout::Compare => 5,
-            Layout::Scatter { parameters } => parameters.len() + 3,
+            CsvLayout::Run => 4,
+            CsvLayout::Compare => 5,
+            CsvLayout::Scatter { parameters } => parameters.len() + 3,
         }
     }
 }
 
 /// Returns the first header in `bytes`, which may begin with other text.
-pub fn first_header(bytes: &[u8]) -> Option<Layout> {
+pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
     let mut fields = Vec::new();
     bytes
         .split_inclusive(|&byte| byte == b'\n')
         .find_map(|line| {
             let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-            match scan(line, true, &mut fields) {
-                Scan::Record(_) => Layout::of_header(line, &fields),
+            match scan_record(line, true, &mut fields) {
+                ScanResult::Record(_) => CsvLayout::from_header(line, &fields),
                 _ => None,
             }
         })
@@ -86,21 +86,21 @@ mod tests {
 
     #[test]
     fn every_driver_is_known_by_its_header() {
-        let scatter = Layout::Scatter {
+        let scatter = CsvLayout::Scatter {
             parameters: vec!["n".into(), "len".into()],
         };
         for (header, layout) in [
             (
                 "\"filename\", \"configuration\", \"rate\", \"time\"\n",
-                Some(Layout::Run),
+                Some(CsvLayout::Run),
             ),
             (
                 "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n",
-                Some(Layout::Compare),
+                Some(CsvLayout::Compare),
             ),
             (
                 "\"binary\", \"filename\", \"configuration\", \"rate\", \"time\"",
-                Some(Layout::Compare),
+                Some(CsvLayout::Compare),
             ),
             (
                 "\"filename\", \"n\", \"len\", \"rate\", \"time\"\r\n",
@@ -110,7 +110,7 @@ mod tests {
             ("{\"id\": 1}\n", None),
             ("", None),
         ] {
-            assert_eq!(first_header(header.as_bytes()), layout, "{header}");
+            assert_eq!(find_header(header.as_bytes()), layout, "{header}");
         }
     }
 
@@ -118,12 +118,12 @@ mod tests {
     fn a_header_is_found_below_chatter_and_behind_a_byte_order_mark() {
         let header = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
         assert_eq!(
-            first_header(format!("> make bench\n{header}").as_bytes()),
-            Some(Layout::Compare)
+            find_header(format!("> make bench\n{header}").as_bytes()),
+            Some(CsvLayout::Compare)
         );
         assert_eq!(
-            first_header(format!("\u{feff}{header}").as_bytes()),
-            Some(Layout::Compare)
+            find_header(format!("\u{feff}{header}").as_bytes()),
+            Some(CsvLayout::Compare)
         );
     }
 }

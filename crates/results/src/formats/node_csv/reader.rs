@@ -2,12 +2,12 @@
 //!
 //! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
 //! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
-//! sessions. Start at [`Reader::next_row`].
+//! sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
-use super::record::{Field, Scan, scan};
-use super::{BYTE_ORDER_MARK, Layout};
-use crate::formats::Skipped;
+use super::record::{CsvField, ScanResult, scan_record};
+use super::{BYTE_ORDER_MARK, CsvLayout};
+use crate::formats::SkippedLines;
 use memchr::memchr;
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -20,49 +20,49 @@ const CHUNK_BYTES: usize = 256 * 1024;
 const LONGEST_ROW_BYTES: usize = 1024 * 1024;
 
 /// Streaming reader of rows.
-pub struct Reader<R> {
+pub struct RowReader<R> {
     source: R,
     buffer: Vec<u8>,
     /// The unconsumed part of `buffer`.
     unread: Range<usize>,
     at_end: bool,
-    fields: Vec<Field>,
-    layout: Option<Layout>,
-    skipped: Skipped,
+    fields: Vec<CsvField>,
+    layout: Option<CsvLayout>,
+    skipped: SkippedLines,
 }
 
 /// A result as written in the file.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct CsvRow<'a> {
     record: &'a [u8],
-    fields: &'a [Field],
+    fields: &'a [CsvField],
     /// Layout of the row.
-    pub layout: &'a Layout,
+    pub layout: &'a CsvLayout,
     /// Rate; NaN if the file states that it is missing.
     pub rate: f64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> RowReader<R> {
     /// Creates a reader for `source`, which needs no buffering.
-    pub fn new(source: R) -> Reader<R> {
-        Reader {
+    pub fn new(source: R) -> RowReader<R> {
+        RowReader {
             source,
             buffer: vec![0; CHUNK_BYTES],
             unread: 0..0,
             at_end: false,
             fields: Vec::new(),
             layout: None,
-            skipped: Skipped::default(),
+            skipped: SkippedLines::default(),
         }
     }
 
     /// Returns the layout of the last header, if there was one.
-    pub fn layout(&self) -> Option<&Layout> {
+    pub fn layout(&self) -> Option<&CsvLayout> {
         self.layout.as_ref()
     }
 
     /// Returns what was skipped so far.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn skipped(&self) -> &SkippedLines {
         &self.skipped
     }
 
@@ -70,7 +70,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// Reading the source fails.
-    pub fn next_row(&mut self) -> io::Result<Option<Row<'_>>> {
+    pub fn next_row(&mut self) -> io::Result<Option<CsvRow<'_>>> {
         let Some((record, rate)) = self.find_row()? else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ impl<R: Read> Reader<R> {
         let Some(layout) = &self.layout else {
             return Ok(None);
         };
-        Ok(Some(Row {
+        Ok(Some(CsvRow {
             record: &self.buffer[record],
             fields: &self.fields,
             layout,
@@ -92,45 +92,44 @@ impl<R: Read> Reader<R> {
             if bytes.is_empty() && self.at_end {
                 return Ok(None);
             }
-            match scan(bytes, self.at_end, &mut self.fields) {
-                Scan::Unfinished if bytes.len() < LONGEST_ROW_BYTES => self.fill()?,
-                Scan::Unfinished | Scan::NotARecord => self.skip_line()?,
-                Scan::Record(length) => {
+            match scan_record(bytes, self.at_end, &mut self.fields) {
+                ScanResult::Unfinished if bytes.len() < LONGEST_ROW_BYTES => self.fill_buffer()?,
+                ScanResult::Unfinished | ScanResult::NotARecord => self.skip_line()?,
+                ScanResult::Record(length) => {
                     let record = self.unread.start..self.unread.start + length;
-                    match self.judge(&self.buffer[record.clone()]) {
-                        Judged::Row(rate) => {
+                    match self.classify_record(&self.buffer[record.clone()]) {
+                        RecordKind::Row(rate) => {
                             self.unread.start = record.end;
                             return Ok(Some((record, rate)));
                         }
-                        Judged::Header(layout) => {
+                        RecordKind::Header(layout) => {
                             self.unread.start = record.end;
                             self.layout = Some(layout);
                         }
-                        Judged::Neither => self.skip_line()?,
+                        RecordKind::Neither => self.skip_line()?,
                     }
                 }
             }
         }
     }
 
-    fn judge(&self, record: &[u8]) -> Judged {
+    fn classify_record(&self, record: &[u8]) -> RecordKind {
         if let Some(layout) = &self.layout
-            && layout.columns() == self.fields.len()
+            && layout.column_count() == self.fields.len()
             && let [.., rate, time] = self.fields.as_slice()
-            && let Some(rate) = javascript::figure(rate.raw(record))
+            && let Some(rate) = javascript::parse_figure(rate.raw(record))
             && (javascript::is_number(time.raw(record))
-                || javascript::figure(time.raw(record)).is_some())
+                || javascript::parse_figure(time.raw(record)).is_some())
             && !self.fields[0].raw(record).is_empty()
         {
-            return Judged::Row(rate);
+            return RecordKind::Row(rate);
         }
         let record = record.strip_prefix(BYTE_ORDER_MARK).unwrap_or(record);
         let mut fields = Vec::new();
-        match scan(record, true, &mut fields) {
-            Scan::Record(_) => {
-                Layout::of_header(record, &fields).map_or(Judged::Neither, Judged::Header)
-            }
-            _ => Judged::Neither,
+        match scan_record(record, true, &mut fields) {
+            ScanResult::Record(_) => CsvLayout::from_header(record, &fields)
+                .map_or(RecordKind::Neither, RecordKind::Header),
+            _ => RecordKind::Neither,
         }
     }
 
@@ -142,18 +141,18 @@ impl<R: Read> Reader<R> {
                 Some(at) => at + 1,
                 None if self.at_end || bytes.len() >= LONGEST_ROW_BYTES => bytes.len(),
                 None => {
-                    self.fill()?;
+                    self.fill_buffer()?;
                     continue;
                 }
             };
-            self.skipped.add(&bytes[..length]);
+            self.skipped.add_line(&bytes[..length]);
             self.unread.start += length;
             return Ok(());
         }
     }
 
     /// Reads more data, after moving the unread bytes to the front of the buffer.
-    fn fill(&mut self) -> io::Result<()> {
+    fn fill_buffer(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
         if self.unread.end == self.buffer.len() {
@@ -171,16 +170,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
-enum Judged {
+enum RecordKind {
     Row(f64),
-    Header(Layout),
+    Header(CsvLayout),
     Neither,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CsvRow<'a> {
     /// Returns the column `binary` of a compare file.
     pub fn binary(&self) -> Option<Cow<'a, str>> {
-        matches!(self.layout, Layout::Compare).then(|| self.text(0))
+        matches!(self.layout, CsvLayout::Compare).then(|| self.text(0))
     }
 
     /// Returns the name of the benchmark, `group/name.js`.
@@ -191,7 +190,7 @@ impl<'a> Row<'a> {
     /// Returns the configuration; `None` in a scatter file, which has columns instead.
     pub fn configuration(&self) -> Option<Cow<'a, str>> {
         match self.layout {
-            Layout::Scatter { .. } => None,
+            CsvLayout::Scatter { .. } => None,
             _ => Some(self.text(self.name_column() + 1)),
         }
     }
@@ -200,7 +199,7 @@ impl<'a> Row<'a> {
     pub fn parameters(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>, bool)> + use<'a> {
         let row = *self;
         let names: &'a [String] = match self.layout {
-            Layout::Scatter { parameters } => parameters,
+            CsvLayout::Scatter { parameters } => parameters,
             _ => &[],
         };
         names.iter().enumerate().map(move |(index, name)| {
@@ -220,7 +219,7 @@ impl<'a> Row<'a> {
 
     /// Returns the measured time.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        javascript::nanoseconds(self.time_text())
+        javascript::parse_nanoseconds(self.time_text())
     }
 
     /// Returns the unparsed time.
@@ -231,7 +230,7 @@ impl<'a> Row<'a> {
     }
 
     /// Returns whether column `index` consists of exactly these bytes.
-    pub fn is(&self, index: usize, bytes: &[u8]) -> bool {
+    pub fn column_equals(&self, index: usize, bytes: &[u8]) -> bool {
         self.fields[index].raw(self.record) == bytes
     }
 
@@ -248,7 +247,7 @@ impl<'a> Row<'a> {
     }
 
     fn name_column(&self) -> usize {
-        usize::from(matches!(self.layout, Layout::Compare))
+        usize::from(matches!(self.layout, CsvLayout::Compare))
     }
 }
 
@@ -259,9 +258,9 @@ mod tests {
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
     /// A source that returns one byte at a time, so that every position is a buffer end once.
-    struct Drip<'a>(&'a [u8]);
+    struct DripSource<'a>(&'a [u8]);
 
-    impl Read for Drip<'_> {
+    impl Read for DripSource<'_> {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             let Some((first, rest)) = self.0.split_first() else {
                 return Ok(0);
@@ -272,12 +271,12 @@ mod tests {
         }
     }
 
-    fn rows(text: &str) -> (Vec<String>, Skipped) {
-        let mut whole = Reader::new(text.as_bytes());
-        let all = collect(&mut whole);
-        let mut drip = Reader::new(Drip(text.as_bytes()));
+    fn read_rows(text: &str) -> (Vec<String>, SkippedLines) {
+        let mut whole = RowReader::new(text.as_bytes());
+        let all = collect_rows(&mut whole);
+        let mut drip = RowReader::new(DripSource(text.as_bytes()));
         assert_eq!(
-            collect(&mut drip),
+            collect_rows(&mut drip),
             all,
             "the rows depend on how the bytes arrive"
         );
@@ -285,7 +284,7 @@ mod tests {
         (all, whole.skipped().clone())
     }
 
-    fn collect(reader: &mut Reader<impl Read>) -> Vec<String> {
+    fn collect_rows(reader: &mut RowReader<impl Read>) -> Vec<String> {
         let mut all = Vec::new();
         while let Some(row) = reader.next_row().unwrap() {
             let binary = row.binary().unwrap_or_default();
@@ -305,11 +304,11 @@ mod tests {
             "{HEADER}noise \"x\"\n\"old\",\"g/a.js\",\"n=1\",5,0.1\n\n\"unbalanced\n\
              {HEADER}a,b,c,d,e\n\"new\",\"g/a.js\",\"n=1\",6,0.1"
         );
-        let (rows, skipped) = rows(&text);
+        let (rows, skipped) = read_rows(&text);
         assert_eq!(rows, ["old|g/a.js|n=1|5", "new|g/a.js|n=1|6"]);
         assert_eq!(
             skipped,
-            Skipped {
+            SkippedLines {
                 lines: 3,
                 first: Some("noise \"x\"".into())
             }
@@ -323,7 +322,7 @@ mod tests {
     #[test]
     fn carriage_returns_and_line_breaks_in_quotes_are_understood() {
         let text = "\"filename\", \"q\", \"rate\", \"time\"\r\n\"zz/s.js\", \"g\nh\", 5, 0.5\r\n";
-        let mut reader = Reader::new(text.as_bytes());
+        let mut reader = RowReader::new(text.as_bytes());
         let row = reader.next_row().unwrap().unwrap();
         assert_eq!(
             row.parameters().next(),
@@ -336,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_row_without_a_rate_is_still_a_row() {
-        let (rows, skipped) = rows(&format!(
+        let (rows, skipped) = read_rows(&format!(
             "{HEADER}\"old\",\"http/s.js\",\"c=1\",null,5.01\n"
         ));
         assert_eq!(rows, ["old|http/s.js|c=1|NaN"]);
@@ -348,7 +347,7 @@ mod tests {
         let text = include_str!("../../../../speedwell/tests/golden/node-core/missing-figures.csv");
         let expected =
             include_str!("../../../../speedwell/tests/golden/node-core/missing-figures.R.tsv");
-        let mut reader = Reader::new(text.as_bytes());
+        let mut reader = RowReader::new(text.as_bytes());
         let mut rows = String::new();
         let missing = |text: String| if text == "NaN" { "NA".to_owned() } else { text };
         while let Some(row) = reader.next_row().unwrap() {
@@ -358,8 +357,8 @@ mod tests {
                 row.binary().unwrap_or_default(),
                 row.filename(),
                 row.configuration().unwrap_or_default(),
-                missing(javascript::number_text(row.rate)),
-                missing(javascript::number_text(seconds)),
+                missing(javascript::format_number(row.rate)),
+                missing(javascript::format_number(seconds)),
             );
         }
         assert_eq!(rows, expected);
@@ -368,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_kind_has_no_rows() {
-        let (rows, skipped) = rows("{\"a\": 1}\n[1, 2]\n");
+        let (rows, skipped) = read_rows("{\"a\": 1}\n[1, 2]\n");
         assert_eq!((rows.len(), skipped.lines), (0, 2));
     }
 }

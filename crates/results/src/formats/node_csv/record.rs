@@ -2,28 +2,28 @@
 //!
 //! Decides what a field is: bare, or in double quotes with inner quotes doubled, optionally
 //! surrounded by blanks, so that `a,b` and `a, b` are the same. Knows no columns. Distinguishes
-//! text that is not a record from a record that extends beyond the slice. Start at [`scan`].
+//! text that is not a record from a record that extends beyond the slice. Start at [`scan_record`].
 
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
 /// Position of a field in the scanned bytes, without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct CsvField {
     start: usize,
     end: usize,
-    kind: Kind,
+    kind: FieldQuoting,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldQuoting {
     Bare,
     Quoted,
     /// Quoted, with doubled quotes inside.
     Doubled,
 }
 
-impl Field {
+impl CsvField {
     /// Returns the bytes of the field as in `record`; doubled quotes stay doubled.
     pub fn raw<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         &record[self.start..self.end]
@@ -32,7 +32,7 @@ impl Field {
     /// Appends the bytes of the field to `out`, with doubled quotes undoubled.
     pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
         let mut rest = self.raw(record);
-        if self.kind == Kind::Doubled {
+        if self.kind == FieldQuoting::Doubled {
             while let Some(at) = memchr(b'"', rest) {
                 out.extend_from_slice(&rest[..=at]);
                 rest = &rest[at + 2..];
@@ -43,7 +43,7 @@ impl Field {
 
     /// Returns the field as text; invalid UTF-8 is replaced.
     pub fn text<'a>(&self, record: &'a [u8]) -> Cow<'a, str> {
-        if self.kind != Kind::Doubled {
+        if self.kind != FieldQuoting::Doubled {
             return String::from_utf8_lossy(self.raw(record));
         }
         let mut bytes = Vec::with_capacity(self.end - self.start);
@@ -58,13 +58,13 @@ impl Field {
 
     /// Returns whether the field was quoted, which makes `16` a text.
     pub fn is_quoted(&self) -> bool {
-        self.kind != Kind::Bare
+        self.kind != FieldQuoting::Bare
     }
 }
 
-/// Result of [`scan`].
+/// Result of [`scan_record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
+pub enum ScanResult {
     /// A record of this many bytes, including its line end.
     Record(usize),
     /// The record extends beyond the bytes.
@@ -76,78 +76,78 @@ pub enum Scan {
 /// Splits the record at the front of `bytes` into fields.
 ///
 /// `last` means that no more bytes follow, so that the end of the bytes ends the record.
-pub fn scan(bytes: &[u8], last: bool, fields: &mut Vec<Field>) -> Scan {
+pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> ScanResult {
     fields.clear();
     let mut at = 0;
     loop {
-        at += blanks(&bytes[at..]);
+        at += count_blanks(&bytes[at..]);
         let next = match bytes.get(at) {
-            Some(b'"') => quoted(bytes, at + 1, fields),
-            Some(_) => bare(bytes, at, last, fields),
+            Some(b'"') => scan_quoted(bytes, at + 1, fields),
+            Some(_) => scan_bare(bytes, at, last, fields),
             None if last => {
-                fields.push(Field {
+                fields.push(CsvField {
                     start: at,
                     end: at,
-                    kind: Kind::Bare,
+                    kind: FieldQuoting::Bare,
                 });
-                return Scan::Record(at);
+                return ScanResult::Record(at);
             }
-            None => return Scan::Unfinished,
+            None => return ScanResult::Unfinished,
         };
         match next {
-            Next::Separator(after) => match separator(&bytes[after..], last) {
-                Separator::Comma(length) => at = after + length,
-                Separator::LineEnd(length) => return Scan::Record(after + length),
-                Separator::Unknown => return Scan::Unfinished,
-                Separator::None => return Scan::NotARecord,
+            FieldScan::Separator(after) => match scan_separator(&bytes[after..], last) {
+                FieldSeparator::Comma(length) => at = after + length,
+                FieldSeparator::LineEnd(length) => return ScanResult::Record(after + length),
+                FieldSeparator::Unknown => return ScanResult::Unfinished,
+                FieldSeparator::None => return ScanResult::NotARecord,
             },
-            Next::Unfinished if last => return Scan::NotARecord,
-            Next::Unfinished => return Scan::Unfinished,
+            FieldScan::Unfinished if last => return ScanResult::NotARecord,
+            FieldScan::Unfinished => return ScanResult::Unfinished,
         }
     }
 }
 
-enum Next {
+enum FieldScan {
     /// The field is complete; a separator must follow at this position.
     Separator(usize),
     Unfinished,
 }
 
-fn quoted(bytes: &[u8], start: usize, fields: &mut Vec<Field>) -> Next {
-    let mut kind = Kind::Quoted;
+fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldScan {
+    let mut kind = FieldQuoting::Quoted;
     let mut at = start;
     while let Some(found) = memchr(b'"', &bytes[at..]) {
         let quote = at + found;
         if bytes.get(quote + 1) != Some(&b'"') {
-            fields.push(Field {
+            fields.push(CsvField {
                 start,
                 end: quote,
                 kind,
             });
-            return Next::Separator(quote + 1);
+            return FieldScan::Separator(quote + 1);
         }
-        kind = Kind::Doubled;
+        kind = FieldQuoting::Doubled;
         at = quote + 2;
     }
-    Next::Unfinished
+    FieldScan::Unfinished
 }
 
-fn bare(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<Field>) -> Next {
+fn scan_bare(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvField>) -> FieldScan {
     let end = match memchr2(b',', b'\n', &bytes[start..]) {
         Some(length) => start + length,
         None if last => bytes.len(),
-        None => return Next::Unfinished,
+        None => return FieldScan::Unfinished,
     };
     let trimmed = bytes[start..end].trim_ascii_end().len();
-    fields.push(Field {
+    fields.push(CsvField {
         start,
         end: start + trimmed,
-        kind: Kind::Bare,
+        kind: FieldQuoting::Bare,
     });
-    Next::Separator(end)
+    FieldScan::Separator(end)
 }
 
-enum Separator {
+enum FieldSeparator {
     Comma(usize),
     LineEnd(usize),
     /// More bytes are needed to decide.
@@ -155,19 +155,19 @@ enum Separator {
     None,
 }
 
-fn separator(bytes: &[u8], last: bool) -> Separator {
-    let skipped = blanks(bytes);
+fn scan_separator(bytes: &[u8], last: bool) -> FieldSeparator {
+    let skipped = count_blanks(bytes);
     match &bytes[skipped..] {
-        [b',', ..] => Separator::Comma(skipped + 1),
-        [b'\n', ..] => Separator::LineEnd(skipped + 1),
-        [b'\r', b'\n', ..] => Separator::LineEnd(skipped + 2),
-        [] | [b'\r'] if last => Separator::LineEnd(bytes.len()),
-        [] | [b'\r'] => Separator::Unknown,
-        _ => Separator::None,
+        [b',', ..] => FieldSeparator::Comma(skipped + 1),
+        [b'\n', ..] => FieldSeparator::LineEnd(skipped + 1),
+        [b'\r', b'\n', ..] => FieldSeparator::LineEnd(skipped + 2),
+        [] | [b'\r'] if last => FieldSeparator::LineEnd(bytes.len()),
+        [] | [b'\r'] => FieldSeparator::Unknown,
+        _ => FieldSeparator::None,
     }
 }
 
-fn blanks(bytes: &[u8]) -> usize {
+fn count_blanks(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|&&byte| byte == b' ').count()
 }
 
@@ -175,9 +175,9 @@ fn blanks(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn texts(bytes: &[u8]) -> (Scan, Vec<String>) {
+    fn texts(bytes: &[u8]) -> (ScanResult, Vec<String>) {
         let mut fields = Vec::new();
-        let scan = scan(bytes, true, &mut fields);
+        let scan = scan_record(bytes, true, &mut fields);
         (
             scan,
             fields
@@ -199,19 +199,31 @@ mod tests {
     fn doubled_quotes_and_line_breaks_belong_to_the_field() {
         let (scan, fields) = texts(b"\"a\"\"b\",\"g\nh\"\nnext");
         assert_eq!(fields, ["a\"b", "g\nh"]);
-        assert_eq!(scan, Scan::Record(13));
+        assert_eq!(scan, ScanResult::Record(13));
     }
 
     #[test]
     fn a_record_that_goes_on_is_told_from_one_that_is_none() {
         let mut fields = Vec::new();
-        assert_eq!(scan(b"\"a\",\"b", false, &mut fields), Scan::Unfinished);
-        assert_eq!(scan(b"\"a\",1", false, &mut fields), Scan::Unfinished);
-        assert_eq!(scan(b"\"a\",\"b", true, &mut fields), Scan::NotARecord);
-        assert_eq!(scan(b"\"a\" b\n", false, &mut fields), Scan::NotARecord);
         assert_eq!(
-            scan(b"\"a\"", false, &mut fields),
-            Scan::Unfinished,
+            scan_record(b"\"a\",\"b", false, &mut fields),
+            ScanResult::Unfinished
+        );
+        assert_eq!(
+            scan_record(b"\"a\",1", false, &mut fields),
+            ScanResult::Unfinished
+        );
+        assert_eq!(
+            scan_record(b"\"a\",\"b", true, &mut fields),
+            ScanResult::NotARecord
+        );
+        assert_eq!(
+            scan_record(b"\"a\" b\n", false, &mut fields),
+            ScanResult::NotARecord
+        );
+        assert_eq!(
+            scan_record(b"\"a\"", false, &mut fields),
+            ScanResult::Unfinished,
             "the quote may be doubled"
         );
     }

@@ -4,7 +4,7 @@
 //! when. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma.
 
 use super::javascript;
-use speedwell_model::Value;
+use speedwell_model::ParameterValue;
 
 /// Header of `run.js --format csv`.
 pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\"\n";
@@ -13,11 +13,11 @@ pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\
 pub const COMPARE_HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
 /// Parameters and values in reported order.
-pub type Values<'a> = &'a [(String, Value)];
+pub type ParameterValues<'a> = &'a [(String, ParameterValue)];
 
 /// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct MeasuredRate {
     /// Operations per second.
     pub rate: f64,
     /// Duration of the measurement, if known.
@@ -25,25 +25,30 @@ pub struct Measured {
 }
 
 /// Formats a line of `run.js --format csv`.
-pub fn run_row(name: &str, values: Values<'_>, measured: Measured) -> String {
-    let configuration = joined(values, javascript::json);
+pub fn format_run_row(name: &str, values: ParameterValues<'_>, measured: MeasuredRate) -> String {
+    let configuration = join_parameters(values, javascript::format_json);
     format!(
         "\"{name}\", \"{configuration}\", {}\n",
-        figures(measured, ", ")
+        format_figures(measured, ", ")
     )
 }
 
 /// Formats a line of `compare.js`; `binary` is `old` or `new`.
-pub fn compare_row(binary: &str, name: &str, values: Values<'_>, measured: Measured) -> String {
-    let configuration = joined(values, javascript::inspect);
+pub fn format_compare_row(
+    binary: &str,
+    name: &str,
+    values: ParameterValues<'_>,
+    measured: MeasuredRate,
+) -> String {
+    let configuration = join_parameters(values, javascript::format_inspected);
     format!(
         "\"{binary}\",\"{name}\",\"{configuration}\",{}\n",
-        figures(measured, ",")
+        format_figures(measured, ",")
     )
 }
 
 /// Formats the header of `scatter.js`.
-pub fn scatter_header(values: Values<'_>) -> String {
+pub fn format_scatter_header(values: ParameterValues<'_>) -> String {
     let names: String = values
         .iter()
         .map(|(name, _)| format!("\"{name}\", "))
@@ -52,12 +57,19 @@ pub fn scatter_header(values: Values<'_>) -> String {
 }
 
 /// Formats a line of `scatter.js`.
-pub fn scatter_row(name: &str, values: Values<'_>, measured: Measured) -> String {
-    let cells: String = values.iter().map(|(_, value)| cell(value) + ", ").collect();
-    format!("\"{name}\", {cells}{}\n", figures(measured, ", "))
+pub fn format_scatter_row(
+    name: &str,
+    values: ParameterValues<'_>,
+    measured: MeasuredRate,
+) -> String {
+    let cells: String = values
+        .iter()
+        .map(|(_, value)| format_cell(value) + ", ")
+        .collect();
+    format!("\"{name}\", {cells}{}\n", format_figures(measured, ", "))
 }
 
-fn joined(values: Values<'_>, text: fn(&Value) -> String) -> String {
+fn join_parameters(values: ParameterValues<'_>, text: fn(&ParameterValue) -> String) -> String {
     let pairs: Vec<String> = values
         .iter()
         .map(|(name, value)| format!("{name}={}", text(value)))
@@ -65,18 +77,18 @@ fn joined(values: Values<'_>, text: fn(&Value) -> String) -> String {
     pairs.join(" ").replace('"', "\"\"")
 }
 
-fn cell(value: &Value) -> String {
+fn format_cell(value: &ParameterValue) -> String {
     match value {
-        Value::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        ParameterValue::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
         other => other.plain(),
     }
 }
 
-fn figures(measured: Measured, separator: &str) -> String {
+fn format_figures(measured: MeasuredRate, separator: &str) -> String {
     format!(
         "{}{separator}{}",
-        javascript::number_text(measured.rate),
-        javascript::seconds_text(measured.elapsed_ns)
+        javascript::format_number(measured.rate),
+        javascript::format_seconds(measured.elapsed_ns)
     )
 }
 
@@ -86,22 +98,25 @@ mod tests {
 
     #[test]
     fn a_benchmark_without_parameters_has_an_empty_configuration() {
-        let measured = Measured {
+        let measured = MeasuredRate {
             rate: 5.0,
             elapsed_ns: Some(1),
         };
         assert_eq!(
-            run_row("g/a.js", &[], measured),
+            format_run_row("g/a.js", &[], measured),
             "\"g/a.js\", \"\", 5, 0.000000001\n"
         );
         assert_eq!(
-            compare_row("old", "g/a.js", &[], measured),
+            format_compare_row("old", "g/a.js", &[], measured),
             "\"old\",\"g/a.js\",\"\",5,0.000000001\n"
         );
         assert_eq!(
-            scatter_row("g/a.js", &[], measured),
+            format_scatter_row("g/a.js", &[], measured),
             "\"g/a.js\", 5, 0.000000001\n"
         );
-        assert_eq!(scatter_header(&[]), "\"filename\", \"rate\", \"time\"\n");
+        assert_eq!(
+            format_scatter_header(&[]),
+            "\"filename\", \"rate\", \"time\"\n"
+        );
     }
 }

@@ -3,11 +3,14 @@
 //! Decides how rows map to runs, variants and failures. Each row is one process, because the
 //! drivers start a new one per row. Does not know how rows are found in the file.
 
-use crate::formats::imported::{VARIANT, empty_session};
-use crate::formats::node_csv::reader::{Reader, Row};
-use crate::formats::node_csv::{Layout, javascript, rows};
+use crate::formats::imported::{ONLY_VARIANT, empty_session};
+use crate::formats::node_csv::reader::{CsvRow, RowReader};
+use crate::formats::node_csv::{CsvLayout, javascript, rows};
 use anyhow::{Context, Result, bail};
-use speedwell_model::{Case, Cause, Failure, Metric, Run, Sample, Session, Step, Value, Variant};
+use speedwell_model::{
+    Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,
+    Variant,
+};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +20,12 @@ use std::sync::Arc;
 /// # Errors
 /// The file has no rows, or a configuration that is not a list of `name=value`.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut reader = Reader::new(bytes);
-    let mut collected = Collected::new();
+    let mut reader = RowReader::new(bytes);
+    let mut collected = RowCollector::new();
     while let Some(row) = reader.next_row()? {
         let number = collected.runs.len() + collected.failures.len() + 1;
         collected
-            .add(&row)
+            .add_row(&row)
             .with_context(|| format!("row {number} of '{label}'"))?;
     }
     if collected.variants.is_empty() {
@@ -45,31 +48,31 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     Ok(session)
 }
 
-struct Collected {
+struct RowCollector {
     metric: Arc<str>,
     /// Layout of the last row.
-    layout: Option<Layout>,
+    layout: Option<CsvLayout>,
     /// Cases by their text in the file, in which each is repeated many times.
-    texts: HashMap<Box<[u8]>, Known>,
+    texts: HashMap<Box<[u8]>, KnownCase>,
     /// Index of each case by id.
     places: HashMap<String, usize>,
     variants: Vec<Arc<str>>,
     /// Number of runs per case and variant, by their indices.
     counts: HashMap<(usize, usize), u32>,
     runs: Vec<Run>,
-    failures: Vec<Failure>,
+    failures: Vec<StepFailure>,
 }
 
 /// A case seen before. Several texts may denote the same case.
 #[derive(Clone)]
-struct Known {
+struct KnownCase {
     case: Arc<Case>,
     place: usize,
 }
 
-impl Collected {
-    fn new() -> Collected {
-        Collected {
+impl RowCollector {
+    fn new() -> RowCollector {
+        RowCollector {
             metric: Metric::THROUGHPUT.into(),
             layout: None,
             texts: HashMap::new(),
@@ -81,9 +84,9 @@ impl Collected {
         }
     }
 
-    fn add(&mut self, row: &Row<'_>) -> Result<()> {
-        let Known { case, place } = self.case(row)?;
-        let variant = self.variant(row.binary().as_deref().unwrap_or(VARIANT));
+    fn add_row(&mut self, row: &CsvRow<'_>) -> Result<()> {
+        let KnownCase { case, place } = self.row_case(row)?;
+        let variant = self.variant_index(row.binary().as_deref().unwrap_or(ONLY_VARIANT));
         let slot = (self.runs.len() + self.failures.len()) as u32;
         let count = self.counts.entry((place, variant)).or_default();
         let block = *count;
@@ -91,7 +94,7 @@ impl Collected {
         let variant = self.variants[variant].clone();
         if !row.rate.is_finite() {
             self.failures
-                .push(without_rate(&case, &variant, slot, row.rate));
+                .push(missing_rate_failure(&case, &variant, slot, row.rate));
             return Ok(());
         }
         let elapsed_ns = row.elapsed_ns();
@@ -121,7 +124,7 @@ impl Collected {
     }
 
     /// Returns the case of a row.
-    fn case(&mut self, row: &Row<'_>) -> Result<Known> {
+    fn row_case(&mut self, row: &CsvRow<'_>) -> Result<KnownCase> {
         if self.layout.as_ref() != Some(row.layout) {
             // The same text has another meaning in another layout.
             self.texts.clear();
@@ -130,16 +133,16 @@ impl Collected {
         if let Some(known) = self.texts.get(row.case_text()) {
             return Ok(known.clone());
         }
-        let case = Arc::new(Case::new(row.filename(), values(row)?));
+        let case = Arc::new(Case::new(row.filename(), row_values(row)?));
         let next = self.places.len();
         let place = *self.places.entry(case.id()).or_insert(next);
-        let known = Known { case, place };
+        let known = KnownCase { case, place };
         self.texts.insert(row.case_text().into(), known.clone());
         Ok(known)
     }
 
     /// Returns the index of a variant, adding it if needed.
-    fn variant(&mut self, name: &str) -> usize {
+    fn variant_index(&mut self, name: &str) -> usize {
         match self.variants.iter().position(|known| &**known == name) {
             Some(place) => place,
             None => {
@@ -178,31 +181,31 @@ impl Collected {
 }
 
 /// Returns the parameters of a row, in file order.
-fn values(row: &Row<'_>) -> Result<Vec<(String, Value)>> {
+fn row_values(row: &CsvRow<'_>) -> Result<Vec<(String, ParameterValue)>> {
     if let Some(text) = row.configuration() {
         return javascript::parse_configuration(&text)
             .with_context(|| format!("cannot read the configuration of '{}'", row.filename()));
     }
     let value = |(name, text, quoted): (&str, Cow<'_, str>, bool)| {
         let value = if quoted {
-            Value::Text(text.into_owned())
+            ParameterValue::Text(text.into_owned())
         } else {
-            javascript::bare(&text)
+            javascript::parse_bare(&text)
         };
         (name.to_owned(), value)
     };
     Ok(row.parameters().map(value).collect())
 }
 
-fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
-    Failure {
-        step: Step::Run,
+fn missing_rate_failure(case: &Case, variant: &str, slot: u32, rate: f64) -> StepFailure {
+    StepFailure {
+        step: SessionStep::Run,
         benchmark: case.benchmark.clone(),
         case: Some(case.id()),
         variant: Some(variant.to_owned()),
         slot: Some(slot),
-        cause: Cause::Invalid {
-            reason: format!("the rate is {}", javascript::number_text(rate)),
+        cause: FailureCause::Invalid {
+            reason: format!("the rate is {}", javascript::format_number(rate)),
         },
         stderr_tail: String::new(),
         replay: String::new(),
@@ -215,23 +218,23 @@ fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
 ///
 /// # Errors
 /// The rows have different parameters, or `out` fails.
-pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -> Result<()> {
-    let mut rows = Rows::new(layout, out);
-    session.runs.iter().try_for_each(|run| rows.add(run))?;
-    rows.end()
+pub fn write(session: &Session, layout: &CsvLayout, out: &mut dyn std::io::Write) -> Result<()> {
+    let mut rows = RowWriter::new(layout, out);
+    session.runs.iter().try_for_each(|run| rows.add_run(run))?;
+    rows.finish()
 }
 
 /// Incremental writer of rows.
-pub struct Rows<'a> {
-    layout: &'a Layout,
+pub struct RowWriter<'a> {
+    layout: &'a CsvLayout,
     out: &'a mut dyn std::io::Write,
     has_header: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowWriter<'a> {
     /// Creates a writer for a file with this layout.
-    pub fn new(layout: &'a Layout, out: &'a mut dyn std::io::Write) -> Rows<'a> {
-        Rows {
+    pub fn new(layout: &'a CsvLayout, out: &'a mut dyn std::io::Write) -> RowWriter<'a> {
+        RowWriter {
             layout,
             out,
             has_header: false,
@@ -242,10 +245,10 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// As for [`write`].
-    pub fn add(&mut self, run: &Run) -> Result<()> {
+    pub fn add_run(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
-        self.begin(values)?;
-        if let Layout::Scatter { parameters } = self.layout
+        self.write_header(values)?;
+        if let CsvLayout::Scatter { parameters } = self.layout
             && !values.iter().map(|(name, _)| name).eq(parameters)
         {
             bail!(
@@ -255,14 +258,16 @@ impl<'a> Rows<'a> {
         }
         let of_rate = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
         for sample in run.samples.iter().filter(of_rate) {
-            let measured = rows::Measured {
+            let measured = rows::MeasuredRate {
                 rate: sample.value,
                 elapsed_ns: sample.elapsed_ns,
             };
             let row = match self.layout {
-                Layout::Run => rows::run_row(name, values, measured),
-                Layout::Compare => rows::compare_row(&run.variant, name, values, measured),
-                Layout::Scatter { .. } => rows::scatter_row(name, values, measured),
+                CsvLayout::Run => rows::format_run_row(name, values, measured),
+                CsvLayout::Compare => {
+                    rows::format_compare_row(&run.variant, name, values, measured)
+                }
+                CsvLayout::Scatter { .. } => rows::format_scatter_row(name, values, measured),
             };
             self.out.write_all(row.as_bytes())?;
         }
@@ -273,18 +278,20 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// `out` fails.
-    pub fn end(mut self) -> Result<()> {
-        self.begin(&[])
+    pub fn finish(mut self) -> Result<()> {
+        self.write_header(&[])
     }
 
-    fn begin(&mut self, first: &[(String, Value)]) -> Result<()> {
+    fn write_header(&mut self, first: &[(String, ParameterValue)]) -> Result<()> {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
         match self.layout {
-            Layout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
-            Layout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
-            Layout::Scatter { .. } => self.out.write_all(rows::scatter_header(first).as_bytes())?,
+            CsvLayout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
+            CsvLayout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
+            CsvLayout::Scatter { .. } => self
+                .out
+                .write_all(rows::format_scatter_header(first).as_bytes())?,
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! Rows of tables without references to other tables: written and read as they are, column by
 //! column.
 
-use crate::store::database::{Database, Given, Row, Statement, given, sql};
+use crate::store::database::{Database, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 /// Value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Value {
+pub(super) enum ColumnValue {
     Nothing,
     Number(i64),
     Text(String),
@@ -16,35 +16,35 @@ pub(super) enum Value {
 }
 
 /// A table with the statements that read its rows and insert those that are missing.
-struct Table {
+struct BackupTable {
     name: &'static str,
-    read: &'static Statement,
-    enter: &'static Statement,
+    read: &'static SqlStatement,
+    insert: &'static SqlStatement,
     columns: usize,
 }
 
 /// The tables, in an order in which they can be restored.
-static TABLES: [Table; 7] = [
-    Table {
+static TABLES: [BackupTable; 7] = [
+    BackupTable {
         name: "token",
         read: sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                         expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number"
         ),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
                      created_unix_ms, expires_unix_ms, used_unix_ms, revoked_unix_ms)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING"
         ),
         columns: 11,
     },
-    Table {
+    BackupTable {
         name: "audit",
         read: sql!(
             "SELECT at_unix_ms, who, token, address, project, what, subject, result
                  FROM audit ORDER BY number"
         ),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject, result)
                  SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
                         CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS TEXT)
@@ -53,43 +53,43 @@ static TABLES: [Table; 7] = [
         ),
         columns: 8,
     },
-    Table {
+    BackupTable {
         name: "renamed",
         read: sql!("SELECT old, new FROM renamed ORDER BY old COLLATE {{binary}}"),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO renamed (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
         ),
         columns: 2,
     },
-    Table {
+    BackupTable {
         name: "remark",
         read: sql!("SELECT revision, text FROM remark ORDER BY number"),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO remark (project, revision, text)
                  SELECT 1, CAST($1 AS TEXT), CAST($2 AS TEXT)
                  WHERE NOT EXISTS (SELECT 1 FROM remark WHERE revision = $1 AND text = $2)"
         ),
         columns: 2,
     },
-    Table {
+    BackupTable {
         name: "deleted",
         read: sql!(
             "SELECT id, number, who, why, at_unix_ms, lines FROM deleted
                  ORDER BY id COLLATE {{binary}}"
         ),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
         ),
         columns: 6,
     },
-    Table {
+    BackupTable {
         name: "comment",
         read: sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
                  FROM comment ORDER BY number"
         ),
-        enter: sql!(
+        insert: sql!(
             "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, url, text)
                  SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
                         CAST($5 AS BIGINT), CAST($6 AS TEXT), CAST($7 AS TEXT)
@@ -97,48 +97,48 @@ static TABLES: [Table; 7] = [
         ),
         columns: 7,
     },
-    Table {
+    BackupTable {
         name: "setting",
         read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
-        enter: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
+        insert: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
         columns: 2,
     },
 ];
 
 /// Passes all rows of all tables to `put`.
-pub(super) fn write(
+pub(super) fn write_rows(
     file: &Database,
-    put: &mut dyn FnMut(&str, Vec<Value>) -> anyhow::Result<()>,
+    put: &mut dyn FnMut(&str, Vec<ColumnValue>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for table in &TABLES {
         let mut statement = file.prepare(table.read)?;
-        let mut rows = statement.query(given![])?;
+        let mut rows = statement.query(sql_params![])?;
         while let Some(row) = rows.next()? {
-            let values = (0..table.columns).map(|at| value(&row, at));
+            let values = (0..table.columns).map(|at| read_value(&row, at));
             put(table.name, values.collect::<anyhow::Result<_>>()?)?;
         }
     }
     Ok(())
 }
 
-fn value(row: &Row<'_>, at: usize) -> anyhow::Result<Value> {
+fn read_value(row: &SqlRow<'_>, at: usize) -> anyhow::Result<ColumnValue> {
     if let Ok(text) = row.get::<Option<String>>(at) {
-        return Ok(text.map_or(Value::Nothing, Value::Text));
+        return Ok(text.map_or(ColumnValue::Nothing, ColumnValue::Text));
     }
     if let Ok(number) = row.get::<i64>(at) {
-        return Ok(Value::Number(number));
+        return Ok(ColumnValue::Number(number));
     }
     let bytes: Vec<u8> = row.get(at)?;
     let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Value::Bytes { hex })
+    Ok(ColumnValue::Bytes { hex })
 }
 
 /// Validates a row.
 ///
 /// # Errors
 /// The row has too few columns, or its bytes are not hexadecimal.
-pub(super) fn check(name: &str, values: &[Value]) -> anyhow::Result<()> {
-    let columns = table(name).map_or(0, |table| table.columns);
+pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result<()> {
+    let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
         bail!(
             "a row of '{name}' has {} columns, not {columns}",
@@ -147,36 +147,43 @@ pub(super) fn check(name: &str, values: &[Value]) -> anyhow::Result<()> {
     }
     values
         .iter()
-        .try_for_each(|value| bytes_of(value).map(drop))
+        .try_for_each(|value| decode_hex(value).map(drop))
 }
 
 /// Finds a table. Rows of a table added by a later version are skipped.
-fn table(name: &str) -> Option<&'static Table> {
+fn find_table(name: &str) -> Option<&'static BackupTable> {
     TABLES.iter().find(|table| table.name == name)
 }
 
 /// Inserts a validated row unless it exists.
-pub(super) fn enter(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
-    let Some(table) = table(name) else {
+pub(super) fn insert_row(
+    file: &Database,
+    name: &str,
+    values: &[ColumnValue],
+) -> anyhow::Result<()> {
+    let Some(table) = find_table(name) else {
         return Ok(());
     };
-    let bytes: Vec<Option<Vec<u8>>> = values.iter().map(bytes_of).collect::<anyhow::Result<_>>()?;
-    let given: Vec<Given<'_>> = values
+    let bytes: Vec<Option<Vec<u8>>> = values
+        .iter()
+        .map(decode_hex)
+        .collect::<anyhow::Result<_>>()?;
+    let given: Vec<SqlParam<'_>> = values
         .iter()
         .zip(&bytes)
         .map(|(value, bytes)| match value {
-            Value::Nothing => Given::Null,
-            Value::Number(number) => Given::Integer(*number),
-            Value::Text(text) => Given::Text(text),
-            Value::Bytes { .. } => Given::from(bytes),
+            ColumnValue::Nothing => SqlParam::Null,
+            ColumnValue::Number(number) => SqlParam::Integer(*number),
+            ColumnValue::Text(text) => SqlParam::Text(text),
+            ColumnValue::Bytes { .. } => SqlParam::from(bytes),
         })
         .collect();
-    file.execute(table.enter, &given[..table.columns])?;
+    file.execute(table.insert, &given[..table.columns])?;
     Ok(())
 }
 
-fn bytes_of(value: &Value) -> anyhow::Result<Option<Vec<u8>>> {
-    let Value::Bytes { hex } = value else {
+fn decode_hex(value: &ColumnValue) -> anyhow::Result<Option<Vec<u8>>> {
+    let ColumnValue::Bytes { hex } = value else {
         return Ok(None);
     };
     let digits = hex.as_bytes().chunks(2).map(|pair| {

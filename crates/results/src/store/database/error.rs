@@ -33,32 +33,32 @@ pub(in crate::store) enum Error {
 
 /// Whether a retry may help after a database error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StoreErrorKind {
     /// Unreachable or busy at the moment.
-    Away,
+    Unavailable,
     /// The disk is full.
-    Full,
+    DiskFull,
     /// Permanent error.
-    Lasting,
+    Permanent,
 }
 
 impl Error {
     /// Classifies the error by whether a retry may help.
-    pub fn trouble(&self) -> Trouble {
+    pub fn kind(&self) -> StoreErrorKind {
         match self {
-            Error::Sqlite(error) => super::sqlite::trouble(error),
+            Error::Sqlite(error) => super::sqlite::error_kind(error),
             #[cfg(feature = "postgres")]
-            Error::Postgres(error) => super::postgres::trouble(error),
-            _ => Trouble::Lasting,
+            Error::Postgres(error) => super::postgres::error_kind(error),
+            _ => StoreErrorKind::Permanent,
         }
     }
 
     /// Converts into an error with a message and, where the user can act, a hint.
-    pub fn explain(self) -> anyhow::Error {
+    pub fn explain_error(self) -> anyhow::Error {
         match self {
-            Error::Sqlite(error) => super::sqlite::explain(error),
+            Error::Sqlite(error) => super::sqlite::explain_error(error),
             #[cfg(feature = "postgres")]
-            Error::Postgres(error) => super::postgres::explain(&error),
+            Error::Postgres(error) => super::postgres::explain_error(&error),
             other => other.into(),
         }
     }

@@ -1,6 +1,6 @@
 //! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Decides nothing about what is stored. A [`Statement`] is one text in the common SQL dialect of
+//! Decides nothing about what is stored. A [`SqlStatement`] is one text in the common SQL dialect of
 //! the back ends (`statement.rs`); all differences between back ends are handled below this module.
 //! Start at [`Database`].
 
@@ -18,21 +18,21 @@ mod statement;
 mod value;
 
 pub(super) use error::Error;
-pub use error::Trouble;
+pub use error::StoreErrorKind;
 #[cfg(feature = "postgres")]
-pub(super) use postgres::Postgres;
-pub(super) use row::{Column, Row};
-pub(super) use sqlite::Sqlite;
-pub(super) use statement::{Statement, sql};
-pub(super) use value::{Given, given};
+pub(super) use postgres::PostgresConnection;
+pub(super) use row::{FromColumn, SqlRow};
+pub(super) use sqlite::SqliteConnection;
+pub(super) use statement::{SqlStatement, sql};
+pub(super) use value::{SqlParam, sql_params};
 
-use row::Rows;
+use row::SqlRows;
 use std::fmt;
 use std::time::Duration;
 
 /// Purpose of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum TransactionPurpose {
     /// Reads a consistent snapshot.
     Reading,
     /// Excludes other writers.
@@ -42,10 +42,10 @@ pub(super) enum Purpose {
 /// An open database.
 pub(super) enum Database {
     /// A file or in-memory database.
-    Sqlite(Sqlite),
+    Sqlite(SqliteConnection),
     /// A PostgreSQL server.
     #[cfg(feature = "postgres")]
-    Postgres(Box<Postgres>),
+    Postgres(Box<PostgresConnection>),
 }
 
 impl fmt::Debug for Database {
@@ -60,19 +60,22 @@ impl fmt::Debug for Database {
 
 impl Database {
     /// Prepares a statement. Its translation is cached.
-    pub fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
+    pub fn prepare(
+        &self,
+        statement: &'static SqlStatement,
+    ) -> Result<PreparedStatement<'_>, Error> {
         match self {
-            Database::Sqlite(file) => Ok(Prepared::Sqlite(file.prepare(statement)?)),
+            Database::Sqlite(file) => Ok(PreparedStatement::Sqlite(file.prepare(statement)?)),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => Ok(Prepared::Postgres(server, statement)),
+            Database::Postgres(server) => Ok(PreparedStatement::Postgres(server, statement)),
         }
     }
 
     /// Executes a statement that returns no rows; returns the number of changed rows.
     pub fn execute(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
     ) -> Result<usize, Error> {
         self.prepare(statement)?.execute(given)
     }
@@ -81,8 +84,8 @@ impl Database {
     /// rows.
     pub fn insert<const N: usize>(
         &self,
-        statement: &'static Statement,
-        rows: &[[Given<'_>; N]],
+        statement: &'static SqlStatement,
+        rows: &[[SqlParam<'_>; N]],
     ) -> Result<usize, Error> {
         match self {
             Database::Sqlite(file) => {
@@ -97,7 +100,7 @@ impl Database {
 
     /// Returns the SQLite database, if it is one.
     #[cfg(test)]
-    pub fn sqlite(&self) -> Option<&Sqlite> {
+    pub fn sqlite(&self) -> Option<&SqliteConnection> {
         match self {
             Database::Sqlite(file) => Some(file),
             #[cfg(feature = "postgres")]
@@ -109,7 +112,7 @@ impl Database {
     #[cfg(test)]
     pub fn batch(&self, text: &str) -> Result<(), Error> {
         match self {
-            Database::Sqlite(file) => file.batch(text),
+            Database::Sqlite(file) => file.execute_batch(text),
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.batch(text),
         }
@@ -118,9 +121,9 @@ impl Database {
     /// Returns the rows of a query.
     pub fn query<T, C: FromIterator<T>>(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
-        mut read: impl FnMut(Row<'_>) -> Result<T, Error>,
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
+        mut read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
     ) -> Result<C, Error> {
         let mut prepared = self.prepare(statement)?;
         let mut rows = prepared.query(given)?;
@@ -128,11 +131,11 @@ impl Database {
     }
 
     /// Returns the first row of a query, if any.
-    pub fn first<T>(
+    pub fn query_first<T>(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
-        read: impl FnOnce(Row<'_>) -> Result<T, Error>,
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
+        read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let mut prepared = self.prepare(statement)?;
         let mut rows = prepared.query(given)?;
@@ -143,12 +146,12 @@ impl Database {
     ///
     /// # Errors
     /// The query returns no row.
-    pub fn one<T: Column>(
+    pub fn query_value<T: FromColumn>(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
     ) -> Result<T, Error> {
-        self.first(statement, given, |row| row.get(0))?
+        self.query_first(statement, given, |row| row.get(0))?
             .ok_or(Error::NoRow)
     }
 
@@ -162,11 +165,11 @@ impl Database {
     }
 
     /// Rejects all changes from now on.
-    pub fn refuse_changes(&self) -> Result<(), Error> {
+    pub fn set_read_only(&self) -> Result<(), Error> {
         match self {
-            Database::Sqlite(file) => file.refuse_changes(),
+            Database::Sqlite(file) => file.set_read_only(),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.refuse_changes(),
+            Database::Postgres(server) => server.set_read_only(),
         }
     }
 
@@ -180,16 +183,16 @@ impl Database {
     }
 
     /// Subscribes to change notifications, if the back end has them.
-    pub fn listen(&self) -> Result<(), Error> {
+    pub fn subscribe(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.listen(),
+            Database::Postgres(server) => server.subscribe(),
         }
     }
 
     /// Waits up to `most` for a change, or until polling is worthwhile.
-    pub fn await_change(&self, most: Duration) -> Result<(), Error> {
+    pub fn wait_for_change(&self, most: Duration) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => {
                 // SQLite has no notifications. Polling uses a pragma that reads one page from
@@ -198,16 +201,16 @@ impl Database {
                 Ok(())
             }
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.await_change(most),
+            Database::Postgres(server) => server.wait_for_change(most),
         }
     }
 
     /// Returns the schema that holds a project's tables on a server; not meaningful for a file.
-    pub fn schema(&self, project: i64) -> Result<String, Error> {
+    pub fn schema_name(&self, project: i64) -> Result<String, Error> {
         match self {
             Database::Sqlite(_) => Ok(format!("main_{project}")),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.schema(project),
+            Database::Postgres(server) => server.schema_name(project),
         }
     }
 
@@ -227,12 +230,12 @@ impl Database {
     /// Runs `work` in one transaction, which commits only if `work` succeeds.
     pub fn transaction<T>(
         &self,
-        purpose: Purpose,
+        purpose: TransactionPurpose,
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        self.begin(purpose)?;
+        self.begin_transaction(purpose)?;
         let done = work(self).and_then(|result| {
-            self.commit()?;
+            self.commit_transaction()?;
             Ok(result)
         });
         match done {
@@ -244,19 +247,19 @@ impl Database {
         }
     }
 
-    fn begin(&self, purpose: Purpose) -> Result<(), Error> {
+    fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
         match self {
-            Database::Sqlite(file) => file.begin(purpose),
+            Database::Sqlite(file) => file.begin_transaction(purpose),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.begin(purpose),
+            Database::Postgres(server) => server.begin_transaction(purpose),
         }
     }
 
-    fn commit(&self) -> Result<(), Error> {
+    fn commit_transaction(&self) -> Result<(), Error> {
         match self {
-            Database::Sqlite(file) => file.commit(),
+            Database::Sqlite(file) => file.commit_transaction(),
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.commit(),
+            Database::Postgres(server) => server.commit_transaction(),
         }
     }
 
@@ -270,31 +273,31 @@ impl Database {
 }
 
 /// A prepared statement.
-pub(super) enum Prepared<'a> {
+pub(super) enum PreparedStatement<'a> {
     /// Of SQLite.
-    Sqlite(sqlite::Prepared<'a>),
+    Sqlite(sqlite::SqliteStatement<'a>),
     /// Of PostgreSQL, which parses it on first use.
     #[cfg(feature = "postgres")]
-    Postgres(&'a Postgres, &'static Statement),
+    Postgres(&'a PostgresConnection, &'static SqlStatement),
 }
 
-impl Prepared<'_> {
+impl PreparedStatement<'_> {
     /// Like [`Database::execute`].
-    pub fn execute(&mut self, given: &[Given<'_>]) -> Result<usize, Error> {
+    pub fn execute(&mut self, given: &[SqlParam<'_>]) -> Result<usize, Error> {
         match self {
-            Prepared::Sqlite(statement) => statement.execute(given),
+            PreparedStatement::Sqlite(statement) => statement.execute(given),
             #[cfg(feature = "postgres")]
-            Prepared::Postgres(server, statement) => server.execute(statement, given),
+            PreparedStatement::Postgres(server, statement) => server.execute(statement, given),
         }
     }
 
     /// Returns the rows of the query.
-    pub fn query(&mut self, given: &[Given<'_>]) -> Result<Rows<'_>, Error> {
+    pub fn query(&mut self, given: &[SqlParam<'_>]) -> Result<SqlRows<'_>, Error> {
         match self {
-            Prepared::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(given)?)),
+            PreparedStatement::Sqlite(statement) => Ok(SqlRows::Sqlite(statement.query(given)?)),
             #[cfg(feature = "postgres")]
-            Prepared::Postgres(server, statement) => {
-                Ok(Rows::Postgres(server.query(statement, given)?, 0))
+            PreparedStatement::Postgres(server, statement) => {
+                Ok(SqlRows::Postgres(server.query(statement, given)?, 0))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Checks that both back ends accept every statement of the store, and that none scans all runs,
 //! samples or points.
 
-use super::{Statement, sqlite::Sqlite};
+use super::{SqlStatement, sqlite::SqliteConnection};
 use std::fs;
 use std::path::Path;
 
@@ -15,9 +15,9 @@ const ABOUT_ALL_POINTS: [&str; 2] = [
 ];
 
 /// Returns every text in `sql!` in the files of the store.
-fn statements() -> Vec<&'static Statement> {
+fn all_statements() -> Vec<&'static SqlStatement> {
     let mut found = Vec::new();
-    collect(
+    collect_statements(
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")),
         &mut found,
     );
@@ -25,11 +25,11 @@ fn statements() -> Vec<&'static Statement> {
     found
 }
 
-fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
+fn collect_statements(folder: &Path, found: &mut Vec<&'static SqlStatement>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, found);
+            collect_statements(&path, found);
         } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("plans.rs") {
             let source = fs::read_to_string(&path).unwrap();
             for part in source.split("sql!(").skip(1) {
@@ -39,7 +39,7 @@ fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
                 let text = literal.split('"').next().unwrap();
                 assert!(!text.contains('\\'), "not read by this test: {text}");
                 let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
-                found.push(Box::leak(Box::new(Statement::new(text))));
+                found.push(Box::leak(Box::new(SqlStatement::new(text))));
             }
         }
     }
@@ -48,11 +48,11 @@ fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
 /// SQL is always a literal in the source: values enter only through placeholders.
 #[test]
 fn no_statement_is_put_together() {
-    fn look(folder: &Path, seen: &mut usize) {
+    fn check_folder(folder: &Path, seen: &mut usize) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                look(&path, seen);
+                check_folder(&path, seen);
                 continue;
             }
             // The back ends translate migrations and create schemas, whose names consist of letters
@@ -77,28 +77,28 @@ fn no_statement_is_put_together() {
         }
     }
     let mut seen = 0;
-    look(
+    check_folder(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"),
         &mut seen,
     );
     assert!(seen > 60, "{seen} statements were seen");
 }
 
-fn is_about_all_points(statement: &Statement) -> bool {
+fn needs_all_points(statement: &SqlStatement) -> bool {
     ABOUT_ALL_POINTS
         .iter()
-        .any(|start| statement.shared().starts_with(start))
+        .any(|start| statement.source_text().starts_with(start))
 }
 
 /// SQLite requires placeholders to be numbered in order of first use.
 #[test]
 fn placeholders_are_numbered_in_the_order_of_their_first_use() {
-    for statement in statements() {
+    for statement in all_statements() {
         let mut highest = 0;
-        for part in statement.shared().split('$').skip(1) {
+        for part in statement.source_text().split('$').skip(1) {
             let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
             let number: u32 = digits.parse().unwrap();
-            assert!(number <= highest + 1, "{}", statement.shared());
+            assert!(number <= highest + 1, "{}", statement.source_text());
             highest = highest.max(number);
         }
     }
@@ -106,20 +106,20 @@ fn placeholders_are_numbered_in_the_order_of_their_first_use() {
 
 #[test]
 fn no_statement_on_a_file_scans_a_large_table() {
-    let file = Sqlite::in_memory().unwrap();
+    let file = SqliteConnection::in_memory().unwrap();
     let mut scans = Vec::new();
-    for statement in statements() {
-        let plan = file.plan(statement).unwrap();
+    for statement in all_statements() {
+        let plan = file.explain_statement(statement).unwrap();
         let scan = plan.iter().find(|line| {
             let table = line.strip_prefix("SCAN ").unwrap_or_default();
             let table = table.split(' ').next().unwrap_or_default();
             // Other tables are scanned for rows that reference a changed one, which happens only if
             // orphans exist.
-            LARGE.contains(&table) && statement.shared().contains(&format!(" {table}"))
+            LARGE.contains(&table) && statement.source_text().contains(&format!(" {table}"))
         });
         match scan {
-            Some(line) if !is_about_all_points(statement) => {
-                scans.push(format!("{line}: {}", statement.shared()));
+            Some(line) if !needs_all_points(statement) => {
+                scans.push(format!("{line}: {}", statement.source_text()));
             }
             _ => {}
         }
@@ -130,21 +130,22 @@ fn no_statement_on_a_file_scans_a_large_table() {
 /// A filter that matches few of a hundred thousand sessions uses its index, newest first.
 #[test]
 fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
-    let file = Sqlite::in_memory().unwrap();
-    let is_of_filter = |statement: &&Statement| {
-        let text = statement.shared();
+    let file = SqliteConnection::in_memory().unwrap();
+    let is_of_filter = |statement: &&SqlStatement| {
+        let text = statement.source_text();
         // Revision names that are not commit ids are few and have no order that an index could use.
         text.ends_with("LIMIT $3") && text.contains(" = $1 AND ") && !text.contains("substr(")
             || text.contains("started_unix_ms >= $1 AND +number")
     };
-    let statements: Vec<&Statement> = statements().into_iter().filter(is_of_filter).collect();
+    let statements: Vec<&SqlStatement> =
+        all_statements().into_iter().filter(is_of_filter).collect();
     assert!(statements.len() == 8, "{} filters", statements.len());
     for statement in statements {
-        let plan = file.plan(statement).unwrap();
+        let plan = file.explain_statement(statement).unwrap();
         assert!(
             plan[0].starts_with("SEARCH ") && !plan[0].contains("INTEGER PRIMARY KEY"),
             "{plan:?}: {}",
-            statement.shared()
+            statement.source_text()
         );
     }
 }
@@ -152,15 +153,15 @@ fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
 /// A session may have ten million runs, of which a case has a thousand.
 #[test]
 fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
-    let file = Sqlite::in_memory().unwrap();
-    let is_of_case = |statement: &&Statement| {
-        let text = statement.shared();
+    let file = SqliteConnection::in_memory().unwrap();
+    let is_of_case = |statement: &&SqlStatement| {
+        let text = statement.source_text();
         text.contains("benchmark_case = $2 AND") && text.contains("ORDER BY")
     };
-    let statements: Vec<&Statement> = statements().into_iter().filter(is_of_case).collect();
+    let statements: Vec<&SqlStatement> = all_statements().into_iter().filter(is_of_case).collect();
     assert_eq!(statements.len(), 2);
     for statement in statements {
-        let plan = file.plan(statement).unwrap();
+        let plan = file.explain_statement(statement).unwrap();
         assert!(
             plan[0].contains("INDEX run_by_case (session=? AND benchmark_case=?)"),
             "{plan:?}"
@@ -178,18 +179,18 @@ fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
 #[cfg(feature = "postgres")]
 #[test]
 fn no_statement_on_a_server_scans_a_large_table() {
-    let Some(schema) = crate::store::back_end_tests::schema() else {
+    let Some(schema) = crate::store::back_end_tests::new_schema() else {
         return;
     };
-    let server = super::Postgres::open(&schema.address).unwrap();
+    let server = super::PostgresConnection::open(&schema.address).unwrap();
     server
         .batch("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
         .unwrap();
     let mut scans = Vec::new();
-    for statement in statements() {
+    for statement in all_statements() {
         let plan = server
-            .plan(statement)
-            .unwrap_or_else(|error| panic!("{}: {error:?}", statement.shared()));
+            .explain_statement(statement)
+            .unwrap_or_else(|error| panic!("{}: {error:?}", statement.source_text()));
         for (line, next) in plan.iter().zip(plan[1..].iter().chain([&String::new()])) {
             let (scan, table) = line.rsplit_once(" on ").unwrap_or_default();
             let table = table.split(' ').next().unwrap_or_default();
@@ -198,8 +199,8 @@ fn no_statement_on_a_server_scans_a_large_table() {
                 || (scan.contains("Index")
                     && scan.contains("Scan using")
                     && !next.contains("Cond"));
-            if is_scan && LARGE.contains(&table) && !is_about_all_points(statement) {
-                scans.push(format!("{line}: {}", statement.shared()));
+            if is_scan && LARGE.contains(&table) && !needs_all_points(statement) {
+                scans.push(format!("{line}: {}", statement.source_text()));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Error;
 use rusqlite::types::ValueRef;
 
 /// Iterator over the rows of a query.
-pub(in crate::store) enum Rows<'a> {
+pub(in crate::store) enum SqlRows<'a> {
     /// Rows fetched from SQLite one by one.
     Sqlite(rusqlite::Rows<'a>),
     /// All rows of a PostgreSQL query, and the number consumed.
@@ -12,15 +12,15 @@ pub(in crate::store) enum Rows<'a> {
     Postgres(Vec<postgres::Row>, usize),
 }
 
-impl Rows<'_> {
+impl SqlRows<'_> {
     /// Returns the next row; `None` after the last.
-    pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<SqlRow<'_>>, Error> {
         match self {
-            Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
+            SqlRows::Sqlite(rows) => Ok(rows.next()?.map(SqlRow::Sqlite)),
             #[cfg(feature = "postgres")]
-            Rows::Postgres(rows, taken) => {
+            SqlRows::Postgres(rows, taken) => {
                 *taken += 1;
-                Ok(rows.get(*taken - 1).map(Row::Postgres))
+                Ok(rows.get(*taken - 1).map(SqlRow::Postgres))
             }
         }
     }
@@ -28,7 +28,7 @@ impl Rows<'_> {
 
 /// A row of a query.
 #[derive(Clone, Copy)]
-pub(in crate::store) enum Row<'a> {
+pub(in crate::store) enum SqlRow<'a> {
     /// Of SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
     /// Of PostgreSQL.
@@ -38,7 +38,7 @@ pub(in crate::store) enum Row<'a> {
 
 /// Raw value of a column.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) enum Held<'a> {
+pub(in crate::store) enum SqlValue<'a> {
     Null,
     /// An integer.
     Integer(i64),
@@ -48,14 +48,14 @@ pub(in crate::store) enum Held<'a> {
     Bytes(&'a [u8]),
 }
 
-impl<'a> Row<'a> {
+impl<'a> SqlRow<'a> {
     /// Returns the value of a column.
     ///
     /// # Errors
     /// The column has another type or is out of range for `T`.
-    pub fn get<T: Column>(&self, at: usize) -> Result<T, Error> {
-        let held = self.held(at)?;
-        T::from_held(held).ok_or_else(|| held.unlike(at, T::KIND))
+    pub fn get<T: FromColumn>(&self, at: usize) -> Result<T, Error> {
+        let held = self.raw_value(at)?;
+        T::from_value(held).ok_or_else(|| held.type_mismatch(at, T::KIND))
     }
 
     /// Returns a string without copying it.
@@ -64,7 +64,7 @@ impl<'a> Row<'a> {
     /// The column has another type.
     pub fn text(&self, at: usize) -> Result<&'a str, Error> {
         self.text_or_null(at)?
-            .ok_or_else(|| Held::Null.unlike(at, "a text"))
+            .ok_or_else(|| SqlValue::Null.type_mismatch(at, "a text"))
     }
 
     /// Returns a string or null.
@@ -72,10 +72,10 @@ impl<'a> Row<'a> {
     /// # Errors
     /// The column has another type.
     pub fn text_or_null(&self, at: usize) -> Result<Option<&'a str>, Error> {
-        match self.held(at)? {
-            Held::Null => Ok(None),
-            Held::Text(text) => Ok(Some(text)),
-            other => Err(other.unlike(at, "a text")),
+        match self.raw_value(at)? {
+            SqlValue::Null => Ok(None),
+            SqlValue::Text(text) => Ok(Some(text)),
+            other => Err(other.type_mismatch(at, "a text")),
         }
     }
 
@@ -84,39 +84,39 @@ impl<'a> Row<'a> {
     /// # Errors
     /// The column has another type.
     pub fn bytes_or_null(&self, at: usize) -> Result<Option<&'a [u8]>, Error> {
-        match self.held(at)? {
-            Held::Null => Ok(None),
-            Held::Bytes(bytes) => Ok(Some(bytes)),
-            other => Err(other.unlike(at, "bytes")),
+        match self.raw_value(at)? {
+            SqlValue::Null => Ok(None),
+            SqlValue::Bytes(bytes) => Ok(Some(bytes)),
+            other => Err(other.type_mismatch(at, "bytes")),
         }
     }
 
-    fn held(&self, at: usize) -> Result<Held<'a>, Error> {
+    fn raw_value(&self, at: usize) -> Result<SqlValue<'a>, Error> {
         match self {
-            Row::Sqlite(row) => Ok(match row.get_ref(at)? {
-                ValueRef::Null => Held::Null,
-                ValueRef::Integer(number) => Held::Integer(number),
-                ValueRef::Real(number) => Held::Real(number),
+            SqlRow::Sqlite(row) => Ok(match row.get_ref(at)? {
+                ValueRef::Null => SqlValue::Null,
+                ValueRef::Integer(number) => SqlValue::Integer(number),
+                ValueRef::Real(number) => SqlValue::Real(number),
                 ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                    Ok(text) => Held::Text(text),
-                    Err(_) => Held::Bytes(bytes),
+                    Ok(text) => SqlValue::Text(text),
+                    Err(_) => SqlValue::Bytes(bytes),
                 },
-                ValueRef::Blob(bytes) => Held::Bytes(bytes),
+                ValueRef::Blob(bytes) => SqlValue::Bytes(bytes),
             }),
             #[cfg(feature = "postgres")]
-            Row::Postgres(row) => Ok(super::postgres::held(row, at)?),
+            SqlRow::Postgres(row) => Ok(super::postgres::raw_value(row, at)?),
         }
     }
 }
 
-impl Held<'_> {
-    fn unlike(self, column: usize, expected: &'static str) -> Error {
+impl SqlValue<'_> {
+    fn type_mismatch(self, column: usize, expected: &'static str) -> Error {
         let found = match self {
-            Held::Null => "nothing",
-            Held::Integer(_) => "a whole number",
-            Held::Real(_) => "a number",
-            Held::Text(_) => "a text",
-            Held::Bytes(_) => "bytes",
+            SqlValue::Null => "nothing",
+            SqlValue::Integer(_) => "a whole number",
+            SqlValue::Real(_) => "a number",
+            SqlValue::Text(_) => "a text",
+            SqlValue::Bytes(_) => "bytes",
         };
         Error::Column {
             column,
@@ -127,20 +127,20 @@ impl Held<'_> {
 }
 
 /// Type that can be read from a column.
-pub(in crate::store) trait Column: Sized {
+pub(in crate::store) trait FromColumn: Sized {
     /// Name of the expected type, for errors.
     const KIND: &'static str;
 
     /// Converts the value; `None` if it has another type.
-    fn from_held(held: Held<'_>) -> Option<Self>;
+    fn from_value(held: SqlValue<'_>) -> Option<Self>;
 }
 
-impl Column for i64 {
+impl FromColumn for i64 {
     const KIND: &'static str = "a whole number";
 
-    fn from_held(held: Held<'_>) -> Option<i64> {
+    fn from_value(held: SqlValue<'_>) -> Option<i64> {
         match held {
-            Held::Integer(number) => Some(number),
+            SqlValue::Integer(number) => Some(number),
             _ => None,
         }
     }
@@ -148,12 +148,12 @@ impl Column for i64 {
 
 macro_rules! smaller_integers {
     ($($kind:ty)*) => {
-        $(impl Column for $kind {
+        $(impl FromColumn for $kind {
             const KIND: &'static str = "a whole number of its range";
 
-            fn from_held(held: Held<'_>) -> Option<$kind> {
+            fn from_value(held: SqlValue<'_>) -> Option<$kind> {
                 match held {
-                    Held::Integer(number) => <$kind>::try_from(number).ok(),
+                    SqlValue::Integer(number) => <$kind>::try_from(number).ok(),
                     _ => None,
                 }
             }
@@ -162,55 +162,55 @@ macro_rules! smaller_integers {
 }
 smaller_integers!(i32 u32);
 
-impl Column for bool {
+impl FromColumn for bool {
     const KIND: &'static str = "yes or no";
 
-    fn from_held(held: Held<'_>) -> Option<bool> {
-        i64::from_held(held).map(|number| number != 0)
+    fn from_value(held: SqlValue<'_>) -> Option<bool> {
+        i64::from_value(held).map(|number| number != 0)
     }
 }
 
-impl Column for f64 {
+impl FromColumn for f64 {
     const KIND: &'static str = "a number";
 
-    fn from_held(held: Held<'_>) -> Option<f64> {
+    fn from_value(held: SqlValue<'_>) -> Option<f64> {
         match held {
-            Held::Real(number) => Some(number),
-            Held::Integer(number) => Some(number as f64),
+            SqlValue::Real(number) => Some(number),
+            SqlValue::Integer(number) => Some(number as f64),
             _ => None,
         }
     }
 }
 
-impl Column for String {
+impl FromColumn for String {
     const KIND: &'static str = "a text";
 
-    fn from_held(held: Held<'_>) -> Option<String> {
+    fn from_value(held: SqlValue<'_>) -> Option<String> {
         match held {
-            Held::Text(text) => Some(text.to_owned()),
+            SqlValue::Text(text) => Some(text.to_owned()),
             _ => None,
         }
     }
 }
 
-impl Column for Vec<u8> {
+impl FromColumn for Vec<u8> {
     const KIND: &'static str = "bytes";
 
-    fn from_held(held: Held<'_>) -> Option<Vec<u8>> {
+    fn from_value(held: SqlValue<'_>) -> Option<Vec<u8>> {
         match held {
-            Held::Bytes(bytes) => Some(bytes.to_vec()),
+            SqlValue::Bytes(bytes) => Some(bytes.to_vec()),
             _ => None,
         }
     }
 }
 
-impl<T: Column> Column for Option<T> {
+impl<T: FromColumn> FromColumn for Option<T> {
     const KIND: &'static str = T::KIND;
 
-    fn from_held(held: Held<'_>) -> Option<Option<T>> {
+    fn from_value(held: SqlValue<'_>) -> Option<Option<T>> {
         match held {
-            Held::Null => Some(None),
-            other => T::from_held(other).map(Some),
+            SqlValue::Null => Some(None),
+            other => T::from_value(other).map(Some),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 /// A statement in the shared dialect. Created only by [`sql!`], where a test finds it.
 #[derive(Debug)]
-pub(in crate::store) struct Statement {
+pub(in crate::store) struct SqlStatement {
     shared: &'static str,
     has_words: bool,
     sqlite: OnceLock<String>,
@@ -29,19 +29,19 @@ pub(in crate::store) struct Statement {
 /// Creates the statement with that text, as a static beside the code that uses it.
 macro_rules! sql {
     ($text:literal) => {{
-        static STATEMENT: $crate::store::database::Statement =
-            $crate::store::database::Statement::new($text);
+        static STATEMENT: $crate::store::database::SqlStatement =
+            $crate::store::database::SqlStatement::new($text);
         &STATEMENT
     }};
 }
 pub(in crate::store) use sql;
 
-impl Statement {
+impl SqlStatement {
     /// Creates a statement, for [`sql!`].
-    pub const fn new(shared: &'static str) -> Statement {
-        Statement {
+    pub const fn new(shared: &'static str) -> SqlStatement {
+        SqlStatement {
             shared,
-            has_words: has_words(shared),
+            has_words: has_macros(shared),
             sqlite: OnceLock::new(),
             #[cfg(feature = "postgres")]
             postgres: OnceLock::new(),
@@ -50,45 +50,45 @@ impl Statement {
 
     /// Returns the text as written in the source.
     #[cfg(test)]
-    pub fn shared(&self) -> &'static str {
+    pub fn source_text(&self) -> &'static str {
         self.shared
     }
 
     /// Returns the text for SQLite.
-    pub fn sqlite(&self) -> &str {
+    pub fn sqlite_text(&self) -> &str {
         if !self.has_words {
             return self.shared;
         }
         self.sqlite.get_or_init(|| {
             let text = self.shared.replace("{{binary}}", "BINARY");
-            let text = with_word(&text, "numbers", "(SELECT value FROM json_each($@))");
-            let text = with_word(&text, "texts", "json_group_array(@)");
-            with_rows(&with_word(&text, "by", "INDEXED BY @"), 1)
+            let text = expand_macro(&text, "numbers", "(SELECT value FROM json_each($@))");
+            let text = expand_macro(&text, "texts", "json_group_array(@)");
+            expand_rows(&expand_macro(&text, "by", "INDEXED BY @"), 1)
         })
     }
 
     /// Returns the text for PostgreSQL.
     #[cfg(feature = "postgres")]
-    pub fn postgres(&self) -> &str {
-        self.postgres.get_or_init(|| self.postgres_for(1))
+    pub fn postgres_text(&self) -> &str {
+        self.postgres.get_or_init(|| self.postgres_text_for_rows(1))
     }
 
     /// Returns the text for PostgreSQL with this number of rows.
     #[cfg(feature = "postgres")]
-    pub fn postgres_for(&self, rows: usize) -> String {
+    pub fn postgres_text_for_rows(&self, rows: usize) -> String {
         let text = self.shared.replace("{{binary}}", "\"C\"");
         let numbers = "(SELECT CAST(value AS BIGINT)
                        FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
         let texts = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
-        let text = with_word(&with_word(&text, "numbers", numbers), "texts", texts);
-        let text = with_word(&text, "by", "");
-        with_rows(&text, rows)
+        let text = expand_macro(&expand_macro(&text, "numbers", numbers), "texts", texts);
+        let text = expand_macro(&text, "by", "");
+        expand_rows(&text, rows)
     }
 }
 
 /// Returns whether the text contains macros. Evaluated at compile time, so that plain statements
 /// cost nothing.
-const fn has_words(text: &str) -> bool {
+const fn has_macros(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 1;
     while at < bytes.len() {
@@ -101,7 +101,7 @@ const fn has_words(text: &str) -> bool {
 }
 
 /// Replaces every `{{WORD:ARGUMENT}}` by `form`, in which `@` stands for the argument.
-fn with_word(text: &str, word: &str, form: &str) -> String {
+fn expand_macro(text: &str, word: &str, form: &str) -> String {
     let word = format!("{{{{{word}:");
     let mut parts = text.split(word.as_str());
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ fn with_word(text: &str, word: &str, form: &str) -> String {
 }
 
 /// Replaces `{{rows:N}}` by the placeholders of this number of rows.
-fn with_rows(text: &str, rows: usize) -> String {
+fn expand_rows(text: &str, rows: usize) -> String {
     let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, rest)| {
         let (width, after) = rest.split_once("}}")?;
         Some((before, (width.parse::<usize>().ok()?, after)))
@@ -137,13 +137,13 @@ mod tests {
     fn a_statement_for_rows_has_a_placeholder_for_each_value() {
         let text = "INSERT INTO a (b, c) {{rows:2}} ON CONFLICT DO NOTHING";
         assert_eq!(
-            with_rows(text, 1),
+            expand_rows(text, 1),
             "INSERT INTO a (b, c) VALUES ($1, $2) ON CONFLICT DO NOTHING"
         );
         assert_eq!(
-            with_rows(text, 2),
+            expand_rows(text, 2),
             "INSERT INTO a (b, c) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING"
         );
-        assert_eq!(with_rows("SELECT 1", 3), "SELECT 1");
+        assert_eq!(expand_rows("SELECT 1", 3), "SELECT 1");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::store) enum Given<'a> {
+pub(in crate::store) enum SqlParam<'a> {
     Null,
     /// An integer or a boolean (1 or 0).
     Integer(i64),
@@ -14,67 +14,67 @@ pub(in crate::store) enum Given<'a> {
 }
 
 /// Builds the parameters of a statement, in the order of its placeholders.
-macro_rules! given {
+macro_rules! sql_params {
     ($($value:expr),* $(,)?) => {
-        &[$($crate::store::database::Given::from($value)),*]
+        &[$($crate::store::database::SqlParam::from($value)),*]
     };
 }
-pub(in crate::store) use given;
+pub(in crate::store) use sql_params;
 
 macro_rules! integers {
     ($($kind:ty)*) => {
-        $(impl From<$kind> for Given<'_> {
+        $(impl From<$kind> for SqlParam<'_> {
             fn from(value: $kind) -> Self {
-                Given::Integer(i64::from(value))
+                SqlParam::Integer(i64::from(value))
             }
         })*
     };
 }
 integers!(i64 i32 u32 bool);
 
-impl From<f64> for Given<'_> {
+impl From<f64> for SqlParam<'_> {
     fn from(value: f64) -> Self {
-        Given::Real(value)
+        SqlParam::Real(value)
     }
 }
 
-impl<'a> From<&'a str> for Given<'a> {
+impl<'a> From<&'a str> for SqlParam<'a> {
     fn from(value: &'a str) -> Self {
-        Given::Text(value)
+        SqlParam::Text(value)
     }
 }
 
-impl<'a> From<&'a String> for Given<'a> {
+impl<'a> From<&'a String> for SqlParam<'a> {
     fn from(value: &'a String) -> Self {
-        Given::Text(value)
+        SqlParam::Text(value)
     }
 }
 
-impl<'a> From<&'a Arc<str>> for Given<'a> {
+impl<'a> From<&'a Arc<str>> for SqlParam<'a> {
     fn from(value: &'a Arc<str>) -> Self {
-        Given::Text(value)
+        SqlParam::Text(value)
     }
 }
 
-impl<'a> From<&'a Vec<u8>> for Given<'a> {
+impl<'a> From<&'a Vec<u8>> for SqlParam<'a> {
     fn from(value: &'a Vec<u8>) -> Self {
-        Given::Bytes(value)
+        SqlParam::Bytes(value)
     }
 }
 
-impl<'a, T: Into<Given<'a>>> From<Option<T>> for Given<'a> {
+impl<'a, T: Into<SqlParam<'a>>> From<Option<T>> for SqlParam<'a> {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Given::Null, T::into)
+        value.map_or(SqlParam::Null, T::into)
     }
 }
 
-impl<'a> From<&'a Option<String>> for Given<'a> {
+impl<'a> From<&'a Option<String>> for SqlParam<'a> {
     fn from(value: &'a Option<String>) -> Self {
         value.as_deref().into()
     }
 }
 
-impl<'a> From<&'a Option<Vec<u8>>> for Given<'a> {
+impl<'a> From<&'a Option<Vec<u8>>> for SqlParam<'a> {
     fn from(value: &'a Option<Vec<u8>>) -> Self {
         value.as_ref().into()
     }

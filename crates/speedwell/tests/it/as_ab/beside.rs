@@ -1,14 +1,14 @@
 //! The same test by ab and by the drop-in: the same lines, counts and bytes sent.
 
-use super::server::Server;
-use super::{Called, as_ab};
+use super::server::PageServer;
+use super::{AbCall, as_ab};
 use std::process::Command;
 
 /// Runs ab itself, if it is installed.
-pub fn ab(words: &str, url: &str) -> Option<Called> {
+pub fn run_original(words: &str, url: &str) -> Option<AbCall> {
     let mut command = Command::new("ab");
     match command.args(words.split_whitespace()).arg(url).output() {
-        Ok(output) => Some(Called::from(output)),
+        Ok(output) => Some(AbCall::from(output)),
         Err(error) => {
             eprintln!("skipped: ab cannot be started: {error}");
             None
@@ -64,12 +64,12 @@ fn both_print_the_same_lines_and_count_the_same() {
         ("-k -l -n 40 -c 2", "/var"),
         ("-n 1", "/ok"),
     ] {
-        let server = Server::start();
-        let Some(theirs) = ab(words, &server.url(page)) else {
+        let server = PageServer::start();
+        let Some(theirs) = run_original(words, &server.url(page)) else {
             return;
         };
         // A separate server, because pages depend on the number of the request.
-        let server = Server::start();
+        let server = PageServer::start();
         let ours = as_ab(&format!("--http1.0 {words}"), &server.url(page));
         let (mine, other) = (lines(&ours.stdout), lines(&theirs.stdout));
         assert_eq!(mine, other, "{words} {page}\n{}", ours.stdout);
@@ -88,13 +88,13 @@ fn both_print_the_same_lines_and_count_the_same() {
 
 #[test]
 fn what_ab_calls_failed_by_length_is_counted_alike() {
-    let server = Server::start();
-    let Some(theirs) = ab("-k -n 40 -c 1", &server.url("/var")) else {
+    let server = PageServer::start();
+    let Some(theirs) = run_original("-k -n 40 -c 1", &server.url("/var")) else {
         return;
     };
     let ours = as_ab(
         "--http1.0 --ab-lengths -k -n 40 -c 1",
-        &Server::start().url("/var"),
+        &PageServer::start().url("/var"),
     );
     assert_eq!(
         ours.count("Failed as ab counts"),
@@ -117,8 +117,8 @@ fn the_old_form_is_on_the_line_what_ab_writes() {
         "-A u:p -C a=1 -H X-A:b -H Host:other",
         &post,
     ] {
-        let server = Server::start();
-        if ab(&format!("-n 1 {words}"), &server.url("/ok?a=b")).is_none() {
+        let server = PageServer::start();
+        if run_original(&format!("-n 1 {words}"), &server.url("/ok?a=b")).is_none() {
             return;
         }
         as_ab(&format!("--http1.0 -n 1 {words}"), &server.url("/ok?a=b"));

@@ -4,20 +4,20 @@ mod beside;
 mod server;
 mod tls;
 
-use self::server::{Server, closed_port};
+use self::server::{PageServer, closed_port};
 use speedwell_results::formats;
 use std::path::Path;
 use std::process::{Command, Output};
 
-pub struct Called {
+pub struct AbCall {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Called {
-    fn from(output: Output) -> Called {
-        Called {
+impl From<Output> for AbCall {
+    fn from(output: Output) -> AbCall {
+        AbCall {
             status: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -25,7 +25,7 @@ impl From<Output> for Called {
     }
 }
 
-impl Called {
+impl AbCall {
     /// Returns the value of a name in the report.
     #[track_caller]
     pub fn value(&self, name: &str) -> &str {
@@ -52,20 +52,20 @@ impl Called {
 }
 
 /// Calls the drop-in with arguments and an address.
-pub fn as_ab(words: &str, url: &str) -> Called {
+pub fn as_ab(words: &str, url: &str) -> AbCall {
     as_ab_in(Path::new("."), words, url)
 }
 
-fn as_ab_in(directory: &Path, words: &str, url: &str) -> Called {
+fn as_ab_in(directory: &Path, words: &str, url: &str) -> AbCall {
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
     command.current_dir(directory).args(["as", "ab"]);
     command.args(words.split_whitespace()).arg(url);
-    Called::from(command.output().unwrap())
+    AbCall::from(command.output().unwrap())
 }
 
 #[test]
 fn a_good_server_is_reported_like_by_ab() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 200 -c 10", &server.url("/ok"));
     assert_eq!(called.status, 0, "{}", called.stderr);
     assert_eq!(called.value("Server Software"), "demo/1");
@@ -87,7 +87,7 @@ fn a_good_server_is_reported_like_by_ab() {
 
 #[test]
 fn without_keep_alive_every_request_has_its_connection() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-n 20 -c 2", &server.url("/ok"));
     assert_eq!(called.count("Complete requests"), 20);
     assert!(!called.stdout.contains("Keep-Alive requests"));
@@ -103,7 +103,7 @@ fn without_keep_alive_every_request_has_its_connection() {
 
 #[test]
 fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 40 -c 2 --ab-lengths", &server.url("/var"));
     assert_eq!(called.status, 0);
     assert_eq!(called.count("Failed requests"), 0);
@@ -124,7 +124,7 @@ fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
 
 #[test]
 fn a_body_that_is_cut_short_fails_by_its_length() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 40 -c 2", &server.url("/cut"));
     assert_eq!(called.status, 0);
     let kinds = "   (Connect: 0, Receive: 0, Length: 20, Exceptions: 0)";
@@ -137,7 +137,7 @@ fn a_body_that_is_cut_short_fails_by_its_length() {
 
 #[test]
 fn an_answer_without_the_wanted_text_fails() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 10 --verify world", &server.url("/ok"));
     assert_eq!((called.status, called.count("Failed requests")), (0, 0));
     let called = as_ab("-k -n 10 --verify World", &server.url("/ok"));
@@ -152,7 +152,7 @@ fn an_answer_without_the_wanted_text_fails() {
 
 #[test]
 fn other_statuses_are_answers_but_no_success() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 40 -c 2", &server.url("/missing"));
     assert_eq!(called.status, 2);
     assert_eq!(called.count("Failed requests"), 0);
@@ -164,14 +164,14 @@ fn other_statuses_are_answers_but_no_success() {
 
 #[test]
 fn a_reset_ends_the_test_and_r_goes_on() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -r -n 40 -c 2", &server.url("/reset"));
     assert_eq!(called.status, 0);
     // Each reset is one failure of one kind; the original counts it twice.
     assert_eq!(called.count("Failed requests"), 20);
     let kinds = "   (Connect: 0, Receive: 20, Length: 0, Exceptions: 0)";
     assert_eq!(called.kinds(), Some(kinds));
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-k -n 1000000 -c 2", &server.url("/reset"));
     assert_eq!(called.status, 2);
     let done = called.count("Complete requests");
@@ -220,7 +220,7 @@ fn a_server_that_is_not_there_is_reported_too() {
 
 #[test]
 fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-r -s 0.3 -n 4 -c 2", &server.url("/never"));
     assert_eq!(called.status, 2);
     assert_eq!(
@@ -233,7 +233,7 @@ fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
 
 #[test]
 fn a_test_by_time_ends_in_time_and_accounts_for_what_is_under_way() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-q -k -t 2 -c 4", &server.url("/slow"));
     assert_eq!(called.status, 0);
     assert_eq!(called.value("Time taken for tests"), "2.000 seconds");
@@ -247,7 +247,7 @@ fn a_test_by_time_ends_in_time_and_accounts_for_what_is_under_way() {
 
 #[test]
 fn what_is_asked_for_is_sent() {
-    let server = Server::start();
+    let server = PageServer::start();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("form"), "a=1&b=2").unwrap();
     let words = "-n 1 -p form -T application/x-www-form-urlencoded -C a=1 -A user:pw -H X-A:b";
@@ -291,7 +291,7 @@ fn what_is_asked_for_is_sent() {
 
 #[test]
 fn files_are_written_beside_the_report_and_can_be_read_again() {
-    let server = Server::start();
+    let server = PageServer::start();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("r.tsv"), "older\n".repeat(10_000)).unwrap();
     let words = "-q -k -n 60 -c 6 -e p.csv -g r.tsv";
@@ -300,7 +300,7 @@ fn files_are_written_beside_the_report_and_can_be_read_again() {
     for name in ["p.csv", "r.tsv"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
         command.arg("report").arg(folder.path().join(name));
-        let read = Called::from(command.output().unwrap());
+        let read = AbCall::from(command.output().unwrap());
         assert_eq!(read.status, 0, "{name}: {}", read.stderr);
     }
     let rows = std::fs::read_to_string(folder.path().join("r.tsv")).unwrap();
@@ -317,10 +317,10 @@ fn files_are_written_beside_the_report_and_can_be_read_again() {
 
 #[test]
 fn the_report_is_read_like_one_of_ab() {
-    let server = Server::start();
+    let server = PageServer::start();
     let called = as_ab("-q -k -n 60 -c 6", &server.url("/slow"));
     let mut warnings = Vec::new();
-    let read = formats::read_noting("f", called.stdout.as_bytes(), &mut warnings).unwrap();
+    let read = formats::read_with_warnings("f", called.stdout.as_bytes(), &mut warnings).unwrap();
     assert_eq!(warnings, [""; 0]);
     let run = &read[0].runs[0];
     let of = |name: &str, at: usize| -> f64 {

@@ -10,24 +10,24 @@ use std::time::Duration;
 
 /// Counts and heads of the requests.
 #[derive(Default)]
-struct Seen {
+struct SeenRequests {
     requests: AtomicU64,
     by_page: Mutex<std::collections::HashMap<String, u64>>,
     heads: Mutex<Vec<String>>,
 }
 
 /// The server. It stops accepting when it is dropped.
-pub struct Server {
+pub struct PageServer {
     pub address: SocketAddr,
-    seen: Arc<Seen>,
+    seen: Arc<SeenRequests>,
     over: Arc<AtomicBool>,
 }
 
-impl Server {
-    pub fn start() -> Server {
+impl PageServer {
+    pub fn start() -> PageServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SeenRequests::default());
         let over = Arc::new(AtomicBool::new(false));
         let (of_threads, is_over) = (seen.clone(), over.clone());
         std::thread::spawn(move || {
@@ -39,7 +39,7 @@ impl Server {
                 std::thread::spawn(move || serve(stream, &seen));
             }
         });
-        Server {
+        PageServer {
             address,
             seen,
             over,
@@ -60,7 +60,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PageServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts.
@@ -75,7 +75,7 @@ pub fn closed_port() -> SocketAddr {
         .unwrap()
 }
 
-fn serve(mut stream: TcpStream, seen: &Seen) {
+fn serve(mut stream: TcpStream, seen: &SeenRequests) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     while let Some((head, body)) = read_request(&mut stream, &mut unread) {

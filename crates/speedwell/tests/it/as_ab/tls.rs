@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A file server; dropping it stops it.
-struct Server {
+struct TlsServer {
     child: Child,
     port: u16,
 }
 
-impl Drop for Server {
+impl Drop for TlsServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -21,7 +21,7 @@ impl Drop for Server {
 }
 
 /// Starts it in a folder, to which it adds a certificate and a file; `None` without openssl.
-fn start(folder: &Path, more: &[&str]) -> Option<Server> {
+fn start(folder: &Path, more: &[&str]) -> Option<TlsServer> {
     std::fs::write(folder.join("page"), "hello\n").unwrap();
     let name = "subjectAltName=DNS:localhost,IP:127.0.0.1";
     let made = Command::new("openssl")
@@ -55,7 +55,7 @@ fn start(folder: &Path, more: &[&str]) -> Option<Server> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { child, port };
+    let server = TlsServer { child, port };
     for _ in 0..1500 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Some(server);
@@ -78,7 +78,7 @@ fn tls_is_reported_as_by_ab_and_certificates_are_verified() {
     assert_eq!(ours.value("Document Length"), "6 bytes");
     let agreed = ours.value("SSL/TLS Protocol");
     assert_eq!(agreed, "TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256");
-    if let Some(theirs) = beside::ab("-n 6 -c 2", &url) {
+    if let Some(theirs) = beside::run_original("-n 6 -c 2", &url) {
         for name in ["SSL/TLS Protocol", "Complete requests", "Total transferred"] {
             assert_eq!(ours.value(name), theirs.value(name), "{name}");
         }

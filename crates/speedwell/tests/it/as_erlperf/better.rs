@@ -408,7 +408,7 @@ fn the_native_command_prints_the_same_tables_on_request() {
             "--runs", "2", "-n", "2", "-t", "20ms", "-w", "0", "--style", style,
         ]);
         native.arg("--db").arg(store.path().join("store"));
-        super::Called::from(native.output().unwrap())
+        super::ErlperfCall::from(native.output().unwrap())
     };
     let basic = eval("erlperf");
     assert_eq!(basic.status, 0, "{}", basic.stderr);

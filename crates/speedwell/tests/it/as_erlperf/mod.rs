@@ -6,15 +6,15 @@ mod recorded;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-struct Called {
+struct ErlperfCall {
     status: i32,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Called {
-    fn from(output: Output) -> Called {
-        Called {
+impl From<Output> for ErlperfCall {
+    fn from(output: Output) -> ErlperfCall {
+        ErlperfCall {
             status: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -22,7 +22,7 @@ impl From<Output> for Called {
     }
 }
 
-impl Called {
+impl ErlperfCall {
     /// Returns the cells of the row of a snippet.
     #[track_caller]
     fn row(&self, code: &str) -> Vec<&str> {
@@ -43,6 +43,6 @@ fn command(words: &[&str]) -> Command {
 }
 
 /// Calls the drop-in in the folder of the recorded files.
-fn as_erlperf(words: &[&str]) -> Called {
-    Called::from(command(words).current_dir(golden()).output().unwrap())
+fn as_erlperf(words: &[&str]) -> ErlperfCall {
+    ErlperfCall::from(command(words).current_dir(golden()).output().unwrap())
 }

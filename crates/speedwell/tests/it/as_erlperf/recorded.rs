@@ -1,27 +1,27 @@
 //! Every command line with recorded output of the original, except for its defects: the same tables
 //! with other figures, the same layout, and the same error messages.
 
-use super::super::busy::{eventually, holds};
+use super::super::busy::{ensure_holds, retry_busy};
 use super::super::harness_driver::is_missing;
-use super::{Called, command, golden};
+use super::{ErlperfCall, command, golden};
 use regex::Regex;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-struct Case {
+struct RecordedCall {
     name: String,
     words: Vec<String>,
     output: String,
 }
 
-fn cases(is_wanted: impl Fn(&str) -> bool) -> Vec<Case> {
+fn cases(is_wanted: impl Fn(&str) -> bool) -> Vec<RecordedCall> {
     let text = fs::read_to_string(golden().join("cases.json")).unwrap();
     let all: Vec<Value> = serde_json::from_str(&text).unwrap();
     let case = |case: &Value| {
         let name = case["name"].as_str().unwrap().to_owned();
         let words = case["argv"].as_array().unwrap().iter();
-        Case {
+        RecordedCall {
             words: words
                 .map(|word| word.as_str().unwrap().to_owned())
                 .collect(),
@@ -29,7 +29,7 @@ fn cases(is_wanted: impl Fn(&str) -> bool) -> Vec<Case> {
             name,
         }
     };
-    let wanted = |case: &Case| is_wanted(&case.name);
+    let wanted = |case: &RecordedCall| is_wanted(&case.name);
     all.iter().map(case).filter(wanted).collect()
 }
 
@@ -54,7 +54,7 @@ const DEFECTS: &[&str] = &[
     "zero_q",
 ];
 
-fn call(case: &Case) -> Called {
+fn call(case: &RecordedCall) -> ErlperfCall {
     let mut words: Vec<&str> = case.words.iter().map(String::as_str).collect();
     // Recorded with samples of a second, which show no more than those of twenty milliseconds.
     let is_timed = words.contains(&"-l") || words.contains(&"-v");
@@ -70,7 +70,7 @@ fn call(case: &Case) -> Called {
     if case.name == "example_squeeze_verbose" {
         words.extend(["--max", "1"]);
     }
-    Called::from(command(&words).current_dir(golden()).output().unwrap())
+    ErlperfCall::from(command(&words).current_dir(golden()).output().unwrap())
 }
 
 /// Runs all cases, a few at a time.
@@ -89,11 +89,11 @@ fn compare(is_wanted: impl Fn(&str) -> bool) {
 
 /// On a busy machine a sample may overrun the time limit, which leaves columns that need several
 /// empty.
-fn has_same_layout(case: &Case) {
-    eventually(1, || same_layout(case));
+fn has_same_layout(case: &RecordedCall) {
+    retry_busy(1, || same_layout(case));
 }
 
-fn same_layout(case: &Case) -> Result<(), String> {
+fn same_layout(case: &RecordedCall) -> Result<(), String> {
     let called = call(case);
     let name = &case.name;
     assert_eq!(called.status, 0, "{name}: {}", called.stderr);
@@ -103,8 +103,8 @@ fn same_layout(case: &Case) -> Result<(), String> {
     } else {
         without_monitor(&called.stdout)
     };
-    let (own, recorded) = (masked(&own), masked(&case.output));
-    holds(own == recorded, || {
+    let (own, recorded) = (mask_figures(&own), mask_figures(&case.output));
+    ensure_holds(own == recorded, || {
         format!("{name}:\n{}\n{own:#?}\n{recorded:#?}", called.stdout)
     })
 }
@@ -117,7 +117,7 @@ fn without_monitor(output: &str) -> String {
 
 /// Masks what differs between measurements: figures with their units (columns stay), the generated
 /// source, times and process numbers, the processor.
-fn masked(output: &str) -> Vec<String> {
+fn mask_figures(output: &str) -> Vec<String> {
     let figure = Regex::new(r" +(\d+(\.\d+)?|inf)( ([KMGT]i|ns|us|ms|s|m|[KMGT]b)\b|%)?").unwrap();
     let process = Regex::new(r" {5}<0\.\d+\.0>| {11}#\d").unwrap();
     let mut lines: Vec<String> = Vec::new();
@@ -241,14 +241,14 @@ fn modules_are_found_by_pa_in_every_machine_and_by_erl_libs() {
     let words = ["mymod:do(1).", "-d", "20", "-s", "1"];
     let ebin = ebin.to_str().unwrap();
     for more in [&["-pa", ebin][..], &["-pa", ebin, "-i"][..]] {
-        let called = Called::from(command(&[&words[..], more].concat()).output().unwrap());
+        let called = ErlperfCall::from(command(&[&words[..], more].concat()).output().unwrap());
         assert_eq!(called.status, 0, "{more:?}: {}", called.stderr);
         called.row("mymod:do(1).");
     }
     let libs = folder.path().join("libs");
     let called = command(&words).env("ERL_LIBS", libs).output().unwrap();
-    assert_eq!(Called::from(called).status, 0);
-    let without = Called::from(command(&words).output().unwrap());
+    assert_eq!(ErlperfCall::from(called).status, 0);
+    let without = ErlperfCall::from(command(&words).output().unwrap());
     assert_eq!(without.status, 2);
     assert!(without.stderr.contains("mymod:do/1"), "{}", without.stderr);
 }

@@ -1,8 +1,8 @@
 //! C.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
-const HOOKS: Snippet = Snippet::new(
+const HOOKS: TestSnippet = TestSnippet::new(
     "if (state < 1003) {
         FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fprintf(trace, \"turn %d\\n\", state);
@@ -20,7 +20,7 @@ const HOOKS: Snippet = Snippet::new(
 const DONE: &str =
     "FILE *trace = fopen(getenv(\"TRACE\"), \"a\"); fputs(\"done\\n\", trace); fclose(trace)";
 
-const KEEPER: Snippet = Snippet::new(
+const KEEPER: TestSnippet = TestSnippet::new(
     "if (state->fresh) {
         FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fputs(\"first\\n\", trace);
@@ -35,24 +35,24 @@ const KEEPER: Snippet = Snippet::new(
 )
 .done(DONE);
 
-const EMPTY: Snippet = Snippet::new("0");
+const EMPTY: TestSnippet = TestSnippet::new("0");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
-    sleep_700_ms: Snippet::new("usleep(700000)"),
-    sleep_20_ms: Snippet::new("usleep(20000)"),
+    pure: TestSnippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
+    sleep_700_ms: TestSnippet::new("usleep(700000)"),
+    sleep_20_ms: TestSnippet::new("usleep(20000)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
-    endless: Snippet::new("for (;;) ;").done(DONE),
+    prints: TestSnippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
+    endless: TestSnippet::new("for (;;) ;").done(DONE),
     awkward: EMPTY.init(
         "FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fputs(\"\t100 %, %41 é😀 a=b,c\\n\", trace);
         fclose(trace);",
     ),
     awaited_20_ms: None,
-    module: Some(Module {
+    module: Some(TestModule {
         file: "deep_thought.h",
         text: "static int answer = 42;\n",
         snippet: EMPTY.init(
@@ -62,49 +62,51 @@ pub const SNIPPETS: Snippets = Snippets {
             fclose(trace);",
         ),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "fail(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("fail(\"no room\")"),
     faults: &[
-        Fault {
-            snippet: Snippet::new("int a = 1;\nint b = ;\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("int a = 1;\nint b = ;\na + b"),
             stage: "compile",
             message: "expected expression",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1;\n\nnot_there()"),
+        TestFault {
+            snippet: TestSnippet::new("1;\n\nnot_there()"),
             stage: "compile",
             message: "not_there",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("if (rand() >= 0) return 1;\nreturn 2;"),
+        TestFault {
+            snippet: TestSnippet::new("if (rand() >= 0) return 1;\nreturn 2;"),
             stage: "compile",
             message: "return",
             line: Some(1),
         },
-        Fault {
-            snippet: Snippet::new("int luck = 13;\nif (luck == 13) fail(\"bad luck %d\", luck);"),
+        TestFault {
+            snippet: TestSnippet::new(
+                "int luck = 13;\nif (luck == 13) fail(\"bad luck %d\", luck);",
+            ),
             stage: "run",
             message: "bad luck 13",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1;\nfail(\"no room\")"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("\n\nfail(\"no room\")"),
             stage: "init_runner",
             message: "no room",

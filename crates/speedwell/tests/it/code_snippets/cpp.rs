@@ -1,8 +1,8 @@
 //! C++.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
-const HOOKS: Snippet = Snippet::new(
+const HOOKS: TestSnippet = TestSnippet::new(
     "if (state < 1003) ofstream(getenv(\"TRACE\"), ios::app) << \"turn \" + to_string(state) + \"\\n\";
     return ++state;",
 )
@@ -14,7 +14,7 @@ const HOOKS: Snippet = Snippet::new(
 
 const DONE: &str = "ofstream(getenv(\"TRACE\"), ios::app) << \"done\\n\";";
 
-const KEEPER: Snippet = Snippet::new(
+const KEEPER: TestSnippet = TestSnippet::new(
     "if (*state) ofstream(getenv(\"TRACE\"), ios::app) << \"first\\n\";
     *state = false;
     this_thread::sleep_for(chrono::milliseconds(1))",
@@ -22,21 +22,21 @@ const KEEPER: Snippet = Snippet::new(
 .init_runner("ofstream(getenv(\"TRACE\"), ios::app) << \"runner\\n\"; make_unique<bool>(true)")
 .done(DONE);
 
-const EMPTY: Snippet = Snippet::new("0");
+const EMPTY: TestSnippet = TestSnippet::new("0");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
-    sleep_700_ms: Snippet::new("this_thread::sleep_for(700ms)")
+    pure: TestSnippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
+    sleep_700_ms: TestSnippet::new("this_thread::sleep_for(700ms)")
         .init("using namespace chrono_literals;"),
-    sleep_20_ms: Snippet::new("this_thread::sleep_for(chrono::milliseconds(20))"),
+    sleep_20_ms: TestSnippet::new("this_thread::sleep_for(chrono::milliseconds(20))"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
-    endless: Snippet::new("for (;;) asm volatile(\"\");").done(DONE),
+    prints: TestSnippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
+    endless: TestSnippet::new("for (;;) asm volatile(\"\");").done(DONE),
     awkward: EMPTY.init("ofstream(getenv(\"TRACE\")) << \"\t100 %, %41 é😀 a=b,c\\n\""),
     awaited_20_ms: None,
-    module: Some(Module {
+    module: Some(TestModule {
         file: "deep_thought.hpp",
         text: "template <class T> constexpr T answer = 42;\n",
         snippet: EMPTY.init(
@@ -44,45 +44,45 @@ pub const SNIPPETS: Snippets = Snippets {
             ofstream(getenv(\"TRACE\")) << \"answer \" << answer<int> << \"\\n\"",
         ),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "throw runtime_error(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("throw runtime_error(\"no room\")"),
     faults: &[
-        Fault {
-            snippet: Snippet::new("int a = 1;\nint b = ;\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("int a = 1;\nint b = ;\na + b"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1;\n\nnot_there()"),
+        TestFault {
+            snippet: TestSnippet::new("1;\n\nnot_there()"),
             stage: "compile",
             message: "not_there",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new(
+        TestFault {
+            snippet: TestSnippet::new(
                 "int luck = 13;\nif (luck == 13) throw out_of_range(\"bad luck\");",
             ),
             stage: "run",
             message: "bad luck",
             line: None,
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("throw runtime_error(\"no room\")"),
             stage: "init",
             message: "no room",
             line: None,
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("throw \"no room\";"),
             stage: "init_runner",
             message: "no room",

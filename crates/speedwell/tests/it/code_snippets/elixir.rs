@@ -1,6 +1,6 @@
 //! Elixir.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
 /// An expression that appends to the trace.
 macro_rules! trace {
@@ -13,7 +13,7 @@ macro_rules! trace {
     };
 }
 
-const HOOKS: Snippet = Snippet::new(concat!(
+const HOOKS: TestSnippet = TestSnippet::new(concat!(
     "fn\n  _, previous when previous < 1003 ->\n    ",
     trace!("turn #{previous}\\n"),
     "\n    previous + 1\n  _, previous -> previous + 1\nend"
@@ -30,7 +30,7 @@ const HOOKS: Snippet = Snippet::new(concat!(
     " end"
 ));
 
-const KEEPER: Snippet = Snippet::new(concat!(
+const KEEPER: TestSnippet = TestSnippet::new(concat!(
     "if Process.delete(:fresh), do: ",
     trace!("first\\n"),
     "\nProcess.sleep(1)"
@@ -38,21 +38,21 @@ const KEEPER: Snippet = Snippet::new(concat!(
 .init_runner(concat!(trace!("runner\\n"), "\nProcess.put(:fresh, true)"))
 .done(trace!("done\\n"));
 
-const EMPTY: Snippet = Snippet::new(":ok");
+const EMPTY: TestSnippet = TestSnippet::new(":ok");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("fn _, previous -> rem(previous * 1103515245 + 12345, 2147483647) end")
+    pure: TestSnippet::new("fn _, previous -> rem(previous * 1103515245 + 12345, 2147483647) end")
         .init_runner("1"),
-    sleep_700_ms: Snippet::new("Process.sleep(700)"),
-    sleep_20_ms: Snippet::new("fn -> :timer.sleep(20) end"),
+    sleep_700_ms: TestSnippet::new("Process.sleep(700)"),
+    sleep_20_ms: TestSnippet::new("fn -> :timer.sleep(20) end"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("IO.puts(\"end\\tid=1\\tjobs=a\"); Process.sleep(1)"),
-    endless: Snippet::new("Enum.each(Stream.cycle([1]), fn _ -> nil end)").done(KEEPER.done),
+    prints: TestSnippet::new("IO.puts(\"end\\tid=1\\tjobs=a\"); Process.sleep(1)"),
+    endless: TestSnippet::new("Enum.each(Stream.cycle([1]), fn _ -> nil end)").done(KEEPER.done),
     awkward: EMPTY.init(trace!("\t100 %, %41 é😀 a=b,c\\n")),
     awaited_20_ms: None,
-    module: Some(Module {
+    module: Some(TestModule {
         file: "deep_thought.exs",
         text: "42",
         snippet: EMPTY.init(concat!(
@@ -60,49 +60,49 @@ pub const SNIPPETS: Snippets = Snippets {
             trace!("answer #{answer}\\n")
         )),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "raise \"bad luck\"",
         ..KEEPER
     },
     failing_done: EMPTY.done("raise \"no room\""),
     faults: &[
-        Fault {
-            snippet: Snippet::new("a = 1\nb = )\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("a = 1\nb = )\na + b"),
             stage: "parse",
             message: "unexpected token: )",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\n2 + ]"),
             stage: "parse",
             message: "unexpected token: ]",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1\n\nnot_there()"),
+        TestFault {
+            snippet: TestSnippet::new("1\n\nnot_there()"),
             stage: "compile",
             message: "undefined function not_there/0",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("fn state -> state end"),
+        TestFault {
+            snippet: TestSnippet::new("fn state -> state end"),
             stage: "compile",
             message: "runner/1 requires init_runner",
             line: None,
         },
-        Fault {
-            snippet: Snippet::new("fn ->\n  raise ArgumentError, \"bad luck\"\nend"),
+        TestFault {
+            snippet: TestSnippet::new("fn ->\n  raise ArgumentError, \"bad luck\"\nend"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init(":ok\nraise \"no room\""),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("fn ->\n\n  throw \"no room\"\nend"),
             stage: "init_runner",
             message: "no room",

@@ -1,6 +1,6 @@
 //! Erlang.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
 /// An expression that appends to the trace; `$text` is an expression, too.
 macro_rules! trace {
@@ -13,7 +13,7 @@ macro_rules! trace {
     };
 }
 
-const HOOKS: Snippet = Snippet::new(concat!(
+const HOOKS: TestSnippet = TestSnippet::new(concat!(
     "turn(_, Previous) when Previous < 1003 -> ",
     trace!("io_lib:format(\"turn ~p~n\", [Previous])"),
     ", Previous + 1;\nturn(_, Previous) -> Previous + 1."
@@ -30,7 +30,7 @@ const HOOKS: Snippet = Snippet::new(concat!(
     " end"
 ));
 
-const KEEPER: Snippet = Snippet::new(concat!(
+const KEEPER: TestSnippet = TestSnippet::new(concat!(
     "case erase(fresh) of true -> ",
     trace!("\"first\\n\""),
     "; undefined -> ok end, timer:sleep(1)."
@@ -38,22 +38,22 @@ const KEEPER: Snippet = Snippet::new(concat!(
 .init_runner(concat!(trace!("\"runner\\n\""), ", put(fresh, true)."))
 .done(concat!(trace!("\"done\\n\""), "."));
 
-const EMPTY: Snippet = Snippet::new("ok.");
+const EMPTY: TestSnippet = TestSnippet::new("ok.");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("turn(_, Previous) -> (Previous * 1103515245 + 12345) rem 2147483647.")
+    pure: TestSnippet::new("turn(_, Previous) -> (Previous * 1103515245 + 12345) rem 2147483647.")
         .init_runner("1."),
-    sleep_700_ms: Snippet::new("timer:sleep(700)"),
-    sleep_20_ms: Snippet::new("{timer, sleep, [20]}"),
+    sleep_700_ms: TestSnippet::new("timer:sleep(700)"),
+    sleep_20_ms: TestSnippet::new("{timer, sleep, [20]}"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("io:format(\"end\tid=1\tjobs=a~n\"), timer:sleep(1)."),
-    endless: Snippet::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
+    prints: TestSnippet::new("io:format(\"end\tid=1\tjobs=a~n\"), timer:sleep(1)."),
+    endless: TestSnippet::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
     awkward: EMPTY.init(trace!("\"\t100 %, %41 é😀 a=b,c\\n\"")),
     awaited_20_ms: None,
     // Modules are compiled files; any other file in a folder is found the same way.
-    module: Some(Module {
+    module: Some(TestModule {
         file: "deep_thought.terms",
         text: "{answer, 42}.",
         snippet: EMPTY.init(concat!(
@@ -62,55 +62,55 @@ pub const SNIPPETS: Snippets = Snippets {
             "."
         )),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "erlang:error(\"bad luck\").",
         ..KEEPER
     },
     failing_done: EMPTY.done("erlang:error(\"no room\")."),
     faults: &[
-        Fault {
-            snippet: Snippet::new("A = 1,\nB = ,\nA + B."),
+        TestFault {
+            snippet: TestSnippet::new("A = 1,\nB = ,\nA + B."),
             stage: "parse",
             message: "syntax error before: ','",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1 +\n)."),
             stage: "parse",
             message: "syntax error before: ')'",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1,\n\nNotThere."),
+        TestFault {
+            snippet: TestSnippet::new("1,\n\nNotThere."),
             stage: "compile",
             message: "variable 'NotThere' is unbound",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("turn(State) -> State."),
+        TestFault {
+            snippet: TestSnippet::new("turn(State) -> State."),
             stage: "compile",
             message: "runner/1 requires init_runner",
             line: None,
         },
-        Fault {
-            snippet: Snippet::new("ok,\n\nnot_there:answer()."),
+        TestFault {
+            snippet: TestSnippet::new("ok,\n\nnot_there:answer()."),
             stage: "run",
             message: "undef",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("exit(normal)."),
+        TestFault {
+            snippet: TestSnippet::new("exit(normal)."),
             stage: "run",
             message: "normal",
             line: Some(1),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("ok,\nthrow(\"no room\")."),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("begin_worker() ->\n\n  erlang:error(\"no room\")."),
             stage: "init_runner",
             message: "no room",

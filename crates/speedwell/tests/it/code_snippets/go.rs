@@ -1,8 +1,8 @@
 //! Go.
 
-use super::{Fault, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestSnippet};
 
-const HOOKS: Snippet = Snippet::new(
+const HOOKS: TestSnippet = TestSnippet::new(
     "if state < 1003 {
         trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
         fmt.Fprintf(trace, \"turn %d\\n\", state)
@@ -27,7 +27,7 @@ const DONE: &str =
     "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
     trace.WriteString(\"done\\n\")";
 
-const KEEPER: Snippet = Snippet::new(
+const KEEPER: TestSnippet = TestSnippet::new(
     "if state {
         trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
         trace.WriteString(\"first\\n\")
@@ -44,65 +44,65 @@ const KEEPER: Snippet = Snippet::new(
 )
 .done(DONE);
 
-const EMPTY: Snippet = Snippet::new("0");
+const EMPTY: TestSnippet = TestSnippet::new("0");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1"),
-    sleep_700_ms: Snippet::new("time.Sleep(700 * time.Millisecond)"),
-    sleep_20_ms: Snippet::new("time.Sleep(20 * time.Millisecond)"),
+    pure: TestSnippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1"),
+    sleep_700_ms: TestSnippet::new("time.Sleep(700 * time.Millisecond)"),
+    sleep_20_ms: TestSnippet::new("time.Sleep(20 * time.Millisecond)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
-    endless: Snippet::new("for {}").done(DONE),
+    prints: TestSnippet::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
+    endless: TestSnippet::new("for {}").done(DONE),
     awkward: EMPTY
         .init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"\t100 %, %41 é😀 a=b,c\\n\"), 0o600)"),
     awaited_20_ms: None,
     // A module consists of a folder with a file that names it, and another one with its code.
     module: None,
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "panic(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("panic(\"no room\")"),
     faults: &[
-        Fault {
-            snippet: Snippet::new("a := 1\nb := ;\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("a := 1\nb := ;\na + b"),
             stage: "compile",
             message: "expected expression",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1 +\n+ )"),
             stage: "compile",
             message: "syntax error",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("print()\n\nnotThere()"),
+        TestFault {
+            snippet: TestSnippet::new("print()\n\nnotThere()"),
             stage: "compile",
             message: "undefined: notThere",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("if os.Getpid() > 0 { return 1 }\nreturn 2"),
+        TestFault {
+            snippet: TestSnippet::new("if os.Getpid() > 0 { return 1 }\nreturn 2"),
             stage: "compile",
             message: "return",
             line: Some(1),
         },
-        Fault {
-            snippet: Snippet::new("luck := 13\nif luck == 13 { panic(\"bad luck\") }"),
+        TestFault {
+            snippet: TestSnippet::new("luck := 13\nif luck == 13 { panic(\"bad luck\") }"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("var list []int\nreturn list[len(os.Args)+13]"),
             stage: "init",
             message: "index out of range",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("\n\npanic(\"no room\")"),
             stage: "init_runner",
             message: "no room",

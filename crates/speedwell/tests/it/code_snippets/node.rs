@@ -1,11 +1,11 @@
 //! JavaScript for Node.js.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
 const SLEEP_700: &str = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)";
 const SLEEP_20: &str = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)";
 
-const HOOKS: Snippet = Snippet::new(
+const HOOKS: TestSnippet = TestSnippet::new(
     "(state, previous) => {
         if (previous < 1003) require('fs').appendFileSync(process.env.TRACE, `turn ${previous}\\n`);
         return previous + 1;
@@ -17,7 +17,7 @@ const HOOKS: Snippet = Snippet::new(
 )
 .done("(shared) => require('fs').appendFileSync(process.env.TRACE, `done ${shared}\\n`)");
 
-const KEEPER: Snippet = Snippet::new(
+const KEEPER: TestSnippet = TestSnippet::new(
     "if (state.fresh) require('fs').appendFileSync(process.env.TRACE, 'first\\n');
     state.fresh = false;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)",
@@ -25,67 +25,67 @@ const KEEPER: Snippet = Snippet::new(
 .init_runner("require('fs').appendFileSync(process.env.TRACE, 'runner\\n'); ({ fresh: true })")
 .done("require('fs').appendFileSync(process.env.TRACE, 'done\\n')");
 
-const EMPTY: Snippet = Snippet::new("undefined");
+const EMPTY: TestSnippet = TestSnippet::new("undefined");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("(state, previous) => (previous * 1103515245 + 12345) % 2147483647")
+    pure: TestSnippet::new("(state, previous) => (previous * 1103515245 + 12345) % 2147483647")
         .init_runner("1"),
-    sleep_700_ms: Snippet::new(SLEEP_700),
-    sleep_20_ms: Snippet::new(SLEEP_20),
+    sleep_700_ms: TestSnippet::new(SLEEP_700),
+    sleep_20_ms: TestSnippet::new(SLEEP_20),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new(
+    prints: TestSnippet::new(
         "console.log('end\\tid=1\\tjobs=a'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)",
     ),
-    endless: Snippet::new("for (;;);").done("require('fs').appendFileSync(process.env.TRACE, 'done\\n')"),
+    endless: TestSnippet::new("for (;;);").done("require('fs').appendFileSync(process.env.TRACE, 'done\\n')"),
     awkward: EMPTY
         .init("require('fs').appendFileSync(process.env.TRACE, '\t100 %, %41 é😀 a=b,c\\n')"),
-    awaited_20_ms: Some(Snippet::new("await new Promise((resolve) => setTimeout(resolve, 20))")),
-    module: Some(Module {
+    awaited_20_ms: Some(TestSnippet::new("await new Promise((resolve) => setTimeout(resolve, 20))")),
+    module: Some(TestModule {
         file: "deep_thought.js",
         text: "exports.answer = 42;",
         snippet: EMPTY.init(
             "require('fs').appendFileSync(process.env.TRACE, `answer ${require('deep_thought').answer}\\n`)",
         ),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "throw new Error('bad luck')",
         ..KEEPER
     },
-    failing_done: Snippet::new("undefined").done("throw new Error('no room')"),
+    failing_done: TestSnippet::new("undefined").done("throw new Error('no room')"),
     faults: &[
-        Fault {
-            snippet: Snippet::new("let a = 1;\nlet b = ;\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("let a = 1;\nlet b = ;\na + b"),
             stage: "parse",
             message: "Unexpected token",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1 +\n+ )"),
             stage: "parse",
             message: "Unexpected token",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1;\n\nnot_there()"),
+        TestFault {
+            snippet: TestSnippet::new("1;\n\nnot_there()"),
             stage: "run",
             message: "not_there is not defined",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("(state, previous) => {\n  throw new TypeError('bad luck');\n}"),
+        TestFault {
+            snippet: TestSnippet::new("(state, previous) => {\n  throw new TypeError('bad luck');\n}"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\nthrow new Error('no room')"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("() => {\n\n  throw new Error('no room')\n}"),
             stage: "init_runner",
             message: "no room",

@@ -1,8 +1,8 @@
 //! Python.
 
-use super::{Fault, Module, Snippet, Snippets};
+use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
-const HOOKS: Snippet = Snippet::new(
+const HOOKS: TestSnippet = TestSnippet::new(
     "def turn(state, previous):
     if previous < 1003:
         with open(__import__('os').environ['TRACE'], 'a') as trace: print('turn', previous, file=trace)
@@ -22,7 +22,7 @@ with open(os.environ['TRACE'], 'a') as trace: print('init', file=trace)
 )
 .done("lambda shared: print('done', shared, file=open(__import__('os').environ['TRACE'], 'a'))");
 
-const KEEPER: Snippet = Snippet::new(
+const KEEPER: TestSnippet = TestSnippet::new(
     "import os, time
 if state.pop('fresh', False):
     with open(os.environ['TRACE'], 'a') as trace: print('first', file=trace)
@@ -35,24 +35,24 @@ with open(os.environ['TRACE'], 'a') as trace: print('runner', file=trace)
 )
 .done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))");
 
-const EMPTY: Snippet = Snippet::new("pass");
+const EMPTY: TestSnippet = TestSnippet::new("pass");
 
-pub const SNIPPETS: Snippets = Snippets {
+pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     empty: EMPTY,
-    pure: Snippet::new("lambda state, previous: (previous * 1103515245 + 12345) % 2147483647")
+    pure: TestSnippet::new("lambda state, previous: (previous * 1103515245 + 12345) % 2147483647")
         .init_runner("1"),
-    sleep_700_ms: Snippet::new("time.sleep(0.7)").init("import time"),
-    sleep_20_ms: Snippet::new("import time; time.sleep(0.02)"),
+    sleep_700_ms: TestSnippet::new("time.sleep(0.7)").init("import time"),
+    sleep_20_ms: TestSnippet::new("import time; time.sleep(0.02)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Snippet::new("print('end\\tid=1\\tjobs=a'); time.sleep(0.001)").init("import time"),
-    endless: Snippet::new("while True: pass")
+    prints: TestSnippet::new("print('end\\tid=1\\tjobs=a'); time.sleep(0.001)").init("import time"),
+    endless: TestSnippet::new("while True: pass")
         .done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))"),
     awkward: EMPTY.init(
         "print('\t100 %, %41 é😀 a=b,c', file=open(__import__('os').environ['TRACE'], 'a', encoding='utf-8'))",
     ),
-    awaited_20_ms: Some(Snippet::new("await asyncio.sleep(0.02)").init("import asyncio")),
-    module: Some(Module {
+    awaited_20_ms: Some(TestSnippet::new("await asyncio.sleep(0.02)").init("import asyncio")),
+    module: Some(TestModule {
         file: "deep_thought.py",
         text: "answer = 42",
         snippet: EMPTY.init(
@@ -60,49 +60,49 @@ pub const SNIPPETS: Snippets = Snippets {
 print('answer', deep_thought.answer, file=open(os.environ['TRACE'], 'a'))",
         ),
     }),
-    failing: Snippet {
+    failing: TestSnippet {
         runner: "raise OSError('bad luck')",
         ..KEEPER
     },
     failing_done: EMPTY.done("raise OSError('no room')"),
     faults: &[
-        Fault {
-            snippet: Snippet::new("a = 1\nb = = 2\na + b"),
+        TestFault {
+            snippet: TestSnippet::new("a = 1\nb = = 2\na + b"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\n2 +"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1\nreturn = 2"),
+        TestFault {
+            snippet: TestSnippet::new("1\nreturn = 2"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
-        Fault {
-            snippet: Snippet::new("1\n\nnot_there()"),
+        TestFault {
+            snippet: TestSnippet::new("1\n\nnot_there()"),
             stage: "run",
             message: "name 'not_there' is not defined",
             line: Some(3),
         },
-        Fault {
-            snippet: Snippet::new("def turn(state):\n    raise OSError('bad luck')"),
+        TestFault {
+            snippet: TestSnippet::new("def turn(state):\n    raise OSError('bad luck')"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init("1\nraise OSError('no room')"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
-        Fault {
+        TestFault {
             snippet: EMPTY.init_runner("def begin():\n\n    raise OSError('no room')"),
             stage: "init_runner",
             message: "no room",

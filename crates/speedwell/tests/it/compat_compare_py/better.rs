@@ -1,12 +1,12 @@
 //! Where the original misleads or crashes: each deviation that docs/reference/compare-py.md lists.
 
 use super::{call, call_case, case, compare, compare_and_dump, inputs, recorded, repetition};
-use crate::drop_in::{DropIn, Outcome};
+use crate::drop_in::{DropIn, DropInOutcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 /// The rows of the table, without blanks.
-fn rows(outcome: &Outcome) -> Vec<Vec<&str>> {
+fn rows(outcome: &DropInOutcome) -> Vec<Vec<&str>> {
     let lines = outcome.stdout.lines().skip(3);
     lines
         .map(|line| line.split_whitespace().collect())
@@ -178,7 +178,7 @@ fn standard_input_is_a_file() {
 #[test]
 fn colours_can_be_switched_off_in_three_ways() {
     let (old, new) = (repetition("a", "ns", "1"), repetition("a", "ns", "2"));
-    let has_colours = |outcome: &Outcome| outcome.stdout.contains('\x1b');
+    let has_colours = |outcome: &DropInOutcome| outcome.stdout.contains('\x1b');
     for (options, expected) in [
         ("", true),
         ("--no-color", false),

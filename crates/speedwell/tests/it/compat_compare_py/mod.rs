@@ -5,7 +5,7 @@
 mod better;
 mod programs;
 
-use crate::drop_in::{DropIn, Outcome};
+use crate::drop_in::{DropIn, DropInOutcome};
 use crate::project::repository;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn recorded(name: &str) -> String {
 }
 
 /// A call of the original.
-struct Case {
+struct ComparePyCase {
     name: String,
     arguments: Vec<String>,
     /// File with its recorded standard output.
@@ -28,13 +28,13 @@ struct Case {
     dump: Option<String>,
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<ComparePyCase> {
     let cases: Value = serde_json::from_str(&recorded("cases.json")).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let case = |case: &Value| {
         let name = text(&case["name"]);
         let same = case["stdout_same_as"].as_str().unwrap_or(&name);
-        Case {
+        ComparePyCase {
             arguments: case["argv"].as_array().unwrap().iter().map(text).collect(),
             output: format!("{same}.out"),
             dump: case["dump"].as_str().map(str::to_owned),
@@ -44,7 +44,7 @@ fn cases() -> Vec<Case> {
     cases.as_array().unwrap().iter().map(case).collect()
 }
 
-fn case(name: &str) -> Case {
+fn case(name: &str) -> ComparePyCase {
     cases().into_iter().find(|case| case.name == name).unwrap()
 }
 
@@ -61,13 +61,13 @@ fn inputs() -> tempfile::TempDir {
     folder
 }
 
-fn call(folder: &Path, arguments: &[impl AsRef<str>]) -> Outcome {
+fn call(folder: &Path, arguments: &[impl AsRef<str>]) -> DropInOutcome {
     let drop_in = DropIn::new("compare.py", "").directory(folder);
     let words = arguments.iter().map(AsRef::as_ref);
     words.fold(drop_in, DropIn::argument).run()
 }
 
-fn call_case(case: &Case, more: &[&str]) -> (Outcome, tempfile::TempDir) {
+fn call_case(case: &ComparePyCase, more: &[&str]) -> (DropInOutcome, tempfile::TempDir) {
     let folder = inputs();
     let more = more.iter().map(|word| (*word).to_owned());
     let words: Vec<String> = more.chain(case.arguments.clone()).collect();
@@ -76,12 +76,12 @@ fn call_case(case: &Case, more: &[&str]) -> (Outcome, tempfile::TempDir) {
 
 /// Compares two small files, each given as the elements of `benchmarks`, in the mode `benchmarks`
 /// unless `options` name another.
-fn compare(options: &str, old: &str, new: &str) -> Outcome {
+fn compare(options: &str, old: &str, new: &str) -> DropInOutcome {
     compare_and_dump(options, old, new).0
 }
 
 /// Like [`compare`], and returns the contents of `dump.json`.
-fn compare_and_dump(options: &str, old: &str, new: &str) -> (Outcome, String) {
+fn compare_and_dump(options: &str, old: &str, new: &str) -> (DropInOutcome, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, entries) in [("old.json", old), ("new.json", new)] {
         let text = format!(r#"{{"context": {{}}, "benchmarks": [{entries}]}}"#);

@@ -2,7 +2,7 @@
 //! google/benchmark, so that every figure is known.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::project::{Answer, Project};
+use crate::project::{CommandResult, TempProject};
 use std::process::Stdio;
 
 /// A script that writes its arguments to stdout, and two repetitions of `name` to its output file.
@@ -23,30 +23,30 @@ END
     )
 }
 
-fn project(programs: &[(&str, &str)]) -> Project {
-    let project = Project::new();
+fn project(programs: &[(&str, &str)]) -> TempProject {
+    let project = TempProject::new();
     std::fs::create_dir(project.path("tmp")).unwrap();
     programs.iter().fold(project, |project, (name, text)| {
         project.with_program(name, text)
     })
 }
 
-fn two() -> Project {
+fn two_programs() -> TempProject {
     project(&[("old", &program("BM_x", 10)), ("new", &program("BM_x", 20))])
 }
 
-fn run(project: &Project, words: &[&str]) -> Answer {
+fn run(project: &TempProject, words: &[&str]) -> CommandResult {
     let words = [&["as", "compare.py"], words].concat();
     let mut command = project.command(&words);
     command.env("TMPDIR", project.path("tmp"));
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandResult::from(command.output().unwrap());
     let left = std::fs::read_dir(project.path("tmp")).unwrap().count();
     assert_eq!(left, 0, "temporary files were left behind: {answer:#?}");
     answer
 }
 
 /// Lines of stdout with the temporary file's name replaced.
-fn lines(answer: &Answer) -> Vec<String> {
+fn lines(answer: &CommandResult) -> Vec<String> {
     let lines = answer.stdout.lines();
     let hide = |line: &str| match line.split_once("--benchmark_out=/") {
         Some((before, _)) => format!("{before}--benchmark_out=TMP"),
@@ -58,7 +58,7 @@ fn lines(answer: &Answer) -> Vec<String> {
 #[test]
 fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() {
     let answer = run(
-        &two(),
+        &two_programs(),
         &["-a", "benchmarks", "./old", "./new", "--x=1", "--", "y"],
     );
     let flags = "--x=1 -- y --benchmark_display_aggregates_only=true --benchmark_out=TMP";
@@ -103,7 +103,7 @@ fn filters_run_one_program_twice_and_win_over_the_given_filter() {
 
 #[test]
 fn a_file_measured_before_is_compared_with_a_program() {
-    let project = two();
+    let project = two_programs();
     let keep = ["benchmarks", "./old", "./new", "--benchmark_out=keep.json"];
     let answer = run(&project, &keep);
     assert!(answer.stdout.starts_with(
@@ -172,7 +172,7 @@ fn a_name_without_a_slash_is_looked_for_here_first() {
 #[test]
 fn own_options_behind_the_inputs_are_not_passed_to_programs() {
     let answer = run(
-        &two(),
+        &two_programs(),
         &["benchmarks", "./old", "./new", "--no-color", "-a"],
     );
     assert_eq!(lines(&answer)[0], "RUNNING: ./old -a --benchmark_out=TMP");
@@ -183,7 +183,7 @@ fn own_options_behind_the_inputs_are_not_passed_to_programs() {
         "{answer:#?}"
     );
     let answer = run(
-        &two(),
+        &two_programs(),
         &["benchmarks", "./old", "./new", "--", "--no-color"],
     );
     assert_eq!(
@@ -195,7 +195,7 @@ fn own_options_behind_the_inputs_are_not_passed_to_programs() {
 
 #[test]
 fn what_would_fail_after_measuring_is_found_out_before() {
-    let project = two().with("broken.json", "{\"benchmarks\": [");
+    let project = two_programs().with("broken.json", "{\"benchmarks\": [");
     for (words, reason) in [
         (vec!["benchmarks", "./old", "broken.json"], "cut short"),
         (

@@ -1,15 +1,15 @@
 //! How measurements end: by errors of the code, by command, by end of input, by a signal.
 
-use super::super::busy::{eventually, holds};
-use super::super::code_driver::{Answer, CodeHarness};
-use super::super::code_snippets::{Fault, Snippet};
-use super::super::harness_driver::Event;
+use super::super::busy::{ensure_holds, retry_busy};
+use super::super::code_driver::{CodeAnswer, CodeHarness};
+use super::super::code_snippets::{TestFault, TestSnippet};
+use super::super::harness_driver::HarnessEvent;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// Proceeds to the first error: a language may detect a fault at `load` or later.
-fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
-    let found = |answer: &Answer| answer.all("error").first().map(|error| (*error).clone());
+fn first_error(harness: &CodeHarness, fault: &TestFault) -> HarnessEvent {
+    let found = |answer: &CodeAnswer| answer.all("error").first().map(|error| (*error).clone());
     let mut talk = match harness.start(fault.snippet) {
         Ok(talk) => talk,
         Err(refused) => return refused.only("error").clone(),
@@ -18,7 +18,7 @@ fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
     let error = found(&loaded)
         .or_else(|| found(&talk.workers("a", 1)))
         .or_else(|| {
-            let answer = talk.windows("a", 10, 1);
+            let answer = talk.measure_windows("a", 10, 1);
             assert_eq!(
                 answer.only("end").list("jobs"),
                 ["a"],
@@ -27,7 +27,7 @@ fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
             found(&answer)
         });
     let error = error.unwrap_or_else(|| panic!("no error of {:?}", fault.snippet));
-    let hello = talk.ask("hello", &[("proto", "1")]);
+    let hello = talk.send_and_wait("hello", &[("proto", "1")]);
     assert_eq!(hello.verbs(), "ready", "the conversation goes on");
     assert_eq!(talk.quit().0.code, Some(0));
     error
@@ -63,7 +63,7 @@ pub fn goes_on_after_a_job_that_fails(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.failing);
     talk.load("b", harness.snippets.keeper).only("loaded");
     talk.workers("a", 2);
-    let answer = talk.windows("a,b", 30, 3);
+    let answer = talk.measure_windows("a,b", 30, 3);
     let error = answer.only("error");
     let told = ["job", "stage", "msg"].map(|key| error.text(key));
     assert_eq!([&*told[0], &*told[1]], ["a", "run"], "told once: {error:?}");
@@ -74,7 +74,7 @@ pub fn goes_on_after_a_job_that_fails(harness: &CodeHarness) {
         ("b", 4)
     );
     assert_eq!(answer.only("end").list("jobs"), ["a", "b"]);
-    let timed = talk.timed("b", 3, 2);
+    let timed = talk.measure_samples("b", 3, 2);
     assert_eq!(
         timed.verbs(),
         "timed end",
@@ -91,8 +91,8 @@ pub fn goes_on_after_a_job_that_fails(harness: &CodeHarness) {
 
 pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.failing_done);
-    assert_eq!(talk.windows("a", 10, 2).verbs(), "worker end");
-    let answer = talk.ask("unload", &[("job", "a")]);
+    assert_eq!(talk.measure_windows("a", 10, 2).verbs(), "worker end");
+    let answer = talk.send_and_wait("unload", &[("job", "a")]);
     let error = answer.only("error");
     assert_eq!(
         (error.text("stage"), error.text("job")),
@@ -105,7 +105,7 @@ pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
 pub fn stops_with_what_it_has(harness: &CodeHarness) {
     for snippet in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
         let mut pause_ms = 100;
-        eventually(1, || {
+        retry_busy(1, || {
             // On a busy machine a worker may wait for longer than a window.
             pause_ms *= 3;
             stopped_after(pause_ms, harness, snippet)
@@ -113,20 +113,20 @@ pub fn stops_with_what_it_has(harness: &CodeHarness) {
     }
 }
 
-fn stopped_after(pause_ms: u64, harness: &CodeHarness, snippet: Snippet) -> Result<(), String> {
+fn stopped_after(pause_ms: u64, harness: &CodeHarness, snippet: TestSnippet) -> Result<(), String> {
     let mut talk = harness.with(snippet);
     talk.workers("a", 2);
     let begin = Instant::now();
-    let run = talk.say_windows("a", 40, 100_000);
+    let run = talk.send_windows("a", 40, 100_000);
     std::thread::sleep(Duration::from_millis(pause_ms));
-    let stop = talk.say("stop", &[("job", "a")]);
+    let stop = talk.send_command("stop", &[("job", "a")]);
     let answer = talk.answer_to(&run, "run");
     let whole_ms = begin.elapsed().as_secs_f64() * 1e3;
     assert!(whole_ms < 8_000.0, "it took {whole_ms} ms to stop");
     let said = talk.aside.iter().find(|event| event.verb == "stopped");
     assert_eq!(said.expect("'stopped' comes before 'end'").text("id"), stop);
     assert_eq!(
-        talk.windows("a", 20, 1).verbs(),
+        talk.measure_windows("a", 20, 1).verbs(),
         "worker worker end",
         "it can go on"
     );
@@ -136,14 +136,14 @@ fn stopped_after(pause_ms: u64, harness: &CodeHarness, snippet: Snippet) -> Resu
         let points = worker.numbers("t_ns");
         assert_eq!(points.len(), worker.numbers("count").len());
         assert!((points.len() as f64) < whole_ms / 40.0 + 2.0, "{points:?}");
-        holds(points.len() >= 2, || format!("{points:?}"))?;
+        ensure_holds(points.len() >= 2, || format!("{points:?}"))?;
     }
     Ok(())
 }
 
 pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {
     let mut pause_ms = 100;
-    eventually(1, || {
+    retry_busy(1, || {
         let given_up = given_up_after(pause_ms, harness);
         pause_ms *= 5;
         given_up
@@ -153,20 +153,23 @@ pub fn gives_up_a_runner_that_never_ends(harness: &CodeHarness) {
 fn given_up_after(pause_ms: u64, harness: &CodeHarness) -> Result<(), String> {
     let mut talk = harness.with(harness.snippets.endless);
     talk.workers("a", 1);
-    let run = talk.say_windows("a", 50, 2);
+    let run = talk.send_windows("a", 50, 2);
     std::thread::sleep(Duration::from_millis(pause_ms));
     let begin = Instant::now();
-    talk.say("stop", &[("job", "a")]);
+    talk.send_command("stop", &[("job", "a")]);
     let answer = talk.answer_to(&run, "run");
     assert!(begin.elapsed() < Duration::from_secs(30));
     // If a busy machine has not started the runner yet, there is nothing to abort.
-    holds(!answer.all("error").is_empty(), || format!("{answer:#?}"))?;
+    ensure_holds(!answer.all("error").is_empty(), || format!("{answer:#?}"))?;
     let error = answer.only("error");
     assert_eq!(
         (error.text("stage"), error.text("job")),
         ("timeout".into(), "a".into())
     );
-    assert_eq!(talk.ask("hello", &[("proto", "1")]).verbs(), "ready");
+    assert_eq!(
+        talk.send_and_wait("hello", &[("proto", "1")]).verbs(),
+        "ready"
+    );
     let (ended, trace) = talk.quit();
     assert_eq!(
         (ended.code, trace.as_slice()),
@@ -186,8 +189,8 @@ pub fn undoes_when_the_commands_end(harness: &CodeHarness) {
 
     let mut talk = harness.with(harness.snippets.keeper);
     talk.workers("a", 2);
-    talk.say_windows("a", 600_000, 6);
-    while talk.traced("first") < 2 {
+    talk.send_windows("a", 600_000, 6);
+    while talk.count_traced("first") < 2 {
         std::thread::sleep(Duration::from_millis(5));
     }
     talk.close();
@@ -199,7 +202,7 @@ pub fn undoes_when_the_commands_end(harness: &CodeHarness) {
 pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.endless);
     talk.workers("a", 1);
-    talk.say_windows("a", 50, 2);
+    talk.send_windows("a", 50, 2);
     std::thread::sleep(Duration::from_millis(100));
     talk.close();
     let begin = Instant::now();
@@ -214,8 +217,8 @@ pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarne
 pub fn is_seen_to_be_killed(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
     // Too long for a window to complete before the end, however busy the machine is.
-    talk.say_windows("a", 600_000, 6);
-    while talk.traced("first") < 1 {
+    talk.send_windows("a", 600_000, 6);
+    while talk.count_traced("first") < 1 {
         std::thread::sleep(Duration::from_millis(5));
     }
     talk.kill();
@@ -228,7 +231,7 @@ pub fn is_seen_to_be_killed(harness: &CodeHarness) {
 
 pub fn takes_no_print_for_a_message(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.prints);
-    let answer = talk.windows("a", 40, 2);
+    let answer = talk.measure_windows("a", 40, 2);
     assert_eq!(answer.verbs(), "worker end");
     let counted = answer.only("worker").numbers("count")[2];
     let (ended, _) = talk.quit();

@@ -1,19 +1,19 @@
 //! Figures: they agree with other clocks, with each other, and with known durations.
 
-use super::super::busy::{eventually, holds};
-use super::super::code_driver::{Answer, CodeHarness};
-use super::super::harness_driver::Event;
-use super::{least, windows_ns};
+use super::super::busy::{ensure_holds, retry_busy};
+use super::super::code_driver::{CodeAnswer, CodeHarness};
+use super::super::harness_driver::HarnessEvent;
+use super::{minimum_of, windows_ns};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Checks times per iteration of one worker in ms. A busy machine never makes them too short;
 /// whether they are too long is judged by the shortest.
-fn takes(times_ms: &[f64], low: f64, high: f64) -> Result<(), String> {
+fn check_times(times_ms: &[f64], low: f64, high: f64) -> Result<(), String> {
     assert!(!times_ms.is_empty(), "no windows");
     let fast = times_ms.iter().find(|time| **time < low);
     assert!(fast.is_none(), "{times_ms:?} ms, expected {low}");
-    holds(least(times_ms.iter().copied()) <= high, || {
+    ensure_holds(minimum_of(times_ms.iter().copied()) <= high, || {
         format!("{times_ms:?} ms, expected {low}")
     })
 }
@@ -24,18 +24,18 @@ fn in_ms(times_ns: Vec<f64>) -> Vec<f64> {
 
 pub fn times_a_sleep_longer_than_its_windows(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_700_ms);
-    eventually(3, || {
-        let answer = talk.windows("a", 300, 2);
+    retry_busy(3, || {
+        let answer = talk.measure_windows("a", 300, 2);
         let worker = answer.only("worker");
         assert_eq!(worker.numbers("count"), [0.0, 1.0, 2.0], "{worker:?}");
-        takes(&in_ms(windows_ns(worker)), 690.0, 720.0)
+        check_times(&in_ms(windows_ns(worker)), 690.0, 720.0)
     });
 }
 
 pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
-    eventually(6, || {
-        let answer = talk.timed("a", 3, 4);
+    retry_busy(6, || {
+        let answer = talk.measure_samples("a", 3, 4);
         let timed = answer.only("timed");
         assert_eq!(
             (timed.text("loop"), timed.text("workers"), timed.text("job")),
@@ -50,7 +50,7 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
         let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
         assert_eq!(times.len(), 4);
         // Checks a fast one: another process may delay the others.
-        takes(&[quick(times)], 19.9, 25.0)
+        check_times(&[lower_quartile(times)], 19.9, 25.0)
     });
 }
 
@@ -66,7 +66,7 @@ pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
         ("loop", "1"),
         ("reference", "10000"),
     ];
-    let answer = talk.ask("run", &series);
+    let answer = talk.send_and_wait("run", &series);
     let timed = answer.only("timed");
     assert_eq!(timed.list("ns").len(), samples);
     assert_eq!(
@@ -86,7 +86,7 @@ pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
 
 pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
-    let answer = talk.timed("a", 3, 4);
+    let answer = talk.measure_samples("a", 3, 4);
     let timed = answer.only("timed");
     let cpu_ns = timed.numbers("cpu_ns");
     if !harness.has_cpu_clock() {
@@ -127,14 +127,14 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     }
     let mut talk = harness.with(harness.snippets.pure);
     // Start-up is over, and an iteration takes its usual time.
-    let ns_each = quick(windows_ns(talk.windows("a", 20, 10).only("worker")));
+    let ns_each = lower_quartile(windows_ns(talk.measure_windows("a", 20, 10).only("worker")));
     let count = ((50e6 / ns_each) as u64).max(1);
-    talk.timed("a", count, 2);
+    talk.measure_samples("a", count, 2);
     let pid = talk.pid();
     let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
     let before_ns = used_ns();
     let cpu_ns: f64 = talk
-        .timed("a", count, 6)
+        .measure_samples("a", count, 6)
         .only("timed")
         .numbers("cpu_ns")
         .iter()
@@ -144,7 +144,7 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
         cpu_ns > within_ns / 2.0 && cpu_ns <= within_ns * 1.01,
         "{cpu_ns} ns of {within_ns} ns"
     );
-    let answer = talk.windows("a", 20, 10);
+    let answer = talk.measure_windows("a", 20, 10);
     let worker = answer.only("worker");
     // Looking up the clock in Java takes tens of milliseconds, longer than a run may be delayed.
     if harness.is_slow_to_find_its_cpu_clock() {
@@ -163,7 +163,9 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
 pub fn adds_up_its_workers(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     assert_eq!(talk.workers("a", 4).only("workers").number("n"), 4.0);
-    eventually(6, || four_take_20_ms_each(&talk.windows("a", 60, 5)))
+    retry_busy(6, || {
+        four_take_20_ms_each(&talk.measure_windows("a", 60, 5))
+    })
 }
 
 pub fn awaits_each_iteration(harness: &CodeHarness) {
@@ -174,29 +176,34 @@ pub fn awaits_each_iteration(harness: &CodeHarness) {
     let answer = talk.load("a", snippet);
     assert_eq!(answer.only("loaded").text("async"), "1");
     talk.workers("a", 4);
-    eventually(6, || four_take_20_ms_each(&talk.windows("a", 60, 5)))
+    retry_busy(6, || {
+        four_take_20_ms_each(&talk.measure_windows("a", 60, 5))
+    })
 }
 
-fn four_take_20_ms_each(answer: &Answer) -> Result<(), String> {
+fn four_take_20_ms_each(answer: &CodeAnswer) -> Result<(), String> {
     let workers = answer.all("worker");
     let numbers: Vec<String> = workers.iter().map(|worker| worker.text("w")).collect();
     let mut sorted = numbers.clone();
     sorted.sort();
     assert_eq!(sorted, ["0", "1", "2", "3"]);
     for worker in workers {
-        takes(&in_ms(windows_ns(worker)), 19.9, 25.0)?;
+        check_times(&in_ms(windows_ns(worker)), 19.9, 25.0)?;
     }
     Ok(())
 }
 
 /// Cost of an iteration in windows and in batches, in ns; the minimum of each.
-fn cost_ns(worker: &Event) -> (f64, f64) {
-    (least(windows_ns(worker)), worker.numbers("q_ps")[0] / 1e3)
+fn cost_ns(worker: &HarnessEvent) -> (f64, f64) {
+    (
+        minimum_of(windows_ns(worker)),
+        worker.numbers("q_ps")[0] / 1e3,
+    )
 }
 
 /// Updates the minimum of each of several costs: other load, on this machine or its neighbors in a
 /// cloud, only slows things down, and alternating rounds give each cost a quiet moment.
-fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
+fn update_minimum<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
     for (least, seen) in least.iter_mut().zip(seen) {
         *least = least.min(seen);
     }
@@ -204,7 +211,7 @@ fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
 
 /// The lower quartile of times of samples of 1 ms. They are shorter than the time slice on a busy
 /// machine, so many are undisturbed.
-fn quick(mut times: Vec<f64>) -> f64 {
+fn lower_quartile(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 4]
 }
@@ -222,26 +229,26 @@ fn cost_ratio(timed_ns: f64, continuous_ns: f64) -> f64 {
 
 pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.empty);
-    talk.windows("a", 100, 3);
-    eventually(4, || {
+    talk.measure_windows("a", 100, 3);
+    retry_busy(4, || {
         // Disturbances last longer than a round, so both modes of a round suffer alike.
         let mut of_samples = Vec::new();
         let mut of_batches = Vec::new();
         for _ in 0..9 {
-            let answer = talk.windows("a", 1, 40);
+            let answer = talk.measure_windows("a", 1, 40);
             let worker = answer.only("worker");
-            let in_windows = quick(windows_ns(worker));
+            let in_windows = lower_quartile(windows_ns(worker));
             let count = (1e6 / in_windows) as u64;
-            let answer = talk.timed("a", count, 40);
+            let answer = talk.measure_samples("a", count, 40);
             let timed = answer.only("timed");
-            let in_samples = quick(timed.numbers("ns")) / count as f64;
+            let in_samples = lower_quartile(timed.numbers("ns")) / count as f64;
             of_samples.push(cost_ratio(in_samples, in_windows));
-            let of_batch = |event: &Event| event.numbers("q_ps")[3] / 1e3;
+            let of_batch = |event: &HarnessEvent| event.numbers("q_ps")[3] / 1e3;
             of_batches.push(cost_ratio(of_batch(timed), of_batch(worker)));
         }
         let ratios = [median(&mut of_samples), median(&mut of_batches)];
         let good = ratios.iter().all(|ratio| (0.9..1.1).contains(ratio));
-        holds(good, || format!("timed / continuous: {ratios:?}"))
+        ensure_holds(good, || format!("timed / continuous: {ratios:?}"))
     });
 }
 
@@ -249,22 +256,23 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
     let (empty, pure) = (harness.snippets.empty, harness.snippets.pure);
     let [mut of_empty, mut of_pure] = [empty, pure].map(|snippet| harness.with(snippet));
     for talk in [&mut of_empty, &mut of_pure] {
-        talk.windows("a", 100, 2);
+        talk.measure_windows("a", 100, 2);
     }
     let mut costs = [f64::INFINITY; 4];
-    eventually(12, || {
-        let (_, empty_ns) = cost_ns(of_empty.windows("a", 10, 10).only("worker"));
-        let (_, pure_ns) = cost_ns(of_pure.windows("a", 10, 10).only("worker"));
+    retry_busy(12, || {
+        let (_, empty_ns) = cost_ns(of_empty.measure_windows("a", 10, 10).only("worker"));
+        let (_, pure_ns) = cost_ns(of_pure.measure_windows("a", 10, 10).only("worker"));
         let [told, told_beside_pure] = [&mut of_empty, &mut of_pure].map(|talk| {
-            let answer = talk.ask("calibrate", &[("job", "a"), ("target_ns", "50000000")]);
+            let answer =
+                talk.send_and_wait("calibrate", &[("job", "a"), ("target_ns", "50000000")]);
             answer.only("calibrated").number("empty_ps") / 1e3
         });
-        lower(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
+        update_minimum(&mut costs, [empty_ns, pure_ns, told, told_beside_pure]);
         let [empty_ns, pure_ns, told, told_beside_pure] = costs;
         let good = pure_ns > empty_ns * 1.2
             && (0.6..1.7).contains(&(told / empty_ns))
             && told_beside_pure < pure_ns;
-        holds(good, || {
+        ensure_holds(good, || {
             format!("empty, pure, told, told beside pure: {costs:?} ns")
         })
     });
@@ -272,9 +280,9 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
 
 pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
-    eventually(5, || {
+    retry_busy(5, || {
         let begin = Instant::now();
-        let answer = talk.windows("a", 100, 10);
+        let answer = talk.measure_windows("a", 100, 10);
         let seen_ns = begin.elapsed().as_nanos() as f64;
         let worker = answer.only("worker");
         let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
@@ -297,7 +305,7 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         assert!(times[10] <= told_ns);
         // On a busy machine the response takes a few ms, and the clock of Erlang is slewed now and
         // then; wrong units would be off by far more.
-        holds(
+        ensure_holds(
             (0.98 * seen_ns..1.0001 * seen_ns).contains(&told_ns),
             || format!("{told_ns} ns, seen {seen_ns} ns"),
         )
@@ -318,9 +326,13 @@ fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
 /// include the load is off in every pair: a third of the time is not the worker's.
 pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
-    talk.windows("a", 100, 3);
-    eventually(5, || {
-        let mut batch_median = || talk.windows("a", 30, 3).only("worker").numbers("q_ps")[3];
+    talk.measure_windows("a", 100, 3);
+    retry_busy(5, || {
+        let mut batch_median = || {
+            talk.measure_windows("a", 30, 3)
+                .only("worker")
+                .numbers("q_ps")[3]
+        };
         let mut ratios = Vec::new();
         for pair in 0..6 {
             // Alternate the order, so that a processor that speeds up or slows down favors neither.
@@ -335,7 +347,7 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
         }
         ratios.sort_by(f64::total_cmp);
         let middle = (ratios[2] + ratios[3]) / 2.0;
-        holds((middle - 1.0).abs() < 0.05, || {
+        ensure_holds((middle - 1.0).abs() < 0.05, || {
             format!("with load / without: {ratios:?}")
         })
     });

@@ -1,12 +1,12 @@
 //! Life cycle of jobs and workers: what runs when, with which values, and which events are sent.
 
-use super::super::busy::{eventually, holds};
+use super::super::busy::{ensure_holds, retry_busy};
 use super::super::code_driver::CodeHarness;
 use std::time::{Duration, Instant};
 
 pub fn says_what_it_offers(harness: &CodeHarness) {
     let mut talk = harness.start(harness.snippets.empty).unwrap();
-    let answer = talk.ask("hello", &[("proto", "1")]);
+    let answer = talk.send_and_wait("hello", &[("proto", "1")]);
     let offered = answer.only("ready").list("caps");
     for ability in ["continuous", "timed", "workers", "monitor"] {
         assert!(
@@ -21,8 +21,8 @@ pub fn says_what_it_offers(harness: &CodeHarness) {
 pub fn hands_values_from_hook_to_hook(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.hooks);
     talk.workers("a", 2);
-    talk.windows("a", 20, 2);
-    let answer = talk.timed("a", 10, 2);
+    talk.measure_windows("a", 20, 2);
+    let answer = talk.measure_samples("a", 10, 2);
     assert_eq!(answer.verbs(), "timed end", "{answer:?}");
     let (ended, mut trace) = talk.quit();
     assert_eq!(ended.code, Some(0));
@@ -46,14 +46,14 @@ pub fn initialises_new_workers_only(harness: &CodeHarness) {
         let answer = talk.workers("a", wanted);
         assert_eq!(answer.only("workers").number("n"), f64::from(wanted));
         assert_eq!(
-            talk.traced("runner"),
+            talk.count_traced("runner"),
             made,
             "init_runner is over when `workers` is answered"
         );
-        let answer = talk.windows("a", 20, 1);
+        let answer = talk.measure_windows("a", 20, 1);
         assert_eq!(answer.all("worker").len(), wanted as usize);
         assert_eq!(
-            talk.traced("first"),
+            talk.count_traced("first"),
             made,
             "the state of {known} workers was kept"
         );
@@ -71,10 +71,13 @@ pub fn keeps_the_workers_of_two_jobs_in_turn(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
     talk.load("b", harness.snippets.keeper).only("loaded");
     for turn in 0..20 {
-        let answer = talk.windows(["a", "b"][turn % 2], 5, 1);
+        let answer = talk.measure_windows(["a", "b"][turn % 2], 5, 1);
         assert_eq!(answer.verbs(), "worker end");
     }
-    assert_eq!((talk.traced("runner"), talk.traced("first")), (2, 2));
+    assert_eq!(
+        (talk.count_traced("runner"), talk.count_traced("first")),
+        (2, 2)
+    );
 }
 
 pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
@@ -86,8 +89,8 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
     for job in ["a", "b"] {
         talk.workers(job, 1).only("workers");
     }
-    eventually(4, || {
-        let answer = talk.windows("a,b", 60, 3);
+    retry_busy(4, || {
+        let answer = talk.measure_windows("a,b", 60, 3);
         let workers = answer.all("worker");
         let mut jobs: Vec<String> = workers.iter().map(|worker| worker.text("job")).collect();
         jobs.sort();
@@ -97,11 +100,11 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
         // Run one after the other, both would have lasted this long together.
         let both_ns: f64 = workers.iter().map(|one| one.numbers("t_ns")[3]).sum();
         let whole_ns = end.number("elapsed_ns");
-        holds(whole_ns < both_ns, || {
+        ensure_holds(whole_ns < both_ns, || {
             format!("{whole_ns} ns, both {both_ns} ns")
         })
     });
-    let again = talk.timed("b,a", 2, 1);
+    let again = talk.measure_samples("b,a", 2, 1);
     assert_eq!(again.verbs(), "timed timed end");
 }
 
@@ -122,20 +125,20 @@ pub fn finds_modules_where_it_is_told(harness: &CodeHarness) {
 
 pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
-    let hello = talk.ask("hello", &[("proto", "1")]);
+    let hello = talk.send_and_wait("hello", &[("proto", "1")]);
     let declared = hello.only("ready").list("gauges");
     let names: Vec<&str> = declared
         .iter()
         .map(|gauge| gauge.split_once(':').expect("name:unit").0)
         .collect();
     assert!(!names.is_empty());
-    let first = talk.ask("monitor", &[("interval_ns", "50000000")]);
+    let first = talk.send_and_wait("monitor", &[("interval_ns", "50000000")]);
     let id = first.only("gauge").text("id");
     // A delayed harness skips gauges, and repeats the last value of what it could not count.
-    eventually(2, || {
+    retry_busy(2, || {
         let begin = Instant::now();
         talk.aside.clear();
-        talk.windows("a", 200, 2);
+        talk.measure_windows("a", 200, 2);
         let gauges: Vec<_> = talk
             .aside
             .drain(..)
@@ -149,11 +152,11 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
         // Every 50 ms of 400 ms, or of the actual duration.
         let most = begin.elapsed().as_millis() as usize / 50 + 2;
         let is_growing = counts.is_sorted() && counts.first() < counts.last();
-        holds((2..=most).contains(&counts.len()) && is_growing, || {
+        ensure_holds((2..=most).contains(&counts.len()) && is_growing, || {
             format!("{counts:?}, at most {most}")
         })
     });
-    talk.say("monitor", &[("interval_ns", "0")]);
+    talk.send_command("monitor", &[("interval_ns", "0")]);
     talk.workers("a", 1);
     talk.aside.clear();
     std::thread::sleep(Duration::from_millis(150));
@@ -176,7 +179,7 @@ pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
         ("warmup_ns", "60000000"),
         ("stream", "1"),
     ];
-    let answer = talk.ask("run", &fields);
+    let answer = talk.send_and_wait("run", &fields);
     let samples = answer.all("sample");
     let told: Vec<(f64, f64)> = samples
         .iter()
@@ -204,11 +207,14 @@ pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
 
 pub fn undoes_what_is_unloaded(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.hooks);
-    talk.windows("a", 10, 1);
-    assert_eq!(talk.traced("done"), 0);
-    assert_eq!(talk.ask("unload", &[("job", "a")]).verbs(), "unloaded");
-    assert_eq!(talk.traced("done 1000"), 1);
-    let refused = talk.windows("a", 10, 1);
+    talk.measure_windows("a", 10, 1);
+    assert_eq!(talk.count_traced("done"), 0);
+    assert_eq!(
+        talk.send_and_wait("unload", &[("job", "a")]).verbs(),
+        "unloaded"
+    );
+    assert_eq!(talk.count_traced("done 1000"), 1);
+    let refused = talk.measure_windows("a", 10, 1);
     assert_eq!(refused.only("error").text("stage"), "protocol");
     let (ended, trace) = talk.quit();
     assert_eq!(ended.code, Some(0));

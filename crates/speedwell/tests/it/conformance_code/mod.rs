@@ -11,17 +11,17 @@ mod figures;
 mod lives;
 
 use super::code_driver::CodeHarness;
-use super::harness_driver::Event;
+use super::harness_driver::HarnessEvent;
 
 /// The time per iteration of each window of a worker, in ns.
-fn windows_ns(worker: &Event) -> Vec<f64> {
+fn windows_ns(worker: &HarnessEvent) -> Vec<f64> {
     let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
     let ends = times.windows(2).zip(counts.windows(2));
     ends.map(|(time, count)| (time[1] - time[0]) / (count[1] - count[0]))
         .collect()
 }
 
-fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+fn minimum_of(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(f64::INFINITY, f64::min)
 }
 

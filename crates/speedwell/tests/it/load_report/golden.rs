@@ -1,14 +1,16 @@
 //! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
-use super::made::{MS, Made, S, US};
-use speedwell_analysis::load::{LoadFindings, analyse, gate};
-use speedwell_load::latency::{Intended, Outcome};
+use super::made::{MS, MadeLoad, S, US};
+use speedwell_analysis::load::{LoadFindings, analyze_load, gate};
+use speedwell_load::latency::{IntendedStart, RequestOutcome};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_report::load::{add_gate, document};
-use speedwell_report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
+use speedwell_report::load::{add_gate, report_loads};
+use speedwell_report::{
+    Csv, Document, Html, Json, Markdown, OutputOptions, RenderDocument, TextFormat,
+};
 use std::path::PathBuf;
 
-fn rendered(document: &Document, format: &dyn Render) -> String {
+fn rendered(document: &Document, format: &dyn RenderDocument) -> String {
     let mut bytes = Vec::new();
     format.render(document, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
@@ -16,14 +18,14 @@ fn rendered(document: &Document, format: &dyn Render) -> String {
 
 /// The report on a terminal of 100 columns.
 pub fn text(loads: &[LoadFindings<'_>]) -> String {
-    rendered(&document(loads, &Output::default()), &terminal())
+    rendered(&report_loads(loads, &OutputOptions::default()), &terminal())
 }
 
-fn terminal() -> Text {
-    Text {
+fn terminal() -> TextFormat {
+    TextFormat {
         width: Some(100),
         brief: true,
-        ..Text::default()
+        ..TextFormat::default()
     }
 }
 
@@ -44,13 +46,13 @@ fn golden(name: &str, text: &str) {
 }
 
 /// A clean closed load with a warm-up and a time series.
-pub fn clean() -> Made {
+pub fn clean_load() -> MadeLoad {
     let ok: Vec<u64> = (0..24).map(|at| 400 + (at * 13) % 9).collect();
-    Made::closed(4)
-        .answered(10_000, 200)
-        .connected(&[80 * US, 90 * US, 85 * US, 95 * US])
-        .course(2, &ok)
-        .with(|run| {
+    MadeLoad::closed(4)
+        .with_successes(10_000, 200)
+        .with_connections(&[80 * US, 90 * US, 85 * US, 95 * US])
+        .with_ticks(2, &ok)
+        .with_change(|run| {
             run.requested.warmup_ns = 200 * MS;
             // 10,000 responses of 200 ns to 2 ms sum up to 10.001 s, which keeps four clients busy
             // for 2.5 s.
@@ -62,39 +64,39 @@ pub fn clean() -> Made {
             thread.most_requests = 2_600;
             thread.fewest_requests = 2_450;
             for _ in 0..800 {
-                run.measured.warmup.outcomes.attempt();
-                run.measured.warmup.outcomes.ok(200);
+                run.measured.warmup.outcomes.count_attempt();
+                run.measured.warmup.outcomes.count_ok(200);
             }
         })
 }
 
 /// An open load with many problems.
-pub fn troubled() -> Made {
-    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+pub fn troubled_load() -> MadeLoad {
+    let mut made = MadeLoad::open(1_000.0).with_connections(&[80 * US; 8]);
     for at in 0..1_000 {
-        made.end(Outcome::Ok, MS + at * US, 100 * US);
+        made.add_request(RequestOutcome::Ok, MS + at * US, 100 * US);
     }
-    made.ended(Outcome::Failed(ErrorClass::Status), 12, MS)
-        .ended(
-            Outcome::Failed(ErrorClass::ResetBeforeFirstByte),
+    made.with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 12, MS)
+        .with_outcomes(
+            RequestOutcome::Failed(ErrorClass::ResetBeforeFirstByte),
             3,
             200 * US,
         )
-        .ended(Outcome::Failed(ErrorClass::TimeoutTotal), 2, S)
-        .with(|run| {
+        .with_outcomes(RequestOutcome::Failed(ErrorClass::TimeoutTotal), 2, S)
+        .with_change(|run| {
             for _ in 0..5 {
-                run.measured.totals.outcomes.attempt();
+                run.measured.totals.outcomes.count_attempt();
             }
-            run.measured.totals.outcomes.close(5);
+            run.measured.totals.outcomes.close_counts(5);
             for _ in 0..5 {
-                let times = speedwell_load::latency::Times {
+                let times = speedwell_load::latency::RequestTimes {
                     sent_ns: 0,
                     first_byte_ns: None,
                     end_ns: 300 * MS,
                 };
                 let latency = &mut run.measured.totals.latency;
-                latency.record(Outcome::InFlight, Intended::default(), times);
-                run.measured.totals.outcomes.connections.send(true);
+                latency.record(RequestOutcome::InFlight, IntendedStart::default(), times);
+                run.measured.totals.outcomes.connections.count_send(true);
             }
             run.measured.reached_most_connections = true;
             run.measured.most_connections = 64;
@@ -104,9 +106,9 @@ pub fn troubled() -> Made {
 
 #[test]
 fn a_clean_closed_load_in_every_format() {
-    let made = clean();
-    let loads = [analyse(&made.run)];
-    let document = document(&loads, &Output::default());
+    let made = clean_load();
+    let loads = [analyze_load(&made.run)];
+    let document = report_loads(&loads, &OutputOptions::default());
     golden("closed-100.txt", &rendered(&document, &terminal()));
     golden("closed.md", &rendered(&document, &Markdown::default()));
     golden("closed.csv", &rendered(&document, &Csv));
@@ -116,47 +118,47 @@ fn a_clean_closed_load_in_every_format() {
 
 #[test]
 fn a_troubled_open_load() {
-    let made = troubled();
-    golden("open-100.txt", &text(&[analyse(&made.run)]));
+    let made = troubled_load();
+    golden("open-100.txt", &text(&[analyze_load(&made.run)]));
 }
 
 #[test]
 fn a_load_whose_times_are_refused() {
-    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+    let mut made = MadeLoad::open(1_000.0).with_connections(&[80 * US; 8]);
     for _ in 0..1_000 {
-        made.end(Outcome::Ok, MS, 20 * MS);
+        made.add_request(RequestOutcome::Ok, MS, 20 * MS);
     }
-    golden("refused-100.txt", &text(&[analyse(&made.run)]));
+    golden("refused-100.txt", &text(&[analyze_load(&made.run)]));
 }
 
 #[test]
 fn a_load_whose_times_are_ranges() {
-    let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
+    let mut made = MadeLoad::open(1_000.0).with_connections(&[80 * US; 8]);
     for at in 0..1_000 {
         // Every tenth request was sent 1.8 ms late, which adds to its response time.
         let late_ns = if at % 10 == 0 { 1_800 * US } else { 50 * US };
-        made.end(Outcome::Ok, 14_100 * US + late_ns, late_ns);
+        made.add_request(RequestOutcome::Ok, 14_100 * US + late_ns, late_ns);
     }
-    golden("range-100.txt", &text(&[analyse(&made.run)]));
+    golden("range-100.txt", &text(&[analyze_load(&made.run)]));
 }
 
 #[test]
 fn several_loads_side_by_side() {
-    let (one, mut other) = (clean(), clean());
+    let (one, mut other) = (clean_load(), clean_load());
     other.run.label = "http://127.0.0.1:8081/hello".into();
     other.run.measured.ok_in_time = 9_000;
-    let loads = [analyse(&one.run), analyse(&other.run)];
+    let loads = [analyze_load(&one.run), analyze_load(&other.run)];
     golden("two-100.txt", &text(&loads));
 }
 
 #[test]
 fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
-    let (clean, troubled) = (clean(), troubled());
-    let loads = [analyse(&clean.run), analyse(&troubled.run)];
-    let conditions: Vec<gate::Condition> = ["p99>2ms", "errors>1%", "lag-p99>5ms"]
+    let (clean, troubled) = (clean_load(), troubled_load());
+    let loads = [analyze_load(&clean.run), analyze_load(&troubled.run)];
+    let conditions: Vec<gate::LoadCondition> = ["p99>2ms", "errors>1%", "lag-p99>5ms"]
         .map(|text| text.parse().unwrap())
         .to_vec();
-    let judged = gate::judge(&conditions, &loads);
+    let judged = gate::judge_conditions(&conditions, &loads);
     let mut document = Document::new("gate");
     add_gate(&judged, &mut document);
     golden("gate-100.txt", &rendered(&document, &terminal()));
@@ -164,8 +166,11 @@ fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
 
 #[test]
 fn machines_get_every_figure_by_name_and_the_load_without_loss() {
-    let made = troubled();
-    let json = rendered(&document(&[analyse(&made.run)], &Output::default()), &Json);
+    let made = troubled_load();
+    let json = rendered(
+        &report_loads(&[analyze_load(&made.run)], &OutputOptions::default()),
+        &Json,
+    );
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["speedwell"]["report"], "load");
     let row = &value["load_summaries"][0];
@@ -186,8 +191,8 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
 }
 
 /// The chart of the throughput over time.
-fn throughput_chart(made: &Made) -> String {
-    let document = document(&[analyse(&made.run)], &Output::default());
+fn throughput_chart(made: &MadeLoad) -> String {
+    let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
     let chart = document.charts().next().unwrap();
     chart.picture.svg(chart.picture.natural_size())
 }
@@ -196,10 +201,10 @@ fn throughput_chart(made: &Made) -> String {
 /// second as 98 in a whole one.
 #[test]
 fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
-    let made = Made::closed(49)
-        .answered(10_000, 200)
-        .course(0, &[49, 98, 98, 98, 98, 98, 98, 98])
-        .with(|run| {
+    let made = MadeLoad::closed(49)
+        .with_successes(10_000, 200)
+        .with_ticks(0, &[49, 98, 98, 98, 98, 98, 98, 98])
+        .with_change(|run| {
             let timeline = &mut run.measured.timeline;
             for tick in &mut timeline.ticks {
                 tick.p50_ns = Some(timeline.interval_ns / 2);
@@ -218,7 +223,9 @@ fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
         (0, "seconds after the start"),
         (2, "seconds after the warm-up"),
     ] {
-        let made = Made::closed(4).answered(10_000, 200).course(warmup, &ok);
+        let made = MadeLoad::closed(4)
+            .with_successes(10_000, 200)
+            .with_ticks(warmup, &ok);
         let svg = throughput_chart(&made);
         assert!(svg.contains(label), "{label}: {svg}");
     }
@@ -226,8 +233,8 @@ fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
 
 #[test]
 fn a_page_says_its_answer_once() {
-    let made = clean();
-    let document = document(&[analyse(&made.run)], &Output::default());
+    let made = clean_load();
+    let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
     let page = rendered(&document, &Html);
     let (_, body) = page.split_once("</head>").unwrap();
     let (visible, _) = body.split_once("<script").unwrap();
@@ -240,13 +247,13 @@ fn a_page_says_its_answer_once() {
 
 #[test]
 fn charts_are_well_formed_pictures() {
-    let (one, mut other) = (clean(), clean());
+    let (one, mut other) = (clean_load(), clean_load());
     other.run.label = "other".into();
     for loads in [
-        vec![analyse(&one.run)],
-        vec![analyse(&one.run), analyse(&other.run)],
+        vec![analyze_load(&one.run)],
+        vec![analyze_load(&one.run), analyze_load(&other.run)],
     ] {
-        let document = document(&loads, &Output::default());
+        let document = report_loads(&loads, &OutputOptions::default());
         let charts: Vec<_> = document.charts().collect();
         assert_eq!(charts.len(), 4);
         for chart in charts {

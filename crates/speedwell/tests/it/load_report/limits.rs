@@ -1,97 +1,123 @@
 //! Limits of loads, and the highest rate: what passes, what fails, and what cannot be judged.
 
-use super::made::{MS, Made, US};
+use super::made::{MS, MadeLoad, US};
 use super::{scheduled, thousand};
 use speedwell_analysis::gate::GateAnswer;
-use speedwell_analysis::load::gate::{Answer, Condition, Judged, Unknown, judge, outcome};
-use speedwell_analysis::load::{NextRate, RateRules, Refusal, Remark, analyse, next_rate, rates};
-use speedwell_load::latency::Outcome;
+use speedwell_analysis::load::gate::{
+    ConditionAnswer, JudgedCondition, LoadCondition, UnknownReason, gate_outcome, judge_conditions,
+};
+use speedwell_analysis::load::{
+    LoadRemark, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate, next_rate,
+};
+use speedwell_load::latency::RequestOutcome;
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_report::load::search;
-use speedwell_report::{Block, Output};
+use speedwell_report::load::report_search;
+use speedwell_report::{OutputOptions, ReportBlock};
 
-fn conditions(texts: &[&str]) -> Vec<Condition> {
+fn conditions(texts: &[&str]) -> Vec<LoadCondition> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
 /// Whether every load passes every condition.
-fn passes(judged: &[Judged<'_>]) -> bool {
-    outcome(judged).unwrap().answer() == GateAnswer::Passed
+fn passes(judged: &[JudgedCondition<'_>]) -> bool {
+    gate_outcome(judged).unwrap().to_answer() == GateAnswer::Passed
 }
 
 #[test]
 fn limits_pass_fail_or_cannot_be_judged() {
-    let made = thousand().ended(Outcome::Failed(ErrorClass::TimeoutTotal), 10, 10 * US);
-    let loads = [analyse(&made.run)];
+    let made = thousand().with_outcomes(
+        RequestOutcome::Failed(ErrorClass::TimeoutTotal),
+        10,
+        10 * US,
+    );
+    let loads = [analyze_load(&made.run)];
     for (text, answer) in [
-        ("p99>991ms", Answer::Passed),
-        ("p99>980us", Answer::Failed),
-        ("p50<501us", Answer::Failed),
-        ("p50<500us", Answer::Passed),
-        ("max>=1ms", Answer::Failed),
-        ("mean>501us", Answer::Passed),
-        ("errors>0", Answer::Failed),
-        ("errors>1%", Answer::Passed),
-        ("errors>0.9%", Answer::Failed),
-        ("ok<100%", Answer::Failed),
-        ("ok<99%", Answer::Passed),
-        ("throughput<9k", Answer::Passed),
-        ("throughput<10k", Answer::Failed),
-        ("connect-max>80us", Answer::Passed),
-        ("response p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
-        ("lag-p99>1s", Answer::Unknown(Unknown::ClosedLoad)),
+        ("p99>991ms", ConditionAnswer::Passed),
+        ("p99>980us", ConditionAnswer::Failed),
+        ("p50<501us", ConditionAnswer::Failed),
+        ("p50<500us", ConditionAnswer::Passed),
+        ("max>=1ms", ConditionAnswer::Failed),
+        ("mean>501us", ConditionAnswer::Passed),
+        ("errors>0", ConditionAnswer::Failed),
+        ("errors>1%", ConditionAnswer::Passed),
+        ("errors>0.9%", ConditionAnswer::Failed),
+        ("ok<100%", ConditionAnswer::Failed),
+        ("ok<99%", ConditionAnswer::Passed),
+        ("throughput<9k", ConditionAnswer::Passed),
+        ("throughput<10k", ConditionAnswer::Failed),
+        ("connect-max>80us", ConditionAnswer::Passed),
+        (
+            "response p99>1s",
+            ConditionAnswer::Unknown(UnknownReason::ClosedLoad),
+        ),
+        (
+            "lag-p99>1s",
+            ConditionAnswer::Unknown(UnknownReason::ClosedLoad),
+        ),
     ] {
         let conditions = conditions(&[text]);
-        let judged = judge(&conditions, &loads);
+        let judged = judge_conditions(&conditions, &loads);
         assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0].value);
-        assert_eq!(passes(&judged), answer == Answer::Passed);
+        assert_eq!(passes(&judged), answer == ConditionAnswer::Passed);
     }
 }
 
 #[test]
 fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let limited = scheduled(5 * MS);
-    let loads = [analyse(&limited.run)];
+    let loads = [analyze_load(&limited.run)];
     let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
-    let answers: Vec<Answer> = judge(&conditions_of_times, &loads)
+    let answers: Vec<ConditionAnswer> = judge_conditions(&conditions_of_times, &loads)
         .iter()
         .map(|row| row.answer)
         .collect();
-    let refused = Answer::Unknown(Unknown::Refused(Refusal::GeneratorLimited));
-    assert_eq!(answers, [refused, refused, refused, Answer::Passed]);
+    let refused = ConditionAnswer::Unknown(UnknownReason::Refused(TimeRefusal::GeneratorLimited));
+    assert_eq!(
+        answers,
+        [refused, refused, refused, ConditionAnswer::Passed]
+    );
 
     // Between 1 and 1.5 ms: half a millisecond is the generator's own lateness.
     let late = scheduled(500 * US);
-    let loads = [analyse(&late.run)];
+    let loads = [analyze_load(&late.run)];
     for (text, answer) in [
-        ("p99>1200us", Answer::Unknown(Unknown::Range)),
-        ("p99<1200us", Answer::Unknown(Unknown::Range)),
-        ("mean>1200us", Answer::Unknown(Unknown::Range)),
-        ("max>1200us", Answer::Unknown(Unknown::Range)),
-        ("p99>2ms", Answer::Passed),
-        ("p99>900us", Answer::Failed),
-        ("service-p99>1200us", Answer::Passed),
+        ("p99>1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
+        ("p99<1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
+        (
+            "mean>1200us",
+            ConditionAnswer::Unknown(UnknownReason::Range),
+        ),
+        ("max>1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
+        ("p99>2ms", ConditionAnswer::Passed),
+        ("p99>900us", ConditionAnswer::Failed),
+        ("service-p99>1200us", ConditionAnswer::Passed),
     ] {
         let conditions = conditions(&[text]);
-        let judged = judge(&conditions, &loads);
+        let judged = judge_conditions(&conditions, &loads);
         assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0]);
     }
 
     // The slowest 20 had not ended after 10 ms.
     let mut made = scheduled(0);
     for _ in 0..20 {
-        made.end(Outcome::Unsent, 0, 10 * MS);
+        made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
-    let loads = [analyse(&made.run)];
+    let loads = [analyze_load(&made.run)];
     for (text, answer) in [
-        ("p99>9ms", Answer::Failed),
-        ("p99>11ms", Answer::Unknown(Unknown::LowerBound)),
-        ("p99<9ms", Answer::Passed),
-        ("p99<11ms", Answer::Unknown(Unknown::LowerBound)),
-        ("p90>2ms", Answer::Passed),
+        ("p99>9ms", ConditionAnswer::Failed),
+        (
+            "p99>11ms",
+            ConditionAnswer::Unknown(UnknownReason::LowerBound),
+        ),
+        ("p99<9ms", ConditionAnswer::Passed),
+        (
+            "p99<11ms",
+            ConditionAnswer::Unknown(UnknownReason::LowerBound),
+        ),
+        ("p90>2ms", ConditionAnswer::Passed),
     ] {
         assert_eq!(
-            judge(&conditions(&[text]), &loads)[0].answer,
+            judge_conditions(&conditions(&[text]), &loads)[0].answer,
             answer,
             "{text}"
         );
@@ -100,31 +126,31 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
 
 #[test]
 fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
-    let made = Made::closed(1).with(|run| run.measured.elapsed_ns = 0);
-    let loads = [analyse(&made.run)];
-    assert_eq!(loads[0].remarks, [Remark::NothingAnswered]);
+    let made = MadeLoad::closed(1).with_change(|run| run.measured.elapsed_ns = 0);
+    let loads = [analyze_load(&made.run)];
+    assert_eq!(loads[0].remarks, [LoadRemark::NothingAnswered]);
     let conditions = conditions(&["p99>1h", "errors>50%", "ok<1%", "throughput<1"]);
-    let judged = judge(&conditions, &loads);
+    let judged = judge_conditions(&conditions, &loads);
     assert!(
         judged
             .iter()
-            .all(|row| row.answer == Answer::Unknown(Unknown::NoRequests))
+            .all(|row| row.answer == ConditionAnswer::Unknown(UnknownReason::NoRequests))
     );
 }
 
 /// A trial of a rate during which the generator was interrupted this many times.
-fn interrupted(rate: f64, times: u64, is_kept: bool) -> Made {
-    let mut made = Made::open(rate).with(|run| {
+fn interrupted(rate: f64, times: u64, is_kept: bool) -> MadeLoad {
+    let mut made = MadeLoad::open(rate).with_change(|run| {
         run.measured.threads[0].involuntary_switches = times;
     });
     for at in 0..rate as u64 {
         // A server that is too slow has a queue of half a second.
         let (outcome, service_ns) = if is_kept || at % 10 > 0 {
-            (Outcome::Ok, MS)
+            (RequestOutcome::Ok, MS)
         } else {
-            (Outcome::Failed(ErrorClass::TimeoutTotal), 500 * MS)
+            (RequestOutcome::Failed(ErrorClass::TimeoutTotal), 500 * MS)
         };
-        made.end(outcome, service_ns, 0);
+        made.add_request(outcome, service_ns, 0);
     }
     made
 }
@@ -138,18 +164,18 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
             interrupted(1050.0, missed, false),
             interrupted(1050.0, missed, false),
         ];
-        let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
-        let found = rates(&loads, &[]).remove(0);
+        let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
+        let found = group_by_rate(&loads, &[]).remove(0);
         let bounds = (found.answer.kept, found.answer.missed);
         assert_eq!(bounds, (Some(1000.0), Some(1050.0)));
-        let report = search(
+        let report = report_search(
             &loads,
             &[],
             std::slice::from_ref(&found),
-            &Output::default(),
+            &OutputOptions::default(),
         );
         let headline = report.blocks.iter().find_map(|block| match block {
-            Block::Headline(text) => Some(text.clone()),
+            ReportBlock::Headline(text) => Some(text.clone()),
             _ => None,
         });
         (found.is_disturbed, headline.unwrap())
@@ -172,9 +198,9 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
 #[test]
 fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     let at = |rate: f64, late_ns: u64| {
-        let mut made = Made::open(rate);
+        let mut made = MadeLoad::open(rate);
         for _ in 0..rate as u64 {
-            made.end(Outcome::Ok, MS, late_ns);
+            made.add_request(RequestOutcome::Ok, MS, late_ns);
         }
         made
     };
@@ -185,15 +211,15 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     };
     let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
     for _ in 0..4 {
-        let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
+        let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
         // A late generator says nothing about the server: the same rate is tried again.
         assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
         drop(loads);
         tries.push(at(2000.0, 20 * MS));
     }
-    let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
+    let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
     assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
-    let found = rates(&loads, &[]);
+    let found = group_by_rate(&loads, &[]);
     assert_eq!(found[0].refused_at, Some(2000.0));
     assert_eq!(
         (found[0].answer.kept, found[0].answer.missed),

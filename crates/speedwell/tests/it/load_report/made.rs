@@ -1,7 +1,9 @@
 //! Hand-made loads with figures that can be computed on paper.
 
-use speedwell_load::latency::{Freed, Intended, Outcome, Times};
-use speedwell_load::measured::{Latency, Measured, ThreadReport, Tick, Timeline, Totals};
+use speedwell_load::latency::{ConnectionLag, IntendedStart, RequestOutcome, RequestTimes};
+use speedwell_load::measured::{
+    LoadLatency, LoadMeasurement, LoadTimeline, RequestTotals, ThreadReport, TimelineTick,
+};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
@@ -13,24 +15,24 @@ pub const S: u64 = 1_000_000_000;
 
 /// A load under construction.
 #[derive(Clone)]
-pub struct Made {
+pub struct MadeLoad {
     pub run: LoadRun,
 }
 
-impl Made {
+impl MadeLoad {
     /// A closed load with this many clients, for one second.
-    pub fn closed(concurrency: u32) -> Made {
+    pub fn closed(concurrency: u32) -> MadeLoad {
         let pace = PaceFacts::Closed {
             concurrency,
             think_ns: 0,
             thinks_at_random: false,
             seed: 0,
         };
-        Made::of(pace, true)
+        MadeLoad::from_pace(pace, true)
     }
 
     /// An open load at a steady rate, for one second.
-    pub fn open(per_s: f64) -> Made {
+    pub fn open(per_s: f64) -> MadeLoad {
         let stage = StageFacts {
             from_per_s: per_s,
             to_per_s: per_s,
@@ -43,18 +45,18 @@ impl Made {
             connections: 8,
             most_connections: 64,
         };
-        Made::of(pace, false)
+        MadeLoad::from_pace(pace, false)
     }
 
-    fn of(pace: PaceFacts, is_closed: bool) -> Made {
-        let measured = Measured {
+    fn from_pace(pace: PaceFacts, is_closed: bool) -> MadeLoad {
+        let measured = LoadMeasurement {
             began_epoch_ms: 1_769_868_300_000,
             elapsed_ns: S,
             ok_in_time: 0,
             under_way_ns: None,
-            totals: Totals::new(is_closed),
-            warmup: Totals::new(is_closed),
-            timeline: Timeline {
+            totals: RequestTotals::new(is_closed),
+            warmup: RequestTotals::new(is_closed),
+            timeline: LoadTimeline {
                 interval_ns: 100 * MS,
                 warmup: 0,
                 ticks: Vec::new(),
@@ -71,7 +73,7 @@ impl Made {
             is_interrupted: false,
             rows: Vec::new(),
         };
-        Made {
+        MadeLoad {
             run: LoadRun {
                 label: "http://127.0.0.1:8080/hello".into(),
                 url: "http://127.0.0.1:8080/hello".into(),
@@ -89,82 +91,87 @@ impl Made {
     }
 
     /// Adds this many successful responses, which take `step_ns`, twice that, and so on.
-    pub fn answered(mut self, number: u64, step_ns: u64) -> Made {
+    pub fn with_successes(mut self, number: u64, step_ns: u64) -> MadeLoad {
         for at in 1..=number {
-            self.end(Outcome::Ok, at * step_ns, 0);
+            self.add_request(RequestOutcome::Ok, at * step_ns, 0);
         }
         self
     }
 
     /// Adds this many requests with this outcome, all after the same time.
-    pub fn ended(mut self, outcome: Outcome, number: u64, after_ns: u64) -> Made {
+    pub fn with_outcomes(
+        mut self,
+        outcome: RequestOutcome,
+        number: u64,
+        after_ns: u64,
+    ) -> MadeLoad {
         for _ in 0..number {
-            self.end(outcome, after_ns, 0);
+            self.add_request(outcome, after_ns, 0);
         }
         self
     }
 
     /// Adds one request; in an open load it is sent `late_ns` after it was due, on a free
     /// connection.
-    pub fn end(&mut self, outcome: Outcome, service_ns: u64, late_ns: u64) {
-        let Measured {
+    pub fn add_request(&mut self, outcome: RequestOutcome, service_ns: u64, late_ns: u64) {
+        let LoadMeasurement {
             totals, ok_in_time, ..
         } = &mut self.run.measured;
         let counts = &mut totals.outcomes;
-        counts.attempt();
+        counts.count_attempt();
         match outcome {
-            Outcome::Ok => {
-                counts.ok(200);
+            RequestOutcome::Ok => {
+                counts.count_ok(200);
                 *ok_in_time += 1;
-                totals.replies.count(14, true, false);
+                totals.replies.count_response(14, true, false);
             }
-            Outcome::Failed(ErrorClass::Status) => counts.refused_status(500),
-            Outcome::Failed(class) => counts.failed(class),
-            Outcome::Cancelled => counts.cancelled(),
-            Outcome::Unsent => counts.unsent(),
-            Outcome::InFlight => {}
+            RequestOutcome::Failed(ErrorClass::Status) => counts.count_refused_status(500),
+            RequestOutcome::Failed(class) => counts.count_failed(class),
+            RequestOutcome::Cancelled => counts.count_cancelled(),
+            RequestOutcome::Unsent => counts.count_unsent(),
+            RequestOutcome::InFlight => {}
         }
-        if outcome == Outcome::Unsent {
-            if let Latency::Open(latency) = &mut totals.latency {
-                latency.unsent(Intended::default(), late_ns);
+        if outcome == RequestOutcome::Unsent {
+            if let LoadLatency::Open(latency) = &mut totals.latency {
+                latency.record_unsent(IntendedStart::default(), late_ns);
             }
             return;
         }
-        counts.connections.send(counts.attempts() > 8);
+        counts.connections.count_send(counts.attempts() > 8);
         counts.bytes.sent += 60;
         counts.bytes.received += 185;
         counts.bytes.body += 14;
-        let freed = Freed {
+        let freed = ConnectionLag {
             since_ns: 0,
             own_lag_ns: 0,
         };
-        let mut intended = Intended::default();
-        if let Latency::Open(latency) = &mut totals.latency {
-            intended.own_lag_ns = latency.sent(0, freed, late_ns);
+        let mut intended = IntendedStart::default();
+        if let LoadLatency::Open(latency) = &mut totals.latency {
+            intended.own_lag_ns = latency.record_sent(0, freed, late_ns);
         }
-        let times = Times {
+        let times = RequestTimes {
             sent_ns: late_ns,
-            first_byte_ns: outcome.is_over().then_some(late_ns + service_ns / 2),
+            first_byte_ns: outcome.has_ended().then_some(late_ns + service_ns / 2),
             end_ns: late_ns + service_ns,
         };
         totals.latency.record(outcome, intended, times);
     }
 
     /// Adds established connections, one for each time.
-    pub fn connected(mut self, times_ns: &[u64]) -> Made {
+    pub fn with_connections(mut self, times_ns: &[u64]) -> MadeLoad {
         let totals = &mut self.run.measured.totals;
         for ns in times_ns {
-            totals.outcomes.connections.attempt();
-            totals.outcomes.connections.opened();
-            totals.latency.connected(*ns);
+            totals.outcomes.connections.count_attempt();
+            totals.outcomes.connections.count_opened();
+            totals.latency.record_connect(*ns);
         }
         self
     }
 
     /// Adds a time series: successful responses in each tenth of a second, the first `warmup` of
     /// them in the warm-up.
-    pub fn course(mut self, warmup: usize, ok: &[u64]) -> Made {
-        let tick = |ok: &u64| Tick {
+    pub fn with_ticks(mut self, warmup: usize, ok: &[u64]) -> MadeLoad {
+        let tick = |ok: &u64| TimelineTick {
             ok: *ok,
             errors: 0,
             p50_ns: Some(500 * US),
@@ -179,7 +186,7 @@ impl Made {
     }
 
     /// Applies any other change.
-    pub fn with(mut self, change: impl FnOnce(&mut LoadRun)) -> Made {
+    pub fn with_change(mut self, change: impl FnOnce(&mut LoadRun)) -> MadeLoad {
         change(&mut self.run);
         self
     }

@@ -5,14 +5,15 @@ pub mod golden;
 mod limits;
 pub mod made;
 
-use made::{MS, Made, S, US};
+use made::{MS, MadeLoad, S, US};
 use speedwell_analysis::load::{
-    Course, Group, Quantity, Refusal, Remark, ReportedTime, Served, Weight, analyse,
+    DriftMetric, LoadRemark, QuantityPercentiles, RemarkSeverity, ReportedTime, RequestGroup,
+    TimeRefusal, TimedQuantity, analyze_load,
 };
-use speedwell_load::latency::{Outcome, Quantile};
+use speedwell_load::latency::{RequestOutcome, TimeQuantile};
 use speedwell_load::outcomes::ErrorClass;
 
-fn told(served: &Served, ppm: u32) -> ReportedTime {
+fn reported_time(served: &QuantityPercentiles, ppm: u32) -> ReportedTime {
     let at = speedwell_analysis::load::PERCENTILES_PPM
         .iter()
         .position(|listed| *listed == ppm);
@@ -34,19 +35,22 @@ fn assert_time(told: Option<ReportedTime>, ns: u64, is_lower_bound: bool) {
 }
 
 /// 1000 responses of 1 µs to 1 ms: their service times sum up to 500.5 ms.
-fn thousand() -> Made {
-    Made::closed(5)
-        .answered(1000, US)
-        .connected(&[80 * US; 8])
-        .with(|run| run.measured.elapsed_ns = 100_100_000)
+fn thousand() -> MadeLoad {
+    MadeLoad::closed(5)
+        .with_successes(1000, US)
+        .with_connections(&[80 * US; 8])
+        .with_change(|run| run.measured.elapsed_ns = 100_100_000)
 }
 
 #[test]
 fn a_closed_load_has_the_figures_worked_out_on_paper() {
     let made = thousand();
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     assert!((found.throughput_per_s.unwrap() - 1000.0 / 0.1001).abs() < 1e-6);
-    assert_eq!(found.principal(), (Quantity::Service, Group::Ok));
+    assert_eq!(
+        found.principal_quantity(),
+        (TimedQuantity::Service, RequestGroup::Ok)
+    );
     for (ppm, us) in [
         (500_000, 500),
         (990_000, 990),
@@ -54,18 +58,20 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
         (1_000_000, 1000),
     ] {
         assert_time(
-            found.quantile(Quantity::Service, Group::Ok, ppm),
+            found.quantile(TimedQuantity::Service, RequestGroup::Ok, ppm),
             us * US,
             false,
         );
     }
     // A percentile that is in no table: the one of rank 123.
     assert_time(
-        found.quantile(Quantity::Service, Group::Ok, 123_000),
+        found.quantile(TimedQuantity::Service, RequestGroup::Ok, 123_000),
         123 * US,
         false,
     );
-    let spread = found.spread(Quantity::Service, Group::Ok).unwrap();
+    let spread = found
+        .spread_of(TimedQuantity::Service, RequestGroup::Ok)
+        .unwrap();
     assert_eq!(
         (spread.least_ns, spread.greatest.longest_ns()),
         (US, Some(MS))
@@ -81,14 +87,19 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
 #[test]
 fn a_closed_load_has_no_response_time_to_mix_up() {
     let made = thousand();
-    let found = analyse(&made.run);
-    let quantities: Vec<Quantity> = found.served.iter().map(|served| served.quantity).collect();
+    let found = analyze_load(&made.run);
+    let quantities: Vec<TimedQuantity> =
+        found.served.iter().map(|served| served.quantity).collect();
     assert_eq!(
         quantities,
-        [Quantity::Service, Quantity::FirstByte, Quantity::Connect]
+        [
+            TimedQuantity::Service,
+            TimedQuantity::FirstByte,
+            TimedQuantity::Connect
+        ]
     );
     assert_eq!(
-        found.quantile(Quantity::Response, Group::All, 990_000),
+        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000),
         None
     );
 }
@@ -96,15 +107,15 @@ fn a_closed_load_has_no_response_time_to_mix_up() {
 #[test]
 fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     // 500.5 ms of service time in a second: half a request in flight, plus six connecting.
-    let made = thousand().with(|run| {
+    let made = thousand().with_change(|run| {
         run.measured.elapsed_ns = S;
         for _ in 0..60 {
-            run.measured.totals.latency.connected(100 * MS);
+            run.measured.totals.latency.record_connect(100 * MS);
         }
     });
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     let [
-        Remark::ConcurrencyShort {
+        LoadRemark::ConcurrencyShort {
             requested,
             effective,
             connecting,
@@ -116,13 +127,13 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     assert_eq!(*requested, 5);
     assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
     // At 95 % it is not short.
-    let enough = thousand().with(|run| run.measured.elapsed_ns = 105_300_000);
-    assert!(!analyse(&enough.run).concurrency.is_short);
+    let enough = thousand().with_change(|run| run.measured.elapsed_ns = 105_300_000);
+    assert!(!analyze_load(&enough.run).concurrency.is_short);
 }
 
 #[test]
 fn clients_that_pause_are_not_expected_to_be_busy() {
-    let made = thousand().with(|run| {
+    let made = thousand().with_change(|run| {
         run.measured.elapsed_ns = S;
         if let speedwell_model::load_run::PaceFacts::Closed { think_ns, .. } =
             &mut run.requested.pace
@@ -130,7 +141,7 @@ fn clients_that_pause_are_not_expected_to_be_busy() {
             *think_ns = MS;
         }
     });
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     assert_eq!(
         (found.concurrency.requested, &found.remarks[..]),
         (None, &[][..])
@@ -138,10 +149,10 @@ fn clients_that_pause_are_not_expected_to_be_busy() {
 }
 
 /// 1000 requests that were due at the start and took a millisecond each, sent `late_ns` late.
-fn scheduled(late_ns: u64) -> Made {
-    let mut made = Made::open(1000.0).connected(&[80 * US; 8]);
+fn scheduled(late_ns: u64) -> MadeLoad {
+    let mut made = MadeLoad::open(1000.0).with_connections(&[80 * US; 8]);
     for _ in 0..1000 {
-        made.end(Outcome::Ok, MS, late_ns);
+        made.add_request(RequestOutcome::Ok, MS, late_ns);
     }
     made
 }
@@ -149,23 +160,26 @@ fn scheduled(late_ns: u64) -> Made {
 #[test]
 fn an_open_load_is_judged_by_its_response_time() {
     let made = scheduled(500 * US);
-    let found = analyse(&made.run);
-    assert_eq!(found.principal(), (Quantity::Response, Group::All));
+    let found = analyze_load(&made.run);
+    assert_eq!(
+        found.principal_quantity(),
+        (TimedQuantity::Response, RequestGroup::All)
+    );
     // Half a millisecond of it is the generator's own lateness.
     let Some(ReportedTime::Range { low, high }) =
-        found.quantile(Quantity::Response, Group::All, 990_000)
+        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000)
     else {
         panic!("one figure for a third that is not the server's");
     };
     assert_time(Some(ReportedTime::Time(low)), MS, false);
     assert_time(Some(ReportedTime::Time(high)), 1500 * US, false);
     assert_time(
-        found.quantile(Quantity::Service, Group::Ok, 990_000),
+        found.quantile(TimedQuantity::Service, RequestGroup::Ok, 990_000),
         MS,
         false,
     );
     assert_time(
-        found.quantile(Quantity::Lag, Group::All, 990_000),
+        found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000),
         500 * US,
         false,
     );
@@ -176,26 +190,29 @@ fn an_open_load_is_judged_by_its_response_time() {
 fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
     // 5 ms late, where a tenth of the response time, or 1 ms, is allowed.
     let made = scheduled(5 * MS);
-    let found = analyse(&made.run);
-    assert!(matches!(found.remarks[..], [Remark::GeneratorLimited(_)]));
-    for quantity in [Quantity::Response, Quantity::Service] {
-        let group = if quantity == Quantity::Service {
-            Group::Ok
+    let found = analyze_load(&made.run);
+    assert!(matches!(
+        found.remarks[..],
+        [LoadRemark::GeneratorLimited(_)]
+    ));
+    for quantity in [TimedQuantity::Response, TimedQuantity::Service] {
+        let group = if quantity == TimedQuantity::Service {
+            RequestGroup::Ok
         } else {
-            Group::All
+            RequestGroup::All
         };
         for ppm in [1, 500_000, 990_000, 1_000_000] {
             assert_eq!(
                 found.quantile(quantity, group, ppm),
-                Some(ReportedTime::Refused(Refusal::GeneratorLimited))
+                Some(ReportedTime::Refused(TimeRefusal::GeneratorLimited))
             );
         }
-        let spread = found.spread(quantity, group).unwrap();
-        assert_eq!(spread.refusal, Some(Refusal::GeneratorLimited));
+        let spread = found.spread_of(quantity, group).unwrap();
+        assert_eq!(spread.refusal, Some(TimeRefusal::GeneratorLimited));
     }
-    assert!(found.bins().is_empty());
+    assert!(found.principal_bins().is_empty());
     assert_time(
-        found.quantile(Quantity::Lag, Group::All, 990_000),
+        found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000),
         5 * MS,
         false,
     );
@@ -206,62 +223,69 @@ fn a_missed_rate_refuses_the_tail_only() {
     // 21 of 1021 were never sent: 97.9 %.
     let mut made = scheduled(0);
     for _ in 0..21 {
-        made.end(Outcome::Unsent, 0, 10 * MS);
+        made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     assert!(
         found
             .remarks
             .iter()
-            .any(|remark| matches!(remark, Remark::RateMissed(_)))
+            .any(|remark| matches!(remark, LoadRemark::RateMissed(_)))
     );
     assert_time(
-        found.quantile(Quantity::Response, Group::All, 950_000),
+        found.quantile(TimedQuantity::Response, RequestGroup::All, 950_000),
         MS,
         false,
     );
     for ppm in [990_000, 999_000, 1_000_000] {
         assert_eq!(
-            found.quantile(Quantity::Response, Group::All, ppm),
-            Some(ReportedTime::Refused(Refusal::RateMissed))
+            found.quantile(TimedQuantity::Response, RequestGroup::All, ppm),
+            Some(ReportedTime::Refused(TimeRefusal::RateMissed))
         );
     }
     // With 20 of 1020 it is 98.04 %, and the time of what was not sent is a lower bound.
     let mut made = scheduled(0);
     for _ in 0..20 {
-        made.end(Outcome::Unsent, 0, 10 * MS);
+        made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     assert_time(
-        found.quantile(Quantity::Response, Group::All, 990_000),
+        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000),
         10 * MS,
         true,
     );
-    assert_eq!(found.run.measured.totals.outcomes.balance(), Ok(()));
+    assert_eq!(found.run.measured.totals.outcomes.check_balance(), Ok(()));
 }
 
 #[test]
 fn failures_are_told_with_the_most_frequent_class() {
     let made = thousand()
-        .ended(Outcome::Failed(ErrorClass::Status), 30, 10 * US)
-        .ended(Outcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
-    let found = analyse(&made.run);
-    let failed = Remark::Failed {
+        .with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 30, 10 * US)
+        .with_outcomes(RequestOutcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
+    let found = analyze_load(&made.run);
+    let failed = LoadRemark::Failed {
         count: 50,
-        of: 1050,
+        total: 1050,
         class: ErrorClass::Status,
     };
     assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
     // Successful responses and all requests have a column each.
     let of_service = |group| {
-        let is = |served: &&Served| served.quantity == Quantity::Service && served.group == group;
+        let is = |served: &&QuantityPercentiles| {
+            served.quantity == TimedQuantity::Service && served.group == group
+        };
         found.served.iter().find(is).unwrap()
     };
     assert_eq!(
-        (of_service(Group::Ok).count, of_service(Group::All).count),
+        (
+            of_service(RequestGroup::Ok).count,
+            of_service(RequestGroup::All).count
+        ),
         (1000, 1050)
     );
-    let ReportedTime::Time(Quantile { ns, .. }) = told(of_service(Group::All), 500_000) else {
+    let ReportedTime::Time(TimeQuantile { ns, .. }) =
+        reported_time(of_service(RequestGroup::All), 500_000)
+    else {
         panic!()
     };
     assert!((475 * US..476 * US).contains(&ns), "{ns}");
@@ -269,9 +293,9 @@ fn failures_are_told_with_the_most_frequent_class() {
 
 #[test]
 fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
-    let made = thousand().with(|run| run.measured.totals.outcomes.attempt());
-    let found = analyse(&made.run);
-    assert_eq!(found.remarks[0].weight(), Weight::Wrong);
+    let made = thousand().with_change(|run| run.measured.totals.outcomes.count_attempt());
+    let found = analyze_load(&made.run);
+    assert_eq!(found.remarks[0].severity(), RemarkSeverity::Wrong);
     let text = golden::text(std::slice::from_ref(&found));
     assert!(text.contains("ERROR OF SPEEDWELL"), "{text}");
     assert!(
@@ -282,23 +306,23 @@ fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
 
 #[test]
 fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
-    let busy = thousand().with(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
+    let busy = thousand().with_change(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
     assert!(matches!(
-        analyse(&busy.run).remarks[..],
-        [Remark::GeneratorBound {
+        analyze_load(&busy.run).remarks[..],
+        [LoadRemark::GeneratorBound {
             bottlenecks: 1,
             threads: 1,
             ..
         }]
     ));
-    let polling = busy.with(|run| run.requested.busy_polls = true);
-    assert_eq!(analyse(&polling.run).remarks, []);
+    let polling = busy.with_change(|run| run.requested.busy_polls = true);
+    assert_eq!(analyze_load(&polling.run).remarks, []);
     // 50 switches a second, each of which affects the 5 requests in flight, are 250 of 9990 a
     // second: 2.5 %.
-    let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
-    let found = analyse(&disturbed.run);
+    let disturbed = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 50);
+    let found = analyze_load(&disturbed.run);
     let [
-        Remark::Disturbed {
+        LoadRemark::Disturbed {
             switches_per_s,
             share,
         },
@@ -309,35 +333,35 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     assert_eq!(switches_per_s, 50.0);
     assert!((share - 0.025025).abs() < 1e-9, "{share}");
     // A few do not affect the 99th percentile.
-    let calm = thousand().with(|run| run.measured.threads[0].involuntary_switches = 19);
-    assert_eq!(analyse(&calm.run).remarks, []);
+    let calm = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 19);
+    assert_eq!(analyze_load(&calm.run).remarks, []);
 }
 
 #[test]
 fn properties_of_answers_are_remarked_without_being_failures() {
-    let made = thousand().with(|run| {
+    let made = thousand().with_change(|run| {
         let totals = &mut run.measured.totals;
         totals.replies.greatest_body_bytes = 20;
         totals.replies.doubtful_framing = 3;
         totals.replies.stray_bytes = 1;
         totals.replies.reusable -= 10;
-        totals.outcomes.retried();
-        totals.outcomes.interim(103);
+        totals.outcomes.count_retry();
+        totals.outcomes.count_interim(103);
     });
-    let found = analyse(&made.run);
+    let found = analyze_load(&made.run);
     let expected = [
-        Remark::DoubtfulFraming { count: 3 },
-        Remark::StrayBytes { count: 1 },
-        Remark::LengthsVary {
+        LoadRemark::DoubtfulFraming { count: 3 },
+        LoadRemark::StrayBytes { count: 1 },
+        LoadRemark::LengthsVary {
             least: 14,
             greatest: 20,
         },
-        Remark::NotReusable {
+        LoadRemark::NotReusable {
             count: 10,
-            of: 1000,
+            total: 1000,
         },
-        Remark::Retried { count: 1 },
-        Remark::Interim { count: 1 },
+        LoadRemark::Retried { count: 1 },
+        LoadRemark::Interim { count: 1 },
     ];
     assert_eq!(found.remarks, expected);
 }
@@ -350,17 +374,17 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
         first.chain((0..20).map(|at| later + noise(at))).collect()
     };
     let remarks = |later: u64| {
-        let made = thousand().course(0, &course(later)).with(|run| {
+        let made = thousand().with_ticks(0, &course(later)).with_change(|run| {
             // As many in flight as requested, whatever the length.
-            run.requested.pace = Made::closed(1).run.requested.pace;
+            run.requested.pace = MadeLoad::closed(1).run.requested.pace;
             run.measured.elapsed_ns = 4 * S;
         });
-        analyse(&made.run).halves
+        analyze_load(&made.run).halves
     };
     assert_eq!(remarks(1000), None);
     assert_eq!(remarks(1040), None, "4 % are alike");
     let halves = remarks(1100).unwrap();
-    assert_eq!(halves.course, Course::Throughput);
+    assert_eq!(halves.course, DriftMetric::Throughput);
     // 100 ms intervals: ten times as many a second. The noise is 2 on average.
     assert!((halves.first - 10_020.0).abs() < 1e-6 && (halves.second - 11_020.0).abs() < 1e-6);
 }
@@ -371,7 +395,7 @@ fn the_warm_up_and_a_last_interval_cut_short_are_no_part_of_the_halves() {
     ok.extend([1000; 20]);
     ok.push(3);
     let made = thousand()
-        .course(10, &ok)
-        .with(|run| run.measured.elapsed_ns = 2_050 * MS);
-    assert_eq!(analyse(&made.run).halves, None);
+        .with_ticks(10, &ok)
+        .with_change(|run| run.measured.elapsed_ns = 2_050 * MS);
+    assert_eq!(analyze_load(&made.run).halves, None);
 }

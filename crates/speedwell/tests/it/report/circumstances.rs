@@ -1,38 +1,38 @@
 //! Hand-made failures, a session, a machine and two programs.
 
 use speedwell_model::{
-    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
-    Variant,
+    Environment, FailureCause, MeasuredProgram, Metric, RunOrder, Session, SessionDesign,
+    SessionState, SessionStep, StepFailure, StoppingDesign, Variant,
 };
 
 /// A repeated crash, one without stderr, and a benchmark that cannot run here.
-pub fn failures() -> Vec<Failure> {
-    let crash = |slot| Failure {
-        step: Step::Run,
+pub fn failures() -> Vec<StepFailure> {
+    let crash = |slot| StepFailure {
+        step: SessionStep::Run,
         benchmark: "fs/readfile.js".into(),
         case: Some("fs/readfile.js len=1024".into()),
         variant: Some("new".into()),
         slot: Some(slot),
-        cause: Cause::Exit { code: 1 },
+        cause: FailureCause::Exit { code: 1 },
         stderr_tail:
             "Error: ENOSPC: no space left on device, write\n    at writeSync (node:fs:925:3)\n"
                 .into(),
         replay: "NODE_ENV=production /opt/node-new/bin/node benchmark/fs/readfile.js len=1024"
             .into(),
     };
-    let silent = Failure {
-        step: Step::Describe,
+    let silent = StepFailure {
+        step: SessionStep::Describe,
         benchmark: "tls/secure-pair.js".into(),
         case: None,
         variant: None,
         slot: None,
-        cause: Cause::Timeout { limit_ms: 60_000 },
+        cause: FailureCause::Timeout { limit_ms: 60_000 },
         stderr_tail: String::new(),
         replay: "/opt/node-old/bin/node benchmark/tls/secure-pair.js --list".into(),
     };
-    let skipped = Failure {
+    let skipped = StepFailure {
         benchmark: "napi/function_call".into(),
-        cause: Cause::Skipped {
+        cause: FailureCause::Skipped {
             reason: "the addon is not built".into(),
         },
         ..silent.clone()
@@ -50,17 +50,17 @@ pub fn session() -> Session {
         id: "0193b3c2-7b1e-7000-8000-000000000012".into(),
         number: Some(12),
         started_unix_ms: 1_769_868_300_000,
-        state: State::Complete,
+        state: SessionState::Complete,
         tags: vec!["nightly".into()],
         command: ["speedwell", "compare", "--old", "old node", "--new", "new"]
             .map(String::from)
             .to_vec(),
-        design: Design {
+        design: SessionDesign {
             seed: 4_711,
             runs_per_block: 2,
-            ..Design::new(
-                Order::Blocks,
-                Stopping::Sequential {
+            ..SessionDesign::new(
+                RunOrder::Blocks,
+                StoppingDesign::Sequential {
                     looks: vec![8, 14, 20, 26, 32],
                     alpha: 0.05,
                     delta: 0.02,
@@ -82,12 +82,12 @@ pub fn session() -> Session {
 
 /// A machine and two programs.
 fn environment() -> Environment {
-    let program = |variant: &str, version: &str| Program {
+    let program = |variant: &str, version: &str| MeasuredProgram {
         variant: variant.into(),
         path: format!("/opt/node-{variant}/bin/node").into(),
         version: Some(version.into()),
         versions: [("v8".to_owned(), "12.4".to_owned())].into(),
-        ..Program::default()
+        ..MeasuredProgram::default()
     };
     Environment {
         cpu: Some("AMD EPYC 7763".into()),

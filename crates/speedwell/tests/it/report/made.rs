@@ -1,9 +1,10 @@
 //! Hand-made findings: every verdict, unmatched cases, metrics of both directions.
 
 use speedwell_analysis::{
-    CaseComparison, CaseSummary, Comparison, Correction, Findings, Method, Side,
+    AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary, SideSummary,
+    StatisticalMethod, TestingCorrection,
 };
-use speedwell_model::{Better, Case, Estimate, Metric, RunValue, Verdict, median};
+use speedwell_model::{Case, IntervalEstimate, Metric, MetricDirection, RunValue, Verdict, median};
 use std::sync::Arc;
 
 /// `number` values around `center`, spread evenly over plus or minus the fraction `spread` of it.
@@ -35,9 +36,9 @@ fn median_of(runs: &[RunValue]) -> f64 {
     median(&mut runs.iter().map(|run| run.value).collect::<Vec<_>>()).unwrap()
 }
 
-fn side(center: f64, spread: f64, number: usize) -> Side {
+fn side(center: f64, spread: f64, number: usize) -> SideSummary {
     let runs = values(center, spread, number);
-    Side {
+    SideSummary {
         location: center,
         median: median_of(&runs),
         mean: mean_of(&runs),
@@ -47,8 +48,8 @@ fn side(center: f64, spread: f64, number: usize) -> Side {
     }
 }
 
-fn estimate(value: f64, low: f64, high: f64) -> Estimate {
-    Estimate { value, low, high }
+fn estimate(value: f64, low: f64, high: f64) -> IntervalEstimate {
+    IntervalEstimate { value, low, high }
 }
 
 fn case(id: &str) -> Arc<Case> {
@@ -56,14 +57,20 @@ fn case(id: &str) -> Arc<Case> {
 }
 
 /// A row whose sides differ by `change`, seen in `runs` runs a side.
-fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -> CaseComparison {
+fn row(
+    id: &str,
+    center: f64,
+    change: IntervalEstimate,
+    runs: usize,
+    verdict: Verdict,
+) -> CaseComparison {
     CaseComparison {
         case: case(id),
         baseline: side(center, 0.012, runs),
         candidate: side(center * (1.0 + change.value), 0.015, runs),
         change: Some(change),
         mean_change: Some(change),
-        shape_changed: false,
+        is_shape_changed: false,
         p: Some(0.0002),
         q: Some(0.0004),
         verdict,
@@ -71,7 +78,7 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         no_verdict: None,
         differs: matches!(verdict, Verdict::Better | Verdict::Worse),
         is_exact: false,
-        indicative: false,
+        is_indicative: false,
         decided_at: Some(runs as u32),
         detectable: Some(0.009),
         more_runs: None,
@@ -83,12 +90,12 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
 
 const DECODER: &str = "string_decoder/string-decoder.js n=2500000";
 
-const BETTER: Estimate = Estimate {
+const BETTER: IntervalEstimate = IntervalEstimate {
     value: 0.0823,
     low: 0.0691,
     high: 0.0958,
 };
-const SAME: Estimate = Estimate {
+const SAME: IntervalEstimate = IntervalEstimate {
     value: 0.0012,
     low: -0.0052,
     high: 0.0071,
@@ -164,7 +171,7 @@ fn special_rows() -> [CaseComparison; 3] {
         },
         CaseComparison {
             mean_change: Some(estimate(0.214, 0.162, 0.261)),
-            shape_changed: true,
+            is_shape_changed: true,
             ..row(
                 &id("encoding=base64-utf8 inLen=32"),
                 1_301_120.0,
@@ -175,7 +182,7 @@ fn special_rows() -> [CaseComparison; 3] {
         },
         CaseComparison {
             is_exact: false,
-            indicative: true,
+            is_indicative: true,
             candidate: side(812_000.0, 0.02, 6),
             ..row(
                 &id("encoding=base64-utf8 inLen=1024"),
@@ -188,16 +195,16 @@ fn special_rows() -> [CaseComparison; 3] {
     ]
 }
 
-fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> Comparison {
-    Comparison {
+fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> CandidateComparison {
+    CandidateComparison {
         baseline: "old".into(),
         candidate: "new".into(),
         metric,
-        method: Method::Rank,
+        method: StatisticalMethod::Rank,
         confidence: 0.95,
         delta: 0.02,
         threshold: None,
-        correction: Correction::BenjaminiHochberg,
+        correction: TestingCorrection::BenjaminiHochberg,
         rows,
         overall: Some(estimate(0.0612, 0.0231, 0.0987)),
         is_typical: false,
@@ -207,11 +214,11 @@ fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> Comparison {
 }
 
 fn memory() -> Metric {
-    Metric::new("max_rss", "B", Better::Lower)
+    Metric::new("max_rss", "B", MetricDirection::Lower)
 }
 
 /// Two metrics, every verdict, cases that only one side has.
-pub fn comparison() -> Findings {
+pub fn comparison() -> AnalysisFindings {
     let memory_rows = vec![
         row(
             "buffers/buffer-compare.js n=1000000 size=16",
@@ -228,18 +235,18 @@ pub fn comparison() -> Findings {
             Verdict::Worse,
         ),
     ];
-    let throughput = Comparison {
+    let throughput = CandidateComparison {
         only_baseline: vec!["buffers/buffer-iterate.js n=1000 type=fast".into()],
         only_candidate: vec!["url/url-parse.js n=1e7".into()],
         ..against_old(Metric::throughput(), throughput_rows())
     };
-    let memory = Comparison {
+    let memory = CandidateComparison {
         overall: Some(estimate(-0.044, -0.123, 0.042)),
         is_typical: false,
         ..against_old(memory(), memory_rows)
     };
     let comparisons = vec![throughput, memory];
-    Findings {
+    AnalysisFindings {
         summaries: comparisons.iter().flat_map(summaries_of).collect(),
         comparisons,
         warnings: vec![
@@ -247,11 +254,11 @@ pub fn comparison() -> Findings {
                         disturbs the figures"
                 .into(),
         ],
-        ..Findings::default()
+        ..AnalysisFindings::default()
     }
 }
 
-fn summaries_of(comparison: &Comparison) -> Vec<CaseSummary> {
+fn summaries_of(comparison: &CandidateComparison) -> Vec<CaseSummary> {
     let sides = |row: &CaseComparison| {
         [("old", &row.baseline), ("new", &row.candidate)]
             .map(|(name, side)| summary(&row.case, name, &comparison.metric, side.runs.to_vec()))
@@ -319,9 +326,18 @@ pub fn one_sided() -> Vec<CaseSummary> {
 fn load_metrics() -> Vec<(Metric, f64)> {
     vec![
         (Metric::throughput(), 51_234.0),
-        (Metric::new("latency_p50", "ns", Better::Lower), 912_000.0),
-        (Metric::new("latency_p99", "ns", Better::Lower), 3_410_000.0),
-        (Metric::new("received", "B/s", Better::Higher), 8.4e6),
+        (
+            Metric::new("latency_p50", "ns", MetricDirection::Lower),
+            912_000.0,
+        ),
+        (
+            Metric::new("latency_p99", "ns", MetricDirection::Lower),
+            3_410_000.0,
+        ),
+        (
+            Metric::new("received", "B/s", MetricDirection::Higher),
+            8.4e6,
+        ),
     ]
 }
 
@@ -336,23 +352,25 @@ pub fn load_test() -> Vec<CaseSummary> {
 }
 
 /// Likewise, against another server.
-pub fn load_compared() -> Findings {
+pub fn load_compared() -> AnalysisFindings {
     let one = |(metric, center): (Metric, f64)| {
         let (change, verdict) = match metric.better {
-            Better::Higher => (estimate(0.12, 0.107, 0.135), Verdict::Better),
-            Better::Lower | Better::Unknown => (estimate(0.034, 0.025, 0.043), Verdict::Worse),
+            MetricDirection::Higher => (estimate(0.12, 0.107, 0.135), Verdict::Better),
+            MetricDirection::Lower | MetricDirection::Unknown => {
+                (estimate(0.034, 0.025, 0.043), Verdict::Worse)
+            }
         };
         against_old(metric, vec![row(LOAD, center, change, 14, verdict)])
     };
     let comparisons = load_metrics().into_iter().map(one);
-    Findings {
+    AnalysisFindings {
         comparisons: comparisons.collect(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     }
 }
 
 /// A comparison of throughput with one case per verdict and change.
-pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
+pub fn verdicts(verdicts: &[(Verdict, f64)]) -> AnalysisFindings {
     let one = |(at, &(verdict, change)): (usize, &(Verdict, f64))| CaseComparison {
         more_runs: (verdict == Verdict::Unclear).then_some(12),
         ..row(
@@ -364,20 +382,20 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
         )
     };
     let rows = verdicts.iter().enumerate().map(one).collect();
-    let comparison = Comparison {
+    let comparison = CandidateComparison {
         overall: None,
         is_typical: false,
         ..against_old(Metric::throughput(), rows)
     };
-    Findings {
+    AnalysisFindings {
         comparisons: vec![comparison],
-        ..Findings::default()
+        ..AnalysisFindings::default()
     }
 }
 
 /// Three ways to do the same thing, compared with a fourth.
-pub fn contest() -> Findings {
-    let one = |(name, change, verdict): (&str, Estimate, Verdict)| Comparison {
+pub fn contest() -> AnalysisFindings {
+    let one = |(name, change, verdict): (&str, IntervalEstimate, Verdict)| CandidateComparison {
         baseline: "concat".into(),
         candidate: name.into(),
         overall: None,
@@ -392,8 +410,8 @@ pub fn contest() -> Findings {
         ("template", estimate(0.003, -0.007, 0.012), Verdict::Same),
         ("buffer", estimate(1.84, 1.72, 1.97), Verdict::Better),
     ];
-    Findings {
+    AnalysisFindings {
         comparisons: candidates.map(one).to_vec(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     }
 }

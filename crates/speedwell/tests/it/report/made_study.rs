@@ -1,19 +1,19 @@
 //! A hand-made parameter study.
 
-use speedwell_analysis::{Aggregated, Study, StudyPoint, StudyStep};
-use speedwell_model::{Estimate, Metric, Value};
+use speedwell_analysis::{AggregatedParameter, ParameterStudy, StudyPoint, StudyStep};
+use speedwell_model::{IntervalEstimate, Metric, ParameterValue};
 
-fn estimate(value: f64, low: f64, high: f64) -> Estimate {
-    Estimate { value, low, high }
+fn estimate(value: f64, low: f64, high: f64) -> IntervalEstimate {
+    IntervalEstimate { value, low, high }
 }
 
 /// Throughput over the length of the input, one line per encoding, chunk sizes averaged.
-pub fn study() -> Study {
+pub fn study() -> ParameterStudy {
     let lengths = [32.0, 256.0, 1024.0];
     let lines = [("ascii", 1.2e6), ("utf8", 9.1e5)];
     let mean = |top: f64, len: f64| top * (32.0 / len).powf(0.4);
     let point = |line: &str, top: f64, len: f64| StudyPoint {
-        x: Value::Number(len),
+        x: ParameterValue::Number(len),
         line: line.into(),
         runs: vec![mean(top, len); 40],
         cases: 4,
@@ -23,27 +23,27 @@ pub fn study() -> Study {
             mean(top, len) * 1.021,
         ),
         median: mean(top, len) * 1.004,
-        skewed: line == "utf8" && len == 1024.0,
+        is_skewed: line == "utf8" && len == 1024.0,
     };
     let step = |line: &str, from: f64, to: f64| StudyStep {
         line: line.into(),
-        from: Value::Number(from),
-        to: Value::Number(to),
+        from: ParameterValue::Number(from),
+        to: ParameterValue::Number(to),
         ratio: (from / to).powf(0.4),
         p: Some(0.0004),
         cliffs_delta: Some(-1.0),
         exponent: Some(-0.4),
     };
-    Study {
+    ParameterStudy {
         metric: Metric::throughput(),
         x_axis: "inLen".into(),
         by: Some("encoding".into()),
         aggregated: vec![
-            Aggregated {
+            AggregatedParameter {
                 name: "chunkLen".into(),
                 explained: Some(0.62),
             },
-            Aggregated {
+            AggregatedParameter {
                 name: "n".into(),
                 explained: None,
             },

@@ -15,15 +15,16 @@ mod page;
 use circumstances::{failures, session};
 use made::{comparison, load_test, one_sided};
 use made_study::study;
-use speedwell_analysis::Findings;
+use speedwell_analysis::AnalysisFindings;
 use speedwell_model::Verdict;
 use speedwell_report::{
-    Block, ChartKind, Csv, Document, Json, Markdown, Output, Render, Text, Verbosity,
-    circumstances as circumstances_of, findings as findings_of, print, study as study_of,
+    ChartKind, Csv, Document, Json, Markdown, OutputOptions, RenderDocument, ReportBlock,
+    TextFormat, Verbosity, print_document, report_circumstances as circumstances_of,
+    report_findings as findings_of, report_study as study_of,
 };
 use std::path::PathBuf;
 
-fn golden(name: &str, document: &Document, format: &dyn Render) {
+fn golden(name: &str, document: &Document, format: &dyn RenderDocument) {
     let mut bytes = Vec::new();
     format.render(document, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
@@ -41,23 +42,23 @@ fn golden(name: &str, document: &Document, format: &dyn Render) {
     );
 }
 
-fn text(width: usize) -> Text {
-    Text {
+fn text(width: usize) -> TextFormat {
+    TextFormat {
         width: Some(width),
-        ..Text::default()
+        ..TextFormat::default()
     }
 }
 
-fn mixed() -> Findings {
-    Findings {
+fn mixed() -> AnalysisFindings {
+    AnalysisFindings {
         failures: failures(),
         ..comparison()
     }
 }
 
-fn report_of(findings: &Findings) -> Document {
-    let mut document = findings_of(findings, &Output::default()).unwrap();
-    document.append(circumstances_of(&[(None, &session())], findings));
+fn report_of(findings: &AnalysisFindings) -> Document {
+    let mut document = findings_of(findings, &OutputOptions::default()).unwrap();
+    document.append_document(circumstances_of(&[(None, &session())], findings));
     document
 }
 
@@ -76,7 +77,7 @@ fn a_comparison_in_every_format() {
     golden(
         "comparison-brief-80.txt",
         &document,
-        &Text {
+        &TextFormat {
             brief: true,
             ..text(80)
         },
@@ -87,18 +88,18 @@ fn a_comparison_in_every_format() {
 
 #[test]
 fn a_comparison_for_those_who_ask_for_more_or_less() {
-    let verbose = Output {
+    let verbose = OutputOptions {
         verbosity: Verbosity::Verbose,
-        ..Output::default()
+        ..OutputOptions::default()
     };
     golden(
         "comparison-verbose-160.txt",
         &findings_of(&mixed(), &verbose).unwrap(),
         &text(160),
     );
-    let quiet = Output {
+    let quiet = OutputOptions {
         verbosity: Verbosity::Quiet,
-        ..Output::default()
+        ..OutputOptions::default()
     };
     golden(
         "comparison-quiet-80.txt",
@@ -109,9 +110,9 @@ fn a_comparison_for_those_who_ask_for_more_or_less() {
 
 #[test]
 fn a_summary_in_every_format() {
-    let document = report_of(&Findings {
+    let document = report_of(&AnalysisFindings {
         summaries: one_sided(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     });
     golden("summary-80.txt", &document, &text(80));
     golden("summary-120.txt", &document, &text(120));
@@ -122,30 +123,30 @@ fn a_summary_in_every_format() {
 
 #[test]
 fn metrics_or_candidates_of_a_single_case_are_rows_of_one_table() {
-    let one = Findings {
+    let one = AnalysisFindings {
         summaries: load_test(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     };
     golden(
         "load-80.txt",
-        &findings_of(&one, &Output::default()).unwrap(),
+        &findings_of(&one, &OutputOptions::default()).unwrap(),
         &text(80),
     );
     golden(
         "contest-80.txt",
-        &findings_of(&made::contest(), &Output::default()).unwrap(),
+        &findings_of(&made::contest(), &OutputOptions::default()).unwrap(),
         &text(80),
     );
     golden(
         "load-compared-80.txt",
-        &findings_of(&made::load_compared(), &Output::default()).unwrap(),
+        &findings_of(&made::load_compared(), &OutputOptions::default()).unwrap(),
         &text(80),
     );
 }
 
 #[test]
 fn a_parameter_study() {
-    let document = study_of(&study(), true, &Output::default()).unwrap();
+    let document = study_of(&study(), true, &OutputOptions::default()).unwrap();
     golden("study-80.txt", &document, &text(80));
     golden("study.md", &document, &Markdown::default());
     golden("study.csv", &document, &Csv);
@@ -174,16 +175,16 @@ fn no_line_of_a_report_is_wider_than_the_screen() {
 fn files_are_written_beside_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    let output = Output {
+    let output = OutputOptions {
         files: ["r.md", "r.csv", "r.json", "r.svg", "r.png"]
             .map(file)
             .to_vec(),
         chart: Some(ChartKind::Forest),
-        ..Output::default()
+        ..OutputOptions::default()
     };
     let mut stdout = Vec::new();
     let document = findings_of(&mixed(), &output).unwrap();
-    let written = print(&document, &output, &mut stdout).unwrap();
+    let written = print_document(&document, &output, &mut stdout).unwrap();
     let names: Vec<_> = written
         .iter()
         .map(|file| file.path.file_name().unwrap().to_str().unwrap())
@@ -211,25 +212,25 @@ fn files_are_written_beside_standard_output() {
 
 #[test]
 fn a_file_of_unknown_kind_stops_before_anything_is_written() {
-    let output = Output {
+    let output = OutputOptions {
         files: vec!["r.pdf".into()],
-        ..Output::default()
+        ..OutputOptions::default()
     };
     let mut stdout = Vec::new();
     let document = findings_of(&comparison(), &output).unwrap();
-    assert!(print(&document, &output, &mut stdout).is_err());
+    assert!(print_document(&document, &output, &mut stdout).is_err());
     assert!(stdout.is_empty());
 }
 
 #[test]
 fn a_unit_that_no_metric_has_is_refused() {
-    let output = |unit: &str| Output {
+    let output = |unit: &str| OutputOptions {
         unit: Some(unit.parse().unwrap()),
-        ..Output::default()
+        ..OutputOptions::default()
     };
-    let one = Findings {
+    let one = AnalysisFindings {
         summaries: one_sided(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     };
     let message = findings_of(&one, &output("MiB")).unwrap_err().to_string();
     assert_eq!(
@@ -246,9 +247,9 @@ fn a_unit_that_no_metric_has_is_refused() {
 #[test]
 fn every_kind_of_chart_can_be_drawn() {
     for kind in ["box", "scatter", "bar", "forest", "histogram"] {
-        let output = Output {
+        let output = OutputOptions {
             chart: Some(kind.parse().unwrap()),
-            ..Output::default()
+            ..OutputOptions::default()
         };
         let document = findings_of(&comparison(), &output).unwrap();
         for chart in document.charts() {
@@ -257,9 +258,9 @@ fn every_kind_of_chart_can_be_drawn() {
         }
         assert!(document.charts().count() > 0, "{kind}");
     }
-    let line = Output {
+    let line = OutputOptions {
         chart: Some(ChartKind::Line),
-        ..Output::default()
+        ..OutputOptions::default()
     };
     assert!(findings_of(&comparison(), &line).is_err());
     assert_eq!(
@@ -270,9 +271,9 @@ fn every_kind_of_chart_can_be_drawn() {
 
 /// The first headline of a comparison with these verdicts.
 fn headline(verdicts: &[(Verdict, f64)]) -> String {
-    let document = findings_of(&made::verdicts(verdicts), &Output::default()).unwrap();
+    let document = findings_of(&made::verdicts(verdicts), &OutputOptions::default()).unwrap();
     let first = document.blocks.iter().find_map(|block| match block {
-        Block::Headline(text) => Some(text.clone()),
+        ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
     });
     first.unwrap()
@@ -322,11 +323,11 @@ fn a_long_table_names_its_largest_changes_first() {
     let mut all = vec![(Verdict::Same, 0.0); 18];
     all.extend((1..=7).map(|at| (Verdict::Better, f64::from(at) / 10.0)));
     all.push((Verdict::Worse, -0.3));
-    let document = findings_of(&made::verdicts(&all), &Output::default()).unwrap();
-    let Some(Block::List(items)) = document
+    let document = findings_of(&made::verdicts(&all), &OutputOptions::default()).unwrap();
+    let Some(ReportBlock::List(items)) = document
         .blocks
         .iter()
-        .find(|block| matches!(block, Block::List(_)))
+        .find(|block| matches!(block, ReportBlock::List(_)))
     else {
         panic!("no list of changes")
     };
@@ -354,14 +355,14 @@ fn tables_can_be_sorted_by_any_figure() {
         (Verdict::Worse, -0.2),
         (Verdict::Better, 0.3),
     ];
-    let output = Output {
+    let output = OutputOptions {
         sort: Some("-change".into()),
-        format: Some(speedwell_report::Format::Csv),
-        ..Output::default()
+        format: Some(speedwell_report::ReportFormat::Csv),
+        ..OutputOptions::default()
     };
     let mut bytes = Vec::new();
     let document = findings_of(&made::verdicts(&all), &output).unwrap();
-    print(&document, &output, &mut bytes).unwrap();
+    print_document(&document, &output, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let cases: Vec<_> = text
         .lines()
@@ -373,14 +374,14 @@ fn tables_can_be_sorted_by_any_figure() {
 
 #[test]
 fn nothing_measured_is_said() {
-    let failed = Findings {
+    let failed = AnalysisFindings {
         failures: failures(),
-        ..Findings::default()
+        ..AnalysisFindings::default()
     };
     let mut bytes = Vec::new();
     text(80)
         .render(
-            &findings_of(&failed, &Output::default()).unwrap(),
+            &findings_of(&failed, &OutputOptions::default()).unwrap(),
             &mut bytes,
         )
         .unwrap();

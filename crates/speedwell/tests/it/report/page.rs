@@ -5,10 +5,11 @@ use super::made::{comparison, contest, load_compared, load_test, one_sided, verd
 use super::made_study::study;
 use super::{mixed, report_of};
 use regex::Regex;
-use speedwell_analysis::Findings;
+use speedwell_analysis::AnalysisFindings;
 use speedwell_model::Verdict;
 use speedwell_report::{
-    Block, Document, Html, Markdown, Output, Render, findings as findings_of, study as study_of,
+    Document, Html, Markdown, OutputOptions, RenderDocument, ReportBlock,
+    report_findings as findings_of, report_study as study_of,
 };
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -19,14 +20,14 @@ fn page(document: &Document) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn of_findings(findings: &Findings) -> Document {
-    findings_of(findings, &Output::default()).unwrap()
+fn of_findings(findings: &AnalysisFindings) -> Document {
+    findings_of(findings, &OutputOptions::default()).unwrap()
 }
 
 fn pages() -> Vec<(&'static str, String)> {
-    let summaries = |summaries| Findings {
+    let summaries = |summaries| AnalysisFindings {
         summaries,
-        ..Findings::default()
+        ..AnalysisFindings::default()
     };
     vec![
         ("comparison", page(&report_of(&mixed()))),
@@ -36,9 +37,9 @@ fn pages() -> Vec<(&'static str, String)> {
         ("contest", page(&of_findings(&contest()))),
         (
             "study",
-            page(&study_of(&study(), true, &Output::default()).unwrap()),
+            page(&study_of(&study(), true, &OutputOptions::default()).unwrap()),
         ),
-        ("nothing", page(&of_findings(&Findings::default()))),
+        ("nothing", page(&of_findings(&AnalysisFindings::default()))),
     ]
 }
 
@@ -67,7 +68,7 @@ fn a_page_refers_to_nothing_outside_of_it() {
 
 #[test]
 fn the_title_of_a_study_is_said_once() {
-    let output = Output::default();
+    let output = OutputOptions::default();
     let page = page(&study_of(&study(), true, &output).unwrap());
     let title = found("<h1>([^<]+)</h1>", &page)[0];
     let markup = page.split("<main").nth(1).unwrap();
@@ -117,22 +118,24 @@ fn everything_that_the_text_says_is_on_the_page() {
             .replace('>', "&gt;");
         text.replace('"', "&quot;").replace('\'', "&#39;")
     };
-    for block in document.walk() {
+    for block in document.all_blocks() {
         let texts: Vec<&str> = match block {
-            Block::Paragraph(text) | Block::Note(text) | Block::Warning(text) => vec![text],
-            Block::Headline(text) => vec![text],
-            Block::Command { line, .. } => vec![line],
-            Block::List(items) => items.iter().map(String::as_str).collect(),
-            Block::Facts(facts) => facts.iter().map(|(_, value)| value.as_str()).collect(),
-            Block::Table(table) => {
+            ReportBlock::Paragraph(text) | ReportBlock::Note(text) | ReportBlock::Warning(text) => {
+                vec![text]
+            }
+            ReportBlock::Headline(text) => vec![text],
+            ReportBlock::Command { line, .. } => vec![line],
+            ReportBlock::List(items) => items.iter().map(String::as_str).collect(),
+            ReportBlock::Facts(facts) => facts.iter().map(|(_, value)| value.as_str()).collect(),
+            ReportBlock::Table(table) => {
                 let shown = table.for_people();
-                let texts = |cells: &'_ Vec<speedwell_report::Cell>| {
+                let texts = |cells: &'_ Vec<speedwell_report::ReportCell>| {
                     shown
                         .iter()
                         .map(|&at| cells[at].text.clone())
                         .collect::<Vec<_>>()
                 };
-                for text in table.cells().flat_map(texts) {
+                for text in table.cell_rows().flat_map(texts) {
                     assert!(page.contains(&escaped(&text)), "{text}");
                 }
                 table.footnotes.iter().map(String::as_str).collect()
@@ -220,7 +223,7 @@ fn luminance(colour: &str) -> f64 {
 
 #[test]
 fn text_stands_out_from_its_ground_in_both_themes() {
-    let page = page(&of_findings(&Findings::default()));
+    let page = page(&of_findings(&AnalysisFindings::default()));
     let colours = |name: &str| {
         let pattern = format!(r"--{name}: light-dark\((#[0-9a-f]{{6}}), (#[0-9a-f]{{6}})\)");
         let found = Regex::new(&pattern).unwrap().captures(&page).unwrap();

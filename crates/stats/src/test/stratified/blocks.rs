@@ -32,7 +32,7 @@ impl std::error::Error for StratifiedError {}
 
 /// Which of the two compared sides an observation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum BlockSide {
     /// The reference.
     Baseline,
     /// The side that is compared with the reference.
@@ -41,30 +41,30 @@ pub enum Side {
 
 /// One value, measured in a block with a random order of the sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observation {
+pub struct BlockObservation {
     /// The measured value, in any unit; positive.
     pub value: f64,
     /// The side it was measured for.
-    pub side: Side,
+    pub side: BlockSide,
     /// The block it was measured in; any number, equal for the members of a block.
     pub block: u32,
 }
 
-impl Observation {
+impl BlockObservation {
     /// An observation of the baseline.
-    pub fn baseline(value: f64, block: u32) -> Observation {
-        Observation {
+    pub fn baseline(value: f64, block: u32) -> BlockObservation {
+        BlockObservation {
             value,
-            side: Side::Baseline,
+            side: BlockSide::Baseline,
             block,
         }
     }
 
     /// An observation of the candidate.
-    pub fn candidate(value: f64, block: u32) -> Observation {
-        Observation {
+    pub fn candidate(value: f64, block: u32) -> BlockObservation {
+        BlockObservation {
             value,
-            side: Side::Candidate,
+            side: BlockSide::Candidate,
             block,
         }
     }
@@ -72,20 +72,20 @@ impl Observation {
 
 /// Logarithms of the observations that can be compared.
 #[derive(Debug, Clone)]
-pub(crate) struct Blocks {
-    baseline: Vec<Member>,
-    candidate: Vec<Member>,
-    sizes: Vec<Size>,
+pub(crate) struct RankedBlocks {
+    baseline: Vec<BlockMember>,
+    candidate: Vec<BlockMember>,
+    sizes: Vec<BlockSize>,
 }
 
 /// Number of values of either side in one block.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Size {
+pub(super) struct BlockSize {
     pub baseline: usize,
     pub candidate: usize,
 }
 
-impl Size {
+impl BlockSize {
     pub fn total(&self) -> usize {
         self.baseline + self.candidate
     }
@@ -95,20 +95,20 @@ impl Size {
 const TIE: f64 = 1e-13;
 
 #[derive(Debug, Clone, Copy)]
-struct Member {
+struct BlockMember {
     log: f64,
     block: usize,
 }
 
-impl Blocks {
-    pub(crate) fn new(observations: &[Observation]) -> Result<Blocks, StratifiedError> {
-        let not_positive = |o: &Observation| !(o.value.is_finite() && o.value > 0.0);
+impl RankedBlocks {
+    pub(crate) fn new(observations: &[BlockObservation]) -> Result<RankedBlocks, StratifiedError> {
+        let not_positive = |o: &BlockObservation| !(o.value.is_finite() && o.value > 0.0);
         if let Some(index) = observations.iter().position(not_positive) {
             return Err(StratifiedError::NotPositive { index });
         }
-        let mut in_order: Vec<&Observation> = observations.iter().collect();
+        let mut in_order: Vec<&BlockObservation> = observations.iter().collect();
         in_order.sort_by_key(|observation| observation.block);
-        let mut blocks = Blocks {
+        let mut blocks = RankedBlocks {
             baseline: Vec::new(),
             candidate: Vec::new(),
             sizes: Vec::new(),
@@ -124,9 +124,12 @@ impl Blocks {
         Ok(blocks)
     }
 
-    fn push(&mut self, block: &[&Observation]) {
-        let candidate = block.iter().filter(|o| o.side == Side::Candidate).count();
-        let size = Size {
+    fn push(&mut self, block: &[&BlockObservation]) {
+        let candidate = block
+            .iter()
+            .filter(|o| o.side == BlockSide::Candidate)
+            .count();
+        let size = BlockSize {
             baseline: block.len() - candidate,
             candidate,
         };
@@ -134,13 +137,13 @@ impl Blocks {
             return;
         }
         for observation in block {
-            let member = Member {
+            let member = BlockMember {
                 log: observation.value.ln(),
                 block: self.sizes.len(),
             };
             match observation.side {
-                Side::Baseline => self.baseline.push(member),
-                Side::Candidate => self.candidate.push(member),
+                BlockSide::Baseline => self.baseline.push(member),
+                BlockSide::Candidate => self.candidate.push(member),
             }
         }
         self.sizes.push(size);
@@ -155,29 +158,29 @@ impl Blocks {
     }
 
     /// Returns the blocks at `picks`; a block picked twice counts as two.
-    pub(crate) fn resampled(&self, picks: &[usize]) -> Blocks {
+    pub(crate) fn resample_blocks(&self, picks: &[usize]) -> RankedBlocks {
         let mut places = vec![Vec::new(); self.sizes.len()];
         for (place, &pick) in picks.iter().enumerate() {
             places[pick].push(place);
         }
         // Copies follow their original, so the sides stay sorted.
-        let copies = |side: &[Member]| {
-            let of = |member: &Member| {
+        let copies = |side: &[BlockMember]| {
+            let of = |member: &BlockMember| {
                 let log = member.log;
                 places[member.block]
                     .iter()
-                    .map(move |&block| Member { log, block })
+                    .map(move |&block| BlockMember { log, block })
             };
             side.iter().flat_map(of).collect()
         };
-        Blocks {
+        RankedBlocks {
             baseline: copies(&self.baseline),
             candidate: copies(&self.candidate),
             sizes: picks.iter().map(|&pick| self.sizes[pick]).collect(),
         }
     }
 
-    pub(super) fn sizes(&self) -> &[Size] {
+    pub(super) fn sizes(&self) -> &[BlockSize] {
         &self.sizes
     }
 
@@ -191,7 +194,7 @@ impl Blocks {
     /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with
     /// `theta` subtracted from the candidate's logarithms. Both sides are sorted, so ranking is one
     /// merge.
-    pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, Side, usize)) {
+    pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, BlockSide, usize)) {
         let (a, b) = (&self.baseline, &self.candidate);
         let (mut i, mut j) = (0, 0);
         while i < a.len() || j < b.len() {
@@ -208,15 +211,15 @@ impl Blocks {
             let rank = first_i + first_j + i + j + 1;
             a[first_i..i]
                 .iter()
-                .for_each(|member| visit(member.block, Side::Baseline, rank));
+                .for_each(|member| visit(member.block, BlockSide::Baseline, rank));
             b[first_j..j]
                 .iter()
-                .for_each(|member| visit(member.block, Side::Candidate, rank));
+                .for_each(|member| visit(member.block, BlockSide::Candidate, rank));
         }
     }
 
     /// The candidate's rank sum minus its mean, over its standard deviation; 0 when no arrangement changes the sum.
-    pub(crate) fn z(&self, theta: f64) -> f64 {
+    pub(crate) fn z_score(&self, theta: f64) -> f64 {
         let (excess, variance) = self.excess_and_variance(theta);
         if variance > 0.0 {
             excess / variance.sqrt()
@@ -231,13 +234,13 @@ impl Blocks {
     /// has the variance c (m - c) / (m - 1) times the population variance of the block's ranks
     /// (Cochran, Sampling Techniques, section 2.6); for c = m/2 that is m^2 / (4 (m - 1)).
     pub(super) fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
-        let mut sums = vec![Sums::default(); self.sizes.len()];
+        let mut sums = vec![RankSums::default(); self.sizes.len()];
         self.visit_ranks(theta, |block, side, doubled| {
             let rank = 0.5 * doubled as f64;
             let sums = &mut sums[block];
             sums.ranks += rank;
             sums.squares += rank * rank;
-            if side == Side::Candidate {
+            if side == BlockSide::Candidate {
                 sums.candidate += rank;
             }
         });
@@ -254,7 +257,7 @@ impl Blocks {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct RankSums {
     ranks: f64,
     squares: f64,
     candidate: f64,

@@ -3,17 +3,17 @@
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
 //! analysis matches the randomisation whatever drifts between blocks. Does not know when to stop
-//! measuring ([`sequential`](crate::sequential) does). Start at [`stratified_rank`].
+//! measuring ([`follow_sequential`](crate::follow_sequential) does). Start at [`stratified_rank`].
 
 mod blocks;
 mod permutation;
 
-pub(crate) use blocks::Blocks;
-pub use blocks::{Observation, Side, StratifiedError};
-pub use permutation::Tails;
+pub(crate) use blocks::RankedBlocks;
+pub use blocks::{BlockObservation, BlockSide, StratifiedError};
+pub use permutation::TailProbabilities;
 
 use crate::interval::Interval;
-use permutation::{is_affordable, tails};
+use permutation::{is_affordable, tail_probabilities};
 
 /// Fewest runs a side for which to claim a p-value: with blocks of two and two, 8 runs a side reach
 /// p = 2/1296; fewer cannot pass the limits of an early look.
@@ -30,7 +30,7 @@ pub struct StratifiedRank {
     /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs a
     /// side and beyond.
     pub is_exact: bool,
-    blocks: Blocks,
+    blocks: RankedBlocks,
 }
 
 /// Tests whether the two sides differ.
@@ -43,11 +43,13 @@ pub struct StratifiedRank {
 /// # Errors
 ///
 /// See [`StratifiedError`].
-pub fn stratified_rank(observations: &[Observation]) -> Result<StratifiedRank, StratifiedError> {
-    let blocks = Blocks::new(observations)?;
+pub fn stratified_rank(
+    observations: &[BlockObservation],
+) -> Result<StratifiedRank, StratifiedError> {
+    let blocks = RankedBlocks::new(observations)?;
     Ok(StratifiedRank {
         n_per_side: blocks.n_per_side(),
-        p: permutation::tails(&blocks, 0.0).both(),
+        p: permutation::tail_probabilities(&blocks, 0.0).two_sided_p(),
         is_exact: permutation::is_affordable(&blocks),
         blocks,
     })
@@ -63,38 +65,38 @@ impl StratifiedRank {
     /// Interval of the ratio: every ratio that this test would not reject at `confidence`, for
     /// instance 0.95.
     ///
-    /// It holds 1 exactly when [`p`](StratifiedRank::p) is above 1 - confidence.
+    /// It holds 1 exactly when [`p_value`](StratifiedRank::p) is above 1 - confidence.
     pub fn interval(&self, confidence: f64) -> Interval {
         self.interval_at(1.0 - confidence)
     }
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most
-    /// `p_limit`, such as that of a look of a [`Design`](crate::sequential::Design).
+    /// `p_limit`, such as that of a look of a [`SequentialDesign`](crate::follow_sequential::SequentialDesign).
     ///
     /// Too few blocks cannot reject any ratio on one side or both: that end is then 0 or infinite.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
-        interval(&self.blocks, p_limit).map(f64::exp)
+        shift_interval(&self.blocks, p_limit).map(f64::exp)
     }
 
     /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
     /// these ranks. p-values are discrete, so it is less than `alpha` with few blocks.
     ///
     /// Returns `alpha` itself if the normal approximation is used.
-    pub fn level(&self, alpha: f64) -> f64 {
-        permutation::level(&self.blocks, alpha)
+    pub fn attained_level(&self, alpha: f64) -> f64 {
+        permutation::attained_level(&self.blocks, alpha)
     }
 
     /// The test's normal approximation; positive when the candidate's values are larger.
-    pub fn z(&self) -> f64 {
-        self.blocks.z(0.0)
+    pub fn z_score(&self) -> f64 {
+        self.blocks.z_score(0.0)
     }
 
     /// The tails with `theta` subtracted from the candidate's logarithms: the test of a ratio of exp(theta).
     ///
     /// With theta = ln(1 + delta), a small lower tail says the ratio is below 1 + delta; with
     /// -ln(1 + delta), a small upper tail says it is above 1 / (1 + delta).
-    pub fn shifted(&self, theta: f64) -> Tails {
-        permutation::tails(&self.blocks, theta)
+    pub fn test_shifted(&self, theta: f64) -> TailProbabilities {
+        permutation::tail_probabilities(&self.blocks, theta)
     }
 }
 
@@ -106,33 +108,33 @@ impl StratifiedRank {
 
 /// First bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
 /// Centered at zero, so that an interval agrees with the test of zero.
-const FIRST_BRACKET: f64 = 0.6;
+const INITIAL_BRACKET: f64 = 0.6;
 
 /// Widest bracket, a ratio of e^77: a z that has not crossed the limit by then never will.
-const WIDEST_BRACKET: f64 = 77.0;
+const MAX_BRACKET: f64 = 77.0;
 
 /// Width at which the search stops: a millionth of the finest measurable change.
-const FINE: f64 = 1e-12;
+const FINE_RESOLUTION: f64 = 1e-12;
 
 /// Width for resampled figures: a ten-thousandth of a percent.
-const COARSE: f64 = 1e-6;
+const COARSE_RESOLUTION: f64 = 1e-6;
 
-impl Blocks {
+impl RankedBlocks {
     /// The shift of the candidate's logarithms.
     pub(crate) fn log_ratio(&self) -> f64 {
-        estimate(self, FINE)
+        estimate_shift(self, FINE_RESOLUTION)
     }
 
-    /// Like [`Blocks::log_ratio`], to six decimals in half the time, for resampling.
+    /// Like [`RankedBlocks::log_ratio`], to six decimals in half the time, for resampling.
     pub(crate) fn rough_log_ratio(&self) -> f64 {
-        estimate(self, COARSE)
+        estimate_shift(self, COARSE_RESOLUTION)
     }
 }
 
 /// The theta at which z is zero: the middle between the last positive and the first negative z.
-fn estimate(blocks: &Blocks, resolution: f64) -> f64 {
+fn estimate_shift(blocks: &RankedBlocks, resolution: f64) -> f64 {
     let middle = |is_below: &dyn Fn(f64) -> bool| {
-        let (low, high) = crossing(resolution, |theta| is_below(blocks.z(theta)));
+        let (low, high) = bracket_crossing(resolution, |theta| is_below(blocks.z_score(theta)));
         0.5 * (low + high)
     };
     0.5 * (middle(&|z| z > 0.0) + middle(&|z| z >= 0.0))
@@ -140,12 +142,12 @@ fn estimate(blocks: &Blocks, resolution: f64) -> f64 {
 
 /// The thetas that the two-sided test does not reject at `p_limit`; infinite ends if it rejects
 /// none on that side.
-fn interval(blocks: &Blocks, p_limit: f64) -> Interval {
+fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
     let limit = 0.5 * p_limit;
-    let is_below = |theta: f64| tails(blocks, theta).upper <= limit;
-    let is_above = |theta: f64| tails(blocks, theta).lower <= limit;
+    let is_below = |theta: f64| tail_probabilities(blocks, theta).upper <= limit;
+    let is_above = |theta: f64| tail_probabilities(blocks, theta).lower <= limit;
     if is_affordable(blocks) {
-        let steps = Steps::new(blocks);
+        let steps = ShiftSteps::new(blocks);
         return Interval {
             low: steps.first_beyond(is_below),
             high: steps.last_before(is_above),
@@ -153,26 +155,26 @@ fn interval(blocks: &Blocks, p_limit: f64) -> Interval {
     }
     // The end is the outermost shift tried that was not rejected.
     Interval {
-        low: crossing(FINE, is_below).1,
-        high: crossing(FINE, |theta| !is_above(theta)).0,
+        low: bracket_crossing(FINE_RESOLUTION, is_below).1,
+        high: bracket_crossing(FINE_RESOLUTION, |theta| !is_above(theta)).0,
     }
 }
 
 /// The shifts at which ranks change: the differences between a candidate's and a baseline's
 /// logarithm.
-struct Steps(Vec<f64>);
+struct ShiftSteps(Vec<f64>);
 
-impl Steps {
-    fn new(blocks: &Blocks) -> Steps {
+impl ShiftSteps {
+    fn new(blocks: &RankedBlocks) -> ShiftSteps {
         let mut steps: Vec<f64> = blocks.differences().collect();
         steps.sort_unstable_by(f64::total_cmp);
         // Merge differences that are equal up to rounding.
-        steps.dedup_by(|next, kept| *next - *kept <= FINE);
-        Steps(steps)
+        steps.dedup_by(|next, kept| *next - *kept <= FINE_RESOLUTION);
+        ShiftSteps(steps)
     }
 
     /// Returns a shift between the step of this index and the one before it.
-    fn before(&self, index: usize) -> f64 {
+    fn shift_before(&self, index: usize) -> f64 {
         match (index.checked_sub(1), self.0.get(index)) {
             (None, Some(next)) => next - 1.0,
             (Some(last), Some(next)) => 0.5 * (self.0[last] + next),
@@ -182,11 +184,11 @@ impl Steps {
     }
 
     /// Counts the gaps between steps that satisfy `is_first`, which holds for a prefix of them.
-    fn count(&self, is_first: impl Fn(f64) -> bool) -> usize {
+    fn count_first(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
             let middle = low.midpoint(high);
-            if is_first(self.before(middle)) {
+            if is_first(self.shift_before(middle)) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -197,21 +199,29 @@ impl Steps {
 
     /// The smallest shift that is not `rejected`, given that all smaller ones are.
     fn first_beyond(&self, rejected: impl Fn(f64) -> bool) -> f64 {
-        let Some(step) = self.count(&rejected).checked_sub(1) else {
+        let Some(step) = self.count_first(&rejected).checked_sub(1) else {
             return f64::NEG_INFINITY;
         };
         // Values are tied at a step itself, where the test may still reject.
         let step = self.0[step];
-        if rejected(step) { step + FINE } else { step }
+        if rejected(step) {
+            step + FINE_RESOLUTION
+        } else {
+            step
+        }
     }
 
     /// The largest shift that is not `rejected`, given that all larger ones are.
     fn last_before(&self, rejected: impl Fn(f64) -> bool) -> f64 {
-        let accepted = self.count(|theta| !rejected(theta));
+        let accepted = self.count_first(|theta| !rejected(theta));
         let Some(&step) = accepted.checked_sub(1).and_then(|last| self.0.get(last)) else {
             return f64::INFINITY;
         };
-        if rejected(step) { step - FINE } else { step }
+        if rejected(step) {
+            step - FINE_RESOLUTION
+        } else {
+            step
+        }
     }
 }
 
@@ -220,16 +230,16 @@ impl Steps {
 ///
 /// Both ends are minus infinity if it is false for every theta, and plus infinity if it is true for
 /// every theta.
-fn crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
-    let (mut low, mut high) = (-FIRST_BRACKET, FIRST_BRACKET);
+fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
+    let (mut low, mut high) = (-INITIAL_BRACKET, INITIAL_BRACKET);
     while !is_below(low) {
-        if low < -WIDEST_BRACKET {
+        if low < -MAX_BRACKET {
             return (f64::NEG_INFINITY, f64::NEG_INFINITY);
         }
         (low, high) = (2.0 * low, low);
     }
     while is_below(high) {
-        if high > WIDEST_BRACKET {
+        if high > MAX_BRACKET {
             return (f64::INFINITY, f64::INFINITY);
         }
         (low, high) = (high, 2.0 * high);

@@ -3,17 +3,17 @@
 //! Computes the distribution of the candidate's rank sum over all assignments of the labels:
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
 //! that would cost too much. Does not know logarithms or how shifts are searched. Start at
-//! [`Permutation::tails`].
+//! [`PermutationDistribution::tails`].
 
-use super::blocks::{Blocks, Side, Size};
+use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
 
 /// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs a
 /// side in blocks of two and two need 3 million.
-const MOST_WORK: f64 = 4e6;
+const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.
-pub(super) struct Permutation {
+pub(super) struct PermutationDistribution {
     /// Rank sums of each block with their probabilities, ascending, in lattice steps from the
     /// block's smallest.
     blocks: Vec<Vec<(usize, f64)>>,
@@ -23,54 +23,54 @@ pub(super) struct Permutation {
 
 /// Probabilities of arrangements at least as extreme as the observed one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tails {
+pub struct TailProbabilities {
     /// Of a rank sum at most the observed one: small when the candidate is below the baseline.
     pub lower: f64,
     /// Of a rank sum at least the observed one: small when the candidate is above the baseline.
     pub upper: f64,
 }
 
-impl Tails {
+impl TailProbabilities {
     /// The two-sided p-value: twice the smaller tail, at most 1.
-    pub fn both(&self) -> f64 {
+    pub fn two_sided_p(&self) -> f64 {
         (2.0 * self.lower.min(self.upper)).min(1.0)
     }
 }
 
 /// Ranks of one block, doubled so that mid-ranks are integers.
 #[derive(Default, Clone)]
-struct Ranks {
+struct BlockRanks {
     all: Vec<usize>,
     candidate: usize,
 }
 
 /// Tails with `theta` subtracted from the candidate's logarithms.
-pub(super) fn tails(blocks: &Blocks, theta: f64) -> Tails {
+pub(super) fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProbabilities {
     let (ranks, step) = ranks_on_lattice(blocks, theta);
     if is_affordable(blocks) {
-        Permutation::new(&ranks, step, blocks.sizes()).tails()
+        PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_tails()
     } else {
-        approximate(blocks, theta, step)
+        approximate_tails(blocks, theta, step)
     }
 }
 
 /// The largest probability not above `alpha` with which the two-sided p-value is at most `alpha`;
 /// `alpha` itself if the normal approximation is used.
-pub(super) fn level(blocks: &Blocks, alpha: f64) -> f64 {
+pub(super) fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
     if !is_affordable(blocks) {
         return alpha;
     }
     let (ranks, step) = ranks_on_lattice(blocks, 0.0);
-    Permutation::new(&ranks, step, blocks.sizes()).level(alpha)
+    PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_level(alpha)
 }
 
 /// Doubled ranks by block, and the greatest common divisor of all differences within blocks; 0 if
 /// the ranks of every block are all equal.
-fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
-    let mut ranks = vec![Ranks::default(); blocks.sizes().len()];
+fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
+    let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
         ranks[block].all.push(doubled);
-        if side == Side::Candidate {
+        if side == BlockSide::Candidate {
             ranks[block].candidate += doubled;
         }
     });
@@ -85,7 +85,7 @@ fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
 
 /// Returns whether the exact distribution is worth its cost. Depends only on block sizes, so that
 /// all shifts of the same data use the same distribution.
-pub(super) fn is_affordable(blocks: &Blocks) -> bool {
+pub(super) fn is_affordable(blocks: &RankedBlocks) -> bool {
     let values: usize = blocks.sizes().iter().map(|size| size.total()).sum();
     let (mut width, mut work) = (0.0, 0.0);
     for size in blocks.sizes() {
@@ -95,30 +95,30 @@ pub(super) fn is_affordable(blocks: &Blocks) -> bool {
         width += widest;
         work += 0.5 * width * terms + 0.5 * (size.total() * size.candidate) as f64 * terms;
     }
-    work <= MOST_WORK
+    work <= MAX_EXACT_WORK
 }
 
 /// The normal approximation with a continuity correction of half a step of the lattice on which
 /// rank sums lie.
-fn approximate(blocks: &Blocks, theta: f64, doubled_step: usize) -> Tails {
+fn approximate_tails(blocks: &RankedBlocks, theta: f64, doubled_step: usize) -> TailProbabilities {
     let (excess, variance) = blocks.excess_and_variance(theta);
     if variance <= 0.0 {
-        return Tails {
+        return TailProbabilities {
             lower: 1.0,
             upper: 1.0,
         };
     }
     let half_step = 0.25 * doubled_step as f64;
     let tail = |excess: f64| normal::upper_tail((excess - half_step) / variance.sqrt());
-    Tails {
+    TailProbabilities {
         lower: tail(-excess),
         upper: tail(excess),
     }
 }
 
-impl Permutation {
-    fn new(ranks: &[Ranks], step: usize, sizes: &[Size]) -> Permutation {
-        let mut permutation = Permutation {
+impl PermutationDistribution {
+    fn new(ranks: &[BlockRanks], step: usize, sizes: &[BlockSize]) -> PermutationDistribution {
+        let mut permutation = PermutationDistribution {
             blocks: Vec::with_capacity(ranks.len()),
             observed: 0,
         };
@@ -128,7 +128,7 @@ impl Permutation {
         permutation
     }
 
-    fn push(&mut self, ranks: &Ranks, step: usize, candidates: usize) {
+    fn push(&mut self, ranks: &BlockRanks, step: usize, candidates: usize) {
         let smallest = ranks.all[0];
         let places: Vec<usize> = ranks.all.iter().map(|r| (r - smallest) / step).collect();
         let mut sums = sums_of_choices(&places, candidates);
@@ -141,7 +141,7 @@ impl Permutation {
     }
 
     /// The probability of every rank sum, from the smallest on.
-    fn distribution(&self) -> Vec<f64> {
+    fn rank_sum_distribution(&self) -> Vec<f64> {
         let mut sums = vec![1.0];
         for block in &self.blocks {
             let widest = block.last().map_or(0, |term| term.0);
@@ -156,18 +156,18 @@ impl Permutation {
         sums
     }
 
-    fn tails(&self) -> Tails {
-        let sums = self.distribution();
-        Tails {
+    fn exact_tails(&self) -> TailProbabilities {
+        let sums = self.rank_sum_distribution();
+        TailProbabilities {
             lower: sums[..=self.observed].iter().sum(),
             upper: sums[self.observed..].iter().rev().sum(),
         }
     }
 
-    fn level(&self, alpha: f64) -> f64 {
+    fn exact_level(&self, alpha: f64) -> f64 {
         // Probabilities that are equal up to rounding must fall on the same side of the limit.
         let limit = 0.5 * alpha * (1.0 + 1e-9);
-        let sums = self.distribution();
+        let sums = self.rank_sum_distribution();
         let tail = |sums: &mut dyn Iterator<Item = f64>| {
             let cumulated = sums.scan(0.0, |sum, probability| {
                 *sum += probability;
@@ -190,7 +190,7 @@ fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
     sums[0].push((0, 1.0));
     for &value in values {
         for chosen in (0..count).rev() {
-            sums[chosen + 1] = merged(&sums[chosen + 1], &sums[chosen], value);
+            sums[chosen + 1] = merge_sums(&sums[chosen + 1], &sums[chosen], value);
         }
     }
     let mut wanted = sums.swap_remove(count);
@@ -200,7 +200,7 @@ fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
 }
 
 /// Merges two ascending lists of sums, the second shifted by `shift`; equal sums are added up.
-fn merged(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> Vec<(usize, f64)> {
+fn merge_sums(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> Vec<(usize, f64)> {
     let mut result = Vec::with_capacity(first.len() + second.len());
     let (mut i, mut j) = (0, 0);
     while i < first.len() || j < second.len() {

@@ -1,6 +1,6 @@
 //! Every kind of error in a file is reported with its line and a hint.
 
-use super::{assigned, ids, message_of, read, served};
+use super::{assignment_of, case_ids, message_of, read_experiment, service_of};
 use std::time::Duration;
 
 /// A valid file, one line of which each of the following mistakes replaces.
@@ -46,15 +46,15 @@ when = ["web, size=10"]
 
 #[test]
 fn the_small_file_is_good_and_each_case_has_its_own_end() {
-    let found = read(SMALL).unwrap();
+    let found = read_experiment(SMALL).unwrap();
     let cases = [
         "small/web mode=a size=10",
         "small/web mode=a size=1000",
         "small/web mode=b size=1000",
     ];
-    assert_eq!(ids(&found, "web"), cases);
+    assert_eq!(case_ids(&found, "web"), cases);
     let load = |case: usize| {
-        served(&assigned(&found, "web", case, "plain"))
+        service_of(&assignment_of(&found, "web", case, "plain"))
             .load
             .spec
             .clone()
@@ -65,15 +65,15 @@ fn the_small_file_is_good_and_each_case_has_its_own_end() {
         (Some(Duration::from_secs(2)), None)
     );
     assert_eq!(load(0).concurrency, Some(20));
-    let run = assigned(&found, "web", 0, "plain");
-    assert_eq!(served(&run).verify.statuses, [(200, 299), (304, 304)]);
+    let run = assignment_of(&found, "web", 0, "plain");
+    assert_eq!(service_of(&run).verify.statuses, [(200, 299), (304, 304)]);
     assert_eq!(found.claims[0].rows.len(), 3);
 }
 
 /// Original text, replacement, line of the error, and texts that the message must contain.
-type Mistake = (&'static str, &'static str, usize, &'static [&'static str]);
+type FileMistake = (&'static str, &'static str, usize, &'static [&'static str]);
 
-const MISTAKES: &[Mistake] = &[
+const MISTAKES: &[FileMistake] = &[
     ("schema = 2", "schema = 3", 1, &["schema 3"]),
     ("schema = 2", "title = 1", 1, &["key 'title'"]),
     (
@@ -395,12 +395,15 @@ fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
         "0.5*throughput(plain)",
         "throughput[web, mode=b, size=1000](plain)",
     );
-    assert_eq!(read(&one).unwrap().claims[0].rows.len(), 3);
+    assert_eq!(read_experiment(&one).unwrap().claims[0].rows.len(), 3);
 }
 
 #[test]
 fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_measuring() {
-    assert_eq!(read(SMALL).unwrap().renamed().unwrap(), None);
+    assert_eq!(
+        read_experiment(SMALL).unwrap().renamed_message().unwrap(),
+        None
+    );
     let older = SMALL
         .replace("schema = 2", "schema = 1")
         .replace(
@@ -409,18 +412,25 @@ fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_mea
         )
         .replace("throughput", "rps")
         .replace("concurrency =", "connections =");
-    let found = read(&older).unwrap();
+    let found = read_experiment(&older).unwrap();
     let names = found.groups[0].metrics.iter().map(|metric| &metric.name);
     assert_eq!(names.collect::<Vec<_>>(), ["throughput", "latency_p99"]);
-    let load = |found| served(&assigned(found, "web", 0, "plain")).load.clone();
-    assert_eq!(load(&found), load(&read(SMALL).unwrap()));
+    let load = |found| {
+        service_of(&assignment_of(found, "web", 0, "plain"))
+            .load
+            .clone()
+    };
+    assert_eq!(load(&found), load(&read_experiment(SMALL).unwrap()));
     assert_eq!(
-        found.renamed().unwrap().unwrap(),
+        found.renamed_message().unwrap().unwrap(),
         "The file has older names that are understood: 'rps' is 'throughput', 'latency.p99' is 'latency_p99', \
          'connections' is 'concurrency' today."
     );
-    let bytes = read(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
-    assert_eq!(bytes.groups[0].stored("throughput"), "bytes_per_second");
-    let refused = bytes.renamed().unwrap_err().to_string();
+    let bytes = read_experiment(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
+    assert_eq!(
+        bytes.groups[0].stored_name_of("throughput"),
+        "bytes_per_second"
+    );
+    let refused = bytes.renamed_message().unwrap_err().to_string();
     assert!(refused.contains("hint: schema = 2"), "{refused}");
 }

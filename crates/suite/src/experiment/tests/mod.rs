@@ -7,10 +7,11 @@ mod programs;
 use super::*;
 use rustix::process::Signal;
 use speedwell_model::assignment::{
-    Assignment, BodyRule, Change, Origin, Place, Proof, Ready, Shares, Stop, Warmup, Work,
+    BodyRule, EnvVarChange, LoadWarmup, MetricSource, ProcessorShares, ProofSource, ReadinessCheck,
+    RunAssignment, StopSignal, TargetWork, VariantProof,
 };
-use speedwell_model::load_spec::Client;
-use speedwell_model::{Better, Metric, Order, Verdict};
+use speedwell_model::load_spec::LoadClient;
+use speedwell_model::{Metric, MetricDirection, RunOrder, Verdict};
 use std::time::Duration;
 
 const TOPOLOGIES: &str =
@@ -21,7 +22,7 @@ const OVERHEAD: &str =
 fn read_with(text: &str, set: &[(&str, &str)], usable: u32) -> Result<Experiment> {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let set: Vec<(String, String)> = set.iter().map(pair).collect();
-    resolve(
+    resolve_file(
         &tree::parse_toml(text)?,
         "file",
         Path::new("/x"),
@@ -30,33 +31,38 @@ fn read_with(text: &str, set: &[(&str, &str)], usable: u32) -> Result<Experiment
     )
 }
 
-pub fn read(text: &str) -> Result<Experiment> {
+pub fn read_experiment(text: &str) -> Result<Experiment> {
     read_with(text, &[], 8)
 }
 
 pub fn message_of(text: &str) -> String {
-    match read(text) {
+    match read_experiment(text) {
         Ok(_) => panic!("this was read without an error:\n{text}"),
         Err(error) => format!("{error:#}"),
     }
 }
 
-pub fn assigned(experiment: &Experiment, group: &str, case: usize, variant: &str) -> Assignment {
-    let group = experiment.group(group).unwrap();
+pub fn assignment_of(
+    experiment: &Experiment,
+    group: &str,
+    case: usize,
+    variant: &str,
+) -> RunAssignment {
+    let group = experiment.find_group(group).unwrap();
     experiment
         .assignment(group, &group.cases[case], variant, 42)
         .unwrap()
 }
 
-pub fn served(assignment: &Assignment) -> &speedwell_model::assignment::Service {
+pub fn service_of(assignment: &RunAssignment) -> &speedwell_model::assignment::ServerWork {
     match &assignment.work {
-        Work::Server(service) => service,
+        TargetWork::Server(service) => service,
         _ => panic!("{assignment:?}"),
     }
 }
 
-pub fn ids(experiment: &Experiment, group: &str) -> Vec<String> {
-    let cases = &experiment.group(group).unwrap().cases;
+pub fn case_ids(experiment: &Experiment, group: &str) -> Vec<String> {
+    let cases = &experiment.find_group(group).unwrap().cases;
     cases.iter().map(|case| case.id()).collect()
 }
 
@@ -65,17 +71,17 @@ fn as_json(toml: &str) -> String {
     serde_json::to_string(&value).unwrap()
 }
 
-fn names(metrics: &[Metric]) -> Vec<&str> {
+fn metric_names(metrics: &[Metric]) -> Vec<&str> {
     metrics.iter().map(|metric| metric.name.as_str()).collect()
 }
 
 #[test]
 fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() {
-    let found = read(TOPOLOGIES).unwrap();
+    let found = read_experiment(TOPOLOGIES).unwrap();
     assert_eq!(found.name, "http-worker-topologies");
     assert_eq!(found.cpus, 7);
-    assert_eq!(found.number("workers"), Some(7.0));
-    assert_eq!(found.number("cpus"), Some(7.0));
+    assert_eq!(found.claim_number("workers"), Some(7.0));
+    assert_eq!(found.claim_number("cpus"), Some(7.0));
     let variants: Vec<&str> = found.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(
         variants,
@@ -88,11 +94,11 @@ fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() 
         ("calc".to_owned(), "one worker".to_owned())
     );
     assert_eq!(
-        ids(&found, "random-fib"),
+        case_ids(&found, "random-fib"),
         ["http-worker-topologies/random-fib"]
     );
-    let group = found.group("random-fib").unwrap();
-    assert_eq!(group.seed, Seed::PerBlock);
+    let group = found.find_group("random-fib").unwrap();
+    assert_eq!(group.seed, SeedSource::PerBlock);
     let metrics = [
         "latency_p50",
         "latency_p95",
@@ -101,13 +107,13 @@ fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() 
         "throughput",
         "cpu_per_request",
     ];
-    assert_eq!(names(&group.metrics), metrics);
+    assert_eq!(metric_names(&group.metrics), metrics);
 }
 
 #[test]
 fn the_topologies_say_what_is_compared_claimed_and_shown() {
-    let found = read(TOPOLOGIES).unwrap();
-    let pins = Pins {
+    let found = read_experiment(TOPOLOGIES).unwrap();
+    let pins = ProcessorPins {
         target: None,
         load: 1,
     };
@@ -120,7 +126,7 @@ fn the_topologies_say_what_is_compared_claimed_and_shown() {
         ),
         (
             Some(8),
-            Order::Blocks,
+            RunOrder::Blocks,
             Some(pins),
             Some(Duration::from_secs(600))
         )
@@ -139,7 +145,7 @@ fn the_topologies_say_what_is_compared_claimed_and_shown() {
     assert_eq!(found.claims.len(), 2);
     assert_eq!(found.claims[0].expression.terms().len(), 6);
     assert_eq!(found.claims[0].rows.len(), 1);
-    let Output::Chart { name, stages, .. } = &found.outputs[0] else {
+    let ReportOutput::Chart { name, stages, .. } = &found.outputs[0] else {
         panic!("{:?}", found.outputs)
     };
     assert_eq!(
@@ -147,7 +153,7 @@ fn the_topologies_say_what_is_compared_claimed_and_shown() {
         ("served", 2, 6)
     );
     assert_eq!(found.outputs.len(), 4);
-    let Need::Program {
+    let RequirementKind::Program {
         command, at_least, ..
     } = &found.requirements[0].need
     else {
@@ -161,8 +167,8 @@ fn the_topologies_say_what_is_compared_claimed_and_shown() {
 
 #[test]
 fn a_topology_is_resolved_down_to_the_last_word() {
-    let found = read(TOPOLOGIES).unwrap();
-    let cyan = assigned(&found, "random-fib", 0, "cyan");
+    let found = read_experiment(TOPOLOGIES).unwrap();
+    let cyan = assignment_of(&found, "random-fib", 0, "cyan");
     assert_eq!(
         cyan.target.command,
         [
@@ -176,10 +182,10 @@ fn a_topology_is_resolved_down_to_the_last_word() {
     );
     assert_eq!(cyan.target.directory, Path::new("/x"));
     assert_eq!(cyan.target.environment, []);
-    let service = served(&cyan);
+    let service = service_of(&cyan);
     assert_eq!(service.children, Some(14));
     assert_eq!((service.port, service.private_network), (None, false));
-    let ready = Ready {
+    let ready = ReadinessCheck {
         path: Some("/".to_owned()),
         status: 200,
         within_ms: 10_000,
@@ -187,12 +193,12 @@ fn a_topology_is_resolved_down_to_the_last_word() {
     assert_eq!(service.ready, ready);
     assert_eq!(
         service.stop,
-        Stop {
+        StopSignal {
             signal: Signal::TERM.as_raw(),
             grace_ms: 3000
         }
     );
-    assert_eq!(service.load.spec.client, Client::Builtin);
+    assert_eq!(service.load.spec.client, LoadClient::Builtin);
     assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/");
     assert_eq!(
         (service.load.spec.concurrency, service.load.spec.pipeline),
@@ -202,18 +208,18 @@ fn a_topology_is_resolved_down_to_the_last_word() {
         (service.load.spec.count, service.load.spec.time),
         (Some(8000), None)
     );
-    assert_eq!(service.load.warmup, Warmup::Requests(500));
+    assert_eq!(service.load.warmup, LoadWarmup::Requests(500));
     assert_eq!(service.verify.statuses, [(200, 200)]);
     assert_eq!(
         service.verify.body,
         Some(BodyRule::Regex(r"^\s*\d+$".to_owned()))
     );
     assert!(!service.verify.same_bytes);
-    let children = |name: &str| served(&assigned(&found, "random-fib", 0, name)).children;
+    let children = |name: &str| service_of(&assignment_of(&found, "random-fib", 0, name)).children;
     assert_eq!(children("red"), Some(0));
     assert_eq!(children("purple"), Some(8));
     assert_eq!(
-        assigned(&found, "random-fib", 0, "red")
+        assignment_of(&found, "random-fib", 0, "red")
             .target
             .command
             .len(),
@@ -224,19 +230,19 @@ fn a_topology_is_resolved_down_to_the_last_word() {
 #[test]
 fn set_takes_the_place_of_params_and_of_values_of_a_group() {
     let found = read_with(TOPOLOGIES, &[("workers", "2"), ("clients", "1k")], 8).unwrap();
-    let cyan = assigned(&found, "random-fib", 0, "cyan");
+    let cyan = assignment_of(&found, "random-fib", 0, "cyan");
     assert_eq!(cyan.target.command[4], "--http=2");
-    assert_eq!(served(&cyan).load.spec.concurrency, Some(1000));
-    assert_eq!(found.number("cpus"), Some(7.0));
+    assert_eq!(service_of(&cyan).load.spec.concurrency, Some(1000));
+    assert_eq!(found.claim_number("cpus"), Some(7.0));
     let tests = [
         ("test", "fibonacci-async-es2017-native"),
         ("server", "hapi"),
         ("server", "restify"),
     ];
     let found = read_with(OVERHEAD, &tests, 8).unwrap();
-    assert_eq!(ids(&found, "http").len(), 2);
+    assert_eq!(case_ids(&found, "http").len(), 2);
     assert_eq!(
-        ids(&found, "promises"),
+        case_ids(&found, "promises"),
         ["crash-collector-overhead/promises test=fibonacci-async-es2017-native"]
     );
     let lost = read_with(TOPOLOGIES, &[("worker", "2")], 8)
@@ -254,38 +260,42 @@ fn set_takes_the_place_of_params_and_of_values_of_a_group() {
 fn few_processors_are_not_divided() {
     assert_eq!(read_with(TOPOLOGIES, &[], 2).unwrap().cpus, 2);
     assert_eq!(read_with(TOPOLOGIES, &[], 4).unwrap().cpus, 3);
-    let pins = Pins {
+    let pins = ProcessorPins {
         target: Some(2),
         load: 2,
     };
-    let shared = Some(Shares { target: 2, load: 2 });
+    let shared = Some(ProcessorShares { target: 2, load: 2 });
     assert_eq!(
-        (pins.divide(8), pins.divide(4), pins.divide(3)),
+        (
+            pins.divide_processors(8),
+            pins.divide_processors(4),
+            pins.divide_processors(3)
+        ),
         (shared, shared, None)
     );
     assert_eq!(
-        Pins {
+        ProcessorPins {
             target: Some(7),
             load: 2
         }
-        .divide(8),
+        .divide_processors(8),
         None
     );
 }
 
 #[test]
 fn the_overhead_of_a_module_is_measured_in_three_groups() {
-    let found = read(OVERHEAD).unwrap();
-    let counts: Vec<usize> = found.cases().map(|(_, cases)| cases.len()).collect();
+    let found = read_experiment(OVERHEAD).unwrap();
+    let counts: Vec<usize> = found.group_cases().map(|(_, cases)| cases.len()).collect();
     assert_eq!(counts, [5, 7, 2]);
-    let promises = found.group("promises").unwrap();
+    let promises = found.find_group("promises").unwrap();
     assert_eq!(
-        names(&promises.metrics),
+        metric_names(&promises.metrics),
         ["time", "instructions:u", "cpu_time", "max_rss"]
     );
     assert_eq!(
         promises.metrics[0],
-        Metric::new("time", "ns", Better::Lower)
+        Metric::new("time", "ns", MetricDirection::Lower)
     );
     assert_eq!(found.plan.control.as_deref(), Some("baseline"));
     assert_eq!(found.plan.precision, Some(0.02));
@@ -304,15 +314,15 @@ fn the_overhead_of_a_module_is_measured_in_three_groups() {
         .collect();
     assert_eq!(gates, ["promises: time < +250%", "http: rps > -5%"]);
     let profile = found.profile.as_ref().unwrap();
-    let differs = When::Verdict {
+    let differs = ProfileCondition::Verdict {
         verdict: Verdict::Same,
         equal: false,
     };
     assert_eq!(
         (&profile.when, profile.tool, profile.after_warmup),
-        (&differs, Tool::Auto, true)
+        (&differs, ProfilerChoice::Auto, true)
     );
-    let packages = Need::Packages {
+    let packages = RequirementKind::Packages {
         directory: "/x/servers".into(),
         lockfile: true,
     };
@@ -321,8 +331,8 @@ fn the_overhead_of_a_module_is_measured_in_three_groups() {
 
 #[test]
 fn the_module_reaches_the_target_and_must_prove_itself() {
-    let found = read(OVERHEAD).unwrap();
-    let run = assigned(&found, "promises", 2, "collector");
+    let found = read_experiment(OVERHEAD).unwrap();
+    let run = assignment_of(&found, "promises", 2, "collector");
     assert_eq!(
         run.target.command,
         ["node", "src/fibonacci-async-es2017-native.js"]
@@ -331,21 +341,21 @@ fn the_module_reaches_the_target_and_must_prove_itself() {
         run.target.directory,
         Path::new("/x/promise-performance-tests")
     );
-    let append = Change::Append("NODE_OPTIONS".into(), "--require=/x/collector.js".into());
-    let mode = Change::Set("CC_MODE".into(), "uncaught".into());
+    let append = EnvVarChange::Append("NODE_OPTIONS".into(), "--require=/x/collector.js".into());
+    let mode = EnvVarChange::Set("CC_MODE".into(), "uncaught".into());
     assert_eq!(run.target.environment, [append, mode]);
-    let proof = Proof {
-        place: Place::Stderr,
+    let proof = VariantProof {
+        place: ProofSource::Stderr,
         pattern: "\"mode\":\"uncaught\"".to_owned(),
         at_exit: true,
     };
     assert_eq!(run.proofs, [proof]);
-    assert_eq!(run.work, Work::Command);
+    assert_eq!(run.work, TargetWork::Command);
     assert_eq!(run.also, ["instructions:u", "cpu_time", "max_rss"]);
     assert_eq!(run.figures[0].factor, 1e6);
     let pattern = r"Time\((?P<name>[^)]+)\): (?P<value>[\d.]+) ms";
-    assert_eq!(run.figures[0].from, Origin::Regex(pattern.to_owned()));
-    let plain = assigned(&found, "promises", 2, "baseline");
+    assert_eq!(run.figures[0].from, MetricSource::Regex(pattern.to_owned()));
+    let plain = assignment_of(&found, "promises", 2, "baseline");
     assert_eq!(
         (plain.target.environment, plain.proofs),
         (Vec::new(), Vec::new())
@@ -354,27 +364,33 @@ fn the_module_reaches_the_target_and_must_prove_itself() {
 
 #[test]
 fn exceptions_change_only_their_own_case() {
-    let found = read(OVERHEAD).unwrap();
-    let hapi = assigned(&found, "http", 2, "collector");
-    let prefix = assigned(&found, "http", 3, "collector");
-    let big = assigned(&found, "http", 6, "collector");
+    let found = read_experiment(OVERHEAD).unwrap();
+    let hapi = assignment_of(&found, "http", 2, "collector");
+    let prefix = assignment_of(&found, "http", 3, "collector");
+    let big = assignment_of(&found, "http", 6, "collector");
     assert_eq!(hapi.target.command[1], "benchmarks/hapi.cjs");
-    assert_eq!(served(&hapi).load.spec.url, "http://127.0.0.1:{port}/");
-    assert_eq!(served(&hapi).ready.path.as_deref(), Some("/"));
+    assert_eq!(service_of(&hapi).load.spec.url, "http://127.0.0.1:{port}/");
+    assert_eq!(service_of(&hapi).ready.path.as_deref(), Some("/"));
     assert_eq!(
-        served(&prefix).load.spec.url,
+        service_of(&prefix).load.spec.url,
         "http://127.0.0.1:{port}/greet/hello"
     );
-    assert_eq!(served(&prefix).ready.path.as_deref(), Some("/greet/hello"));
+    assert_eq!(
+        service_of(&prefix).ready.path.as_deref(),
+        Some("/greet/hello")
+    );
     let hello = BodyRule::Json(serde_json::json!({"hello": "world"}));
-    assert_eq!(served(&prefix).verify.body, Some(hello.clone()));
-    assert_eq!(served(&hapi).verify.body, Some(hello));
-    assert_eq!(served(&big).verify.body, Some(BodyRule::JsonLength(200)));
-    let service = served(&big);
+    assert_eq!(service_of(&prefix).verify.body, Some(hello.clone()));
+    assert_eq!(service_of(&hapi).verify.body, Some(hello));
+    assert_eq!(
+        service_of(&big).verify.body,
+        Some(BodyRule::JsonLength(200))
+    );
+    let service = service_of(&big);
     assert_eq!((service.port, service.private_network), (Some(3000), true));
     assert_eq!(
         service.stop,
-        Stop {
+        StopSignal {
             signal: Signal::INT.as_raw(),
             grace_ms: 2000
         }
@@ -385,27 +401,27 @@ fn exceptions_change_only_their_own_case() {
     );
     let end = (service.load.spec.time, service.load.spec.count);
     assert_eq!(end, (Some(Duration::from_secs(10)), None));
-    assert_eq!(service.load.warmup, Warmup::Requests(12_000));
+    assert_eq!(service.load.warmup, LoadWarmup::Requests(12_000));
     assert!(service.verify.same_bytes);
 }
 
 #[test]
 fn an_exit_status_may_hang_on_the_case_and_a_time_on_marks() {
-    let found = read(OVERHEAD).unwrap();
-    let crash = assigned(&found, "exit-delay", 0, "baseline");
-    let clean = assigned(&found, "exit-delay", 1, "baseline");
+    let found = read_experiment(OVERHEAD).unwrap();
+    let crash = assignment_of(&found, "exit-delay", 0, "baseline");
+    let clean = assignment_of(&found, "exit-delay", 1, "baseline");
     assert_eq!(
         (crash.target.expected_exit, clean.target.expected_exit),
         (1, 0)
     );
-    let marks = Origin::Marks("mark:throw".to_owned(), "process-end".to_owned());
+    let marks = MetricSource::Marks("mark:throw".to_owned(), "process-end".to_owned());
     assert_eq!(
         (&crash.figures[0].from, crash.figures[0].factor),
         (&marks, 1.0)
     );
     assert_eq!(
         crash.figures[0].metric,
-        Metric::new("exit_delay", "ns", Better::Lower)
+        Metric::new("exit_delay", "ns", MetricDirection::Lower)
     );
 }
 
@@ -414,9 +430,9 @@ fn json_says_the_same_as_toml() {
     for text in [TOPOLOGIES, OVERHEAD] {
         let toml = tree::parse_toml(text).unwrap();
         let json = tree::parse_json(&as_json(text)).unwrap();
-        let one = resolve(&toml, "file", Path::new("/x"), &[], 8).unwrap();
-        let other = resolve(&json, "file", Path::new("/x"), &[], 8).unwrap();
-        for ((group, cases), (twin, _)) in one.cases().zip(other.cases()) {
+        let one = resolve_file(&toml, "file", Path::new("/x"), &[], 8).unwrap();
+        let other = resolve_file(&json, "file", Path::new("/x"), &[], 8).unwrap();
+        for ((group, cases), (twin, _)) in one.group_cases().zip(other.group_cases()) {
             for case in cases {
                 for variant in &one.variants {
                     let run = one.assignment(group, case, &variant.name, 7).unwrap();
@@ -434,10 +450,10 @@ fn json_says_the_same_as_toml() {
 fn a_name_in_quotes_is_kept_as_it_is_with_its_dots() {
     let text = "[variant.\"v1.2\"]\n[variant.\"v2.0\"]\nlabel = \"new\"\n[benchmark.\"a.b\"]\nkind = \"load\"\n\
                 url = \"http://127.0.0.1:8000/\"\n";
-    let found = read(text).unwrap();
+    let found = read_experiment(text).unwrap();
     let variants: Vec<&str> = found.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(variants, ["v1.2", "v2.0"]);
-    assert_eq!(ids(&found, "a.b"), ["file/a.b concurrency=10"]);
+    assert_eq!(case_ids(&found, "a.b"), ["file/a.b concurrency=10"]);
     let wrong = message_of(&text.replace("label", "lable"));
     assert!(
         wrong.starts_with("line 3: [variant.\"v2.0\"] has a key 'lable'"),
@@ -451,7 +467,7 @@ fn mistakes_in_json_are_reported_with_their_path() {
         .replace("pipelining", "x")
         .replace("keepalive   = true", "keepalife = true");
     let json = tree::parse_json(&as_json(&wrong)).unwrap();
-    let message = resolve(&json, "file", Path::new("/x"), &[], 8)
+    let message = resolve_file(&json, "file", Path::new("/x"), &[], 8)
         .unwrap_err()
         .to_string();
     assert_eq!(

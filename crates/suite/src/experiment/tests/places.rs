@@ -1,8 +1,8 @@
 //! `[place]` and `[[service]]`: machines of each role, placeholders that stay until a run begins,
 //! and rejected files.
 
-use super::{assigned, message_of, read, served};
-use speedwell_model::assignment::{BackingService, Scope, Stop};
+use super::{assignment_of, message_of, read_experiment, service_of};
+use speedwell_model::assignment::{BackingService, ServiceScope, StopSignal};
 
 const TOP: &str = r#"
 schema = 2
@@ -33,21 +33,21 @@ load = { path = "/x", requests = 10 }
 "#;
 
 /// Returns a complete file of such parts.
-fn file(parts: &[&str]) -> String {
+fn join_parts(parts: &[&str]) -> String {
     [&[TOP], parts].concat().concat()
 }
 
 #[test]
 fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
-    let found = read(&file(&[PLACE, SERVICE, GROUP])).unwrap();
+    let found = read_experiment(&join_parts(&[PLACE, SERVICE, GROUP])).unwrap();
     let place = found.place.as_ref().unwrap();
     let roles: Vec<(&str, u32)> = (place.roles.iter())
         .map(|role| (role.name.as_str(), role.machines))
         .collect();
     assert_eq!(roles, [("target", 1), ("db", 1), ("load", 2)]);
-    assert!(place.roles[0].on.fits(&|name| name == "server"));
-    assert!(!place.roles[0].on.fits(&|_| true));
-    let own = assigned(&found, "web", 0, &found.variants[0].name);
+    assert!(place.roles[0].on.matches_machine(&|name| name == "server"));
+    assert!(!place.roles[0].on.matches_machine(&|_| true));
+    let own = assignment_of(&found, "web", 0, &found.variants[0].name);
     assert_eq!(own.ports, Some((20_000, 20_999)));
     let words = [
         "server",
@@ -56,7 +56,10 @@ fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
         "--db={db.host}:{db.port}",
     ];
     assert_eq!(own.target.command, words);
-    assert_eq!(served(&own).load.spec.url, "http://{target.host}:{port}/x");
+    assert_eq!(
+        service_of(&own).load.spec.url,
+        "http://{target.host}:{port}/x"
+    );
     let BackingService {
         program,
         ready,
@@ -83,7 +86,7 @@ fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
         (*within_ms, stop),
         (
             30_000,
-            &Stop {
+            &StopSignal {
                 signal: 2,
                 grace_ms: 20_000
             }
@@ -95,19 +98,19 @@ fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
         ("target.host", "10.0.0.2"),
     ];
     let blanks = blanks.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let own = own.fill(&blanks);
+    let own = own.fill_placeholders(&blanks);
     assert_eq!(own.target.command[3], "--db=10.0.0.3:5432");
-    assert_eq!(served(&own).load.spec.url, "http://10.0.0.2:{port}/x");
+    assert_eq!(service_of(&own).load.spec.url, "http://10.0.0.2:{port}/x");
 }
 
 #[test]
 fn without_a_place_all_parts_are_on_one_machine() {
     let service = SERVICE.replace("on = \"db\"\n", "");
-    let found = read(&file(&[&service, GROUP])).unwrap();
+    let found = read_experiment(&join_parts(&[&service, GROUP])).unwrap();
     assert_eq!((&found.place, &found.placement), (&None, &None));
-    let own = assigned(&found, "web", 0, &found.variants[0].name);
+    let own = assignment_of(&found, "web", 0, &found.variants[0].name);
     assert_eq!((own.services.len(), own.ports), (1, None));
-    assert_eq!(served(&own).load.spec.url, "http://127.0.0.1:{port}/x");
+    assert_eq!(service_of(&own).load.spec.url, "http://127.0.0.1:{port}/x");
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
         ),
         (vec![SERVICE, GROUP], "'on' has a meaning only with [place]"),
     ] {
-        let message = message_of(&file(&parts));
+        let message = message_of(&join_parts(&parts));
         assert!(message.contains(said), "{message}");
     }
     for (key, with, said) in [
@@ -161,7 +164,7 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
         ("machines = 2", "machines = 0", "machines"),
         ("target = \"server & !old\"", "", "target"),
     ] {
-        let message = message_of(&file(&[PLACE, SERVICE, GROUP]).replace(key, with));
+        let message = message_of(&join_parts(&[PLACE, SERVICE, GROUP]).replace(key, with));
         assert!(message.contains(said), "{message}");
     }
 }
@@ -169,19 +172,19 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
 #[test]
 fn a_service_lives_for_a_run_a_block_or_the_session() {
     for (word, scope) in [
-        ("run", Scope::Run),
-        ("block", Scope::Block),
-        ("session", Scope::Session),
+        ("run", ServiceScope::Run),
+        ("block", ServiceScope::Block),
+        ("session", ServiceScope::Session),
     ] {
         let service = SERVICE.replace("\"run\"", &format!("\"{word}\""));
-        let found = read(&file(&[PLACE, &service, GROUP])).unwrap();
-        let own = assigned(&found, "web", 0, &found.variants[0].name);
+        let found = read_experiment(&join_parts(&[PLACE, &service, GROUP])).unwrap();
+        let own = assignment_of(&found, "web", 0, &found.variants[0].name);
         assert_eq!(own.services[0].scope, scope);
     }
     let usual = SERVICE.replace("scope = \"run\"\n", "");
-    let found = read(&file(&[PLACE, &usual, GROUP])).unwrap();
-    let own = assigned(&found, "web", 0, &found.variants[0].name);
-    assert_eq!(own.services[0].scope, Scope::Run);
+    let found = read_experiment(&join_parts(&[PLACE, &usual, GROUP])).unwrap();
+    let own = assignment_of(&found, "web", 0, &found.variants[0].name);
+    assert_eq!(own.services[0].scope, ServiceScope::Run);
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
     ] {
         let place = if parts.contains(&&alone) { "" } else { PLACE };
         let parts: Vec<&str> = parts.into_iter().map(String::as_str).collect();
-        let message = message_of(&file(&[&[place], &parts[..]].concat()));
+        let message = message_of(&join_parts(&[&[place], &parts[..]].concat()));
         assert!(message.contains(said), "{message}");
     }
     for (own, variants) in [
@@ -225,6 +228,6 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
         (with("block", "{seed}"), ""),
         (with("run", fill), variants),
     ] {
-        read(&file(&[PLACE, &own, variants, &cases])).unwrap();
+        read_experiment(&join_parts(&[PLACE, &own, variants, &cases])).unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! Programs of variants, and groups of benchmark files.
 
-use super::{assigned, message_of, read};
-use speedwell_model::Value;
+use super::{assignment_of, message_of, read_experiment};
+use speedwell_model::ParameterValue;
 use std::path::Path;
 
 /// A command with variants that name programs, variables and arguments, and benchmark files beside
@@ -40,8 +40,9 @@ expr = "throughput[files](old) > 5 and time[direct](new) < 2s"
 
 #[test]
 fn a_program_is_the_first_word_unless_a_placeholder_says_where_it_belongs() {
-    let found = read(PROGRAMS).unwrap();
-    let command = |group: &str, variant: &str| assigned(&found, group, 0, variant).target.command;
+    let found = read_experiment(PROGRAMS).unwrap();
+    let command =
+        |group: &str, variant: &str| assignment_of(&found, group, 0, variant).target.command;
     assert_eq!(command("direct", "new"), ["sh", "app.sh", "a b", "{speed}"]);
     let old = ["/opt/old/node", "app.sh", "a b", "{speed}", "--flag", "1"];
     assert_eq!(command("direct", "old"), old);
@@ -54,10 +55,13 @@ fn a_program_is_the_first_word_unless_a_placeholder_says_where_it_belongs() {
 
 #[test]
 fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
-    let found = read(PROGRAMS).unwrap();
-    let group = found.group("files").unwrap();
+    let found = read_experiment(PROGRAMS).unwrap();
+    let group = found.find_group("files").unwrap();
     assert_eq!(group.files, [Path::new("/x/bench/parse.js")]);
-    assert_eq!(group.parameters[0].1, [7.0, 100.0].map(Value::Number));
+    assert_eq!(
+        group.parameters[0].1,
+        [7.0, 100.0].map(ParameterValue::Number)
+    );
     assert!(group.cases.is_empty());
     let ours = |name: &str| ["A", "P_PATH"].contains(&name).then(|| "have".to_owned());
     let old = found.harness_variant("old", &ours).unwrap();
@@ -80,7 +84,7 @@ fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
 
 #[test]
 fn a_claim_of_single_cases_is_evaluated_once() {
-    let found = read(PROGRAMS).unwrap();
+    let found = read_experiment(PROGRAMS).unwrap();
     let rows: Vec<Vec<(usize, Option<usize>)>> = found.claims[0]
         .rows
         .iter()
@@ -102,8 +106,8 @@ metric.took = { regex = 'took (\d+)', unit = "ms" }
 match = { n = 2 }
 metric.took.unit = "s"
 "#;
-    let found = read(text).unwrap();
-    let [one, two] = [0, 1].map(|case| assigned(&found, "tool", case, "usual").figures);
+    let found = read_experiment(text).unwrap();
+    let [one, two] = [0, 1].map(|case| assignment_of(&found, "tool", case, "usual").figures);
     assert_eq!((one[0].factor, two[0].factor), (1e6, 1e9));
     assert_eq!(one[0].from, two[0].from);
 }

@@ -4,25 +4,25 @@
 //! Start at [`write_text`] and [`write_html`]. Attributes are written as typed, because they are
 //! the user's own HTML; text from the server is escaped, unlike in the original.
 
-use crate::ab::arguments::Attributes;
-use crate::ab::figures::{PERCENTS, Part, Spread, Times, Timing};
-use crate::ab::report::{Line, Report, added_lines, deviation, milliseconds};
+use crate::ab::arguments::HtmlAttributes;
+use crate::ab::figures::{PERCENTS, RequestTiming, RequestTimings, TimeSelector, TimeStatistics};
+use crate::ab::report::{AbReportContent, ReportLine, added_lines, format_deviation, format_ms};
 use std::io::{self, Write};
 
 /// Version of the original whose report this is. Scripts search for this text.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
-const ROWS: [(&str, Part); 4] = [
+const TIME_ROWS: [(&str, TimeSelector); 4] = [
     ("Connect", |timing| timing.connect_ns),
     ("Processing", |timing| timing.processing_ns),
     ("Waiting", |timing| timing.waiting_ns),
-    ("Total", Timing::total_ns),
+    ("Total", RequestTiming::total_ns),
 ];
 
 /// Returns the three lines that start every report. The second and third replace those in which the
 /// original names its owners.
-pub fn banner() -> [String; 3] {
+pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
         "Not the original: Speedwell stands in for it and prints the same report.".to_owned(),
@@ -34,44 +34,44 @@ pub fn banner() -> [String; 3] {
 ///
 /// # Errors
 /// `out` is closed.
-pub fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\n\n")?;
-    for line in report.facts() {
+    for line in report.fact_lines() {
         match line {
-            Line::Field(name, value) => field(name, &value, out)?,
-            Line::Kinds(kinds) => writeln!(out, "{kinds}")?,
-            Line::Gap => writeln!(out)?,
+            ReportLine::Field(name, value) => write_field(name, &value, out)?,
+            ReportLine::Kinds(kinds) => writeln!(out, "{kinds}")?,
+            ReportLine::Gap => writeln!(out)?,
         }
     }
-    rates(report, out)?;
+    write_rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        table(times, !report.request.shown.hides_spread, out)?;
+        write_times_table(times, !report.request.shown.hides_spread, out)?;
         // A single request has no distribution.
         if !report.request.shown.hides_percentages && times.count() > 1 {
-            percentages(times, out)?;
+            write_percentages(times, out)?;
         }
     }
     writeln!(out)?;
     for (name, value) in added_lines(report) {
-        field(name, &value, out)?;
+        write_field(name, &value, out)?;
     }
     out.flush()
 }
 
-fn field(name: &str, value: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_field(name: &str, value: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:<24}{value}", format!("{name}:"))
 }
 
-fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> {
     let figures = &report.figures;
-    if let Some(rate) = figures.rate() {
+    if let Some(rate) = figures.requests_per_second() {
         let rate = format!("{rate:.2} [#/sec] (mean)");
-        field("Requests per second", &rate, out)?;
+        write_field("Requests per second", &rate, out)?;
     }
     if let Some((one, across)) = figures.time_per_request_ms() {
-        field("Time per request", &format!("{one:.3} [ms] (mean)"), out)?;
+        write_field("Time per request", &format!("{one:.3} [ms] (mean)"), out)?;
         let across = format!("{across:.3} [ms] (mean, across all concurrent requests)");
-        field("Time per request", &across, out)?;
+        write_field("Time per request", &across, out)?;
     }
     let rates = report.transfer_rates();
     for (rate, unit) in rates
@@ -79,7 +79,7 @@ fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         .zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"])
     {
         if unit.ends_with("received") {
-            field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
+            write_field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
         } else {
             writeln!(out, "{:24}{rate:.2} {unit}", "")?
         }
@@ -89,7 +89,11 @@ fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// Columns end where those of the original end, or one or two places further right, because times
 /// with decimals are wider.
-fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_times_table(
+    times: &RequestTimings,
+    has_spread: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "\nConnection Times (ms)")?;
     writeln!(
         out,
@@ -100,17 +104,17 @@ fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()>
             "              min   avg   max"
         }
     )?;
-    for (name, kind) in ROWS {
+    for (name, kind) in TIME_ROWS {
         let spread = times.spread(kind);
         let name = format!("{name}:");
-        let least = milliseconds(spread.least_ns);
-        let (mean, greatest) = (mean(&spread), milliseconds(spread.greatest_ns));
+        let least = format_ms(spread.least_ns);
+        let (mean, greatest) = (format_mean(&spread), format_ms(spread.greatest_ns));
         if has_spread {
             writeln!(
                 out,
                 "{name:<12}{least:>5} {mean:>5} {:>5} {:>7} {greatest:>5}",
-                deviation(spread.deviation_ns),
-                milliseconds(spread.median_ns),
+                format_deviation(spread.deviation_ns),
+                format_ms(spread.median_ns),
             )?
         } else {
             writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?
@@ -119,17 +123,17 @@ fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-fn mean(spread: &Spread) -> String {
-    milliseconds(spread.mean_ns.round() as u64)
+fn format_mean(spread: &TimeStatistics) -> String {
+    format_ms(spread.mean_ns.round() as u64)
 }
 
-fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
+fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "\nPercentage of the requests served within a certain time (ms)"
     )?;
     for percent in PERCENTS {
-        let within = milliseconds(times.within_ns(percent));
+        let within = format_ms(times.percentile_ns(percent));
         let remark = if percent == 100 {
             " (longest request)"
         } else {
@@ -146,8 +150,8 @@ fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
 /// `out` is closed.
 pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<p>")?;
-    for line in banner() {
-        writeln!(out, " {}<br>", escaped(&line))?;
+    for line in banner_lines() {
+        writeln!(out, " {}<br>", escape_html(&line))?;
     }
     writeln!(out, "</p>\n<p>")
 }
@@ -156,25 +160,29 @@ pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// `out` is closed.
-pub fn write_html(report: &Report, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
-    let Attributes { table, row, cell } = attributes;
+pub fn write_html(
+    report: &AbReportContent,
+    attributes: &HtmlAttributes,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let HtmlAttributes { table, row, cell } = attributes;
     write!(out, "\n\n<table {table}>\n")?;
     let field = |name: &str, value: &str| {
         format!(
             "<tr {row}><th colspan=2 {cell}>{name}:</th><td colspan=2 {cell}>{}</td></tr>",
-            escaped(value)
+            escape_html(value)
         )
     };
-    for line in report.facts() {
+    for line in report.fact_lines() {
         match line {
-            Line::Field(name, value) => writeln!(out, "{}", field(name, &value))?,
-            Line::Kinds(kinds) => {
+            ReportLine::Field(name, value) => writeln!(out, "{}", field(name, &value))?,
+            ReportLine::Kinds(kinds) => {
                 writeln!(out, "<tr {row}><td colspan=4 {cell} >{kinds}</td></tr>")?;
             }
-            Line::Gap => {}
+            ReportLine::Gap => {}
         }
     }
-    if let Some(rate) = report.figures.rate() {
+    if let Some(rate) = report.figures.requests_per_second() {
         writeln!(
             out,
             "{}",
@@ -193,18 +201,22 @@ pub fn write_html(report: &Report, attributes: &Attributes, out: &mut dyn Write)
         }
     }
     if let Some(times) = &report.figures.times {
-        write_times(times, attributes, out)?;
+        write_html_times(times, attributes, out)?;
     }
     writeln!(out, "</table>\n<p>")?;
     for (name, value) in added_lines(report) {
-        writeln!(out, " {name}: {}<br>", escaped(&value))?;
+        writeln!(out, " {name}: {}<br>", escape_html(&value))?;
     }
     writeln!(out, "</p>")?;
     out.flush()
 }
 
-fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
-    let Attributes { row, cell, .. } = attributes;
+fn write_html_times(
+    times: &RequestTimings,
+    attributes: &HtmlAttributes,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let HtmlAttributes { row, cell, .. } = attributes;
     writeln!(
         out,
         "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
@@ -214,7 +226,7 @@ fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> i
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
     )?;
     // The original omits waiting here.
-    for (name, kind) in ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
+    for (name, kind) in TIME_ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
         let spread = times.spread(kind);
         write!(out, "<tr {row}><th {cell}>{name}:</th>")?;
         for ns in [
@@ -222,14 +234,14 @@ fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> i
             spread.mean_ns.round() as u64,
             spread.greatest_ns,
         ] {
-            write!(out, "<td {cell}>{:>5}</td>", milliseconds(ns))?;
+            write!(out, "<td {cell}>{:>5}</td>", format_ms(ns))?;
         }
         writeln!(out, "</tr>")?;
     }
     Ok(())
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

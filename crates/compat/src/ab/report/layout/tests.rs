@@ -1,42 +1,46 @@
 //! Compares the report and its figures with recorded ones of ab.
 
-use crate::ab::arguments::{Command, Request};
-use crate::ab::figures::Figures;
+use crate::ab::arguments::{AbCommand, AbRequest};
+use crate::ab::figures::AbFigures;
 use crate::ab::report::CutShort;
 use crate::ab::report::layout::*;
-use crate::ab::sending::Url;
-use crate::ab::tests::Made;
+use crate::ab::sending::AbUrl;
+use crate::ab::tests::LoadBuilder;
 use speedwell_load::generator::TlsFacts;
 use speedwell_load::outcomes::ErrorClass;
 
-pub fn golden(name: &str) -> String {
+pub fn read_golden(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/ab");
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-pub fn parsed(line: &str) -> (Request, Url) {
+pub fn parse_line(line: &str) -> (AbRequest, AbUrl) {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    match Command::parse(&words) {
-        Ok(Command::Test(request)) => {
-            let url = Url::parse(&request.url).unwrap();
+    match AbCommand::parse(&words) {
+        Ok(AbCommand::Test(request)) => {
+            let url = AbUrl::parse(&request.url).unwrap();
             (*request, url)
         }
         other => panic!("{other:?}"),
     }
 }
 
-fn printed(line: &str, made: Made) -> String {
-    printed_with(line, made, |_| ())
+fn print_report(line: &str, made: LoadBuilder) -> String {
+    print_report_with(line, made, |_| ())
 }
 
-fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> String {
-    let (request, url) = parsed(line);
-    let mut report = Report {
+fn print_report_with(
+    line: &str,
+    made: LoadBuilder,
+    change: impl FnOnce(&mut AbReportContent),
+) -> String {
+    let (request, url) = parse_line(line);
+    let mut report = AbReportContent {
         request: &request,
         url: &url,
         server: Some("demo/1".to_owned()),
         tls: None,
-        figures: Figures::from_measured(&request, &made.measured(), 185),
+        figures: AbFigures::from_measured(&request, &made.build_measured(), 185),
         cut_short: None,
     };
     change(&mut report);
@@ -47,9 +51,9 @@ fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> Str
 
 /// Returns the lines of a report from its first fact on, with each number and each gap replaced by
 /// one character.
-fn shape(text: &str) -> Vec<String> {
+fn line_shapes(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| {
-        let words: Vec<String> = line.split_whitespace().map(without_digits).collect();
+        let words: Vec<String> = line.split_whitespace().map(mask_number).collect();
         words.join(" ")
     });
     let begun = lines.skip_while(|line| !line.starts_with("Server Software"));
@@ -61,7 +65,7 @@ fn shape(text: &str) -> Vec<String> {
 }
 
 /// Replaces numbers that vary, but not those in names such as 2xx.
-fn without_digits(word: &str) -> String {
+fn mask_number(word: &str) -> String {
     let bare = word.trim_matches(['(', ')', ',', '%']);
     match bare.parse::<f64>() {
         Ok(_) if !word.contains('%') => word.replace(bare, "#"),
@@ -82,7 +86,7 @@ const ADDED: [&str; 5] = [
 /// `only_theirs` are consecutive lines that only the original has.
 #[track_caller]
 fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
-    let (ours, theirs) = (shape(ours), shape(&golden(name)));
+    let (ours, theirs) = (line_shapes(ours), line_shapes(&read_golden(name)));
     let end = ours.iter().position(|line| line.starts_with(ADDED[0]));
     let (ours, added) = ours.split_at(end.unwrap());
     let ours = &ours[..ours.len() - 1];
@@ -109,57 +113,59 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
         (
             "ab_plain.out",
             "-n 200 -c 10 U/ok",
-            Made::new().ok(200, 200),
+            LoadBuilder::new().with_answers(200, 200),
         ),
         (
             "ab_keepalive.out",
             "-k -n 200 -c 10 U/ok",
-            Made::new().ok(200, 200),
+            LoadBuilder::new().with_answers(200, 200),
         ),
         (
             "ab_404.out",
             "-k -n 40 -c 2 U/missing",
-            Made::new().ok(40, 404),
+            LoadBuilder::new().with_answers(40, 404),
         ),
         (
             "ab_slow.out",
             "-k -n 100 -c 10 U/slow",
-            Made::new().ok(100, 200),
+            LoadBuilder::new().with_answers(100, 200),
         ),
         (
             "ab_csv_tsv.out",
             "-q -k -n 60 -c 6 U/slow",
-            Made::new().ok(60, 200),
+            LoadBuilder::new().with_answers(60, 200),
         ),
         (
             "ab_length_ok.out",
             "-k -r -l -n 40 -c 2 U/var",
-            Made::new().ok(40, 200),
+            LoadBuilder::new().with_answers(40, 200),
         ),
         (
             "ab_non2xx.out",
             "-k -r -l -n 40 -c 2 U/err",
-            Made::new().ok(20, 200).ok(20, 500),
+            LoadBuilder::new()
+                .with_answers(20, 200)
+                .with_answers(20, 500),
         ),
         (
             "ab_reset.out",
             "-k -r -l -n 40 -c 2 U/reset",
-            Made::new()
-                .ok(20, 200)
-                .failed(20, ErrorClass::ResetBeforeFirstByte),
+            LoadBuilder::new()
+                .with_answers(20, 200)
+                .with_failures(20, ErrorClass::ResetBeforeFirstByte),
         ),
         (
             "ab_post.out",
             "-k -p f -n 40 -c 2 U/ok",
-            Made::new().ok(40, 200),
+            LoadBuilder::new().with_answers(40, 200),
         ),
         (
             "ab_quiet_nostats.out",
             "-q -S -d -k -n 100 -c 10 U/slow",
-            Made::new().ok(100, 200),
+            LoadBuilder::new().with_answers(100, 200),
         ),
     ] {
-        assert_same_lines(name, &printed(&line.replace('U', base), made), &[]);
+        assert_same_lines(name, &print_report(&line.replace('U', base), made), &[]);
     }
 }
 
@@ -174,7 +180,7 @@ fn where_lines_differ_from_the_original_is_known() {
     let line = format!("-i -k -n 40 -c 2 {base}/ok");
     assert_same_lines(
         "ab_head.out",
-        &printed(&line, Made::new().ok(40, 200)),
+        &print_report(&line, LoadBuilder::new().with_answers(40, 200)),
         &skew,
     );
 
@@ -182,7 +188,7 @@ fn where_lines_differ_from_the_original_is_known() {
     let kinds = ["(Connect: #, Receive: #, Length: #, Exceptions: #)"];
     assert_same_lines(
         "ab_length_fail.out",
-        &printed(&line, Made::new().ok(40, 200)),
+        &print_report(&line, LoadBuilder::new().with_answers(40, 200)),
         &kinds,
     );
 
@@ -193,13 +199,13 @@ fn where_lines_differ_from_the_original_is_known() {
         group: Some("X25519".to_owned()),
         alpn: None,
     };
-    let made = Made::new().ok(20, 200);
-    let ours = printed_with("-n 20 -c 2 https://127.0.0.1:18196/ok", made, |report| {
+    let made = LoadBuilder::new().with_answers(20, 200);
+    let ours = print_report_with("-n 20 -c 2 https://127.0.0.1:18196/ok", made, |report| {
         report.tls = Some(facts);
     });
     assert_same_lines("ab_tls.out", &ours, &[]);
 
-    let theirs = shape(&golden("ab_refused_r.out"));
+    let theirs = line_shapes(&read_golden("ab_refused_r.out"));
     let tables = theirs
         .iter()
         .position(|line| line.starts_with("Connection Times"));
@@ -207,8 +213,8 @@ fn where_lines_differ_from_the_original_is_known() {
         .iter()
         .map(String::as_str)
         .collect();
-    let made = Made::new().failed(10, ErrorClass::ConnectRefused);
-    let ours = printed_with("-r -n 10 -c 2 http://127.0.0.1:18199/", made, |report| {
+    let made = LoadBuilder::new().with_failures(10, ErrorClass::ConnectRefused);
+    let ours = print_report_with("-r -n 10 -c 2 http://127.0.0.1:18199/", made, |report| {
         report.server = None;
     });
     assert_same_lines("ab_refused_r.out", &ours, &tables);
@@ -217,16 +223,16 @@ fn where_lines_differ_from_the_original_is_known() {
 #[test]
 fn columns_are_the_originals_for_slow_answers_and_wider_for_fast_ones() {
     let rows = |ms: [u64; 3]| {
-        let rows = ms.map(|ms| crate::ab::tests::row(ms * 1_000_000));
-        Made::of_rows(rows.to_vec(), 1_000_000_000)
+        let rows = ms.map(|ms| crate::ab::tests::answered_row(ms * 1_000_000));
+        LoadBuilder::of_rows(rows.to_vec(), 1_000_000_000)
     };
-    let slow = printed("-k -n 3 http://h/", rows([20, 35, 50]));
+    let slow = print_report("-k -n 3 http://h/", rows([20, 35, 50]));
     let total = slow.lines().find(|line| line.starts_with("Total:"));
     assert_eq!(total, Some("Total:         20    35  15.0      35    50"));
     assert!(
         slow.contains("\n  50%     35\n") && slow.contains("\n 100%     50 (longest request)\n")
     );
-    let fast = printed("-k -n 3 http://h/", rows([1, 2, 4]));
+    let fast = print_report("-k -n 3 http://h/", rows([1, 2, 4]));
     let total = fast.lines().find(|line| line.starts_with("Total:"));
     assert_eq!(total, Some("Total:      1.000 2.333 1.528   2.000 4.000"));
     assert!(fast.contains("\nConnect:        0     0   0.0       0     0\n"));
@@ -235,14 +241,16 @@ fn columns_are_the_originals_for_slow_answers_and_wider_for_fast_ones() {
 
 #[test]
 fn one_request_has_no_table_of_percentages() {
-    let one = printed("-n 1 http://h/", Made::new().ok(1, 200));
+    let one = print_report("-n 1 http://h/", LoadBuilder::new().with_answers(1, 200));
     assert!(one.contains("\nTotal: ") && !one.contains("Percentage"));
 }
 
 #[test]
 fn what_is_added_stands_below_and_says_what_became_of_every_request() {
-    let made = Made::new().ok(20, 200).failed(20, ErrorClass::EofInBody);
-    let report = printed("-k -n 40 -c 2 --ab-lengths http://h/", made);
+    let made = LoadBuilder::new()
+        .with_answers(20, 200)
+        .with_failures(20, ErrorClass::EofInBody);
+    let report = print_report("-k -n 40 -c 2 --ab-lengths http://h/", made);
     let added = report.split_once("(longest request)\n\n").unwrap().1;
     let expected = "\
 Account:                40 attempted = 20 ok + 20 eof.in-body
@@ -251,8 +259,8 @@ Failed as ab counts:    20 of 40 (not as long as the first)
 WARNING:                20 of 40 requests failed or had another status than 2xx: the rate is not that of a working server.
 ";
     assert_eq!(added, expected);
-    let made = Made::new().ok(5, 200);
-    let part = printed_with("-n 40 http://h/", made, |report| {
+    let made = LoadBuilder::new().with_answers(5, 200);
+    let part = print_report_with("-n 40 http://h/", made, |report| {
         report.cut_short = Some(CutShort::Failed(ErrorClass::ConnectRefused));
     });
     let reason = "This report is of a part of the test: the server refused the connection.\n";
@@ -260,7 +268,7 @@ WARNING:                20 of 40 requests failed or had another status than 2xx:
 }
 
 /// Returns a figure of a recorded report.
-fn figure(report: &str, name: &str, at: usize) -> f64 {
+fn find_figure(report: &str, name: &str, at: usize) -> f64 {
     let mut lines = report.lines().filter(|line| line.starts_with(name));
     let line = lines.nth(at).unwrap_or_else(|| panic!("no {name}"));
     let value = line.split_once(':').unwrap().1;
@@ -285,24 +293,25 @@ fn the_formulas_give_what_the_original_printed() {
         "slow",
         "tls",
     ] {
-        let report = golden(&format!("ab_{name}.out"));
-        let complete = figure(&report, "Complete requests", 0);
-        let rate = figure(&report, "Requests per second", 0);
-        let taken = figure(&report, "Time taken for tests", 0);
+        let report = read_golden(&format!("ab_{name}.out"));
+        let complete = find_figure(&report, "Complete requests", 0);
+        let rate = find_figure(&report, "Requests per second", 0);
+        let taken = find_figure(&report, "Time taken for tests", 0);
         // The time is printed with three decimals only; the rate has the remaining digits.
         let elapsed = complete / rate;
         assert!(
             (elapsed - taken).abs() <= 0.000_5,
             "{name}: {elapsed} {taken}"
         );
-        let measured = Made::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).measured();
-        let request = Request {
-            concurrency: figure(&report, "Concurrency Level", 0) as u32,
-            ..Request::plain()
+        let measured =
+            LoadBuilder::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).build_measured();
+        let request = AbRequest {
+            concurrency: find_figure(&report, "Concurrency Level", 0) as u32,
+            ..AbRequest::with_defaults()
         };
-        let figures = Figures {
+        let figures = AbFigures {
             complete: complete as u64,
-            ..Figures::from_measured(&request, &measured, 0)
+            ..AbFigures::from_measured(&request, &measured, 0)
         };
         let within = |ours: f64, theirs: f64, unit: f64| {
             // Half a unit of the figure's last digit, plus the effect of half a unit of the rate.
@@ -313,23 +322,23 @@ fn the_formulas_give_what_the_original_printed() {
             );
         };
         let (one, across) = figures.time_per_request_ms().unwrap();
-        within(figures.rate().unwrap(), rate, 0.01);
-        within(one, figure(&report, "Time per request", 0), 0.001);
-        within(across, figure(&report, "Time per request", 1), 0.001);
-        let bytes = figure(&report, "Total transferred", 0) as u64;
-        let transfer = figures.kilobytes_per_second(bytes).unwrap();
-        within(transfer, figure(&report, "Transfer rate", 0), 0.01);
+        within(figures.requests_per_second().unwrap(), rate, 0.01);
+        within(one, find_figure(&report, "Time per request", 0), 0.001);
+        within(across, find_figure(&report, "Time per request", 1), 0.001);
+        let bytes = find_figure(&report, "Total transferred", 0) as u64;
+        let transfer = figures.kib_per_second(bytes).unwrap();
+        within(transfer, find_figure(&report, "Transfer rate", 0), 0.01);
     }
 }
 
-fn printed_html(line: &str, made: Made) -> String {
-    let (request, url) = parsed(line);
-    let report = Report {
+fn print_html(line: &str, made: LoadBuilder) -> String {
+    let (request, url) = parse_line(line);
+    let report = AbReportContent {
         request: &request,
         url: &url,
         server: Some("a <b>".to_owned()),
         tls: None,
-        figures: Figures::from_measured(&request, &made.measured(), 100),
+        figures: AbFigures::from_measured(&request, &made.build_measured(), 100),
         cut_short: None,
     };
     let mut out = Vec::new();
@@ -338,7 +347,7 @@ fn printed_html(line: &str, made: Made) -> String {
 }
 
 /// Returns the rows of the table without the contents of the cells after the names.
-fn html_shape(text: &str) -> Vec<String> {
+fn html_row_shapes(text: &str) -> Vec<String> {
     let table = text.split("<table").nth(1).unwrap();
     let rows = table.split("</table>").next().unwrap().lines();
     rows.map(|row| {
@@ -355,8 +364,11 @@ fn html_shape(text: &str) -> Vec<String> {
 #[test]
 fn the_table_has_the_rows_of_the_original() {
     let line = "-w -k -n 60 -c 6 http://127.0.0.1:18195/slow";
-    let ours = printed_html(line, Made::new().ok(60, 200));
-    assert_eq!(html_shape(&ours), html_shape(&golden("ab_html.out")));
+    let ours = print_html(line, LoadBuilder::new().with_answers(60, 200));
+    assert_eq!(
+        html_row_shapes(&ours),
+        html_row_shapes(&read_golden("ab_html.out"))
+    );
     assert!(ours.contains("</table>\n<p>\n Account: 60 attempted = 60 ok<br>\n"));
     assert!(ours.contains(">a &lt;b&gt;</td>"));
 }
@@ -364,8 +376,10 @@ fn the_table_has_the_rows_of_the_original() {
 #[test]
 fn attributes_are_written_as_typed() {
     let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
-    let made = Made::new().ok(1, 200).failed(1, ErrorClass::EofInHead);
-    let html = printed_html(line, made);
+    let made = LoadBuilder::new()
+        .with_answers(1, 200)
+        .with_failures(1, ErrorClass::EofInHead);
+    let html = print_html(line, made);
     // As recorded from ab with the same attributes.
     assert!(html.starts_with(
         "\n\n<table border=1>\n<tr a=b><th colspan=2 c=d>Server Software:</th><td colspan=2 c=d>"

@@ -13,20 +13,20 @@ use std::time::Duration;
 use std::{env, fs};
 
 /// Default socket folder of a local server.
-const SOCKETS: &str = "/var/run/postgresql";
-const PORT: u16 = 5432;
+const SOCKET_FOLDER: &str = "/var/run/postgresql";
+const DEFAULT_PORT: u16 = 5432;
 
 /// How long to wait for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Parses `address` and completes it from the environment and the password file.
 ///
 /// # Errors
 /// The address contains a password or cannot be parsed, or the password file cannot be read.
-pub(super) fn read(address: &str) -> anyhow::Result<Config> {
+pub(super) fn parse_config(address: &str) -> anyhow::Result<Config> {
     let mut config: Config = match address.parse() {
         Ok(config) => config,
-        Err(_) if has_password(address) => return Err(typed_password()),
+        Err(_) if has_password(address) => return Err(password_in_address()),
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             bail!(
@@ -36,33 +36,33 @@ pub(super) fn read(address: &str) -> anyhow::Result<Config> {
         }
     };
     if config.get_password().is_some() || has_password(address) {
-        return Err(typed_password());
+        return Err(password_in_address());
     }
     if config.get_hosts().is_empty() {
-        config.host(&variable("PGHOST").unwrap_or_else(|| SOCKETS.to_owned()));
+        config.host(&env_value("PGHOST").unwrap_or_else(|| SOCKET_FOLDER.to_owned()));
     }
     if config.get_ports().is_empty() {
-        let port = variable("PGPORT").and_then(|port| port.parse().ok());
-        config.port(port.unwrap_or(PORT));
+        let port = env_value("PGPORT").and_then(|port| port.parse().ok());
+        config.port(port.unwrap_or(DEFAULT_PORT));
     }
     if config.get_user().is_none()
-        && let Some(user) = variable("PGUSER").or_else(|| variable("USER"))
+        && let Some(user) = env_value("PGUSER").or_else(|| env_value("USER"))
     {
         config.user(&user);
     }
     if config.get_connect_timeout().is_none() {
-        config.connect_timeout(PATIENCE);
+        config.connect_timeout(CONNECT_TIMEOUT);
     }
     if config.get_application_name().is_none() {
         config.application_name("speedwell");
     }
-    if let Some(password) = password(&config)? {
+    if let Some(password) = look_up_password(&config)? {
         config.password(password);
     }
     Ok(config)
 }
 
-fn variable(name: &str) -> Option<String> {
+fn env_value(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -78,7 +78,7 @@ fn has_password(address: &str) -> bool {
             .any(|option| option.starts_with("password="))
 }
 
-fn typed_password() -> anyhow::Error {
+fn password_in_address() -> anyhow::Error {
     anyhow::anyhow!(
         "its address holds a password, which everybody who lists the processes of this machine can read\n\
          hint: leave it out of the address; set PGPASSWORD, or write it into ~/.pgpass"
@@ -86,8 +86,8 @@ fn typed_password() -> anyhow::Error {
 }
 
 /// Returns the password from the environment variable or the password file.
-fn password(config: &Config) -> anyhow::Result<Option<String>> {
-    if let Some(password) = variable("PGPASSWORD") {
+fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
+    if let Some(password) = env_value("PGPASSWORD") {
         return Ok(Some(password));
     }
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
@@ -98,14 +98,17 @@ fn password(config: &Config) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let read = || -> anyhow::Result<Option<String>> {
-        refuse_others(&path)?;
-        Ok(find(&fs::read_to_string(&path)?, &wanted(config)))
+        ensure_private(&path)?;
+        Ok(find_password(
+            &fs::read_to_string(&path)?,
+            &password_key(config),
+        ))
     };
     read().with_context(|| format!("cannot use the pass file '{}'", path.display()))
 }
 
 /// Rejects a password file that other users may read.
-fn refuse_others(path: &Path) -> anyhow::Result<()> {
+fn ensure_private(path: &Path) -> anyhow::Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
         bail!("others may read it\nhint: chmod 600 '{}'", path.display());
@@ -114,22 +117,22 @@ fn refuse_others(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns host, port, database and user, as in a line of the password file.
-fn wanted(config: &Config) -> [String; 4] {
+fn password_key(config: &Config) -> [String; 4] {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
         Some(Host::Unix(_)) | None => "localhost".to_owned(),
     };
     let user = config.get_user().unwrap_or_default().to_owned();
-    let port = config.get_ports().first().copied().unwrap_or(PORT);
+    let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
     let database = config.get_dbname().unwrap_or(&user).to_owned();
     [host, port.to_string(), database, user]
 }
 
 /// Returns the password of the first matching line; `*` matches everything.
-fn find(text: &str, wanted: &[String; 4]) -> Option<String> {
+fn find_password(text: &str, wanted: &[String; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
-        .map(fields)
+        .map(split_fields)
         .find(|fields| {
             let fits = |(field, wanted): (&String, &String)| field == "*" || field == wanted;
             fields.len() == 5 && fields.iter().zip(wanted).all(fits)
@@ -138,7 +141,7 @@ fn find(text: &str, wanted: &[String; 4]) -> Option<String> {
 }
 
 /// Splits at colons; a backslash escapes the next character. The last field may contain colons.
-fn fields(line: &str) -> Vec<String> {
+fn split_fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
@@ -169,7 +172,7 @@ mod tests {
             "postgres://host/db?password=secret",
             "postgres://host/db?nonsense=1&password=secret",
         ] {
-            let words = format!("{:#}", read(address).unwrap_err());
+            let words = format!("{:#}", parse_config(address).unwrap_err());
             assert!(words.contains("PGPASSWORD"), "{words}");
             assert!(!words.contains("secret"), "{words}");
         }
@@ -177,7 +180,10 @@ mod tests {
 
     #[test]
     fn an_address_that_is_not_understood_says_why() {
-        let words = format!("{:#}", read("postgres://host/db?colour=red").unwrap_err());
+        let words = format!(
+            "{:#}",
+            parse_config("postgres://host/db?colour=red").unwrap_err()
+        );
         assert!(
             words.contains("colour") && words.contains("hint: write postgres://HOST/DATABASE"),
             "{words}"
@@ -196,11 +202,11 @@ mod tests {
                 },
             )
         };
-        let found = |host: &str| find(text, &wanted(host).try_into().unwrap());
+        let found = |host: &str| find_password(text, &wanted(host).try_into().unwrap());
         assert_eq!(found("ho:st").as_deref(), Some("a:b:c"));
         assert_eq!(found("host").as_deref(), Some("last"));
         assert_eq!(
-            find("host:5432:db:me", &wanted("host").try_into().unwrap()),
+            find_password("host:5432:db:me", &wanted("host").try_into().unwrap()),
             None
         );
     }
@@ -211,9 +217,9 @@ mod tests {
         let path = folder.path().join("pass");
         fs::write(&path, "*:*:*:*:secret").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let words = refuse_others(&path).unwrap_err().to_string();
+        let words = ensure_private(&path).unwrap_err().to_string();
         assert!(words.contains("others may read it"), "{words}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(refuse_others(&path).is_ok());
+        assert!(ensure_private(&path).is_ok());
     }
 }

@@ -2,9 +2,9 @@
 //! it.
 //!
 //! If notifications do not work, as behind some connection pools and on a standby, the server's
-//! transaction number is polled. Start at [`Postgres::listen`].
+//! transaction number is polled. Start at [`PostgresConnection::subscribe`].
 
-use super::{Error, Postgres};
+use super::{Error, PostgresConnection};
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator;
 use std::time::{Duration, Instant};
@@ -17,21 +17,21 @@ pub(super) const COMMIT_AND_NOTIFY: &str =
     "SELECT pg_notify('speedwell', current_schema()::text); COMMIT";
 
 /// Poll interval when notifications do not work.
-const ASKED: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Timeout for a notification to ourselves.
-const ECHO: Duration = Duration::from_secs(2);
+const ECHO_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Postgres {
+impl PostgresConnection {
     /// Subscribes to notifications, if the server delivers them.
     ///
     /// # Errors
     /// The server cannot be reached.
-    pub(in crate::store::database) fn listen(&self) -> Result<(), Error> {
+    pub(in crate::store::database) fn subscribe(&self) -> Result<(), Error> {
         let sql = "SELECT current_schema()::text";
         let schema: String =
-            self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
-        let hears = match self.attempt(hears_itself) {
+            self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
+        let hears = match self.with_client(receives_notifications) {
             // A standby rejects LISTEN.
             Err(Error::Postgres(error)) if error.code().is_some() => false,
             other => other?,
@@ -45,9 +45,9 @@ impl Postgres {
     pub(in crate::store::database) fn data_version(&self) -> Result<i64, Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
             let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
-            return self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
+            return self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
         };
-        let is_news = self.attempt(|client| {
+        let is_news = self.with_client(|client| {
             // Notifications of earlier commits arrive before the reply to a request.
             client.batch_execute("")?;
             let mut said = client.notifications();
@@ -63,13 +63,13 @@ impl Postgres {
     }
 
     /// Waits up to `most` for a change; without notifications, for one poll interval.
-    pub(in crate::store::database) fn await_change(&self, most: Duration) -> Result<(), Error> {
+    pub(in crate::store::database) fn wait_for_change(&self, most: Duration) -> Result<(), Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
-            std::thread::sleep(most.min(ASKED));
+            std::thread::sleep(most.min(POLL_INTERVAL));
             return Ok(());
         };
         let end = Instant::now() + most;
-        let is_news = self.attempt(|client| {
+        let is_news = self.with_client(|client| {
             let left = end.saturating_duration_since(Instant::now());
             let mut said = client.notifications();
             let mut said = said.timeout_iter(left);
@@ -89,12 +89,12 @@ impl Postgres {
 }
 
 /// Subscribes, and checks whether a notification to ourselves arrives.
-fn hears_itself(client: &mut Client) -> Result<bool, Error> {
+fn receives_notifications(client: &mut Client) -> Result<bool, Error> {
     client.batch_execute(LISTEN)?;
     let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";
     let own: String = client.query_one(sql, &[])?.try_get(0)?;
     let mut said = client.notifications();
-    let mut said = said.timeout_iter(ECHO);
+    let mut said = said.timeout_iter(ECHO_TIMEOUT);
     while let Some(message) = said.next()? {
         if message.payload() == own {
             return Ok(true);

@@ -8,8 +8,8 @@ mod listen;
 mod tables;
 mod words;
 
-use super::row::Held;
-use super::{Error, Given, Purpose, Statement, Trouble};
+use super::row::SqlValue;
+use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
 use crate::store::schema;
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -19,29 +19,30 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How long to try to reconnect to a lost server when waiting does no harm.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same when somebody waits for a page and can reload it.
-const VIEWERS_PATIENCE: Duration = Duration::from_millis(500);
-const PAUSE: Duration = Duration::from_millis(100);
+const VIEWER_RECONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum rows per insert: a statement may have up to 65,535 parameters.
-const ROWS_AT_ONCE: usize = 64;
+const MAX_ROWS_PER_INSERT: usize = 64;
 
 /// Makes the server abort statements that take longer.
-const SET_UP: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
+const SESSION_SETTINGS: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
 
-const READ_ONLY: &str = "SET default_transaction_read_only = on";
+const SET_READ_ONLY: &str = "SET default_transaction_read_only = on";
 
 /// Locks the tables against other writers until the end of the transaction. The first key spells
 /// `SPWL`; the second identifies the schema.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
+const LOCK_TABLES: &str =
+    "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
 const BEGIN_WRITING: &str =
     "BEGIN; SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
 
 /// A connected server.
-pub(in crate::store) struct Postgres {
+pub(in crate::store) struct PostgresConnection {
     config: Config,
-    line: RefCell<Line>,
+    line: RefCell<ActiveConnection>,
     is_read_only: Cell<bool>,
     /// Schema whose change notifications are received.
     listens_to: RefCell<Option<String>>,
@@ -50,7 +51,7 @@ pub(in crate::store) struct Postgres {
 }
 
 /// The current connection.
-struct Line {
+struct ActiveConnection {
     client: Client,
     /// Prepared statements by text and number of rows.
     prepared: HashMap<(&'static str, usize), postgres::Statement>,
@@ -59,50 +60,54 @@ struct Line {
     is_writing: bool,
 }
 
-impl Postgres {
+impl PostgresConnection {
     /// Connects to the server and migrates the tables.
     ///
     /// # Errors
     /// The server cannot be reached or rejects the login, or the tables belong to another program
     /// or a newer version.
-    pub fn open(address: &str) -> anyhow::Result<Postgres> {
-        let config = address::read(address)?;
-        let server = Postgres {
-            line: RefCell::new(connect(&config).map_err(Error::explain)?),
+    pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
+        let config = address::parse_config(address)?;
+        let server = PostgresConnection {
+            line: RefCell::new(connect(&config).map_err(Error::explain_error)?),
             is_read_only: Cell::new(false),
             listens_to: RefCell::default(),
             heard: Cell::new(0),
             config,
         };
-        let kind = server.kind(schema::STEPS.len()).map_err(Error::explain)?;
-        if schema::known_version(kind)? < schema::STEPS.len() {
-            server.migrate(schema::STEPS).map_err(Error::explain)?;
+        let kind = server
+            .database_owner(schema::STEPS.len())
+            .map_err(Error::explain_error)?;
+        if schema::supported_version(kind)? < schema::STEPS.len() {
+            server
+                .migrate(schema::STEPS)
+                .map_err(Error::explain_error)?;
         }
         Ok(server)
     }
 
     pub(super) fn execute(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
     ) -> Result<usize, Error> {
         self.with_prepared(statement, 1, |client, prepared| {
-            Ok(client.execute(prepared, &parameters(given))? as usize)
+            Ok(client.execute(prepared, &sql_params(given))? as usize)
         })
     }
 
     /// Inserts rows in batches of 64, 32, 16 ..., so that few statements need to be prepared.
     pub(super) fn insert<const N: usize>(
         &self,
-        statement: &'static Statement,
-        mut rows: &[[Given<'_>; N]],
+        statement: &'static SqlStatement,
+        mut rows: &[[SqlParam<'_>; N]],
     ) -> Result<usize, Error> {
         let mut entered = 0;
         while !rows.is_empty() {
-            let size = (1 << rows.len().ilog2()).min(ROWS_AT_ONCE);
+            let size = (1 << rows.len().ilog2()).min(MAX_ROWS_PER_INSERT);
             let (these, others) = rows.split_at(size);
             entered += self.with_prepared(statement, size, |client, prepared| {
-                Ok(client.execute(prepared, &parameters(these.as_flattened()))? as usize)
+                Ok(client.execute(prepared, &sql_params(these.as_flattened()))? as usize)
             })?;
             rows = others;
         }
@@ -111,27 +116,29 @@ impl Postgres {
 
     pub(super) fn query(
         &self,
-        statement: &'static Statement,
-        given: &[Given<'_>],
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
     ) -> Result<Vec<Row>, Error> {
         self.with_prepared(statement, 1, |client, prepared| {
-            Ok(client.query(prepared, &parameters(given))?)
+            Ok(client.query(prepared, &sql_params(given))?)
         })
     }
 
     /// Calls `work` with a prepared statement, cached per connection.
     fn with_prepared<T>(
         &self,
-        statement: &'static Statement,
+        statement: &'static SqlStatement,
         rows: usize,
         work: impl Fn(&mut Client, &postgres::Statement) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let key = (statement.postgres(), rows);
-        self.with_line(|line| {
+        let key = (statement.postgres_text(), rows);
+        self.with_connection(|line| {
             let prepared = match line.prepared.get(&key) {
                 Some(prepared) => prepared,
                 None => {
-                    let prepared = line.client.prepare(&statement.postgres_for(rows))?;
+                    let prepared = line
+                        .client
+                        .prepare(&statement.postgres_text_for_rows(rows))?;
                     line.prepared.entry(key).or_insert(prepared)
                 }
             };
@@ -140,21 +147,21 @@ impl Postgres {
     }
 
     /// Rejects all changes from now on, also on later connections.
-    pub(super) fn refuse_changes(&self) -> Result<(), Error> {
+    pub(super) fn set_read_only(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
-        self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
+        self.with_client(|client| Ok(client.batch_execute(SET_READ_ONLY)?))
     }
 
     #[cfg(test)]
     pub(super) fn batch(&self, text: &str) -> Result<(), Error> {
-        self.attempt(|client| Ok(client.batch_execute(text)?))
+        self.with_client(|client| Ok(client.batch_execute(text)?))
     }
 
     /// Returns the server's plan for a statement.
     #[cfg(test)]
-    pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
-        self.attempt(|client| {
-            let wanted = client.prepare(statement.postgres())?.params().len();
+    pub(super) fn explain_statement(&self, statement: &SqlStatement) -> Result<Vec<String>, Error> {
+        self.with_client(|client| {
+            let wanted = client.prepare(statement.postgres_text())?.params().len();
             let nothing = vec!["NULL"; wanted].join(", ");
             let given = if wanted > 0 {
                 format!("({nothing})")
@@ -162,24 +169,24 @@ impl Postgres {
                 nothing
             };
             client.batch_execute("DEALLOCATE ALL")?;
-            client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres()))?;
+            client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres_text()))?;
             let rows = client.query(&format!("EXPLAIN EXECUTE planned{given}"), &[])?;
             Ok(rows.iter().map(|row| row.get(0)).collect())
         })
     }
 
-    pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {
-        self.attempt(|client| {
+    pub(super) fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
+        self.with_client(|client| {
             client.batch_execute(match purpose {
-                Purpose::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-                Purpose::Writing => BEGIN_WRITING,
+                TransactionPurpose::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                TransactionPurpose::Writing => BEGIN_WRITING,
             })?;
             Ok(())
         })
         .inspect(|()| {
             let mut line = self.line.borrow_mut();
             line.is_in_transaction = true;
-            line.is_writing = purpose == Purpose::Writing;
+            line.is_writing = purpose == TransactionPurpose::Writing;
         })
         .or_else(|error| {
             // The error may have ended the wait for the lock inside the transaction.
@@ -188,7 +195,7 @@ impl Postgres {
         })
     }
 
-    pub(super) fn commit(&self) -> Result<(), Error> {
+    pub(super) fn commit_transaction(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
         let end = if line.is_writing {
             listen::COMMIT_AND_NOTIFY
@@ -210,27 +217,30 @@ impl Postgres {
         }
     }
 
-    /// Calls `work` with the client; retries like [`Postgres::with_line`].
-    fn attempt<T>(&self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
-        self.with_line(|line| work(&mut line.client))
+    /// Calls `work` with the client; retries like [`PostgresConnection::with_connection`].
+    fn with_client<T>(&self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
+        self.with_connection(|line| work(&mut line.client))
     }
 
     /// Calls `work` with the connection. If the connection turns out to be lost, reconnects and
     /// retries, except within a transaction, whose earlier part is lost.
-    fn with_line<T>(&self, work: impl Fn(&mut Line) -> Result<T, Error>) -> Result<T, Error> {
+    fn with_connection<T>(
+        &self,
+        work: impl Fn(&mut ActiveConnection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut line = self.line.borrow_mut();
         match work(&mut line) {
             Err(Error::Postgres(error))
                 if !line.is_in_transaction && words::has_lost_connection(&error) =>
             {
                 let patience = if self.is_read_only.get() {
-                    VIEWERS_PATIENCE
+                    VIEWER_RECONNECT_TIMEOUT
                 } else {
-                    PATIENCE
+                    RECONNECT_TIMEOUT
                 };
-                *line = connect_again(&self.config, patience)?;
+                *line = reconnect(&self.config, patience)?;
                 if self.is_read_only.get() {
-                    line.client.batch_execute(READ_ONLY)?;
+                    line.client.batch_execute(SET_READ_ONLY)?;
                 }
                 if self.listens_to.borrow().is_some() {
                     // Notifications sent in the meantime were missed.
@@ -244,17 +254,17 @@ impl Postgres {
     }
 }
 
-fn parameters<'a>(given: &'a [Given<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn sql_params<'a>(given: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     given
         .iter()
         .map(|value| value as &(dyn ToSql + Sync))
         .collect()
 }
 
-fn connect(config: &Config) -> Result<Line, Error> {
+fn connect(config: &Config) -> Result<ActiveConnection, Error> {
     let mut client = config.connect(NoTls)?;
-    client.batch_execute(SET_UP)?;
-    Ok(Line {
+    client.batch_execute(SESSION_SETTINGS)?;
+    Ok(ActiveConnection {
         client,
         prepared: HashMap::new(),
         is_in_transaction: false,
@@ -263,7 +273,7 @@ fn connect(config: &Config) -> Result<Line, Error> {
 }
 
 /// Retries for a while, because a restarting server needs time.
-fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
+fn reconnect(config: &Config, patience: Duration) -> Result<ActiveConnection, Error> {
     let mut config = config.clone();
     if config
         .get_connect_timeout()
@@ -277,7 +287,7 @@ fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
             Err(Error::Postgres(error))
                 if words::has_lost_connection(&error) && begun.elapsed() < patience =>
             {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RECONNECT_PAUSE);
             }
             result => return result,
         }
@@ -285,51 +295,51 @@ fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
 }
 
 /// Converts a column into a raw value.
-pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
+pub(super) fn raw_value(row: &Row, at: usize) -> Result<SqlValue<'_>, postgres::Error> {
     Ok(match *row.columns()[at].type_() {
         Type::BOOL => {
             let held: Option<bool> = row.try_get(at)?;
-            held.map_or(Held::Null, |yes| Held::Integer(i64::from(yes)))
+            held.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
         }
         Type::FLOAT8 => row
             .try_get::<_, Option<f64>>(at)?
-            .map_or(Held::Null, Held::Real),
+            .map_or(SqlValue::Null, SqlValue::Real),
         Type::TEXT => row
             .try_get::<_, Option<&str>>(at)?
-            .map_or(Held::Null, Held::Text),
+            .map_or(SqlValue::Null, SqlValue::Text),
         Type::BYTEA => row
             .try_get::<_, Option<&[u8]>>(at)?
-            .map_or(Held::Null, Held::Bytes),
+            .map_or(SqlValue::Null, SqlValue::Bytes),
         _ => row
             .try_get::<_, Option<i64>>(at)?
-            .map_or(Held::Null, Held::Integer),
+            .map_or(SqlValue::Null, SqlValue::Integer),
     })
 }
 
 /// Classifies the error by whether a retry may help.
-pub(super) fn trouble(error: &postgres::Error) -> Trouble {
-    words::trouble(error)
+pub(super) fn error_kind(error: &postgres::Error) -> StoreErrorKind {
+    words::error_kind(error)
 }
 
-pub(super) fn explain(error: &postgres::Error) -> anyhow::Error {
-    words::explain(error)
+pub(super) fn explain_error(error: &postgres::Error) -> anyhow::Error {
+    words::explain_error(error)
 }
 
-impl ToSql for Given<'_> {
+impl ToSql for SqlParam<'_> {
     fn to_sql(
         &self,
         kind: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match (*self, kind) {
-            (Given::Null, _) => Ok(IsNull::Yes),
+            (SqlParam::Null, _) => Ok(IsNull::Yes),
             // As in SQLite, NaN is stored as null, and zero has no sign.
-            (Given::Real(number), &Type::FLOAT8) if number.is_nan() => Ok(IsNull::Yes),
-            (Given::Integer(number), &Type::INT8) => number.to_sql(kind, out),
-            (Given::Real(number), &Type::FLOAT8) => (number + 0.0).to_sql(kind, out),
-            (Given::Integer(number), &Type::FLOAT8) => (number as f64).to_sql(kind, out),
-            (Given::Text(text), &Type::TEXT) => text.to_sql(kind, out),
-            (Given::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
+            (SqlParam::Real(number), &Type::FLOAT8) if number.is_nan() => Ok(IsNull::Yes),
+            (SqlParam::Integer(number), &Type::INT8) => number.to_sql(kind, out),
+            (SqlParam::Real(number), &Type::FLOAT8) => (number + 0.0).to_sql(kind, out),
+            (SqlParam::Integer(number), &Type::FLOAT8) => (number as f64).to_sql(kind, out),
+            (SqlParam::Text(text), &Type::TEXT) => text.to_sql(kind, out),
+            (SqlParam::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
             (value, kind) => Err(format!("{value:?} is given for a {kind}").into()),
         }
     }

@@ -1,18 +1,18 @@
 //! Servers in various states, and how they are handled.
 
 use super::*;
-use crate::store::back_end_tests::schema;
+use crate::store::back_end_tests::new_schema;
 use crate::store::{SessionFilter, Store};
-use speedwell_fixtures::postgres::{GUARDED, Schema};
+use speedwell_fixtures::postgres::{GUARDED_USER, TestSchema};
 use std::path::Path;
 
-fn words(address: &str) -> String {
+fn error_text(address: &str) -> String {
     let opened = Store::open(Path::new(address)).map(|_| "opened");
     format!("{:#}", opened.unwrap_err())
 }
 
-fn count(schema: &Schema, table: &str) -> String {
-    schema.order(&format!("SELECT count(*) FROM {table}"))
+fn row_count(schema: &TestSchema, table: &str) -> String {
+    schema.run_statement(&format!("SELECT count(*) FROM {table}"))
 }
 
 /// A session as stored by version 1.
@@ -21,9 +21,9 @@ const A_SESSION: &str =
      VALUES ('a', 5, 'complete', '[]', '{}', '[{\"name\":\"old\"}]', '{}')";
 
 /// A connection that does not migrate.
-fn entered(schema: &Schema) -> Postgres {
-    let config = address::read(&schema.address).unwrap();
-    Postgres {
+fn connect_without_migration(schema: &TestSchema) -> PostgresConnection {
+    let config = address::parse_config(&schema.address).unwrap();
+    PostgresConnection {
         line: RefCell::new(connect(&config).unwrap()),
         is_read_only: Cell::new(false),
         listens_to: RefCell::default(),
@@ -34,30 +34,33 @@ fn entered(schema: &Schema) -> Postgres {
 
 #[test]
 fn programs_that_come_at_the_same_time_make_the_tables_once() {
-    let Some(schema) = schema() else { return };
+    let Some(schema) = new_schema() else { return };
     std::thread::scope(|scope| {
         for _ in 0..6 {
-            scope.spawn(|| Postgres::open(&schema.address).map(drop).unwrap());
+            scope.spawn(|| PostgresConnection::open(&schema.address).map(drop).unwrap());
         }
     });
-    let version = schema.order("SELECT version FROM speedwell_schema");
+    let version = schema.run_statement("SELECT version FROM speedwell_schema");
     assert_eq!(version, schema::STEPS.len().to_string());
-    assert_eq!(count(&schema, "project"), "1");
+    assert_eq!(row_count(&schema, "project"), "1");
 }
 
 #[test]
 fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
-    let Some(schema) = schema() else { return };
+    let Some(schema) = new_schema() else { return };
     for version in 1..schema::STEPS.len() {
-        let server = entered(&schema);
+        let server = connect_without_migration(&schema);
         server.migrate(&schema::STEPS[..version]).unwrap();
-        assert_eq!(server.kind(99).unwrap(), schema::Kind::Ours(version));
+        assert_eq!(
+            server.database_owner(99).unwrap(),
+            schema::DatabaseOwner::Ours(version)
+        );
         if version == 1 {
             server.batch(A_SESSION).unwrap();
         }
     }
     let store = Store::open(Path::new(&schema.address)).unwrap();
-    assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+    assert_eq!(store.find_by_id("a").unwrap(), Some(1));
     let filter = SessionFilter {
         variant: Some("old".into()),
         ..SessionFilter::default()
@@ -66,8 +69,8 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
 }
 
 /// The whole content: columns, indexes, triggers, version and existing rows.
-fn all_of(schema: &Schema) -> String {
-    schema.order(
+fn dump_schema(schema: &TestSchema) -> String {
+    schema.run_statement(
         "SELECT (SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name)
                  FROM information_schema.columns WHERE table_schema = current_schema())
              || (SELECT string_agg(indexname, ' ' ORDER BY indexname)
@@ -81,45 +84,48 @@ fn all_of(schema: &Schema) -> String {
 /// The migration waits after a step until it is killed.
 #[test]
 fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
-    let Some(schema) = schema() else { return };
-    entered(&schema).migrate(&schema::STEPS[..1]).unwrap();
-    entered(&schema).batch(A_SESSION).unwrap();
-    let before = all_of(&schema);
+    let Some(schema) = new_schema() else { return };
+    connect_without_migration(&schema)
+        .migrate(&schema::STEPS[..1])
+        .unwrap();
+    connect_without_migration(&schema).batch(A_SESSION).unwrap();
+    let before = dump_schema(&schema);
     for behind in (1..=schema::STEPS.len()).step_by(4) {
-        let waits = [schema::Step::same("SELECT pg_sleep(600);")];
+        let waits = [schema::SchemaStep::same("SELECT pg_sleep(600);")];
         let steps = [&schema::STEPS[..behind], &waits].concat();
         std::thread::scope(|scope| {
-            let migrating = scope.spawn(|| entered(&schema).migrate(&steps).is_err());
+            let migrating =
+                scope.spawn(|| connect_without_migration(&schema).migrate(&steps).is_err());
             // It reconnects once.
             while !migrating.is_finished() {
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
                                AND application_name = current_schema()";
-                if schema.order(waiting) == "1" {
-                    schema.cut();
+                if schema.run_statement(waiting) == "1" {
+                    schema.terminate_connections();
                 }
             }
             assert!(migrating.join().unwrap());
         });
-        assert_eq!(all_of(&schema), before, "killed behind step {behind}");
+        assert_eq!(dump_schema(&schema), before, "killed behind step {behind}");
     }
     let store = Store::open(Path::new(&schema.address)).unwrap();
-    assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+    assert_eq!(store.find_by_id("a").unwrap(), Some(1));
     assert_eq!(
-        schema.order("SELECT version FROM speedwell_schema"),
+        schema.run_statement("SELECT version FROM speedwell_schema"),
         schema::STEPS.len().to_string()
     );
 }
 
 #[test]
 fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
-    let Some(schema) = schema() else { return };
-    schema.order("CREATE TABLE bookmarks (url TEXT)");
-    let refused = words(&schema.address);
+    let Some(schema) = new_schema() else { return };
+    schema.run_statement("CREATE TABLE bookmarks (url TEXT)");
+    let refused = error_text(&schema.address);
     assert!(refused.contains("database of another program"), "{refused}");
-    schema.order("DROP TABLE bookmarks");
+    schema.run_statement("DROP TABLE bookmarks");
     Store::open(Path::new(&schema.address)).unwrap();
-    schema.order("UPDATE speedwell_schema SET version = 42");
-    let refused = words(&schema.address);
+    schema.run_statement("UPDATE speedwell_schema SET version = 42");
+    let refused = error_text(&schema.address);
     assert!(
         refused.contains("format 42") && refused.contains("update speedwell"),
         "{refused}"
@@ -128,16 +134,22 @@ fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
 
 #[test]
 fn what_keeps_a_user_out_is_named_with_a_hint() {
-    let Some(schema) = schema() else { return };
+    let Some(schema) = new_schema() else { return };
     for (address, expected) in [
         (
-            schema.elsewhere("speedwell", "nowhere"),
+            schema.database_address("speedwell", "nowhere"),
             "there is no such database",
         ),
-        (schema.elsewhere(GUARDED, "postgres"), "asks for a password"),
-        (schema.elsewhere("stranger", "postgres"), "lets nobody in"),
         (
-            schema.elsewhere("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
+            schema.database_address(GUARDED_USER, "postgres"),
+            "asks for a password",
+        ),
+        (
+            schema.database_address("stranger", "postgres"),
+            "lets nobody in",
+        ),
+        (
+            schema.database_address("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
             "there is no such schema",
         ),
         (
@@ -149,7 +161,7 @@ fn what_keeps_a_user_out_is_named_with_a_hint() {
             "the server cannot be reached",
         ),
     ] {
-        let refused = words(&address);
+        let refused = error_text(&address);
         assert!(
             refused.starts_with("cannot open the results database 'postgres://")
                 && refused.contains(expected)
@@ -161,43 +173,51 @@ fn what_keeps_a_user_out_is_named_with_a_hint() {
 
 #[test]
 fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
-    let Some(schema) = schema() else { return };
-    let server = Postgres::open(&schema.address).unwrap();
+    let Some(schema) = new_schema() else { return };
+    let server = PostgresConnection::open(&schema.address).unwrap();
     let count = super::super::sql!("SELECT count(*) FROM project");
-    schema.cut();
+    schema.terminate_connections();
     assert_eq!(server.query(count, &[]).unwrap().len(), 1);
 
     let add = super::super::sql!("INSERT INTO project (name) VALUES ($1)");
-    server.begin(Purpose::Writing).unwrap();
+    server
+        .begin_transaction(TransactionPurpose::Writing)
+        .unwrap();
     server.execute(add, &["lost".into()]).unwrap();
-    schema.cut();
+    schema.terminate_connections();
     assert!(server.execute(add, &["lost too".into()]).is_err());
     server.roll_back().unwrap();
-    assert_eq!(self::count(&schema, "project"), "1");
+    assert_eq!(self::row_count(&schema, "project"), "1");
 
-    server.begin(Purpose::Writing).unwrap();
+    server
+        .begin_transaction(TransactionPurpose::Writing)
+        .unwrap();
     server.execute(add, &["kept".into()]).unwrap();
-    server.commit().unwrap();
+    server.commit_transaction().unwrap();
     assert_eq!(
-        schema.order("SELECT number FROM project WHERE name = 'kept'"),
+        schema.run_statement("SELECT number FROM project WHERE name = 'kept'"),
         "3"
     );
 }
 
 #[test]
 fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
-    let Some(schema) = schema() else { return };
-    let first = Postgres::open(&schema.address).unwrap();
-    let second = Postgres::open(&schema.address).unwrap();
-    first.begin(Purpose::Writing).unwrap();
+    let Some(schema) = new_schema() else { return };
+    let first = PostgresConnection::open(&schema.address).unwrap();
+    let second = PostgresConnection::open(&schema.address).unwrap();
+    first
+        .begin_transaction(TransactionPurpose::Writing)
+        .unwrap();
     second.batch("SET statement_timeout = '50ms'").unwrap();
     let refused = second
-        .begin(Purpose::Writing)
+        .begin_transaction(TransactionPurpose::Writing)
         .unwrap_err()
-        .explain()
+        .explain_error()
         .to_string();
     assert!(refused.contains("did not answer within"), "{refused}");
-    first.commit().unwrap();
-    second.begin(Purpose::Writing).unwrap();
-    second.commit().unwrap();
+    first.commit_transaction().unwrap();
+    second
+        .begin_transaction(TransactionPurpose::Writing)
+        .unwrap();
+    second.commit_transaction().unwrap();
 }

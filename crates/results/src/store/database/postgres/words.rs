@@ -1,26 +1,26 @@
 //! Explains errors of a server and suggests remedies.
 
-use crate::store::database::Trouble;
+use crate::store::database::StoreErrorKind;
 use postgres::Error;
 use postgres::error::SqlState;
 use std::error::Error as _;
 
 /// Converts an error into a message, with a hint where the user can act.
-pub(super) fn explain(error: &Error) -> anyhow::Error {
+pub(super) fn explain_error(error: &Error) -> anyhow::Error {
     let (what, hint) = match error.code() {
-        Some(state) => match by_state(state) {
+        Some(state) => match explain_state(state) {
             Some(known) => known,
-            None => return anyhow::anyhow!("{}", said(error)),
+            None => return anyhow::anyhow!("{}", error_message(error)),
         },
-        None if is_input_output(error) => (
+        None if is_io_error(error) => (
             "the server cannot be reached",
             "check host and port, and whether the server runs: pg_isready says so",
         ),
-        None if said(error).contains("password missing") => (
+        None if error_message(error).contains("password missing") => (
             "the server asks for a password",
             "set PGPASSWORD, or write a line into ~/.pgpass",
         ),
-        None if said(error).contains("TLS") => (
+        None if error_message(error).contains("TLS") => (
             "the server wants TLS, which this program does not speak to it",
             "go through a tunnel, for example ssh -L 5432:localhost:5432 HOST",
         ),
@@ -28,14 +28,14 @@ pub(super) fn explain(error: &Error) -> anyhow::Error {
             "the connection was lost",
             "repeat the command; pg_isready says whether the server runs",
         ),
-        None => return anyhow::anyhow!("{}", said(error)),
+        None => return anyhow::anyhow!("{}", error_message(error)),
     };
-    anyhow::anyhow!("{what} ({})\nhint: {hint}", said(error))
+    anyhow::anyhow!("{what} ({})\nhint: {hint}", error_message(error))
 }
 
 /// SQL states (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), their messages
 /// and hints.
-const KNOWN: &[(&[SqlState], &str, &str)] = &[
+const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
     (
         &[SqlState::INVALID_PASSWORD],
         "the password is not accepted",
@@ -95,13 +95,15 @@ const KNOWN: &[(&[SqlState], &str, &str)] = &[
     ),
 ];
 
-fn by_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
-    let known = KNOWN.iter().find(|(states, ..)| states.contains(state));
+fn explain_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
+    let known = EXPLANATIONS
+        .iter()
+        .find(|(states, ..)| states.contains(state));
     known.map(|(_, what, hint)| (*what, *hint))
 }
 
 /// Returns the message of the server or the operating system.
-fn said(error: &Error) -> String {
+fn error_message(error: &Error) -> String {
     match error.as_db_error() {
         Some(server) => server.message().to_owned(),
         None => match error.source() {
@@ -111,25 +113,25 @@ fn said(error: &Error) -> String {
     }
 }
 
-fn is_input_output(error: &Error) -> bool {
+fn is_io_error(error: &Error) -> bool {
     error
         .source()
         .is_some_and(|cause| cause.is::<std::io::Error>())
-        || said(error).contains("timed out")
+        || error_message(error).contains("timed out")
 }
 
 /// Classifies the error by whether a retry may help.
-pub(in crate::store::database) fn trouble(error: &Error) -> Trouble {
+pub(in crate::store::database) fn error_kind(error: &Error) -> StoreErrorKind {
     let passing = [
         SqlState::QUERY_CANCELED,
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::TOO_MANY_CONNECTIONS,
     ];
     match error.code() {
-        Some(&SqlState::DISK_FULL) => Trouble::Full,
-        Some(state) if passing.contains(state) => Trouble::Away,
-        _ if has_lost_connection(error) => Trouble::Away,
-        _ => Trouble::Lasting,
+        Some(&SqlState::DISK_FULL) => StoreErrorKind::DiskFull,
+        Some(state) if passing.contains(state) => StoreErrorKind::Unavailable,
+        _ if has_lost_connection(error) => StoreErrorKind::Unavailable,
+        _ => StoreErrorKind::Permanent,
     }
 }
 
@@ -141,6 +143,6 @@ pub(super) fn has_lost_connection(error: &Error) -> bool {
         SqlState::CANNOT_CONNECT_NOW,
     ];
     error.is_closed()
-        || is_input_output(error)
+        || is_io_error(error)
         || error.code().is_some_and(|state| stopping.contains(state))
 }

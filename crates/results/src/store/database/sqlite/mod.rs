@@ -2,9 +2,9 @@
 //!
 //! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
-use super::{Error, Given, Purpose, Statement, Trouble};
-use crate::store::PATIENCE;
-use crate::store::schema::{self, Kind, Step};
+use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
+use crate::store::LOCK_TIMEOUT;
+use crate::store::schema::{self, DatabaseOwner, SchemaStep};
 use anyhow::{anyhow, bail};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{
@@ -29,23 +29,23 @@ const PAGE_BYTES: i64 = 2048;
 const CHECKPOINT_PAGES: i64 = 2_000;
 
 /// Capacity of the cache of prepared statements.
-const PREPARED: usize = 64;
+const STATEMENT_CACHE_SIZE: usize = 64;
 
 /// An open database.
-pub(in crate::store) struct Sqlite {
+pub(in crate::store) struct SqliteConnection {
     connection: Connection,
 }
 
 /// A prepared statement.
-pub(in crate::store) struct Prepared<'a>(CachedStatement<'a>);
+pub(in crate::store) struct SqliteStatement<'a>(CachedStatement<'a>);
 
-impl Sqlite {
+impl SqliteConnection {
     /// Creates an in-memory database.
     ///
     /// # Errors
     /// Only if memory runs out.
-    pub fn in_memory() -> Result<Sqlite, Error> {
-        let file = Sqlite::over(Connection::open_in_memory()?);
+    pub fn in_memory() -> Result<SqliteConnection, Error> {
+        let file = SqliteConnection::from_connection(Connection::open_in_memory()?);
         file.connection.pragma_update(None, "foreign_keys", true)?;
         file.migrate(schema::STEPS)?;
         Ok(file)
@@ -56,21 +56,24 @@ impl Sqlite {
     /// # Errors
     /// The file is not a database, belongs to another program, was written by a newer version,
     /// cannot be written, or stays locked.
-    pub fn open(path: &Path, patience: Duration) -> anyhow::Result<Sqlite> {
+    pub fn open(path: &Path, patience: Duration) -> anyhow::Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
                 "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
                 path.display()
             );
         }
-        let file = Sqlite::over(Connection::open(path).map_err(explain)?);
-        file.connection.busy_timeout(patience).map_err(explain)?;
-        let kind = patiently(patience, || file.kind()).map_err(explain)?;
-        let version = schema::known_version(kind)?;
-        file.set_up(patience).map_err(explain)?;
+        let file =
+            SqliteConnection::from_connection(Connection::open(path).map_err(explain_error)?);
+        file.connection
+            .busy_timeout(patience)
+            .map_err(explain_error)?;
+        let kind = retry_while_busy(patience, || file.database_owner()).map_err(explain_error)?;
+        let version = schema::supported_version(kind)?;
+        file.configure(patience).map_err(explain_error)?;
         // A reader must not wait for a writer, so take the write lock only if needed.
         if version < schema::STEPS.len() {
-            patiently(patience, || file.migrate(schema::STEPS)).map_err(explain)?;
+            retry_while_busy(patience, || file.migrate(schema::STEPS)).map_err(explain_error)?;
         }
         Ok(file)
     }
@@ -79,7 +82,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// The file cannot be read with these parameters.
-    pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<Sqlite> {
+    pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<SqliteConnection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -87,22 +90,24 @@ impl Sqlite {
         let escaped = path.to_string_lossy().replace('%', "%25");
         let escaped = escaped.replace('?', "%3f").replace('#', "%23");
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
-        let connection = connection.map_err(explain)?;
-        connection.busy_timeout(PATIENCE).map_err(explain)?;
-        Ok(Sqlite::over(connection))
+        let connection = connection.map_err(explain_error)?;
+        connection
+            .busy_timeout(LOCK_TIMEOUT)
+            .map_err(explain_error)?;
+        Ok(SqliteConnection::from_connection(connection))
     }
 
     /// Creates a file with the tables of an earlier version.
     #[cfg(test)]
-    pub fn of_steps(path: &Path, steps: usize) -> Result<Sqlite, Error> {
-        let file = Sqlite::over(Connection::open(path)?);
-        file.set_up(PATIENCE)?;
+    pub fn with_steps(path: &Path, steps: usize) -> Result<SqliteConnection, Error> {
+        let file = SqliteConnection::from_connection(Connection::open(path)?);
+        file.configure(LOCK_TIMEOUT)?;
         file.migrate(&schema::STEPS[..steps])?;
         Ok(file)
     }
 
-    fn over(connection: Connection) -> Sqlite {
-        Sqlite { connection }
+    fn from_connection(connection: Connection) -> SqliteConnection {
+        SqliteConnection { connection }
     }
 
     /// Configures the connection.
@@ -111,16 +116,16 @@ impl Sqlite {
     /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing,
     /// and a power cut may lose the last commits but never corrupts the file
     /// (<https://sqlite.org/wal.html>).
-    fn set_up(&self, patience: Duration) -> rusqlite::Result<()> {
+    fn configure(&self, patience: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        patiently(patience, || {
+        retry_while_busy(patience, || {
             connection.pragma_update(None, "journal_mode", "WAL")
         })?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.pragma_update(None, "foreign_keys", true)?;
-        connection.set_prepared_statement_cache_capacity(PREPARED);
+        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
         Ok(())
     }
 
@@ -131,7 +136,7 @@ impl Sqlite {
 
     /// Determines the owner of the file. This is the first read of the file, so a file that is not
     /// a database fails here.
-    pub fn kind(&self) -> rusqlite::Result<Kind> {
+    pub fn database_owner(&self) -> rusqlite::Result<DatabaseOwner> {
         // One transaction: another program may be creating the tables right now.
         let moment = self.connection.unchecked_transaction()?;
         let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -139,10 +144,10 @@ impl Sqlite {
         let application = number("PRAGMA application_id")?;
         let tables = number("SELECT count(*) FROM sqlite_schema")?;
         Ok(match (application == i64::from(APPLICATION_ID), tables) {
-            (false, 0) => Kind::Ours(0),
-            (false, _) => Kind::Foreign,
-            (true, _) if version > schema::STEPS.len() => Kind::Newer(version),
-            (true, _) => Kind::Ours(version),
+            (false, 0) => DatabaseOwner::Ours(0),
+            (false, _) => DatabaseOwner::Foreign,
+            (true, _) if version > schema::STEPS.len() => DatabaseOwner::Newer(version),
+            (true, _) => DatabaseOwner::Ours(version),
         })
     }
 
@@ -150,7 +155,7 @@ impl Sqlite {
     ///
     /// The version is read again under the write lock: of two programs that open a new file at
     /// once, only one creates the tables.
-    fn migrate(&self, steps: &[Step]) -> rusqlite::Result<()> {
+    fn migrate(&self, steps: &[SchemaStep]) -> rusqlite::Result<()> {
         let file = &self.connection;
         let change = Transaction::new_unchecked(file, TransactionBehavior::Immediate)?;
         let version: i64 = change.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -165,7 +170,7 @@ impl Sqlite {
         change.commit()
     }
 
-    pub(super) fn refuse_changes(&self) -> Result<(), Error> {
+    pub(super) fn set_read_only(&self) -> Result<(), Error> {
         Ok(self.connection.pragma_update(None, "query_only", true)?)
     }
 
@@ -174,20 +179,27 @@ impl Sqlite {
         Ok(version.query_row([], |row| row.get(0))?)
     }
 
-    pub(super) fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
-        Ok(Prepared(
-            self.connection.prepare_cached(statement.sqlite())?,
+    pub(super) fn prepare(
+        &self,
+        statement: &'static SqlStatement,
+    ) -> Result<SqliteStatement<'_>, Error> {
+        Ok(SqliteStatement(
+            self.connection.prepare_cached(statement.sqlite_text())?,
         ))
     }
 
     #[cfg(test)]
-    pub fn batch(&self, text: &str) -> Result<(), Error> {
+    pub fn execute_batch(&self, text: &str) -> Result<(), Error> {
         Ok(self.connection.execute_batch(text)?)
     }
 
     /// Returns the number of SQLite VM steps for all rows of a query.
     #[cfg(test)]
-    pub fn steps(&self, statement: &'static Statement, given: &[Given<'_>]) -> Result<i32, Error> {
+    pub fn count_vm_steps(
+        &self,
+        statement: &'static SqlStatement,
+        given: &[SqlParam<'_>],
+    ) -> Result<i32, Error> {
         let mut prepared = self.prepare(statement)?;
         prepared.0.reset_status(rusqlite::StatementStatus::VmStep);
         let mut rows = prepared.query(given)?;
@@ -198,8 +210,8 @@ impl Sqlite {
 
     /// Returns SQLite's plan for a statement, one line per table.
     #[cfg(test)]
-    pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
-        let text = format!("EXPLAIN QUERY PLAN {}", statement.sqlite());
+    pub(super) fn explain_statement(&self, statement: &SqlStatement) -> Result<Vec<String>, Error> {
+        let text = format!("EXPLAIN QUERY PLAN {}", statement.sqlite_text());
         let mut explain = self.connection.prepare(&text)?;
         let mut rows = explain.raw_query();
         let mut lines = Vec::new();
@@ -211,15 +223,15 @@ impl Sqlite {
 
     /// Begins a transaction, taking the write lock immediately. A later upgrade could fail without
     /// waiting, because another program may have written in between.
-    pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {
-        self.order(match purpose {
-            Purpose::Reading => "BEGIN",
-            Purpose::Writing => "BEGIN IMMEDIATE",
+    pub(super) fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
+        self.run_command(match purpose {
+            TransactionPurpose::Reading => "BEGIN",
+            TransactionPurpose::Writing => "BEGIN IMMEDIATE",
         })
     }
 
-    pub(super) fn commit(&self) -> Result<(), Error> {
-        self.order("COMMIT")
+    pub(super) fn commit_transaction(&self) -> Result<(), Error> {
+        self.run_command("COMMIT")
     }
 
     /// Rolls back, unless an error has done so already.
@@ -227,28 +239,28 @@ impl Sqlite {
         if self.connection.is_autocommit() {
             return Ok(());
         }
-        self.order("ROLLBACK")
+        self.run_command("ROLLBACK")
     }
 
-    fn order(&self, word: &str) -> Result<(), Error> {
+    fn run_command(&self, word: &str) -> Result<(), Error> {
         self.connection.prepare_cached(word)?.execute([])?;
         Ok(())
     }
 }
 
-impl<'a> Prepared<'a> {
-    pub(super) fn execute(&mut self, given: &[Given<'_>]) -> Result<usize, Error> {
-        self.bind(given)?;
+impl<'a> SqliteStatement<'a> {
+    pub(super) fn execute(&mut self, given: &[SqlParam<'_>]) -> Result<usize, Error> {
+        self.bind_params(given)?;
         Ok(self.0.raw_execute()?)
     }
 
-    pub(super) fn query(&mut self, given: &[Given<'_>]) -> Result<rusqlite::Rows<'_>, Error> {
-        self.bind(given)?;
+    pub(super) fn query(&mut self, given: &[SqlParam<'_>]) -> Result<rusqlite::Rows<'_>, Error> {
+        self.bind_params(given)?;
         Ok(self.0.raw_query())
     }
 
     /// Binds parameters by position: SQLite numbers placeholders in order of first use.
-    fn bind(&mut self, given: &[Given<'_>]) -> Result<(), Error> {
+    fn bind_params(&mut self, given: &[SqlParam<'_>]) -> Result<(), Error> {
         let wanted = self.0.parameter_count();
         if given.len() != wanted {
             return Err(rusqlite::Error::InvalidParameterCount(given.len(), wanted).into());
@@ -260,14 +272,14 @@ impl<'a> Prepared<'a> {
     }
 }
 
-impl ToSql for Given<'_> {
+impl ToSql for SqlParam<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match *self {
-            Given::Null => ValueRef::Null,
-            Given::Integer(number) => ValueRef::Integer(number),
-            Given::Real(number) => ValueRef::Real(number),
-            Given::Text(text) => ValueRef::Text(text.as_bytes()),
-            Given::Bytes(bytes) => ValueRef::Blob(bytes),
+            SqlParam::Null => ValueRef::Null,
+            SqlParam::Integer(number) => ValueRef::Integer(number),
+            SqlParam::Real(number) => ValueRef::Real(number),
+            SqlParam::Text(text) => ValueRef::Text(text.as_bytes()),
+            SqlParam::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
@@ -276,7 +288,7 @@ impl ToSql for Given<'_> {
 ///
 /// SQLite itself does not wait if two connections switch a new file to write-ahead logging at once:
 /// it fails one of them immediately, because waiting could deadlock.
-fn patiently<T>(
+fn retry_while_busy<T>(
     patience: Duration,
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
@@ -299,15 +311,15 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Classifies the error by whether a retry may help.
-pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
+pub(super) fn error_kind(error: &rusqlite::Error) -> StoreErrorKind {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => Trouble::Full,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Away,
-        _ => Trouble::Lasting,
+        Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,
+        _ => StoreErrorKind::Permanent,
     }
 }
 
-pub(super) fn explain(error: rusqlite::Error) -> anyhow::Error {
+pub(super) fn explain_error(error: rusqlite::Error) -> anyhow::Error {
     let (what, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
             ("it is not a database", "choose another file with --db FILE")

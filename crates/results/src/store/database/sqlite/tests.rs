@@ -4,15 +4,15 @@ use super::*;
 use crate::store::Store;
 use crate::store::schema::STEPS;
 
-fn steps<const N: usize>(texts: [&'static str; N]) -> [Step; N] {
-    texts.map(Step::same)
+fn same_steps<const N: usize>(texts: [&'static str; N]) -> [SchemaStep; N] {
+    texts.map(SchemaStep::same)
 }
 
-fn words(result: anyhow::Result<Store>) -> String {
+fn error_text(result: anyhow::Result<Store>) -> String {
     format!("{:#}", result.map(|_| "opened").unwrap_err())
 }
 
-fn version(file: &Sqlite) -> i64 {
+fn user_version(file: &SqliteConnection) -> i64 {
     file.connection
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap()
@@ -20,21 +20,21 @@ fn version(file: &Sqlite) -> i64 {
 
 #[test]
 fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
-    let file = Sqlite::over(Connection::open_in_memory().unwrap());
-    let old = steps(["CREATE TABLE a (x INTEGER)"]);
+    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let old = same_steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
     file.connection
         .execute("INSERT INTO a VALUES (7)", [])
         .unwrap();
 
-    let new = steps([
+    let new = same_steps([
         "CREATE TABLE a (x INTEGER)",
         "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 1",
         "UPDATE a SET y = x + 1",
     ]);
     file.migrate(&new).unwrap();
 
-    assert_eq!(version(&file), 3);
+    assert_eq!(user_version(&file), 3);
     let row = file
         .connection
         .query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
@@ -43,32 +43,32 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
 
 #[test]
 fn a_step_that_fails_leaves_the_file_at_its_old_version() {
-    let file = Sqlite::over(Connection::open_in_memory().unwrap());
-    let steps = steps([
+    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let steps = same_steps([
         "CREATE TABLE a (x)",
         "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)",
     ]);
     assert!(file.migrate(&steps).is_err());
-    assert_eq!(version(&file), 0);
+    assert_eq!(user_version(&file), 0);
     assert_eq!(
-        file.kind().unwrap(),
-        Kind::Ours(0),
+        file.database_owner().unwrap(),
+        DatabaseOwner::Ours(0),
         "no table may be left behind"
     );
 }
 
 #[test]
 fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() {
-    let file = Sqlite::over(Connection::open_in_memory().unwrap());
+    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     file.migrate(&STEPS[..1]).unwrap();
-    assert_eq!(version(&file), 1);
+    assert_eq!(user_version(&file), 1);
     let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                    environment) VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
     file.connection.execute(session, []).unwrap();
 
     file.migrate(STEPS).unwrap();
 
-    assert_eq!(version(&file), STEPS.len() as i64);
+    assert_eq!(user_version(&file), STEPS.len() as i64);
     file.connection
         .pragma_update(None, "foreign_keys", true)
         .unwrap();
@@ -93,7 +93,7 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
 
 #[test]
 fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
-    let file = Sqlite::over(Connection::open_in_memory().unwrap());
+    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     file.migrate(&STEPS[..15]).unwrap();
     let add = |id: &str, variants: &str| {
         let row = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -126,18 +126,21 @@ fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
 
 #[test]
 fn the_file_tells_whose_it_is() {
-    let file = Sqlite::over(Connection::open_in_memory().unwrap());
-    assert_eq!(file.kind().unwrap(), Kind::Ours(0));
+    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(0));
     file.migrate(STEPS).unwrap();
-    assert_eq!(file.kind().unwrap(), Kind::Ours(STEPS.len()));
+    assert_eq!(
+        file.database_owner().unwrap(),
+        DatabaseOwner::Ours(STEPS.len())
+    );
     file.connection
         .pragma_update(None, "user_version", 99)
         .unwrap();
-    assert_eq!(file.kind().unwrap(), Kind::Newer(99));
+    assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Newer(99));
 
-    let other = Sqlite::over(Connection::open_in_memory().unwrap());
-    other.batch("CREATE TABLE bookmarks (url)").unwrap();
-    assert_eq!(other.kind().unwrap(), Kind::Foreign);
+    let other = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
+    assert_eq!(other.database_owner().unwrap(), DatabaseOwner::Foreign);
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn another_programs_database_is_refused_and_left_alone() {
     other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
     drop(other);
     let before = fs::read(&path).unwrap();
-    assert!(words(Store::open(&path)).contains("database of another program"));
+    assert!(error_text(Store::open(&path)).contains("database of another program"));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -156,10 +159,10 @@ fn another_programs_database_is_refused_and_left_alone() {
 fn a_file_of_a_newer_version_names_both_versions() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
-    let store = Sqlite::open(&path, PATIENCE).unwrap();
-    store.batch("PRAGMA user_version = 42").unwrap();
+    let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
+    store.execute_batch("PRAGMA user_version = 42").unwrap();
     drop(store);
-    let words = words(Store::open(&path));
+    let words = error_text(Store::open(&path));
     assert!(
         words.contains("format 42") && words.contains("update speedwell"),
         "{words}"
@@ -173,12 +176,12 @@ fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let begun = Instant::now();
-    let words = words(Store::open_waiting(&path, Duration::from_millis(60)));
+    let words = error_text(Store::open_with_timeout(&path, Duration::from_millis(60)));
     assert!(words.contains("is locked by another program"), "{words}");
     assert!(begun.elapsed() >= Duration::from_millis(60));
 
     holder.execute_batch("ROLLBACK").unwrap();
-    Store::open_waiting(&path, Duration::from_millis(60)).unwrap();
+    Store::open_with_timeout(&path, Duration::from_millis(60)).unwrap();
 }
 
 #[test]
@@ -192,7 +195,7 @@ fn errors_a_user_can_mend_carry_a_hint() {
         (ffi::SQLITE_IOERR, "disk reports an error"),
     ] {
         let words =
-            explain(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
+            explain_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
         assert!(
             words.contains(expected) && words.contains("hint: "),
             "{words}"
